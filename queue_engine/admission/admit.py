@@ -1,4 +1,4 @@
-"""Admit pull requests: read the facts, judge them, and store the answer with all that follows from it."""
+"""Admit pull requests: read the facts, check the eligibility, and store the result."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -7,9 +7,9 @@ from datetime import datetime
 import structlog
 
 from queue_engine.admission.enqueue_request import EnqueueRequest
-from queue_engine.admission.entries import keep_consent, store_entry
+from queue_engine.admission.entries import record_consent, store_entry
 from queue_engine.admission.label_throttle import count_label, count_label_gone
-from queue_engine.admission.lost_webhooks import await_webhook, is_labelled_head
+from queue_engine.admission.lost_webhooks import await_webhook, is_labeled_head
 from queue_engine.admission.rejection import refuse
 from queue_engine.admission.rejection_history import RejectionHistory, announce_ignored, rejection_history
 from queue_engine.admission.required_facts import requirements_of
@@ -44,15 +44,15 @@ Admission = Entry | Answer
 
 
 async def _at_once() -> None:
-    """Nobody is ahead."""
+    """Wait for no earlier request."""
 
 
 async def handle_enqueue_request(
-    engine: Engine, request: EnqueueRequest, *, turn: Callable[[], Awaitable[None]] = _at_once
+    engine: Engine, request: EnqueueRequest, *, in_order: Callable[[], Awaitable[None]] = _at_once
 ) -> None:
     """Check the eligibility of a pull request that is not queued, and store the answer. Raises GitHubError.
 
-    `turn` waits for earlier requests: facts are read side by side, entries are stored in order (P3).
+    `in_order` waits for earlier requests: facts are read concurrently, entries are stored in order (P3).
     """
     async with engine.store.reading() as tx:
         before = await rejection_history(tx, request.repository.id, request.number)
@@ -81,30 +81,30 @@ async def handle_enqueue_request(
     taken = replace(taken, pull=pull)
     if taken.permission is None:
         taken = replace(taken, permission=await engine.github.permission(request.repository, request.by or ""))
-    await admit(engine, request, taken, turn=turn)
+    await admit(engine, request, taken, in_order=in_order)
 
 
 async def _labeled(
     engine: Engine, request: EnqueueRequest, pull: PullRequest, policy: Policy, states: LabelStates
 ) -> tuple[EnqueueRequest, PullRequest] | None:
-    """Who set the label and when, and the pull request with the trigger labels that are consent (P4).
+    """Find who set the label and when, and keep the trigger labels that are consent (P4).
 
-    None if none is, or if the webhook of a label decides: a newer one's, or one that did not come yet.
+    None if no label is consent, or if another webhook decides: that of a newer label, or one that has not come yet.
     """
     last, set_at = None, dict[str, datetime | None]()
     if request.head_sha not in {pull.head_sha, None} or request.by is None:
         label_events = await _last_label_events(engine, request, pull, policy)
         set_at |= {label: each.at for label, each in label_events.items()}
         last = max(label_events.values(), key=lambda each: each.at, default=None)
-        if last is not None and request.labelled_at is not None and last.at > request.labelled_at:
-            # Deliveries come in any order: the label was set again since, and that consent is not this one's to refuse.
+        if last is not None and request.labeled_at is not None and last.at > request.labeled_at:
+            # Deliveries come in any order: the label was set again since, and its own webhook decides about that.
             return None
     if request.label is not None:
-        set_at[request.label.casefold()] = request.labelled_at
+        set_at[request.label.casefold()] = request.labeled_at
     if last is not None:
-        request = replace(request, by=request.by or last.by, labelled_at=request.labelled_at or last.at)
-        if request.head_sha is None and not await is_labelled_head(engine, request.repository, pull, last, policy):
-            # A push after a label that IMQ did not hear of must not land by that label (P4).
+        request = replace(request, by=request.by or last.by, labeled_at=request.labeled_at or last.at)
+        if request.head_sha is None and not await is_labeled_head(engine, request.repository, pull, last, policy):
+            # A push after the label, whose webhook was lost too, must not land by that label (P4).
             if not request.webhook_is_late:
                 await await_webhook(engine, request.repository, request.number)
                 return None
@@ -131,7 +131,7 @@ def _allows_retry(engine: Engine, request: EnqueueRequest, before: RejectionHist
 async def _last_label_events(
     engine: Engine, request: EnqueueRequest, pull: PullRequest, policy: Policy
 ) -> dict[str, LabelEvent]:
-    """Who set each of the trigger labels last that the pull request carries, by the casefolded label."""
+    """Find who last set each trigger label of the pull request, by the casefolded label."""
     found = dict[str, LabelEvent]()
     for label in policy.trigger_labels:
         if has_label(pull.labels, [label]):
@@ -147,19 +147,19 @@ async def admit(
     taken: Snapshot,
     *,
     answered: bool = False,
-    turn: Callable[[], Awaitable[None]] = _at_once,
+    in_order: Callable[[], Awaitable[None]] = _at_once,
 ) -> Admission:
-    """Judge a pull request by facts just read, and store what follows.
+    """Judge a pull request by facts just read, and store the result.
 
-    With `answered` the caller answers the requester: a rejected request leaves no trace here. Raises GitHubError when
-    the branch's rules cannot be read, and StaleRecord if the entry that leaves first changed since it was read. Unless
-    the request `may_wait` for room, raises SlotsBusy when the queue is full: then nothing is stored.
+    With `answered` the caller answers the requester: a rejected request stores nothing. Raises GitHubError when the
+    branch's rules cannot be read, and StaleRecord if the replaced entry changed since it was read. Unless the request
+    `may_wait` for room, raises SlotsBusy when the queue is full: then nothing is stored.
     """
     request = replace(request, case=await request.case.with_policy(engine, taken.pull.base_branch))
     policy = request.case.policy
     taken, requirements = await requirements_of(engine, request.repository, taken, policy)
     pull = taken.pull
-    await turn()
+    await in_order()
     async with engine.change() as change:
         queue = await change.tx.queues.find_or_create(request.repository, pull.base_branch, change.now)
         await change.tx.queues.lock_order(queue.id)
@@ -168,7 +168,7 @@ async def admit(
         await _leave(change, request)
         standing = await change.tx.entries.find(request.repository.id, pull.number)
         if standing is not None:
-            # Somebody else has queued it since the case was loaded: it is judged as an entry then.
+            # Somebody else has queued the pull request since the case was loaded: it is judged as an entry then.
             return standing
         answer = judged(request, taken, requirements, policy)
         if not request.may_wait and isinstance(answer, Admit):
@@ -176,7 +176,7 @@ async def admit(
         if not (answered and isinstance(answer, Reject)):
             await count_label(change, request.repository, request.by, answer)
         if request.gives_consent and isinstance(answer, Admit):
-            await keep_consent(change, request, pull)
+            await record_consent(change, request, pull)
         match answer:
             case Admit():
                 standing = await store_entry(change, queue, taken, policy, request, _trusted_labels(request, pull))
@@ -212,7 +212,7 @@ async def _leave(change: Change, request: EnqueueRequest) -> None:
 
 
 def judged(request: EnqueueRequest, taken: Snapshot, requirements: RequiredFacts, policy: Policy) -> Answer:
-    """Check the eligibility, and whether the label that asks is consent still."""
+    """Check the eligibility, and whether the label is still consent."""
     pull = taken.pull
     consent = Consent(
         by=request.by or "",
@@ -221,12 +221,12 @@ def judged(request: EnqueueRequest, taken: Snapshot, requirements: RequiredFacts
         base_branch=request.base_branch or pull.base_branch,
     )
     answer = check_eligibility(pull, consent, requirements, repository=request.repository, policy=policy)
-    if isinstance(answer, Admit) and request.labelled_at is not None:
-        # By what webhooks told since the label was set.
+    if isinstance(answer, Admit) and request.labeled_at is not None:
+        # By the webhooks since the label was set.
         withdrawn = withdrawn_since_label(
-            pull, base_branch=consent.base_branch, policy=policy, labeled_at=request.labelled_at, by=consent.by
+            pull, base_branch=consent.base_branch, policy=policy, labeled_at=request.labeled_at, by=consent.by
         )
         if withdrawn is not None:
-            # Another person has set the label that is on now: its own webhook asks for that one.
+            # Another person has set the present label: its own webhook decides about that.
             answer = Ignore() if withdrawn is Reason.LABEL_REMOVED else Reject(withdrawn)
     return answer

@@ -1,7 +1,7 @@
-"""Load what IMQ has stored of a pull request, once for each event about it.
+"""Load the stored facts of a pull request, once for each event about it.
 
-A webhook, a command, a call of the API and the reconciler load a case, and pass it down. Every transaction compares the
-entry with that of the case by its version. So a case is loaded again only after such a comparison failed.
+Handlers of webhooks, commands and API calls, and the reconciler, load a case and pass it down. Every transaction
+compares the entry with that of the case by its version. A case is loaded again only after such a comparison failed.
 """
 
 from dataclasses import dataclass, replace
@@ -14,35 +14,35 @@ from queue_engine.effects.context import Engine
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A pull request that an event concerns, with its entry as it was stored, None if it is not queued."""
+    """A pull request that an event concerns, with its stored entry; None if it is not queued."""
 
     repository: Repository
     number: int
     entry: Entry | None = None
     delivery: str | None = None
-    """The webhook, the comment or the call that it is about."""
+    """The webhook, comment or API call."""
     pull: PullRequest | None = None
-    """The pull request with the labels that count, once it was read for this event."""
+    """The pull request with its effective labels, once it was read for this event."""
     governed: tuple[str, Policy] | None = None
-    """The base branch whose policy was asked for, and that policy."""
+    """The base branch whose policy was loaded, and that policy."""
 
     @property
     def policy(self) -> Policy:
-        """The policy that `with_policy` asked for."""
+        """The policy that `with_policy` loaded."""
         assert self.governed is not None
         return self.governed[1]
 
     async def with_policy(self, engine: Engine, base_branch: str) -> "Case":
-        """The case with the policy of this branch, which is asked for once. Raises GitHubError.
+        """Return the case with the policy of this branch, which is loaded once. Raises GitHubError.
 
-        A pull request whose base branch was changed has another one to go by.
+        A changed base branch has another policy.
         """
         if self.governed is not None and self.governed[0] == base_branch:
             return self
         return replace(self, governed=(base_branch, await engine.policies.of(self.repository, base_branch)))
 
     async def reload(self, engine: Engine) -> "Case":
-        """The case with its entry as it is now: the entry changed after it was loaded."""
+        """Return the case with its present entry, after the entry changed."""
         return replace(self, entry=(await load_case(engine, self.repository, self.number)).entry)
 
 

@@ -1,9 +1,9 @@
 """P4: find the head and base branch that a command consents to. GitHub does not name them.
 
-A command consents to the head that stood there when it was typed. GitHub's times have whole seconds, and deliveries
-come in any order: a push of the same second, or one that IMQ was told of after the command, may be newer than it. Then
-the command consents to nothing, and what it queued already is dequeued when the push is told. The same holds for a
-changed base branch: the author of a pull request may change it without any right on the repository.
+A command consents to the head at the time of its comment. GitHub's times have whole seconds, and deliveries come in any
+order: a push of the same second, or a push whose webhook comes after that of the command, may be newer. Then the
+command consents to nothing, and an entry that it queued already is dequeued when the push arrives. The same holds for a
+changed base branch: the author of a pull request may change it without any permission on the repository.
 """
 
 from collections.abc import Iterable
@@ -17,8 +17,7 @@ from queue_engine.store import Transaction
 
 
 def changed_since(known: Iterable[Known], head_sha: str, commanded_at: datetime) -> Reason | None:
-    """The push to this head, or the change of the base branch, that may be newer than the command; or that the pull
-    request was closed, or a draft, after it."""
+    """Find a change possibly newer than the command: a push of this head, another base branch, a close, a draft."""
     for one in known:
         state = one.statement
         if not isinstance(state, PullRequestState) or max(state.updated_at, one.at) < commanded_at:
@@ -33,7 +32,7 @@ def changed_since(known: Iterable[Known], head_sha: str, commanded_at: datetime)
 
 
 async def consents(engine: Engine, repository: Repository, number: int, head_sha: str, commanded_at: datetime) -> bool:
-    """Whether a command of that time consents to this head, by the pushes that are known; if so, that is kept."""
+    """Return whether a command of that time consents to this head, by known pushes; stores this consent."""
     async with engine.change() as change:
         if changed_since(await _known(change.tx, repository, number, change.now), head_sha, commanded_at) is not None:
             return False
@@ -43,8 +42,10 @@ async def consents(engine: Engine, repository: Repository, number: int, head_sha
 
 
 async def is_commands(tx: Transaction, repository: Repository, number: int, head: str, now: datetime) -> bool:
-    """Whether a command was taken for consent to this head lately: then each push to it is looked at, see
-    `queue_engine.rules.consent_changes.changed_since_command`."""
+    """Return whether a recent command consented to this head.
+
+    Then IMQ judges each push of this head, see `queue_engine.rules.consent_changes.changed_since_command`.
+    """
     known = await _known(tx, repository, number, now)
     return any(isinstance(one.statement, Consent) and one.statement.head == head for one in known)
 

@@ -1,7 +1,7 @@
 """Dequeue pull requests on behalf of people and programs.
 
-Their label comes off as well. While GitHub merges, the label no longer counts, so that a merge that fails is not tried
-again.
+Their label comes off as well. While GitHub merges, the label no longer counts, so that IMQ does not retry a merge that
+fails.
 """
 
 from dataclasses import dataclass, replace
@@ -23,31 +23,31 @@ class NotQueued(EngineError):
 
 @dataclass(frozen=True, slots=True)
 class DequeuePermission:
-    """That a pull request may go: its case, with its policy."""
+    """The permission to dequeue a pull request: its case, with its policy."""
 
     case: Case
     by: str
-    """Who asked."""
+    """The login of the requester."""
 
 
 async def authorize_dequeue(engine: Engine, case: Case, *, by: str, taken: Snapshot | None = None) -> DequeuePermission:
     """Permit `dequeue_by_user`, if the author of the pull request asks, or a person who may queue it.
 
-    `taken` is the snapshot that the caller has just taken. Raises RejectionError, NotQueued and GitHubError.
+    `taken` is a snapshot that the caller has just read. Raises RejectionError, NotQueued and GitHubError.
     """
     if (entry := case.entry) is None:
         raise NotQueued(f"pull request {case.number} is not queued")
     case = await case.with_policy(engine, entry.base_branch)
     if entry.author.casefold() != by.casefold():
-        told = None if taken is None else taken.permission
-        assert_may_queue(case.policy, by, told or await engine.github.permission(case.repository, by))
+        permission = None if taken is None else taken.permission
+        assert_may_queue(case.policy, by, permission or await engine.github.permission(case.repository, by))
     return DequeuePermission(case, by=by)
 
 
 async def dequeue_by_user(change: Change, permitted: DequeuePermission) -> bool:
-    """Take a pull request out of its queue; False: its merge is under way, so GitHub decides.
+    """Dequeue a pull request; False: its merge is under way, so GitHub decides.
 
-    Its label comes off, and is no new wish as long as it is there. Raises NotQueued.
+    IMQ removes its label, which is no consent any more meanwhile. Raises NotQueued.
     """
     tx, now, case = change.tx, change.now, permitted.case
     repository, number, policy = case.repository, case.number, case.policy
@@ -58,7 +58,7 @@ async def dequeue_by_user(change: Change, permitted: DequeuePermission) -> bool:
         why = DequeueReason(Reason.UNQUEUED, delivery=case.delivery, by=permitted.by)
         await record.dequeue(change, entry, why, policy)
         return True
-    # Should GitHub refuse the merge, consent is looked at again: no label that queued it counts then.
+    # If GitHub refuses the merge, IMQ checks consent again: then no label that queued the pull request counts.
     queuing = await queued_by(tx, repository.id, number, entry.trusted_labels, policy)
     trusted = tuple(label for label in entry.trusted_labels if label not in queuing)
     await tx.entries.save(replace(entry, needs_refetch=True, trusted_labels=trusted))

@@ -1,7 +1,7 @@
 """Queue and move pull requests for callers that wait for the answer.
 
-The same eligibility check applies, and the label on GitHub stays the visible truth: the outbox sets it once the entry
-is stored. Changes to queued entries are stored within the caller's transaction, together with the answer.
+The same eligibility check applies as for labels, and the outbox sets the label on GitHub once the entry is stored.
+Changes to queued entries are stored within the caller's transaction, together with the answer.
 """
 
 from dataclasses import dataclass, replace
@@ -26,16 +26,16 @@ from queue_engine.rules.priority import PriorityEffect
 _log = structlog.get_logger("imq.enqueue")
 
 CONTROL_ROLES = frozenset({Permission.MAINTAIN, Permission.ADMIN})
-"""The rights of whom may pause, freeze and resume queues, and say what goes first in them."""
+"""The permissions that allow to pause, freeze and resume queues, and to set priorities."""
 
 
 class MergePending(EngineError):
-    """The merge was asked for: whether the pull request still leaves only GitHub can tell."""
+    """IMQ has requested the merge, so GitHub decides whether the pull request still leaves."""
 
 
 @dataclass(frozen=True, slots=True)
 class Queued:
-    """The entry of a pull request, its policy, and whether it was this call that queued it."""
+    """The entry of a pull request, its policy, and whether this call queued it."""
 
     entry: Entry
     policy: Policy
@@ -51,11 +51,11 @@ async def enqueue(
     taken: Snapshot | None = None,
     may_wait: bool = False,
 ) -> Queued:
-    """Queue the head that the pull request has now, for this person; only if it is `head_sha`, when that is given.
+    """Queue the present head of a pull request on behalf of this person, or only `head_sha`, if given.
 
-    The case names the comment or the call that asks: what it has done already is not done again. `taken` is the
-    snapshot that the caller has just taken, with this person's permission. Raises RejectionError, GitHubError, and
-    SlotsBusy when the queue is full, unless the pull request `may_wait` for room: then nothing is stored.
+    The case names the comment or API call, so that a repetition changes nothing. `taken` is a snapshot that the caller
+    has just read, with this person's permission. Raises RejectionError, GitHubError, and SlotsBusy when the queue is
+    full, unless the pull request `may_wait` for room: then nothing is stored.
     """
     if (entry := case.entry) is None:
         taken, case = await _read_snapshot(engine, case, by, taken)
@@ -71,10 +71,10 @@ async def enqueue(
 async def requeue(
     engine: Engine, case: Case, *, by: str, head_sha: str | None, taken: Snapshot | None = None
 ) -> Queued:
-    """Take a pull request out and queue its present head again, at the end: consent is renewed, as by `enqueue`.
+    """Dequeue a pull request and queue its present head at the end, with new consent as by `enqueue`.
 
-    It may have to wait for room there. What the comment or call has done already is done. Raises MergePending, and
-    what `enqueue` raises; a pull request that is rejected has left its queue, and is told why there as well.
+    The entry may wait for room there. A repeated comment or call changes nothing. Raises MergePending, and the errors
+    of `enqueue`. A rejected pull request has left its queue, and its comment says why.
     """
     if (entry := case.entry) is None or _is_own(entry, case):
         return await enqueue(engine, case, by=by, head_sha=head_sha, taken=taken)
@@ -87,12 +87,12 @@ async def requeue(
 
 
 def _is_own(entry: Entry, case: Case) -> bool:
-    """Whether it was this very comment or call that queued the pull request."""
+    """Return whether this very comment or call queued the pull request."""
     return case.delivery is not None and entry.delivery == case.delivery
 
 
 async def _admit(engine: Engine, request: EnqueueRequest, taken: Snapshot) -> Queued:
-    """Store the entry of an eligible pull request, and have its label set. Raises what `enqueue` raises."""
+    """Store the entry of an eligible pull request, and set its label. Raises the errors of `enqueue`."""
     policy = request.case.policy
     if not policy.has_trigger_label(taken.pull.labels):
         request = replace(request, sets_label=policy.trigger_label)
@@ -107,7 +107,7 @@ async def _admit(engine: Engine, request: EnqueueRequest, taken: Snapshot) -> Qu
 
 @dataclass(frozen=True, slots=True)
 class PriorityChange:
-    """Where an entry stands by its new priority, of how many, and whom that delays."""
+    """An entry with its new position, the depth of the queue, and the entries that it delays."""
 
     entry: Entry
     depth: int
@@ -117,12 +117,12 @@ class PriorityChange:
 async def prioritise(
     change: Change, entry: Entry, priority: int, policy: Policy, *, by: str, delivery: str | None = None
 ) -> PriorityChange:
-    """Give an entry another priority, on behalf of who may steer. Raises StaleRecord if it changed since."""
+    """Give an entry another priority, on behalf of a maintainer. Raises StaleRecord if the entry changed since."""
     tx, now = change.tx, change.now
     placed = entry
     if priority != entry.priority:
-        standing = EntryOrder(priority, entry.hotfix, entry.preempts, entry.fixes_base, entry.freeze_exempt)
-        placed = await tx.entries.reprioritise(entry, standing, policy.ageing)
+        order = EntryOrder(priority, entry.hotfix, entry.preempts, entry.fixes_base, entry.freeze_exempt)
+        placed = await tx.entries.reprioritise(entry, order, policy.ageing)
         await tx.queues.wake(entry.queue_id, now)
         await change.record(
             "priority", entry, delivery=delivery, data={"by": by, "priority": priority, "position": placed.position}
@@ -131,9 +131,9 @@ async def prioritise(
 
 
 async def _read_snapshot(engine: Engine, case: Case, by: str, taken: Snapshot | None = None) -> tuple[Snapshot, Case]:
-    """The pull request, if it is open and this person may queue it, and the case with its policy.
+    """Read the pull request, and check that it is open and that this person may queue it.
 
-    Raises RejectionError.
+    Returns the case with its policy too. Raises RejectionError.
     """
     if taken is None:
         taken = await engine.github.snapshot(case.repository, case.number, login=by)

@@ -1,4 +1,4 @@
-"""The request that a pull request be queued."""
+"""The request to queue a pull request."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,13 +10,12 @@ from queue_engine.domain.reasons import Reason
 
 @dataclass(frozen=True, slots=True)
 class EnqueueRequest:
-    """Somebody asks for a pull request to be queued.
+    """A request to queue a pull request, by a label, a command, an API call or the reconciler.
 
-    `head_sha` is the head that the label was set on, and `base_branch` the branch to land on; None when only the sweep
-    found the label, which then stands for the present ones. `label` was set at `labelled_at`. `by_machine` tells
-    automation from a person who tries again.
-    With `gives_consent` the requester vouches for the present labels. Without it nobody does: somebody pushed to a
-    queued pull request, and only the labels that were trusted before count.
+    `head_sha` is the head that had the label, and `base_branch` the branch to land on; None when only the reconciler
+    found the label, which then means the present ones. `label` was set at `labeled_at`. `by_machine`: automation sent
+    the request, not a person. With `gives_consent` the requester consents to the present labels. A push to a queued
+    pull request gives none: then only the labels that were trusted before count.
     """
 
     case: Case
@@ -25,19 +24,19 @@ class EnqueueRequest:
     base_branch: str | None = None
     label: str | None = None
     webhook_is_late: bool = False
-    """The label's webhook, which names its head, was waited for in vain; see `queue_engine.admission.lost_webhooks`."""
-    labelled_at: datetime | None = None
+    """The label's webhook, which names its head, did not come in time; see `queue_engine.admission.lost_webhooks`."""
+    labeled_at: datetime | None = None
     by_machine: bool = False
     arrived_at: datetime | None = None
-    """When it was asked for, if that is known to be long ago, as after a failure, or of a label whose webhook was lost:
-    it is queued as if it had come then (P3)."""
+    """When the request was made, if long ago, as after a failure, or for a label whose webhook was lost: the entry gets
+    the position of that time (P3)."""
     gives_consent: bool = True
     sets_label: str | None = None
-    """The label that the pull request lacks, where a command or a call asks in its place: IMQ sets it."""
+    """The trigger label that IMQ sets on behalf of a command or an API call, if the pull request lacks it."""
     may_wait: bool = True
-    """Whether it waits for room in a full queue; else a full queue refuses it."""
+    """Whether the entry may wait for room; otherwise a full queue refuses the request."""
     leaves_for: Reason | None = None
-    """Why the present entry leaves its queue in the same transaction, if the pull request is queued again."""
+    """The reason for which the present entry leaves in the same transaction, if the pull request is queued again."""
 
     @property
     def repository(self) -> Repository:

@@ -14,9 +14,9 @@ from queue_engine.rules.priority import precedence_of
 from queue_engine.store import EntryConflict
 
 
-async def keep_consent(change: Change, request: EnqueueRequest, pull: PullRequest) -> None:
-    """Store when somebody asked for this pull request to be queued: what was told later may withdraw that consent."""
-    at = request.labelled_at or last_change(pull) or change.now
+async def record_consent(change: Change, request: EnqueueRequest, pull: PullRequest) -> None:
+    """Store when somebody asked for this pull request to be queued: later webhooks may withdraw that consent."""
+    at = request.labeled_at or last_change(pull) or change.now
     consent = Fact(subject=of_pull(pull.number), statement=Consent(at=at, by=request.by))
     await change.tx.known.record(request.repository.id, [consent], change.now)
 
@@ -24,14 +24,14 @@ async def keep_consent(change: Change, request: EnqueueRequest, pull: PullReques
 async def store_entry(
     change: Change, queue: Queue, taken: Snapshot, policy: Policy, request: EnqueueRequest, trusted: frozenset[str]
 ) -> Entry:
-    """Add a pull request to its queue, and announce that; returns its entry, also if it was queued already."""
+    """Add a pull request to its queue, and announce the entry; returns the present entry if there is one."""
     tx, now, pull = change.tx, change.now, taken.pull
     try:
         entry = await _join(change, queue, taken, policy, request, trusted, precedence_of(trusted, policy))
     except EntryConflict:
-        standing = await tx.entries.find(queue.repository.id, pull.number)
-        assert standing is not None
-        return standing
+        present = await tx.entries.find(queue.repository.id, pull.number)
+        assert present is not None
+        return present
     await _set_labels(change, request, pull, trusted, policy)
     entry = await announce_joined(change, entry, policy, depth=entry.position + 1)
     await tx.queues.wake(queue.id, now)
@@ -71,8 +71,8 @@ async def _join(
 async def _set_labels(
     change: Change, request: EnqueueRequest, pull: PullRequest, trusted: frozenset[str], policy: Policy
 ) -> None:
-    """Have the labels set that are new consent: the one that the request brings, and each that IMQ is about to remove
-    after an earlier dequeue."""
+    """Set the labels that are new consent: the label of the request, and labels that IMQ is about to remove after an
+    earlier dequeue."""
     removals = await change.tx.outbox.wanted_labels(request.repository.id, pull.number)
     for label in sorted(trusted):
         if label == request.sets_label or (policy.has_trigger_label([label]) and has_label([label], removals)):
@@ -80,7 +80,7 @@ async def _set_labels(
 
 
 async def _shared_head(change: Change, repository: Repository, taken: Snapshot) -> str | None:
-    """The head branch, if it is the default branch, has a queue, or has rules that keep others from pushing to it."""
+    """Return the head branch, if it is the default branch, has a queue, or has rules that keep others from pushing."""
     pull = taken.pull
     if pull.head_repository != repository.full_name:
         return None

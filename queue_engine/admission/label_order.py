@@ -1,13 +1,13 @@
 """P3: process labels in the order in which their webhooks came, also while GitHub's reads lag.
 
-A read that does not show a label yet is asked again after seconds. Until then IMQ postpones the labels that came
-after it on the same base branch: otherwise the later one would land first. Each wait has its instant, so that neither
-a dead process nor a lost label holds up the next one (P5).
+IMQ repeats a read that does not show a label yet, after seconds. Until then it postpones the later labels on the same
+base branch: otherwise a later one would land first. Each wait ends at an instant, so that neither a dead process nor a
+lost label delays the next one for longer (P5).
 
-The first label is the one whose webhook IMQ stored first: GitHub promises no order of deliveries, and its times have
-whole seconds. A label that reads do not show is asked for at most four times. If GitHub is in trouble for longer, the
-label keeps its rank, but an entry that is being processed by then stays in front. Two processes that read two labels
-at once may differ by the time of one read.
+The first label is that of the first stored webhook: GitHub promises no order of deliveries, and its times have whole
+seconds. IMQ reads a label that is not shown at most four times. If GitHub fails for longer, the label keeps its rank,
+but an entry that is being processed by then remains the front. Two processes that read two labels at once may differ
+by the duration of one read.
 """
 
 from datetime import datetime, timedelta
@@ -27,10 +27,10 @@ _LONGEST = backoff.longest(OUTDATED, 3) + _READ
 
 
 async def await_earlier(engine: Engine, repository: Repository, webhook: WebhookEvent) -> None:
-    """Raise LabelOrderError while a label that came before on the same base branch is postponed.
+    """Raise LabelOrderError while an earlier label on the same base branch is postponed.
 
-    However often it waited itself, its own last read included: otherwise two labels whose last reads are due within
-    the jitter of their waits would change places. Such waits end all the same, see `postpone`.
+    This holds after any number of own waits, even before the last read: otherwise two labels whose last reads are due
+    within the jitter of their waits would be reordered. Such waits end nevertheless, see `postpone`.
     """
     subject, now = of_labels(webhook.branch or ""), engine.clock.now()
     async with engine.store.reading() as tx:
@@ -43,9 +43,9 @@ async def await_earlier(engine: Engine, repository: Repository, webhook: Webhook
 async def postpone(
     engine: Engine, repository: Repository, webhook: WebhookEvent, why: StaleRead | ReadLagError | LabelOrderError
 ) -> None:
-    """Store that a label is not answered yet, and until when those that came after it wait.
+    """Store that a label is not judged yet, and until when later labels wait.
 
-    Each label does so at most as often as a read is asked again, so that nobody waits for it longer than that (P5).
+    Each label does so at most as often as IMQ repeats a read, so that no label waits for it longer than that (P5).
     """
     if OUTDATED.exhausted(webhook.tries):
         return
@@ -56,7 +56,7 @@ async def postpone(
 
 
 def _answered_after(webhook: WebhookEvent, why: StaleRead | ReadLagError | LabelOrderError) -> timedelta:
-    """After how long the label is answered, or its read has been asked again at the latest."""
+    """Return after how long the label is judged, or its read repeated, at the latest."""
     match why:
         case LabelOrderError():
             return why.delay
@@ -67,7 +67,7 @@ def _answered_after(webhook: WebhookEvent, why: StaleRead | ReadLagError | Label
 
 
 def _earlier(known: list[Known], order: int) -> list[datetime]:
-    """Until when those wait that came after a label which came before this one."""
+    """Find until when labels wait for a label that came before this one."""
     return [
         one.statement.until for one in known if isinstance(one.statement, HeldLabel) and one.statement.order < order
     ]

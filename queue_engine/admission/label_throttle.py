@@ -1,10 +1,10 @@
-"""Judge labels of people without the right later: after a few refusals ever fewer in an hour (P7).
+"""Judge labels of people without permission later: after a few refusals ever fewer in an hour (P7).
 
-A label of a throttled person becomes a job of its own, which waits until the person is heard again. The jobs of one
-person are done one after another; nobody else's label waits for them. In the end each label is refused and removed.
-A person who proves to have the right is heard at once, with all labels that wait. docs/threat-model.md has the bound.
+A label of a throttled person becomes a job of its own, which waits until the throttle ends. The jobs of one person run
+one after another; labels of other people do not wait for them. In the end IMQ refuses and removes each label. If the
+person has permission after all, IMQ judges all waiting labels at once. docs/threat-model.md has the bound.
 
-The sweep leaves such a label alone.
+The reconciler ignores such a label.
 """
 
 import sys
@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 
 import structlog
 
-from queue_engine.admission.throttle import count_without_right, heard_from, labeling
+from queue_engine.admission.throttle import count_without_right, labeling, throttled_until
 from queue_engine.core.concurrency.key_order import KeyOrder, OrderWait
 from queue_engine.core.jobs.job import Job
 from queue_engine.core.jobs.job_table import JobStatus
@@ -27,42 +27,42 @@ from queue_engine.rules.eligibility import Answer, Ignore, Reject, may_queue
 from queue_engine.store import Transaction
 
 THROTTLED_LABEL_JOB = "throttled_label"
-"""Kind of the job that judges a throttled person's label later. Its request is the label's webhook."""
+"""Kind of the job that judges a throttled person's label. Its request is the label's webhook."""
 
 _LAST = sys.maxsize
-"""The place of such a label in the order of labels: no other label waits for it, see
+"""The number of such a label in the order of labels: no other label waits for it, see
 `queue_engine.admission.label_order`."""
 
 _log = structlog.get_logger("imq.throttle")
 
 
 class LabelThrottle:
-    """Decides which labels are judged later."""
+    """Decides which labels IMQ judges later."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._lines = KeyOrder()
         self._proven: set[tuple[int, str]] = set()
-        """People whose last label was not refused: their labels are judged side by side."""
+        """People whose last label was not refused: their labels are judged concurrently."""
 
-    def stand(self, repository: Repository, webhook: WebhookEvent) -> AbstractContextManager[OrderWait]:
-        """Stand behind the earlier labels of the same person."""
+    def enter(self, repository: Repository, webhook: WebhookEvent) -> AbstractContextManager[OrderWait]:
+        """Join the order of labels of the same person."""
         return self._lines.enter(_person(repository, webhook))
 
-    async def put_off(self, repository: Repository, webhook: WebhookEvent, turn: OrderWait) -> bool:
-        """Whether the label is judged later, because its sender is throttled.
+    async def put_off(self, repository: Repository, webhook: WebhookEvent, in_order: OrderWait) -> bool:
+        """Store a job for the label and return True, if its sender is throttled.
 
-        `turn` waits for this person's earlier labels. The first one tells whether the person is without the right;
-        then each waits for all those before it, so that labels set at once are counted one by one.
+        `in_order` waits for this person's earlier labels. The first label shows whether the person lacks permission;
+        then each waits for all earlier ones, so that labels set at once are counted one by one.
         """
         engine, person, by = self._engine, _person(repository, webhook), webhook.sender or ""
         if person not in self._proven:
-            await turn(1)
+            await in_order(1)
         if not await self._counted(repository, webhook):
             return False
         self._proven.discard(person)
-        await turn()
-        until = await heard_from(engine, repository, labeling(by))
+        await in_order()
+        until = await throttled_until(engine, repository, labeling(by))
         if until is None:
             return False
         async with engine.change() as change:
@@ -73,7 +73,7 @@ class LabelThrottle:
         return True
 
     async def judged(self, repository: Repository, webhook: WebhookEvent) -> None:
-        """A label was judged: remember whether its sender is without the right."""
+        """Remember, after a label was judged, whether its sender lacks permission."""
         person = _person(repository, webhook)
         if person not in self._proven and not await self._counted(repository, webhook):
             self._proven.add(person)
@@ -88,7 +88,7 @@ def _person(repository: Repository, webhook: WebhookEvent) -> tuple[int, str]:
 
 
 async def _put_off(change: Change, repository: Repository, webhook: WebhookEvent, until: datetime) -> None:
-    """Store the job of this label, in place of one for an earlier label of this person on the pull request."""
+    """Store the job of a label, in place of a job for this person's earlier label on the pull request."""
     process = _process_of(repository.id, webhook.sender or "")
     earlier = [
         job.id
@@ -106,13 +106,13 @@ async def _put_off(change: Change, repository: Repository, webhook: WebhookEvent
 
 
 async def put_off_again(engine: Engine, repository: Repository, webhook: WebhookEvent) -> timedelta | None:
-    """How much longer a label waits that was put off; None if it is judged now."""
-    until = await heard_from(engine, repository, labeling(webhook.sender or ""))
+    """Return how much longer a throttled label waits; None if it is judged now."""
+    until = await throttled_until(engine, repository, labeling(webhook.sender or ""))
     return None if until is None else until - engine.clock.now()
 
 
 def webhook_of(job: Job) -> WebhookEvent:
-    """The label that was put off, behind all others in their order."""
+    """Read the webhook of a throttled label from its job; it is last in the order of labels."""
     return WebhookEvent.model_validate(job.request).model_copy(
         update={"order": _LAST, "tries": sum(job.holds.values())}
     )
@@ -125,13 +125,13 @@ async def queued_by_others(engine: Engine, repository: Repository, number: int) 
 
 
 async def numbers_put_off(tx: Transaction, repository_id: int) -> set[int]:
-    """The pull requests with a label that is judged later."""
+    """Return the pull requests with a throttled label."""
     requests = await tx.jobs.unfinished_requests(THROTTLED_LABEL_JOB, _process_of(repository_id, ""))
     return {int(request["number"]) for request in requests}
 
 
 async def count_label(change: Change, repository: Repository, by: str | None, answer: Answer) -> None:
-    """Count a label that was refused because its sender may not queue; any other answer proves the right."""
+    """Count a label that was refused because its sender may not queue; any other answer ends the throttle."""
     if not by or isinstance(answer, Ignore):
         return
     if isinstance(answer, Reject) and answer.reason in SENDER_REASONS:
@@ -143,7 +143,7 @@ async def count_label(change: Change, repository: Repository, by: str | None, an
 async def count_label_gone(
     engine: Engine, repository: Repository, policy: Policy, by: str | None, permission: Permission | None
 ) -> None:
-    """Count a label that was removed before IMQ read it, if its sender may not queue: it cost a request as well."""
+    """Count a label that was removed before IMQ read it, if its sender may not queue: the read cost a request too."""
     if by and permission is not None and may_queue(policy, by, permission) is not None:
         async with engine.change() as change:
             await count_without_right(change, repository, labeling(by))

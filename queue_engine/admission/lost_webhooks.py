@@ -1,4 +1,4 @@
-"""P4: a label without its webhook names no head, so IMQ lands nothing that was pushed after it.
+"""P4: a label without its webhook names no head, so IMQ lands no head that was pushed after the label.
 
 The reconciler finds such a label: its webhook was lost, or the database that had the entry. IMQ queues the pull request
 if GitHub proves that it still has the head that was labeled. Of any other, IMQ asks for lost deliveries, and the
@@ -24,11 +24,11 @@ from queue_engine.domain.policy import Policy
 from queue_engine.effects.context import Engine
 from queue_engine.rules.consent import is_own_update
 
-UNSEEN_LABEL_JOB = "unseen_label"
-"""Kind of the job that has a pull request judged once more when the label's webhook has not come."""
+LOST_LABEL_JOB = "unseen_label"
+"""Kind of the job that judges a pull request again when the label's webhook has not come."""
 
 _WAIT = timedelta(minutes=5)
-"""How long a lost delivery may take: the first look for them is at the sweep, and asks for hundreds in a minute."""
+"""How long a lost delivery may take: the reconciler reads the list first, and requests hundreds in a minute."""
 
 _ONE_CHANGE = timedelta(seconds=1)
 """How far GitHub's two times of one change may differ."""
@@ -69,13 +69,13 @@ _HARMLESS = frozenset(
 """Events that withdraw no consent ("Issue event types"). All others may: a close, a draft, a changed base branch."""
 
 
-async def is_labelled_head(
+async def is_labeled_head(
     engine: Engine, repository: Repository, pull: PullRequest, label: LabelEvent, policy: Policy
 ) -> bool:
-    """Whether GitHub proves that the pull request has the head that was labeled, or IMQ's own update of it, and that
+    """Return whether GitHub proves that the pull request has the labeled head, or IMQ's own update of it, and that
     nothing else withdrew this consent. Raises GitHubError."""
     own_login = await engine.github.own_login()
-    # IMQ sets the label for a `/queue`: whose, only the lost database knew.
+    # IMQ sets the label after a `/queue`: only the lost database knew the person.
     if label.by == own_login or label.followed_by - _HARMLESS:
         return False
     pushes = await engine.github.head_pushes(repository, pull)
@@ -83,7 +83,7 @@ async def is_labelled_head(
         return False
     if precedes(pushes[0], label, pull):
         return True
-    # IMQ pushes to forks too, but their owners may craft what looks like its update.
+    # IMQ pushes to forks too, but their owners may forge commits like its updates.
     if len(pushes) == 1 or pull.head_repository != repository.full_name:
         return False
     update, labeled = pushes[:2]
@@ -97,22 +97,22 @@ async def is_labelled_head(
 
 
 def precedes(push: HeadPush, label: LabelEvent, pull: PullRequest) -> bool:
-    """Whether the label was set on what this push made. GitHub's times have whole seconds.
+    """Return whether the label was set on the head of this push. GitHub's times have whole seconds.
 
-    In the minute after a push the pull request must not have changed after the label either: the push may have
-    appeared on it only then.
+    In the minute after a push the pull request must not have changed after the label either: GitHub may have shown the
+    push only then.
     """
     unchanged = pull.updated_at is not None and pull.updated_at <= label.at + _ONE_CHANGE
     return push.at < label.at if unchanged else push.at <= label.at - _SETTLED
 
 
 async def await_webhook(engine: Engine, repository: Repository, number: int) -> None:
-    """Store that the pull request is judged without the label's webhook in some minutes."""
+    """Enqueue a job that judges the pull request in some minutes, even without the label's webhook."""
     async with engine.change() as change:
         await change.tx.jobs.enqueue_once(
-            kind=UNSEEN_LABEL_JOB,
+            kind=LOST_LABEL_JOB,
             request={"repository": asdict(repository), "number": number},
-            process_id=f"{UNSEEN_LABEL_JOB}:{repository.id}:{number}",
+            process_id=f"{LOST_LABEL_JOB}:{repository.id}:{number}",
             now=change.now,
             not_before=change.now + _WAIT,
         )

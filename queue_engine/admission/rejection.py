@@ -12,9 +12,9 @@ from queue_engine.rules.eligibility import may_queue
 
 
 class RejectionError(EngineError):
-    """The pull request is not eligible, for this reason; `label` is the trigger label, if that was looked up.
+    """The pull request is not eligible, for this reason; `label` is the trigger label, if known.
 
-    `detail` names what it is about, and may hold foreign words.
+    `detail` may name a label, a method or a person, and may hold text from GitHub or users.
     """
 
     def __init__(self, reason: Reason, label: str = "", detail: str | None = None) -> None:
@@ -41,7 +41,7 @@ async def refuse(
     delivery: str | None,
     detail: str | None = None,
 ) -> None:
-    """Reject a pull request: store that, announce it, and have its label removed."""
+    """Reject a pull request: store and announce the rejection, and remove the label."""
     tx, now, repository = change.tx, change.now, queue.repository
     people = (pull.author, *pull.assignees) if REASONS[reason].next_actor is ReasonActor.AUTHOR else ()
     notice = Notice(

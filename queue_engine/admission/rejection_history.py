@@ -1,9 +1,9 @@
-"""Judge repeated requests for a refused head: a person's counts, automation's does not (P6).
+"""Judge repeated requests for a rejected head: a person's count, automation's do not (P6).
 
-Automation that acts under an account of a person's kind cannot be told by its account. So repeated requests for the
-same head are judged ever less often, and IMQ says so once: a person hardly notices, a loop comes to almost
-nothing. Automation that sets the label again on a refused head starts nothing (docs/api.md).
-`queue_engine.admission.throttle` counts people without the right; this counts what becomes of a head.
+IMQ cannot recognize automation that uses a person's account. So IMQ judges repeated requests for the same head ever
+less often, and says so once: a person hardly notices, and a loop costs almost nothing. Automation that sets the label
+again on a rejected head starts nothing (docs/api.md). `queue_engine.admission.throttle` counts people without
+permission; this module counts the rejections of a head.
 """
 
 from dataclasses import dataclass
@@ -18,26 +18,26 @@ from queue_engine.effects.context import Engine
 from queue_engine.store import Transaction
 
 _PATIENCE = Backoff(base=timedelta(seconds=30), maximum=timedelta(hours=1), jitter=0)
-"""What has to pass after each refusal of one head that comes after the free ones."""
+"""The wait after each rejection of one head beyond the free ones."""
 
 _FREE = 4
-"""Tries that a person has for one head without any wait: to mend one thing after the other takes some."""
+"""How many tries a person has for one head without any wait, to fix one problem after another."""
 
 
 @dataclass(frozen=True, slots=True)
 class RejectionHistory:
-    """The head that was rejected last, when, and how often the head itself was the cause."""
+    """The last rejected head, when, and how often the head itself was the cause."""
 
     head_sha: str
     at: datetime
     times: int
     people: tuple[str, ...] = ()
-    """Who was rejected with this head for lack of permission, casefolded, once for each time: that is no fault of the
-    head, and does not hold for other people."""
+    """The people who asked for this head without permission, casefolded, once for each time: their rejections do not
+    concern the head or other people."""
     base_branch: str = ""
     why: Reason | None = None
     announced: bool = False
-    """Whether people have been told that it is not looked at for a while."""
+    """Whether IMQ has announced that it ignores this head for a while."""
 
     def allows_retry(self, head_sha: str, *, by: str | None = None, by_machine: bool, now: datetime) -> bool:
         """Return whether this head is judged again for the present requester; `by` is None while unknown."""
@@ -45,16 +45,16 @@ class RejectionHistory:
             return True
         if by_machine and (self.times or (by or "").casefold() in self.people):
             return False
-        return now >= self.heard_from(by)
+        return now >= self.judged_from(by)
 
-    def heard_from(self, by: str | None) -> datetime:
-        """When a person who asks for this head is heard again."""
+    def judged_from(self, by: str | None) -> datetime:
+        """Return from when on IMQ judges this person's requests for the head again."""
         waits = self.times + self.people.count((by or "").casefold()) - _FREE
         return self.at if waits <= 0 else self.at + wait(_PATIENCE, waits - 1, random=no_jitter)
 
 
 async def rejection_history(tx: Transaction, repository_id: int, number: int) -> RejectionHistory | None:
-    """What is known of this pull request's last refusal or failure, if there was one since it last landed."""
+    """Load the last rejection or failure of a pull request, if there was one since it last landed."""
     refusal = await tx.refusals.find(repository_id, number)
     if refusal is None:
         return None
@@ -73,7 +73,7 @@ async def rejection_history(tx: Transaction, repository_id: int, number: int) ->
 
 
 async def announce_ignored(engine: Engine, repository: Repository, number: int, by: str, delivery: str | None) -> None:
-    """Tell a person once that this head is not looked at for a while, and until when; the label comes off for that."""
+    """Announce once that IMQ ignores this head for a while, and until when; the label comes off."""
     async with engine.store.reading() as tx:
         before = await rejection_history(tx, repository.id, number)
     if before is None or before.announced or not before.base_branch:
@@ -93,13 +93,13 @@ async def announce_ignored(engine: Engine, repository: Repository, number: int, 
             people=(by,),
             reason=Reason.ASKED_TOO_OFTEN,
             detail=None if before.why is None else before.why.value.replace("_", " "),
-            until=before.heard_from(by),
+            until=before.judged_from(by),
             queued_by=by,
             trigger_label=policy.trigger_label,
         )
         await notices.announce(tx, repository, notice, policy, due=now)
         await notices.remove_label(tx, repository, number, policy, now)
-        # No head: the event is no judgement of one, and does not count as one.
+        # No head: the event judges none, and does not count as a rejection of one.
         data = {"by": by}
         await change.record(
             "refused", queue, number=number, reason=Reason.ASKED_TOO_OFTEN, delivery=delivery, data=data

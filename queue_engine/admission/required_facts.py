@@ -15,7 +15,7 @@ from queue_engine.rules.reviews import reviews_of
 async def requirements_of(
     engine: Engine, repository: Repository, taken: Snapshot, policy: Policy
 ) -> tuple[Snapshot, RequiredFacts]:
-    """What its base branch demands of a pull request, and how that is met, with the snapshot to judge it by.
+    """Read the requirements of the base branch, and whether they are met, with the snapshot to judge.
 
     Raises GitHubError.
     """
@@ -26,7 +26,7 @@ async def requirements_of(
     requirements = await read_requirements(engine.github, repository, taken, rules, policy)
     if unmet_requirement(pull, repository, requirements, policy) is None:
         return taken, requirements
-    # Somebody may have changed them since they were read: nobody is refused over rules that are only remembered.
+    # The rules may have changed since they were cached: IMQ rejects no pull request by cached rules alone.
     engine.github.forget_rules(repository.id)
     fresh = await engine.github.branch_rules(repository, pull.base_branch)
     if merge_method(pull, fresh, policy) is None:
@@ -40,7 +40,7 @@ async def requirements_of(
 async def read_requirements(
     github: GitHub, repository: Repository, taken: Snapshot, rules: BranchRules, policy: Policy
 ) -> RequiredFacts:
-    """These rules, with reviews and signatures where they matter. Raises GitHubError."""
+    """Read reviews and signatures where these rules require them. Raises GitHubError."""
     pull = taken.pull
     signed = needs_signed_commits(pull, rules, policy)
     unsigned = await github.unsigned_commits(repository, pull.number) if signed else ()

@@ -1,7 +1,7 @@
 """Read a queued pull request again, at any position, and check that it still has consent.
 
-Where a push is to cost the place and no more, the pusher's permission is checked: the new head joins at the end if
-the pusher may queue, and else not at all (P4).
+With `on_push: requeue` IMQ checks the pusher's permission: the new head joins at the end if the pusher may queue, and
+otherwise not at all (P4).
 """
 
 from contextlib import suppress
@@ -34,18 +34,17 @@ _TRIES = 5
 
 @dataclass(frozen=True, slots=True)
 class Push:
-    """Who pushed which head, as a webhook told it."""
+    """A push by a webhook: the pusher and the new head."""
 
     by: str
     head_sha: str
 
 
 async def revalidate(engine: Engine, case: Case, *, push: Push | None = None) -> Case:
-    """Read a queued pull request, and dequeue it if consent is gone; returns the case as it is then.
+    """Read a queued pull request, and dequeue it if consent is lost; returns the case as it is then.
 
-    No entry leaves or changes by facts older than its own last change: where it changed while GitHub was asked, and
-    the answer speaks against it, GitHub is asked again. Raises GitHubError, and StaleRecord when the entry changes each
-    time.
+    No entry leaves or changes by facts older than its own last change. If the entry changed during the read, and the
+    answer withdraws consent, IMQ reads again. Raises GitHubError, and StaleRecord when the entry changes each time.
     """
     for _ in range(_TRIES):
         if (entry := case.entry) is None:
@@ -63,9 +62,9 @@ async def revalidate(engine: Engine, case: Case, *, push: Push | None = None) ->
 
 
 async def left_to_pass(engine: Engine, repository: Repository, number: int) -> bool:
-    """Whether IMQ has asked for its merge: then only the pass that asked judges it, whatever a read would show.
+    """Return whether IMQ has requested the merge: then only the pass that requested it judges the entry.
 
-    That pass looks first, unless GitHub's answer to the merge is known: then there is nothing to look for.
+    That pass reads the pull request first, unless GitHub's answer to the merge is known.
     """
     async with engine.change() as change:
         entry = await change.tx.entries.find(repository.id, number)
@@ -78,7 +77,7 @@ async def left_to_pass(engine: Engine, repository: Repository, number: int) -> b
 
 
 async def contradicts(engine: Engine, repository: Repository, listed: PullRequest) -> bool:
-    """Whether a listed pull request, which may be older than its entry, gives cause to read it once more."""
+    """Return whether a listed pull request, which may be older than its entry, seems to have lost consent."""
     case = await load_case(engine, repository, listed.number)
     if (entry := case.entry) is None:
         return False
@@ -88,14 +87,14 @@ async def contradicts(engine: Engine, repository: Repository, listed: PullReques
 
 
 async def _requeue_new_head(engine: Engine, case: Case, entry: Entry, pull: PullRequest, push: Push) -> Case | None:
-    """The case as it is after it was queued again with the new head; None if more than this push speaks against it.
+    """Queue the pull request again with the new head; None if consent is lost for more than this push.
 
-    A head that is newer than the push has a push of its own on its way, which is the one to judge.
+    A head that is newer than the push has its own webhook, which decides.
     """
     repository, policy = case.repository, case.policy
     if entry.run.merge_requested_at is not None or policy.on_push is not PushPolicy.REQUEUE:
         return None
-    # While an update is under way too, the head that was queued is compared with the one that was pushed.
+    # Compare the queued head with the pushed one, also while an update is under way.
     lost = consent_lost(replace(entry, status=EntryStatus.PENDING), pull, policy)
     if lost != Reject(Reason.HEAD_CHANGED):
         return None
@@ -116,11 +115,10 @@ async def _requeue_new_head(engine: Engine, case: Case, entry: Entry, pull: Pull
 async def _judge(
     engine: Engine, before: Entry, pull: PullRequest, policy: Policy, delivery: str | None
 ) -> Entry | None:
-    """Store what the facts mean for the entry, and return it as it is then, None if it left.
+    """Judge the entry by these facts, store the result, and return the entry; None if it left.
 
-    Raises StaleRecord if the facts are older than its last change.
-
-    While its merge is asked for, only the pass that asked may judge: it is told to look first.
+    While its merge is requested, only the pass that requested it may judge: the entry is marked `needs_refetch`. Raises
+    StaleRecord if the facts are older than the entry's last change.
     """
     async with engine.change() as change:
         entry = await change.tx.entries.find(before.repository.id, before.number)
@@ -146,7 +144,7 @@ async def _judge(
 
 
 def _verdict(entry: Entry, pull: PullRequest, policy: Policy, now: datetime) -> tuple[Entry | None, Reject | None]:
-    """The entry with what its own pass is to look into, or the reason to leave, or neither."""
+    """Return the entry marked for its own pass, or the reason to leave, or neither."""
     if entry.run.merge_requested_at is not None:
         return replace(entry, needs_refetch=True), None
     new_head = pull.open and entry.status is EntryStatus.UPDATING and pull.head_sha != entry.head

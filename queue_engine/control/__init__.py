@@ -1,4 +1,4 @@
 """Pause, freeze and resume queues at a person's request.
 
-May not live here: who may pause, which callers check; merges.
+May not live here: permissions, which callers check; merges.
 """

@@ -1,7 +1,7 @@
-"""Pause, freeze, resume and unfreeze a queue by a maintainer's request, whether anything is queued in it or not.
+"""Pause, freeze, resume and unfreeze a queue at a maintainer's request, with or without entries.
 
-Everything happens within the caller's transaction, so that the request is answered in the same one. A second equal
-request changes nothing. The pass that follows at once announces the change.
+Everything happens within the caller's transaction, which stores the answer too. A repeated request changes nothing. The
+pass that follows at once announces the change.
 """
 
 from dataclasses import dataclass, replace
@@ -15,11 +15,11 @@ from queue_engine.effects.context import Change
 
 @dataclass(frozen=True, slots=True)
 class ControlResult:
-    """The queue after the request, and whom the request concerns."""
+    """The queue after the request, and the pull requests in it."""
 
     queue: Queue
     changed: bool
-    """False: the queue was so already."""
+    """False: the queue had this state already."""
     concerned: tuple[int, ...]
     """Numbers of the pull requests in the queue, in order."""
     lifted: tuple[tuple[Reason, str], ...] = ()
@@ -36,9 +36,9 @@ async def pause(
 async def freeze(
     change: Change, repository: Repository, base_branch: str, *, by: str, until: datetime, reason: str = ""
 ) -> ControlResult:
-    """Let nothing land on this branch before `until`, but what is exempt from freezes.
+    """Freeze this branch until an instant: only exempt entries land.
 
-    The freeze replaces another one by a maintainer, and no other blocker; an instant that has passed changes nothing.
+    The freeze replaces another one by a maintainer, and no other blocker; a past instant changes nothing.
     """
     return await _pause(change, repository, base_branch, Pause(Reason.FROZEN, reason, change.now, until, by))
 
@@ -71,7 +71,7 @@ async def unfreeze(change: Change, repository: Repository, base_branch: str, *, 
 
 
 async def _mark_recorded(change: Change, queue: Queue) -> None:
-    """The end of the red base is in the timeline: the pass that announces the end does not record it again."""
+    """Mark the red base as recorded, so that the pass that announces its end does not record the end again."""
     if (known := BlockerNotices.from_json(queue.announced)) is not None:
         blockers = (replace(each, recorded=each.recorded or each.reason is Reason.BASE_RED) for each in known.blockers)
         await change.tx.queues.note_announced(queue.id, replace(known, blockers=tuple(blockers)).to_json())

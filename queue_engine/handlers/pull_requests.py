@@ -39,7 +39,7 @@ class PullRequestChanges:
         # The request takes its place in the order before any read, so that requests are answered in order (P3).
         with (
             self._enqueue_order.enter(repository.id) as order,
-            self._throttled.stand(repository, webhook) as person_order,
+            self._throttled.enter(repository, webhook) as person_order,
         ):
             case = await load_case(self._engine, repository, webhook.number, delivery=webhook.delivery)
             try:
@@ -75,7 +75,7 @@ class PullRequestChanges:
             await order()
             await await_earlier(engine, repository, webhook)
 
-        await handle_enqueue_request(engine, _request_of(case, webhook), turn=in_order)
+        await handle_enqueue_request(engine, _request_of(case, webhook), in_order=in_order)
         await self._throttled.judged(repository, webhook)
         return True, case
 
@@ -154,7 +154,7 @@ def _request_of(case: Case, webhook: WebhookEvent) -> EnqueueRequest:
         label=webhook.label,
         head_sha=webhook.head_sha,
         base_branch=webhook.branch,
-        labelled_at=webhook.updated_at,
+        labeled_at=webhook.updated_at,
         by_machine=webhook.sender_is_bot,
         arrived_at=webhook.arrived_at,
     )

@@ -19,7 +19,7 @@ from queue_engine.admission.admit import handle_enqueue_request
 from queue_engine.admission.case import load_case
 from queue_engine.admission.enqueue_request import EnqueueRequest
 from queue_engine.admission.label_throttle import numbers_put_off
-from queue_engine.admission.lost_webhooks import UNSEEN_LABEL_JOB
+from queue_engine.admission.lost_webhooks import LOST_LABEL_JOB
 from queue_engine.admission.revalidate import contradicts, revalidate
 from queue_engine.admission.throttle import KEPT as THROTTLE_KEPT
 from queue_engine.core.concurrency.request_context import RequestPriority, working
@@ -84,7 +84,7 @@ class Reconciler:
             MISSING_JOB: self.sweep_missing_repository,
             DELIVERIES_JOB: self._redelivery.sweep,
             STALE_COMMENTS_JOB: StaleComments(self._engine).sweep,
-            UNSEEN_LABEL_JOB: self.sweep_lost_label,
+            LOST_LABEL_JOB: self.sweep_lost_label,
         }
 
     async def run_due(self) -> bool:

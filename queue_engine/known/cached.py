@@ -1,4 +1,4 @@
-"""Record which remembered answers a read used, so that its caller can discard outdated ones."""
+"""Record which cached answers a read used, so that its caller can discard outdated ones."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,7 +11,7 @@ _used: ContextVar[list[Forget] | None] = ContextVar("remembered_answers", defaul
 
 @contextmanager
 def remembered_answers() -> Iterator[list[Forget]]:
-    """The answers that caches keep of what is asked for inside: each is forgotten by calling it."""
+    """Collect the cached answers that the reads inside use; calling one of them discards that answer."""
     used: list[Forget] = []
     token = _used.set(used)
     try:
@@ -21,6 +21,6 @@ def remembered_answers() -> Iterator[list[Forget]]:
 
 
 def remembered(forget: Forget) -> None:
-    """A cache keeps the answer that it just gave or stored, until `forget` is called."""
+    """Report a cached answer that was just used or stored; `forget` discards it."""
     if (used := _used.get()) is not None:
         used.append(forget)

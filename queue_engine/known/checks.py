@@ -1,4 +1,4 @@
-"""Compare reports of checks with those that are known to have ended. Pure functions."""
+"""Compare reports of checks with the known results. Pure functions."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
@@ -7,11 +7,11 @@ from queue_engine.domain.facts import CheckReport, CheckState, RequiredCheck
 from queue_engine.domain.known_facts import SETTLED, CheckResult, CommitStatus, Known
 
 _BEGUN_AGAIN = timedelta(minutes=1)
-"""An App may set a run that has ended under way again, without any webhook: after this the read is believed."""
+"""An App may restart a run that has ended, without any webhook: after this time the read counts."""
 
 
 def statuses_matter(required: Collection[RequiredCheck], reports: Sequence[CheckReport]) -> bool:
-    """Whether commit statuses are asked for: not where each required check is bound to an App and has a run of it."""
+    """Return whether statuses matter: not where each required check is bound to an App and has a run of it."""
     runs = {(report.name, report.app_id) for report in reports if report.run_id is not None}
     return not required or any(check.app_id is None or (check.name, check.app_id) not in runs for check in required)
 
@@ -19,7 +19,7 @@ def statuses_matter(required: Collection[RequiredCheck], reports: Sequence[Check
 def outdated_reports(
     reports: Sequence[CheckReport], required: Collection[RequiredCheck], known: Sequence[Known], now: datetime
 ) -> str | None:
-    """Why these reports are older than what is known; None if nothing speaks against them."""
+    """Say why these reports are older than known facts; None if they are not."""
     with_statuses = statuses_matter(required, reports)
     for one in known:
         match one.statement:
@@ -31,7 +31,7 @@ def outdated_reports(
 
 
 def _shows_run(reports: Sequence[CheckReport], ended: CheckResult, since: timedelta) -> bool:
-    """Whether this run is among the reports as it ended, or a newer one of its App and name in its place."""
+    """Return whether the reports have this run as it ended, or a newer run of its App and name."""
     same = next((report for report in reports if report.run_id == ended.id), None)
     if same is None:
         return any(
@@ -50,7 +50,7 @@ def _shows_run(reports: Sequence[CheckReport], ended: CheckResult, since: timede
 
 
 def _shows_status(reports: Sequence[CheckReport], status: CommitStatus, since: timedelta) -> bool:
-    """Whether this status is among the reports, or one that was set later in its place."""
+    """Return whether the reports have this status, or a later one of its name."""
     same = next((report for report in reports if report.run_id is None and report.name == status.name), None)
     if same is None:
         return False

@@ -21,12 +21,12 @@ class KnownFacts:
             return await tx.known.about(repository_id, subjects, since=self._clock.now() - KEPT)
 
     async def tip(self, repository_id: int, subject: str) -> str | None:
-        """The commit that is known to be the tip of a branch."""
+        """Return the known tip of a branch, if there is one."""
         known = (await self.about(repository_id, {subject})).get(subject, ())
         return current_tip(pushes(known, self._clock.now()))
 
     async def names_new(self, repository_id: int, subjects: Collection[str]) -> bool:
-        """Whether one of these was named by GitHub so lately that a replica may not show it yet."""
+        """Return whether GitHub named one of these so recently that a replica may not show it yet."""
         now = self._clock.now()
         known = await self.about(repository_id, subjects)
         for those in known.values():
@@ -36,8 +36,8 @@ class KnownFacts:
                 return True
         return False
 
-    async def record(self, repository_id: int, told: Mapping[str, Statement]) -> None:
-        """Store what GitHub has just answered to a write, by subject."""
-        facts = [Fact(subject=subject, statement=each) for subject, each in told.items()]
+    async def record(self, repository_id: int, statements: Mapping[str, Statement]) -> None:
+        """Store GitHub's answers to a write, by subject."""
+        facts = [Fact(subject=subject, statement=each) for subject, each in statements.items()]
         async with self._store.transaction() as tx:
             await tx.known.record(repository_id, facts, self._clock.now())

@@ -1,6 +1,6 @@
 """Forward both ports to GitHub to another implementation, for classes that change some of the calls.
 
-Every method is written out, so that mypy reports a call that the ports gained and that nobody passes on here.
+Every method is written out, so that mypy reports a call that the ports have and that is missing here.
 """
 
 from collections.abc import Collection, Mapping
@@ -31,7 +31,7 @@ from queue_engine.domain.workflow_runs import CheckSuite, WorkflowRun
 
 
 class Forwarding:
-    """Passes every call on. The meaning of each stands with the ports."""
+    """Forwards every call. The ports document each."""
 
     def __init__(self, github: GitHubPorts) -> None:
         self._github = github

@@ -1,12 +1,12 @@
 """Measure how far GitHub's reads lag, and delay reads that would be outdated.
 
-Where no read was outdated, each is made at once. After one was, the next reads of that kind in that repository wait
-until what was told last is as old as it was when GitHub showed it. That saves the reads at 0 and 1 seconds, and costs
-no time, because they would have been asked again. Kept in memory: a new process finds out by itself.
+Where no read was outdated, IMQ reads at once. After an outdated read, the next reads of that kind in that repository
+wait until the newest fact is as old as it was when GitHub showed it. That saves the reads at 0 and 1 seconds, and costs
+no time, because IMQ would have repeated them. The lag is in memory: each process measures it.
 
-A kind waits at most 8 s, for a quarter of an hour after a stale read. `ReadLagError` is handled like a limit: a hold
-of a job, no trouble of an entry. What GitHub's answer to a merge told is not read at all: the pass confirms that
-commit, and hints meanwhile read nothing.
+A kind waits at most 8 s, for a quarter of an hour after a stale read. `ReadLagError` is handled like a rate limit: it
+holds a job, and is no failure of an entry. IMQ does not read the state after its own merge at all: the pass verifies
+the commit in GitHub's answer, and webhooks meanwhile cause no reads.
 """
 
 from collections.abc import Sequence
@@ -28,20 +28,20 @@ from queue_engine.domain.known_facts import (
 )
 
 LONGEST = OUTDATED.maximum
-"""No read waits longer, however late the last one was asked again."""
+"""The longest wait of a read."""
 
 REMEMBERED = KEPT
-"""How long reads wait after one was outdated. The next one is made at once, and shows whether GitHub still lags."""
+"""How long after an outdated read further ones wait. The next read then shows whether GitHub still lags."""
 
 _AWAITED = 1000
-"""How many reads may be waited for before those whose callers never came back are dropped."""
+"""How many reads may wait before those whose callers never returned are dropped."""
 
 _NONE = timedelta(0)
 
 
 @dataclass(frozen=True, slots=True)
 class ReadKind:
-    """Reads that lag alike, and the facts that an outdated one would lack."""
+    """Reads with the same lag, and the facts that an outdated one would lack."""
 
     name: str
     shows: tuple[type, ...]
@@ -68,9 +68,9 @@ class ReadLag:
         self._awaited: dict[_Read, datetime] = {}
 
     def of(self, repository_id: int, kind: ReadKind, now: datetime) -> timedelta:
-        """How far these reads lag, as far as it is known; nothing where none was outdated of late."""
-        lag, seen_at = self._lags.get((repository_id, kind), (_NONE, now))
-        if now - seen_at < REMEMBERED:
+        """Return the known lag of these reads; zero where none was outdated recently."""
+        lag, measured_at = self._lags.get((repository_id, kind), (_NONE, now))
+        if now - measured_at < REMEMBERED:
             return lag
         del self._lags[repository_id, kind]
         return _NONE
@@ -78,11 +78,11 @@ class ReadLag:
     def wait(
         self, repository_id: int, kind: ReadKind, subject: str, known: Sequence[Known], now: datetime
     ) -> timedelta:
-        """How long this read is to wait; zero: it is made now. Once it has waited, newer facts hold it up no more."""
+        """Return how long this read has to wait; zero: now. After its wait, newer facts delay it no more."""
         read = (repository_id, kind, subject)
         if (until := self._awaited.get(read)) is None:
-            told_at = _reported_at(kind, known)
-            until = now if told_at is None else told_at + self.of(repository_id, kind, now)
+            reported_at = _reported_at(kind, known)
+            until = now if reported_at is None else reported_at + self.of(repository_id, kind, now)
             if until > now:
                 self._record_awaited(read, until, now)
         if until > now:
@@ -91,16 +91,16 @@ class ReadLag:
         return _NONE
 
     def outdated(self, repository_id: int, kind: ReadKind, subject: str) -> None:
-        """This read was outdated."""
+        """Record that this read was outdated."""
         self._outdated.add((repository_id, kind, subject))
 
     def current(self, repository_id: int, kind: ReadKind, subject: str, known: Sequence[Known], now: datetime) -> None:
-        """This read showed all that is known: if it was outdated before, GitHub lags by at most so much."""
+        """Record that this read showed all known facts: if it was outdated before, this bounds the lag."""
         if (read := (repository_id, kind, subject)) not in self._outdated:
             return
         self._outdated.discard(read)
-        if (told_at := _reported_at(kind, known)) is not None:
-            lag = max(min(now - told_at, LONGEST), self.of(repository_id, kind, now))
+        if (reported_at := _reported_at(kind, known)) is not None:
+            lag = max(min(now - reported_at, LONGEST), self.of(repository_id, kind, now))
             self._lags[repository_id, kind] = lag, now
 
     def _record_awaited(self, read: _Read, until: datetime, now: datetime) -> None:
@@ -111,5 +111,5 @@ class ReadLag:
 
 
 def _reported_at(kind: ReadKind, known: Sequence[Known]) -> datetime | None:
-    """Return when IMQ received the newest fact that this read is to show."""
+    """Return when IMQ received the newest fact that this read has to show."""
     return max((one.at for one in known if isinstance(one.statement, kind.shows)), default=None)

@@ -1,7 +1,7 @@
-"""Merges that IMQ asked for, and the commits in GitHub's answers, which are newer than any read.
+"""Merges that IMQ requested, and the commits in GitHub's answers, which are newer than any read.
 
-Which head IMQ last asked to merge is a fact of its own: GitHub may carry a request out after its process died and the
-next one saw the pull request open. That merge is IMQ's all the same.
+The head of the last merge request is a fact of its own: GitHub may carry out a request after its process was killed and
+another process read the pull request as open. That merge is IMQ's nevertheless.
 """
 
 from datetime import datetime
@@ -13,7 +13,7 @@ from queue_engine.store import Transaction
 
 
 async def answered_merge(tx: Transaction, entry: Entry, now: datetime) -> str | None:
-    """The commit that GitHub answered this entry's merge with; None while none is known."""
+    """Return the commit in GitHub's answer to this entry's merge; None while none is known."""
     if entry.run.merge_requested_at is None:
         return None
     subject = of_pull(entry.number)
@@ -21,17 +21,16 @@ async def answered_merge(tx: Transaction, entry: Entry, now: datetime) -> str | 
 
 
 async def record_merge_request(tx: Transaction, entry: Entry, head: str | None, now: datetime) -> None:
-    """Remember that GitHub is asked to merge this head of the entry; None: it was not asked after all, or refused."""
+    """Store that IMQ requests the merge of this head; None: IMQ sent no request after all, or GitHub refused."""
     await tx.known.record(
         entry.repository.id, [Fact(subject=of_pull(entry.number), statement=MergeRequest(head=head))], now
     )
 
 
 async def merged_by_imq(tx: Transaction, entry: Entry, now: datetime) -> bool:
-    """Whether a merge of the entry that GitHub shows is one that IMQ asked for, however long ago.
+    """Return whether IMQ requested the merge that GitHub shows, at any time within the last quarter of an hour.
 
-    A request whose process died may be carried out after another process saw the pull request still open, and took
-    the merge for one that did not happen.
+    GitHub may carry out the request of a killed process after another process has read the pull request as open.
     """
     if entry.status is not EntryStatus.READY:
         return False

@@ -1,7 +1,7 @@
 """Compare a read of a pull request with known facts. Pure functions.
 
-`updated_at` moves with labels, closes and drafts, as GitHub's example payloads show; that of a `synchronize` is not
-seen to move. So fields are compared beside the time, and superseded heads and changed labels by themselves.
+`updated_at` moves with labels, closes and drafts, as GitHub's example payloads show, but not with each `synchronize`.
+So IMQ compares fields beside the time, and superseded heads and changed labels by themselves.
 """
 
 from collections.abc import Iterable, Sequence
@@ -25,7 +25,7 @@ from queue_engine.known.reviews import outdated_reviews
 
 
 def outdated_pull(read: PullRequest, known: Sequence[Known], now: datetime) -> str | None:
-    """Why this read is older than what is known; None if nothing speaks against it."""
+    """Say why this read is older than known facts; None if it is not."""
     if read.merged:
         # A merge is final: no older state shows one.
         return None
@@ -36,42 +36,42 @@ def outdated_pull(read: PullRequest, known: Sequence[Known], now: datetime) -> s
         return f"the head of pull request {read.number} is known to have moved on"
     if (label := _label_missed(read, known, now)) is not None:
         return f"the label {label!r} of pull request {read.number} is known to have changed"
-    state = _state(known)
-    if state is None:
+    newest = _state(known)
+    if newest is None:
         return None
-    told, at = state
-    differs = _differences(read, told)
-    older = read.updated_at is not None and read.updated_at < told.updated_at
-    same = read.updated_at is None or read.updated_at == told.updated_at
+    state, at = newest
+    differs = _differences(read, state)
+    older = read.updated_at is not None and read.updated_at < state.updated_at
+    same = read.updated_at is None or read.updated_at == state.updated_at
     if differs and (older or (same and now - at < SETTLED)):
         return f"pull request {read.number} is known to have another {', '.join(differs)}"
     return None
 
 
 def outdated_snapshot(taken: Snapshot, known: Sequence[Known], now: datetime) -> str | None:
-    """The same of a pull request with its reviews."""
+    """Say why a pull request or its reviews are older than known facts; None if they are not."""
     reviews = None if taken.reviews is None else outdated_reviews(taken.reviews, known, now)
     return outdated_pull(taken.pull, known, now) or reviews
 
 
 def corrected(read: PullRequest, known: Sequence[Known], now: datetime) -> PullRequest | None:
-    """A listed pull request with what is known in place of what is outdated; None if it is known not to be open."""
+    """Replace the outdated fields of a listed pull request by known facts; None if it is known not to be open."""
     if outdated_pull(read, known, now) is None:
         return read
     known = _of_late(known, now)
-    state = _state(known)
-    if any(_says_merged(one) for one in known) or state is None or not state[0].open:
+    newest = _state(known)
+    if any(_says_merged(one) for one in known) or newest is None or not newest[0].open:
         return None
-    told = state[0]
+    state = newest[0]
     return replace(
         read,
-        head_sha=told.head,
-        base_branch=told.base,
-        draft=told.draft,
-        labels=frozenset(told.labels),
-        title=told.title,
+        head_sha=state.head,
+        base_branch=state.base,
+        draft=state.draft,
+        labels=frozenset(state.labels),
+        title=state.title,
         mergeable=None,
-        updated_at=told.updated_at,
+        updated_at=state.updated_at,
     )
 
 
@@ -92,18 +92,18 @@ def webhooks_since(known: Sequence[Known], now: datetime) -> tuple[PullRequestSt
 
 
 def merged_as(known: Sequence[Known]) -> str | None:
-    """The commit that GitHub answered IMQ's merge of it with, if it did."""
+    """Return the commit in GitHub's answer to IMQ's merge, if there is one."""
     return next((one.statement.sha for one in known if isinstance(one.statement, MergeResult)), None)
 
 
 def requested_merge(known: Sequence[Known]) -> str | None:
-    """The head that IMQ last asked GitHub to merge."""
+    """Return the head of IMQ's last merge request."""
     asked = [one.statement.head for one in known if isinstance(one.statement, MergeRequest)]
     return asked[-1] if asked else None
 
 
 def _of_late(known: Sequence[Known], now: datetime) -> list[Known]:
-    """Without what happened long ago and was only delivered again."""
+    """Drop old states that were only redelivered."""
     return [one for one in known if not isinstance(one.statement, PullRequestState) or _is_of_late(one.statement, now)]
 
 
@@ -120,42 +120,46 @@ def _says_merged(one: Known) -> bool:
 def _head_pushes(known: Sequence[Known]) -> list[Push]:
     """Return the pushes to its head, by `synchronize` events."""
     states = [one.statement for one in known if isinstance(one.statement, PullRequestState)]
-    return [Push(before=told.before, after=told.head, at=told.updated_at) for told in states if told.before is not None]
+    return [
+        Push(before=state.before, after=state.head, at=state.updated_at) for state in states if state.before is not None
+    ]
 
 
 def _label_missed(read: PullRequest, known: Sequence[Known], now: datetime) -> str | None:
-    """A label that was set or taken off just now, and is not so in this read."""
+    """Find a label that was just set or removed, and that this read shows otherwise."""
     last: dict[str, _LabelChange] = {}
     for one in known:
-        told = one.statement
-        if isinstance(told, PullRequestState):
-            last = {label: change for label, change in last.items() if not _undone(label, change, told)}
-        if isinstance(told, PullRequestState | OwnLabel) and told.label is not None:
-            at = told.updated_at if isinstance(told, PullRequestState) else None
-            last[told.label.casefold()] = _LabelChange(told.label_set, at, one.at)
+        state = one.statement
+        if isinstance(state, PullRequestState):
+            last = {label: change for label, change in last.items() if not _is_reverted(label, change, state)}
+        if isinstance(state, PullRequestState | OwnLabel) and state.label is not None:
+            at = state.updated_at if isinstance(state, PullRequestState) else None
+            last[state.label.casefold()] = _LabelChange(state.label_set, at, one.at)
     carried = _folded(read.labels)
     return next((label for label, change in last.items() if _doubted(label, change, read, carried, now)), None)
 
 
 @dataclass(frozen=True, slots=True)
 class _LabelChange:
-    """A label was set or taken off: at GitHub's time, None if IMQ did it, and received at IMQ's."""
+    """A label was set or removed: at GitHub's time, None if by IMQ, and received at IMQ's time."""
 
     label_set: bool
     changed_at: datetime | None
-    told_at: datetime
+    received_at: datetime
 
 
-def _undone(label: str, change: _LabelChange, state: PullRequestState) -> bool:
-    """Whether a state that was told later, and is not older, shows the label otherwise. A label that is deleted from
-    its repository leaves its pull requests by an `unlabeled` that names none."""
+def _is_reverted(label: str, change: _LabelChange, state: PullRequestState) -> bool:
+    """Return whether a state that came later, and is not older, shows the label otherwise.
+
+    A label that is deleted from its repository leaves its pull requests by an `unlabeled` that names no label.
+    """
     newer = change.changed_at is None or state.updated_at >= change.changed_at
     return newer and (label in _folded(state.labels)) != change.label_set
 
 
 def _doubted(label: str, change: _LabelChange, read: PullRequest, carried: frozenset[str], now: datetime) -> bool:
-    """Whether a read lacks a change that is seconds old, and is not itself newer than that by as much."""
-    if (label in carried) == change.label_set or now - change.told_at >= SETTLED:
+    """Return whether a read lacks a change of the last seconds, and is not newer than the change by as much."""
+    if (label in carried) == change.label_set or now - change.received_at >= SETTLED:
         return False
     if change.changed_at is None or read.updated_at is None:
         return True
@@ -173,25 +177,25 @@ def _state(known: Sequence[Known]) -> tuple[PullRequestState, datetime] | None:
     ]
     if not states:
         return None
-    told, number = max(states, key=lambda each: (each[0].updated_at, each[1]))
-    labels = {label.casefold(): label for label in told.labels}
+    state, number = max(states, key=lambda each: (each[0].updated_at, each[1]))
+    labels = {label.casefold(): label for label in state.labels}
     for later in known[number + 1 :]:
         if isinstance(later.statement, OwnLabel):
             labels.pop(later.statement.label.casefold(), None)
             if later.statement.label_set:
                 labels[later.statement.label.casefold()] = later.statement.label
-    return told.model_copy(update={"labels": tuple(labels.values())}), known[number].at
+    return state.model_copy(update={"labels": tuple(labels.values())}), known[number].at
 
 
-def _differences(read: PullRequest, told: PullRequestState) -> list[str]:
-    """The fields in which a read differs from what is known."""
+def _differences(read: PullRequest, state: PullRequestState) -> list[str]:
+    """Name the fields in which a read differs from the known state."""
     compared = {
-        "head": (read.head_sha, told.head),
-        "base branch": (read.base_branch, told.base),
-        "state": (read.open, told.open),
-        "merge": (read.merged, told.merged),
-        "draft": (read.draft, told.draft),
-        "title": (read.title, told.title),
-        "labels": (_folded(read.labels), _folded(told.labels)),
+        "head": (read.head_sha, state.head),
+        "base branch": (read.base_branch, state.base),
+        "state": (read.open, state.open),
+        "merge": (read.merged, state.merged),
+        "draft": (read.draft, state.draft),
+        "title": (read.title, state.title),
+        "labels": (_folded(read.labels), _folded(state.labels)),
     }
     return [name for name, (was_read, is_known) in compared.items() if was_read != is_known]

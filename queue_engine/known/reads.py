@@ -1,11 +1,11 @@
 """The one port through which IMQ reads GitHub: it compares each answer with known facts.
 
-An answer that contradicts it raises `StaleRead`: it is neither judged nor remembered, and the caller asks again.
-While GitHub is seen to lag, reads that would show what was there before raise `ReadLagError`, and nothing is sent. What
-IMQ's own writes tell is stored here. What webhooks tell is stored with the delivery (`queue_engine.handlers.inbox`).
+An answer that contradicts them raises `StaleRead`: IMQ neither uses nor caches it, and the caller reads again. While
+GitHub lags, reads that would show a former state raise `ReadLagError`, and nothing is sent. Facts of IMQ's own writes
+are stored here, facts of webhooks with the delivery (`queue_engine.handlers.inbox`).
 
-Configuration is read at the commit that is known to be its branch's tip. Rules that just changed are not remembered
-for a minute. Where nothing lags, comparing costs no request. A test holds that wiring hands out no other port.
+Configuration is read at the known tip of its branch. Rules that just changed are not cached for a minute. Without lag a
+comparison costs no request. A test asserts that wiring hands out no other port.
 """
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
@@ -74,11 +74,11 @@ _log = structlog.get_logger("imq.known")
 T = TypeVar("T")
 
 Contradiction = Callable[[T, Sequence[Known], datetime], str | None]
-"""Why an answer is older than these facts; None if nothing speaks against it."""
+"""Says why an answer is older than these facts; None if it is not."""
 
 
 class GitHubReads(Forwarding):
-    """Both ports to GitHub, as every part of IMQ but the gateway itself gets them."""
+    """Both ports to GitHub, for every part of IMQ but the gateway itself."""
 
     def __init__(self, github: GitHubPorts, store: Store, clock: Clock, *, meter: Meter | None = None) -> None:
         super().__init__(github)
@@ -89,7 +89,7 @@ class GitHubReads(Forwarding):
         self._lag = ReadLag()
 
     async def pull_request(self, repository: Repository, number: int) -> PullRequest:
-        """Compared with its state, head and labels; with its webhooks."""
+        """Compare state, head and labels, and add the recent webhooks."""
         ask = partial(self._github.pull_request, repository, number)
         pull = await self._compared(repository, of_pull(number), ask, outdated_pull, PULL)
         return replace(pull, reported=await self._webhooks_since(repository, number))
@@ -97,7 +97,7 @@ class GitHubReads(Forwarding):
     async def snapshot(
         self, repository: Repository, number: int, *, login: str | None, head_sha: str | None = None
     ) -> Snapshot:
-        """Compared with the pull request's state, head, labels and reviews, and with the tip of its base."""
+        """Compare the pull request's state, head, labels and reviews, and the tip of its base."""
         ask = partial(self._github.snapshot, repository, number, login=login, head_sha=head_sha)
         taken = await self._compared(repository, of_pull(number), ask, outdated_snapshot, SNAPSHOT)
         if taken.base_tip is not None:
@@ -108,7 +108,7 @@ class GitHubReads(Forwarding):
         return replace(taken, pull=replace(taken.pull, reported=await self._webhooks_since(repository, number)))
 
     async def latest_pull_requests(self, repository: Repository) -> tuple[PullRequest, ...]:
-        """What is outdated is corrected; what is known to be closed is left out."""
+        """Correct outdated pull requests, and leave out those that are known to be closed."""
         listed = await self._github.latest_pull_requests(repository)
         subjects = {of_pull(pull.number) for pull in listed}
         known, now = await self._facts.about(repository.id, subjects), self._clock.now()
@@ -116,7 +116,7 @@ class GitHubReads(Forwarding):
         return tuple(pull for pull in pulls if pull is not None)
 
     async def comparison(self, repository: Repository, base_branch: str, head_sha: str) -> Comparison:
-        """Compared with the base's tip."""
+        """Compare the base's tip."""
         ask = partial(self._github.comparison, repository, base_branch, head_sha)
         return await self._compared(
             repository,
@@ -128,7 +128,7 @@ class GitHubReads(Forwarding):
         )
 
     async def branch_tip(self, repository: Repository, branch: str) -> Branch | None:
-        """Compared with the branch's tip; none is outdated if the branch was just pushed to."""
+        """Compare the branch's tip; no tip is outdated if the branch was just pushed to."""
 
         def outdated(answer: Branch | None, known: Sequence[Known], now: datetime) -> str | None:
             if answer is not None:
@@ -140,12 +140,12 @@ class GitHubReads(Forwarding):
         return await self._compared(repository, of_branch(branch), ask, outdated, BRANCH_TIP)
 
     async def commit(self, repository: Repository, sha: str) -> Commit:
-        """A commit never changes; one that was just named may be missing."""
+        """Read a commit, which never changes; a new one may be missing."""
         ask = partial(self._github.commit, repository, sha)
         return await self._compared(repository, of_commit(sha), ask, _never, COMMIT)
 
     async def branch_rules(self, repository: Repository, base_branch: str) -> BranchRules:
-        """Rules read soon after they changed may be those of before, and are not remembered."""
+        """Read rules, and do not cache them soon after they changed."""
         ask = partial(self._github.branch_rules, repository, base_branch)
         rules = await self._compared(repository, of_branch(base_branch), ask, _never)
         changed = (await self._facts.about(repository.id, {RULES})).get(RULES, ())
@@ -156,7 +156,7 @@ class GitHubReads(Forwarding):
     async def check_reports(
         self, repository: Repository, sha: str, required: Collection[RequiredCheck]
     ) -> tuple[CheckReport, ...]:
-        """Compared with the checks that are known to have ended."""
+        """Compare the known results of checks."""
         ask = partial(self._github.check_reports, repository, sha, required)
         return await self._compared(
             repository,
@@ -167,12 +167,12 @@ class GitHubReads(Forwarding):
         )
 
     async def reviews(self, repository: Repository, number: int) -> tuple[Review, ...]:
-        """Compared with the reviews of the last seconds."""
+        """Compare the reviews of the last seconds."""
         ask = partial(self._github.reviews, repository, number)
         return await self._compared(repository, of_pull(number), ask, outdated_reviews, REVIEWS)
 
     async def configuration(self, repository: Repository, base_branch: str | None) -> str | None:
-        """Read at the commit that is known to be the branch's tip, which no replica can show as it was before."""
+        """Read at the known tip of the branch, of which no replica has another version."""
         subject = DEFAULT_BRANCH if base_branch is None else of_branch(base_branch)
         tip = await self._facts.tip(repository.id, subject)
         ask = partial(self._github.configuration, repository, tip or base_branch)
@@ -183,7 +183,7 @@ class GitHubReads(Forwarding):
             return None
 
     async def organisation_configuration(self, repository: Repository, commit: str | None = None) -> str | None:
-        """The same for the owner's repository, if IMQ has seen it."""
+        """Read at the known tip of the owner's repository `.github`, if IMQ knows that repository."""
         async with self._store.reading() as tx:
             shared = await tx.queues.repository(repository.owner, SHARED_RULES)
         if shared is None:
@@ -196,7 +196,7 @@ class GitHubReads(Forwarding):
             return None
 
     async def react(self, repository: Repository, comment_id: int, content: str) -> None:
-        """A comment that was just written may be missing."""
+        """React to a comment; a new comment may be missing."""
         ask = partial(self._github.react, repository, comment_id, content)
         await self._compared(repository, of_comment(comment_id), ask, _never)
 
@@ -210,7 +210,7 @@ class GitHubReads(Forwarding):
         title: str | None = None,
         body: str | None = None,
     ) -> str:
-        """Once GitHub has answered, the pull request is known to be merged."""
+        """Merge, and store GitHub's answer as a fact."""
         landed = await self._github.merge(repository, number, head_sha, method, title=title, body=body)
         await self._facts.record(
             repository.id, {of_pull(number): MergeResult(sha=landed), of_commit(landed): KnownName()}
@@ -218,12 +218,12 @@ class GitHubReads(Forwarding):
         return landed
 
     async def add_label(self, repository: Repository, number: int, label: str) -> None:
-        """Once GitHub has answered, the label is known to be set."""
+        """Set a label, and store that as a fact."""
         await self._github.add_label(repository, number, label)
         await self._facts.record(repository.id, {of_pull(number): OwnLabel(label=label, label_set=True)})
 
     async def remove_label(self, repository: Repository, number: int, label: str) -> None:
-        """Once GitHub has answered, the label is known to be gone."""
+        """Remove a label, and store that as a fact."""
         await self._github.remove_label(repository, number, label)
         await self._facts.record(repository.id, {of_pull(number): OwnLabel(label=label, label_set=False)})
 
@@ -237,13 +237,13 @@ class GitHubReads(Forwarding):
         *,
         named: Collection[str] = (),
     ) -> T:
-        """The answer, unless it contradicts what is known when it has come. Raises StaleRead, and ReadLagError where
-        reads of this kind lag so far that it would.
+        """Read, and compare the answer with known facts.
 
-        `named` are the subjects that a 404 may be about, if there are more than this one.
+        Raises StaleRead if they contradict each other, and ReadLagError where reads of this kind lag so far that they
+        would. `named` are further subjects that a 404 may be about.
         """
         if kind is not None and (wait := await self._early(repository, kind, subject)):
-            raise ReadLagError(f"GitHub does not show yet what it told of {subject}", retry_after=wait)
+            raise ReadLagError(f"GitHub does not show yet what a webhook reported of {subject}", retry_after=wait)
         with remembered_answers() as answers:
             try:
                 answer = await ask()
@@ -266,17 +266,17 @@ class GitHubReads(Forwarding):
         raise self._outdated(repository, subject, why, kind)
 
     async def _webhooks_since(self, repository: Repository, number: int) -> tuple[PullRequestState | Consent, ...]:
-        """Return the webhooks' facts of a pull request until now, without the labels that IMQ itself took off."""
+        """Return the webhooks' facts of a pull request until now, without IMQ's own removals of labels."""
         subject = of_pull(number)
-        told = webhooks_since((await self._facts.about(repository.id, {subject})).get(subject, ()), self._clock.now())
-        removals = [one for one in told if isinstance(one, PullRequestState) and one.removed_label is not None]
+        states = webhooks_since((await self._facts.about(repository.id, {subject})).get(subject, ()), self._clock.now())
+        removals = [one for one in states if isinstance(one, PullRequestState) and one.removed_label is not None]
         if not removals:
-            return told
+            return states
         own = await self._github.own_login()
-        return tuple(one for one in told if not (one in removals and one.by == own))
+        return tuple(one for one in states if not (one in removals and one.by == own))
 
     async def _early(self, repository: Repository, kind: ReadKind, subject: str) -> timedelta:
-        """How long GitHub would still show what was there before, by how far it lagged of late."""
+        """Return how long GitHub would still show a former state, by its recent lag."""
         now = self._clock.now()
         if not self._lag.of(repository.id, kind, now):
             return timedelta(0)
@@ -288,13 +288,13 @@ class GitHubReads(Forwarding):
             self._lag.outdated(repository.id, kind, subject)
         _log.info("outdated_read", repository=repository.full_name, subject=subject, why=why)
         self._meter.count("outdated_reads", of=subject.partition(" ")[0])
-        return StaleRead(f"GitHub's answer is older than what it told before: {why}")
+        return StaleRead(f"GitHub's answer is older than a known fact: {why}")
 
 
 def _never(answer: object, known: Sequence[Known], now: datetime) -> None:
-    """Nothing that is known can contradict this answer."""
+    """Find no contradiction: no known fact concerns this answer."""
 
 
 def _is_missing(refusal: NotFound | Invalid) -> bool:
-    """Whether GitHub does not know what it was asked about: of a commit it says so with 422 (homu #141)."""
+    """Return whether GitHub does not know the object: for a commit it answers 422 (homu #141)."""
     return isinstance(refusal, NotFound) or refusal.message.startswith("No commit found for SHA")

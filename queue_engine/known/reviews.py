@@ -11,13 +11,13 @@ _VERDICTS = frozenset({ReviewState.APPROVED, ReviewState.CHANGES_REQUESTED, Revi
 
 def outdated_reviews(reviews: Sequence[Review], known: Sequence[Known], now: datetime) -> str | None:
     """Return why these reviews, oldest first, are older than the facts of the last seconds; None if they are not."""
-    told = {
+    verdicts = {
         one.statement.author: one.statement.state
         for one in known
         if isinstance(one.statement, ReviewChange) and one.statement.state in _VERDICTS and now - one.at < SETTLED
     }
     read = {review.author: review.state.value for review in reviews if review.state in _VERDICTS}
-    # GraphQL leaves dismissed reviews out, and those of people who may not write: the latter are missed for seconds.
+    # GraphQL leaves out dismissed reviews, and those of people without write permission: the latter lack for seconds.
     dismissed = ReviewState.DISMISSED.value
-    differing = next((author for author, state in told.items() if read.get(author, dismissed) != state), None)
-    return None if differing is None else f"the review of {differing} is known to be {told[differing]}"
+    differing = next((author for author, state in verdicts.items() if read.get(author, dismissed) != state), None)
+    return None if differing is None else f"the review of {differing} is known to be {verdicts[differing]}"

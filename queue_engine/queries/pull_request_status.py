@@ -1,4 +1,4 @@
-"""Load the state of a pull request and what it waits for: its entry, room in its queue, or how it left."""
+"""Load the state of a pull request, and why it waits: its entry, room in its queue, or how it left."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,12 +15,12 @@ from queue_engine.store import Transaction
 from queue_engine.store.rejections import Rejection
 
 HELD, NOT_QUEUED = "held", "not_queued"
-"""The states of a pull request that waits for room or is not queued; one that has room has its entry's status."""
+"""The states of a pull request that waits for room or is not queued; otherwise its state is the entry's status."""
 
 
 @dataclass(frozen=True, slots=True)
 class QueueHistory:
-    """How the last stay in a queue ended: it landed, failed, was cancelled, or was refused."""
+    """How a pull request last left a queue: it landed, failed, was cancelled, or was refused."""
 
     event: str
     reason: Reason | None
@@ -35,21 +35,21 @@ class PullRequestStatus:
     number: int
     state: str
     base_branch: str | None
-    """The base branch of the queue that has its entry."""
+    """The base branch of its queue."""
     depth: int
     """How many entries have room in that queue."""
     entry: EntryView | None = None
     """Its entry, if that has room."""
     held_behind: int | None = None
-    """If its entry waits for room: how many others get room before it."""
+    """While the entry waits for room: how many others get room before."""
     previous: QueueHistory | None = None
-    """If it is not queued: how it left last, if it ever did."""
+    """If the pull request is not queued: how it last left, if ever."""
     rejected: Rejection | None = None
-    """If it is not queued: the head that was rejected last, since it was queued or landed."""
+    """If the pull request is not queued: the last rejected head, since it was last queued or landed."""
 
     @property
     def next_actor(self) -> ReasonActor:
-        """Who has to act; for one that is not queued, who had to when it left."""
+        """Who has to act now, or since the pull request left."""
         if self.entry is not None:
             return self.entry.next_actor
         left_for = None if self.previous is None else self.previous.reason
@@ -59,9 +59,9 @@ class PullRequestStatus:
 async def load_pull_request(
     tx: Transaction, repository_id: int, number: int, policies: Mapping[str, Policy], now: datetime
 ) -> PullRequestStatus:
-    """The pull request as the database has it now.
+    """Load the stored state of a pull request.
 
-    `policies` are those of base branches, as far as they are known; `queue_blockers` says what happens without one.
+    `policies` are the known policies of base branches; `queue_blockers` says what happens without one.
     """
     queue = await tx.queues.of_pull_request(repository_id, number)
     if queue is None:
@@ -75,7 +75,7 @@ async def _of_queue(
     tx: Transaction, queue: Queue, number: int, policy: Policy | None, now: datetime
 ) -> PullRequestStatus:
     every = await tx.entries.of_queue(queue.id)
-    # Without a policy (it may take a request to GitHub), what was announced tells which entries wait for room.
+    # Without a policy (it may take a request), the last announcement says which entries wait for room.
     entries = [each for each in every if each.held_since is None] if policy is None else with_room(every, policy)
     entry = next(each for each in every if each.number == number)
     behind = entry.position - len(entries)
@@ -87,7 +87,7 @@ async def _of_queue(
 
 
 def last_outcome(events: Sequence[TimelineEvent]) -> QueueHistory | None:
-    """How the last stay ended, by the events of the pull request, oldest first; None if it never had one."""
+    """Find how a pull request last left a queue, by its events, oldest first; None if it never did."""
     for event in reversed(events):
         if event.event == EntryStatus.LANDED or event.reason is not None:
             return QueueHistory(event.event, event.reason, event.data.get("detail"), event.at)

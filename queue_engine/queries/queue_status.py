@@ -15,15 +15,15 @@ from queue_engine.rules.depth import with_room
 from queue_engine.store import Transaction
 
 _STORED_ONLY = Policy()
-"""A policy that adds no blocker to those that are stored."""
+"""A policy that adds no blocker to the stored ones."""
 
 _OF_POLICY = frozenset({Reason.FROZEN, Reason.MISCONFIGURED})
-"""Blockers that the policy has. Without it, what was announced tells of them."""
+"""Blockers that come from the policy. Without a policy, the last announcement has them."""
 
 
 @dataclass(frozen=True, slots=True)
 class GitHubOutage:
-    """GitHub does not answer as it should: since when, and when IMQ tries again."""
+    """GitHub fails: since when, and when IMQ tries again."""
 
     since: datetime
     next_try: datetime | None
@@ -41,7 +41,7 @@ class EntryBlock:
 
 @dataclass(frozen=True, slots=True)
 class EntryView:
-    """An entry, and everything that it waits for."""
+    """An entry, and why it waits."""
 
     entry: Entry
     position: Position
@@ -53,18 +53,18 @@ class EntryView:
 
     @property
     def since(self) -> datetime:
-        """When its status began."""
+        """When the present status began."""
         return self.entry.status_since
 
     @property
     def eta(self) -> tuple[datetime, datetime] | None:
-        """When it is likely to land; None while a blocker without a known end holds it."""
+        """When the entry is likely to land; None while it is blocked or GitHub fails."""
         held_up = self.blockers or self.outage is not None or self.deferral is not None
         return None if held_up else self.position.eta
 
     @property
     def next_actor(self) -> ReasonActor:
-        """Who has to act, so that it goes on; nobody where time or another entry does it."""
+        """Who has to act, so that the entry continues; `NONE` where only time has to pass."""
         if self.blockers:
             return REASONS[self.blockers[0].reason].next_actor
         return ReasonActor.NONE if self.deferral is None else REASONS[self.deferral.reason].next_actor
@@ -77,12 +77,12 @@ class QueueStatus:
     queue: Queue
     entries: tuple[EntryView, ...]
     held: int
-    """How many entries wait for room in it."""
+    """How many entries wait for room."""
     blockers: tuple[Blocker, ...]
 
     @property
     def depth(self) -> int:
-        """How many entries have room."""
+        """The number of entries with room."""
         return len(self.entries)
 
 
@@ -97,19 +97,19 @@ class QueueView:
 
     @property
     def busy(self) -> bool:
-        """Whether it has entries or a blocker."""
+        """Whether the queue has entries or a blocker."""
         return bool(self.depth or self.held or self.blockers)
 
     def accepts(self, most: int) -> bool:
-        """Whether one more entry would have room now; `most` is the limit of entries, 0 for none."""
+        """Return whether one more entry would have room now; `most` is the depth limit, 0 for none."""
         return most == 0 or self.depth + self.held < most
 
 
 def queue_blockers(queue: Queue, policy: Policy | None, now: datetime) -> tuple[Blocker, ...]:
-    """Everything that holds a queue now, the most important first.
+    """Return the present blockers of a queue, the most important first.
 
-    Without a policy (it may take a request to GitHub), a freeze window or a broken configuration is known as far as it
-    was announced.
+    Without a policy (reading one may take a request to GitHub), only announced freeze windows and broken configurations
+    are known.
     """
     if policy is not None:
         return blockers_of(queue, policy, now)
@@ -135,7 +135,7 @@ def entry_view(
     durations: Sequence[timedelta],
     now: datetime,
 ) -> EntryView:
-    """One of the entries of a queue, of which `holding` are the blockers."""
+    """Describe one of the entries of a queue with the blockers `holding`."""
     outage = deferral = None
     if entry.run.github_failing_since is not None:
         later = queue.due_at is not None and queue.due_at > now
@@ -153,7 +153,7 @@ def entry_view(
 
 
 async def load_queue(tx: Transaction, queue: Queue, policy: Policy, now: datetime) -> QueueStatus:
-    """The queue as the database has it now."""
+    """Load the stored state of a queue."""
     every = await tx.entries.of_queue(queue.id)
     entries = with_room(every, policy)
     durations = await load_durations(tx, queue.repository.id, queue.base_branch)
@@ -165,7 +165,7 @@ async def load_queue(tx: Transaction, queue: Queue, policy: Policy, now: datetim
 async def load_summaries(
     tx: Transaction, now: datetime, *, repository_id: int | None = None, policies: Mapping[str, Policy] | None = None
 ) -> tuple[QueueView, ...]:
-    """Every queue, or those of one repository, oldest first; with the policies of its base branches, if given."""
+    """Load every queue, or those of one repository, oldest first; with the policies of its base branches, if given."""
     queues = await (tx.queues.all() if repository_id is None else tx.queues.of_repository(repository_id))
     entries, held = await tx.depths.entries(repository_id), await tx.depths.held(repository_id)
     given = policies or {}

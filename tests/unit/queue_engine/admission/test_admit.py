@@ -86,7 +86,7 @@ async def test_label_that_was_set_last_tells_who_queued(
 
 
 @pytest.mark.parametrize(
-    ("labelled_at", "reason"),
+    ("labeled_at", "reason"),
     [
         (NOW - SECOND, None),
         (NOW, Reason.HEAD_CHANGED),
@@ -95,11 +95,11 @@ async def test_label_that_was_set_last_tells_who_queued(
     ],
 )
 async def test_label_on_a_former_head_is_refused_unless_it_was_set_again_since(
-    engine: Engine, github: Labelled, labelled_at: datetime | None, reason: Reason | None
+    engine: Engine, github: Labelled, labeled_at: datetime | None, reason: Reason | None
 ) -> None:
     """P4: nobody consented to the present head; but an older delivery that comes late refuses no newer label."""
     github.last = {"land": LabelEvent("lee", NOW - MINUTE), "ship": LabelEvent("sue", NOW)}
-    await handle_enqueue_request(engine, EnqueueRequest(Case(REPOSITORY, 1), "max", "head-0", labelled_at=labelled_at))
+    await handle_enqueue_request(engine, EnqueueRequest(Case(REPOSITORY, 1), "max", "head-0", labeled_at=labeled_at))
     assert (await queued(engine), await refused(engine, 1)) == ([], reason)
 
 
@@ -110,7 +110,7 @@ async def test_label_waits_for_those_before_it_when_its_facts_are_read_first(eng
         assert await queued(engine) == []
         await handle_enqueue_request(engine, EnqueueRequest(Case(REPOSITORY, 1), "max", "head-1"))
 
-    await handle_enqueue_request(engine, EnqueueRequest(Case(REPOSITORY, 2), "max", "head-2"), turn=before)
+    await handle_enqueue_request(engine, EnqueueRequest(Case(REPOSITORY, 2), "max", "head-2"), in_order=before)
     assert await queued(engine) == [(1, "max"), (2, "max")]
 
 
@@ -136,17 +136,17 @@ async def test_comment_of_an_earlier_database_is_looked_for_where_there_may_be_o
 
 
 @pytest.mark.parametrize(
-    ("labelled_at", "queues"), [(NOW - SECOND, False), (NOW, False), (None, False), (NOW + SECOND, True)]
+    ("labeled_at", "queues"), [(NOW - SECOND, False), (NOW, False), (None, False), (NOW + SECOND, True)]
 )
 async def test_label_that_is_older_than_the_dequeue_queues_nothing(
-    engine: Engine, labelled_at: datetime | None, queues: bool
+    engine: Engine, labeled_at: datetime | None, queues: bool
 ) -> None:
     """P4: its removal may be undelivered for hours. A newer label is consent, and is not removed any more."""
     await handle_enqueue_request(engine, EnqueueRequest(Case(REPOSITORY, 1), "max", "head-1"))
     async with engine.store.transaction() as tx:
         (entry,) = await tx.entries.of_repository(REPOSITORY.id)
         await dequeue(Change(tx, NOW), entry, DequeueReason(Reason.CONFLICT), Policy(trigger_labels=LABELS))
-    request = EnqueueRequest(Case(REPOSITORY, 1), "sue", "head-1", label="Land", labelled_at=labelled_at)
+    request = EnqueueRequest(Case(REPOSITORY, 1), "sue", "head-1", label="Land", labeled_at=labeled_at)
     await handle_enqueue_request(engine, request)
     assert await queued(engine) == ([(1, "sue")] if queues else [])
     async with engine.store.reading() as tx:
@@ -161,7 +161,7 @@ async def test_label_of_a_person_without_the_right_is_counted(
 ) -> None:
     """P7: what is the fault of the change is not counted against who set the label."""
     github.right = right
-    await handle_enqueue_request(engine, EnqueueRequest(Case(REPOSITORY, 1), "tria", head, labelled_at=NOW + HOUR))
+    await handle_enqueue_request(engine, EnqueueRequest(Case(REPOSITORY, 1), "tria", head, labeled_at=NOW + HOUR))
     async with engine.store.reading() as tx:
         throttle = await tx.throttles.find(REPOSITORY.id, labeling("tria"))
     assert await queued(engine) == []

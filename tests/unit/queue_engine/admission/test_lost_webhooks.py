@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from queue_engine.admission.lost_webhooks import (
-    UNSEEN_LABEL_JOB,
+    LOST_LABEL_JOB,
     await_webhook,
-    is_labelled_head,
+    is_labeled_head,
     precedes,
 )
 from queue_engine.core.database.database import Database
@@ -76,7 +76,7 @@ async def test_label_without_a_webhook_counts_only_if_the_history_of_the_head_pr
     scene.github.pushes = pushes
     label = replace(LABEL, followed_by=frozenset(followed_by))
     changed = pull(updated_at=NOW + HOUR)
-    assert await is_labelled_head(scene.engine, REPOSITORY, changed, label, POLICY) is proved
+    assert await is_labeled_head(scene.engine, REPOSITORY, changed, label, POLICY) is proved
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ async def test_update_of_imq_after_the_label_keeps_its_consent(
     scene.github.compared = replace(scene.github.compared, head=Commit("head-1", "tree", parents))
     changes: dict[str, Any] = {"head_repository": "eve/fork"} if fork else {}
     changed = pull(updated_at=NOW + HOUR, **changes)
-    assert await is_labelled_head(scene.engine, REPOSITORY, changed, LABEL, POLICY) is proved
+    assert await is_labeled_head(scene.engine, REPOSITORY, changed, LABEL, POLICY) is proved
 
 
 async def claimed(scene: Setup, after: timedelta) -> tuple[Job, ...]:
@@ -115,7 +115,7 @@ async def test_unseen_label_is_judged_once_after_five_minutes_in_the_order_of_it
     await await_webhook(scene.engine, replace(REPOSITORY, id=8), 1)
     assert await claimed(scene, 5 * MINUTE - TICK) == ()
     late = await claimed(scene, 5 * MINUTE)
-    assert {job.kind for job in late} == {UNSEEN_LABEL_JOB}
+    assert {job.kind for job in late} == {LOST_LABEL_JOB}
     assert [(job.request["repository"]["id"], job.request["number"]) for job in late] == [(7, 1), (7, 2), (8, 1)]
     await Reconciler(scene.engine, interval=HOUR).sweep_lost_label(late[1])
     (judged,) = await claimed(scene, timedelta(0))

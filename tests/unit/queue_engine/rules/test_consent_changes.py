@@ -120,7 +120,7 @@ def test_pull_request_is_known_up_to_its_last_change() -> None:
 )
 def test_admission_asks_whether_the_label_is_consent_still(told: tuple[PullRequestState, ...], answer: Answer) -> None:
     """The pull request looks unchanged. The label that another person has set since is judged by its own webhook."""
-    request = EnqueueRequest(Case(REPOSITORY, 1), by="mona", head_sha="head-1", labelled_at=AT)
+    request = EnqueueRequest(Case(REPOSITORY, 1), by="mona", head_sha="head-1", labeled_at=AT)
     taken = Snapshot(pull(reported=told), Permission.WRITE)
     assert judged(request, taken, RequiredFacts(rules("ci")), POLICY) == answer
 
