@@ -18,21 +18,8 @@ MOST_WORDS = 180
 
 EDGES = ("bot", "notifications")
 
-SPOKEN = (
-    *EDGES,
-    "sandbox",
-    "queue_engine/commands",
-    "queue_engine/config",
-    "queue_engine/core",
-    "queue_engine/domain",
-    "queue_engine/effects",
-    "queue_engine/executor",
-    "queue_engine/handlers",
-    "queue_engine/planner",
-    "queue_engine/rules",
-    "queue_engine/store",
-)
-"""Packages in which no identifier and no docstring has a word of the private language."""
+SPOKEN = (*EDGES, "sandbox", "queue_engine")
+"""Trees in which no identifier and no docstring has a word of the private language."""
 
 
 def listed(name: str) -> set[str]:
@@ -113,7 +100,9 @@ def test_identifiers_and_docstrings_have_no_private_word(package: str) -> None:
     found: dict[str, list[str]] = {}
     for path in sorted((ROOT / package).rglob("*.py")):
         source = path.read_text(encoding="utf-8")
-        faults = [*private_names(source), *(text for text in docstrings(source) if PRIVATE.search(text))]
+        # Migrations are frozen: only their docstrings may still be corrected.
+        names_found = () if "versions" in path.parts else private_names(source)
+        faults = [*names_found, *(text for text in docstrings(source) if PRIVATE.search(text))]
         if faults:
             found[str(path.relative_to(ROOT))] = faults
     assert found == {}
