@@ -21,6 +21,9 @@ EDGES = ("bot", "notifications")
 SPOKEN = (*EDGES, "sandbox", "queue_engine")
 """Trees in which no identifier and no docstring has a word of the private language."""
 
+SPOKEN_TESTS = ("tests/acceptance",)
+"""Packages of tests in which no test is named, and nothing is described, with such a word."""
+
 
 def listed(name: str) -> set[str]:
     """The words in one of the lists beside this test."""
@@ -106,3 +109,14 @@ def test_identifiers_and_docstrings_have_no_private_word(package: str) -> None:
         if faults:
             found[str(path.relative_to(ROOT))] = faults
     assert found == {}
+
+
+@pytest.mark.parametrize("package", SPOKEN_TESTS)
+def test_tests_are_named_and_described_without_a_private_word(package: str) -> None:
+    """A maintainer who reads the names of failed tests knows what is broken."""
+    found: list[str] = []
+    for path in sorted((ROOT / package).rglob("*.py")):
+        source = path.read_text(encoding="utf-8")
+        named = (name for name in private_names(source) if name.startswith("test_"))
+        found += [f"{path.stem}: {fault}" for fault in (*named, *filter(PRIVATE.search, docstrings(source)))]
+    assert found == []

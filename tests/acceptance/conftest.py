@@ -39,5 +39,5 @@ async def session() -> AsyncIterator[aiohttp.ClientSession]:
 
 @pytest.fixture
 async def mona(world: World, session: aiohttp.ClientSession) -> Caller:
-    """A caller for mona, who may merge, but not steer."""
+    """A caller for mona, who may merge, but not control queues."""
     return await caller(world, session)

@@ -30,7 +30,7 @@ class Crowd:
     def lag_at_random(self) -> None:
         """Give each kind of read a lag of its own: none, always the same, or another one for each request.
 
-        Those that tell of bases always lag; a GitHub without GraphQL tells of them by REST.
+        Reads of bases always lag; a GitHub without GraphQL shows bases by REST.
         """
         self.world.github.behaviour.graphql = self.chance.random() < 0.7
         lag = self.world.server.lag
@@ -108,7 +108,7 @@ class Crowd:
         self.world.repository.push("main", {f"base-{self.acts}.py": "moved\n"}, "Move the base", by="rhea")
 
     async def _kill(self, pull: Any) -> None:
-        """Nobody can know what happened while IMQ was dead and GitHub does not show yet: that much time passes."""
+        """Let the lag pass: IMQ cannot know what happened while it was dead until GitHub shows it."""
         await self.world.kill()
         if self.chance.random() < 0.5:
             await self.chance.choice([self._label, self._push, self._unlabel, self._push_to_base])(

@@ -1,6 +1,6 @@
 """How a world drives its bot: the parts with work that is due run, and the others are not even asked.
 
-A part that is asked claims in a transaction of its own. Nobody but the test moves a world's clock, so nine claims of
+A part that is asked claims in a transaction of its own. Only the test moves a world's clock, so nine claims of
 ten would find nothing, and take longer than everything else that a bot does.
 """
 

@@ -1,9 +1,9 @@
 """SQLite in the thread and in the task that ask, for worlds: one process, one bot, one file.
 
-aiosqlite runs the statements of each connection in a thread of its own, so that a slow disk holds up nobody, and
-SQLAlchemy runs each in a greenlet, so that it may wait for that thread. A world has nobody to hold up, and both cost
+aiosqlite runs the statements of each connection in a thread of its own, so that a slow disk delays no task, and
+SQLAlchemy runs each in a greenlet, so that it may wait for that thread. A world has no other task, and both cost
 several times what the statement does. The statements and their transactions stay as they are, and at the end of each
-transaction others may run; nobody could see what is inside.
+transaction others may run; no other connection sees an open transaction.
 
 Not for two bots on one file: SQLite waits for a lock that another holds, and here the other would wait with it.
 """

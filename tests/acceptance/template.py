@@ -88,7 +88,7 @@ class _Server:
         return self._process.stdout.fileno()
 
     def _listened(self) -> int:
-        """Where orders are written, with this event loop listening to what is told of them."""
+        """Where orders are written, with this event loop listening to their reports."""
         if self._process is None:
             arguments = (sys.executable, "-m", "tests.acceptance.template")
             pipe = subprocess.PIPE

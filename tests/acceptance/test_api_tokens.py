@@ -22,7 +22,7 @@ async def walk(world: World, session: aiohttp.ClientSession) -> tuple[Call, ...]
 
 
 async def events(world: World, pull: Any, name: str) -> list[dict[str, Any]]:
-    """What the timeline tells of events of this name."""
+    """The timeline's entries for events of this name."""
     async with world.bot.engine.store.reading() as tx:
         told = await tx.timeline.of_pull_request(pull.record.repository.id, pull.number)
     return [dict(each.data or {}) for each in told if each.event == name]
@@ -31,7 +31,7 @@ async def events(world: World, pull: Any, name: str) -> list[dict[str, Any]]:
 async def test_token_that_is_over_revoked_or_forged_opens_no_route(
     world: World, session: aiohttp.ClientSession
 ) -> None:
-    """401 with one body for each, on every route: nobody learns which secrets there have been."""
+    """401 with one body for each, on every route: no caller learns which secrets there have been."""
     pull = world.open("add")
     hour = world.clock.now() + timedelta(hours=1)
     expired = await caller(world, session, "rhea", name="expired", operator=True, expires_at=hour)
@@ -80,7 +80,7 @@ async def test_token_that_reads_writes_nowhere(world: World, session: aiohttp.Cl
     assert [(await reader.read(QUEUES))[0] for reader in readers] == [200] * 3
 
 
-async def test_token_that_writes_does_not_steer(world: World, session: aiohttp.ClientSession) -> None:
+async def test_token_that_writes_may_not_control_queues(world: World, session: aiohttp.ClientSession) -> None:
     """`--write` queues and dequeues; the role of its person does not widen it."""
     pull = world.open("add")
     rhea = await caller(world, session, "rhea", access=Permission.WRITE)
@@ -131,7 +131,7 @@ async def test_what_a_revoked_service_queued_does_not_land(world: World, session
 async def test_person_who_lost_the_right_reads_for_minutes_and_writes_no_more(
     world: World, session: aiohttp.ClientSession
 ) -> None:
-    """What is remembered is told; each call that changes something asks GitHub again, and so does steering."""
+    """Reads use remembered rights; each call that changes something, control included, asks GitHub again."""
     pull = world.open("add")
     roles = world.repository.record.collaborators
     roles["hubot"] = "maintain"

@@ -9,7 +9,7 @@ from tests.acceptance.world import CI_TIME, LABEL, World
 
 @pytest.mark.parametrize("first", ["github", "imq"])
 async def test_auto_merge_of_a_queued_pull_request_is_taken_for_merged_by_a_person(world: World, first: str) -> None:
-    """P2: GitHub or IMQ merges first, it is merged once, nobody is blamed, and the next one is tested on top of it."""
+    """P2: GitHub or IMQ merges first; it is merged once, no entry is ejected, and the next is tested on top."""
     world.github.timings.auto_merge = timedelta(0) if first == "github" else timedelta(minutes=1)
     world.repository.record.allow_auto_merge = True
     pull, behind = await world.behind("front"), world.open("behind")

@@ -19,7 +19,7 @@ def status(world: World, pull: Any, name: str, *, by: str) -> None:
 
 
 @pytest.mark.parametrize("bound_by", ["configuration", "protection"])
-async def test_status_that_anybody_sets_is_not_taken_for_the_check_of_an_app(world: World, bound_by: str) -> None:
+async def test_status_of_another_sender_does_not_pass_the_check_of_an_app(world: World, bound_by: str) -> None:
     """P1: anyone who may push may set a status of any name; the App itself has to report, by a run or by a status."""
     app = world.github.create_app("builder", permissions={"checks": "write", "statuses": "write"})
     if bound_by == "protection":
@@ -50,7 +50,7 @@ async def test_status_that_anybody_sets_is_not_taken_for_the_check_of_an_app(wor
 
 
 async def test_required_check_of_imq_itself_is_reported_at_admission(world: World) -> None:
-    """It ends when the pull request has landed: nobody waits for it, and nobody behind does."""
+    """It ends when the pull request has landed: neither this pull request nor one behind it waits for that check."""
     world.repository.protect("main", required_checks=["ci/test", "IMQ"], by="rhea")
     pull = world.open("add")
     pull.label(LABEL, by="mona")
@@ -90,7 +90,7 @@ async def test_check_that_githubs_refusal_names_is_waited_for(world: World) -> N
 
 
 async def test_check_that_githubs_refusal_names_and_that_never_reports_is_named_in_the_end(world: World) -> None:
-    """P5: it gets as long as any check; then the pull request leaves with its name, and nobody is asked to approve."""
+    """P5: it gets as long as any check; then the pull request leaves with its name, and no one is asked to approve."""
     world.repository.add_ruleset("scans", workflows=[".github/workflows/scan.yml"])
     pull = world.open("add")
     await world.pass_time(CI_TIME + MINUTE)

@@ -66,7 +66,7 @@ async def test_title_that_is_kept_out_takes_out_who_waits(world: World) -> None:
 
 
 async def test_priority_label_moves_who_waits_and_so_does_taking_it_off(world: World) -> None:
-    """The label is read again each time; the entry in progress keeps its turn."""
+    """The label is read again each time; the entry in progress stays at the front."""
     _configure(world)
     await world.pass_time(timedelta(minutes=1))
     front, second = await _two_in_line(world)
@@ -82,7 +82,7 @@ async def test_priority_label_moves_who_waits_and_so_does_taking_it_off(world: W
 
 
 async def test_changes_requested_where_reviews_are_demanded_take_out_who_waits(world: World) -> None:
-    """It could not land any more; its author hears so at once, and nobody waits behind it."""
+    """It could not land any more; its author reads that at once, and no pull request waits behind it."""
     world.repository.add_ruleset("reviews", reviews=ReviewRule(approvals=1))
     front, pull = world.open("front"), world.open("waiting")
     for each in (front, pull):
@@ -98,7 +98,7 @@ async def test_changes_requested_where_reviews_are_demanded_take_out_who_waits(w
     await world.until(lambda: front.merged)
 
 
-async def test_changes_requested_under_rules_of_which_another_process_heard_take_out(world: World) -> None:
+async def test_changes_requested_under_rules_that_another_process_received_dequeue(world: World) -> None:
     """P1: what a review means is not judged by rules that are remembered from before they changed."""
     front, pull = world.open("front"), world.open("waiting")
     await world.pass_time(timedelta(seconds=30))
@@ -118,7 +118,7 @@ async def test_changes_requested_under_rules_of_which_another_process_heard_take
 
 @pytest.mark.parametrize("organisation", [False, True])
 async def test_rules_that_change_are_read_again_at_once(world: World, organisation: bool) -> None:
-    """GitHub tells of changed rulesets, an organisation's without a repository: what any process remembers is void."""
+    """GitHub sends changed rulesets, an organisation's without a repository: what any process remembers is void."""
     pull = world.open("add")
     pull.label(LABEL, by="mona")
     await world.settle()

@@ -1,4 +1,4 @@
-"""Checks as GitHub really tells them: late, twice under one name, parked, never started; untested bases.
+"""Checks as GitHub really reports them: late, twice under one name, parked, never started; untested bases.
 
 Covers `queue_engine/store/operations/stalls.py`.
 """
@@ -13,7 +13,7 @@ from sandbox.ci.single_check import CISettings
 from sandbox.ci.workflows import Job
 from sandbox.domain.checks.checks import CheckRunFields
 from sandbox.domain.checks.progress import page
-from tests.acceptance.test_verdicts import sound
+from tests.acceptance.test_check_outcomes import sound
 from tests.acceptance.world import CI_TIME, LABEL, World, a_world
 
 SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)
@@ -24,7 +24,7 @@ MERGE = "PUT /repos/{owner}/{repo}/pulls/{number}/merge"
 
 @pytest.fixture
 async def world(tmp_path: Path) -> AsyncIterator[World]:
-    """A world without any check; nothing is required on `main`. The App hears of workflow runs, too."""
+    """A world without any check; nothing is required on `main`. The App receives workflow runs, too."""
     async with a_world(tmp_path, ci=False, protect=False) as made:
         made.app.events = frozenset({*made.app.events, "workflow_run"})
         yield made
@@ -85,7 +85,7 @@ async def test_success_of_one_workflow_hides_no_failure_of_another(world: World)
     assert [run.suite.conclusion for run in late.runs] == ["success"]
 
 
-async def test_check_whose_address_names_another_run_makes_nobody_run_that_again(world: World) -> None:
+async def test_check_whose_address_names_another_run_reruns_nothing(world: World) -> None:
     """An App chooses the address of its check: IMQ runs again what GitHub's list proves to be of this head."""
     deploy = world.repository.add_workflow("Deploy", jobs=[Job("deploy", plan=("failure",))], on=["push"])
     world.repository.push("main", {"new.py": "new\n"}, "Deploy this", by="rhea")
@@ -130,8 +130,8 @@ async def test_runs_that_await_approval_are_reported_at_once_with_their_link(wor
     assert "Approve the workflow runs" in world.comment(pull)
 
 
-async def test_slow_day_pauses_the_queue_and_ejects_nobody(world: World) -> None:
-    """Runners are short for a day: nobody leaves, people are told why, and it resumes when a check starts."""
+async def test_slow_day_pauses_the_queue_and_ejects_no_entry(world: World) -> None:
+    """Runners are short for a day: no entry leaves, comments say why, and the queue resumes when a check starts."""
     ci = world.repository.add_workflow("CI", jobs=[Job("test", duration=CI_TIME)], on=["pull_request"])
     app = world.github.actions.app(world.repository.record)
     world.repository.protect("main", required_checks=[("test", app.id)])
@@ -150,7 +150,7 @@ async def test_slow_day_pauses_the_queue_and_ejects_nobody(world: World) -> None
 
 
 async def test_failed_jobs_of_a_red_base_run_again_once_and_the_queue_resumes(world: World) -> None:
-    """A flake on the base holds nobody until a person comes."""
+    """A flake on the base pauses the queue only until its rerun passes."""
     unit = world.repository.add_ci("unit", settings=CISettings(workflow="ci", duration=CI_TIME, judge=sound))
     world.repository.protect("main", required_checks=[("unit", unit.app.id)])
     pull = await world.behind("add")

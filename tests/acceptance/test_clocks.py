@@ -57,7 +57,7 @@ async def furthest_ahead(world: World) -> timedelta:
     ids=["an hour ahead", "a year ahead", "an hour back", "a year back"],
 )
 async def test_clock_set_wrong_and_right_again_lands_everything_once(tmp_path: Path, wrong_by: timedelta) -> None:
-    """Leases, waits and checks of the time in between end within their bounds, and nobody is thrown out for it."""
+    """Leases, waits and checks of the time in between end within their bounds, and no entry is ejected for it."""
     async with a_world(tmp_path) as world:
         clock = SetClock(world)
         await put_together_again(world, clock)

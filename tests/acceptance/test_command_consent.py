@@ -30,7 +30,7 @@ async def is_not_queued(world: World, pull: Any, says: str) -> None:
 
 
 async def test_command_of_the_second_of_a_push_queues_nothing(world: World, pull: Any) -> None:
-    """GitHub's times have whole seconds: nobody can tell which of the two was first."""
+    """GitHub's times have whole seconds: no one knows which of the two was first."""
     pull.push({"unseen.py": "unseen\n"}, by="hubot")
     await world.settle()
     pull.comment("/queue", by="mona")
@@ -38,13 +38,13 @@ async def test_command_of_the_second_of_a_push_queues_nothing(world: World, pull
     await is_not_queued(world, pull, "changed")
 
 
-async def test_command_is_void_when_a_push_of_its_second_is_told_later(world: World, pull: Any) -> None:
+async def test_command_is_void_when_a_push_of_its_second_is_reported_later(world: World, pull: Any) -> None:
     """The head was read with the push in it already; its webhook came after the command was carried out."""
     pull.push({"unseen.py": "unseen\n"}, by="hubot", webhook=False)
     pull.comment("/queue", by="mona")
     await world.settle()
     assert await world.status(pull) is not None
-    tell_push(world, pull)
+    deliver_push(world, pull)
     await world.settle()
     assert await world.reasons(pull) == [Reason.HEAD_CHANGED.value]
     await is_not_queued(world, pull, "same second")
@@ -61,7 +61,7 @@ async def test_command_that_waits_for_a_place_is_void_likewise(world: World, pul
     pull.comment("/queue", by="mona")
     await world.settle()
     assert (await world.reasons(pull))[-1] == Reason.QUEUE_FULL.value
-    tell_push(world, pull)
+    deliver_push(world, pull)
     await world.settle()
     assert (await world.reasons(pull))[-1] == Reason.HEAD_CHANGED.value
     await is_not_queued(world, pull, "ew commits")
@@ -87,7 +87,7 @@ async def test_command_of_the_second_of_a_changed_base_queues_nothing(world: Wor
     await is_not_queued(world, pull, "changed")
 
 
-async def test_command_is_void_when_a_changed_base_of_its_second_is_told_later(world: World, pull: Any) -> None:
+async def test_command_is_void_when_a_changed_base_of_its_second_is_reported_later(world: World, pull: Any) -> None:
     """The new base branch was read; its webhook came after the command was carried out."""
     pull.push({"seen.py": "seen\n"}, by="mona")
     world.repository.create_branch("release", "main")
@@ -97,13 +97,13 @@ async def test_command_is_void_when_a_changed_base_of_its_second_is_told_later(w
     pull.comment("/queue", by="hubot")
     await world.settle()
     assert await world.status(pull) is not None
-    tell_changed_base(world, pull, before="release")
+    deliver_changed_base(world, pull, before="release")
     await world.settle()
     assert await world.reasons(pull) == [Reason.BASE_CHANGED.value]
     await is_not_queued(world, pull, "same second")
 
 
-def tell_push(world: World, pull: Any) -> None:
+def deliver_push(world: World, pull: Any) -> None:
     """The webhook of the push comes late."""
     before = pull.record.repository.git.must(pull.head_sha).parents[0]
     actor = world.github.actor("hubot")
@@ -111,7 +111,7 @@ def tell_push(world: World, pull: Any) -> None:
     world.github.context.events.publish(PullRequestChanged(pull.record, "synchronize", actor, details=details))
 
 
-def tell_changed_base(world: World, pull: Any, *, before: str) -> None:
+def deliver_changed_base(world: World, pull: Any, *, before: str) -> None:
     """The webhook of a changed base branch comes late."""
     actor = world.github.actor("mona")
     details = {"changes": {"base": {"ref": {"from": before}, "sha": {"from": world.repository.sha(before)}}}}

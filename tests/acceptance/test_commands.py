@@ -13,7 +13,7 @@ from tests.acceptance.test_held import held
 from tests.acceptance.world import LABEL, World, a_world
 
 
-async def test_queue_by_who_may_is_acknowledged_labelled_and_lands(world: World) -> None:
+async def test_queue_by_who_may_is_acknowledged_labeled_and_lands(world: World) -> None:
     """The label stays the visible truth, whatever was typed."""
     pull = await ready(world)
     world.open("ahead").label(LABEL, by="mona")
@@ -48,7 +48,7 @@ async def test_typed_queue_reads_one_snapshot(world: World, text: str) -> None:
     "text", ["/queue", "/requeue", "/queue priority=high", "/pause", "/resume", "/freeze until 2h"]
 )
 async def test_command_by_somebody_without_the_right_is_refused_with_the_reason(world: World, text: str) -> None:
-    """Triagers may label, but neither merge nor steer; nothing has happened afterwards."""
+    """Triagers may label, but neither merge nor control queues; nothing has happened afterwards."""
     pull = await ready(world)
     comment = await say(world, pull, text, by="tria")
     assert reacted(comment) == {"eyes", "confused"}
@@ -58,7 +58,7 @@ async def test_command_by_somebody_without_the_right_is_refused_with_the_reason(
     assert world.spoken(pull) == 1
 
 
-async def test_author_of_a_fork_may_take_out_but_not_queue(tmp_path: Path) -> None:
+async def test_author_of_a_fork_may_dequeue_but_not_queue(tmp_path: Path) -> None:
     """Leaving is one's own; landing takes the repository's right."""
     async with a_world(tmp_path, repository={"private": False}) as world:
         pull = await ready(world, "fix", by=None, fork_of="fern")
@@ -142,7 +142,7 @@ async def test_unqueue_and_requeue_give_the_place_up(world: World) -> None:
 
 
 async def test_push_after_the_command_was_typed_is_not_what_was_consented_to(world: World) -> None:
-    """P4: while nobody listens somebody pushes; the command that is heard late queues nothing."""
+    """P4: somebody pushes while IMQ is down; the command that is delivered late queues nothing."""
     pull = await ready(world)
     address, world.app.webhook_url = world.app.webhook_url, "http://127.0.0.1:9/webhook"
     comment = pull.comment("/queue", by="hubot")
@@ -157,7 +157,7 @@ async def test_push_after_the_command_was_typed_is_not_what_was_consented_to(wor
     assert not pull.merged
 
 
-async def test_command_given_while_the_bot_is_down_is_heard_by_redelivery(world: World) -> None:
+async def test_command_given_while_the_bot_is_down_is_executed_on_redelivery(world: World) -> None:
     """No sweep reads comments: what failed to be delivered is sent again."""
     pull = await ready(world)
     address, world.app.webhook_url = world.app.webhook_url, "http://127.0.0.1:9/webhook"
@@ -199,7 +199,7 @@ async def test_requeue_command_that_is_rejected_names_its_cause(world: World) ->
 
 
 async def test_questions_are_answered_in_the_one_comment(world: World) -> None:
-    """Why, status and help are everybody's; a misspelt argument is told how it is written."""
+    """Everybody may ask why, status and help; the reply to a misspelt argument shows its usage."""
     pull = await ready(world)
     for text in ("/why", "/queue status", "/queue help", "/imq"):
         comment = await say(world, pull, text, by="tria")
@@ -231,7 +231,7 @@ async def test_command_on_a_closed_pull_request_is_only_shown_not_to_be_taken(wo
 
 
 async def test_command_whose_comment_was_deleted_is_not_carried_out(world: World) -> None:
-    """Who takes the words back before they were heard has not said them."""
+    """A command that its author deletes before IMQ reads it has no effect."""
     pull = await ready(world)
     comment = pull.comment("/queue", by="mona")
     pull.delete_comment(comment, by="mona")

@@ -22,7 +22,7 @@ async def test_steering_takes_more_than_the_right_to_queue(world: World, text: s
 
 
 async def test_pause_resume_and_freeze_hold_the_queue_of_the_base_branch(world: World) -> None:
-    """Maintainers steer from any pull request; those who wait are told, and go on afterwards."""
+    """Maintainers pause and resume from any pull request; each queued one reports it, and proceeds afterwards."""
     pull = await ready(world)
     comment = await say(world, pull, "/pause The release is being cut", by="rhea")
     assert "+1" in reacted(comment)
@@ -57,8 +57,8 @@ async def test_priority_by_command_overtakes_and_says_whom(world: World) -> None
     assert world.landed() == [front.number, pull.number, waiting.number]
 
 
-async def test_priority_of_a_hotfix_by_command_says_whose_turn_it_takes(world: World) -> None:
-    """Who asks for it reads whom it interrupts, and what of that turn is lost."""
+async def test_priority_of_a_hotfix_by_command_names_the_preempted_front(world: World) -> None:
+    """The reply names the pull request that it preempts, and the time that is lost."""
     rules = "priority: {labels: {hotfix: {first: true, interrupts: true}}}\n"
     world.repository.push("main", {".github/imq.yml": rules}, "Rules", by="rhea")
     front, hotfix = await ready(world, "front"), await ready(world, "hotfix")

@@ -1,4 +1,4 @@
-"""A repository's own rules, on real git: read from its base branch, changed by a push, broken, and mended.
+"""A repository's own rules, on real git: read from its base branch, changed by a push, broken, and fixed.
 
 Covers `bot/cli/dry_run.py`, `bot/cli/github.py` and `bot/cli/current_status.py`.
 """
@@ -22,7 +22,7 @@ PEOPLE = ("mona", "rhea")
 
 
 async def configure(world: World, text: str, repository: Any = None) -> None:
-    """Push a configuration to the base branch, and let everybody hear of it."""
+    """Push a configuration to the base branch, and let its webhooks arrive."""
     (repository or world.repository).push("main", {FILE: text}, "Configure the queue", by="rhea")
     await world.settle()
 
@@ -116,7 +116,7 @@ async def test_configuration_of_a_branch_without_a_queue_counts_from_its_push_on
 
 
 async def test_configuration_costs_nothing_when_topic_branches_are_made_and_rewritten(world: World) -> None:
-    """P7: a rewritten branch may hold any file; one that nothing was ever based on is nobody's base branch."""
+    """P7: a rewritten branch may hold any file; one that nothing was ever based on is no base branch."""
     ahead = world.open("ahead")
     ahead.label(LABEL, by="mona")
     await world.settle()
@@ -128,7 +128,7 @@ async def test_configuration_costs_nothing_when_topic_branches_are_made_and_rewr
 
 
 async def test_configuration_broken_holds_its_queue_and_no_other_until_mended(world: World) -> None:
-    """P5: the comment and the check run name the line; another repository goes on; mended, the queue goes on."""
+    """P5: comment and check run name the line; other repositories continue; the fixed file resumes the queue."""
     pull = await green(world, "waiting")
     others = world.github.create_repository("acme/gadgets", files=FILES, collaborators=dict.fromkeys(PEOPLE, "write"))
     others.add_ci("ci/test", settings=CISettings(duration=CI_TIME, judge=total_at_most_ten))
@@ -148,7 +148,7 @@ async def test_configuration_broken_holds_its_queue_and_no_other_until_mended(wo
     assert "Landed" in world.comment(pull)
 
 
-async def test_configuration_that_is_a_directory_is_told_and_followed_again_when_it_is_a_file(world: World) -> None:
+async def test_configuration_that_is_a_directory_is_reported_and_followed_again_when_it_is_a_file(world: World) -> None:
     """The sender of a label reads what is wrong, at the price of few requests; it lands when the directory is gone."""
     before = await green(world, "before")
     before.label(LABEL, by="mona")
@@ -169,7 +169,7 @@ async def test_configuration_that_is_a_directory_is_told_and_followed_again_when
     await world.until(lambda: pull.merged, within=CI_TIME * 3)
 
 
-async def test_configuration_broken_takes_nobody_out_whatever_happens_meanwhile(world: World) -> None:
+async def test_configuration_broken_dequeues_no_entry_whatever_happens_meanwhile(world: World) -> None:
     """A label that only the broken file gave its meaning still queues: through sweeps, and a restart of the bot."""
     await configure(world, "trigger_labels: ship\n")
     pull = await green(world, "waiting")
@@ -216,7 +216,7 @@ async def validate(world: World, path: Path, text: str, *arguments: str) -> Resu
 
 
 async def test_validate_against_a_pull_request_says_what_would_happen(world: World, tmp_path: Path) -> None:
-    """The door's own judgement by GitHub's facts, with the way that is left, and nothing is written."""
+    """It shows the answer of admission to GitHub's facts, with the next step, and writes nothing."""
     pull = await world.behind("behind", files={"behind.py": "behind\n"})
     text = """\
 merge: {method: squash, title: "{title} (#{number})"}
@@ -259,7 +259,7 @@ async def test_validate_against_a_pull_request_names_the_reason(
     assert found["sentence"].startswith("It would not be queued. ")
 
 
-async def test_validate_against_a_pull_request_names_what_only_the_merge_tells(world: World, tmp_path: Path) -> None:
+async def test_validate_against_a_pull_request_names_what_only_the_merge_shows(world: World, tmp_path: Path) -> None:
     """Conversations and deployments hold up a merge, and nothing shows them before: the dry run names them."""
     pull = await green(world, "discussed")
     world.repository.protect("main", required_conversation_resolution=True, by="rhea")
@@ -269,8 +269,8 @@ async def test_validate_against_a_pull_request_names_what_only_the_merge_tells(w
     assert "- every conversation is resolved\n- it is deployed to staging\n" in result.stdout
 
 
-async def test_validate_against_a_pull_request_tells_how_it_stands_at_present(world: World, tmp_path: Path) -> None:
-    """What the database knows is said, too, or that it was not asked: nobody takes a paused queue for a free one."""
+async def test_validate_against_a_pull_request_shows_its_present_status(world: World, tmp_path: Path) -> None:
+    """It also shows the database's state, or that it was not asked: a paused queue never looks free."""
     pull = await green(world, "to-be-asked-about")
 
     async def present() -> list[str]:

@@ -165,8 +165,8 @@ async def test_label_of_a_time_when_imq_was_away_lands_nothing_that_changed_afte
 async def test_label_without_a_webhook_queues_what_did_not_change_after_it_and_nothing_else(
     world: World, touched: bool
 ) -> None:
-    """P4, P5: whose webhook never comes is told within minutes, and can be queued again. A later push does not land by
-    it, whether or not it renews `updated_at`."""
+    """P4, P5: without its webhook, a label is refused within minutes, and people can queue again. A push does not
+    land by it, whether or not it renews `updated_at`."""
     world.github.behaviour.pushes_touch_pulls = touched
     same, changed = world.open("same"), world.open("changed")
     await world.pass_time(CI_TIME * 2)
@@ -184,7 +184,7 @@ async def test_label_without_a_webhook_queues_what_did_not_change_after_it_and_n
 
 
 async def test_entry_leaves_before_its_merge_when_the_person_who_queued_it_lost_the_permission(world: World) -> None:
-    """P4: no webhook tells IMQ of it, so the permission is read again right before the merge."""
+    """P4: no webhook reports it, so the permission is read again right before the merge."""
     pull = await queued(world, "checking")
     world.repository.record.collaborators["mona"] = "read"
     await world.until_status(pull, None)

@@ -50,7 +50,7 @@ async def test_pause_by_the_api_holds_everybody_until_it_is_resumed(world: World
 
 
 async def test_freeze_by_the_api_ends_by_itself(world: World, rhea: Caller) -> None:
-    """Nothing lands before that instant, and all goes on after it; one that has passed, or has no zone, is refused."""
+    """Nothing lands before that instant; the queue continues after it; a past one, or one without zone, is refused."""
     pull = world.open("add")
     await world.pass_time(CI_TIME * 2)
     now = world.clock.now()
@@ -161,7 +161,7 @@ async def test_right_that_was_taken_away_counts_at_once(world: World, rhea: Call
 
 
 async def test_priority_by_the_api_moves_and_says_whom_it_delays(world: World, rhea: Caller, mona: Caller) -> None:
-    """It overtakes those who came before and wait; the one whose turn it is keeps it."""
+    """It overtakes earlier entries that wait; the front stays the front."""
     front, second, third = await opened(world, "front", "second", "third")
     for pull in (front, second):
         assert (await mona.queue(pull)).status == 202

@@ -19,7 +19,7 @@ async def call(world: World, method: str, path: str, token: str) -> tuple[int, A
         return response.status, await response.json() if await response.read() else None
 
 
-async def test_job_that_nobody_can_read_is_a_dead_letter_until_somebody_decides(world: World) -> None:
+async def test_job_that_cannot_be_read_is_a_dead_letter_until_somebody_decides(world: World) -> None:
     """Done again it fails again, with its id and trace; discarded it is gone."""
     async with world.bot.engine.change() as change:
         token = await change.tx.tokens.create("ops", TokenPolicy(login=None, operator=True), now=change.now)
@@ -37,7 +37,7 @@ async def test_job_that_nobody_can_read_is_a_dead_letter_until_somebody_decides(
     assert (await call(world, "GET", f"/dead-letters/{job_id}", token))[0] == 404
 
 
-async def test_api_of_the_bot_lets_nobody_in_without_a_token(world: World) -> None:
+async def test_api_of_the_bot_refuses_calls_without_a_token(world: World) -> None:
     """Also under addresses that do not exist."""
     for path in ("/dead-letters", "/nowhere"):
         assert (await call(world, "GET", path, "imq_guess"))[0] == 401

@@ -19,7 +19,7 @@ async def _queue(world: World, pull: Any) -> None:
 
 @pytest.mark.parametrize("graphql", [True, False], ids=["graphql", "rest"])
 async def test_approval_counts_by_permission_whatever_github_calls_its_author(world: World, graphql: bool) -> None:
-    """P4: a private member's approval counts (coder #24299), a reader's does not, where nobody but IMQ counts them."""
+    """P4: a private member's approval counts (coder #24299), a reader's does not, where only IMQ counts them."""
     world.repository.record.owner.kind = "Organization"
     world.repository.record.collaborators["ruth"] = "read"
     world.github.create_user("ruth")
@@ -60,7 +60,7 @@ async def test_dismissed_approval_does_not_count_whether_it_is_listed_or_not(wor
 
 @BOTH
 async def test_required_workflow_is_waited_for_in_whatever_words_github_misses_it(world: World, other: bool) -> None:
-    """P5: the workflow runs for half an hour after every required check has passed; nobody is ejected for it."""
+    """P5: the workflow runs for half an hour after every required check has passed; it ejects no entry."""
     world.github.behaviour.workflows_worded_as_checks = not other
     long = Job("scan", timedelta(minutes=30))
     world.repository.add_workflow("Scan", jobs=[long], on=["pull_request"], path=".github/workflows/scan.yml")
@@ -73,7 +73,7 @@ async def test_required_workflow_is_waited_for_in_whatever_words_github_misses_i
     assert world.requests(MERGE) <= 15
 
 
-async def test_rights_are_known_where_github_tells_them_only_to_tokens_that_may_push(world: World) -> None:
+async def test_rights_are_known_where_github_shows_them_only_to_tokens_that_may_push(world: World) -> None:
     """P4: rultor #1407 met this answer, aenix-io/aeman #161 the other one, which all other scenarios have."""
     world.repository.record.private = True
     world.github.behaviour.permissions_need_push = world.github.behaviour.merge_settings_need_push = True
@@ -87,7 +87,7 @@ async def test_rights_are_known_where_github_tells_them_only_to_tokens_that_may_
     assert await world.reasons(refused) == ["label_without_right"]
 
 
-async def test_comment_that_may_not_be_deleted_keeps_nobody_from_reading_the_next_one(world: World) -> None:
+async def test_comment_that_may_not_be_deleted_does_not_prevent_the_next_one(world: World) -> None:
     """P5: the old comment stays, and each new one is written all the same."""
     world.github.behaviour.deletions_need_issues = True
     world.grant("issues", "read")
@@ -125,7 +125,7 @@ async def test_base_that_moves_in_the_moment_of_a_merge_costs_one_update_however
 
 
 @BOTH
-async def test_push_is_seen_whether_or_not_it_renews_updated_at(world: World, other: bool) -> None:
+async def test_push_is_noticed_whether_or_not_it_renews_updated_at(world: World, other: bool) -> None:
     """P1, P4: IMQ's own update lands, and a stranger's push ends the consent, with reads that lag."""
     world.github.behaviour.pushes_touch_pulls = not other
     world.server.lag.set(timedelta(seconds=2))

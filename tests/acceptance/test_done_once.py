@@ -1,4 +1,4 @@
-"""Commands and calls are done once, whatever dies between the work and its answer, and whatever is heard again."""
+"""Commands and calls are done once, even if a process dies before the reply, or a delivery comes twice."""
 
 from datetime import timedelta
 from pathlib import Path

@@ -20,7 +20,7 @@ async def page(world: World) -> str:
         return await answer.text()
 
 
-async def test_page_tells_of_a_merge_without_a_name_or_a_secret(tmp_path: Path) -> None:
+async def test_page_counts_a_merge_without_a_name_or_a_secret(tmp_path: Path) -> None:
     """What was received, done, asked of GitHub and sent is counted; a reader of the page learns no name from it."""
     async with a_world(tmp_path) as world:
         pull = world.open("one")
@@ -57,7 +57,7 @@ async def test_page_tells_of_a_merge_without_a_name_or_a_secret(tmp_path: Path) 
     assert told == []
 
 
-async def test_page_tells_of_a_dead_letter_and_of_its_second_life(tmp_path: Path) -> None:
+async def test_page_counts_a_dead_letter_and_its_retry(tmp_path: Path) -> None:
     """What failed for good is counted when it dies and when a person sends it back; then it is done."""
     async with a_world(tmp_path) as world:
         store, clock = world.bot.engine.store, world.clock

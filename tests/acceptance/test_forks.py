@@ -32,7 +32,7 @@ async def test_fork_that_allows_edits_is_updated_and_lands(world: World) -> None
 
 
 async def test_fork_without_edits_that_is_behind_leaves_with_its_next_step(world: World) -> None:
-    """P5: IMQ may not update it, so its author is told to, or to allow it; the one behind it lands."""
+    """P5: IMQ may not update it, so the comment asks its author to, or to allow it; the one behind it lands."""
     pull, following = await from_fork(world, edits=False), world.open("own")
     move_base(world)
     for one in (pull, following):
@@ -54,7 +54,7 @@ async def test_fork_without_edits_that_is_up_to_date_lands(world: World) -> None
     await world.until(lambda: pull.merged, within=timedelta(seconds=5))
 
 
-async def test_fork_deleted_while_queued_leaves_and_holds_up_nobody(world: World) -> None:
+async def test_fork_deleted_while_queued_leaves_and_delays_no_other(world: World) -> None:
     """P5: GitHub says nothing when a fork is deleted; it is found before the merge, and the next one lands."""
     pull, following = await from_fork(world, edits=True), world.open("own")
     move_base(world)
@@ -67,11 +67,11 @@ async def test_fork_deleted_while_queued_leaves_and_holds_up_nobody(world: World
     await world.settle()
     assert await world.reasons(pull) == ["fork_deleted"]
     assert not pull.merged
-    assert "was deleted" in world.comment(pull)
+    assert "no longer exists" in world.comment(pull)
 
 
 async def test_label_on_a_pull_request_whose_fork_is_gone_is_refused(world: World) -> None:
-    """`head.repo` is null then; the door says so."""
+    """`head.repo` is null then; the refusal says so."""
     pull = await from_fork(world, edits=True)
     pull.delete_fork()
     pull.label(LABEL, by="mona")

@@ -42,7 +42,7 @@ priority:
 
 
 async def steer(world: World, how: Any, **more: Any) -> Any:
-    """A maintainer's hand on the wheel of `main`."""
+    """A maintainer's control of the queue of `main`."""
     record = world.repository.record
     repository = Repository(record.id, "acme", "widgets", await installation(world))
     async with world.bot.engine.change() as change:
@@ -57,7 +57,7 @@ async def installation(world: World) -> int:
 
 
 async def events(world: World, *names: str) -> list[tuple[str, str | None]]:
-    """What the timeline tells of queues as a whole: event and reason."""
+    """The timeline's entries for queues: event and reason."""
     async with world.bot.engine.store.reading() as tx:
         latest = await tx.timeline.latest(200)
     return [
@@ -67,8 +67,8 @@ async def events(world: World, *names: str) -> list[tuple[str, str | None]]:
     ]
 
 
-async def test_freeze_holds_everybody_tells_them_once_and_ends_by_itself(world: World) -> None:
-    """Nothing lands in it; who joins meanwhile is told as well; at its end all land in their order, unasked."""
+async def test_freeze_blocks_all_is_announced_once_and_ends_by_itself(world: World) -> None:
+    """Nothing lands in it; who joins meanwhile reads it as well; at its end all land in their order, unasked."""
     await configure(world, frozen_for(world, 12 * HOUR))
     first, second = await opened(world, "first", "second")
     first.label(LABEL, by="mona")
@@ -142,8 +142,8 @@ async def test_freeze_by_hand_of_a_branch_without_a_queue_holds_who_comes_until_
     assert await events(world) == [("paused", "frozen"), ("resumed", "frozen")]
 
 
-async def test_pause_and_freeze_are_shown_together_and_what_remains_after_each_is_told_once(world: World) -> None:
-    """The pause is lifted by itself: the comment then tells of the freeze alone, which holds until its end."""
+async def test_pause_and_freeze_are_shown_together_and_what_remains_after_each_is_announced_once(world: World) -> None:
+    """The pause is lifted by itself: the comment then names the freeze alone, which holds until its end."""
     (pull,) = await opened(world, "pull")
     await steer(world, pauses.freeze, until=world.clock.now() + 3 * HOUR, reason="the fair")
     await steer(world, pauses.pause, reason="the disk is full")
@@ -177,7 +177,7 @@ async def test_pause_while_a_merge_is_in_doubt_lets_it_be_settled(world: World) 
 
 
 async def test_broken_rules_hold_their_own_queue_and_are_shown_with_their_line(world: World) -> None:
-    """P5: they are mended by a push, and everything goes on from there."""
+    """P5: a push fixes the rules, and the queue continues from there."""
     pull = (await opened(world, "pull"))[0]
     await configure(world, "depht: 3\n")
     pull.label(LABEL, by="mona")
@@ -190,7 +190,7 @@ async def test_broken_rules_hold_their_own_queue_and_are_shown_with_their_line(w
 
 
 async def test_red_base_holds_the_queue_until_its_fix_lands(world: World) -> None:
-    """Nobody is blamed for what is broken on the base; its fix goes first, and then all others."""
+    """A broken base ejects no entry; its fix lands first, and then all others."""
     await configure(world, "priority: {labels: {fix: {fixes_base: true}}}\n")
     front, other = await opened(world, "front", "other")
     world.repository.push("main", {"limits.txt": "11\n"}, "Break it", by="rhea")
@@ -238,8 +238,8 @@ async def test_red_base_costs_few_requests_however_long_it_lasts(world: World) -
     assert not front.merged
 
 
-async def test_told_standstill_survives_a_restart(world: World) -> None:
-    """Who was told is in the database: another start says nothing again."""
+async def test_announced_blocker_survives_a_restart(world: World) -> None:
+    """The announced blockers are in the database: another start announces nothing again."""
     pull = (await opened(world, "pull"))[0]
     pull.label(LABEL, by="mona")
     await world.until_status(pull, "checking")

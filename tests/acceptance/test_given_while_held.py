@@ -106,8 +106,8 @@ async def test_label_of_a_triager_gives_nothing_by_what_others_do_to_the_entry(f
     assert standing(entry) == PLAIN
 
 
-async def test_label_that_was_vouched_for_counts_through_all_that_happens_to_the_entry(full: World) -> None:
-    """Nobody who may queue has said anything against it."""
+async def test_trusted_label_counts_through_all_that_happens_to_the_entry(full: World) -> None:
+    """It counts until a person who may queue removes it."""
     pull = await outside(full, "mends")
     await joined(full, pull)
     pull.push({"more.py": "more\n"}, by="mona")
@@ -135,8 +135,8 @@ async def test_priority_by_command_lasts_until_a_priority_is_given_by_label(full
 
 
 @pytest.mark.parametrize("label", ["urgent", "hotfix", "mends", "allowed"])
-async def test_steering_label_counts_after_the_wait_if_whoever_set_it_may_queue(full: World, label: str) -> None:
-    """Triagers may label, and steer nothing by it, wherever a pull request waits; it costs one question."""
+async def test_control_label_counts_after_the_wait_if_its_author_may_queue(full: World, label: str) -> None:
+    """A triager's label controls nothing, wherever a pull request waits; it costs one question."""
     pull = await outside(full)
     asked = full.requests(PERMISSION)
     pull.label(label, by="tria")
@@ -183,7 +183,7 @@ async def test_push_while_waiting_vouches_for_no_label(full: World) -> None:
 
 
 async def test_priority_by_command_is_kept_for_the_place_and_the_answer_says_so(full: World) -> None:
-    """It waits in its turn, and has its priority when it joins; a label set later by who may has the last word."""
+    """It waits in order, and keeps its priority when it gets room; a later label by who may queue replaces it."""
     pull = await outside(full, "urgent")
     await say(full, pull, "/queue priority=high", by="rhea")
     assert await answered(full, pull) == ["held"]
@@ -225,7 +225,7 @@ async def test_unqueue_of_one_that_waits_is_done_once_although_its_answer_was_lo
     assert await full.reasons(pull) == ["queue_full", "unqueued"]
 
 
-async def test_label_that_is_still_there_after_unqueue_is_no_new_wish(full: World) -> None:
+async def test_label_that_is_still_there_after_unqueue_queues_nothing(full: World) -> None:
     """GitHub fails for a while: sweeps and other hints find the label, and queue nothing by it."""
     pull = await outside(full)
     fault = full.server.faults.add(Fault(kind="fail", method="DELETE", route=LABEL_OFF, status=502, times=None))

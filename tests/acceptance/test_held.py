@@ -52,7 +52,7 @@ async def test_held_get_room_in_order_and_each_has_one_comment(full: World) -> N
     assert [full.spoken(pull) for pull in pulls] == [1] * 4
 
 
-async def test_held_while_the_queue_stays_full_asks_github_nothing(full: World) -> None:
+async def test_held_while_the_queue_remains_full_asks_github_nothing(full: World) -> None:
     """P7: it waits, and a pause that holds those before it is not announced to it."""
     pulls = await labelled(full, 3)
     await full.pass_time(timedelta(seconds=10))
@@ -154,8 +154,8 @@ async def test_held_has_its_limit_of_time_although_the_queue_is_paused(tmp_path:
         assert LABEL not in pulls[1].labels
 
 
-async def test_held_label_taken_off_and_set_again_at_once_keeps_its_place_and_is_told_once(full: World) -> None:
-    """P6: hints are followed by what is true now; the same consent once more edits nothing and counts nothing."""
+async def test_held_label_removed_and_added_again_at_once_keeps_its_position_and_one_comment(full: World) -> None:
+    """P6: hints are followed by what is true now; the same consent again edits nothing and counts nothing."""
     pulls = await labelled(full, 3)
     await full.pass_time(timedelta(seconds=5))
     said = full.requests(COMMENTS, COMMENT)

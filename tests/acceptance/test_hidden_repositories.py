@@ -52,7 +52,7 @@ async def test_every_route_is_walked_by_these_tests(world: World) -> None:
     assert served(world) - OUTSIDE == described
 
 
-async def test_no_route_tells_a_hidden_repository_from_a_missing_one(
+async def test_no_route_distinguishes_a_hidden_repository_from_a_missing_one(
     world: World, session: aiohttp.ClientSession
 ) -> None:
     """Status, body and headers are the same, for a person without the right and for a token of another scope."""
@@ -96,7 +96,7 @@ async def test_no_other_address_names_what_is_private(world: World, session: aio
     assert (status["queues"], status["accepting"]) == ([], True)
 
 
-async def test_page_of_figures_names_nobody_and_nothing(world: World, session: aiohttp.ClientSession) -> None:
+async def test_page_of_figures_names_no_person_and_no_repository(world: World, session: aiohttp.ClientSession) -> None:
     """The page may be public: after merges, refusals and calls it holds no name of a person, repository or branch."""
     pull = await hide(world)
     mona = await caller(world, session)
@@ -123,7 +123,7 @@ async def test_metrics_are_shown_to_operators_alone_where_that_is_set(
 async def test_stranger_waits_as_long_for_a_hidden_repository_as_for_a_missing_one(
     world: World, session: aiohttp.ClientSession
 ) -> None:
-    """GitHub is asked as often about both, at first and later, so that no clock tells them apart."""
+    """GitHub is asked as often about both, at first and later, so that no clock distinguishes them."""
     await hide(world)
     stranger = await caller(world, session, "stranger")
     for expected in (1, 0, 0):
@@ -145,8 +145,7 @@ async def test_stranger_waits_as_long_for_a_hidden_repository_as_for_a_missing_o
 async def test_name_that_a_hidden_repository_gave_up_opens_nothing(
     world: World, session: aiohttp.ClientSession
 ) -> None:
-    """Who makes a repository of that name before IMQ hears of the rename read the queue of the hidden one, and
-    paused it: they are an administrator under that name."""
+    """A person who took that name before IMQ knew of the rename could, as its administrator, pause the hidden queue."""
     pull = await hide(world)
     stranger = await caller(world, session, "stranger")
     world.github.repository(HIDDEN).rename("lark", by="acme", webhook=False)
@@ -159,7 +158,7 @@ async def test_name_that_a_hidden_repository_gave_up_opens_nothing(
 
 
 @pytest.mark.parametrize("status", [403, 502])
-async def test_fault_of_github_tells_nothing_of_a_hidden_repository(
+async def test_fault_of_github_reveals_nothing_of_a_hidden_repository(
     world: World, session: aiohttp.ClientSession, status: int
 ) -> None:
     """Whatever GitHub answers, the caller gets the same for both."""

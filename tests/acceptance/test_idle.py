@@ -43,7 +43,7 @@ async def cost_of_one(
     return own(world)[before:]
 
 
-async def test_hours_of_ci_cost_no_more_than_a_few_slow_looks(tmp_path: Path) -> None:
+async def test_hours_of_ci_cost_no_more_than_a_few_slow_polls(tmp_path: Path) -> None:
     """Three hours of checks cost at most four looks more than one minute does, and what renewed tokens cost."""
     settings = {"IMQ_CHECK_TIMEOUT_SECONDS": "14400"}
     costs = []
@@ -61,7 +61,7 @@ async def test_hours_of_ci_cost_no_more_than_a_few_slow_looks(tmp_path: Path) ->
     assert counted(long) - counted(short) <= SLOW_LOOKS + 2
 
 
-async def test_ten_minutes_of_ci_and_some_seconds_cost_no_slow_look(tmp_path: Path) -> None:
+async def test_ten_minutes_of_ci_and_some_seconds_cost_no_slow_poll(tmp_path: Path) -> None:
     """P7: a round figure that CI often takes costs what one minute does, though its runner starts a little late."""
     costs = []
     for seconds in (60, 630):
@@ -90,7 +90,7 @@ async def test_hundred_idle_pull_requests_and_a_storm_of_their_webhooks_cost_not
 
 
 def disturb(world: World, pulls: list[Any]) -> None:
-    """Everything that people and machines do to pull requests that nobody queued."""
+    """Everything that people and machines do to pull requests that are not queued."""
     app = next(app for app in world.github.state.apps.values() if app.slug == "ci")
     for pull in pulls:
         pull.push({"more.py": "more\n"}, by="mona")

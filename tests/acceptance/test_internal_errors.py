@@ -98,7 +98,7 @@ async def test_pull_request_whose_dequeue_fails_too_leaves_all_the_same(
 async def test_queue_whose_passes_fail_before_they_choose_an_entry_is_paused(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No entry is blamed; the alert for paused queues tells the operator."""
+    """No entry is blamed; the alert for paused queues fires."""
     pull = await world.behind("pull")
 
     async def fails(*_: Any) -> None:

@@ -62,7 +62,7 @@ async def dequeued_by_a_push(world: World) -> Any:
 
 @pytest.mark.parametrize("act", PATHS)
 async def test_label_whose_removal_failed_queues_nothing(world: World, act: Act) -> None:
-    """The label was for the head before the push; nobody has consented to the new one."""
+    """The label was for the head before the push; no person has consented to the new one."""
     pull = await dequeued_by_a_push(world)
     await act(world, pull)
     await world.pass_time(timedelta(minutes=21))
@@ -85,7 +85,7 @@ async def test_label_set_again_by_a_person_is_consent_while_the_removal_is_undel
 
 
 async def test_command_queues_by_a_label_that_imq_is_still_to_remove_and_sets_it_again(world: World) -> None:
-    """A new wish turns the undelivered removal into its opposite: the pull request keeps its label, and lands."""
+    """A new `/queue` replaces the undelivered removal: the pull request keeps its label, and lands."""
     pull = await dequeued_by_a_push(world)
     await world.pass_time(2 * SECOND)
     pull.comment("/queue", by="mona")
@@ -100,7 +100,7 @@ async def test_command_queues_by_a_label_that_imq_is_still_to_remove_and_sets_it
 
 @pytest.mark.parametrize("act", PATHS)
 async def test_unqueued_label_whose_removal_failed_queues_nothing(world: World, act: Act) -> None:
-    """A person took the pull request out. Whatever happens to it while the removal fails is no new wish."""
+    """A person dequeued the pull request. No event while the removal fails is new consent."""
     world.repository.create_branch("release", "main")
     pull = world.open("pull")
     pull.label(LABEL, by="mona")

@@ -1,4 +1,4 @@
-"""A label leads to a merge: the main way, told as people see it."""
+"""A label leads to a merge: the main path, as people see it."""
 
 from datetime import timedelta
 
@@ -13,7 +13,7 @@ def changing(path: str, text: str) -> dict[str, str]:
     return {path: text}
 
 
-async def test_green_pull_request_labelled_lands_and_its_author_reads_so(world: World) -> None:
+async def test_green_pull_request_labeled_lands_and_its_author_reads_so(world: World) -> None:
     """P1, P6: an up-to-date green pull request merges at once, with one comment, one check run and no label left."""
     pull = world.repository.open_pull_request("Add a file", head="add-file", by="mona", files={"new.py": "new\n"})
     await world.pass_time(CI_TIME * 2)
@@ -80,8 +80,8 @@ async def test_two_changes_green_alone_and_red_together_never_both_land(world: W
     assert "http" in text
 
 
-async def test_conflicting_pull_request_is_told_so_and_the_next_one_lands(world: World) -> None:
-    """P5: a conflict with what landed before ejects one pull request and holds up nobody."""
+async def test_conflicting_pull_request_is_ejected_and_the_next_one_lands(world: World) -> None:
+    """P5: a conflict with what landed before ejects one pull request and delays no other."""
     first = world.repository.open_pull_request("One", head="one", by="mona", files={"app.py": "ONE\ntwo\nthree\n"})
     second = world.repository.open_pull_request("Uno", head="uno", by="hubot", files={"app.py": "UNO\ntwo\nthree\n"})
     third = world.repository.open_pull_request("New", head="new", by="mona", files={"new.py": "new\n"})

@@ -41,7 +41,7 @@ async def test_method_that_the_repository_forbids_is_refused_at_admission(world:
 
 
 async def test_method_that_was_allowed_meanwhile_is_refused_by_no_memory(world: World) -> None:
-    """Without GraphQL the allowed methods are remembered, and no webhook tells that they changed."""
+    """Without GraphQL the allowed methods are remembered, and no webhook reports their change."""
     world.github.behaviour.graphql = False
     world.repository.record.allow_rebase_merge = False
     await configure(world, "merge: {method_labels: {keep commits: rebase}}\n")
@@ -258,7 +258,7 @@ async def test_branch_without_a_queue_is_reported_at_admission(world: World) -> 
 
 
 async def test_all_trigger_labels_that_it_carries_come_off(world: World) -> None:
-    """A label left on would say that it is queued; labels that it does not carry cost nobody anything."""
+    """A label left on would say that it is queued; labels that it does not have cost no request."""
     await configure(world, "trigger_labels: [ship, land, merge-queue]\n")
     pull = await green(world, "add")
     pull.label("land", by="mona")

@@ -15,7 +15,7 @@ COMPARE = "/repos/{owner}/{repo}/compare/{basehead}"
 
 @pytest.mark.parametrize("status", [422, 503])
 async def test_pull_request_whose_diff_takes_too_long_is_updated_and_lands(world: World, status: int) -> None:
-    """P1, P5: `compare` never answers; behind, proved and up to date are told by commits and parents."""
+    """P1, P5: `compare` never answers; commits and parents show behind, proved and up to date."""
     body = {"message": "Sorry, this diff is taking too long to generate."}
     # GraphQL compares branches alone here, so that REST is asked.
     world.github.behaviour.comparison_of_commits = False

@@ -1,4 +1,4 @@
-"""GitHub's limits and GitHub's bad days: waited out as told, nothing doubled, nothing forgotten."""
+"""GitHub's limits and GitHub's bad days: waited out as long as GitHub asks, nothing doubled, nothing forgotten."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -51,7 +51,7 @@ async def test_secondary_limit_on_every_kind_of_write_is_waited_out(world: World
 
 
 async def test_exhausted_primary_limit_is_waited_out_until_its_reset(world: World) -> None:
-    """P7: with none remaining, nothing is sent before the reset that the headers name; then all goes on."""
+    """P7: with none remaining, nothing is sent before the reset that the headers name; then the queue continues."""
     pull = await world.behind("add")
     pull.label(LABEL, by="mona")
     await world.until_status(pull, "checking")
@@ -105,8 +105,8 @@ async def test_github_down_for_ten_minutes_loses_nothing_in_any_status(world: Wo
     assert await world.reasons(pull) == []
 
 
-async def test_trouble_that_lasts_is_told_with_the_next_try_and_forgotten_when_it_is_over(world: World) -> None:
-    """Nobody is left waiting: after a minute comment and check run say so, and no longer once GitHub answers."""
+async def test_outage_that_lasts_is_shown_with_the_next_try_and_no_longer_when_it_is_over(world: World) -> None:
+    """After a minute, comment and check run report the outage, and no longer once GitHub answers."""
     pull = await queued(world, "checking")
     fault = world.server.faults.add(Fault(kind="fail", route="/graphql", status=503, times=None))
     await world.until(lambda: fault.hits > 3)
@@ -135,7 +135,7 @@ async def test_github_down_for_more_than_an_hour_is_explained_when_it_is_back(wo
     await has_landed_once(world, pull)
 
 
-async def test_pull_requests_labelled_at_once_stay_within_every_limit(world: World) -> None:
+async def test_pull_requests_labeled_at_once_are_within_every_limit(world: World) -> None:
     """P7: five labels in one moment, five landings, and not one request that GitHub had to refuse."""
     pulls = [world.open(f"add-{number}") for number in range(5)]
     await world.pass_time(CI_TIME * 2)

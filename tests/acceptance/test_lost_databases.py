@@ -45,7 +45,7 @@ async def told(world: World, *pulls: Any) -> None:
 
 
 async def test_queue_of_a_lost_database_stands_again_in_its_order(world: World, tmp_path: Path) -> None:
-    """IMQ's own comments, and its update of the front, came after the labels; nobody has to label again."""
+    """IMQ's own comments, and its update of the front, came after the labels; no person has to label again."""
     pulls = [world.open(name) for name in ("first", "second", "third")]
     first = await front(world)
     await told(world, *pulls)
@@ -87,7 +87,7 @@ async def test_push_with_a_forged_date_does_not_land_by_an_earlier_label(
 
 
 @pytest.mark.parametrize("act", ["close", "draft", "edit_base"])
-async def test_label_does_not_count_after_what_withdrew_it_unseen(world: World, tmp_path: Path, act: str) -> None:
+async def test_label_does_not_count_after_a_missed_withdrawal(world: World, tmp_path: Path, act: str) -> None:
     """P4: closed and reopened, a draft and ready again, aimed elsewhere and back: the head alone proves nothing."""
     world.repository.create_branch("dev", "main")
     pull = world.open("pull")
@@ -118,10 +118,10 @@ async def test_label_does_not_count_after_what_withdrew_it_unseen(world: World, 
         ("all", False, True, False),
     ],
 )
-async def test_pull_request_from_a_fork_is_queued_again_where_github_tells_of_the_forks_branch(
+async def test_pull_request_from_a_fork_is_queued_again_where_github_shows_the_forks_branch(
     world: World, tmp_path: Path, activity: Literal["all", "own", "none"], of_a_day: bool, private: bool, lands: bool
 ) -> None:
-    """P4, P5: whatever GitHub tells IMQ of forks, nothing lands unproved, and people read what to do."""
+    """P4, P5: whatever GitHub shows IMQ of forks, nothing lands unproved, and people read what to do."""
     world.github.behaviour.activity = activity
     world.github.behaviour.activity_of_a_day = of_a_day
     pull = world.open("idea", by=None, fork_of="fan", options=PullRequestOptions(maintainer_can_modify=True))
@@ -141,8 +141,8 @@ async def test_pull_request_from_a_fork_is_queued_again_where_github_tells_of_th
         await world.until(lambda: pull.merged)
 
 
-async def test_pull_request_queued_by_a_command_is_told_to_be_queued_again(world: World, tmp_path: Path) -> None:
-    """P4: IMQ set its label itself, so that nobody's right to queue is known any more."""
+async def test_pull_request_queued_by_a_command_reads_how_to_queue_again(world: World, tmp_path: Path) -> None:
+    """P4: IMQ set its label itself, so that it no longer knows a person with the right to queue."""
     pull = world.open("pull")
     await front(world)
     pull.comment("/queue", by="mona")

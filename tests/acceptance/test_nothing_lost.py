@@ -65,7 +65,7 @@ async def lands_once_after(world: World, kind: Kind, method: str, template: str,
 
 @pytest.mark.lagging
 async def test_label_set_while_the_bot_was_down_is_found_by_the_sweep(world: World) -> None:
-    """The sweep at start finds labels whose webhooks nobody took."""
+    """The sweep at start finds labels whose webhooks were lost."""
     pull = await world.behind("add")
     await world.kill()
     pull.label(LABEL, by="mona")
@@ -119,7 +119,7 @@ async def test_comment_of_an_earlier_database_is_taken_over_by_an_empty_one(worl
 
 
 async def test_comment_of_an_entry_that_a_lost_database_had_is_corrected(world: World) -> None:
-    """P6: nobody waits for what stands in no queue; a comment that says Landed stays as it is."""
+    """P6: a comment that says Queued without an entry is corrected; one that says Landed stays as it is."""
     landed, pull = world.open("landed"), world.open("add")
     landed.label(LABEL, by="mona")
     await world.until(lambda: landed.merged)

@@ -1,4 +1,4 @@
-"""P3: a failure of GitHub's delays an answer, and costs nobody a place."""
+"""P3: a failure of GitHub's delays an answer, and costs no entry its position."""
 
 from datetime import timedelta
 

@@ -12,7 +12,7 @@ from tests.acceptance.world import CI_TIME, LABEL, World, a_world
 SECOND = timedelta(seconds=1)
 
 
-async def labelled_within_a_second(world: World, chance: Random, count: int) -> list[Any]:
+async def labeled_within_a_second(world: World, chance: Random, count: int) -> list[Any]:
     """Pull requests that wait for nothing but their labels, in the order in which these are set."""
     pulls = [world.open(f"add-{number}") for number in range(count)]
     await world.pass_time(CI_TIME * 2)
@@ -29,7 +29,7 @@ async def test_labels_of_one_second_land_in_the_order_of_their_webhooks(tmp_path
     chance = Random(seed)
     async with a_world(tmp_path, seed=seed) as world:
         world.server.lag.between(timedelta(0), 3 * SECOND, "pull_request", "graphql", seed=seed)
-        pulls = await labelled_within_a_second(world, chance, 4)
+        pulls = await labeled_within_a_second(world, chance, 4)
         await world.until(lambda: all(pull.merged for pull in pulls), within=CI_TIME * 8)
         assert world.landed() == [pull.number for pull in pulls]
 

@@ -1,8 +1,8 @@
 """P1: no read that shows the base as it was before lands a change untested, whichever decision rests on it.
 
 Strict protection is off, so that GitHub itself refuses nothing. Each tree passes alone, and fails together with what
-came to the base a moment ago. GraphQL tells pull request and base in one answer: there the base alone is old. Where
-GraphQL is not offered, `compare` tells of the base.
+came to the base a moment ago. GraphQL shows pull request and base in one answer: there the base alone is old. Where
+GraphQL is not offered, `compare` shows the base.
 """
 
 from datetime import timedelta
@@ -19,7 +19,7 @@ MERGE = "/repos/{owner}/{repo}/pulls/{number}/merge"
 
 @pytest.fixture(params=["graphql", "rest"], autouse=True)
 def api(request: pytest.FixtureRequest, world: World) -> None:
-    """Which API tells of the base."""
+    """The API that shows the base."""
     world.github.behaviour.graphql = request.param == "graphql"
 
 
@@ -29,12 +29,12 @@ def show_old_bases(world: World, lag: timedelta) -> None:
 
 
 def push_to_base(world: World) -> None:
-    """Somebody pushes to the base by hand, which a webhook tells."""
+    """Somebody pushes to the base by hand, which a webhook reports."""
     world.repository.push("main", ON_BASE, "By hand", by="rhea")
 
 
 async def test_base_from_before_a_landing_queues_nothing_as_up_to_date(world: World) -> None:
-    """No webhook tells of the landing: IMQ knows it by GitHub's answer to the merge."""
+    """No webhook reports the landing: IMQ knows it by GitHub's answer to the merge."""
     first, second = world.open("first", files=ON_BASE), world.open("second", files=CHANGE)
     await world.pass_time(CI_TIME * 2)
     world.github.webhooks.faults.drop(None, event="push")

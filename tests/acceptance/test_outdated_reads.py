@@ -1,6 +1,6 @@
-"""P1, P4: no answer of GitHub's that is older than what it told before decides anything.
+"""P1, P4: no answer of GitHub's that is older than a known fact decides anything.
 
-What lags by two seconds or so is asked again within seconds, and nobody hears of trouble.
+IMQ repeats a read that lags by about two seconds, and reports no outage.
 """
 
 from datetime import timedelta
@@ -15,7 +15,7 @@ SECONDS = timedelta(seconds=1)
 
 
 async def test_label_that_a_read_does_not_show_yet_queues_within_seconds(world: World) -> None:
-    """GitHub sends the webhook first; the job of the delivery reads again, and keeps its turn."""
+    """GitHub sends the webhook first; the job of the delivery reads again, and keeps its place in the order."""
     pull = world.open("late")
     await world.pass_time(timedelta(minutes=10))
     world.server.lag.set(2 * SECONDS, "pull_request")
@@ -65,7 +65,7 @@ async def test_command_typed_after_a_push_queues_the_new_head(world: World) -> N
     assert not await world.reasons(pull)
 
 
-async def test_ended_check_that_is_not_listed_yet_is_looked_at_again_after_seconds(world: World) -> None:
+async def test_ended_check_that_is_not_listed_yet_is_read_again_after_seconds(world: World) -> None:
     """Not after fifteen minutes: that is for webhooks that were lost."""
     pull = world.open("checked")
     pull.label(LABEL, by="mona")
@@ -86,7 +86,7 @@ async def test_token_that_is_not_known_yet_costs_no_command(world: World) -> Non
     await world.until(lambda: pull.merged, within=timedelta(minutes=5))
 
 
-async def test_call_that_met_an_outdated_read_is_told_to_try_again_soon(world: World, mona: Caller) -> None:
+async def test_call_that_met_an_outdated_read_may_be_retried_soon(world: World, mona: Caller) -> None:
     """A caller over HTTP waits for two seconds, and the pull request is queued by its newest head."""
     pull = world.open("called")
     await world.pass_time(timedelta(minutes=10))
@@ -109,7 +109,7 @@ async def test_comment_and_pull_request_just_named_are_not_missing(world: World)
 
 @pytest.mark.parametrize("kind", ["pull_request", "compare", "checks", "contents"])
 async def test_read_that_lags_for_seconds_is_no_trouble(world: World, kind: Kind) -> None:
-    """It is counted as what it is; no entry waits for GitHub, and nobody is told that it does."""
+    """It is counted as what it is; no entry waits for GitHub, and no comment says so."""
     world.server.lag.set(2 * SECONDS, kind)
     pull = await world.behind("calm")
     pull.label(LABEL, by="mona")
@@ -122,8 +122,8 @@ async def test_read_that_lags_for_seconds_is_no_trouble(world: World, kind: Kind
     assert not await world.reasons(pull)
 
 
-async def test_read_that_stays_outdated_is_trouble_and_holds_up_for_a_bounded_time(world: World) -> None:
-    """After 1, 2, 4 and 8 seconds it is GitHub in trouble, and goes on by itself when that ends."""
+async def test_read_that_remains_outdated_is_an_outage_and_delays_for_a_bounded_time(world: World) -> None:
+    """After 1, 2, 4 and 8 seconds it is an outage of GitHub's, and the queue continues when that ends."""
     first, second = world.open("first"), world.open("second")
     await world.pass_time(timedelta(minutes=10))
     first.label(LABEL, by="mona")

@@ -1,4 +1,4 @@
-"""Runs of checks that IMQ itself caused are cancelled when nobody needs them any more.
+"""Runs of checks that IMQ itself caused are cancelled once they are outdated.
 
 Covers `queue_engine/handlers/workflow_runs.py`.
 """
@@ -59,7 +59,7 @@ async def test_runs_on_the_update_are_cancelled_when_its_pull_request_is_dequeue
 
 
 async def test_run_that_a_person_began_or_ran_again_is_not_cancelled(world: World) -> None:
-    """Nothing on the head that was queued is looked at; on the update a person's rerun goes on."""
+    """Nothing on the head that was queued is looked at; on the update a person's rerun continues."""
     fresh = world.open("fresh")
     fresh.label(LABEL, by="mona")
     await world.until_status(fresh, "checking")
@@ -89,8 +89,8 @@ async def test_runs_on_an_update_that_another_replaces_are_cancelled(world: Worl
     assert set(conclusions(world, old)) == {("pull_request", "cancelled"), ("push", "cancelled")}
 
 
-async def test_runs_are_left_alone_where_the_head_is_queued_again_or_nobody_wants_it(world: World) -> None:
-    """A job that GitHub delayed finds its head queued again; a repository may turn this off."""
+async def test_runs_continue_where_the_head_is_queued_again_or_cancelling_is_disabled(world: World) -> None:
+    """A job that GitHub delayed finds its head queued again; a repository may disable this."""
     pull = await updated(world)
     world.server.faults.add(Fault(kind="fail", route=LIST, status=502))
     pull.unlabel(LABEL, by="mona")

@@ -20,7 +20,7 @@ async def hint(world: World) -> None:
             await change.tx.queues.wake(queue.id, change.now)
 
 
-async def test_queue_in_trouble_waits_in_the_series_whatever_hints_come_and_whoever_restarts(world: World) -> None:
+async def test_queue_in_an_outage_backs_off_through_webhooks_and_restarts(world: World) -> None:
     """P5, P7: 1, 2, 4, then 30 to 300 seconds, kept in the database; success restarts it; others go on."""
     world.repository.create_branch("release")
     pull, other = world.open("slow"), world.open("quick", base="release")
@@ -48,7 +48,7 @@ async def test_queue_in_trouble_waits_in_the_series_whatever_hints_come_and_whoe
 
 
 async def test_update_held_back_for_longer_than_an_update_may_take_is_made_afterwards(world: World) -> None:
-    """P5: nobody leaves the queue because of the time that GitHub asked to wait."""
+    """P5: no entry leaves the queue because of the time that GitHub asked to wait."""
     pull = await world.behind("add")
     fault = world.server.faults.add(Fault(kind="secondary_limit", route=UPDATE, status=429, retry_after=3000, times=2))
     pull.label(LABEL, by="mona")

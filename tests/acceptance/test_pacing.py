@@ -64,7 +64,7 @@ async def test_hours_of_more_work_than_githubs_limits_allow_meet_no_limit_and_la
 
 
 async def test_sweeps_leave_the_last_tenth_of_the_hour_to_merges(world: World) -> None:
-    """Somebody else has used up most of the hour: what people wait for goes on, the sweep waits for the reset."""
+    """Somebody else has used up most of the hour: urgent calls continue, the sweep waits for the reset."""
     pull = world.open("add")
     await world.pass_time(CI_TIME * 2)
     installation = next(r.installation for r in world.server.requests if r.installation is not None)

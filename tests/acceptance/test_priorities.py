@@ -38,8 +38,8 @@ async def opened(world: World, *names: str) -> list[Any]:
     return pulls
 
 
-async def test_priorities_order_those_who_wait_and_the_front_keeps_its_turn(world: World) -> None:
-    """Urgent before plain before later, in the order of arrival within each; nobody is sent back by any of them."""
+async def test_priorities_order_waiting_entries_and_leave_the_front_alone(world: World) -> None:
+    """Urgent before plain before later, in the order of arrival within each; none of them moves another entry back."""
     await configure(world, RULES)
     front, later, plain, urgent, second = await opened(world, "front", "later", "plain", "urgent", "second")
     front.label(LABEL, by="mona")
@@ -78,8 +78,8 @@ async def overtaken(world: World, status: str) -> tuple[Any, Any]:
     return front, hotfix
 
 
-async def test_hotfix_takes_the_turn_and_the_interrupted_one_lands_after_it(world: World) -> None:
-    """It waits for nobody's checks. Whom it interrupts keeps its place and its consent, and loses nothing but time."""
+async def test_hotfix_preempts_the_front_which_lands_after_it(world: World) -> None:
+    """It waits for no other checks. The preempted entry keeps its place and its consent, and loses nothing but time."""
     await configure(world, RULES)
     front, other, hotfix = await opened(world, "front", "other", "hotfix")
     front.label(LABEL, by="mona")
@@ -103,7 +103,7 @@ async def test_hotfix_takes_the_turn_and_the_interrupted_one_lands_after_it(worl
 
 
 async def test_hotfix_that_comes_while_the_front_is_updated_waits_until_its_head_is_bound(world: World) -> None:
-    """What GitHub was asked for would else be a head that nobody has consented to (P4)."""
+    """GitHub's update would else be a head without consent (P4)."""
     await configure(world, RULES)
     front, hotfix = await overtaken(world, "updating")
     await world.until(lambda: front.merged)
@@ -112,7 +112,7 @@ async def test_hotfix_that_comes_while_the_front_is_updated_waits_until_its_head
 
 
 async def test_push_to_an_interrupted_pull_request_withdraws_its_consent(world: World) -> None:
-    """P4: back in line it is bound to its updated head, and to no other."""
+    """P4: back in the order it is bound to its updated head, and to no other."""
     await configure(world, RULES)
     front, hotfix = await overtaken(world, "checking")
     await world.until_status(hotfix, "checking")
@@ -136,7 +136,7 @@ async def test_hotfixes_do_not_interrupt_each_other(world: World) -> None:
 
 
 async def test_interrupted_pull_request_lands_after_the_bot_was_killed(tmp_path: Path) -> None:
-    """P2: the turn that was taken is in the database, like everything else."""
+    """P2: the preemption is in the database, like everything else."""
     async with a_world(tmp_path) as world:
         await configure(world, RULES)
         front, hotfix = await opened(world, "front", "hotfix")
@@ -173,7 +173,7 @@ async def steered(world: World) -> tuple[Any, Any]:
 
 @pytest.mark.parametrize("label", ["hotfix", "mends", "allowed"])
 async def test_steering_label_set_by_somebody_who_may_not_queue_changes_nothing(world: World, label: str) -> None:
-    """Triagers may label; the turn, a red base and a freeze are for who may queue. Such a label costs one question."""
+    """Only people who may queue give priority, or pass a red base or a freeze. A triager's label costs one request."""
     _, other = await steered(world)
     before, asked = await world.entries(), world.requests(PERMISSION)
     other.label(label, by="tria")

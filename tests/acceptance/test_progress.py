@@ -1,4 +1,4 @@
-"""Progress: how far the checks of a pull request are, told as they report and without a request too many (P6, P7)."""
+"""Progress: how far the checks of a pull request are, shown as they report and without a request too many (P6, P7)."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -40,7 +40,7 @@ def edits(world: World) -> list[str]:
     return [r.body["output"]["title"] for r in world.server.requests if r.template == RUN]
 
 
-async def test_progress_of_three_required_checks_is_told_on_the_bus_in_order(tmp_path: Path) -> None:
+async def test_progress_of_three_required_checks_is_published_in_order(tmp_path: Path) -> None:
     """From none to all, each once, under the id of the entry."""
     async with a_world(tmp_path, ci=False, protect=False) as world:
         events = heard(world)
@@ -54,7 +54,7 @@ async def test_progress_of_three_required_checks_is_told_on_the_bus_in_order(tmp
         assert events[2].message == "2 of 3 checks have reported"
 
 
-async def test_progress_that_only_looks_find_is_told_all_the_same(tmp_path: Path) -> None:
+async def test_progress_that_only_polls_find_is_published_too(tmp_path: Path) -> None:
     """Webhooks are hints: those of checks never come."""
     async with a_world(tmp_path, ci=False, protect=False) as world:
         events = heard(world)
@@ -86,7 +86,7 @@ async def test_progress_of_two_hours_of_checks_costs_two_edits_at_most(tmp_path:
 
 
 async def test_progress_survives_a_restart_and_outlives_no_entry(tmp_path: Path) -> None:
-    """What waits to be told is in the database; the entry leaves before it is due, and only that is told."""
+    """The pending edit is in the database; if the entry leaves before it is due, only the outcome is shown."""
     async with a_world(tmp_path, ci=False, protect=False) as world:
         pull = await behind_with(world, 2, 45, 100)
         await world.until_status(pull, "checking")

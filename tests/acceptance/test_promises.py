@@ -30,7 +30,7 @@ def push_by_hand(world: World) -> None:
     world.repository.push("main", {"by-hand.py": "by hand\n"}, "By hand", by="rhea")
 
 
-async def test_push_between_the_last_look_and_the_merge_pauses_the_queue_and_says_so(world: World) -> None:
+async def test_push_between_the_last_read_and_the_merge_pauses_the_queue_and_says_so(world: World) -> None:
     """P1: what landed is not what was tested; nothing lands on top of it, and everybody queued reads why.
 
     Once the checks of the new tip have passed the queue resumes by itself.
@@ -47,15 +47,15 @@ async def test_push_between_the_last_look_and_the_merge_pauses_the_queue_and_say
     assert "Not as tested" in world.comment(first)
     for waiting in (second, third):
         assert "paused" in world.comment(waiting)
-        assert "differs from what was tested" in world.comment(waiting)
+        assert "differs from the tested one" in world.comment(waiting)
         assert LABEL in waiting.labels
     assert [entry.number for entry in await world.entries()] == [second.number, third.number]
     await world.until(lambda: third.merged)
     assert world.landed() == [first.number, second.number, third.number]
 
 
-async def test_base_changed_between_the_last_look_and_the_merge_ends_the_entry_and_not_its_queue(world: World) -> None:
-    """P1: GitHub merges into the branch of that moment. The author reads which one; the queue goes on."""
+async def test_base_changed_between_the_last_read_and_the_merge_ends_the_entry_and_not_its_queue(world: World) -> None:
+    """P1: GitHub merges into the branch of that moment. The author reads which one; the queue continues."""
     world.repository.create_branch("release", "main")
     world.repository.push("main", {"moved.py": "moved\n"}, "Move", by="rhea")
     await world.settle()
@@ -97,7 +97,7 @@ async def test_landed_pull_request_says_itself_that_its_tree_was_not_tested(worl
     assert re.search(r"^imq_queues_paused 1", await world.bot.reporter.page(), re.MULTILINE)
 
 
-async def test_push_between_the_last_look_and_the_merge_is_refused_under_strict_protection(world: World) -> None:
+async def test_push_between_the_last_read_and_the_merge_is_refused_under_strict_protection(world: World) -> None:
     """P1: strict protection closes the window: GitHub refuses, the new base is tested, and the right tree lands."""
     world.repository.protect("main", required_checks=[("ci/test", world.app_id("ci"))], strict=True, by="rhea")
     pull = world.open("add")
@@ -140,7 +140,7 @@ async def test_broken_invariant_pauses_its_own_queue_and_no_other(world: World) 
 
 
 def side_branch(world: World) -> str:
-    """A commit that nobody queued and that is not on the base."""
+    """A commit that was not queued and is not on the base."""
     return str(world.repository.push("side", {"side.py": "side\n"}, "Aside", by="mona"))
 
 
@@ -243,7 +243,7 @@ async def test_check_that_never_reports_times_out_explained_and_the_next_one_lan
     assert "path filter" in world.comment(skipped)
 
 
-async def test_mergeable_that_stays_unknown_ends_the_wait_and_the_next_one_lands(world: World) -> None:
+async def test_mergeable_that_remains_unknown_ends_the_wait_and_the_next_one_lands(world: World) -> None:
     """P5: GitHub neither updates nor knows why not; after ten minutes the entry leaves with that explanation."""
     pull, following = await world.behind("add"), world.open("following")
     await world.pass_time(CI_TIME)

@@ -117,7 +117,7 @@ async def test_pull_request_is_explained_from_admission_to_its_landing(world: Wo
 async def test_private_repository_is_not_there_for_who_may_not_read_it(
     world: World, mona: Caller, session: aiohttp.ClientSession
 ) -> None:
-    """Not even that it exists is told; an operator sees it without being anybody on GitHub."""
+    """The answer hides that it exists; an operator sees it without an account on GitHub."""
     pull = world.open("add")
     await mona.queue(pull)
     world.github.create_user("stranger")

@@ -1,4 +1,4 @@
-"""What a push costs whom: the place in line, or the place in the queue."""
+"""What a push costs: the position in the queue, or the entry."""
 
 import pytest
 
@@ -66,7 +66,7 @@ async def test_push_by_somebody_without_the_right_takes_it_out(world: World) -> 
 
 
 @pytest.mark.lagging
-async def test_push_by_a_stranger_to_his_fork_takes_it_out(world: World) -> None:
+async def test_push_by_a_stranger_to_their_fork_dequeues(world: World) -> None:
     """P4: a fork's owner needs no right on the repository to push to the fork."""
     await configure(world, "on_push: requeue\n")
     pull = world.open("idea", by=None, fork_of="fan")
@@ -86,7 +86,7 @@ async def test_own_update_is_no_push_that_costs_the_place(world: World) -> None:
 
 
 @pytest.mark.lagging
-async def test_push_during_an_update_is_told_from_it_by_its_parents(world: World) -> None:
+async def test_push_during_an_update_is_distinguished_by_its_parents(world: World) -> None:
     """Work that is pushed while IMQ updates joins at the end; it never lands as the update."""
     await configure(world, "on_push: requeue\n")
     pull = await world.behind("late")

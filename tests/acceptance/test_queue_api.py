@@ -1,4 +1,4 @@
-"""Queueing by the API: judged as a label is, answered at once, and told on GitHub by the label.
+"""Queueing by the API: judged as a label is, answered at once, and shown on GitHub by the label.
 
 Covers `bot/api/queue.py`, `bot/api/calls.py`, `bot/api/views.py` and `queue_engine/admission/enqueue.py`.
 """
@@ -21,8 +21,8 @@ from tests.acceptance.world import CI_TIME, LABEL, World, a_world
 LABELS = "POST /repos/{owner}/{repo}/issues/{number}/labels"
 
 
-async def test_queued_by_the_api_is_labelled_and_lands_for_that_person(world: World, mona: Caller) -> None:
-    """The label is the visible truth, set by IMQ; who asked stands in the comment; one comment, one merge."""
+async def test_queued_by_the_api_is_labeled_and_lands_for_that_person(world: World, mona: Caller) -> None:
+    """The label is the visible truth, set by IMQ; the comment names who asked; one comment, one merge."""
     pull = world.open("add")
     answer = await mona.queue(pull, head_sha=pull.head_sha)
     assert (answer.status, answer.body["position"], answer.body["queue"]) == (202, 0, "main")
@@ -70,7 +70,7 @@ async def test_label_taken_off_after_queueing_by_the_api_ends_consent(world: Wor
 
 
 async def test_full_queue_refuses_the_api_and_holds_nothing(tmp_path: Path, session: aiohttp.ClientSession) -> None:
-    """Eight calls on a queue of five: three are told to come back, and join in order when they do."""
+    """Eight calls on a queue of five: three get 429, and join in order when they call again."""
     async with a_world(tmp_path, settings={"IMQ_MAX_QUEUE_DEPTH": "5"}) as world:
         mona = await caller(world, session)
         pulls = [world.open(f"add-{number}") for number in range(8)]
@@ -95,7 +95,7 @@ async def test_full_queue_refuses_the_api_and_holds_nothing(tmp_path: Path, sess
 async def test_calls_at_the_same_time_get_no_more_places_than_there_are(
     tmp_path: Path, session: aiohttp.ClientSession
 ) -> None:
-    """Nobody is labelled and then sent away."""
+    """A refused call sets no label."""
     async with a_world(tmp_path, settings={"IMQ_MAX_QUEUE_DEPTH": "3"}) as world:
         mona = await caller(world, session)
         pulls = [world.open(f"add-{number}") for number in range(6)]
@@ -113,7 +113,7 @@ async def test_calls_at_the_same_time_get_no_more_places_than_there_are(
 async def test_call_is_answered_once_it_is_stored_and_its_label_survives_the_process(
     world: World, session: aiohttp.ClientSession, kind: Any
 ) -> None:
-    """P2: killed before the label is set, or after it, the next start goes on for mona."""
+    """P2: killed before the label is set, or after it, the next start finishes the call for mona."""
     mona = await caller(world, session)
     pull = world.open("add")
     await world.pass_time(CI_TIME * 2)
@@ -158,7 +158,7 @@ async def test_admission_refuses_the_api_with_its_reason_and_no_comment(
     assert await world.entries() == ()
 
 
-async def test_call_about_what_there_is_not_is_told_so(
+async def test_call_about_a_missing_repository_or_pull_request_is_a_404(
     world: World, mona: Caller, session: aiohttp.ClientSession
 ) -> None:
     """404 for a repository or pull request that IMQ does not see; 403 for a token without a person."""
@@ -173,8 +173,8 @@ async def test_call_about_what_there_is_not_is_told_so(
     assert (await mona.queue(pull, head_sha="main")).status == 400
 
 
-async def test_github_in_trouble_is_told_to_the_caller_who_may_try_again(world: World, mona: Caller) -> None:
-    """A 503 with Retry-After stores nothing under the key, and queues nobody."""
+async def test_outage_of_github_is_a_503_that_the_caller_may_retry(world: World, mona: Caller) -> None:
+    """A 503 with Retry-After stores nothing under the key, and queues no pull request."""
     pull = world.open("add")
     world.server.faults.add(Fault(kind="fail", status=502, times=None))
     answer = await mona.queue(pull, key="k")
@@ -188,7 +188,7 @@ async def test_github_in_trouble_is_told_to_the_caller_who_may_try_again(world: 
 async def test_label_that_github_refuses_for_a_while_keeps_its_entry_and_is_set_later(
     world: World, mona: Caller
 ) -> None:
-    """P2: the stored wish counts until GitHub shows the label."""
+    """P2: the stored label state counts until GitHub shows the label."""
     pull = world.open("add")
     fault = world.server.faults.add(Fault(kind="fail", method="POST", route=LABELS, status=502, times=None))
     assert (await mona.queue(pull, key="k")).status == 202
@@ -199,7 +199,7 @@ async def test_label_that_github_refuses_for_a_while_keeps_its_entry_and_is_set_
     await world.until(lambda: LABEL in pull.labels or bool(pull.merged))
 
 
-async def test_left_by_the_api_is_unlabelled_and_explained(
+async def test_dequeued_by_the_api_loses_its_label_and_is_explained(
     world: World, mona: Caller, session: aiohttp.ClientSession
 ) -> None:
     """By hand: its label comes off, and automation that sets it again starts nothing; only for who may queue."""
@@ -235,7 +235,7 @@ async def test_held_leaves_the_line_by_the_api(tmp_path: Path, session: aiohttp.
 
 
 async def test_merge_under_way_is_not_called_off(world: World, mona: Caller) -> None:
-    """P2: once the merge was asked for only GitHub can tell; the caller is told that it is not decided."""
+    """P2: once IMQ asked for the merge only GitHub decides; the answer says so."""
     pull = world.open("add")
     await world.pass_time(CI_TIME * 2)
     await mona.queue(pull)

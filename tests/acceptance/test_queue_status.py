@@ -1,4 +1,4 @@
-"""What `/queue/status` tells, and to whom.
+"""What `/queue/status` shows, and to whom.
 
 Covers `bot/web/status.py`.
 """
@@ -19,7 +19,7 @@ from tests.acceptance.callers import Caller, caller
 from tests.acceptance.world import LABEL, World, a_world
 
 
-async def test_status_tells_strangers_how_busy_imq_is_and_callers_of_queues(
+async def test_status_shows_strangers_the_load_and_callers_their_queues(
     tmp_path: Path, session: aiohttp.ClientSession
 ) -> None:
     """Slots for anybody; queues, their sums and names with a token only."""
@@ -46,7 +46,7 @@ async def test_status_tells_strangers_how_busy_imq_is_and_callers_of_queues(
 
 
 async def test_status_sums_the_slots_of_all_processes(world: World, session: aiohttp.ClientSession) -> None:
-    """A worker has no port: what it told last counts; one that told nothing for minutes does not."""
+    """A worker has no port: its last report counts, unless that is minutes old."""
     anybody = Caller(world, session, None)
     own = (await anybody.ask("GET", "/queue/status")).body
     told = {"rt_queue": 3, "be_queue": 2, "total_slots": 8, "available_slots": 1, "accepting": True}
@@ -66,7 +66,7 @@ async def test_status_sums_the_slots_of_all_processes(world: World, session: aio
     assert not (await anybody.ask("GET", "/queue/status")).body["accepting"], "its slots are full, and its line is"
 
 
-async def test_call_that_github_cannot_answer_now_is_told_why_and_when_to_try_again(
+async def test_call_that_github_cannot_answer_now_says_why_and_when_to_try_again(
     world: World, session: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """IMQ's own full slots are 429, without a word of GitHub's limits; what GitHub does not do now is 503."""

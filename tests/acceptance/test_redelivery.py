@@ -1,4 +1,4 @@
-"""Deliveries that GitHub could not hand over are asked for again: GitHub itself never tries twice."""
+"""IMQ asks again for deliveries that failed: GitHub itself never tries twice."""
 
 from datetime import timedelta
 
@@ -24,7 +24,7 @@ async def test_delivery_that_failed_is_sent_again_by_the_sweep(world: World) -> 
 
 
 async def test_delivery_that_always_fails_is_left_alone_after_some_tries(world: World) -> None:
-    """P7: nobody answers for hours; each lost delivery that may matter is asked for three times, not at every sweep."""
+    """P7: IMQ is down for hours; each lost delivery that may matter is asked for three times, not at every sweep."""
     world.app.webhook_url = "http://127.0.0.1:9/webhook"
     world.repository.push("main", {"moved.py": "moved\n"}, "Move", by="rhea")
     await world.github.schedule.run_due()

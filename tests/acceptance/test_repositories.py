@@ -26,7 +26,7 @@ async def queued(world: World) -> Any:
 async def test_repository_renamed_in_flight_lands_what_is_queued_under_its_new_name(
     world: World, webhook: bool
 ) -> None:
-    """Told or not: reads lead to the new name, which is stored and used from then on."""
+    """With a webhook or without: reads lead to the new name, which is stored and used from then on."""
     pull = await queued(world)
     world.repository.rename("gears", by="acme", webhook=webhook)
     await world.until(lambda: pull.merged, within=timedelta(minutes=40))

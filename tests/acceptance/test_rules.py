@@ -156,7 +156,7 @@ async def test_pull_request_that_nothing_checks_leaves_with_that_explanation(bar
 
 
 async def test_branch_that_requires_githubs_own_queue_is_refused_at_admission(world: World) -> None:
-    """Nobody can merge past GitHub's own queue: said at once, before any CI is spent."""
+    """Only GitHub's own queue can merge there: the refusal comes at once, before any CI is spent."""
     world.repository.add_ruleset("queue", merge_queue=True, by="rhea")
     pull = world.open("add")
     pull.label(LABEL, by="mona")
@@ -165,7 +165,7 @@ async def test_branch_that_requires_githubs_own_queue_is_refused_at_admission(wo
 
 
 @pytest.mark.parametrize("where", ["classic", "ruleset"])
-async def test_missing_approval_is_told_and_cured_by_one(world: World, where: str) -> None:
+async def test_missing_approval_is_reported_and_an_approval_helps(world: World, where: str) -> None:
     """P5: at admission, before any CI is spent; the approval and a new label land it."""
     if where == "classic":
         checks = [("ci/test", world.app_id("ci"))]

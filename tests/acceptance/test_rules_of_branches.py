@@ -1,4 +1,4 @@
-"""What rules of branches ask for beside checks: each is told with its own reason, and cured by its own next step."""
+"""What rules of branches ask for beside checks: each has its own reason, and its own next step helps."""
 
 from datetime import timedelta
 from typing import Any
@@ -35,7 +35,7 @@ async def lands(world: World, pull: Any) -> None:
     await world.until(lambda: pull.merged, within=timedelta(seconds=30))
 
 
-async def told_and_cured(world: World, case: Case, *, words: str, merges_asked: int) -> None:
+async def reported_and_fixed(world: World, case: Case, *, words: str, merges_asked: int) -> None:
     """It is rejected by so many merge calls, with its reason and these words, and lands when that is fixed."""
     case.rules(world, None)
     pull = await green(world)
@@ -50,24 +50,24 @@ async def told_and_cured(world: World, case: Case, *, words: str, merges_asked: 
 
 
 @pytest.mark.parametrize("name", CASES)
-async def test_rule_of_a_branch_is_told_with_its_reason_and_cured_by_its_next_step(world: World, name: str) -> None:
-    """Nobody is held up (P5): one look or one merge call is enough to know, and to say what GitHub asks for."""
+async def test_rule_of_a_branch_is_reported_with_its_reason_and_met_by_its_next_step(world: World, name: str) -> None:
+    """No other entry is delayed (P5): one read or one merge call is enough to name the requirement."""
     case = CASES[name]
-    await told_and_cured(world, case, words=case.words, merges_asked=case.merges_asked)
+    await reported_and_fixed(world, case, words=case.words, merges_asked=case.merges_asked)
 
 
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.unread])
-async def test_protection_that_the_app_may_not_read_is_told_by_the_merge_and_cured_as_well(
+async def test_protection_that_the_app_may_not_read_is_reported_by_the_merge_and_met_as_well(
     world: World, name: str
 ) -> None:
     """An installation may not have granted `administration: read` yet: GitHub enforces its rules all the same."""
     world.grant("administration", None)
-    await told_and_cured(world, CASES[name], words=CASES[name].unread, merges_asked=1)
+    await reported_and_fixed(world, CASES[name], words=CASES[name].unread, merges_asked=1)
 
 
 @pytest.mark.parametrize("changed", [{"reviews": ReviewRule(1)}, {"lock": True}, {"signatures": True}])
-async def test_nobody_is_rejected_by_rules_that_are_only_remembered(world: World, changed: dict[str, Any]) -> None:
-    """The webhook that tells of a milder rule may be lost: before it refuses, the door reads the rules again."""
+async def test_remembered_rules_reject_no_pull_request(world: World, changed: dict[str, Any]) -> None:
+    """The webhook of a milder rule may be lost: before it refuses, admission reads the rules again."""
     guard(world, **changed)
     pull = await green(world)
     await rejected(world, pull)
@@ -76,7 +76,7 @@ async def test_nobody_is_rejected_by_rules_that_are_only_remembered(world: World
 
 
 async def test_app_that_protection_spares_reviews_lands_without_them(world: World) -> None:
-    """ "Allow specified actors to bypass required pull requests": the door asks for no more than GitHub does."""
+    """ "Allow specified actors to bypass required pull requests": admission requires no more than GitHub does."""
     guard(world, reviews=ReviewRule(1, code_owners=True, spared=["imq"]))
     pull = await green(world)
     await lands(world, pull)
@@ -95,7 +95,7 @@ async def test_protection_costs_one_request_where_it_can_be_read(world: World) -
 
 
 async def test_locked_branch_is_reported_at_admission_and_lands_for_an_app_that_may_bypass_it(world: World) -> None:
-    """`update` of a ruleset: nobody may merge but who is on its list; "only the queue may" is set up that way."""
+    """`update` of a ruleset: only actors on its list may merge; "only the queue may" is set up that way."""
     ruleset = world.repository.add_ruleset("closed", update=True, by="rhea")
     pull = await green(world)
     reason, _ = await rejected(world, pull)
@@ -132,7 +132,7 @@ async def test_commits_are_asked_for_signatures_only_where_rules_demand_them(wor
 
 
 async def test_reviewer_who_may_not_write_stands_in_nobodys_way(world: World) -> None:
-    """GitHub counts change requests of people with write access, and tells so: no reviews are read."""
+    """GitHub counts change requests of people with write access, and shows the result: no reviews are read."""
     rule(world, reviews=ReviewRule(1))
     pull = world.open("add")
     pull.review("CHANGES_REQUESTED", by="tria")
@@ -158,7 +158,7 @@ async def test_reviewers_count_by_their_permission_where_github_makes_no_decisio
     assert (world.requests(REVIEWS) > 0) is not offered
 
 
-async def test_reviews_cost_no_request_where_nobody_demands_them(world: World) -> None:
+async def test_reviews_cost_no_request_where_no_rule_requires_them(world: World) -> None:
     """P7: a pull request whose checks still run is blocked, too, and nothing is asked about people."""
     pull = world.open("add")
     pull.label(LABEL, by="mona")
@@ -167,8 +167,8 @@ async def test_reviews_cost_no_request_where_nobody_demands_them(world: World) -
 
 
 @pytest.mark.parametrize("read", [True, False])
-async def test_approval_dismissed_while_queued_is_told_at_once_or_by_the_merge(world: World, read: bool) -> None:
-    """What the door saw may change; GitHub has the last word, and people read it."""
+async def test_approval_dismissed_while_queued_is_found_at_once_or_before_the_merge(world: World, read: bool) -> None:
+    """Facts may change after admission; GitHub decides at the merge, and people read its reason."""
     if not read:
         world.grant("administration", None)
     guard(world, reviews=ReviewRule(1))
@@ -187,7 +187,7 @@ async def test_approval_dismissed_while_queued_is_told_at_once_or_by_the_merge(w
 async def test_what_people_take_back_while_checks_run_is_found_without_a_webhook_before_the_merge(
     world: World, opened: bool
 ) -> None:
-    """P4: the last snapshot tells of a conversation opened, or an approval dismissed; no merge is asked for."""
+    """P4: the last snapshot shows a conversation opened, or an approval dismissed; no merge is asked for."""
     world.app.events = frozenset({*world.app.events} - {"pull_request_review", "pull_request_review_thread"})
     guard(world, reviews=ReviewRule(1), required_conversation_resolution=True)
     pull = world.open("add")

@@ -37,7 +37,7 @@ async def refused(world: World, pull: Any) -> tuple[str, str]:
         ("pull_request", {"reviews": ReviewRule(0, resolve_threads=True)}, "resolved conversations"),
     ],
 )
-async def test_ruleset_with_demands_that_nobody_would_check_is_refused_until_it_is_split(
+async def test_ruleset_with_unenforced_requirements_is_refused_until_it_is_split(
     world: World, mode: str, rules: dict[str, Any], named: str
 ) -> None:
     """Before, each of these was skipped. Split as the comment says, GitHub checks the demand, and IMQ may update."""
@@ -56,7 +56,7 @@ async def test_ruleset_with_demands_that_nobody_would_check_is_refused_until_it_
 
 
 async def test_bypassed_approval_is_demanded_when_queued_and_before_the_merge(world: World) -> None:
-    """GitHub would merge without it: IMQ counts approvals itself, also when no webhook told of a change."""
+    """GitHub would merge without it: IMQ counts approvals itself, also when no webhook reported a change."""
     world.repository.add_ruleset("main", update=True, required_approvals=1, bypass=["imq"], by="rhea")
     pull = world.open("add")
     assert (await refused(world, pull))[0] == "approval_missing"

@@ -76,7 +76,7 @@ async def by_command(world: World, pull: Any) -> Answer:
 
 
 async def by_api(mona: Caller, pull: Any) -> Answer:
-    """The answer to a program; the queue as a whole tells the same of the entry, and its summary of the queue."""
+    """The answer to a program; the whole queue shows the same entry, and its summary the same queue."""
     said = (await mona.ask("GET", path_of(pull))).body
     left_for = None if said["last"] is None else said["last"]["reason"]
     if said["entry"] is None:
@@ -102,7 +102,7 @@ async def by_api(mona: Caller, pull: Any) -> Answer:
 
 
 async def command_line_agrees(world: World, pull: Any, answer: Answer) -> None:
-    """The command line tells the same position, and the same blockers."""
+    """The command line shows the same position, and the same blockers."""
     engine, record = world.bot.engine, world.repository.record
     async with engine.store.reading() as tx:
         repository = await tx.queues.repository("acme", "widgets")
@@ -122,7 +122,7 @@ async def command_line_agrees(world: World, pull: Any, answer: Answer) -> None:
 
 
 async def status_page_agrees(mona: Caller, answer: Answer) -> None:
-    """The page for all queues tells the first blocker of this one, and how deep it is."""
+    """The page for all queues shows the first blocker of this one, and how deep it is."""
     page = (await mona.ask("GET", "/queue/status")).body
     whole = (await mona.ask("GET", "/api/v1/repositories/acme/widgets/branches/main/queue")).body
     (queue,) = page["queues"]
@@ -192,7 +192,7 @@ async def configure(world: World, rules: str) -> None:
 
 
 async def redden(world: World, front: Any) -> None:
-    """A check was found to fail on the base itself; nobody looks at it again for an hour."""
+    """A check was found to fail on the base itself; IMQ does not read it again for an hour."""
     entry, now = await world.entry(front), world.clock.now()
     assert entry is not None
     async with world.bot.engine.change() as change:

@@ -1,4 +1,4 @@
-"""Secrets stand in no log, answer or database: a real process at debug level, searched for every secret."""
+"""No log, answer or database has secrets: a real process at debug level, searched for every secret."""
 
 import json
 from pathlib import Path

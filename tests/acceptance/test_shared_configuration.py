@@ -73,7 +73,7 @@ async def test_person_named_by_the_shared_configuration_reads_why_it_does_not_co
 
 
 async def test_unreviewed_configuration_stops_nobodys_queue(world: World) -> None:
-    """P5: a file that switches queues off, or that cannot be read, harms nobody when anybody may write it."""
+    """P5: a file that switches queues off, or that cannot be read, has no effect where all members may write it."""
     home = shared(world, "enabled: false\n")
     pull = await green(world, "first")
     pull.label(LABEL, by="mona")

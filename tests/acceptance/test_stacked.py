@@ -46,7 +46,7 @@ async def test_stacked_pull_request_is_refused_when_queued_and_lands_outside_of_
 
 
 @pytest.mark.parametrize("status", [403, 405])
-async def test_stack_that_is_not_shown_is_told_by_the_refused_merge(world: World, status: int) -> None:
+async def test_stack_that_is_not_shown_is_recognised_by_the_refused_merge(world: World, status: int) -> None:
     """A GraphQL schema without stacks, as of an older server: the pull request leaves at its first refusal."""
     world.github.behaviour.graphql_stacks = False
     world.github.behaviour.stacked_merge_status = status

@@ -1,4 +1,4 @@
-"""People without the right: what they write costs next to nothing, and stops nobody (P7)."""
+"""People without the right: their comments cost little, and stop no one else (P7)."""
 
 from datetime import timedelta
 from typing import Any
@@ -40,7 +40,7 @@ async def test_stranger_who_types_commands_costs_a_dozen_requests_an_hour_and_ge
 
 
 async def test_stranger_may_ask_why_and_is_answered_a_few_times_an_hour(world: World) -> None:
-    """Everybody may ask; nobody may ask for ever."""
+    """All people may ask, within a limit."""
     _stranger(world)
     pull = await ready(world)
     await say(world, pull, "/why", by="eve")
@@ -61,7 +61,7 @@ async def test_stranger_who_asks_why_beside_a_command_without_the_right_is_ignor
     assert sum(bool(reacted(comment)) for comment in comments) <= 4
 
 
-async def test_stranger_who_was_given_the_right_is_heard_again(world: World) -> None:
+async def test_stranger_who_was_given_the_right_may_command_again(world: World) -> None:
     """After the wait; and with the right nothing is counted any more."""
     _stranger(world)
     pull = await ready(world)
@@ -77,7 +77,7 @@ async def test_stranger_who_was_given_the_right_is_heard_again(world: World) -> 
         assert await tx.throttles.find(pull.record.repository.id, "eve") is None
 
 
-async def test_private_member_whom_github_calls_a_stranger_is_heard(world: World) -> None:
+async def test_private_member_whom_github_calls_a_stranger_may_command(world: World) -> None:
     """`author_association` hides members whose membership is private; their permission counts."""
     world.github.behaviour.private_members = True
     world.repository.record.owner.kind = "Organization"
@@ -88,7 +88,7 @@ async def test_private_member_whom_github_calls_a_stranger_is_heard(world: World
 
 
 async def test_private_maintainer_who_asked_often_can_still_pause_the_queue(world: World) -> None:
-    """Questions that everybody may ask silence nobody who may steer."""
+    """Queries do not throttle a person who may control queues."""
     world.github.behaviour.private_members = True
     world.repository.record.owner.kind = "Organization"
     world.repository.record.collaborators["hubot"] = "maintain"
@@ -100,7 +100,7 @@ async def test_private_maintainer_who_asked_often_can_still_pause_the_queue(worl
     assert await world.paused() is not None
 
 
-async def test_person_whom_the_configuration_lets_queue_is_heard(world: World) -> None:
+async def test_person_whom_the_configuration_lets_queue_may_command(world: World) -> None:
     """Whatever GitHub's permission says."""
     _stranger(world)
     await configure(world, "who_may_queue: {people: [eve]}\n")
@@ -109,7 +109,7 @@ async def test_person_whom_the_configuration_lets_queue_is_heard(world: World) -
     await world.until(lambda: pull.merged)
 
 
-async def test_reviews_of_a_stranger_cost_next_to_nothing_and_move_nobody(world: World) -> None:
+async def test_reviews_of_a_stranger_cost_next_to_nothing_and_affect_no_entry(world: World) -> None:
     """GitHub's rules do not count them."""
     _stranger(world)
     world.repository.protect("main", required_checks=["ci/test"], required_approvals=1)
@@ -143,7 +143,7 @@ async def test_flood_of_a_stranger_delays_no_landing(world: World) -> None:
     assert world.requests(PERMISSION) <= 10
 
 
-async def _labelled_by_tria(world: World, count: int) -> list[Any]:
+async def _labeled_by_tria(world: World, count: int) -> list[Any]:
     """Pull requests that a triager labels at once."""
     pulls = [world.open(f"add-{number}") for number in range(count)]
     await world.pass_time(CI_TIME * 2)
@@ -157,9 +157,9 @@ def _refused(world: World, pulls: list[Any]) -> int:
     return sum(world.spoken(pull) for pull in pulls)
 
 
-async def test_labels_of_a_triager_are_refused_ever_less_often_and_delay_nobody_else(world: World) -> None:
+async def test_labels_of_a_triager_are_refused_ever_less_often_and_delay_no_other(world: World) -> None:
     """Four at once; the sweep, which sees the others after ten minutes, leaves them to their time."""
-    *pulls, same = await _labelled_by_tria(world, 10)
+    *pulls, same = await _labeled_by_tria(world, 10)
     assert _refused(world, pulls) == 4
     same.unlabel(LABEL, by="tria")
     same.label(LABEL, by="mona")
@@ -175,7 +175,7 @@ async def test_labels_of_a_triager_are_refused_ever_less_often_and_delay_nobody_
 
 async def test_labels_that_wait_are_judged_when_their_sender_proves_the_right_by_a_command(world: World) -> None:
     """Somebody made the triager a writer."""
-    pulls = await _labelled_by_tria(world, 7)
+    pulls = await _labeled_by_tria(world, 7)
     await world.pass_time(MINUTE * 2)
     assert _refused(world, pulls) == 6
     world.repository.record.collaborators["tria"] = "write"
@@ -183,7 +183,7 @@ async def test_labels_that_wait_are_judged_when_their_sender_proves_the_right_by
     assert await world.status(pulls[6]) is not None
 
 
-async def test_writer_who_may_not_pause_the_queue_is_heard_with_labels(world: World) -> None:
+async def test_labels_count_of_a_writer_who_may_not_pause_the_queue(world: World) -> None:
     """Refused commands are counted by themselves."""
     pull = await ready(world)
     for _ in range(6):

@@ -20,7 +20,7 @@ MERGE = "PUT /repos/{owner}/{repo}/pulls/{pull_number}/merge"
 
 
 def delivery_of_the_label(world: World) -> str:
-    """The id of the delivery that told of the trigger label, as it stands on GitHub's page."""
+    """The id of the trigger label's delivery, as GitHub's page shows it."""
     (guid,) = {d.guid for d in world.github.state.deliveries if d.app is world.app and d.action == "labeled"}
     return str(guid)
 
@@ -31,13 +31,13 @@ def told(log: Log, guid: str) -> list[dict[str, Any]]:
 
 
 def one(lines: list[dict[str, Any]], event: str, **fields: Any) -> dict[str, Any]:
-    """The one line that tells of an event."""
+    """The one line of an event."""
     (line,) = [line for line in lines if {"event": event, **fields}.items() <= line.items()]
     return line
 
 
 async def lands(world: World, pull: Any) -> None:
-    """The pull request merges, and its letters go out."""
+    """The pull request merges, and its outbox items are sent."""
     await world.until(lambda: pull.merged)
     await world.pass_time(timedelta(minutes=1))
 
@@ -68,7 +68,7 @@ async def test_delivery_is_followed_from_the_webhook_to_the_merge_and_the_letter
 
 
 async def test_trace_goes_on_after_the_process_died(world: World) -> None:
-    """P2: what is followed is in the database, not in a process: with the entry, with letters, with jobs."""
+    """P2: the trace is in the database, not in a process: with the entry, outbox items and jobs."""
     pull = await world.behind("add")
     with captured() as log:
         pull.label(LABEL, by="mona")

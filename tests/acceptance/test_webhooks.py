@@ -69,7 +69,7 @@ class DropNth(WebhookFaults):
 
 @pytest.mark.slow
 async def test_any_one_webhook_lost_costs_time_and_nothing_else(world: World) -> None:
-    """P2: pull request by pull request, the next delivery in its story is lost; each lands once with one comment."""
+    """P2: pull request by pull request, its next delivery is lost; each lands once with one comment."""
     pulls = [world.open(f"add-{number}") for number in range(15)]
     await world.pass_time(CI_TIME * 2)
     world.repository.push("main", {"other.py": "other\n"}, "Other", by="rhea")
@@ -88,7 +88,7 @@ async def test_any_one_webhook_lost_costs_time_and_nothing_else(world: World) ->
 
 
 async def test_redelivery_of_everything_does_nothing_twice(world: World) -> None:
-    """P2: an operator has GitHub send every delivery of a story again: no request, no comment, no entry."""
+    """P2: an operator has GitHub send every delivery of a test again: no request, no comment, no entry."""
     pull = await world.behind("add")
     pull.label(LABEL, by="mona")
     await world.until(lambda: pull.merged)

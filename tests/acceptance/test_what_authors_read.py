@@ -1,4 +1,4 @@
-"""What the author reads on GitHub: one comment that tells where it stands and what came of it, and then is silent.
+"""What the author reads on GitHub: one comment with the status and the outcome, which then does not change.
 
 Covers `notifications/github_writer.py`, `notifications/texts/waiting.py` and `queue_engine/commands/query.py`.
 """
@@ -50,7 +50,7 @@ def story(text: str) -> list[str]:
 
 
 async def test_author_reads_the_whole_way_in_one_comment_of_four_edits(world: World) -> None:
-    """Queued behind another, updated, checked, landed: each told once, the landing of others not at all (P6, P7)."""
+    """Queued behind another, updated, checked, landed: each shown once, the landing of others not at all (P6, P7)."""
     first, second = await behind(world, "first", "second")
     first.label(LABEL, by="mona")
     await world.until_status(first, "checking")
@@ -88,7 +88,7 @@ async def test_author_reads_no_time_in_ci_that_was_a_pause(world: World) -> None
     assert CI_TIME - timedelta(seconds=1) < timedelta(seconds=took) <= CI_TIME
 
 
-async def test_author_of_those_behind_is_not_told_of_every_landing(world: World) -> None:
+async def test_comments_of_those_behind_do_not_change_at_every_landing(world: World) -> None:
     """They land one after another; what the last one reads is edited no more often than what the first one reads."""
     pulls = await ready(world, *(f"p{number}" for number in range(5)))
     for pull in pulls:
@@ -98,8 +98,8 @@ async def test_author_of_those_behind_is_not_told_of_every_landing(world: World)
     assert len(pulls) < said(world) <= 4 * len(pulls)
 
 
-async def test_author_is_told_a_range_once_there_is_a_history(world: World) -> None:
-    """After five landings here the sixth is told from when to when it is likely to land, and lands in it."""
+async def test_author_reads_a_range_once_there_is_a_history(world: World) -> None:
+    """After five landings here the sixth shows from when to when it is likely to land, and lands in it."""
     for pull in await world.land_behind_each_other(5):
         assert "Likely to land" not in world.comment(pull)
     (last,) = await behind(world, "last")
@@ -115,7 +115,7 @@ async def test_author_is_told_a_range_once_there_is_a_history(world: World) -> N
 
 
 async def test_author_of_a_closed_pull_request_reads_the_leave_and_nothing_after_it(world: World) -> None:
-    """Closed by somebody while it waits: that is told, and no pause, command or resume says more."""
+    """Closed by somebody while it waits: the comment says so, and no pause, command or resume edits it."""
     front, pull = await ready(world, "front", "closed")
     front.label(LABEL, by="mona")
     pull.label(LABEL, by="mona")
@@ -148,7 +148,7 @@ async def test_author_under_outcomes_only_reads_nothing_until_it_has_landed(worl
 
 
 async def test_author_under_no_comments_sees_the_check_run(world: World) -> None:
-    """Nothing is said on the pull request; the list of its checks tells all the same."""
+    """Nothing is said on the pull request; the list of its checks still shows it."""
     await configure(world, "comments: {level: none}\n")
     (pull,) = await behind(world, "silent")
     pull.label(LABEL, by="mona")
@@ -172,7 +172,7 @@ async def test_author_reads_the_repositorys_own_words(world: World) -> None:
 
 @pytest.mark.parametrize("name", ["x`y", "a@rhea"])
 async def test_author_with_a_hostile_branch_is_quoted(world: World, name: str) -> None:
-    """The base branch's name stands in a code span, whatever it is."""
+    """Any base branch's name is in a code span."""
     world.repository.create_branch(name, by="rhea")
     pull = world.open("hostile", base=name)
     pull.label(LABEL, by="tria")
@@ -183,7 +183,7 @@ async def test_author_with_a_hostile_branch_is_quoted(world: World, name: str) -
 
 
 def own(world: World, pull: Any) -> str:
-    """What stands in IMQ's comments on it."""
+    """The text of IMQ's comments on it."""
     return "\n".join(comment.body for comment in pull.comments if "<!-- imq:comment" in comment.body)
 
 

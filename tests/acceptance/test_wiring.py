@@ -28,7 +28,7 @@ def _compared(port: object) -> object:
 
 
 async def test_every_part_reads_github_through_the_port_that_compares(world: World) -> None:
-    """P1: nobody gets round what is known for certain."""
+    """P1: no caller bypasses the known facts."""
     parts = parts_with_github(world.bot)
     assert {name for name, port in parts.items() if not isinstance(_compared(port), GitHubReads)} == set()
     assert len({id(port) for port in parts.values()}) == 1

@@ -1,4 +1,4 @@
-"""A change of workflow files where IMQ lacks the `workflows` permission: nobody is ejected, and nobody waits for it.
+"""A change of workflow files where IMQ lacks the `workflows` permission: it is not ejected, and no other waits for it.
 
 Covers `queue_engine/handlers/permissions.py`.
 """
@@ -36,7 +36,7 @@ def accept(world: World, *, webhook: bool) -> None:
 
 @pytest.mark.parametrize("webhook", [True, False])
 async def test_pull_request_waits_for_the_permission_and_lands_when_it_is_accepted(world: World, webhook: bool) -> None:
-    """P4, P5: its label stays, the next one lands meanwhile, and nobody has to queue it again."""
+    """P4, P5: its label stays, the next one lands meanwhile, and no person has to queue it again."""
     pull = await blocked(world)
     assert LABEL in pull.labels
     assert "waiting for a permission" in world.comment(pull).lower()

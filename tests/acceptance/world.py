@@ -1,7 +1,7 @@
 """A whole world in one process: sandbox GitHub and real bot, speaking HTTP both ways, under one clock moved by hand.
 
-Tests act as people do, then let the world run until something is true. Nothing sleeps: when nobody has anything to do,
-the clock jumps to the next instant at which somebody will.
+Tests act as people do, then let the world run until something is true. Nothing sleeps: when
+nothing is due, the clock jumps to the next due instant.
 
 `Bot.run_due` and `Bot.next_due` exist for that; `bot/process/lifecycle.py` drives the same parts in real time. Hours
 of CI take milliseconds.
@@ -32,12 +32,12 @@ LABEL = "merge-queue"
 REPOSITORY = "acme/widgets"
 CI_TIME = timedelta(minutes=3)
 LAG = timedelta(seconds=2)
-"""How old the state is that reads show in the stories that run with lag too."""
+"""How old the state is that reads show in the tests that run with lag too."""
 
 
 SECRET = "s3cret-0123456789abcdef"
 KEY = KeyPair()
-"""The App's key, made once: it takes as long as half a story."""
+"""The App's key, made once: it takes as long as half a test."""
 
 
 @dataclass

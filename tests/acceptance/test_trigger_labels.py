@@ -1,4 +1,4 @@
-"""The wish to land lasts as long as the label by which it was told, and no label of somebody else's steers it.
+"""Consent lasts as long as the label that queued, and no other person's label changes it.
 
 Covers `queue_engine/effects/labels.py`.
 """
@@ -52,7 +52,7 @@ def again_while_the_label_goes(world: World, pull: Any, *, phase: str, deaf: boo
 
 
 @pytest.mark.parametrize("phase", ["before", "after"])
-async def test_wish_queued_again_while_imq_takes_the_label_off_stays_queued(world: World, phase: str) -> None:
+async def test_pull_request_queued_again_while_imq_removes_the_label_remains_queued(world: World, phase: str) -> None:
     """Labels that IMQ itself changes are no commands: the label is set again, once, and it lands."""
     _, pull = await two_queued(world)
     seen = again_while_the_label_goes(world, pull, phase=phase)
@@ -65,7 +65,7 @@ async def test_wish_queued_again_while_imq_takes_the_label_off_stays_queued(worl
     await world.until(lambda: pull.merged)
 
 
-async def test_wish_taken_back_and_told_again_in_one_comment_stands(world: World) -> None:
+async def test_unqueue_and_queue_in_one_comment_leave_it_queued(world: World) -> None:
     """Both commands are carried out, one after the other."""
     _, pull = await two_queued(world)
     pull.comment("/unqueue\n/queue", by="mona")
@@ -74,8 +74,8 @@ async def test_wish_taken_back_and_told_again_in_one_comment_stands(world: World
     await world.until(lambda: pull.merged)
 
 
-async def test_wish_is_found_by_the_sweep_when_the_removals_webhook_was_lost(world: World) -> None:
-    """GitHub tells who took the label off, however IMQ learns that it is gone."""
+async def test_label_is_found_by_the_sweep_when_the_removals_webhook_was_lost(world: World) -> None:
+    """GitHub shows who removed the label, however IMQ learns that it is gone."""
     _, pull = await two_queued(world)
     address = world.app.webhook_url
     seen = again_while_the_label_goes(world, pull, phase="before", deaf=True)
@@ -87,7 +87,7 @@ async def test_wish_is_found_by_the_sweep_when_the_removals_webhook_was_lost(wor
     assert await world.reasons(pull) == [Reason.UNQUEUED.value]
 
 
-async def test_wish_counts_although_github_does_not_let_the_label_be_set(world: World) -> None:
+async def test_request_counts_although_github_does_not_let_the_label_be_set(world: World) -> None:
     """P2, P4: what IMQ is still to set is not missing: no read that lacks the label takes the pull request out."""
     set_label = "/repos/{owner}/{repo}/issues/{number}/labels"
     world.server.faults.add(Fault(kind="fail", method="POST", route=set_label, status=502, times=None))
@@ -97,7 +97,7 @@ async def test_wish_counts_although_github_does_not_let_the_label_be_set(world: 
     assert (await world.reasons(pull), pull.labels) == ([], [])
 
 
-async def test_wish_called_off_by_a_person_after_that_is_over(world: World) -> None:
+async def test_dequeue_by_a_person_after_that_ends_the_request(world: World) -> None:
     """The label that IMQ set again is a person's to take off, like any other."""
     _, pull = await two_queued(world)
     again_while_the_label_goes(world, pull, phase="before")
@@ -111,8 +111,8 @@ async def test_wish_called_off_by_a_person_after_that_is_over(world: World) -> N
     assert LABEL not in pull.labels
 
 
-async def test_label_of_somebody_without_right_keeps_nobody_queued(world: World) -> None:
-    """Of two labels that queue, the one by which it was queued is its wish."""
+async def test_label_of_somebody_without_right_keeps_no_entry_queued(world: World) -> None:
+    """Of two labels that queue, the one that queued it is its consent."""
     await configure(world, "trigger_labels: [merge-queue, ship]\n")
     _, pull = await two_queued(world)
     pull.label("ship", by="tria")
@@ -163,7 +163,7 @@ async def test_method_label_counts_from_who_may_queue(world: World, by: str, tit
 
 
 async def test_method_label_that_was_there_when_queued_counts(world: World) -> None:
-    """Who queues sees the labels, and stands by them; nobody asks who set them."""
+    """A person who queues approves the present labels; IMQ does not ask who set them."""
     await configure(world, "merge:\n  method: merge\n  method_labels: {squash-it: squash}\n")
     pull = world.open("pull")
     pull.label("squash-it", by="tria")
@@ -172,7 +172,7 @@ async def test_method_label_that_was_there_when_queued_counts(world: World) -> N
     assert world.repository.log("main")[0].title.startswith("pull")
 
 
-async def test_label_renamed_in_the_configuration_throws_nobody_out(world: World) -> None:
+async def test_label_renamed_in_the_configuration_dequeues_no_entry(world: World) -> None:
     """Consent was given by the label that queued then; it lands, and that label comes off."""
     pulls = await two_queued(world)
     await configure(world, "trigger_labels: ship\n")
@@ -200,7 +200,7 @@ async def test_label_renamed_while_waiting_for_a_place_gets_its_place(world: Wor
     assert await world.reasons(second) == [Reason.QUEUE_FULL.value]
 
 
-async def test_wish_called_off_while_its_merge_is_under_way_is_not_told_again(world: World) -> None:
+async def test_dequeue_while_its_merge_is_under_way_is_announced_once(world: World) -> None:
     """IMQ removes the label on behalf of the sender: that is no mishap, whenever its webhook comes."""
     merge = "/repos/{owner}/{repo}/pulls/{number}/merge"
     pull = world.open("pull")

@@ -45,7 +45,7 @@ async def events(world: World, pull: Any, word: str) -> list[dict[str, Any]]:
 
 
 async def test_flaky_check_is_run_again_once_and_its_pull_request_lands_in_its_place(world: World) -> None:
-    """Nobody is blamed for a flake: one rerun on the same commit, and those behind stay behind."""
+    """A flake ejects no entry: one rerun on the same commit, and those behind stay behind."""
     unit = with_unit(world)
     flaky, behind = await world.behind("flaky"), world.open("behind")
     unit.plan = ("failure",)
@@ -65,7 +65,7 @@ async def test_flaky_check_is_run_again_once_and_its_pull_request_lands_in_its_p
     assert await events(world, behind, "rerun") == []
 
 
-async def test_change_that_fails_twice_is_told_so_and_the_next_one_lands(world: World) -> None:
+async def test_change_that_fails_twice_is_ejected_and_the_next_one_lands(world: World) -> None:
     """The one it is about leaves, after its rerun, with the failing check linked; the base was asked, and is green."""
     unit = with_unit(world)
     bad, good = world.open("bad", files={"broken": "yes\n"}), world.open("good")
@@ -94,7 +94,7 @@ async def test_check_of_another_app_that_fails_is_not_run_again(world: World) ->
 
 @pytest.mark.parametrize("conclusion", ["timed_out", "cancelled"])
 async def test_check_that_breaks_down_twice_is_no_fault_of_the_change(world: World, conclusion: str) -> None:
-    """A runner that dies tells nothing about the change, and a maintainer is asked to look, not the author."""
+    """A runner that dies proves nothing about the change, and a maintainer is asked to look, not the author."""
     unit = with_unit(world)
     pull = await world.behind("add")
     await world.pass_time(CI_TIME * 2)
@@ -106,7 +106,7 @@ async def test_check_that_breaks_down_twice_is_no_fault_of_the_change(world: Wor
 
 
 async def test_check_that_breaks_down_once_lands_all_the_same(world: World) -> None:
-    """What a rerun mends nobody reads of as a failure."""
+    """A check that passes on a rerun is not shown as a failure."""
     unit = with_unit(world)
     pull = await world.behind("add")
     unit.plan = ("timed_out",)
@@ -115,7 +115,7 @@ async def test_check_that_breaks_down_once_lands_all_the_same(world: World) -> N
     assert await world.reasons(pull) == []
 
 
-async def test_red_base_blames_nobody_holds_the_queue_and_goes_on_when_the_fix_lands(world: World) -> None:
+async def test_red_base_ejects_no_entry_and_blocks_the_queue_until_the_fix_lands(world: World) -> None:
     """The same check fails on the base: the queue waits, the fix alone is let through, then everybody lands."""
     with_unit(world, on=("push", "pull_request"))
     config = "priority:\n  labels:\n    fix: {fixes_base: true}\n"
@@ -142,7 +142,7 @@ async def test_red_base_blames_nobody_holds_the_queue_and_goes_on_when_the_fix_l
 
 
 @pytest.mark.parametrize("mark", ["merge-queue-fix", "mends it"])
-async def test_red_base_tells_how_to_mend_it_and_is_mended_without_any_configuration(world: World, mark: str) -> None:
+async def test_red_base_says_how_to_fix_it_and_is_fixed_without_any_configuration(world: World, mark: str) -> None:
     """The label that its comment names lets the fix through; one that only then is configured need not be set again."""
     with_unit(world, on=("push", "pull_request"))
     pull = await world.behind("add")
@@ -170,7 +170,7 @@ async def test_red_base_tells_how_to_mend_it_and_is_mended_without_any_configura
 
 
 async def test_red_base_is_known_by_the_app_whose_check_fails(world: World) -> None:
-    """Another App's check of that name, which fails for ever, keeps nobody from landing on a base that is mended."""
+    """Another App's check of that name, which never passes, keeps no entry from landing on a fixed base."""
     with_unit(world, on=("push", "pull_request"))
     world.repository.add_ci("unit", settings=CISettings(app="namesake", duration=MINUTE, judge=lambda _: False))
     pull = await world.behind("add")
@@ -184,7 +184,7 @@ async def test_red_base_is_known_by_the_app_whose_check_fails(world: World) -> N
     assert await world.reasons(pull) == []
 
 
-async def test_red_base_that_nobody_mends_holds_nobody_longer_than_its_limit(world: World) -> None:
+async def test_red_base_without_a_fix_blocks_entries_no_longer_than_its_limit(world: World) -> None:
     """P5: who has waited that long leaves with the check and the next step; a base that moved on is judged again."""
     with_unit(world, on=("push", "pull_request"))
     world.repository.push("main", {".github/imq.yml": "timeouts: {hold: 1h}\n"}, "Rules", by="rhea")
@@ -207,7 +207,7 @@ async def test_red_base_that_nobody_mends_holds_nobody_longer_than_its_limit(wor
     await world.until(lambda: later.merged, within=CI_TIME * 2)
 
 
-async def test_red_base_that_turns_green_by_itself_runs_the_failed_check_once_more(world: World) -> None:
+async def test_red_base_that_becomes_green_by_itself_reruns_the_failed_check(world: World) -> None:
     """The base was red for a passing reason: what failed then is not held against the change."""
     down = True
 

@@ -20,14 +20,14 @@ async def insist(world: World, pull: Any) -> int:
     raise AssertionError("heard every time")
 
 
-async def test_person_who_asks_too_often_is_told_when_it_is_heard_again(world: World) -> None:
-    """The label comes off for that, and IMQ says so once; after that time it is heard as before."""
+async def test_person_who_labels_too_often_reads_when_labels_count_again(world: World) -> None:
+    """The label comes off for that, and IMQ says so once; after that time IMQ judges it as before."""
     pull = world.open("draft", options=PullRequestOptions(draft=True))
     await world.pass_time(CI_TIME * 2)
     assert await insist(world, pull) >= 4
     assert LABEL not in pull.labels
     said = world.comment(pull)
-    assert "added repeatedly" in said
+    assert "repeatedly added" in said
     assert "Next step, @mona" in said
     assert "Until 20" in said
     assert "/queue" in said
@@ -43,7 +43,7 @@ async def test_person_who_asks_too_often_is_told_when_it_is_heard_again(world: W
     await world.until(lambda: pull.merged)
 
 
-async def test_command_is_heard_however_often_the_label_was_set(world: World) -> None:
+async def test_command_counts_however_often_the_label_was_set(world: World) -> None:
     """A person who types a command asks on purpose."""
     pull = world.open("draft", options=PullRequestOptions(draft=True))
     await world.pass_time(CI_TIME * 2)
@@ -54,8 +54,8 @@ async def test_command_is_heard_however_often_the_label_was_set(world: World) ->
     await world.until(lambda: pull.merged)
 
 
-async def test_refusal_of_a_person_is_nobody_elses(world: World) -> None:
-    """A bot that may queue is heard about a head that a triager was refused with."""
+async def test_refusal_of_a_person_affects_no_other_person(world: World) -> None:
+    """A bot that may queue queues a head that a triager was refused with."""
     pull = world.open("pull")
     await world.pass_time(CI_TIME * 2)
     pull.label(LABEL, by="tria")
@@ -65,7 +65,7 @@ async def test_refusal_of_a_person_is_nobody_elses(world: World) -> None:
     await world.until(lambda: pull.merged)
 
 
-async def test_refusal_of_a_person_hides_nobody_elses_label_from_the_sweep(world: World) -> None:
+async def test_refusal_of_a_person_hides_no_other_persons_label_from_the_sweep(world: World) -> None:
     """The webhook of who may queue was lost; the label is found all the same."""
     pull = world.open("pull")
     await world.pass_time(CI_TIME * 2)

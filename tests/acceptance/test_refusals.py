@@ -1,4 +1,4 @@
-"""The door: who may queue what, and how a refusal is told.
+"""Who may queue which pull request, and what a refusal says.
 
 Covers `queue_engine/admission/rejection.py`.
 """
@@ -11,7 +11,7 @@ from tests.acceptance.world import CI_TIME, LABEL, World, a_world
 
 
 async def test_label_by_a_triager_is_refused_and_taken_off(world: World) -> None:
-    """GitHub lets triagers label but not merge; IMQ does not lend them its hand."""
+    """GitHub lets triagers label but not merge; IMQ does not merge for them."""
     pull = world.repository.open_pull_request("Add", head="add", by="mona", files={"new.py": "new\n"})
     await world.pass_time(CI_TIME * 2)
     pull.label(LABEL, by="tria")
@@ -32,7 +32,7 @@ async def test_draft_is_refused_with_its_next_step(world: World) -> None:
     assert "draft" in world.comment(pull)
 
 
-async def test_conflict_is_told_although_github_did_not_know_it_at_first(world: World) -> None:
+async def test_conflict_is_reported_although_github_did_not_know_it_at_first(world: World) -> None:
     """`mergeable` null means ask again later, false means conflict."""
     pull = world.repository.open_pull_request("Edit", head="edit", by="mona", files={"app.py": "ONE\ntwo\nthree\n"})
     world.repository.push("main", {"app.py": "UNO\ntwo\nthree\n"}, "Edit too", by="rhea")
