@@ -1,7 +1,7 @@
 """Create notices, in the transaction that changes the state that they announce.
 
-These functions decide what IMQ announces: as much as the repository's configuration asks for, with its custom texts,
-and nothing after other people closed the pull request. IMQ's own texts are in `notifications`.
+These functions announce as much as the repository's configuration asks for, with its custom texts. They announce
+nothing after other people closed the pull request. IMQ's own texts are in `notifications`.
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,7 @@
 """Find pull requests that got a label for fixes of a red base before the configuration gave the label that meaning.
 
 IMQ follows a label's webhook only if the configuration names the label then. If the configuration names the label
-later, the label need not be set again: IMQ asks GitHub which pull requests have it, who set it, and when.
+later, IMQ asks GitHub which pull requests have the label, and who set it. So the label need not be set again.
 """
 
 from collections.abc import Sequence

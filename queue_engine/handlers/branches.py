@@ -44,8 +44,8 @@ class Branches:
     def _configures(self, repository: Repository, webhook: WebhookEvent, *, served: bool) -> bool:
         """Whether a push may have changed a configuration that IMQ uses.
 
-        A push that creates or rewrites a branch does not list all files. Such a push counts only on a branch with a
-        queue or with cached files, or on the default branch; otherwise each topic branch would cost requests.
+        A push that creates or rewrites a branch does not list all files. Such a push counts only on the default branch,
+        and on branches with a queue or cached files. Otherwise each topic branch would cost requests.
         """
         matters = (
             served or webhook.default_branch or self._engine.policies.remembers(repository.id, webhook.branch or "")

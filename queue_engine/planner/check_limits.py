@@ -54,8 +54,8 @@ def overdue(entry: Entry, verdict: CommitChecks, facts: Facts, policy: Policy, n
     """Judge checks that exceeded their time limit: they are too slow, never report, or the CI starts no check at all.
 
     A queued check has not started, however long it waits; GitHub cancels it after a day (docs: usage limits). An absent
-    check counts as late only if it reported on the queued head, and no check has started on the present head: a path
-    filter skips both heads alike.
+    check counts as late only if it reported on the queued head, and no check has started on the present head. A path
+    filter would skip the check on both heads.
     """
     if any(report.started for report in verdict.pending):
         return timed_out(entry, verdict.pending_names, policy, verdict.pending)

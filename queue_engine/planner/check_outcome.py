@@ -50,7 +50,7 @@ _NO_EVIDENCE = frozenset({"cancelled", "stale", "action_required"})
 def judge_checks(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Action:
     """Return the next action for an entry that waits for its checks."""
     if facts.merge_refused is not None and entry.run.next_poll_at is not None and now < entry.run.next_poll_at:
-        # GitHub misses a check that these reports may not tell of: judged again, they would pass again and again.
+        # GitHub misses a check that may be absent from these reports: without it they would pass again and again.
         return Wait(entry, entry.run.next_poll_at)
     if facts.rules is None:
         return ReadFact(FactKind.RULES)

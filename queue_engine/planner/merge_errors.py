@@ -45,9 +45,9 @@ PHRASES: tuple[tuple[str, Reason], ...] = (
 
 _BASE_MODIFIED = "base branch was modified"
 _HEAD_OUTDATED = "head branch is out of date"
-"""With 405 or 409 (strands-labs/robots #2538): the base has moved (fullsend-ai/fullsend #2432, gabrielkoerich/orch
-#3371), or GitHub has not caught up with a head that was just pushed, for up to minutes. Then it says "Head branch was
-modified" of a head that has not moved, too (open-learning-exchange/myplanet #15713)."""
+"""With 405 or 409 (strands-labs/robots #2538). The base has moved (fullsend-ai/fullsend #2432, gabrielkoerich/orch
+#3371), or for some minutes GitHub does not know a new head. Then GitHub may also say "Head branch was modified" of a
+head that has not moved (open-learning-exchange/myplanet #15713)."""
 _HEAD_MODIFIED = "head branch was modified"
 _STATUS_CHECK = "status check"
 _ENDED_BADLY = ("fail", "error", "cancel", "timed out", "action required", "stale")

@@ -1,8 +1,8 @@
 """Judge the reports on one commit: passed, failed or pending. Pure, over plain data.
 
-Sources: required checks match by name and, where bound, by App; the newest run of each App and name counts; a check
-run and a status of one name are both required, where bound those of that App; absent is pending (GitHub's
-documentation on status checks).
+GitHub's documentation on status checks has these rules. A required check matches by name and, where bound, by App. The
+newest run of each App and name counts. A check run and a status of one name are both required, where bound those of
+that App. An absent check is pending.
 """
 
 from collections.abc import Iterable, Sequence

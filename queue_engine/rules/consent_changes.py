@@ -53,8 +53,8 @@ def withdrawn_since_queued(pull: PullRequest, entry: Entry, policy: Policy) -> R
 def changed_since_command(reported: Sequence[PullRequestState | Consent], head: str) -> Reason | None:
     """Return why a command to queue this head is no consent; None if no command queued it, or nothing voids it.
 
-    A push to the head, or a change of the base branch, voids the command if its webhook came after the command: the
-    person who commented may not have known of it.
+    A push to the head, or a change of the base branch, voids the command if its webhook came after the command. The
+    person who commented may not have known of that change.
     """
     places = [place for place, one in enumerate(reported) if isinstance(one, Consent) and one.head == head]
     for state in reported[places[0] :] if places else ():

@@ -24,9 +24,9 @@ Range = tuple[timedelta, timedelta]
 def landing(durations: Sequence[timedelta], *, ahead: int, spent: timedelta) -> Range | None:
     """Return the range in which it is likely to land, counted from now; None while there is too little history.
 
-    `durations` is how long the last landed entries were at the front, `ahead` how many entries are before it, `spent`
-    how long the present front has been there. Each entry to come counts with the middle half of all durations. That
-    range is wider than for independent durations, on purpose: a slow day slows all of them.
+    `durations` is how long the last landed entries were at the front, and `spent` how long the present front has been
+    there. `ahead` is how many entries are before this one. Each of them counts with the middle half of all durations.
+    That range is wider than for independent durations, on purpose: a slow day slows all of them.
     """
     if len(durations) < FEWEST:
         return None
