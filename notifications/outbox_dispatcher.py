@@ -5,6 +5,7 @@ good becomes a dead letter and delays no other.
 """
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -16,7 +17,15 @@ from queue_engine.core.observability import trace
 from queue_engine.core.observability.meter import Meter, NullMeter
 from queue_engine.core.timing.backoff import OUTDATED, OVERLOAD, Backoff, wait
 from queue_engine.core.timing.clock import Clock
-from queue_engine.domain.errors import Forbidden, GitHubError, RateLimitError, StaleRead, Unauthorized, Unavailable
+from queue_engine.domain.errors import (
+    Forbidden,
+    GitHubError,
+    RateLimitError,
+    StaleRead,
+    Unauthorized,
+    Unavailable,
+    attempt_level,
+)
 from queue_engine.domain.port import GitHubComments
 from queue_engine.store import Store
 from queue_engine.store.outbox.outbox import OutboxItem
@@ -123,7 +132,8 @@ class OutboxDispatcher:
         # An operator can replace a refused key or token while items wait.
         except (Unavailable, Unauthorized) as error:
             outdated = isinstance(error, StaleRead) and not OUTDATED.exhausted(item.attempts)
-            await self._retry(item, error.message, log, OUTDATED if outdated else OVERLOAD)
+            backoff = OUTDATED if outdated else OVERLOAD
+            await self._retry(item, error.message, log, backoff, level=attempt_level(error))
         except GitHubError as error:
             fixable = isinstance(error, Forbidden)
             await self._give_up(item, f"{type(error).__name__}: {error.message}", log, retryable=fixable)
@@ -146,7 +156,13 @@ class OutboxDispatcher:
         log.info("outbox_item_held", message=limited.message, at=at.isoformat())
 
     async def _retry(
-        self, item: OutboxItem, error: str, log: structlog.typing.FilteringBoundLogger, backoff: Backoff = OVERLOAD
+        self,
+        item: OutboxItem,
+        error: str,
+        log: structlog.typing.FilteringBoundLogger,
+        backoff: Backoff = OVERLOAD,
+        *,
+        level: int = logging.WARNING,
     ) -> None:
         """Schedule the next attempt, or give up after the last."""
         if item.attempts + 1 >= MAX_ATTEMPTS:
@@ -155,7 +171,7 @@ class OutboxDispatcher:
         at = self._clock.now() + wait(backoff, item.attempts, random=self._random)
         async with self._store.transaction() as tx:
             await tx.outbox.retry(item, at=at, error=error)
-        log.warning("outbox_item_will_be_sent_again", error=error, at=at.isoformat(), attempts=item.attempts + 1)
+        log.log(level, "outbox_item_will_be_sent_again", error=error, at=at.isoformat(), attempts=item.attempts + 1)
 
     async def _give_up(
         self, item: OutboxItem, error: str, log: structlog.typing.FilteringBoundLogger, *, retryable: bool

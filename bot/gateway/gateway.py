@@ -28,6 +28,8 @@ from pydantic import SecretStr
 from yarl import URL
 
 from bot.gateway import facts
+from bot.gateway.app import App
+from bot.gateway.app_schemas import InstallationAnswer
 from bot.gateway.check_reads import CheckReads
 from bot.gateway.head_pushes import head_pushes
 from bot.gateway.histories import compare_histories, may_lack_diff
@@ -45,7 +47,6 @@ from bot.gateway.schemas import (
     CommitAnswer,
     ComparisonAnswer,
     DeliveryAnswer,
-    InstallationAnswer,
     IssueAnswer,
     PullRequestAnswer,
     RepositoryAnswer,
@@ -107,6 +108,7 @@ class Gateway(CheckReads):
         super().__init__(connection, clock, api_url=api_url, app_id=int(app_id))
         self._rules = BranchRulesCache(connection, clock, own_app_id=int(app_id))
         self.people = People(connection)
+        self.app = App(connection)
 
     @property
     def budget(self) -> Mapping[int | None, Budget]:

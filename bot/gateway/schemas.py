@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any
 
-from pydantic import BaseModel, Field, SecretStr
+from pydantic import BaseModel, Field
 
 
 class UserAnswer(BaseModel):
@@ -285,24 +285,3 @@ class PermissionAnswer(BaseModel):
 
     permission: str
     role_name: str | None = None
-
-
-class InstallationAnswer(BaseModel):
-    """An installation of the App."""
-
-    id: int
-    suspended_at: datetime | None = None
-    permissions: dict[str, str] = {}
-
-
-class AppAnswer(BaseModel):
-    """`GET /app`."""
-
-    slug: str
-
-
-class TokenAnswer(BaseModel):
-    """`POST /app/installations/{installation_id}/access_tokens`."""
-
-    token: SecretStr
-    expires_at: datetime

@@ -33,6 +33,7 @@ def configure(level: str = "info", log_format: str | None = None, stream: TextIO
         _summarize_faults,
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
+        _lower_level,
         structlog.stdlib.add_logger_name,
         _add_component_and_trace,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
@@ -78,6 +79,13 @@ def _summarize_faults(_logger: WrappedLogger, _method: str, event: EventDict) ->
     elif given and isinstance(error, GitHubError) and not (isinstance(error, Invalid) or type(error) is GitHubError):
         event["exc_info"] = None
         event.setdefault("error", f"{type(error).__name__}: {error.message}")
+    return event
+
+
+def _lower_level(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    """Make a fault of the database a warning: errors in the log mean that IMQ itself is at fault."""
+    if "fault" in event and event["level"] == "error":
+        event["level"] = "warning"
     return event
 
 

@@ -120,6 +120,9 @@ FAMILIES = (
     _gauge("slots_available", "Slots that are free."),
     _gauge("slots_waiting", "Calls that wait for a slot.", "priority"),
     _gauge(
+        "app_accepted", "1 while GitHub accepts the App's id and key, 0 while it refuses them; absent until it answers."
+    ),
+    _gauge(
         "github_budget_limit", "Requests an hour that GitHub grants an installation, or the App itself.", "installation"
     ),
     _gauge("github_budget_remaining", "How many of them are left, as far as this process knows.", "installation"),

@@ -33,12 +33,14 @@ class ProcessGauges(Collector):
         clock: Clock,
         slots: Callable[[], SlotsStatus],
         budget: Callable[[], Mapping[int | None, Budget]],
+        accepted: Callable[[], bool | None] = lambda: None,
     ) -> None:
         self._role = role
         self._clock = clock
         self._started = clock.now()
         self._slots = slots
         self._budget = budget
+        self._accepted = accepted
 
     def collect(self) -> Iterator[Metric]:
         """Return the current gauges."""
@@ -50,6 +52,8 @@ class ProcessGauges(Collector):
         yield _labeled(
             "slots_waiting", {(RequestPriority.NOW,): slots.rt_queue, (RequestPriority.BACKGROUND,): slots.be_queue}
         )
+        accepted = self._accepted()
+        yield _labeled("app_accepted", {} if accepted is None else {(): float(accepted)})
         left = {(name_of(key),): budget for key, budget in self._budget().items()}
         now = self._clock.now()
         yield _labeled("github_budget_limit", {labels: budget.limit for labels, budget in left.items()})

@@ -49,7 +49,9 @@ class ProcessReporter:
         role: str,
         slots: Callable[[], SlotsStatus],
         budget: Callable[[], Mapping[int | None, Budget]],
+        accepted: Callable[[], bool | None] = lambda: None,
     ) -> None:
+        """`accepted` returns whether GitHub accepts the App's credentials; None while that is unknown."""
         self._store = store
         self.metrics = metrics
         self._clock = clock
@@ -67,7 +69,7 @@ class ProcessReporter:
         # The host's name is not published. On SQLite there is one process of each role, and a name that outlives a
         # restart lets Prometheus see one counter that was reset instead of two.
         self.process = role if alone else f"{role}-{owner.rpartition(':')[2]}"
-        metrics.add(gauges.ProcessGauges(role=role, clock=clock, slots=slots, budget=budget))
+        metrics.add(gauges.ProcessGauges(role=role, clock=clock, slots=slots, budget=budget, accepted=accepted))
 
     async def run_due(self) -> bool:
         """Report if it is due; return whether it was."""

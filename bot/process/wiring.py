@@ -20,11 +20,12 @@ from bot.gateway.http.stored_tokens import StoredTokens
 from bot.gateway.policies import Policies
 from bot.gateway.token_permissions import TokenPermissions
 from bot.metrics import Metrics
+from bot.process.app_status import AppStatus
 from bot.process.report import ProcessReporter
 from bot.registration.installed import InstalledPage
 from bot.settings.environment import Settings
 from bot.web.application import create_app
-from bot.web.readiness import Readiness
+from bot.web.readiness import Readiness, RequirementError
 from bot.web.status import QueueStatus
 from bot.webhooks.missed_deliveries import MissedDeliveries
 from bot.webhooks.normalize import may_matter
@@ -39,7 +40,7 @@ from queue_engine.core.jobs.idempotency import KEPT
 from queue_engine.core.jobs.worker import Worker, WorkerSettings
 from queue_engine.core.observability.progress import ProgressLog, ProgressNotifiers
 from queue_engine.core.timing.clock import Clock
-from queue_engine.domain.errors import is_retryable
+from queue_engine.domain.errors import attempt_level, is_retryable
 from queue_engine.effects.context import Change, Engine
 from queue_engine.executor.processor import Processor
 from queue_engine.handlers.inbox import Inbox
@@ -89,6 +90,7 @@ class Bot:
         self.worker = self._worker()
         self.processor = Processor(self.engine)
         self.dispatcher = self._dispatcher()
+        self.app_status = AppStatus(self.gateway.app, self.gateway.repositories, clock, public_url=settings.public_url)
         self.reporter = ProcessReporter(
             self.engine.store,
             self.metrics,
@@ -97,6 +99,7 @@ class Bot:
             role=role,
             slots=self.gateway.slots_status,
             budget=lambda: self.gateway.budget,
+            accepted=lambda: self.app_status.accepted,
         )
 
     async def start(self, *, worker: bool = True) -> None:
@@ -129,7 +132,7 @@ class Bot:
             store=self.missed.receive,
             clock=self.clock,
         )
-        checks = {"database": self._database_answers, "migrations": self._migrated}
+        checks = {"database": self._database_answers, "migrations": self._migrated, "app": self._app_accepted}
         app = create_app(receiver, Readiness(checks, self.clock))
         access = Access(self.engine, self.gateway.people)
         app.router.add_routes([description(routes(self.engine, access))])
@@ -228,6 +231,7 @@ class Bot:
                 random=self._random,
                 lease=self.settings.lease,
                 is_retryable=is_retryable,
+                attempt_level=attempt_level,
                 meter=self.metrics,
             ),
             done=partial(self.engine.wakeup.notify, WakeupKind.JOBS),
@@ -258,6 +262,12 @@ class Bot:
         }
         if shortened := await clamp_instants(change.tx.connection, change.now, bounds):
             _log.warning("waits_shortened", instants=shortened)
+
+    async def _app_accepted(self) -> bool:
+        await self.app_status.first_answer()
+        if self.app_status.refusal is not None:
+            raise RequirementError(self.app_status.refusal)
+        return True
 
     async def _database_answers(self) -> bool:
         await self.database.ping()

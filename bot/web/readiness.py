@@ -19,6 +19,10 @@ Check = Callable[[], Awaitable[bool]]
 """Returns whether a requirement of the web process is met; may raise instead."""
 
 
+class RequirementError(Exception):
+    """A requirement is not met. The message says why, without internal details."""
+
+
 class Readiness:
     """Runs named checks, such as `database` and `migrations`."""
 
@@ -51,6 +55,8 @@ async def _failing(name: str, check: Check) -> str | None:
     """Return None when the check passes; else why not, in a sentence without internal details, empty if unknown."""
     try:
         return None if await check() else ""
+    except RequirementError as error:
+        return str(error)
     except Exception as error:
         fault = fault_of(error)
         log.warning("readiness check failed", check=name, error=repr(error), fault=fault)

@@ -88,7 +88,10 @@ class Receiver:
             fault = fault_of(error)
             why = "" if fault is None else f" {fault.sentence}"
             raise Refused(503, f"the delivery could not be stored; redeliver it.{why}") from None
-        log.info("delivery stored" if new else "delivery known", kind=webhook.kind.value, action=webhook.action)
+        subject = _subject(webhook, payload)
+        log.info(
+            "delivery stored" if new else "delivery known", kind=webhook.kind.value, action=webhook.action, **subject
+        )
         return _accepted("stored" if new else "known")
 
     def _verify(self, signature: str, body: bytes) -> None:
@@ -143,6 +146,19 @@ def _payload(content_type: str, body: bytes) -> dict[str, Any]:
     if not isinstance(payload, dict):
         raise Refused(400, "the body is JSON, but not an object")
     return payload
+
+
+def _subject(webhook: WebhookEvent, payload: dict[str, Any]) -> dict[str, Any]:
+    """Return what the delivery is about, as far as it says: repository, pull request and head, or branch."""
+    pull = payload.get("pull_request")
+    head = pull.get("head") if isinstance(pull, dict) else None
+    found = {
+        "repository": f"{webhook.owner}/{webhook.name}" if webhook.name else None,
+        "number": webhook.number,
+        "branch": webhook.branch,
+        "sha": webhook.head_sha or (head.get("sha") if isinstance(head, dict) else None),
+    }
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def _refusal(refused: Refused) -> web.Response:

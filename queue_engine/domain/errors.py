@@ -1,5 +1,6 @@
 """Errors of the engine and of its port to GitHub. Logs show the docstrings."""
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -37,6 +38,10 @@ class Unavailable(GitHubError):
 
     GitHub may have carried out the request nevertheless: read before deciding.
     """
+
+
+class GitHubOutage(Unavailable):
+    """GitHub did not answer: no connection, or none that lasted, or no answer in time."""
 
 
 class StaleRead(Unavailable):
@@ -105,6 +110,14 @@ def is_retryable(error: Exception) -> bool:
     if isinstance(error, GitHubError):
         return isinstance(error, Unavailable | RateLimitError)
     return not isinstance(error, ValidationError)
+
+
+def attempt_level(error: Exception) -> int:
+    """Return the level at which to log an attempt that failed and is repeated.
+
+    While GitHub cannot be reached every attempt fails, and the gateway logs that once a minute.
+    """
+    return logging.DEBUG if isinstance(error, GitHubOutage) else logging.WARNING
 
 
 @contextmanager

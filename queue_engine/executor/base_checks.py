@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import structlog
 
-from queue_engine.domain.errors import GitHubError, RateLimitError
+from queue_engine.domain.errors import GitHubError, RateLimitError, attempt_level
 from queue_engine.domain.facts import CheckReport, RequiredCheck
 from queue_engine.domain.model import Entry, Queue, RedBase
 from queue_engine.domain.policy import Policy
@@ -43,7 +43,8 @@ async def poll_red_base(engine: Engine, queue: Queue, red: RedBase, entries: Seq
     except RateLimitError as limited:
         known = replace(red, next_poll_at=retry_at(limited, now))
     except GitHubError as error:
-        _log.warning("base_unread", repository=queue.repository.full_name, error=f"{type(error).__name__}: {error}")
+        words = f"{type(error).__name__}: {error}"
+        _log.log(attempt_level(error), "base_unread", repository=queue.repository.full_name, error=words)
         known = base_unread(red, policy, now)
     async with engine.change() as change:
         for entry_id, by in fixes.items():
@@ -82,7 +83,8 @@ async def poll_untested_tip(engine: Engine, queue: Queue, red: RedBase, policy: 
     except RateLimitError as limited:
         known = replace(red, next_poll_at=retry_at(limited, now))
     except GitHubError as error:
-        _log.warning("base_unread", repository=queue.repository.full_name, error=f"{type(error).__name__}: {error}")
+        words = f"{type(error).__name__}: {error}"
+        _log.log(attempt_level(error), "base_unread", repository=queue.repository.full_name, error=words)
         known = base_unread(red, policy, now)
     async with engine.change() as change:
         stored = await change.tx.queues.get(queue.id)

@@ -1,8 +1,7 @@
 """Run one pass over one queue: decide, store, act, and repeat until the queue has to wait.
 
 The pass never sleeps: a wait is a due time in the database. Every state change is a compare-and-set; a pass that loses
-one reads and decides again. The pass stores its intent before each request that changes GitHub. So after a kill, the
-next process first reads what happened on GitHub (P2).
+one decides again. It stores its intent before each request that changes GitHub, and reads GitHub after a kill (P2).
 
 A webhook during a pass increments `wake_count`; a pass that releases the queue with an older count makes it due at
 once. While no check reports, IMQ polls an entry after fifteen minutes and then ever less often, in case a webhook was
@@ -25,6 +24,7 @@ from queue_engine.domain.errors import (
     ReadLagError,
     StaleRead,
     StaleRecord,
+    attempt_level,
 )
 from queue_engine.domain.facts import MergeMethod
 from queue_engine.domain.model import Entry, Queue, Stall
@@ -290,7 +290,7 @@ class _Pass:
     async def _on_error(self, entry: Entry, error: GitHubError, *, reading_pull: bool = False) -> datetime | None:
         """Handle an error of GitHub: wait within limits, read the pull request, or dequeue the entry."""
         if not isinstance(error, StaleRead | ReadLagError):
-            _log.warning("github_error", number=entry.number, error=type(error).__name__, message=error.message)
+            _log.log(attempt_level(error), "github_error", number=entry.number, error=repr(error))
         if isinstance(error, NotFound | Forbidden):
             if reading_pull or self._facts.pull is not None:
                 return await self._dequeue(entry, Reason.PERMISSION_MISSING, error.message)

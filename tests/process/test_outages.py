@@ -104,6 +104,7 @@ async def test_postgres_restarted_under_a_bot_lands_what_was_labelled_meanwhile(
         assert {"loop_failed", "loop_recovered", "listener_lost"} <= events
         assert not theatre.deaths
         assert not any("Traceback" in str(line) for line in logged(theatre) if line.get("fault"))
+        assert [line for line in logged(theatre) if line["level"] in {"error", "critical"}] == []
 
 
 def _told(theatre: Theatre, event: str, fault: OutageKind) -> bool:

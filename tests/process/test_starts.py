@@ -4,13 +4,17 @@ import asyncio
 import os
 import signal
 import socket
+import sqlite3
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from sandbox.rest.faults import Fault
 from tests.acceptance.template import ROOT, Template
 from tests.process.processes import Theatre, a_theatre
+from tests.process.test_outages import logged, readiness_of
 
 pytestmark = pytest.mark.process
 
@@ -53,6 +57,40 @@ def _free() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+async def test_process_whose_key_github_refuses_is_not_ready_until_it_is_accepted(tmp_path: Path) -> None:
+    """The platform sends no traffic, and `/readyz` says what GitHub answered."""
+    async with a_theatre(f"sqlite:///{tmp_path / 'imq.db'}", tmp_path) as theatre:
+        theatre.template = Template()
+        theatre.server.faults.add(Fault("fail", route="/app", status=401, times=2))
+        starting = asyncio.create_task(theatre.start())
+        await theatre.until(lambda: theatre.log.exists() and "listening" in theatre.log.read_text(), seconds=60)
+        answer = await readiness_of(theatre, 503)
+        assert answer["failing"] == ["app"]
+        assert "Bad credentials" in answer["why"]["app"]
+        async with asyncio.timeout(60):
+            await starting
+        events = [line["event"] for line in logged(theatre) if line["component"] == "app"]
+        assert events[:3] == ["app_refused", "app_accepted", "app_found"]
+
+
+async def test_github_that_cannot_be_reached_is_one_line_of_the_log(tmp_path: Path) -> None:
+    """A minute of a start without a network: no traceback, and no line per attempt."""
+    async with a_theatre(f"sqlite:///{tmp_path / 'imq.db'}", tmp_path) as theatre:
+        theatre.template = Template()
+        theatre.environment |= {"IMQ_GITHUB_API_URL": f"http://127.0.0.1:{_free()}", "IMQ_SWEEP_SECONDS": "0.5"}
+        await theatre.start()
+        await theatre.until(lambda: _sent(tmp_path) > 1, seconds=30)
+        told = [line for line in logged(theatre) if line["level"] != "debug" and "127.0.0.1" in str(line)]
+        assert [line["event"] for line in told] == ["listening", "github_unreachable"]
+        assert "Traceback" not in theatre.log.read_text()
+
+
+def _sent(directory: Path) -> int:
+    """How often a job failed and is tried again."""
+    with closing(sqlite3.connect(directory / "imq.db")) as database:
+        return int(database.execute("SELECT coalesce(max(attempt), 0) FROM jobs").fetchone()[0])
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])

@@ -21,7 +21,7 @@ from yarl import URL
 from bot import __version__
 from bot.gateway.http.errors import refusal
 from queue_engine.core.timing.clock import Clock
-from queue_engine.domain.errors import GitHubError, Unavailable
+from queue_engine.domain.errors import GitHubError, GitHubOutage, Unavailable
 from queue_engine.domain.model import Repository
 
 API_VERSION = "2022-11-28"
@@ -101,7 +101,7 @@ class Client:
         self._clock = clock
 
     async def exchange(self, call: Call, credential: Credential, *, etag: str | None = None) -> Reply:
-        """Send a call once. Raises Unavailable without a complete response within the limit.
+        """Send a call once. Raises GitHubOutage without a complete response within the limit.
 
         Only ETags make requests conditional: a pull request's `Last-Modified` stays when `mergeable` becomes known.
         """
@@ -122,9 +122,9 @@ class Client:
         try:
             return await self._follow(call, url, headers, body)
         except TimeoutError:
-            raise Unavailable(f"GitHub did not answer {call.name} in time") from None
+            raise GitHubOutage(f"GitHub did not answer {call.name} in time") from None
         except (aiohttp.ClientError, OSError) as error:
-            raise Unavailable(f"{call.name} failed: {type(error).__name__}: {error}") from error
+            raise GitHubOutage(f"{call.name} failed: {type(error).__name__}: {error}") from error
 
     def parse(self, reply: Reply) -> Any:
         """Parse the JSON of a successful reply at each call. Raises the error of any other reply."""
@@ -193,7 +193,7 @@ async def _no_retry(request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerT
     try:
         return await send(request)
     except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
-        raise Unavailable(f"the connection broke: {type(error).__name__}: {error}") from error
+        raise GitHubOutage(f"the connection broke: {type(error).__name__}: {error}") from error
 
 
 def _secret_text(secret: SecretStr | None) -> str | None:

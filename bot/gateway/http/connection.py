@@ -14,15 +14,16 @@ import structlog
 from cachetools import LRUCache
 from pydantic import SecretStr
 
+from bot.gateway.app_schemas import InstallationAnswer, TokenAnswer
 from bot.gateway.http.answers import M, parse_answer, parse_list
 from bot.gateway.http.client import Call, Client, Credential, Reply
 from bot.gateway.http.grants import Grants, exceeds_grant, is_inaccessible, token_request
 from bot.gateway.http.graphql import limit_of
 from bot.gateway.http.limits import Limits
+from bot.gateway.http.outage_log import OutageLog
 from bot.gateway.http.scopes import Purpose, Scope, Target, requested_permissions, scope_of
 from bot.gateway.http.shared_pace import SharedPace
 from bot.gateway.http.tokens import AppKey, Token, Tokens, TokenStore
-from bot.gateway.schemas import InstallationAnswer, TokenAnswer
 from queue_engine.core.concurrency.request_context import current_work
 from queue_engine.core.concurrency.slots import Slots, SlotsBusy, SlotsStatus
 from queue_engine.core.observability import trace
@@ -42,7 +43,6 @@ from queue_engine.domain.model import Repository
 from queue_engine.known.cached import remembered
 
 log = structlog.get_logger(__name__)
-
 
 _CACHE_BYTES = 4 * 1024 * 1024
 """Per installation; a pull request's answer has about 20 kB."""
@@ -87,6 +87,7 @@ class Connection:
         self.limits = Limits(clock, self._meter, shared)
         self._slots: defaultdict[int | None, Slots] = defaultdict(self._new_slots)
         self._client = Client(session, api_url=api_url, clock=clock)
+        self._outage = OutageLog(clock)
         self._key = AppKey(app_id, private_key, clock)
         self._grants = Grants()
         self._tokens = Tokens(self._fetch_token, clock, stored=stored_tokens, fits=self._grants.fits)
@@ -258,7 +259,7 @@ class Connection:
         """Send a call, and record the limits in its response's headers."""
         began, status = self._clock.now(), "none"
         try:
-            with trace.span(call.name):
+            with trace.span(call.name), self._outage.watched():
                 reply = await self._client.exchange(call, credential, etag=cached.headers["etag"] if cached else None)
                 log.debug("github", call=call.name, status=reply.status, installation=installation_id)
             status = str(reply.status)

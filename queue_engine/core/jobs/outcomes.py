@@ -6,6 +6,7 @@ of IMQ are tried again. A hold is no attempt, and neither is a fault of the data
 reason alone, so that one does not use up the tries of another (`Job.holds`).
 """
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -28,6 +29,8 @@ class Retry:
 
     error: str
     delay: timedelta | None = None
+    level: int = logging.INFO
+    """At which the attempt is logged."""
 
 
 @dataclass(frozen=True, slots=True)

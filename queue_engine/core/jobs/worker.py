@@ -1,5 +1,6 @@
 """Claim stored jobs, run the handler of each kind, and store the outcome."""
 
+import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -65,6 +66,8 @@ class WorkerSettings:
     concurrency: int = 16
     is_retryable: Callable[[Exception], bool] = lambda error: True
     """Whether another attempt may help after this error of a handler; if not, the job is dead at once."""
+    attempt_level: Callable[[Exception], int] = lambda error: logging.WARNING
+    """The level at which a failed attempt is logged."""
     meter: Meter = field(default_factory=NullMeter)
 
 
@@ -195,9 +198,12 @@ class Worker:
             if (fault := fault_of(error)) is not None:
                 _log.info("job_waits_for_database", kind=job.kind, job=job.id, fault=fault.value)
                 return Hold(_DATABASE_AWAY)
-            _log.warning("job_raised", kind=job.kind, job=job.id, attempt=job.attempt + 1, exc_info=error)
+            level = self._settings.attempt_level(error)
+            _log.log(level, "job_raised", kind=job.kind, job=job.id, attempt=job.attempt + 1, exc_info=error)
             words = f"{type(error).__name__}: {error}"
-            return Retry(words) if self._settings.is_retryable(error) else Dead(words, retryable=False)
+            if not self._settings.is_retryable(error):
+                return Dead(words, retryable=False)
+            return Retry(words, level=min(level, logging.INFO))
 
     async def _done(self, job: Job, outcome: JobResult) -> None:
         if (collected := self._collected(job)) is not None:
@@ -223,9 +229,8 @@ class Worker:
         async with self._database.transaction() as connection:
             await Jobs(connection).retry(job, at=now + delay, error=outcome.error, now=now)
         self._meter.count("jobs_retried", kind=job.kind)
-        _log.info(
-            "job_retried", kind=job.kind, job=job.id, attempt=job.attempt + 1, again_in=str(delay), error=outcome.error
-        )
+        names = {"kind": job.kind, "job": job.id, "attempt": job.attempt + 1}
+        _log.log(outcome.level, "job_retried", **names, again_in=str(delay), error=outcome.error)
 
     async def _dead_letter(self, job: Job, outcome: Dead, *, attempts: int) -> None:
         now = self._clock.now()

@@ -3,6 +3,7 @@
 from queue_engine.domain.errors import (
     Forbidden,
     GitHubError,
+    GitHubOutage,
     HeadConflict,
     Invalid,
     MergeError,
@@ -15,6 +16,7 @@ from queue_engine.domain.errors import (
 
 PASSES: dict[type[GitHubError], bool] = {
     Unavailable: True,
+    GitHubOutage: True,
     StaleRead: True,
     RateLimitError: True,
     Unauthorized: False,

@@ -15,6 +15,7 @@ import structlog
 
 from bot.logs.configure import configure
 from bot.logs.secrets import mask
+from queue_engine.core.database.outage import Busy
 from queue_engine.core.observability import trace
 from queue_engine.domain.errors import GitHubError, Invalid, NotFound, RateLimitError, Unavailable
 
@@ -230,3 +231,16 @@ def test_unexpected_error_keeps_its_traceback(error: Exception) -> None:
         structlog.get_logger("imq").exception("job_raised")
     (line,) = _lines(stream)
     assert "Traceback" in line["exception"]
+
+
+@pytest.mark.parametrize(("error", "level"), [(Busy("the writer"), "warning"), (RuntimeError("broken"), "error")])
+def test_error_in_the_log_is_a_fault_of_imq(error: Exception, level: str) -> None:
+    """An outage of the database passes, or a person ends it: an alert on errors stays silent."""
+    stream = io.StringIO()
+    configure("info", "json", stream)
+    try:
+        raise error
+    except type(error):
+        structlog.get_logger("imq").exception("loop_failed")
+    (line,) = _lines(stream)
+    assert line["level"] == level

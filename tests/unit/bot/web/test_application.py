@@ -13,7 +13,7 @@ from pydantic import SecretStr
 from pytest_aiohttp import AiohttpClient
 
 from bot.web.application import create_app, serve
-from bot.web.readiness import Check, Readiness
+from bot.web.readiness import Check, Readiness, RequirementError
 from bot.webhooks.receiver import Receiver
 from queue_engine.core.database.outage import Busy, OutageKind
 from queue_engine.domain.webhook_event import WebhookEvent
@@ -34,6 +34,10 @@ async def _no() -> bool:
 
 async def _broken() -> bool:
     raise OSError("no route to host")
+
+
+async def _refused() -> bool:
+    raise RequirementError("GitHub refuses the key.")
 
 
 async def _locked() -> bool:
@@ -77,6 +81,12 @@ async def test_readyz_says_what_is_wrong_with_the_database(aiohttp_client: Aioht
     """The operator reads what to do, without the log."""
     expected = {"status": "not ready", "failing": ["database"], "why": {"database": OutageKind.LOCKED.sentence}}
     assert await _get(aiohttp_client, _app({"database": _locked}), "/readyz") == (503, expected)
+
+
+async def test_readyz_says_why_a_requirement_is_not_met(aiohttp_client: AiohttpClient) -> None:
+    """A sentence for the operator stands there as it is."""
+    expected = {"status": "not ready", "failing": ["app"], "why": {"app": "GitHub refuses the key."}}
+    assert await _get(aiohttp_client, _app({"app": _refused}), "/readyz") == (503, expected)
 
 
 async def test_readyz_hammered_looks_once_a_second(session: aiohttp.ClientSession, clock: ManualClock) -> None:

@@ -165,6 +165,16 @@ async def test_delivery_id_is_bound_to_every_line_logged_for_it(session: aiohttp
     assert [(line["event"], line["delivery"]) for line in lines] == [("delivery stored", "d-7")]
 
 
+async def test_stored_delivery_names_repository_pull_request_and_head(session: aiohttp.ClientSession, url: str) -> None:
+    """An operator finds the deliveries of a pull request by its number."""
+    with capture_logs() as lines:
+        await _post(session, url, json.dumps(PAYLOAD).encode())
+    (line,) = lines
+    pull = PAYLOAD["pull_request"]
+    assert (line["repository"], line["number"]) == (PAYLOAD["repository"]["full_name"], pull["number"])
+    assert line["sha"] == pull["head"]["sha"]
+
+
 def test_receiver_without_a_secret_is_not_built() -> None:
     """Without a secret anybody could speak for GitHub (gidgethub lets unsigned events pass then)."""
     with pytest.raises(ValueError, match="secret"):

@@ -12,6 +12,7 @@ from queue_engine.domain.errors import (
     Busy,
     Forbidden,
     GitHubError,
+    GitHubOutage,
     HeadConflict,
     Invalid,
     MergeError,
@@ -122,7 +123,7 @@ SLOW = {"message": "You have exceeded a secondary rate limit"}
 @pytest.mark.parametrize(
     ("says", "error"),
     [
-        (Says(hang_up=True), Unavailable),
+        (Says(hang_up=True), GitHubOutage),
         (Says({"message": "no"}, 400), GitHubError),
         (Says({"message": "no"}, 403), Forbidden),
         (Says({"message": "no"}, 404), NotFound),

@@ -1,0 +1,128 @@
+"""Ask GitHub whether it accepts the App's credentials, and report at the start what IMQ finds of the App."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection
+from datetime import datetime, timedelta
+
+import structlog
+
+from bot.doctor.webhook_address import address_fault
+from bot.gateway.app import App
+from bot.gateway.app_schemas import AppAnswer, InstallationAnswer
+from queue_engine.core.timing.clock import Clock
+from queue_engine.domain.errors import GitHubError, NotFound, Unauthorized
+from queue_engine.domain.model import Repository
+
+_log = structlog.get_logger("imq.app")
+
+_CHECK_EVERY = timedelta(minutes=5)
+_CHECK_AGAIN = timedelta(seconds=15)
+"""How soon IMQ asks again while GitHub refuses the credentials, or did not answer."""
+
+_FIRST_ANSWER_SECONDS = 3.0
+"""How long the readiness check waits for the first answer; without one the process counts as ready."""
+
+_MOST_LISTED = 20
+"""Installations whose repositories are counted at the start; each costs a token and a list."""
+
+_ADVICE = (
+    "Check IMQ_GITHUB_APP_ID and IMQ_GITHUB_PRIVATE_KEY, and that this machine's clock is right; generate a new key on "
+    "the App's settings page if the old one was deleted."
+)
+
+
+class AppStatus:
+    """Asks GitHub for the App now and then. `refusal` says why GitHub does not accept the credentials, if so."""
+
+    def __init__(
+        self,
+        app: App,
+        repositories: Callable[[int], Awaitable[Collection[Repository]]],
+        clock: Clock,
+        *,
+        public_url: str | None = None,
+    ) -> None:
+        """`repositories` lists those of an installation. `public_url` is where GitHub reaches IMQ, if it is known."""
+        self._app = app
+        self._repositories = repositories
+        self._clock = clock
+        self._public_url = public_url
+        self._due = clock.now()
+        self._asked = False
+        self._answered = asyncio.Event()
+        self._described = False
+        self.refusal: str | None = None
+        self.accepted: bool | None = None
+        """Whether GitHub accepted the credentials when it last answered; None before its first answer."""
+
+    async def run_due(self) -> bool:
+        """Ask GitHub if it is time; return whether it was. Raises nothing of GitHub's."""
+        now = self._clock.now()
+        if self._due - _CHECK_EVERY <= now < self._due:
+            return False
+        self._asked = True
+        try:
+            found = await self._app.read()
+            self._note(None)
+            if not self._described:
+                await self._describe(found)
+                self._described = True
+            self._due = now + _CHECK_EVERY
+        except (Unauthorized, NotFound) as error:
+            self._note(f"GitHub refuses the App's id or key: {error.message.rstrip('.')}. {_ADVICE}")
+            self._due = now + _CHECK_AGAIN
+        except GitHubError as error:
+            # The connection logs that GitHub cannot be reached.
+            _log.debug("app_unread", error=error.message)
+            self._due = now + _CHECK_AGAIN
+        finally:
+            self._answered.set()
+        return True
+
+    async def next_due(self) -> datetime | None:
+        """Return when GitHub is asked next."""
+        return self._due
+
+    async def first_answer(self) -> None:
+        """Wait for GitHub's first answer, if IMQ has asked, a few seconds at most."""
+        if not self._asked:
+            return
+        try:
+            async with asyncio.timeout(_FIRST_ANSWER_SECONDS):
+                await self._answered.wait()
+        except TimeoutError:
+            return
+
+    def _note(self, refusal: str | None) -> None:
+        accepted = refusal is None
+        if accepted is not self.accepted and not accepted:
+            _log.warning("app_refused", advice=refusal)
+        elif accepted and self.accepted is False:
+            _log.info("app_accepted")
+        self.accepted, self.refusal = accepted, refusal
+
+    async def _describe(self, found: AppAnswer) -> None:
+        """Log once what IMQ found. Raises GitHubError; then the next check describes it."""
+        installations = await self._app.installations()
+        webhook = await self._app.webhook()
+        active = [each for each in installations if each.suspended_at is None]
+        _log.info(
+            "app_found",
+            slug=found.slug,
+            app_id=found.id,
+            installations=len(installations),
+            suspended=[each.owner for each in installations if each.suspended_at is not None],
+            repositories=await self._count_repositories(active),
+            webhook=webhook.url,
+        )
+        if not installations:
+            _log.warning("app_not_installed", advice=f"Install the App: {found.html_url}/installations/new")
+        if (fault := address_fault(webhook.url, self._public_url)) is not None:
+            _log.warning("webhook_address_wrong", address=webhook.url, advice=fault)
+
+    async def _count_repositories(self, installations: list[InstallationAnswer]) -> int | None:
+        """Count the repositories; None where there are too many installations to ask."""
+        if len(installations) > _MOST_LISTED:
+            return None
+        lists = [await self._repositories(each.id) for each in installations]
+        return sum(map(len, lists))
