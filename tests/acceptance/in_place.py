@@ -11,7 +11,7 @@ Not for two bots on one file: SQLite waits for a lock that another holds, and he
 import asyncio
 import sqlite3
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
 
@@ -64,10 +64,16 @@ class _Cursor:
         self.lastrowid: int | None = None
 
     def execute(self, sql: str, parameters: Any = ()) -> None:
-        self._run(lambda cursor: cursor.execute(sql, parameters))
+        try:
+            self._keep(self._connection.driver_connection._connection.execute(sql, parameters))
+        except Exception as error:
+            self._connection._handle_exception(error)
 
     def executemany(self, sql: str, parameters: Sequence[Any]) -> None:
-        self._run(lambda cursor: cursor.executemany(sql, parameters))
+        try:
+            self._keep(self._connection.driver_connection._connection.executemany(sql, parameters))
+        except Exception as error:
+            self._connection._handle_exception(error)
 
     def fetchone(self) -> Any:
         return self._rows.pop(0) if self._rows else None
@@ -82,14 +88,10 @@ class _Cursor:
     async def _async_soft_close(self) -> None:
         """It was closed when it had run."""
 
-    def _run(self, work: Callable[[sqlite3.Cursor], object]) -> None:
-        try:
-            with closing(self._connection.driver_connection._conn.cursor()) as cursor:
-                work(cursor)
-                self._rows = cursor.fetchall() if cursor.description else []
-                self.description, self.rowcount, self.lastrowid = cursor.description, cursor.rowcount, cursor.lastrowid
-        except Exception as error:
-            self._connection._handle_exception(error)
+    def _keep(self, ran: sqlite3.Cursor) -> None:
+        self.description, self.rowcount, self.lastrowid = ran.description, ran.rowcount, ran.lastrowid
+        self._rows = ran.fetchall() if ran.description else []
+        ran.close()
 
 
 def _commit(connection: Any) -> None:
@@ -103,7 +105,7 @@ def _rollback(connection: Any) -> None:
 def _end(connection: Any, how: Callable[[sqlite3.Connection], None]) -> None:
     if connection.driver_connection._connection:  # None when it was closed
         try:
-            how(connection.driver_connection._conn)
+            how(connection.driver_connection._connection)
         except Exception as error:
             connection._handle_exception(error)
 
