@@ -54,34 +54,27 @@ async def handle_enqueue_request(
 
     `in_order` waits for earlier requests: facts are read concurrently, entries are stored in order (P3).
     """
+    repository, number = request.case.repository, request.case.number
     async with engine.store.reading() as tx:
-        before = await rejection_history(tx, request.repository.id, request.number)
-        states = await label_states(tx, request.repository.id, request.number)
-    if before is not None and not _allows_retry(engine, request, before, request.head_sha or ""):
+        before = await rejection_history(tx, repository.id, number)
+        states = await label_states(tx, repository.id, number)
+    if not _allows_retry(engine, request, before, request.head_sha or ""):
         if request.by is not None and not request.by_machine:
-            await announce_ignored(engine, request.repository, request.number, request.by, request.delivery)
+            await announce_ignored(engine, repository, number, request.by, request.case.delivery)
         return
-    taken = await engine.github.snapshot(
-        request.repository, request.number, login=request.by, head_sha=request.head_sha
-    )
+    taken = await engine.github.snapshot(repository, number, login=request.by, head_sha=request.head_sha)
     pull = taken.pull
-    if before is not None and not _allows_retry(engine, request, before, pull.head_sha):
+    if not _allows_retry(engine, request, before, pull.head_sha):
         return
     request = replace(request, case=await request.case.with_policy(engine, pull.base_branch))
     policy = request.case.policy
     if not pull.open or not policy.has_trigger_label(pull.labels):
-        await count_label_gone(engine, request.repository, policy, request.by, taken.permission)
-        return
-    labeled = await _labeled(engine, request, pull, policy, states)
-    if labeled is None:
-        return
-    request, pull = labeled
-    if before is not None and not _allows_retry(engine, request, before, pull.head_sha):
-        return
-    taken = replace(taken, pull=pull)
-    if taken.permission is None:
-        taken = replace(taken, permission=await engine.github.permission(request.repository, request.by or ""))
-    await admit(engine, request, taken, in_order=in_order)
+        await count_label_gone(engine, repository, policy, request.by, taken.permission)
+    elif (labeled := await _labeled(engine, request, pull, policy, states)) is not None:
+        request, pull = labeled
+        if _allows_retry(engine, request, before, pull.head_sha):
+            permission = taken.permission or await engine.github.permission(repository, request.by or "")
+            await admit(engine, request, replace(taken, pull=pull, permission=permission), in_order=in_order)
 
 
 async def _labeled(
@@ -103,10 +96,10 @@ async def _labeled(
         set_at[request.label.casefold()] = request.labeled_at
     if last is not None:
         request = replace(request, by=request.by or last.by, labeled_at=request.labeled_at or last.at)
-        if request.head_sha is None and not await is_labeled_head(engine, request.repository, pull, last, policy):
+        if request.head_sha is None and not await is_labeled_head(engine, request.case.repository, pull, last, policy):
             # A push after the label, whose webhook was lost too, must not land by that label (P4).
             if not request.webhook_is_late:
-                await await_webhook(engine, request.repository, request.number)
+                await await_webhook(engine, request.case.repository, request.case.number)
                 return None
             request = replace(request, head_sha=UNKNOWN_HEAD)
         elif request.head_sha is None:
@@ -117,15 +110,16 @@ async def _labeled(
         if policy.has_trigger_label([label]) and not states.consents(label, set_at.get(label.casefold()))
     ]
     consented = replace(pull, labels=pull.labels.difference(void))
-    if policy.has_trigger_label(consented.labels):
-        return request, consented
-    _log.info("label_without_consent", repository=request.repository.full_name, number=request.number)
-    return None
+    if not policy.has_trigger_label(consented.labels):
+        _log.info("label_without_consent", repository=request.case.repository.full_name, number=pull.number)
+        return None
+    return request, consented
 
 
-def _allows_retry(engine: Engine, request: EnqueueRequest, before: RejectionHistory, head_sha: str) -> bool:
+def _allows_retry(engine: Engine, request: EnqueueRequest, before: RejectionHistory | None, head_sha: str) -> bool:
     insistent = request.by_machine or request.head_sha is None
-    return before.allows_retry(head_sha, by=request.by, by_machine=insistent, now=engine.clock.now())
+    now = engine.clock.now()
+    return before is None or before.allows_retry(head_sha, by=request.by, by_machine=insistent, now=now)
 
 
 async def _last_label_events(
@@ -135,7 +129,7 @@ async def _last_label_events(
     found = dict[str, LabelEvent]()
     for label in policy.trigger_labels:
         if has_label(pull.labels, [label]):
-            last = await engine.github.last_labeled_event(request.repository, request.number, label)
+            last = await engine.github.last_labeled_event(request.case.repository, request.case.number, label)
             if last is not None:
                 found[label.casefold()] = last
     return found
@@ -155,39 +149,40 @@ async def admit(
     branch's rules cannot be read, and StaleRecord if the replaced entry changed since it was read. Unless the request
     `may_wait` for room, raises SlotsBusy when the queue is full: then nothing is stored.
     """
-    request = replace(request, case=await request.case.with_policy(engine, taken.pull.base_branch))
-    policy = request.case.policy
-    taken, requirements = await requirements_of(engine, request.repository, taken, policy)
-    pull = taken.pull
+    case = await request.case.with_policy(engine, taken.pull.base_branch)
+    repository, policy = case.repository, case.policy
+    taken, requirements = await requirements_of(engine, repository, taken, policy)
+    pull, left = taken.pull, case.entry if request.leaves_for is not None else None
     await in_order()
     async with engine.change() as change:
-        queue = await change.tx.queues.find_or_create(request.repository, pull.base_branch, change.now)
+        queue = await change.tx.queues.find_or_create(repository, pull.base_branch, change.now)
         await change.tx.queues.lock_order(queue.id)
         if pull.comments != 0:
-            await change.tx.outbox.search_first(request.repository, pull.number, change.now)
-        await _leave(change, request)
-        standing = await change.tx.entries.find(request.repository.id, pull.number)
-        if standing is not None:
-            # Somebody else has queued the pull request since the case was loaded: it is judged as an entry then.
-            return standing
-        answer = judged(request, taken, requirements, policy)
-        if not request.may_wait and isinstance(answer, Admit):
+            await change.tx.outbox.search_first(repository, pull.number, change.now)
+        if left is not None and request.leaves_for is not None:
+            await record.dequeue(change, left, DequeueReason(request.leaves_for, delivery=case.delivery), policy)
+        # If somebody else has queued the pull request since the case was loaded, it is judged as an entry then.
+        present = await change.tx.entries.find(repository.id, pull.number)
+        answer: Admission = present or judged(request, taken, requirements, policy)
+        if isinstance(answer, Admit) and not request.may_wait:
             await _check_room(engine, change, queue, policy)
-        if not (answered and isinstance(answer, Reject)):
-            await count_label(change, request.repository, request.by, answer)
-        if request.gives_consent and isinstance(answer, Admit):
-            await record_consent(change, request, pull)
+        if not isinstance(answer, Entry) and not (answered and isinstance(answer, Reject)):
+            await count_label(change, repository, request.by, answer)
         match answer:
             case Admit():
-                standing = await store_entry(change, queue, taken, policy, request, _trusted_labels(request, pull))
-                if standing.held_since is not None:
+                trusted = pull.labels if left is None else trusted_of(pull.labels, left.trusted_labels)
+                if request.gives_consent:
+                    trusted = pull.labels
+                    await record_consent(change, request, pull)
+                answer = await store_entry(change, queue, taken, policy, request, trusted)
+                if answer.held_since is not None:
                     engine.meter.count("queue_full", where="label")
             case Reject(reason, detail) if not answered:
-                await refuse(
-                    change, queue, pull, reason, policy, by=request.by, delivery=request.delivery, detail=detail
-                )
-    _log.info("eligibility", repository=queue.repository.full_name, number=pull.number, answer=type(answer).__name__)
-    return answer if standing is None else standing
+                by, delivery = request.by, case.delivery
+                await refuse(change, queue, pull, reason, policy, by=by, delivery=delivery, detail=detail)
+    result = "Admit" if isinstance(answer, Entry) else type(answer).__name__
+    _log.info("eligibility", repository=repository.full_name, number=pull.number, answer=result)
+    return answer
 
 
 async def _check_room(engine: Engine, change: Change, queue: Queue, policy: Policy) -> None:
@@ -195,20 +190,6 @@ async def _check_room(engine: Engine, change: Change, queue: Queue, policy: Poli
     if waits_for_room(await change.tx.entries.count(queue.id), policy):
         engine.meter.count("queue_full", where="api")
         raise SlotsBusy("queue full")
-
-
-def _trusted_labels(request: EnqueueRequest, pull: PullRequest) -> frozenset[str]:
-    """Trust the present labels if the request gives consent, else only those that were trusted before."""
-    if request.gives_consent or request.leaving is None:
-        return pull.labels
-    return trusted_of(pull.labels, request.leaving.trusted_labels)
-
-
-async def _leave(change: Change, request: EnqueueRequest) -> None:
-    """Dequeue the entry that the request replaces, if there is one."""
-    if request.leaving is not None and request.leaves_for is not None:
-        why = DequeueReason(request.leaves_for, delivery=request.delivery)
-        await record.dequeue(change, request.leaving, why, request.case.policy)
 
 
 def judged(request: EnqueueRequest, taken: Snapshot, requirements: RequiredFacts, policy: Policy) -> Answer:
@@ -220,7 +201,7 @@ def judged(request: EnqueueRequest, taken: Snapshot, requirements: RequiredFacts
         head=request.head_sha or pull.head_sha,
         base_branch=request.base_branch or pull.base_branch,
     )
-    answer = check_eligibility(pull, consent, requirements, repository=request.repository, policy=policy)
+    answer = check_eligibility(pull, consent, requirements, repository=request.case.repository, policy=policy)
     if isinstance(answer, Admit) and request.labeled_at is not None:
         # By the webhooks since the label was set.
         withdrawn = withdrawn_since_label(

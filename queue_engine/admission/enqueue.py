@@ -97,7 +97,7 @@ async def _admit(engine: Engine, request: EnqueueRequest, taken: Snapshot) -> Qu
     if not policy.has_trigger_label(taken.pull.labels):
         request = replace(request, sets_label=policy.trigger_label)
         taken = replace(taken, pull=replace(taken.pull, labels=taken.pull.labels | {policy.trigger_label}))
-    answer = await admit(engine, request, taken, answered=request.leaving is None)
+    answer = await admit(engine, request, taken, answered=request.leaves_for is None)
     if not isinstance(answer, Entry):
         reason, detail = (answer.reason, answer.detail) if isinstance(answer, Reject) else (Reason.LABEL_REMOVED, None)
         raise RejectionError(reason, policy.trigger_label, detail)

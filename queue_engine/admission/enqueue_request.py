@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from queue_engine.admission.case import Case
-from queue_engine.domain.model import Entry, Repository
 from queue_engine.domain.reasons import Reason
 
 
@@ -37,19 +36,3 @@ class EnqueueRequest:
     """Whether the entry may wait for room; otherwise a full queue refuses the request."""
     leaves_for: Reason | None = None
     """The reason for which the present entry leaves in the same transaction, if the pull request is queued again."""
-
-    @property
-    def repository(self) -> Repository:
-        return self.case.repository
-
-    @property
-    def number(self) -> int:
-        return self.case.number
-
-    @property
-    def delivery(self) -> str | None:
-        return self.case.delivery
-
-    @property
-    def leaving(self) -> Entry | None:
-        return None if self.leaves_for is None else self.case.entry

@@ -2,7 +2,6 @@
 
 from queue_engine.admission.enqueue_request import EnqueueRequest
 from queue_engine.core.observability import trace
-from queue_engine.domain.entry_order import EntryOrder
 from queue_engine.domain.facts import PullRequest, Snapshot
 from queue_engine.domain.known_facts import Consent, Fact, of_pull
 from queue_engine.domain.model import Entry, Queue, Repository
@@ -18,7 +17,7 @@ async def record_consent(change: Change, request: EnqueueRequest, pull: PullRequ
     """Store when somebody asked for this pull request to be queued: later webhooks may withdraw that consent."""
     at = request.labeled_at or last_change(pull) or change.now
     consent = Fact(subject=of_pull(pull.number), statement=Consent(at=at, by=request.by))
-    await change.tx.known.record(request.repository.id, [consent], change.now)
+    await change.tx.known.record(request.case.repository.id, [consent], change.now)
 
 
 async def store_entry(
@@ -27,7 +26,23 @@ async def store_entry(
     """Add a pull request to its queue, and announce the entry; returns the present entry if there is one."""
     tx, now, pull = change.tx, change.now, taken.pull
     try:
-        entry = await _join(change, queue, taken, policy, request, trusted, precedence_of(trusted, policy))
+        entry = await tx.entries.add(
+            queue_id=queue.id,
+            number=pull.number,
+            title=pull.title,
+            author=pull.author,
+            queued_by=request.by or "",
+            queued_head=pull.head_sha,
+            enqueued_at=now,
+            arrived_at=request.arrived_at,
+            ageing=policy.ageing,
+            trace=trace.current(),
+            delivery=request.case.delivery,
+            trusted_labels=sorted(trusted),
+            newer_tip=taken.base_tip if taken.behind else None,
+            shared_head=await _shared_head(change, queue.repository, taken),
+            **vars(precedence_of(trusted, policy)),
+        )
     except EntryConflict:
         present = await tx.entries.find(queue.repository.id, pull.number)
         assert present is not None
@@ -38,53 +53,21 @@ async def store_entry(
     return entry
 
 
-async def _join(
-    change: Change,
-    queue: Queue,
-    taken: Snapshot,
-    policy: Policy,
-    request: EnqueueRequest,
-    trusted: frozenset[str],
-    given: EntryOrder,
-) -> Entry:
-    """Add the entry. Raises EntryConflict."""
-    pull = taken.pull
-    return await change.tx.entries.add(
-        queue_id=queue.id,
-        number=pull.number,
-        title=pull.title,
-        author=pull.author,
-        queued_by=request.by or "",
-        queued_head=pull.head_sha,
-        enqueued_at=change.now,
-        arrived_at=request.arrived_at,
-        ageing=policy.ageing,
-        trace=trace.current(),
-        delivery=request.delivery,
-        trusted_labels=sorted(trusted),
-        newer_tip=taken.base_tip if taken.behind else None,
-        shared_head=await _shared_head(change, queue.repository, taken),
-        **vars(given),
-    )
-
-
 async def _set_labels(
     change: Change, request: EnqueueRequest, pull: PullRequest, trusted: frozenset[str], policy: Policy
 ) -> None:
     """Set the labels that are new consent: the label of the request, and labels that IMQ is about to remove after an
     earlier dequeue."""
-    removals = await change.tx.outbox.wanted_labels(request.repository.id, pull.number)
+    removals = await change.tx.outbox.wanted_labels(request.case.repository.id, pull.number)
     for label in sorted(trusted):
         if label == request.sets_label or (policy.has_trigger_label([label]) and has_label([label], removals)):
-            await change.tx.outbox.want_label(request.repository, pull.number, label, on=True, due=change.now)
+            await change.tx.outbox.want_label(request.case.repository, pull.number, label, on=True, due=change.now)
 
 
 async def _shared_head(change: Change, repository: Repository, taken: Snapshot) -> str | None:
     """Return the head branch, if it is the default branch, has a queue, or has rules that keep others from pushing."""
     pull = taken.pull
-    if pull.head_repository != repository.full_name:
-        return None
-    shared = (
+    shared = pull.head_repository == repository.full_name and (
         taken.head_guarded
         or pull.head_branch == pull.default_branch
         or await change.tx.queues.find(repository.id, pull.head_branch) is not None

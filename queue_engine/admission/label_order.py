@@ -10,12 +10,12 @@ but an entry that is being processed by then remains the front. Two processes th
 by the duration of one read.
 """
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from queue_engine.core.timing import backoff
 from queue_engine.core.timing.backoff import OUTDATED
 from queue_engine.domain.errors import LabelOrderError, ReadLagError, StaleRead
-from queue_engine.domain.known_facts import Fact, HeldLabel, Known, of_labels
+from queue_engine.domain.known_facts import Fact, HeldLabel, of_labels
 from queue_engine.domain.model import Repository
 from queue_engine.domain.webhook_event import WebhookEvent
 from queue_engine.effects.context import Engine
@@ -35,9 +35,10 @@ async def await_earlier(engine: Engine, repository: Repository, webhook: Webhook
     subject, now = of_labels(webhook.branch or ""), engine.clock.now()
     async with engine.store.reading() as tx:
         known = (await tx.known.about(repository.id, [subject], since=now - _LONGEST)).get(subject, [])
-    until = max(_earlier(known, webhook.order), default=now)
+    labels = (each.statement for each in known if isinstance(each.statement, HeldLabel))
+    until = max((each.until for each in labels if each.order < webhook.order), default=now)
     if until > now:
-        raise LabelOrderError("an earlier label is answered first", delay=until - now)
+        raise LabelOrderError("an earlier label is answered first", retry_after=until - now)
 
 
 async def postpone(
@@ -59,15 +60,8 @@ def _answered_after(webhook: WebhookEvent, why: StaleRead | ReadLagError | Label
     """Return after how long the label is judged, or its read repeated, at the latest."""
     match why:
         case LabelOrderError():
-            return why.delay
+            return why.retry_after
         case ReadLagError():
             return why.retry_after + _READ
         case StaleRead():
             return backoff.longest(OUTDATED, webhook.outdated) + _READ
-
-
-def _earlier(known: list[Known], order: int) -> list[datetime]:
-    """Find until when labels wait for a label that came before this one."""
-    return [
-        one.statement.until for one in known if isinstance(one.statement, HeldLabel) and one.statement.order < order
-    ]

@@ -58,19 +58,17 @@ class LabelThrottle:
         engine, person, by = self._engine, _person(repository, webhook), webhook.sender or ""
         if person not in self._proven:
             await in_order(1)
-        if not await self._counted(repository, webhook):
-            return False
-        self._proven.discard(person)
-        await in_order()
-        until = await throttled_until(engine, repository, labeling(by))
-        if until is None:
-            return False
-        async with engine.change() as change:
-            await _put_off(change, repository, webhook, until)
-        _log.info(
-            "label_put_off", repository=repository.full_name, number=webhook.number, by=by, until=until.isoformat()
-        )
-        return True
+        until = None
+        if await self._counted(repository, webhook):
+            self._proven.discard(person)
+            await in_order()
+            until = await throttled_until(engine, repository, labeling(by))
+        if until is not None:
+            async with engine.change() as change:
+                await _put_off(change, repository, webhook, until)
+            label = {"repository": repository.full_name, "number": webhook.number, "until": until.isoformat()}
+            _log.info("label_put_off", by=by, **label)
+        return until is not None
 
     async def judged(self, repository: Repository, webhook: WebhookEvent) -> None:
         """Remember, after a label was judged, whether its sender lacks permission."""
@@ -132,11 +130,9 @@ async def numbers_put_off(tx: Transaction, repository_id: int) -> set[int]:
 
 async def count_label(change: Change, repository: Repository, by: str | None, answer: Answer) -> None:
     """Count a label that was refused because its sender may not queue; any other answer ends the throttle."""
-    if not by or isinstance(answer, Ignore):
-        return
-    if isinstance(answer, Reject) and answer.reason in SENDER_REASONS:
+    if by and isinstance(answer, Reject) and answer.reason in SENDER_REASONS:
         await count_without_right(change, repository, labeling(by))
-    elif await change.tx.throttles.clear(repository.id, labeling(by)):
+    elif by and not isinstance(answer, Ignore) and await change.tx.throttles.clear(repository.id, labeling(by)):
         await change.tx.jobs.hasten(_process_of(repository.id, by), change.now)
 
 

@@ -24,17 +24,16 @@ async def requirements_of(
         taken = replace(taken, head_guarded=await engine.github.is_guarded(repository, pull.head_branch))
     rules = await engine.github.branch_rules(repository, pull.base_branch)
     requirements = await read_requirements(engine.github, repository, taken, rules, policy)
-    if unmet_requirement(pull, repository, requirements, policy) is None:
-        return taken, requirements
-    # The rules may have changed since they were cached: IMQ rejects no pull request by cached rules alone.
-    engine.github.forget_rules(repository.id)
-    fresh = await engine.github.branch_rules(repository, pull.base_branch)
-    if merge_method(pull, fresh, policy) is None:
-        allowed = (await engine.github.snapshot(repository, pull.number, login=None)).pull.methods
-        taken = replace(taken, pull=replace(pull, methods=allowed))
-    if fresh == rules and taken.pull == pull:
-        return taken, requirements
-    return taken, await read_requirements(engine.github, repository, taken, fresh, policy)
+    if unmet_requirement(pull, repository, requirements, policy) is not None:
+        # The rules may have changed since they were cached: IMQ rejects no pull request by cached rules alone.
+        engine.github.forget_rules(repository.id)
+        fresh = await engine.github.branch_rules(repository, pull.base_branch)
+        if merge_method(pull, fresh, policy) is None:
+            allowed = (await engine.github.snapshot(repository, pull.number, login=None)).pull.methods
+            taken = replace(taken, pull=replace(pull, methods=allowed))
+        if fresh != rules or taken.pull != pull:
+            requirements = await read_requirements(engine.github, repository, taken, fresh, policy)
+    return taken, requirements
 
 
 async def read_requirements(

@@ -53,9 +53,9 @@ class StaleRead(Unavailable):
 class LabelOrderError(EngineError):
     """An earlier label has no answer yet: IMQ judges this one after `delay` (P3)."""
 
-    def __init__(self, message: str, *, delay: timedelta) -> None:
+    def __init__(self, message: str, *, retry_after: timedelta) -> None:
         super().__init__(message)
-        self.delay = delay
+        self.retry_after = retry_after
 
 
 class RateLimitError(GitHubError):

@@ -4,10 +4,12 @@ Each function works inside the caller's transaction, so that a state change and 
 at all (P2). `queue_engine.effects.notices` creates the notices.
 """
 
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
 
 from queue_engine.domain.dequeue_reason import DequeueReason
+from queue_engine.domain.errors import StaleRecord
 from queue_engine.domain.model import Entry, EntryStatus, Pause, Queue
 from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import REASONS, Outcome, Reason
@@ -17,7 +19,7 @@ from queue_engine.effects.stale_runs import cancel_later
 from queue_engine.queries.position import load_delay
 from queue_engine.store import Transaction
 
-__all__ = ["delays_caused", "dequeue", "pause", "status_of"]
+__all__ = ["delays_caused", "dequeue", "dequeue_together", "pause", "status_of"]
 
 
 def status_of(reason: Reason) -> EntryStatus:
@@ -55,6 +57,17 @@ async def dequeue(change: Change, entry: Entry, why: DequeueReason, policy: Poli
     if why.by is not None:
         data["dequeued_by"] = why.by
     await change.record(status_of(reason).value, entry, reason=reason, delivery=why.delivery, data=data)
+
+
+async def dequeue_together(
+    change: Change, entries: Sequence[Entry], why: DequeueReason, policies: Callable[[Entry], Policy]
+) -> None:
+    """Dequeue entries for one reason. Raises StaleRecord if one changed since it was read."""
+    # Lock all entries before any other write: handlers lock an entry before its queue, too.
+    if not all([await change.tx.entries.lock(entry) for entry in entries]):
+        raise StaleRecord("an entry changed before it was dequeued")
+    for entry in entries:
+        await dequeue(change, entry, why, policies(entry))
 
 
 async def pause(change: Change, queue: Queue, reason: Reason, detail: str) -> None:

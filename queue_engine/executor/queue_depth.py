@@ -10,7 +10,6 @@ import structlog
 
 from queue_engine.domain.blocker import Blocker
 from queue_engine.domain.dequeue_reason import DequeueReason
-from queue_engine.domain.errors import StaleRecord
 from queue_engine.domain.model import Entry
 from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
@@ -52,9 +51,5 @@ async def _end_waits(engine: Engine, entries: Sequence[Entry], policy: Policy) -
 async def dequeue_together(engine: Engine, entries: Sequence[Entry], why: DequeueReason, policy: Policy) -> None:
     """Dequeue entries of one queue, all for one reason. Raises StaleRecord if one changed since it was read."""
     async with engine.change() as change:
-        # Lock all entries before any other write: handlers lock an entry before its queue, too.
-        if not all([await change.tx.entries.lock(entry) for entry in entries]):
-            raise StaleRecord("an entry changed while it waited")
-        for entry in entries:
-            await record.dequeue(change, entry, why, policy)
+        await record.dequeue_together(change, entries, why, lambda _: policy)
     _log.info("dequeued", repository=entries[0].repository.full_name, numbers=[each.number for each in entries])

@@ -6,7 +6,7 @@ In a burst many deliveries share one transaction. IMQ answers a delivery with a 
 worker, which drops all leases at its start.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
 
@@ -145,20 +145,18 @@ class Inbox:
         webhook = WebhookEvent.model_validate(job.request).model_copy(update={"order": job.seq, **_put_off(job)})
         if job.claims > 1:
             webhook = webhook.model_copy(update={"arrived_at": job.created_at})
+        repository = _repository_of(webhook)
         with structlog.contextvars.bound_contextvars(delivery=webhook.delivery):
             if webhook.kind is WebhookKind.INSTALLED:
                 if webhook.action == "new_permissions_accepted":
                     await permissions_accepted(self._engine, webhook.installation_id)
-                if (repository := _repository_of(webhook)) is not None and webhook.action in _RENAMES:
+                if repository is not None and webhook.action in _RENAMES:
                     await remember_name(self._engine, repository)
                 await self._sweeper.request(renew=True)
-                return
-            repository = _repository_of(webhook)
-            if repository is None:
-                if webhook.kind is WebhookKind.RULES:
-                    await self._branches.rules_changed(None, webhook.installation_id)
-                return
-            await self._of_repository(repository, webhook)
+            elif webhook.kind is WebhookKind.RULES:
+                await self._branches.rules_changed(repository, webhook.installation_id)
+            elif repository is not None:
+                await self._of_repository(repository, webhook)
 
     async def _judge_throttled(self, job: Job) -> Outcome | None:
         """Judge a label that was put off, unless its sender is still throttled, or another person queued meanwhile."""
@@ -185,12 +183,10 @@ class Inbox:
                 await self._reports.reported(repository, webhook)
             case WebhookKind.BASE_MOVED:
                 await self._branches.moved(repository, webhook)
-            case WebhookKind.RULES:
-                await self._branches.rules_changed(repository, webhook.installation_id)
             case WebhookKind.COMMENT:
                 await self._commands.execute(repository, webhook)
-            case WebhookKind.INSTALLED:
-                raise AssertionError("belongs to an installation, not to a repository")
+            case WebhookKind.RULES | WebhookKind.INSTALLED:
+                raise AssertionError("may belong to an installation, not to a repository")
 
 
 _RENAMES = frozenset({"renamed", "transferred"})
@@ -210,8 +206,9 @@ def _process_of(webhook: WebhookEvent) -> str:
     return f"{of}:{webhook.number or webhook.branch or webhook.head_sha or webhook.kind}"[:255]
 
 
-_OUTDATED, _EARLY, _EARLIER_LABEL = "outdated_read", "too_early", "earlier_label"
-"""Reasons of a hold that the job counts."""
+_OUTDATED = "outdated_read"
+_HELD_FOR: Mapping[type[Exception], str] = {ReadLagError: "too_early", LabelOrderError: "earlier_label"}
+"""Reasons of a hold that the job counts, and the errors that hold it for them."""
 
 
 def _put_off(job: Job) -> dict[str, int]:
@@ -229,14 +226,10 @@ def _obeying_limits(handler: Handler, random: Callable[[], float]) -> Handler:
     async def handle(job: Job) -> Outcome | None:
         try:
             return await handler(job)
-        except ReadLagError as early:
-            return Hold(early.retry_after, _EARLY)
-        except RateLimitError as limited:
-            return Hold(limited.retry_after)
+        except (RateLimitError, LabelOrderError) as early:
+            return Hold(early.retry_after, _HELD_FOR.get(type(early)))
         except StaleRecord:
             return Hold(timedelta(0))
-        except LabelOrderError as earlier:
-            return Hold(earlier.delay, _EARLIER_LABEL)
         except StaleRead:
             tries = job.holds.get(_OUTDATED, 0)
             if OUTDATED.exhausted(tries):

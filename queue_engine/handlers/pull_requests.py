@@ -4,6 +4,7 @@ They cost requests only if they may concern a queued pull request. IMQ decides b
 by the payload alone.
 """
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from queue_engine.admission.admit import handle_enqueue_request
@@ -56,15 +57,20 @@ class PullRequestChanges:
         """Handle a trigger label; whether this completes the webhook, and the case as it is then."""
         engine, repository = self._engine, case.repository
         case, queues = await self._triggers(case, webhook)
-        if not queues:
-            return False, case
-        if webhook.sender == await engine.github.own_login() or await self._throttled.put_off(
-            repository, webhook, person_order
-        ):
-            return True, case
-        # The label that queued the entry may be gone: then the entry is dequeued, and this label is judged.
-        if case.entry is not None and (case := await revalidate(engine, case)).entry is not None:
-            return False, case
+        ignored = queues and (
+            webhook.sender == await engine.github.own_login()
+            or await self._throttled.put_off(repository, webhook, person_order)
+        )
+        if queues and not ignored and case.entry is not None:
+            # The label that queued the entry may be gone: then the entry is dequeued, and this label is judged.
+            case = await revalidate(engine, case)
+        if queues and not ignored and case.entry is None:
+            await self._judge(case, webhook, order)
+        return ignored or (queues and case.entry is None), case
+
+    async def _judge(self, case: Case, webhook: WebhookEvent, order: OrderWait) -> None:
+        """Handle the enqueue request of a trigger label, after those of the labels before it."""
+        engine, repository = self._engine, case.repository
         if webhook.arrived_at is not None:
             # An earlier label has to be answered before any read.
             await await_earlier(engine, repository, webhook)
@@ -77,7 +83,6 @@ class PullRequestChanges:
 
         await handle_enqueue_request(engine, _request_of(case, webhook), in_order=in_order)
         await self._throttled.judged(repository, webhook)
-        return True, case
 
     async def changed(self, repository: Repository, webhook: WebhookEvent) -> None:
         """Handle a change of a pull request: if it is queued, revalidate its entry."""
@@ -106,10 +111,12 @@ class PullRequestChanges:
 
     async def _triggers(self, case: Case, webhook: WebhookEvent) -> tuple[Case, bool]:
         """Whether this is a trigger label of the webhook's base branch, or of any branch if the webhook names none."""
-        if webhook.branch is None:
-            return case, has_label({webhook.label or ""}, await self._engine.policies.labels(case.repository))
-        case = await case.with_policy(self._engine, webhook.branch)
-        return case, case.policy.has_trigger_label({webhook.label or ""})
+        if webhook.branch is not None:
+            case = await case.with_policy(self._engine, webhook.branch)
+            triggers: Iterable[str] = case.policy.trigger_labels
+        else:
+            triggers = await self._engine.policies.labels(case.repository)
+        return case, has_label({webhook.label or ""}, triggers)
 
     async def _queued_by(self, case: Case, entry: Entry, webhook: WebhookEvent) -> tuple[Case, bool]:
         """Whether this label is a trigger label now, or was one when it queued this pull request."""

@@ -11,7 +11,7 @@ import structlog
 
 from queue_engine.core.jobs.job_store import Job
 from queue_engine.domain.dequeue_reason import DequeueReason
-from queue_engine.domain.errors import Forbidden, GitHubError, NotFound, StaleRecord, Unauthorized
+from queue_engine.domain.errors import Forbidden, GitHubError, NotFound, Unauthorized
 from queue_engine.domain.model import Queue, Repository
 from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
@@ -69,13 +69,9 @@ async def _dequeue_all(engine: Engine, repository: Repository, reason: Reason, d
         queues = await tx.queues.of_repository(repository.id)
     policies = {queue.id: await _policy(engine, queue) for queue in queues}
     async with engine.change() as change:
-        tx = change.tx
-        entries = [e for e in await tx.entries.of_repository(repository.id) if e.run.merge_requested_at is None]
-        if not all([await tx.entries.lock(entry) for entry in entries]):
-            raise StaleRecord(f"an entry of {repository.full_name} changed meanwhile")
-        for entry in entries:
-            policy = policies.get(entry.queue_id, Policy())
-            await record.dequeue(change, entry, DequeueReason(reason, detail), policy)
+        entries = [e for e in await change.tx.entries.of_repository(repository.id) if e.run.merge_requested_at is None]
+        why = DequeueReason(reason, detail)
+        await record.dequeue_together(change, entries, why, lambda entry: policies.get(entry.queue_id, Policy()))
     _log.warning("dequeued", repository=repository.full_name, reason=reason.value, numbers=[e.number for e in entries])
 
 

@@ -58,7 +58,7 @@ async def waits_until(engine: Engine, hint: WebhookEvent) -> datetime | None:
     try:
         await await_earlier(engine, REPOSITORY, hint)
     except LabelOrderError as earlier:
-        return engine.clock.now() + earlier.delay
+        return engine.clock.now() + earlier.retry_after
     return None
 
 
@@ -104,11 +104,11 @@ async def test_label_that_waits_postpones_those_after_it_just_as_long(engine: En
     """So waits do not add up along a line of labels."""
     await postpone(engine, REPOSITORY, label(7), OUTDATED)
     delay = 3 * SECOND
-    await postpone(engine, REPOSITORY, label(8), LabelOrderError("earlier", delay=delay))
+    await postpone(engine, REPOSITORY, label(8), LabelOrderError("earlier", retry_after=delay))
     assert await waits_until(engine, label(9)) == NOW + delay
 
 
-@pytest.mark.parametrize("why", [OUTDATED, LabelOrderError("earlier", delay=SECOND)])
+@pytest.mark.parametrize("why", [OUTDATED, LabelOrderError("earlier", retry_after=SECOND)])
 async def test_label_postponed_as_often_as_a_read_is_asked_again_holds_up_nobody(
     engine: Engine, why: StaleRead | LabelOrderError
 ) -> None:
