@@ -54,7 +54,7 @@ async def test_change_that_fails_publishes_nothing(sqlite_database: Database) ->
 
 
 async def test_change_publishes_and_wakes_the_loops_only_when_it_is_committed(sqlite_database: Database) -> None:
-    """P2: who hears of a change finds it in the database, and the loop that it concerns need not wait for a tick."""
+    """P2: a subscriber finds the published change in the database, and the loop with work wakes at once."""
     happened: list[str | None] = []
 
     class Recorded(Store):
@@ -78,7 +78,7 @@ async def test_change_publishes_and_wakes_the_loops_only_when_it_is_committed(sq
 
 
 def listening(database: Database) -> tuple[Engine, list[TimelineEvent]]:
-    """An engine with one subscriber, which stores what it hears."""
+    """An engine with one subscriber, which stores the events that it receives."""
     heard: list[TimelineEvent] = []
     setup = Setup(Store(database))
     return replace(setup.engine, publish=heard.append), heard

@@ -1,4 +1,4 @@
-"""What is wanted to be told, and when silence is better, on both databases."""
+"""Notices that functions create, and those that they leave out, on both databases."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -24,7 +24,7 @@ ALL, OUTCOMES, NONE = (Policy(comments=level) for level in CommentPolicy)
 
 
 async def joined(store: Store, *numbers: int) -> tuple[Entry, ...]:
-    """These stand in one queue."""
+    """Entries of one queue with these numbers."""
     async with store.transaction() as tx:
         standing = await queue(tx)
         return tuple([await stand(tx, standing, number) for number in numbers])
@@ -39,7 +39,7 @@ async def wanted(store: Store, number: int = 1, kind: OutboxKind = OutboxKind.CO
 async def progress(
     store: Store, entry: Entry, kind: NoticeKind, policy: Policy = ALL, now: datetime = NOW
 ) -> Notice | None:
-    """What is to stand in the comment after this progress."""
+    """The notice of the comment after this progress."""
     async with store.transaction() as tx:
         await notices.announce_progress(tx, entry, kind, policy, now, depth=entry.position + 1)
     return await wanted(store, entry.number)
@@ -122,7 +122,7 @@ async def test_telling_outcomes_only_leaves_progress_untold(store: Store, kind: 
 
 
 async def test_telling_outcomes_tells_every_reason(store: Store) -> None:
-    """What became of it is told, unless nothing is to be told."""
+    """IMQ announces the outcome, unless the configuration asks for no comments."""
     reasons = [reason for reason in Reason if REASONS[reason].outcome is not Outcome.PAUSED]
     for number, reason in enumerate(reasons, start=1):
         told, untold = await joined(store, number, 1_000 + number)
@@ -152,7 +152,7 @@ async def test_telling_outcomes_corrects_what_is_true_no_more(store: Store) -> N
 
 
 async def test_telling_check_run_is_told_whatever_the_level(store: Store) -> None:
-    """The list of checks is where nobody is disturbed."""
+    """A check run notifies no people."""
     (entry,) = await joined(store, 1)
     checking = replace(entry, status=EntryStatus.CHECKING)
     await progress(store, checking, NoticeKind.CHECKING, NONE)
@@ -198,7 +198,7 @@ async def test_telling_broken_rules_stands_in_every_check_run(store: Store) -> N
 
 
 async def test_telling_whoever_was_sent_back_has_a_check_run_that_waits(store: Store) -> None:
-    """A run that says "being checked" is brought back; one of an earlier stay is left as it ended."""
+    """A check run that says "being checked" shows the wait; one of an earlier entry keeps its outcome."""
     (entry,) = await joined(store, 1)
     await progress(store, entry, NoticeKind.QUEUED)
     assert await wanted(store, kind=OutboxKind.CHECK_RUN) is None
@@ -219,7 +219,7 @@ async def test_telling_whoever_was_sent_back_has_a_check_run_that_waits(store: S
 
 
 async def test_telling_an_answer_edits_what_stands(store: Store) -> None:
-    """The notice stays as it is; the comment is sent once more, with the answer."""
+    """The notice is the same; IMQ sends the comment again, with the reply."""
     (entry,) = await joined(store, 1)
     before = await progress(store, entry, NoticeKind.QUEUED)
     assert await due(store)
@@ -229,7 +229,7 @@ async def test_telling_an_answer_edits_what_stands(store: Store) -> None:
 
 
 async def test_telling_an_answer_where_nothing_stands_is_a_comment_for_it(store: Store) -> None:
-    """Who is not queued gets the answer alone; who waits in silence is told where it stands."""
+    """Without an entry the comment shows the reply alone; with an entry, the progress, too."""
     assert await ask(store)
     alone = await wanted(store)
     assert alone is not None

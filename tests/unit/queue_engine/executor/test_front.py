@@ -1,4 +1,4 @@
-"""Whose turn it is in a stored queue, and what is told and done before anybody gets it."""
+"""Select the front of a stored queue, and announce its blockers before."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -42,7 +42,7 @@ def scene(sqlite_database: Database) -> Setup:
 
 
 async def test_turn_of_a_queue_that_goes_on_is_the_fronts_and_writes_nothing(scene: Setup) -> None:
-    """Nothing is told, and nothing asked."""
+    """IMQ announces nothing, and sends no request."""
     queue = await scene.front()
     await second(scene, queue)
     before = await entries(scene, queue)
@@ -52,7 +52,7 @@ async def test_turn_of_a_queue_that_goes_on_is_the_fronts_and_writes_nothing(sce
 
 
 async def test_turn_in_a_freeze_is_nobodys_until_it_ends_and_everybody_is_told_once(scene: Setup) -> None:
-    """Who joins later is told, too; nobody else is again."""
+    """IMQ announces the freeze on an entry that joins later, and not again on the others."""
     queue = await scene.front()
     await second(scene, queue)
     assert await take(scene, queue, WINDOW) == QueueWait(NOW + HOUR)
@@ -173,7 +173,7 @@ async def test_turn_while_the_rules_cannot_be_read_says_nothing_of_freezes(
 
 
 def test_turn_while_the_rules_cannot_be_read_is_of_the_first_that_is_not_blocked() -> None:
-    """What waits for a permission holds up nobody behind it; where everybody does, that is looked at in time."""
+    """An entry that waits for a permission blocks no other; if all wait, the queue is due when the first one is."""
     blocked, free = entry(blocked_until=NOW + HOUR), entry(id="2", number=2, position=1)
     queue = Queue(1, REPOSITORY, "main", due_at=None, wake_count=0)
     assert _front_without_policy(queue, (blocked, free), NOW) == Front(free, 2)
@@ -186,7 +186,7 @@ def test_turn_while_the_rules_cannot_be_read_is_of_the_first_that_is_not_blocked
 
 
 async def test_turn_of_a_queue_whose_stored_state_is_broken_pauses_it(scene: Setup) -> None:
-    """P1: two at work at once, which nothing that is stored here may lead to; everybody is told, and nothing asked."""
+    """P1: if two entries are past pending, IMQ pauses the queue, announces that on all, and sends no request."""
     queue = await scene.front(status=CHECKING)
     await second(scene, queue)
     async with scene.store.transaction() as tx:

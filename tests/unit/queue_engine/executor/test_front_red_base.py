@@ -49,7 +49,7 @@ def scene(sqlite_database: Database) -> Setup:
 async def test_turn_with_a_red_base_looks_at_it_when_it_is_time(
     scene: Setup, state: CheckState, tip: str, red: bool
 ) -> None:
-    """It goes on when the check passes; a base that moved unheard of is noticed, and everybody known to be behind."""
+    """The queue proceeds when the check passes; if the base moved, all entries count as behind."""
     queue = await scene.front(status=CHECKING, base_tip="base-1")
     await second(scene, queue)
     async with scene.store.transaction() as tx:
@@ -112,7 +112,7 @@ async def test_fix_is_looked_up_by_the_first_of_its_labels_and_let_through_once(
 
 
 async def test_turn_lets_those_go_who_waited_for_a_red_base_as_long_as_anybody_does(scene: Setup) -> None:
-    """P5: each from when it joined; the fix stays, and who came later until its own time is up. Nothing is asked."""
+    """P5: the limit counts from when each entry joined, and does not hold for fixes. IMQ sends no request."""
     queue = await scene.front()
     await second(scene, queue, 2, at=NOW - 9 * HOUR)
     await second(scene, queue, 3, at=NOW - 9 * HOUR, fixes_base=True)
@@ -152,7 +152,7 @@ async def test_turn_looks_at_a_red_base_before_it_lets_anybody_go(scene: Setup) 
 async def test_look_at_a_red_base_that_fails_is_made_again_later(
     scene: Setup, error: GitHubError, waits: timedelta
 ) -> None:
-    """GitHub in trouble neither mends a base nor holds anything up for good."""
+    """While GitHub fails the base stays red, and entries wait no longer than their limit."""
     queue = await scene.front()
     async with scene.store.transaction() as tx:
         await tx.red_bases.note(queue.id, RED)
@@ -171,7 +171,7 @@ async def test_look_at_a_red_base_that_fails_is_made_again_later(
 
 
 async def test_report_that_comes_while_a_red_base_is_looked_at_is_not_lost(scene: Setup) -> None:
-    """What was read before it tells nothing of it: the base is looked at again, now and not hours later."""
+    """The poll began before the report, so IMQ polls the base again at once, and not hours later."""
     queue = await scene.front(status=CHECKING)
     async with scene.store.transaction() as tx:
         await tx.red_bases.note(queue.id, replace(RED, next_poll_at=NOW - MINUTE))
@@ -188,7 +188,7 @@ async def test_report_that_comes_while_a_red_base_is_looked_at_is_not_lost(scene
 
 
 async def test_resuming_while_a_red_base_is_looked_at_is_not_undone(scene: Setup) -> None:
-    """A person's word counts for more than a look that began before it."""
+    """A command counts, and not a poll that began before it."""
     queue = await scene.front(status=CHECKING)
     async with scene.store.transaction() as tx:
         await tx.red_bases.note(queue.id, RED)
@@ -204,7 +204,7 @@ async def test_resuming_while_a_red_base_is_looked_at_is_not_undone(scene: Setup
 
 
 async def test_turn_in_a_frozen_queue_looks_at_no_base(scene: Setup) -> None:
-    """It would help nobody now."""
+    """No entry could land now."""
     queue = await scene.front()
     async with scene.store.transaction() as tx:
         await tx.red_bases.note(queue.id, RED)

@@ -22,7 +22,7 @@ def scene(sqlite_database: Database) -> Setup:
 
 
 async def merged(scene: Setup, landed: Commit, status: EntryStatus = READY) -> tuple[Reason | None, tuple[Entry, ...]]:
-    """Land the front of a queue of two; why the queue is paused afterwards, and who stands in it."""
+    """Land the front of a queue of two; return why the queue is paused then, and its entries."""
     queue = await scene.front(status=status, tested_tree="tree-of-head-1", merge_requested_at=NOW)
     async with scene.store.transaction() as tx:
         await tx.entries.add(
@@ -51,7 +51,7 @@ async def test_landing_of_the_tested_tree_lets_the_next_one_begin(scene: Setup) 
 
 
 async def test_landing_of_another_tree_pauses_the_queue_and_says_so(scene: Setup) -> None:
-    """P1: what is on the base was never tested; nothing else may land on it before a maintainer has looked."""
+    """P1: the base has an untested tree; nothing else may land before a maintainer resumes the queue."""
     paused, (second,) = await merged(scene, OTHERWISE)
     assert paused is Reason.TREE_MISMATCH
     assert second.number == 2
@@ -134,7 +134,7 @@ async def test_landing_of_another_tree_because_somebody_pushed_is_judged_by_the_
 
 @pytest.mark.parametrize(("landed", "agrees"), [(AS_TESTED, True), (OTHERWISE, False)])
 async def test_landing_of_the_tested_tree_ends_a_red_base(scene: Setup, landed: Commit, agrees: bool) -> None:
-    """The queue goes on at once; a tree that passed is no red base."""
+    """The queue is due at once; a base with a tested tree is not red."""
     async with scene.store.transaction() as tx:
         queue = await tx.queues.find_or_create(REPOSITORY, "main", NOW)
         await tx.red_bases.note(queue.id, RedBase("ci", "base-1", NOW, 0, NOW, 10))

@@ -1,4 +1,4 @@
-"""P5: what an unexpected error of a pass costs: a wait, then the entry its place, or the queue its turn.
+"""P5: after an unexpected error of a pass the queue waits; then IMQ dequeues the entry, or pauses the queue.
 
 Covers `queue_engine/domain/dequeue_reason.py`.
 """
@@ -68,7 +68,7 @@ async def front(failing: Failing, **changes: Any) -> Entry:
 
 
 async def test_passes_that_fail_are_tried_again_with_growing_waits_and_counted(failing: Failing) -> None:
-    """5, 15, 45, 135 seconds, then 5 minutes, whatever they fail on; the metric tells on what."""
+    """5, 15, 45, 135 seconds, then 5 minutes; the metric shows whether queue or entry failed."""
     entry, waits, after = await front(failing), [], timedelta(0)
     for number in range(6):
         due = await failing.fails(after, on=entry if number % 2 else None)
@@ -144,7 +144,7 @@ async def test_entry_leaves_also_when_its_notice_cannot_be_written(
 
 
 async def test_queue_whose_passes_fail_on_no_entry_is_paused(failing: Failing) -> None:
-    """Nobody is to blame whom a pass did not choose: a person has to look."""
+    """Without a front no entry is the cause: a maintainer has to find it."""
     entry = await front(failing)
     await failing.fails(timedelta(0), on=None)
     await failing.fails(LIMIT - SECOND, on=None)

@@ -59,7 +59,7 @@ async def test_advance_told_of_the_update_while_it_reads_the_old_head_binds_the_
 async def test_advance_told_of_a_push_to_the_base_while_it_compares_compares_again(
     scene: Setup, status: object
 ) -> None:
-    """P1: a comparison that is older than the push that a webhook told of is not what a merge may rest on."""
+    """P1: no merge follows from a comparison that is older than a push that a webhook reported."""
     queue = await scene.front(status=status, base_tip="base-1", newer_tip="base-2" if status is CHECKING else None)
 
     async def base_moves() -> None:
@@ -87,7 +87,7 @@ async def test_advance_told_of_a_report_while_it_reads_reports_reads_them_again(
 
 
 async def test_advance_keeps_what_it_read_over_its_own_changes(scene: Setup) -> None:
-    """The other side of it: a pass that nobody disturbs asks for nothing twice."""
+    """A pass without webhooks reads no fact twice."""
     scene.github.compared = comparison(behind=1, base_tip="base-2", parents=("head-0", "base-0"))
     queue = await scene.front(
         status=READY, head_proved=False, updated_from="head-0", next_poll_at=NOW - SECOND, needs_refetch=True
@@ -225,7 +225,7 @@ class Unreadable:
 
 @pytest.mark.parametrize("error", [Unavailable("500"), RateLimitError("slow down", retry_after=timedelta(minutes=30))])
 async def test_advance_whose_policy_cannot_be_read_waits_as_for_any_trouble(scene: Setup, error: GitHubError) -> None:
-    """P5: nothing is decided by rules that nobody has read, nothing else is asked, and the wait is counted."""
+    """P5: without the policy IMQ decides nothing and sends no other request, and the wait has a limit."""
     scene.engine = replace(scene.engine, policies=Unreadable(error))
     entry = await scene.advance(await scene.front(status=READY, base_tip="base-1"))
     assert entry is not None
@@ -245,7 +245,7 @@ async def test_advance_whose_policy_can_never_be_read_leaves_in_the_end(scene: S
 
 
 async def test_advance_whose_policy_cannot_be_read_finds_an_empty_queue_at_rest(scene: Setup) -> None:
-    """Nobody waits, so nobody is in trouble."""
+    """The queue is empty, so that no entry has to wait for GitHub."""
     scene.engine = replace(scene.engine, policies=Unreadable(Unavailable("500")))
     queue = await scene.front()
     async with scene.store.transaction() as tx:

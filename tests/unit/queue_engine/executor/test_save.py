@@ -1,4 +1,4 @@
-"""What is stored with a change of the front: its story, and the limit that history gives it. On both databases."""
+"""Changes of the front are stored with their events and the limit of its checks, on both databases."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -77,7 +77,7 @@ async def test_change_of_status_that_the_table_does_not_have_is_refused_and_noth
 
 
 async def test_entry_that_is_blocked_keeps_its_place_and_people_read_why(sqlite_database: Database) -> None:
-    """P5: the queue goes on without it. It is no refusal of its head, so the timeline names none."""
+    """P5: its queue proceeds. The event names no head, since it is no refusal of one."""
     scene, told = Setup(Store(sqlite_database)), list[Any]()
     queue = await scene.front(status=READY, merge_requested_at=NOW)
     async with scene.store.reading() as tx:
@@ -185,7 +185,7 @@ async def past(scene: Setup, event: str, number: int, **data: Any) -> None:
 
 @pytest.mark.parametrize(("stays", "seconds"), [(7, None), (8, 20 * 60)])
 async def test_binding_gives_the_checks_a_limit_by_history(scene: Setup, stays: int, seconds: int | None) -> None:
-    """Eight stays of ten minutes each make twenty: half as much again and five minutes."""
+    """Eight entries with ten minutes each make a limit of twenty: half as much again and five minutes."""
     for number in range(stays):
         await past(scene, "ready", 100 + number, checks=600.0)
     await past(scene, "ready", 200, head="without a figure")
@@ -198,7 +198,7 @@ async def test_binding_gives_the_checks_a_limit_by_history(scene: Setup, stays: 
 
 @pytest.mark.parametrize("late", [0 * MINUTE, MINUTE, 71 * HOUR, 73 * HOUR])
 async def test_ready_tells_how_long_the_checks_of_a_new_head_took(scene: Setup, late: timedelta) -> None:
-    """That is what the limits of those to come are made from: they end when GitHub says, not when somebody looks."""
+    """Limits are made of these durations: checks end when GitHub says, not when IMQ polls."""
     scene.github.reports = (report("ci", PASSED, completed_at=NOW - late),)
     await scene.advance(await scene.front(**BOUND, status_since=NOW - 72 * HOUR))
     ready = (await story(scene))["ready"]
@@ -218,7 +218,7 @@ async def test_ready_tells_how_long_the_checks_of_a_new_head_took(scene: Setup, 
 async def test_ready_tells_no_time_where_it_is_not_that_of_all_checks(
     scene: Setup, not_telling: dict[str, Any]
 ) -> None:
-    """A head that was green already, a second look before the merge, a rerun of what failed: all shorter."""
+    """A head with passed checks, a second read before the merge, a rerun of failed checks: all take less time."""
     scene.github.reports = (report("ci", PASSED, completed_at=NOW - HOUR),)
     await scene.advance(await scene.front(**BOUND | not_telling, status_since=NOW - 7 * MINUTE))
     ready = (await story(scene))["ready"]
@@ -265,7 +265,7 @@ async def test_rerun_asks_once_for_each_workflow_run(scene: Setup) -> None:
 
 
 async def test_conflict_names_what_landed_since_the_entry_was_queued(scene: Setup) -> None:
-    """It came with one of them: no request is needed to know, and the author knows where to look."""
+    """The conflict is with one of them: IMQ finds them without a request."""
     await past(scene, "landed", 5)
     await past(scene, "landed", 6)
     scene.github.pull = pull(mergeable=False)

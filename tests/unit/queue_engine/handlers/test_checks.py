@@ -1,4 +1,4 @@
-"""A report of a check: counted, kept for a head that comes, or ignored; and when it makes IMQ look at once."""
+"""A check's report is counted, stored for a head to be bound, or ignored; some make the entry due at once."""
 
 from datetime import datetime
 
@@ -33,7 +33,7 @@ def scene(sqlite_database: Database) -> Setup:
 
 
 async def checked(scene: Setup) -> Queue:
-    """A front whose checks `ci` and `lint` are awaited; nobody looks for an hour."""
+    """A front whose checks `ci` and `lint` are pending; its next poll is in an hour."""
     return await scene.front(status=CHECKING, pending_checks=("ci", "lint"), next_poll_at=LATER)
 
 
@@ -51,7 +51,7 @@ async def reported(scene: Setup, head: str, name: str, *, passed: bool = True) -
 
 
 async def test_run_that_waits_for_approval_makes_imq_look_as_for_the_first_time(scene: Setup) -> None:
-    """Only the first look asks for such runs. A run on another head says nothing."""
+    """Only the first poll reads such runs. A run on another head does not count."""
     await scene.front(status=CHECKING, pending_checks=("ci",), polls=7, next_poll_at=LATER)
     parked = WebhookEvent(
         kind=WebhookKind.CHECKS,
@@ -69,7 +69,7 @@ async def test_run_that_waits_for_approval_makes_imq_look_as_for_the_first_time(
 
 
 async def found(scene: Setup) -> tuple[tuple[str, ...], datetime | None, datetime | None]:
-    """The reports that the front has, when it is looked at again, and when its queue is due."""
+    """The front's completed checks, its next poll, and when its queue is due."""
     async with scene.store.reading() as tx:
         entry = await tx.entries.find(REPOSITORY.id, 1)
         assert entry is not None
@@ -77,14 +77,14 @@ async def found(scene: Setup) -> tuple[tuple[str, ...], datetime | None, datetim
 
 
 async def test_report_of_a_failure_makes_imq_look_at_once(scene: Setup) -> None:
-    """An author hears of a failure now, not when the last of the other checks ends."""
+    """An author reads of a failure at once, not when the last of the other checks has completed."""
     await checked(scene)
     await reported(scene, "head-1", "ci", passed=False)
     assert await found(scene) == (("ci",), NOW, NOW)
 
 
 async def test_reports_that_pass_are_counted_until_the_last_one_makes_imq_look(scene: Setup) -> None:
-    """P7: one look for all checks, and none for a check that nobody awaits, or twice for one report."""
+    """P7: all checks cost one poll; other checks, and repeated reports, cost none."""
     await checked(scene)
     for name in ("ci", "ci", "docs"):
         await reported(scene, "head-1", name)
@@ -94,14 +94,14 @@ async def test_reports_that_pass_are_counted_until_the_last_one_makes_imq_look(s
 
 
 async def test_first_report_makes_imq_look_while_nothing_is_known_to_be_awaited(scene: Setup) -> None:
-    """Only that look tells which checks there are."""
+    """Only that poll finds out which checks there are."""
     await scene.front(status=CHECKING, next_poll_at=LATER)
     await reported(scene, "head-1", "ci")
     assert await found(scene) == (("ci",), NOW, NOW)
 
 
 async def test_report_on_another_commit_than_the_one_that_is_checked_is_ignored(scene: Setup) -> None:
-    """A check of an older head, or of nobody's, says nothing."""
+    """A check of an older head, or of a commit that is not queued, does not count."""
     await checked(scene)
     await reported(scene, "head-0", "ci", passed=False)
     assert await found(scene) == ((), LATER, None)

@@ -1,4 +1,4 @@
-"""Lost deliveries: which are asked for again, how many a minute, and from when on they are looked for."""
+"""Lost deliveries: which ones IMQ has redelivered, how many a minute, and since when."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -63,7 +63,7 @@ class Hooks:
 
 
 class Looks:
-    """A process that looks for lost deliveries."""
+    """A process that sweeps lost deliveries."""
 
     def __init__(self, database: Database, clock: Clock, hooks: Hooks) -> None:
         self.store, self.clock, self.hooks = Store(database), clock, hooks
@@ -82,7 +82,7 @@ class Looks:
         return bool(jobs)
 
     async def sweep(self) -> None:
-        """A look from its beginning to its end."""
+        """Run a sweep from its beginning to its end."""
         await self.redelivery.request()
         while await self.minute():
             self.clock.at += MINUTE
@@ -128,7 +128,7 @@ async def test_delivery_that_means_nothing_to_a_queue_is_never_asked_for(looks: 
 
 
 async def test_lost_deliveries_are_asked_for_a_few_a_minute_and_pull_requests_first(looks: Looks, hooks: Hooks) -> None:
-    """P7: 400 lost deliveries keep nobody busy for ten minutes."""
+    """P7: many lost deliveries occupy no worker for minutes: each job requests a few, and the next one the rest."""
     hooks.attempts = [attempt(n) for n in range(1, PER_MINUTE + 6)] + [attempt(900, event="pull_request")]
     await looks.redelivery.request()
     await looks.minute()
@@ -140,7 +140,7 @@ async def test_lost_deliveries_are_asked_for_a_few_a_minute_and_pull_requests_fi
 
 
 async def test_look_wished_for_while_one_goes_on_follows_it(looks: Looks, hooks: Hooks) -> None:
-    """What is lost after a look of several minutes has begun is not left to the next sweep."""
+    """A delivery that is lost during a sweep of several minutes is found by the sweep that follows."""
     hooks.attempts = [attempt(n) for n in range(1, PER_MINUTE + 6)]
     await looks.redelivery.request()
     await looks.minute()
@@ -188,7 +188,7 @@ async def test_long_list_is_read_a_few_pages_a_minute(looks: Looks, hooks: Hooks
 async def test_next_look_begins_where_the_last_one_that_came_to_its_end_began(
     looks: Looks, hooks: Hooks, clock: Clock, sqlite_database: Database
 ) -> None:
-    """After an outage of hours nothing is missed, whichever process looks; what came before is not read again."""
+    """After an outage of hours any process finds all lost deliveries, and reads no older ones again."""
     hooks.attempts = [attempt(1, at=NOW - HOUR)]
     await looks.sweep()
     assert hooks.asked == [], "the first look of all goes back no further than it was told to"
@@ -211,7 +211,7 @@ async def test_delivery_on_its_way_at_the_last_look_is_found_by_the_next(
 
 
 def test_delivery_that_succeeded_at_once_is_not_remembered() -> None:
-    """Most do: a look over three days of them is carried on by a job of few bytes."""
+    """Most attempts succeed: the job that continues a sweep over three days has few bytes."""
     progress = Progress(since=NOW, begun=NOW)
     for each in (attempt(3, ok=True), attempt(2, ok=True, of=1)):
         progress.add(each, lambda event, action: True)
@@ -248,7 +248,7 @@ async def test_delivery_that_is_refused_each_time_is_asked_for_three_times(
 
 
 async def test_second_wish_for_a_look_while_one_is_under_way_asks_for_nothing(looks: Looks) -> None:
-    """The one under way goes on where it is; a wish that failed for good is forgotten."""
+    """The sweep under way continues; the dead letter of a former sweep is discarded."""
     await looks.redelivery.request()
     await looks.redelivery.request()
     async with looks.store.transaction() as tx:
@@ -258,7 +258,7 @@ async def test_second_wish_for_a_look_while_one_is_under_way_asks_for_nothing(lo
 async def test_attempt_that_was_listed_while_a_look_of_minutes_went_on_is_found_by_the_next(
     looks: Looks, hooks: Hooks
 ) -> None:
-    """The next look begins where this one began, not where it came to its end."""
+    """The next sweep begins where this one began, not where it ended."""
     hooks.attempts = [attempt(n) for n in range(1, 4 * PER_MINUTE)]
     await looks.sweep()
     hooks.attempts = [attempt(900, at=NOW + MINUTE)]

@@ -65,7 +65,7 @@ async def test_sweep_that_could_not_be_stored_is_still_due(sweeping: Sweeping, m
 
 
 async def test_sweep_after_an_outage_is_due_at_once_and_looks_at_checks(sweeping: Sweeping) -> None:
-    """What GitHub told meanwhile was answered 503: nobody else knows that a check has ended."""
+    """IMQ answered webhooks with 503 meanwhile: only a poll finds that a check has completed."""
     await sweeping.scene.front(status=EntryStatus.CHECKING)
     assert await sweeping.sweeper.run_due()
     sweeping.clock.instant += timedelta(minutes=1)
@@ -83,7 +83,7 @@ async def test_sweep_after_an_outage_is_due_at_once_and_looks_at_checks(sweeping
 async def test_sweep_looks_at_checks_although_an_entry_changes_meanwhile(
     sweeping: Sweeping, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The change has the entry looked at; the fronts of other queues are looked at all the same."""
+    """The process that changes the entry polls it; the sweep polls the fronts of other queues."""
     await sweeping.scene.front(status=EntryStatus.CHECKING)
 
     async def stale(*_: Any) -> None:
@@ -95,7 +95,7 @@ async def test_sweep_looks_at_checks_although_an_entry_changes_meanwhile(
 
 
 async def test_sweeps_of_processes_that_start_again_and_again_begin_half_a_minute_apart(sweeping: Sweeping) -> None:
-    """P7: a sweep costs requests; what waits for its turn does for all that are wished for meanwhile."""
+    """P7: a sweep costs requests; one that is not yet due serves all requests for a sweep."""
     begun = 0
     for _ in range(60):
         sweeping.start()

@@ -1,4 +1,4 @@
-"""Which entries are told of a blocker, and when it has ended."""
+"""Find the entries on which IMQ announces a blocker, or its end."""
 
 from dataclasses import replace
 
@@ -10,7 +10,7 @@ from tests.unit.queue_engine.rules.blocker_examples import BASE_RED, FREEZE, HAL
 
 
 def test_announcement_is_read_as_it_was_written() -> None:
-    """It stands in the database as text."""
+    """The store keeps the notices as JSON."""
     announced = BlockerNotices.of([HALT, FREEZE], line({}, {}), NOW)
     assert BlockerNotices.from_json(announced.to_json()) == announced
     assert (announced.last, BlockerNotices.from_json(None)) == (2, None)
@@ -31,7 +31,7 @@ def test_announcement_is_read_as_it_was_written() -> None:
 def test_entries_to_tell_joined_since_or_all_when_the_blockers_are_others(
     before: BlockerNotices | None, numbers: list[int]
 ) -> None:
-    """Each is told of each change once."""
+    """Each entry gets one announcement for each change."""
     assert told(before, [FREEZE], line({}, {}, {})) == [(number, (FREEZE,)) for number in numbers]
 
 
@@ -45,7 +45,7 @@ def test_entry_is_told_of_the_blockers_that_do_not_exempt_it() -> None:
 
 
 def test_entry_is_told_of_an_end_only_if_that_concerned_it() -> None:
-    """One that the freeze exempts goes on when the pause is lifted, and the others read that the freeze remains."""
+    """When the pause is lifted, an entry that the freeze exempts proceeds; the others show that the freeze remains."""
     entries = line({"freeze_exempt": True}, {})
     before = BlockerNotices.of([HALT, FREEZE], entries)
     assert told(before, [FREEZE], entries) == [(1, ()), (2, (FREEZE,))]

@@ -28,7 +28,7 @@ WAITING = entry(status=CHECKING, pending_checks=("a", "b", "c"))
     ],
 )
 def test_tally_counts_what_has_ended_of_what_is_awaited(changes: dict[str, Any], counted: tuple[int, int]) -> None:
-    """What the last look found ended counts as well as what webhooks have told since."""
+    """Checks count that the last poll found completed, and those that webhooks have reported since."""
     assert tally(changed(WAITING, **changes)) == counted
 
 
@@ -42,7 +42,7 @@ def test_progress_is_told_only_when_the_count_has_changed() -> None:
 
 
 def test_progress_of_the_last_report_completes_whoever_found_it() -> None:
-    """The webhook tells it, or the look that finds all green; then the look that follows tells nothing again."""
+    """The webhook or the poll that finds all checks passed sends the event; the next poll sends none."""
     all_reported = changed(WAITING, completed_checks=("a", "b", "c"))
     green = changed(WAITING, status=READY, pending_checks=())
     for before, after in ((WAITING, all_reported), (WAITING, green)):

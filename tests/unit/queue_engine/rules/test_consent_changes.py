@@ -1,4 +1,4 @@
-"""P4: what webhooks told after a consent withdraws it; what they told before it, or told late, does not."""
+"""P4: a change withdraws consent if its webhook came after the consent, and not if it happened before."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -26,7 +26,7 @@ AT = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)
 
 
 def state(seconds: int, *, labels: tuple[str, ...] = (LABEL,), by: str = "mona", **changes: object) -> PullRequestState:
-    """A pull request as a webhook told it, so many seconds after the label."""
+    """A pull request's state in a webhook, so many seconds after the label."""
     return PullRequestState.model_validate(
         {
             "updated_at": AT + timedelta(seconds=seconds),
@@ -72,7 +72,7 @@ def since_queued(*told: PullRequestState | Consent) -> Reason | None:
     ],
 )
 def test_consent_is_withdrawn_by_what_happened_after_it(later: PullRequestState, reason: Reason | None) -> None:
-    """Of the label's own second, what was told after the label; what happened before it and is told late counts not."""
+    """Within the label's second, webhooks after the label's count; late webhooks of earlier changes do not."""
     assert since_label(LABELLED, later, state(3)) is reason
     assert since_queued(LABELLED, later, CONSENT, state(3)) is reason
 
@@ -84,7 +84,7 @@ def test_consent_is_not_withdrawn_by_what_was_told_before_it_in_its_second() -> 
 
 
 def test_last_consent_counts() -> None:
-    """What a stay of before ended with does not end the present one."""
+    """The change that ended an earlier entry does not end the present one."""
     again = Consent(at=AT + timedelta(seconds=5), by="mona")
     assert since_queued(LABELLED, CONSENT, state(2, draft=True), again) is None
 
@@ -163,5 +163,5 @@ def test_command_is_void_when_a_push_or_a_changed_base_is_told_after_it(
 
 
 def test_command_renews_no_consent_by_itself() -> None:
-    """What was told since the entry was queued still counts: the command may have been refused."""
+    """Changes since the entry was queued still count: the command may have been refused."""
     assert since_queued(LABELLED, CONSENT, state(2, draft=True), COMMAND) is Reason.DRAFT

@@ -1,4 +1,4 @@
-"""What history tells of the time that checks take."""
+"""Limits of checks, and durations of landings, from past entries."""
 
 from datetime import datetime, timedelta
 
@@ -49,7 +49,7 @@ def event(word: str, at: datetime, *, of: str | None = "entry-1", ended: datetim
 
 
 def test_time_in_checks_adds_up_all_tries_of_this_stay() -> None:
-    """From each binding to what came after it; what is no status of the entry, or of another stay, does not count."""
+    """The time runs from each bound head to the next status; other events, and other entries, do not count."""
     events = [
         event("checking", NOW, of="an-earlier-stay"),
         event("queued", NOW + MINUTE),
@@ -75,7 +75,7 @@ def test_time_in_checks_ends_with_them_however_late_somebody_looks(ended: dateti
 
 
 def test_figures_of_a_landing_hold_no_more_checks_than_time_at_the_front() -> None:
-    """What checks did while the queue was blocked is not its turn."""
+    """Time in checks while the queue was blocked does not count as time at the front."""
     stay = entry(id="entry-1", enqueued_at=NOW - 72 * HOUR, started_at=NOW - 5 * MINUTE)
     events = [event("checking", NOW - 71 * HOUR), event("updating", NOW - MINUTE), event("checking", NOW)]
     assert figures_of(stay, events, NOW) == {"queue": 72 * 3600, "front": 300, "checks": 300}

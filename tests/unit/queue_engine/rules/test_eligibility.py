@@ -58,7 +58,7 @@ def review(author: str | None, state: ReviewState, *, by_writer: bool = True) ->
 
 @pytest.mark.parametrize("mergeable", [True, None])
 def test_eligibility_admits_a_mergeable_pull_request(mergeable: bool | None) -> None:
-    """A mergeability that GitHub has not computed yet is no reason to turn anybody away."""
+    """IMQ admits a pull request whose mergeability GitHub has not computed yet."""
     assert asked({"mergeable": mergeable}) == Admit()
 
 
@@ -219,7 +219,7 @@ def test_eligibility_with_a_hostile_title_is_checked_at_once() -> None:
 def test_eligibility_refuses_a_fork_that_is_behind_and_cannot_be_updated(
     changes: dict[str, Any], answer: Answer
 ) -> None:
-    """Its author has to allow edits, or to update it; nobody waits for the end of a queue to read that."""
+    """Its author has to allow edits, or to update it; IMQ says so before it queues the pull request."""
     fork = {"head_repository": "eve/engine", "maintainer_can_modify": False, "merge_state": "behind"}
     assert asked(fork | changes) == answer
 
@@ -267,7 +267,7 @@ def test_eligibility_counts_approvals_of_different_people() -> None:
 def test_reviews_are_asked_for_only_where_they_can_matter(
     merge_state: str, demands: dict[str, Any], asks: bool
 ) -> None:
-    """P7: who is not blocked, or where nobody demands reviews, costs no request."""
+    """P7: IMQ reads no reviews if GitHub reports no blocked merge, or no rule requires reviews."""
     assert requires_reviews(pull(merge_state=merge_state), rules("ci", **demands)) is asks
 
 

@@ -1,4 +1,4 @@
-"""Whose reviews count where REST tells them: those of people who may write, each asked for."""
+"""Reviews that REST shows count if their author has write permission, which IMQ reads for each."""
 
 from dataclasses import replace
 from typing import cast
@@ -16,7 +16,7 @@ ONE = rules(approvals=1)
 
 
 class Reviewed:
-    """Tells reviews, and the permission of each reviewer by the login's first word."""
+    """Returns reviews, and the permission of each reviewer by the login's first word."""
 
     def __init__(self, *reviews: Review) -> None:
         self.told = reviews
@@ -53,7 +53,7 @@ async def test_approval_counts_by_the_permission_of_who_gave_it(login: str, miss
 
 
 async def test_permission_of_few_reviewers_is_asked_for_and_each_once() -> None:
-    """P7: hundreds of strangers may approve; a dismissed review tells nothing of a right."""
+    """P7: hundreds of outsiders may approve; IMQ reads no permission for a dismissed review."""
     crowd = [approved(f"write-{number}") for number in range(40)]
     gone = approved("write-gone", ReviewState.DISMISSED)
     github = Reviewed(gone, *crowd, crowd[0])
@@ -67,7 +67,7 @@ async def test_permission_of_few_reviewers_is_asked_for_and_each_once() -> None:
     ("code_owners", "reason"), [(True, Reason.CODE_OWNER_MISSING), (False, Reason.APPROVAL_MISSING)]
 )
 def test_review_that_github_still_requires_is_missing_whatever_the_count(code_owners: bool, reason: Reason) -> None:
-    """GitHub does not tell whose it is: a code owner's, or one of the newest push."""
+    """GitHub does not say whose review is missing: a code owner's, or one of the newest push."""
     demanded = rules(approvals=1, code_owners=code_owners)
     enough = [Review("ann", ReviewState.APPROVED, by_writer=True)]
     missing = missing_approval(enough, demanded, ReviewOutcome.REVIEW_REQUIRED)
@@ -76,7 +76,7 @@ def test_review_that_github_still_requires_is_missing_whatever_the_count(code_ow
 
 
 async def test_reviewers_who_belong_to_the_project_are_looked_up_first() -> None:
-    """P4: strangers who approve keep nobody's approval from counting, and nobody's objection."""
+    """P4: approvals by outsiders hide neither an approval nor an objection by a member."""
     strangers = [approved(f"read-{number}") for number in range(10)]
     own = replace(approved("write-mona"), by_writer=True)
     reviews = await reviews_of(cast(GitHub, Reviewed(*strangers, own)), REPOSITORY, TAKEN, ONE)
@@ -90,7 +90,7 @@ async def test_reviewers_who_belong_to_the_project_are_looked_up_first() -> None
 
 
 def test_review_of_a_deleted_account_counts_for_nobody() -> None:
-    """Nobody can be asked to take an objection back, or may merge."""
+    """A deleted account can neither withdraw an objection nor merge."""
     assert newest([Review(None, ReviewState.CHANGES_REQUESTED, by_writer=True)]) == ()
 
 
