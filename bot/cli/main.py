@@ -10,11 +10,12 @@ from bot import __version__
 from bot.cli.console import echo
 from bot.cli.jobs import jobs
 from bot.cli.register import setup
-from bot.cli.setup import RepositoryName, host_settings, run_with_store
+from bot.cli.setup import RepositoryName, environ, host_settings, run_with_store
 from bot.cli.setup import settings as _settings
 from bot.cli.tokens import token
 from bot.cli.validate import validate
 from bot.logs.printable import printable
+from bot.settings.environment import Settings, may_be_stored
 
 
 class _Refused(click.ClickException):
@@ -115,14 +116,18 @@ def demo(speed: float, seed: int, lag: float, keep_open: bool) -> None:
 
 
 def _run(*, web: bool, worker: bool) -> None:
-    settings = _settings()
+    given = environ()
+    settings = host_settings() if may_be_stored(given) else _settings()
     # Imported when needed, so that `imq --help` and faults in the settings are printed at once.
-    from bot.process import lifecycle
+    from bot.process import lifecycle, start
     from bot.process.errors import StartRefused
     from queue_engine.core.database.outage import fault_of
 
     try:
-        asyncio.run(lifecycle.run(settings, web=web, worker=worker))
+        if isinstance(settings, Settings):
+            asyncio.run(lifecycle.run(settings, web=web, worker=worker))
+        else:
+            asyncio.run(start.run(given, settings, web=web, worker=worker))
     except StartRefused as problem:
         raise _Refused(printable(str(problem))) from None
     except Exception as error:

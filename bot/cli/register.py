@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bot.cli.console import echo
-from bot.cli.setup import host_settings
+from bot.cli.setup import host_settings, with_database
 from bot.settings import env_file
-from bot.settings.environment import CREDENTIALS
+from bot.settings.environment import CREDENTIALS, HostSettings
 from bot.settings.safe_values import public_url, safe_api_url
+from queue_engine.core.database.database import Database
+from queue_engine.store import Store
 
 if TYPE_CHECKING:
     from bot.registration.credentials import Credentials
@@ -47,6 +49,7 @@ class _Options:
     path: Path
     force: bool
     platform: str | None
+    database: bool
     opens: bool
 
 
@@ -63,16 +66,17 @@ class _Options:
     show_default=True,
     help="File to write.",
 )
-@click.option("--force", is_flag=True, help="Replace the credentials that the file has.")
+@click.option("--force", is_flag=True, help="Replace credentials that are there already.")
 @click.option(
     "--print",
     "platform",
     type=click.Choice(["heroku", "fly", "render"]),
     help="Print commands instead of writing a file.",
 )
+@click.option("--database", is_flag=True, help="Store them in the database, encrypted with IMQ_SECRET_KEY.")
 @click.option("--open", "opens", is_flag=True, help="Open the page in the browser.")
 def setup(**given: Any) -> None:
-    """Register the GitHub App, and write its credentials to a file."""
+    """Register the GitHub App, and write its credentials to a file, the terminal or the database."""
     # Imported when needed, so that `imq --help` is printed at once.
     from bot.registration import local
     from bot.registration.permissions import unknown_optional
@@ -86,13 +90,17 @@ def setup(**given: Any) -> None:
         )
     if wrong := unknown_optional(options.without):
         raise click.UsageError(wrong)
-    if options.platform is None:
-        _refuse_to_overwrite(options)
+    _refuse_to_overwrite(options, settings)
     api_url = _api_url(options.enterprise) or settings.github_api_url
     extra = {"IMQ_PUBLIC_URL": url} | ({"IMQ_GITHUB_API_URL": api_url} if options.enterprise else {})
 
     async def save(credentials: "Credentials") -> str:
-        return _save(options, credentials, extra)
+        try:
+            return await _save(options, settings, credentials, extra)
+        except Exception as error:
+            # GitHub shows the credentials once: they must not be lost.
+            echo(_lines(credentials, extra))
+            return f"The credentials could not be stored ({error}). The terminal shows them."
 
     def show(page: str) -> None:
         echo(f"Open this page in your browser: {page}")
@@ -103,32 +111,53 @@ def setup(**given: Any) -> None:
     credentials = asyncio.run(local.register(offer, save, show))
     echo(f"Registered the App. Install it on your repositories: {credentials.install_url}")
     if options.platform is None:
-        echo("Then start IMQ: imq run")
+        echo("Then start IMQ: `imq run`")
 
 
-def _refuse_to_overwrite(options: _Options) -> None:
+def _refuse_to_overwrite(options: _Options, settings: HostSettings) -> None:
     """Refuse to lose the credentials of an older App, before a new one is made."""
-    found = env_file.conflicts(options.path, CREDENTIALS)
-    if found and not options.force:
-        raise click.UsageError(f"{options.path} has {', '.join(found)} already. --force replaces them.")
-    if not options.path.absolute().parent.is_dir():
-        raise click.UsageError(f"There is no directory {options.path.absolute().parent}.")
-
-
-def _save(options: _Options, credentials: "Credentials", extra: dict[str, str]) -> str:
-    """Print the credentials, or write them to the file; return where they are."""
-    from bot.registration.credentials import PLATFORMS
-
-    values = credentials.settings() | extra
     if options.platform is not None:
-        echo(PLATFORMS[options.platform](values))
+        return
+    if options.database:
+        if settings.secret_key is None:
+            raise click.UsageError("Set IMQ_SECRET_KEY: it encrypts the credentials in the database.")
+        place, found = "The database", with_database(settings, _is_registered)
+    else:
+        place, found = str(options.path), bool(env_file.conflicts(options.path, CREDENTIALS))
+        if not options.path.absolute().parent.is_dir():
+            raise click.UsageError(f"There is no directory {options.path.absolute().parent}.")
+    if found and not options.force:
+        raise click.UsageError(f"{place} has the credentials of an App already. --force replaces them.")
+
+
+async def _is_registered(store: Store) -> bool:
+    async with store.reading() as tx:
+        found = await tx.github_secrets.find()
+    return found is not None and found.sealed is not None
+
+
+async def _save(options: _Options, settings: HostSettings, credentials: "Credentials", extra: dict[str, str]) -> str:
+    """Store the credentials where the options say; return where they are."""
+    if options.platform is not None:
+        from bot.registration.credentials import PLATFORMS
+
+        echo(PLATFORMS[options.platform](credentials.settings() | extra))
         return "The terminal shows the credentials."
-    try:
-        env_file.write(options.path, values)
-    except OSError as error:
-        echo(PLATFORMS["render"](values))
-        return f"{options.path} could not be written ({error.strerror}). The terminal shows the credentials."
+    if options.database and settings.secret_key is not None:
+        from bot.registration.stored import StoredCredentials
+
+        database = Database(settings.database_url.get_secret_value())
+        try:
+            await StoredCredentials(Store(database), settings.secret_key).save(credentials, replace=options.force)
+        finally:
+            await database.close()
+        return "The credentials are in the database, encrypted."
+    env_file.write(options.path, credentials.settings() | extra)
     return f"The credentials are in {options.path}."
+
+
+def _lines(credentials: "Credentials", extra: dict[str, str]) -> str:
+    return "\n".join(f"{name}={value}" for name, value in (credentials.settings() | extra).items())
 
 
 def _api_url(enterprise: str | None) -> str | None:

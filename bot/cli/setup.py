@@ -6,7 +6,7 @@ import sys
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 import structlog
@@ -23,11 +23,15 @@ from bot.settings.environment import (
     load_host_settings,
     load_queue_settings,
     load_settings,
+    may_be_stored,
     unknown_variables,
 )
 from queue_engine.core.database.database import Database
 from queue_engine.core.database.outage import fault_of
 from queue_engine.store import Store
+
+if TYPE_CHECKING:
+    from bot.registration.credentials import Credentials
 
 T = TypeVar("T")
 S = TypeVar("S", bound=QueueSettings)
@@ -54,7 +58,7 @@ def settings(*, quiet: bool = False) -> Settings:
 
     A `quiet` command logs only warnings, unless the level is debug.
     """
-    return _configured(_load(load_settings), quiet=quiet)
+    return _configured(_load(_load_complete), quiet=quiet)
 
 
 def host_settings(*, quiet: bool = False) -> HostSettings:
@@ -75,6 +79,24 @@ def environ() -> dict[str, str]:
         raise click.ClickException(f"{env_file.NAME} cannot be read: {error}") from None
 
 
+def _load_complete(given: Mapping[str, str]) -> Settings:
+    """Load the settings, with the credentials of the database if there are none beside them."""
+    if may_be_stored(given) and (credentials := _stored_credentials(load_host_settings(given))) is not None:
+        return load_settings({**given, **credentials.settings()})
+    return load_settings(given)
+
+
+def _stored_credentials(settings: HostSettings) -> "Credentials | None":
+    from bot.registration.stored import StoredCredentials, WrongSecretKey
+
+    assert settings.secret_key is not None, "it decrypts them"
+    key = settings.secret_key
+    try:
+        return with_database(settings, lambda store: StoredCredentials(store, key).load())
+    except WrongSecretKey as problem:
+        raise click.ClickException(str(problem)) from None
+
+
 def _load(load: Callable[[Mapping[str, str]], S]) -> S:
     try:
         return load(environ())
@@ -92,7 +114,12 @@ def _configured(found: H, *, quiet: bool) -> H:
 
 def run_with_store(work: Callable[[Store], Awaitable[T]]) -> T:
     """Do `work` on the database of the settings. Raises ClickException when there is no usable one."""
-    database = Database(host_settings(quiet=True).database_url.get_secret_value())
+    return with_database(host_settings(quiet=True), work)
+
+
+def with_database(settings: HostSettings, work: Callable[[Store], Awaitable[T]]) -> T:
+    """Do `work` on the database of these settings. Raises ClickException when there is no usable one."""
+    database = Database(settings.database_url.get_secret_value())
     file = database.url.database or ""
     if database.dialect == "sqlite" and not Path(file).exists():
         # Connecting would create an empty file in the current directory.

@@ -71,6 +71,12 @@ class LimitedSite(web.BaseSite):
             with each.dup() as queue:
                 queue.listen(_BACKLOG)
 
+    def duplicate(self) -> socket.socket:
+        """Return a duplicate of the listening socket: while it is open, the system queues clients for it."""
+        if not isinstance(self._server, asyncio.Server):
+            raise RuntimeError("the site does not listen")
+        return self._server.sockets[0].dup()
+
 
 class AcceptErrors:
     """The event loop's handler of exceptions, which logs those of accepting at most once a minute."""

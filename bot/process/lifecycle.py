@@ -5,6 +5,7 @@ import gc
 import os
 import random
 import signal
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from datetime import datetime, timedelta
@@ -18,7 +19,7 @@ from bot.http.site import AcceptErrors
 from bot.process.errors import NotListening, NotMigrated
 from bot.process.sqlite_file import exclusive
 from bot.process.wiring import Bot
-from bot.settings.environment import Settings
+from bot.settings.environment import HostSettings, Settings
 from bot.settings.safe_values import HERE
 from bot.web.application import serve
 from bot.webhooks.missed_deliveries import TOPIC as MISSED
@@ -61,8 +62,15 @@ _Part = tuple[str, Callable[[], Awaitable[bool]], Callable[[], Awaitable[datetim
 """A loop: its name, its work, when that is due next, and the topics that wake it."""
 
 
-async def run(settings: Settings, *, web: bool, worker: bool) -> None:
+def role_of(*, web: bool, worker: bool) -> str:
+    """Return the command that starts these parts."""
+    return "run" if web and worker else "web" if web else "worker"
+
+
+async def run(settings: Settings, *, web: bool, worker: bool, bound: socket.socket | None = None) -> None:
     """Run until SIGTERM or SIGINT, then drain. Raises StartRefused with the way out, before anything is begun.
+
+    `bound` is a socket on which the web server listens first, instead of one of its own.
 
     When the clock is set back, all parts are built again: those in memory then have no instants of the wrong clock, and
     the start corrects those in the database.
@@ -71,7 +79,7 @@ async def run(settings: Settings, *, web: bool, worker: bool) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    clock, role = SystemClock(), "run" if web and worker else "web" if web else "worker"
+    clock, role = SystemClock(), role_of(web=web, worker=worker)
     loop.set_exception_handler(AcceptErrors(clock))
     clock_change = ClockChange(clock)
     with exclusive(settings.database_url.get_secret_value(), role):
@@ -80,19 +88,29 @@ async def run(settings: Settings, *, web: bool, worker: bool) -> None:
             try:
                 if not await _started(bot, stop, worker=worker):
                     return
-                await _run_until_stopped(bot, stop, clock_change, web=web, worker=worker)
+                await _run_until_stopped(bot, stop, clock_change, web=web, worker=worker, bound=bound)
+                bound = None
             finally:
                 await bot.close()
 
 
 async def _started(bot: Bot, stop: asyncio.Event, *, worker: bool) -> bool:
     """Start once the database answers; return False when the process is stopped before. Raises NotMigrated."""
+
+    async def start() -> None:
+        await bot.start(worker=worker)
+        if await current(bot.database) != HEAD:
+            raise NotMigrated("The database is empty or older than this version: run `imq migrate` first.")
+
+    return await start_when_database_answers(start, stop)
+
+
+async def start_when_database_answers(start: Callable[[], Awaitable[None]], stop: asyncio.Event) -> bool:
+    """Call `start` until the database answers; return False when the process is stopped before."""
     failures = 0
     while not stop.is_set():
         try:
-            await bot.start(worker=worker)
-            if await current(bot.database) != HEAD:
-                raise NotMigrated("The database is empty or older than this version: run `imq migrate` first.")
+            await start()
         except Exception as error:
             if fault_of(error) not in _TRANSIENT_FAULTS:
                 raise
@@ -104,10 +122,10 @@ async def _started(bot: Bot, stop: asyncio.Event, *, worker: bool) -> bool:
     return False
 
 
-async def listen(application: Application, settings: Settings) -> AppRunner:
-    """Serve on the address and port of the settings. Raises NotListening."""
+async def listen(application: Application, settings: HostSettings, bound: socket.socket | None = None) -> AppRunner:
+    """Serve on the address and port of the settings, or on a socket that is bound there. Raises NotListening."""
     try:
-        return await serve(application, settings.port, settings.address)
+        return await serve(application, settings.port, settings.address, bound=bound)
     except OSError as error:
         refusal = os.strerror(error.errno) if error.errno else str(error)
         raise NotListening(
@@ -128,14 +146,20 @@ def _log_reach(address: str) -> None:
 
 
 async def _run_until_stopped(
-    bot: Bot, stop: asyncio.Event, clock_change: ClockChange, *, web: bool, worker: bool
+    bot: Bot,
+    stop: asyncio.Event,
+    clock_change: ClockChange,
+    *,
+    web: bool,
+    worker: bool,
+    bound: socket.socket | None = None,
 ) -> None:
     application = bot.application()
     # What is there by now stays. To look through its 140,000 objects again stops every answer for 90 ms (measured),
     # and the goal of `make bench` for the answers to webhooks in a burst is a p99 of 100 ms.
     gc.collect()
     gc.freeze()
-    runner = await listen(application, bot.settings) if web else None
+    runner = await listen(application, bot.settings, bound) if web else None
     if runner is not None:
         _log.info("listening", address=bot.settings.address, port=runner.addresses[0][1])
         if bot.settings.bind is None:

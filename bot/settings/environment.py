@@ -26,6 +26,9 @@ _EPHEMERAL = (
 CREDENTIALS = ("IMQ_GITHUB_APP_ID", "IMQ_GITHUB_PRIVATE_KEY", "IMQ_GITHUB_WEBHOOK_SECRET")
 """The settings that `imq setup` finds out."""
 
+WAYS_OUT = "run `imq setup`; or set IMQ_PUBLIC_URL and IMQ_SECRET_KEY, start IMQ again, and open its page /setup"
+"""How to get the credentials of an App."""
+
 _ON_BOTH_SIDES = "enter it here and on the App's settings page"
 _FOR_EVERY_PROCESS = "set it for every process of IMQ"
 
@@ -35,7 +38,10 @@ class SettingsProblem(Exception):
 
     def __init__(self, problems: tuple[str, ...]) -> None:
         self.problems = problems
-        super().__init__("\n".join(["IMQ cannot start with these settings:", *(f"  - {line}" for line in problems)]))
+        lines = ["IMQ cannot start with these settings:", *(f"  - {line}" for line in problems)]
+        if all(any(line.startswith(f"{name} is missing") for line in problems) for name in CREDENTIALS):
+            lines.append(f"To register a GitHub App: {WAYS_OUT}.")
+        super().__init__("\n".join(lines))
 
 
 def _seconds(value: Any) -> Any:
@@ -219,6 +225,12 @@ def load_settings(environ: Mapping[str, str]) -> Settings:
     Raises SettingsProblem, which names every problem at once, misspelt names among them.
     """
     return _load(Settings, environ)
+
+
+def may_be_stored(environ: Mapping[str, str]) -> bool:
+    """Whether the credentials may be in the database: a key is set that decrypts them, and none of them is."""
+    given = _set_variables(environ)
+    return "IMQ_SECRET_KEY" in given and not given.keys() & set(CREDENTIALS)
 
 
 def load_host_settings(environ: Mapping[str, str]) -> HostSettings:

@@ -23,6 +23,7 @@ from queue_engine.store.depths import Depths
 from queue_engine.store.entries import Entries
 from queue_engine.store.operations.config_files import ConfigFiles
 from queue_engine.store.operations.figures import Figures
+from queue_engine.store.operations.github_secrets import GitHubSecrets
 from queue_engine.store.operations.github_tokens import GitHubTokens
 from queue_engine.store.operations.known import KnownFacts
 from queue_engine.store.operations.processes import Processes
@@ -128,6 +129,10 @@ class Transaction:
     @cached_property
     def configuration_files(self) -> ConfigFiles:
         return ConfigFiles(self.connection)
+
+    @cached_property
+    def github_secrets(self) -> GitHubSecrets:
+        return GitHubSecrets(self.connection)
 
     @cached_property
     def figures(self) -> Figures:

@@ -123,3 +123,15 @@ processes = Table(
     Column("metrics", Text, nullable=False),
 )
 """The last report of each running process, so that any process can answer for all."""
+
+
+app_registration = Table(
+    "app_registration",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("nonce", String(64), nullable=False),
+    Column("state", String(64)),
+    Column("sealed", Text),
+)
+"""The registration of the GitHub App, in one row: what its code is made of, the digest of the state that GitHub sends
+back, and the encrypted credentials."""

@@ -11,17 +11,23 @@ import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner, Result
+from pydantic import SecretStr
 
 from bot.cli import main, setup
+from bot.registration.credentials import Credentials
+from bot.registration.stored import StoredCredentials
 from bot.settings import env_file
 from bot.settings.environment import load_settings
+from queue_engine.store import Store
 from sandbox.facade.github import GitHub
 from sandbox.rest.server import SandboxServer
 from sandbox.state import App
 from tests.support.browser_forms import Page, Person
 
+KEY = SecretStr("0c1d2e3f4a5b6c7d8e9f")
 URL = "https://imq.example.com"
 ROOT = str(Path(__file__).resolve().parents[4])
 
@@ -37,13 +43,13 @@ async def server(tmp_path: Path) -> AsyncIterator[SandboxServer]:
     await github.close()
 
 
-async def register(server: SandboxServer, directory: Path, *arguments: str) -> tuple[str, App, Page]:
+async def register(server: SandboxServer, directory: Path, *arguments: str, **settings: str) -> tuple[str, App, Page]:
     """Run `imq setup` in the directory, and go through its pages; the output, the App and the last page."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("IMQ_")}
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "bot", "setup", *arguments),
         cwd=directory,
-        env={**kept, "IMQ_GITHUB_API_URL": server.url, "PYTHONPATH": ROOT},
+        env={**kept, "IMQ_GITHUB_API_URL": server.url, "PYTHONPATH": ROOT, **settings},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
     )
@@ -98,6 +104,50 @@ async def test_setup_prints_the_commands_of_a_platform_and_writes_nothing(
     assert list(work.iterdir()) == []
 
 
+@pytest.mark.process
+async def test_setup_stores_the_credentials_encrypted(
+    server: SandboxServer, tmp_path: Path, store: Store, database_url: str
+) -> None:
+    """For processes that share a database; a second App is registered only on purpose."""
+    settings = {"IMQ_SECRET_KEY": KEY.get_secret_value(), "DATABASE_URL": database_url}
+    _, app, page = await register(server, tmp_path, "--url", URL, "--database", **settings)
+    assert "The credentials are in the database, encrypted." in page.text
+    found = await StoredCredentials(store, KEY).load()
+    assert found is not None
+    assert found.app_id == app.id
+    refused = await asyncio.to_thread(invoke, "--url", URL, "--database", **settings)
+    assert "The database has the credentials of an App already. --force replaces them." in refused.stderr
+    _, newer, _ = await register(server, tmp_path, "--url", URL, "--database", "--force", **settings)
+    found = await StoredCredentials(store, KEY).load()
+    assert found is not None
+    assert found.app_id == newer.id != app.id
+
+
+@pytest.mark.process
+async def test_credentials_that_cannot_be_stored_are_shown(server: SandboxServer, tmp_path: Path) -> None:
+    """GitHub shows a private key once."""
+    (tmp_path / ".env").mkdir()
+    output, app, page = await register(server, tmp_path, "--url", URL)
+    assert "The terminal shows them." in page.text
+    assert f"IMQ_GITHUB_APP_ID={app.id}\nIMQ_GITHUB_PRIVATE_KEY=" in output
+
+
+def test_commands_find_stored_credentials(database_url: str, pem: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`imq validate --against` acts as the App that a hosted process registered; a wrong key is named."""
+
+    async def save(store: Store) -> bool:
+        app = Credentials(77, "https://github.com/apps/imq", SecretStr(pem), SecretStr("s3cret-0123456789abcdef"))
+        return await StoredCredentials(store, KEY).save(app)
+
+    monkeypatch.setenv("DATABASE_URL", database_url)
+    monkeypatch.setenv("IMQ_SECRET_KEY", KEY.get_secret_value())
+    assert setup.run_with_store(save)
+    assert setup.settings().github_app_id == "77"
+    monkeypatch.setenv("IMQ_SECRET_KEY", "another-key-of-IMQ-12345")
+    with pytest.raises(click.ClickException, match="IMQ_SECRET_KEY is not the key"):
+        setup.settings()
+
+
 def invoke(*arguments: str, **environ: str | None) -> Result:
     return CliRunner(env={"IMQ_PUBLIC_URL": None} | environ).invoke(main.main, ["setup", *arguments])
 
@@ -112,6 +162,7 @@ def _logging_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ((), "Where does GitHub reach IMQ?"),
         (("--url", "http://imq.example.com"), "plain http"),
+        (("--url", URL, "--database"), "Set IMQ_SECRET_KEY"),
         (("--url", URL, "--without", "contents"), "contents is no permission that IMQ can do without"),
         (("--url", URL, "--env-file", "no/such/.env"), "There is no directory"),
         (("--url", URL, "--enterprise", "ghe.example.com"), "must be a URL"),
@@ -130,7 +181,7 @@ def test_setup_does_not_replace_credentials_unasked(tmp_path: Path) -> None:
     path.write_text("IMQ_GITHUB_APP_ID=77\n")
     result = invoke("--url", URL, "--env-file", str(path))
     assert result.exit_code == 2
-    assert "has IMQ_GITHUB_APP_ID already. --force replaces them." in result.stderr
+    assert "has the credentials of an App already. --force replaces them." in result.stderr
     assert path.read_text() == "IMQ_GITHUB_APP_ID=77\n"
 
 

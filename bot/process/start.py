@@ -1,0 +1,25 @@
+"""Start a process: with the credentials of its settings, or with those of the database."""
+
+import asyncio
+import signal
+from collections.abc import Mapping
+
+from bot.process import lifecycle
+from bot.process.setup_mode import SetupMode
+from bot.process.sqlite_file import exclusive
+from bot.settings.environment import HostSettings
+
+
+async def run(environ: Mapping[str, str], settings: HostSettings, *, web: bool, worker: bool) -> None:
+    """Complete the settings from the database, then run as `lifecycle.run` does. Raises StartRefused."""
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    with exclusive(settings.database_url.get_secret_value(), lifecycle.role_of(web=web, worker=worker)):
+        complete, bound = await SetupMode(environ, settings, stop).complete(serves=web)
+    try:
+        if complete is not None and not stop.is_set():
+            await lifecycle.run(complete, web=web, worker=worker, bound=bound)
+    finally:
+        if bound is not None:
+            bound.close()

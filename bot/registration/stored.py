@@ -1,0 +1,95 @@
+"""Keep the registration in the database, so that any process can finish it, and each finds the credentials."""
+
+import base64
+import hashlib
+import hmac
+import secrets
+
+from cryptography.fernet import Fernet, InvalidToken
+from pydantic import SecretStr
+
+from bot.registration.credentials import Credentials, deserialize, serialize
+from bot.registration.one_time_secrets import digest, format_code, same_code
+from bot.registration.signed_cookies import derive_key
+from queue_engine.store import Store
+from queue_engine.store.operations.github_secrets import GitHubSecret
+
+_CREDENTIALS, _CODE = "imq app credentials", "imq setup code"
+
+
+class WrongSecretKey(Exception):
+    """The stored credentials were encrypted with another key. The message is a sentence for the operator."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "IMQ_SECRET_KEY is not the key with which the App's credentials were stored: set the former one, or "
+            "register another App with `imq setup --database --force`."
+        )
+
+
+class StoredCredentials:
+    """The App's credentials, encrypted in the database."""
+
+    def __init__(self, store: Store, secret_key: SecretStr) -> None:
+        self._store = store
+        key = derive_key(secret_key.get_secret_value(), _CREDENTIALS)
+        self._cipher = Fernet(base64.urlsafe_b64encode(key))
+
+    async def load(self) -> Credentials | None:
+        """Return the credentials; None without an App. Raises WrongSecretKey."""
+        async with self._store.reading() as tx:
+            found = await tx.github_secrets.find()
+        if found is None or found.sealed is None:
+            return None
+        try:
+            return deserialize(self._cipher.decrypt(found.sealed))
+        except InvalidToken:
+            raise WrongSecretKey from None
+
+    async def save(self, credentials: Credentials, *, replace: bool = False) -> bool:
+        """Store the credentials. Returns whether they are stored: others stay unless `replace` is set."""
+        sealed = self._cipher.encrypt(serialize(credentials)).decode()
+        async with self._store.transaction() as tx:
+            await tx.github_secrets.create(secrets.token_hex(32))
+            return await tx.github_secrets.save(sealed, replace=replace)
+
+
+class StoredSecrets:
+    """One-time secrets that all processes share. The code follows from a stored nonce and IMQ_SECRET_KEY."""
+
+    def __init__(self, store: Store, secret_key: SecretStr) -> None:
+        self._store = store
+        self._key = derive_key(secret_key.get_secret_value(), _CODE)
+
+    async def code(self) -> str:
+        """Return the code."""
+        return self._code_of(await self._registration())
+
+    async def use_code(self, given: str) -> bool:
+        """Use the code."""
+        found = await self._registration()
+        if not same_code(given, self._code_of(found)):
+            return False
+        async with self._store.transaction() as tx:
+            return await tx.github_secrets.renew(found.nonce, secrets.token_hex(32))
+
+    async def begin(self, state: str) -> None:
+        """Expect the state."""
+        await self._registration()
+        async with self._store.transaction() as tx:
+            await tx.github_secrets.expect(digest(state))
+
+    async def finish(self, state: str) -> bool:
+        """Use the state."""
+        async with self._store.transaction() as tx:
+            return await tx.github_secrets.finish(digest(state))
+
+    async def _registration(self) -> GitHubSecret:
+        async with self._store.transaction() as tx:
+            await tx.github_secrets.create(secrets.token_hex(32))
+            found = await tx.github_secrets.find()
+        assert found is not None, "it was created"
+        return found
+
+    def _code_of(self, found: GitHubSecret) -> str:
+        return format_code(hmac.new(self._key, found.nonce.encode(), hashlib.sha256).digest())
