@@ -10,4 +10,5 @@ def timestamp(when: datetime) -> str: ...
 def timestamp(when: None) -> None: ...
 def timestamp(when: datetime | None) -> str | None:
     """ISO 8601 in UTC, to the second, with a Z."""
-    return None if when is None else when.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    # `strftime` takes three times as long, and each webhook shows dozens of instants.
+    return None if when is None else when.astimezone(UTC).isoformat(timespec="seconds")[:19] + "Z"
