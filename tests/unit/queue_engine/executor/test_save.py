@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from queue_engine.core.database.database import Database
 from queue_engine.domain.errors import Forbidden, TransitionError
@@ -158,11 +159,15 @@ async def test_change_of_status_is_told_with_its_checks_and_stands_in_the_timeli
 
 
 async def test_entry_that_leaves_is_told_to_its_author_and_assignees(sqlite_database: Database) -> None:
-    """Whose move it is reads it; the timeline keeps the failed checks and the delivery that queued it."""
+    """The comment mentions people who have to act; timeline and log keep the reason."""
     scene = Setup(Store(sqlite_database))
     before = replace(await front(scene, status=CHECKING), delivery="guid")
     red, assigned = (report("ci", FAILED),), pull(assignees=("kim", "ada"))
-    await EntryUpdates(scene.engine, POLICY).dequeue(before, Reason.CHECKS_FAILED, assigned, detail=None, checks=red)
+    with capture_logs() as logs:
+        await EntryUpdates(scene.engine, POLICY).dequeue(
+            before, Reason.CHECKS_FAILED, assigned, detail=None, checks=red
+        )
+    assert [(line["event"], line["reason"]) for line in logs] == [("dequeued", "checks_failed")]
     notice = await shown(scene)
     assert notice is not None
     assert (notice.reason, notice.people, notice.checks) == (Reason.CHECKS_FAILED, ("ada", "kim"), red)
