@@ -21,7 +21,7 @@ EDGES = ("bot", "notifications")
 SPOKEN = (*EDGES, "sandbox", "queue_engine")
 """Trees in which no identifier and no docstring has a word of the private language."""
 
-SPOKEN_TESTS = ("tests/acceptance",)
+SPOKEN_TESTS = tuple(f"tests/{each}" for each in ("acceptance", "campaign", "fuzz", "guard", "store", "support"))
 """Packages of tests in which no test is named, and nothing is described, with such a word."""
 
 

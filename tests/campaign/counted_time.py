@@ -26,7 +26,7 @@ class CountedTime:
 
     @asynccontextmanager
     async def running(self, database: Callable[[], int | None]) -> AsyncIterator[None]:
-        """Count meanwhile. `database` tells the process id of the database's server, which is none of ours."""
+        """Count meanwhile. `database` returns the process id of the database's server, which is none of ours."""
         counting = asyncio.create_task(self._run(database))
         try:
             yield
@@ -83,7 +83,7 @@ def _since(before: _Used, after: _Used) -> tuple[float, float]:
 
 
 def _used(roots: set[int | None]) -> _Used:
-    """Of these processes and all that descend from them, by the scheduler; nothing where nobody tells (not Linux)."""
+    """Of these processes and all that descend from them, by the scheduler; none without such a figure (not Linux)."""
     used: _Used = {}
     for pid in _descending_from(roots):
         with suppress(OSError, ValueError):

@@ -1,4 +1,4 @@
-"""Whether every queue of a campaign makes progress, and what stands in the database when one does not."""
+"""Whether every queue of a campaign makes progress, and the content of the database when one does not."""
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
@@ -40,7 +40,7 @@ class Progress:
     _moved: dict[Hashable, tuple[int, float, float]] = field(default_factory=dict)
 
     def note(self, queue: Hashable, waiting: int) -> float:
-        """So many wait in this queue now; since when, in seconds that counted, nobody has landed or left."""
+        """So many wait in this queue now; since when, in seconds that counted, no entry has landed or left."""
         before, since, by_the_clock = self._moved.get(queue, (0, self.time.seconds, self.time.wall))
         gap = self.time.seconds - since if before else 0.0
         if gap > self.longest:
@@ -62,7 +62,7 @@ def put_off(url: str) -> float:
 
 
 def stored(url: str) -> str:
-    """What the database holds, to find the cause of a standstill."""
+    """What the database holds, to find why a queue makes no progress."""
     lines: list[str] = []
     with psycopg.connect(url, connect_timeout=5) as connection:
         for statement in _STORED:

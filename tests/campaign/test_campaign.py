@@ -78,7 +78,7 @@ class Campaign:
             self.deaths += 1
 
     async def stall(self, worker: Forked) -> None:
-        """Let a worker stand still for longer than its leases: when it goes on, others have its jobs, or did them."""
+        """Suspend a worker for longer than its leases: when it resumes, others have its jobs, or did them."""
         self.stalls += 1
         worker.send_signal(signal.SIGSTOP)
         await asyncio.sleep(LEASE.total_seconds() * 1.5)  # no-sleep-ok: real processes, real time

@@ -30,7 +30,7 @@ def test_targets_are_those_that_were_named() -> None:
         assert list(targets(stack, ["commands"])) == ["commands"]
 
 
-def test_command_line_tells_the_seed_and_how_many_inputs_it_tried(capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_line_prints_the_seed_and_how_many_inputs_it_tried(capsys: pytest.CaptureFixture[str]) -> None:
     """So that a find can be repeated."""
     assert main(["--seconds", "0.01", "--seed", "7", "commands"]) == 0
     seed, tried = capsys.readouterr().out.splitlines()

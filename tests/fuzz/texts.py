@@ -97,7 +97,7 @@ def check_configuration(text: str) -> None:
 
 
 def _hidden(sentence: str) -> bool:
-    """Whether it has characters that move a cursor, break a line or turn the direction of text."""
+    """Whether it has characters that move a cursor, break a line or change the direction of text."""
     return any(unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp") for character in sentence)
 
 

@@ -29,7 +29,7 @@ CI_TIME = timedelta(milliseconds=300)
 
 
 def free_port() -> int:
-    """A port that nobody listens on."""
+    """A port on which no process listens."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

@@ -1,4 +1,4 @@
-"""The whole bot, in a process of its own, while what lies beneath it breaks and is mended: no hand is needed."""
+"""The whole bot, in a process of its own, while its database breaks and recovers: no person is needed."""
 
 import asyncio
 import hashlib
@@ -73,7 +73,7 @@ async def deliver(theatre: Theatre, delivery: str) -> tuple[int, dict[str, Any]]
 
 
 @pytest.mark.postgres
-async def test_postgres_restarted_under_a_bot_lands_what_was_labelled_meanwhile(
+async def test_postgres_restarted_under_a_bot_lands_what_was_labeled_meanwhile(
     private_postgres: PrivatePostgres, tmp_path: Path
 ) -> None:
     """While it is away deliveries are answered 503; when it is back they are looked for at once, and all land."""
@@ -161,7 +161,7 @@ class SmallDisk:
 
 @pytest.fixture
 def small_disk() -> Iterator[SmallDisk]:
-    """One that ends with the test; skipped where nobody may mount any."""
+    """One that ends with the test; skipped where mounting is not allowed."""
     user = [] if os.geteuid() == 0 else ["--map-root-user"]
     script = f"mount -t tmpfs -o size={_ROOM} none /mnt && echo mounted && exec cat"
     command = ("unshare", *user, "--mount", "sh", "-c", script)

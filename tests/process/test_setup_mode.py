@@ -30,7 +30,7 @@ async def register(person: Person, place: World, code: str) -> Page:
 
 
 async def until_green(person: Person, page: Page) -> Page:
-    """Reload the page as a browser does that is told to."""
+    """Reload the page as a browser does after a refresh header."""
     async with asyncio.timeout(30):
         while page.refresh is not None:
             await asyncio.sleep(0.1)  # no-sleep-ok: real processes exchange a webhook

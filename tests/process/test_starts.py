@@ -37,7 +37,7 @@ async def refused(theatre: Theatre, command: str = "run", **settings: str) -> st
 
 
 async def test_process_that_cannot_start_says_the_way_out_in_one_sentence(tmp_path: Path) -> None:
-    """Each as an operator meets it; the first process goes on."""
+    """Each as an operator meets it; the first process continues."""
     async with a_theatre(f"sqlite:///{tmp_path / 'imq.db'}", tmp_path) as theatre:
         theatre.template = Template()
         await theatre.start()

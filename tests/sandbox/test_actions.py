@@ -28,7 +28,7 @@ def workflow_run(repository: RepositoryHandle) -> WorkflowRun:
 async def test_ci_flaky_by_plan_passes_when_it_is_run_again(
     github: GitHub, repository: RepositoryHandle, heard: Heard
 ) -> None:
-    """A person presses Re-run: its app is told, a new run of a new id starts, and the tree is judged after all."""
+    """A person presses Re-run: its app gets it, a new run of a new id starts, and the tree is judged after all."""
     repository.add_ci(settings=CISettings(duration=MINUTE, plan=("failure",)))
     sha = repository.push("one", {"one": "1"})
     await github.advance(MINUTE)
@@ -96,7 +96,7 @@ async def test_actions_run_of_last_month_cannot_be_retried(github: GitHub, repos
 
 
 async def test_actions_job_is_not_rerequested_through_the_checks(github: GitHub, repository: RepositoryHandle) -> None:
-    """Another app's run is not an app's to ask for; a job of Actions is nobody's."""
+    """Another app's run is not an app's to ask for; no app may ask for a job of Actions."""
     actions = repository.add_ci("unit", settings=CISettings(workflow="ci", duration=MINUTE))
     other = repository.add_ci("ci/test", settings=CISettings(duration=MINUTE))
     sha = repository.push("one", {"one": "1"})
@@ -113,7 +113,7 @@ async def test_actions_job_is_not_rerequested_through_the_checks(github: GitHub,
 async def test_ci_red_on_the_base_is_red_on_everything_built_on_it(
     github: GitHub, repository: RepositoryHandle
 ) -> None:
-    """A bad file on the base fails the base's tip and each branch that contains it, until somebody mends it."""
+    """A bad file on the base fails the base's tip and each branch that contains it, until somebody fixes it."""
     repository.add_ci(settings=CISettings(duration=MINUTE, judge=lambda files: "bad" not in files))
     red = repository.push("main", {"bad": "1"})
     pull = repository.open_pull_request("One", head="one", files={"one": "1"})

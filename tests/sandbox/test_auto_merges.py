@@ -18,7 +18,7 @@ def pull(repository: Any) -> Any:
 
 
 def actions(github: GitHub) -> list[str]:
-    """The actions of the webhooks that told of auto-merge, from now on, filled as they leave."""
+    """The actions of the webhooks of auto-merge, from now on, filled as they leave."""
     told: list[str] = []
 
     def observe(event: str, payload: dict[str, Any]) -> None:

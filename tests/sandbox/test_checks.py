@@ -31,7 +31,7 @@ def test_push_requests_a_suite_of_each_app_that_may_write_checks(
 def test_run_walks_from_queued_to_completed_and_its_suite_follows(
     github: GitHub, repository: RepositoryHandle, ci: App, heard: Heard
 ) -> None:
-    """Created and completed are told; the suite's conclusion is the worst of its runs."""
+    """Created and completed are published; the suite's conclusion is the worst of its runs."""
     sha = repository.sha()
     checks = github.checks
     good = checks.create_run(repository.record, app=ci, name="good", head_sha=sha)
@@ -63,7 +63,7 @@ def test_latest_runs_keep_the_newest_per_app_and_name(github: GitHub, repository
     assert len(checks.runs(repository.record, sha)) == 3
 
 
-def test_rerequest_tells_and_reopens_the_suite(
+def test_rerequest_publishes_and_reopens_the_suite(
     github: GitHub, repository: RepositoryHandle, ci: App, heard: Heard
 ) -> None:
     """The run stays as it is, its suite waits; another app may not ask."""

@@ -27,6 +27,6 @@ def test_pattern_owns(pattern: str, owned: list[str], free: list[str]) -> None:
 
 
 def test_last_matching_line_counts_and_one_without_owners_frees() -> None:
-    """Comments and empty lines say nothing; several owners stand in a line."""
+    """Comments and empty lines say nothing; a line may have several owners."""
     lines = read("# who\n\n* @ann @bob # both\n/docs/ @cleo\n/docs/free.md\n")
     assert [owners_of(lines, path) for path in ("a", "docs/a", "docs/free.md")] == [("ann", "bob"), ("cleo",), ()]

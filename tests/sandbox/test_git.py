@@ -67,7 +67,7 @@ def test_git_ancestry_of_forked_history(git: Git) -> None:
 
 
 def test_git_diff_names_status_and_lines(git: Git) -> None:
-    """A comparison tells what was added, changed and removed, with counted lines and a patch without header."""
+    """A comparison shows what was added, changed and removed, with counted lines and a patch without header."""
     old = commit(git, None, lines_txt=LINES, gone="bye\nbye\n")
     new = commit(git, old, lines_txt=edited(5), gone=None, fresh="one\ntwo\nthree\n")
     changes = {change.filename: change for change in git.diff(old, new)}

@@ -27,7 +27,7 @@ def bot(github: GitHub, permissions: dict[str, str]) -> Actor:
 
 
 def test_merge_makes_githubs_merge_commit(repository: RepositoryHandle, pull: PullRequestHandle, heard: Heard) -> None:
-    """Two parents, base first; GitHub's message; author who merged, committer GitHub; push and closed are told."""
+    """Two parents, base first; GitHub's message; author who merged, committer GitHub; push and closed are published."""
     tip = repository.sha()
     heard.events.clear()
     landed = repository.record.git.must(pull.merge(by="bob"))
@@ -170,7 +170,7 @@ async def test_mergeable_is_unknown_until_asked_and_computed(github: GitHub, pul
 async def test_mergeable_is_unknown_again_when_base_or_head_moves(
     github: GitHub, repository: RepositoryHandle, pull: PullRequestHandle
 ) -> None:
-    """Each move makes the answer null once more, and a conflict is found."""
+    """Each move makes the answer null again, and a conflict is found."""
     for branch, files in (("one", {"a": "1"}), ("main", {"lines.txt": edited(1, "clash")})):
         github.mergeability.mergeable(pull.record)
         await github.advance(timedelta(seconds=1))

@@ -8,8 +8,8 @@ from sandbox.ground.errors import Forbidden, Invalid, NotFound
 from tests.sandbox.conftest import Heard, edited
 
 
-def test_pull_opened_tells_apps_and_keeps_its_ref(repository: RepositoryHandle, heard: Heard) -> None:
-    """Opening pushes the branch, tells of both, and keeps `refs/pull/N/head`."""
+def test_pull_opened_is_published_and_keeps_its_ref(repository: RepositoryHandle, heard: Heard) -> None:
+    """Opening pushes the branch, publishes both, and keeps `refs/pull/N/head`."""
     pull = repository.open_pull_request("One", head="one", by="ann", files={"lines.txt": edited(1)})
     assert [name for name in heard.names() if "check" not in name] == ["push", "create", "pull_request.opened"]
     assert repository.record.git.ref(f"pull/{pull.number}/head") == pull.head_sha
@@ -39,7 +39,7 @@ def test_pull_push_moves_head_and_synchronizes(repository: RepositoryHandle, hea
     assert heard.last("push")["forced"] is False
 
 
-def test_pull_force_push_is_told_as_forced(repository: RepositoryHandle, heard: Heard) -> None:
+def test_pull_force_push_is_published_as_forced(repository: RepositoryHandle, heard: Heard) -> None:
     """A rewritten head has the base as parent, is marked forced, and leaves a line in the timeline."""
     pull = repository.open_pull_request("One", head="one", by="ann", files={"a": "1"})
     pull.force_push({"a": "2"})
@@ -49,7 +49,7 @@ def test_pull_force_push_is_told_as_forced(repository: RepositoryHandle, heard: 
 
 
 def test_pull_webhook_false_changes_state_in_silence(repository: RepositoryHandle, heard: Heard) -> None:
-    """A lost webhook: the state is new, nobody was told."""
+    """A lost webhook: the state is new, and no webhook was sent."""
     pull = repository.open_pull_request("One", head="one", files={"a": "1"})
     heard.events.clear()
     pull.push({"a": "2"}, webhook=False)
@@ -107,8 +107,8 @@ def test_pull_base_branch_deleted_closes_it(repository: RepositoryHandle) -> Non
     assert stacked.state == "closed"
 
 
-def test_pull_base_edited_tells_where_it_came_from(repository: RepositoryHandle, heard: Heard) -> None:
-    """An edited base is told with the old name and SHA."""
+def test_pull_base_edited_names_the_former_base(repository: RepositoryHandle, heard: Heard) -> None:
+    """The webhook of an edited base has the old name and SHA."""
     repository.create_branch("release")
     pull = repository.open_pull_request("One", head="one", files={"a": "1"})
     pull.edit_base("release")
@@ -116,7 +116,7 @@ def test_pull_base_edited_tells_where_it_came_from(repository: RepositoryHandle,
     assert pull.record.base_branch == "release"
 
 
-def test_pull_draft_and_ready_are_told_once(repository: RepositoryHandle, heard: Heard) -> None:
+def test_pull_draft_and_ready_are_published_once(repository: RepositoryHandle, heard: Heard) -> None:
     """Drafting is an event; drafting a draft is not."""
     pull = repository.open_pull_request("One", head="one", files={"a": "1"})
     pull.convert_to_draft()
@@ -136,7 +136,7 @@ def test_pull_of_deleted_fork_has_no_head_repository(repository: RepositoryHandl
     assert repository.record.git.ref(f"pull/{pull.number}/head") == pull.head_sha
 
 
-def test_label_deleted_is_told_without_its_label(repository: RepositoryHandle, heard: Heard) -> None:
+def test_label_deleted_is_published_without_its_label(repository: RepositoryHandle, heard: Heard) -> None:
     """Deleting a label takes it off everywhere; those events name no label."""
     pull = repository.open_pull_request("One", head="one", files={"a": "1"})
     pull.label("merge-queue")
@@ -171,7 +171,7 @@ def test_people_without_the_role_are_refused(github: GitHub, repository: Reposit
         repository.push("main", {"a": "1"}, by="tim")
 
 
-def test_comments_are_told_edited_and_deleted(repository: RepositoryHandle, heard: Heard) -> None:
+def test_comments_are_published_edited_and_deleted(repository: RepositoryHandle, heard: Heard) -> None:
     """A comment's life: created, edited with its old text, deleted."""
     domain = repository.domain
     pull = repository.open_pull_request("One", head="one", files={"a": "1"})

@@ -68,7 +68,7 @@ def test_code_owners_of_the_pull_request_itself_do_not_count(repository: Reposit
 async def test_stale_approval_is_dismissed_by_a_push_and_not_by_an_update(
     github: GitHub, repository: RepositoryHandle, pull: PullRequestHandle, heard: Heard
 ) -> None:
-    """Merging the base in changes nothing of the pull request's own; a commit does, and the apps are told."""
+    """Merging the base in changes nothing of the pull request's own; a commit does, and the apps get webhooks."""
     repository.protect("main", reviews=ReviewRule(1, dismiss_stale=True))
     pull.review("APPROVED", by="bob")
     repository.unprotect("main")
@@ -140,7 +140,7 @@ def test_ruleset_leaves_some_merge_methods(repository: RepositoryHandle, pull: P
 
 
 def test_update_rule_freezes_the_branch(repository: RepositoryHandle, pull: PullRequestHandle) -> None:
-    """Nobody may move it, by merge neither."""
+    """No one may move it, by merge neither."""
     repository.add_ruleset("frozen", update=True)
     assert refusal(pull, by="octo") == "Repository rule violations found\n\nCannot update this protected ref.\n\n"
 

@@ -98,7 +98,7 @@ def test_required_checks_unmet_come_in_one_sentence(
     assert refusal(pull) == said
 
 
-def test_locked_branch_is_changed_by_nobody(repository: RepositoryHandle, pull: PullRequestHandle) -> None:
+def test_locked_branch_refuses_every_change(repository: RepositoryHandle, pull: PullRequestHandle) -> None:
     """Neither by merge nor by push, as long as administrators are bound too."""
     repository.protect("main", lock=True, enforce_admins=True)
     assert refusal(pull, by="bob") == "Cannot change this locked branch"
@@ -175,7 +175,7 @@ def test_ruleset_binds_administrators_and_says_so(repository: RepositoryHandle, 
 
 
 def test_native_merge_queue_refuses_every_other_way(repository: RepositoryHandle, pull: PullRequestHandle) -> None:
-    """A branch with GitHub's own queue is merged by nobody else, nor pushed to."""
+    """A branch with GitHub's own queue is merged by that queue alone, and not pushed to."""
     repository.add_ruleset("queue", merge_queue=True)
     assert "Changes must be made through the merge queue" in refusal(pull, by="bob")
     with pytest.raises(Invalid, match="Changes must be made through the merge queue"):

@@ -73,7 +73,7 @@ async def test_schedule_run_on_fast_clock_wakes_for_what_is_added() -> None:
     await asyncio.wait_for(serving, 5)
 
 
-async def test_schedule_run_callback_that_fails_is_heard_of() -> None:
+async def test_schedule_run_callback_that_fails_is_reported() -> None:
     """A bug in a callback ends the server instead of vanishing."""
     schedule = Schedule(SystemClock())
 

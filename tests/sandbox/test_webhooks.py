@@ -99,7 +99,7 @@ async def test_webhook_is_signed_and_carries_githubs_headers(
 async def test_webhook_is_asynchronous_and_recorded(
     github: GitHub, repository: RepositoryHandle, receiver: Receiver, app: App
 ) -> None:
-    """Nothing leaves while the action runs; the answer stands in the record; a failure is not retried."""
+    """Nothing leaves while the action runs; the answer is in the record; a failure is not retried."""
     receiver.status = 500
     repository.open_pull_request("One", head="one", files={"a": "1"})
     assert receiver.got == []
@@ -108,7 +108,7 @@ async def test_webhook_is_asynchronous_and_recorded(
     assert (delivery.status_code, delivery.response_body, len(receiver.got)) == (500, "thanks", 1)
 
 
-async def test_webhook_to_nobody_listening_is_recorded_as_failed(
+async def test_webhook_without_a_listener_is_recorded_as_failed(
     github: GitHub, repository: RepositoryHandle, receiver: Receiver, app: App
 ) -> None:
     """A receiver that is down has status code 0."""
@@ -132,7 +132,7 @@ async def test_webhook_goes_only_where_it_may(
 
 
 async def test_webhook_of_installation_comes_unasked(github: GitHub, receiver: Receiver) -> None:
-    """Installations are always told, with their repositories; so is every later change of them."""
+    """Webhooks of installations are always sent, with their repositories; so is every later change of them."""
     app = create_app(github, receiver.url)
     github.create_repository("octo/one", files={"a": "1"})
     installation = github.install(app, "octo")
@@ -157,7 +157,7 @@ async def test_webhook_of_installation_comes_unasked(github: GitHub, receiver: R
 async def test_webhook_of_suspended_installation_does_not_come(
     github: GitHub, repository: RepositoryHandle, receiver: Receiver, app: App
 ) -> None:
-    """A suspended app is told nothing of the repositories."""
+    """A suspended app gets no webhooks of the repositories."""
     installation = next(found for found in github.state.installations.values() if found.app is app)
     github.accounts.suspend(installation)
     await github.settle()

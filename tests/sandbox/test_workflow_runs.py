@@ -170,7 +170,7 @@ async def test_job_waits_for_its_needs_and_is_skipped_without_them(
 async def test_job_stays_queued_for_a_day_without_a_runner(
     github: GitHub, repository: RepositoryHandle, started_at: Literal["renewed", "kept"]
 ) -> None:
-    """A queued run shows the instant at which it was queued as its start; its real start may never be told."""
+    """A queued run shows the instant at which it was queued as its start; its real start may never be published."""
     github.actions.started_at = started_at
     github.timings.workflow_run, github.timings.job_start = timedelta(seconds=30), timedelta(hours=23)
     repository.add_workflow(on=PULLS)
@@ -185,7 +185,7 @@ async def test_job_stays_queued_for_a_day_without_a_runner(
     assert (queued.started_at > queued.created_at) is (started_at == "renewed")
 
 
-async def test_run_is_told_step_by_step(github: GitHub, repository: RepositoryHandle, heard: Heard) -> None:
+async def test_run_is_published_step_by_step(github: GitHub, repository: RepositoryHandle, heard: Heard) -> None:
     """Requested, in progress, completed, each once, and its suite once."""
     repository.add_workflow(jobs=[Job("a", MINUTE), Job("b", MINUTE, needs=["a"])], on=PULLS)
     pull = opened(repository)

@@ -81,7 +81,7 @@ class Receiver:
 
 @dataclass
 class Client:
-    """Calls the API as the app's installation, as the app, as a person, or as nobody."""
+    """Calls the API as the app's installation, as the app, as a person, or anonymously."""
 
     github: GitHub
     server: SandboxServer
@@ -105,8 +105,8 @@ class Client:
         return self.server.tokens.issue(self.installation, permissions or PERMISSIONS, None).text
 
     def authorization(self, who: str) -> dict[str, str]:
-        """`app`, `installation`, `nobody`, or a login."""
-        if who == "nobody":
+        """`app`, `installation`, `anonymous`, or a login."""
+        if who == "anonymous":
             return {}
         if who == "app":
             return {"Authorization": f"Bearer {self.jwt()}"}

@@ -16,7 +16,7 @@ import jsonschema_rs
 
 PACKED = Path(__file__).with_name("octokit_schemas.b64")
 _MOST = 5
-"""As many problems of one document are told."""
+"""As many problems of one document are reported."""
 _FORMATS = {"email": lambda text: "@" in text}
 """A bot's address has brackets, as 49699333+dependabot[bot]@users.noreply.github.com."""
 _MISTAKES = (

@@ -24,7 +24,7 @@ _REPO = "/repos/{owner}/{repo}"
 NOTHING = ""
 """An answer without content."""
 UNPUBLISHED = "?"
-"""An answer that githubkit's newest schemas do not know; github/gh-stack tells its fields ("Merge API")."""
+"""An answer that githubkit's newest schemas do not know; github/gh-stack documents its fields ("Merge API")."""
 
 SCHEMAS = {
     "GET /rate_limit": "RateLimitOverview",

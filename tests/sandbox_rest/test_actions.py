@@ -27,7 +27,7 @@ async def test_failed_jobs_of_actions_run_again_with_the_permission(client: Clie
     place = f"{R}/actions/runs/{run_id}/rerun-failed-jobs"
     without = {name: level for name, level in PERMISSIONS.items() if name != "actions"}
     token = {"Authorization": f"Bearer {client.installation_token(without)}"}
-    seen = await client.call("POST", place, 403, who="nobody", headers=token)
+    seen = await client.call("POST", place, 403, who="anonymous", headers=token)
     assert seen["message"] == "Resource not accessible by integration"
     await client.call("POST", place, 201)
     seen = await client.call("POST", place, 403)

@@ -53,20 +53,20 @@ async def test_manifest_gives_the_credentials_for_the_code_once(client: Client) 
     assert redirect.with_query(None) == URL("https://imq.example.com/setup/callback")
     assert (redirect.query["from"], redirect.query["state"]) == ("github", "s&t")
     path = f"/app-manifests/{redirect.query['code']}/conversions"
-    seen = await client.call("POST", path, 201, who="nobody")
+    seen = await client.call("POST", path, 201, who="anonymous")
     app = client.github.state.apps[seen["id"]]
     assert (seen["slug"], seen["name"], seen["owner"]["login"]) == ("queue-of-acme", "Queue of acme", "guild")
     assert (seen["pem"], seen["webhook_secret"]) == (app.private_key, app.webhook_secret)
     assert (app.webhook_url, app.events) == ("https://imq.example.com/webhook", frozenset(MANIFEST["default_events"]))
     assert app.permissions == {"metadata": "read", "issues": "read", "checks": "write"}
-    await client.call("POST", path, 404, who="nobody")
+    await client.call("POST", path, 404, who="anonymous")
 
 
 async def test_code_of_a_manifest_ends_after_an_hour(client: Client) -> None:
     """Who comes too late registers again."""
     redirect = await create(client, MANIFEST)
     await client.github.advance(timedelta(hours=1))
-    await client.call("POST", f"/app-manifests/{redirect.query['code']}/conversions", 404, who="nobody")
+    await client.call("POST", f"/app-manifests/{redirect.query['code']}/conversions", 404, who="anonymous")
 
 
 @pytest.mark.parametrize(
@@ -103,14 +103,14 @@ async def test_manifest_with_a_taken_name_is_refused(client: Client) -> None:
 async def test_manifest_without_a_webhook_registers_an_app_that_has_none(client: Client) -> None:
     """`hook_attributes` may be left out; the address is set later."""
     redirect = await create(client, {key: MANIFEST[key] for key in MANIFEST if key != "hook_attributes"})
-    seen = await client.call("POST", f"/app-manifests/{redirect.query['code']}/conversions", 201, who="nobody")
+    seen = await client.call("POST", f"/app-manifests/{redirect.query['code']}/conversions", 201, who="anonymous")
     assert client.github.state.apps[seen["id"]].webhook_url is None
 
 
 async def test_registered_app_is_installed_and_the_person_sent_to_its_setup_url(client: Client) -> None:
     """`{html_url}/installations/new` leads to the installation, and its id to the app."""
     redirect = await create(client, MANIFEST)
-    seen = await client.call("POST", f"/app-manifests/{redirect.query['code']}/conversions", 201, who="nobody")
+    seen = await client.call("POST", f"/app-manifests/{redirect.query['code']}/conversions", 201, who="anonymous")
     chosen = await client.session.get(f"{seen['html_url']}/installations/new")
     assert chosen.status == 200
     found = re.search(r'action="([^"]+)"', await chosen.text())

@@ -13,7 +13,7 @@ async def test_jwt_of_the_app_is_accepted_by_id_and_client_id(client: Client) ->
     """An app signs in with its numeric id or its client id as issuer."""
     for issuer in (str(client.app.id), client.app.client_id):
         token = {"Authorization": f"Bearer {client.jwt(iss=issuer)}"}
-        seen = await client.get("/app", who="nobody", headers=token)
+        seen = await client.get("/app", who="anonymous", headers=token)
         assert seen["slug"] == "imq"
 
 
@@ -35,7 +35,7 @@ async def test_jwt_with_a_wrong_claim_is_refused(
     now = int(client.clock.now().timestamp())
     moved = {name: value + now if isinstance(value, int) else value for name, value in claims.items()}
     token = {"Authorization": f"Bearer {client.jwt(**moved)}"}
-    seen = await client.get("/app", status, who="nobody", headers=token)
+    seen = await client.get("/app", status, who="anonymous", headers=token)
     assert seen["message"].startswith(message)
 
 
@@ -46,7 +46,7 @@ async def test_jwt_signed_by_another_key_is_refused(client: Client) -> None:
     claims = {"iat": now, "exp": now + 60, "iss": str(client.app.id)}
     forged = jwt.encode(claims, other.private_key, algorithm="RS256")
     for token in (forged, "no.json.token", jwt.encode(claims, "s" * 32, algorithm="HS256")):
-        seen = await client.get("/app", 401, who="nobody", headers={"Authorization": f"Bearer {token}"})
+        seen = await client.get("/app", 401, who="anonymous", headers={"Authorization": f"Bearer {token}"})
         assert seen["message"] == "A JSON web token could not be decoded"
 
 
@@ -58,9 +58,9 @@ async def test_installation_token_lives_one_hour(client: Client) -> None:
     assert len(issued["token"]) > 500
     bearer = {"Authorization": f"Bearer {issued['token']}"}
     client.clock.advance(timedelta(minutes=59))
-    await client.get(R, who="nobody", headers=bearer)
+    await client.get(R, who="anonymous", headers=bearer)
     client.clock.advance(timedelta(minutes=1))
-    seen = await client.get(R, 401, who="nobody", headers=bearer)
+    seen = await client.get(R, 401, who="anonymous", headers=bearer)
     assert seen["message"] == "Bad credentials"
 
 
@@ -73,13 +73,13 @@ async def test_installation_token_narrowed_reaches_less(client: Client) -> None:
     assert issued["permissions"] == {"issues": "read", "metadata": "read"}
     assert [repository["name"] for repository in issued["repositories"]] == ["gadgets"]
     bearer = {"Authorization": f"token {issued['token']}"}
-    await client.get("/repos/acme/gadgets/issues", who="nobody", headers=bearer)
-    await client.get("/repos/acme/gadgets/commits", 403, who="nobody", headers=bearer)
-    await client.get(R, 404, who="nobody", headers=bearer)
+    await client.get("/repos/acme/gadgets/issues", who="anonymous", headers=bearer)
+    await client.get("/repos/acme/gadgets/commits", 403, who="anonymous", headers=bearer)
+    await client.get(R, 404, who="anonymous", headers=bearer)
 
 
 async def test_installation_token_for_more_than_granted_is_refused(client: Client) -> None:
-    """Nobody gets more than the installation was granted."""
+    """No token has more than the installation was granted."""
     path = f"/app/installations/{client.installation.id}/access_tokens"
     seen = await client.call("POST", path, 422, who="app", json_body={"permissions": {"administration": "write"}})
     assert seen["message"] == "The permissions requested are not granted to this installation."
@@ -100,11 +100,11 @@ async def test_installation_of_another_app_does_not_exist(client: Client) -> Non
 
 
 async def test_missing_permission_is_named(client: Client) -> None:
-    """An app that lacks a permission is told which ones would do."""
+    """A refusal for a missing permission names those that suffice."""
     token = client.installation_token({"metadata": "read", "issues": "read"})
     bearer = {"Authorization": f"Bearer {token}"}
     seen = await client.call(
-        "POST", f"{R}/issues/1/comments", 403, who="nobody", headers=bearer, json_body={"body": "x"}
+        "POST", f"{R}/issues/1/comments", 403, who="anonymous", headers=bearer, json_body={"body": "x"}
     )
     assert seen["message"] == "Resource not accessible by integration"
     assert seen.headers["X-Accepted-GitHub-Permissions"] == "issues=write; pull_requests=write"
@@ -116,9 +116,9 @@ async def test_pull_request_permission_reads_no_issues(client: Client) -> None:
     token = client.installation_token({"metadata": "read", "pull_requests": "write"})
     bearer = {"Authorization": f"Bearer {token}"}
     for path in ("labels", "comments", "events", "timeline"):
-        await client.get(f"{R}/issues/{pull.number}/{path}", who="nobody", headers=bearer)
+        await client.get(f"{R}/issues/{pull.number}/{path}", who="anonymous", headers=bearer)
     for path in ("/issues", f"/issues/{pull.number}"):
-        seen = await client.get(R + path, 403, who="nobody", headers=bearer)
+        seen = await client.get(R + path, 403, who="anonymous", headers=bearer)
         assert seen.headers["X-Accepted-GitHub-Permissions"] == "issues=read"
 
 
@@ -140,7 +140,7 @@ async def test_people_use_the_api_with_their_roles(client: Client) -> None:
     await client.call("POST", f"{R}/issues/{pull.number}/labels", 200, who="tom", json_body=labels)
     await client.call("PUT", f"{R}/pulls/{pull.number}/merge", 403, who="tom")
     await client.get(R, 404, who="stranger")
-    await client.get(R, 404, who="nobody")
+    await client.get(R, 404, who="anonymous")
     await client.call("PUT", f"{R}/pulls/{pull.number}/merge", 200, who="maria")
     await client.call("POST", f"{R}/statuses/{pull.head_sha}", 403, who="tom", json_body={"state": "success"})
     await client.get(f"{R}/branches/main/protection", 403, who="ann")

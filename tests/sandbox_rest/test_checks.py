@@ -103,7 +103,7 @@ async def test_branch_shows_its_protection_in_short(client: Client) -> None:
     assert (await client.get(f"{R}/branches/release%2F1/protection"))["required_status_checks"]["strict"] is False
     token = client.installation_token({"metadata": "read", "contents": "read"})
     await client.get(
-        f"{R}/branches/release%2F1/protection", 403, who="nobody", headers={"Authorization": f"Bearer {token}"}
+        f"{R}/branches/release%2F1/protection", 403, who="anonymous", headers={"Authorization": f"Bearer {token}"}
     )
     seen = await client.get(f"{R}/branches/main/protection", 404)
     assert seen["message"] == "Branch not protected"
@@ -133,10 +133,10 @@ async def test_rules_of_a_branch_need_metadata_only(client: Client) -> None:
     client.repo.add_ruleset("one", branches=["rel/*"], required_checks=[("ci/test", 7), ("lint", None)], by="acme")
     client.repo.add_ruleset("off", branches=["~ALL"], required_checks=[("x", None)], enforcement="disabled", by="acme")
     token = {"Authorization": f"Bearer {client.installation_token({'metadata': 'read'})}"}
-    seen = await client.get(f"{R}/rules/branches/rel%2F1", who="nobody", headers=token)
+    seen = await client.get(f"{R}/rules/branches/rel%2F1", who="anonymous", headers=token)
     (rule,) = seen.content
     assert rule["type"] == "required_status_checks"
     assert rule["parameters"]["required_status_checks"] == [
         {"context": "ci/test", "integration_id": 7}, {"context": "lint"},
     ]  # fmt: skip
-    assert (await client.get(f"{R}/rules/branches/main", who="nobody", headers=token)).content == []
+    assert (await client.get(f"{R}/rules/branches/main", who="anonymous", headers=token)).content == []

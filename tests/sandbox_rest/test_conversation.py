@@ -23,7 +23,7 @@ async def test_label_that_is_not_on_cannot_be_taken_off(client: Client, pull: An
     assert pull.labels == []
 
 
-async def test_label_events_name_who_labelled(client: Client, pull: Any) -> None:
+async def test_label_events_name_the_actor(client: Client, pull: Any) -> None:
     """Oldest first, in pages; the last page holds the newest."""
     for _ in range(3):
         pull.label("merge-queue", by="tom")
@@ -102,7 +102,7 @@ async def test_reaction_given_twice_stands_once(client: Client, pull: Any) -> No
 async def test_assignees_without_access_are_passed_over(client: Client, pull: Any) -> None:
     """GitHub assigns whom it can and says nothing of the others."""
     seen = await client.call(
-        "POST", f"{R}/issues/{pull.number}/assignees", 201, json_body={"assignees": ["ann", "stranger", "nobody"]}
+        "POST", f"{R}/issues/{pull.number}/assignees", 201, json_body={"assignees": ["ann", "stranger", "anonymous"]}
     )
     assert [user["login"] for user in seen["assignees"]] == ["ann"]
 
@@ -119,8 +119,8 @@ async def test_pull_request_of_a_deleted_fork_has_no_head_repository(client: Cli
     assert (await client.get(f"{R}/pulls?state=all"))[0]["head"]["repo"] is None
 
 
-async def test_comment_of_a_person_is_told_with_the_pull_request(client: Client, pull: Any) -> None:
-    """Created, edited and deleted each come as `issue_comment` with `issue.pull_request`; an edit tells what stood."""
+async def test_comment_of_a_person_is_published_with_the_pull_request(client: Client, pull: Any) -> None:
+    """Created, edited and deleted each come as `issue_comment` with `issue.pull_request`; edits have the old text."""
     comment = pull.comment("/queue", by="ann")
     pull.edit_comment(comment, "/queue priority=high")
     pull.delete_comment(comment, by="maria")

@@ -59,7 +59,7 @@ async def test_deliveries_of_others_do_not_exist(client: Client) -> None:
 
 
 async def test_delivery_on_its_way_is_not_listed(client: Client) -> None:
-    """Nobody takes a webhook for failed that has not been sent yet."""
+    """A webhook that has not been sent yet is not listed as failed."""
     await client.settle()
     before = len((await client.get("/app/hook/deliveries", who="app")).content)
     client.repo.push("main", {"n": "1\n"}, "On", by="maria")

@@ -91,7 +91,7 @@ async def test_delay_waits_for_the_sandbox_clock(client: Client, kind: Any, merg
 
 
 def phase_reached(client: Client, phase: str) -> asyncio.Event:
-    """Set when the next merge has come that far; the fault strikes in the same turn of the loop."""
+    """Set when the next merge has come that far; the fault strikes in the same iteration of the loop."""
     event = asyncio.Event()
 
     async def watch(exchange: Exchange) -> None:

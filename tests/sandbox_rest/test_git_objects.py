@@ -40,7 +40,7 @@ async def test_tree_with_an_unknown_mode_or_the_wrong_object_is_refused(client: 
 
 
 async def test_annotated_tag_is_an_object_that_a_reference_makes_a_tag(client: Client) -> None:
-    """The reference names the tag's object; commits are found through it; each change is told."""
+    """The reference names the tag's object; commits are found through it; each change is published."""
     commit = client.repo.sha()
     note = {"tag": "v1", "message": "First", "object": commit, "type": "commit"}
     sha = (await client.call("POST", f"{R}/git/tags", 201, json_body=note))["sha"]

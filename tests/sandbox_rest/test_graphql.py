@@ -1,4 +1,4 @@
-"""The GraphQL API: what it tells of a pull request, what it refuses, what it costs, and moving branches together."""
+"""The GraphQL API: what it shows of a pull request, what it refuses, what it costs, and moving branches together."""
 
 from typing import Any
 
@@ -39,7 +39,7 @@ async def ask(client: Client, query: str, place: str = "/graphql", **variables: 
     return (await client.call("POST", place, 200, json_body=body)).content
 
 
-async def test_query_tells_what_rest_tells_and_what_it_hides(client: Client, pull: Any) -> None:
+async def test_query_answers_as_rest_does_and_what_that_hides(client: Client, pull: Any) -> None:
     """One query: the pull request, its base's tip, decision, conversations and a person's permission."""
     client.repo.protect("main", required_approvals=1)
     pull.label("merge-queue", by="tom")
@@ -84,7 +84,7 @@ async def test_review_decision_follows_verdicts_of_people_who_may_write(client: 
 async def test_reviews_that_only_a_ruleset_demands_may_be_unknown_to_the_decision(
     client: Client, pull: Any, known: bool
 ) -> None:
-    """Both are told of GitHub."""
+    """GitHub is known to do both."""
     client.github.behaviour.decision_of_rulesets = known
     client.repo.add_ruleset("reviews", branches=["main"], required_approvals=1)
     query = '{ repository(owner: "acme", name: "widgets") { pullRequest(number: %d) { reviewDecision } } }'
@@ -93,7 +93,7 @@ async def test_reviews_that_only_a_ruleset_demands_may_be_unknown_to_the_decisio
     assert shown == ("REVIEW_REQUIRED" if known else None)
 
 
-async def test_comparison_tells_how_far_a_head_is_behind(client: Client, pull: Any) -> None:
+async def test_comparison_shows_how_far_a_head_is_behind(client: Client, pull: Any) -> None:
     """By branch or SHA where GitHub takes a SHA, else null."""
     query = """query($head: String!) { repository(owner: "acme", name: "widgets") {
       ref(qualifiedName: "refs/heads/main") { compare(headRef: $head) {
@@ -139,7 +139,7 @@ async def test_comparison_tells_how_far_a_head_is_behind(client: Client, pull: A
     ],
 )
 async def test_refusals_come_with_status_200(client: Client, query: str, kind: str | None, message: str) -> None:
-    """What cannot be answered stands in `errors`, with GitHub's type."""
+    """Fields without an answer are in `errors`, with GitHub's type."""
     answer = await ask(client, query)
     assert answer["errors"][0].get("type") == kind
     assert answer["errors"][0]["message"].startswith(message)
@@ -171,8 +171,8 @@ async def test_app_may_be_refused_to_see_who_collaborates(client: Client, pull: 
 
 
 async def test_endpoint_asks_for_a_token_and_may_not_be_offered(client: Client) -> None:
-    """Nobody asks GraphQL anonymously; Enterprise Server has it at `/api/graphql`."""
-    await client.call("POST", "/graphql", 401, who="nobody", json_body={"query": REPOSITORY_ID})
+    """GraphQL refuses anonymous calls; Enterprise Server has it at `/api/graphql`."""
+    await client.call("POST", "/graphql", 401, who="anonymous", json_body={"query": REPOSITORY_ID})
     assert (await ask(client, REPOSITORY_ID, "/api/graphql"))["data"]["repository"]["id"]
     await client.call("POST", "/api/v3/graphql", 404, json_body={"query": REPOSITORY_ID})
     client.github.behaviour.graphql = False
@@ -232,7 +232,7 @@ async def test_branch_moved_backwards_needs_force(client: Client) -> None:
 
 
 async def test_moved_ref_is_refused_in_either_words(client: Client) -> None:
-    """No thread quotes GitHub: the refusal tells where the ref stands, or only that it cannot be updated."""
+    """No thread quotes GitHub: the refusal names the ref's commit, or only that it cannot be updated."""
     known = (await ask(client, REPOSITORY_ID))["data"]["repository"]["id"]
     main, new = client.repo.sha(), client.repo.push("next", {"x": "1\n"}, by="maria")
     move = {"name": "refs/heads/main", "beforeOid": new, "afterOid": new}

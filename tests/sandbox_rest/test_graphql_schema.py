@@ -32,7 +32,7 @@ def test_sandbox_declares_nothing_that_github_does_not() -> None:
 
 
 def test_sandbox_knows_every_value_of_an_enumeration() -> None:
-    """A value that the sandbox never tells would never be tried."""
+    """A value that the sandbox never answers would never be tried."""
     missing = [
         (name, set(named.values) ^ set(ours.values))
         for name, ours in schema().type_map.items()

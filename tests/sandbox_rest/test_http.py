@@ -119,7 +119,7 @@ async def test_pull_requests_are_selected_by_base_head_and_state(client: Client)
 
 
 async def test_requests_are_recorded_by_template(client: Client) -> None:
-    """The record tells how often each route was asked, by whom and with what result."""
+    """The record shows how often each route was asked, by whom and with what result."""
     await client.get(f"{R}/pulls/1", 404)
     client.clock.advance(timedelta(minutes=1))
     start = client.clock.now()

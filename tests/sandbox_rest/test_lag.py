@@ -98,7 +98,7 @@ async def test_ended_check_shows_as_running_until_the_lag_is_over(client: Client
     await client.settle(1)
     token = {"Authorization": f"Bearer {client.server.user_token('maria')}"}
     for path in (f"/check-runs/{made.id}", f"/commits/{pull.head_sha}/check-runs"):
-        seen = (await client.get(R + path, who="nobody", headers=token)).content
+        seen = (await client.get(R + path, who="anonymous", headers=token)).content
         assert seen.get("check_runs", [seen])[0]["status"] == "queued"
     assert made.conclusion == "failure"
 
@@ -152,7 +152,7 @@ async def test_writes_and_their_answers_are_never_old(client: Client, pull: Any)
 
 
 async def test_webhooks_are_never_old(client: Client, pull: Any) -> None:
-    """What a webhook tells is there before the API shows it."""
+    """A webhook has the new state before the API shows it."""
     client.server.lag.set(LAG)
     pull.label("go", by="tom")
     await client.settle(0.5)
@@ -165,9 +165,9 @@ async def test_token_just_issued_is_refused_until_the_lag_is_over(client: Client
     client.server.lag.set(LAG, "token")
     token = {"Authorization": f"Bearer {client.installation_token()}"}
     await client.settle(1)
-    await client.get(R, 401, who="nobody", headers=token)
+    await client.get(R, 401, who="anonymous", headers=token)
     await client.settle(2)
-    await client.get(R, 200, who="nobody", headers=token)
+    await client.get(R, 200, who="anonymous", headers=token)
 
 
 async def test_replicas_that_differ_show_the_old_state_again_after_the_new_one(client: Client, pull: Any) -> None:

@@ -247,7 +247,7 @@ async def test_result_is_shown_with_the_permission_that_the_switch_names(client:
     asked = await ask(client, pull, 202)
     place = f"{R}/pulls/{pull.number}/merge-async/{asked['details']['uuid']}"
     reader = {"Authorization": f"Bearer {client.installation_token({'pull_requests': 'read'})}"}
-    await client.get(place, who="nobody", headers=reader)
+    await client.get(place, who="anonymous", headers=reader)
     client.github.behaviour.merge_results_need_contents = True
-    refused = await client.get(place, 403, who="nobody", headers=reader)
+    refused = await client.get(place, 403, who="anonymous", headers=reader)
     assert refused.headers["X-Accepted-GitHub-Permissions"] == "contents=read"

@@ -8,7 +8,7 @@ from tests.sandbox_rest.schemas import check_webhook
 
 
 def told(client: Client, *events: str) -> list[Delivery]:
-    """What the app was told of these events, checked against GitHub's schemas."""
+    """The app's webhooks of these events, checked against GitHub's schemas."""
     found = [one for one in client.github.state.deliveries if one.app is client.app and one.event in events]
     for delivery in found:
         check_webhook(delivery.event, delivery.payload)
@@ -16,7 +16,7 @@ def told(client: Client, *events: str) -> list[Delivery]:
 
 
 async def test_renamed_repository_is_found_at_its_old_path_by_its_id(client: Client) -> None:
-    """A read is answered 301 and a write 307, both with the place below the id; the app is told the new name."""
+    """A read is answered 301 and a write 307, both with the place below the id; the app's webhook has the new name."""
     number = client.repo.record.id
     client.repo.rename("gears", by="acme")
     await client.settle()
@@ -38,7 +38,7 @@ async def test_name_that_another_repository_takes_leads_to_that_one(client: Clie
 
 
 async def test_transferred_repository_leaves_the_installation(client: Client) -> None:
-    """It is gone for the old token, and both sides are told (polarsource/polar #1207)."""
+    """It is gone for the old token, and both sides get webhooks (polarsource/polar #1207)."""
     client.github.install(client.app, "globex")
     await client.settle()
     client.github.state.deliveries.clear()
@@ -65,7 +65,7 @@ async def test_archived_repository_refuses_writes_and_can_be_read(client: Client
     assert [one.action for one in told(client, "repository")] == ["archived", "unarchived"]
 
 
-async def test_labels_of_a_repository_are_told_when_they_change(client: Client) -> None:
+async def test_labels_of_a_repository_are_published_when_they_change(client: Client) -> None:
     """Created by its first use, renamed, deleted."""
     pull = client.repo.open_pull_request("Change", head="topic", by="ann", files={"b": "1\n"})
     pull.label("Ship", by="ann")
@@ -99,7 +99,7 @@ async def test_push_lists_more_than_twenty_commits(client: Client) -> None:
 
 
 async def test_renamed_account_takes_its_repositories_along(client: Client) -> None:
-    """The old paths lead to them, and the app hears of its installation's account."""
+    """The old paths lead to them, and the app gets a webhook of its installation's account."""
     number = client.repo.record.id
     client.github.accounts.rename(client.github.user("acme"), "globex")
     await client.settle()
@@ -109,7 +109,7 @@ async def test_renamed_account_takes_its_repositories_along(client: Client) -> N
     assert [one.action for one in told(client, "installation_target")] == ["renamed"]
 
 
-async def test_tag_suite_permissions_and_protections_are_told(client: Client) -> None:
+async def test_tag_suite_permissions_and_protections_are_published(client: Client) -> None:
     """Each by its own event, as GitHub documents it."""
     sha = client.repo.push_tag("v1", by="maria")
     run = client.github.checks.create_run(client.repo.record, app=client.app, name="ci", head_sha=sha)

@@ -49,7 +49,7 @@ async def test_contents_of_an_organisations_own_repository(client: Client) -> No
 
 
 async def test_permission_names_the_role(client: Client) -> None:
-    """Triage and maintain are told by `role_name` only, as GitHub's older field does not know them."""
+    """Triage and maintain are shown by `role_name` only, as GitHub's older field does not know them."""
     expected = {
         "acme": ("admin", "admin"),
         "maria": ("write", "maintain"),
@@ -64,7 +64,7 @@ async def test_permission_names_the_role(client: Client) -> None:
 
 
 async def test_private_member_is_shown_to_those_who_may_see_members(client: Client) -> None:
-    """Without `members: read` a member is a contributor once something landed, and nobody before; webhooks say so."""
+    """Without `members: read` a member is a contributor once something landed, a stranger before; webhooks say so."""
     client.repo.record.owner.kind = "Organization"
     client.repo.open_pull_request("Change", head="topic", by="ann", files={"b": "1\n"})
     token = client.installation_token({"pull_requests": "read"})
@@ -88,7 +88,7 @@ async def test_suspended_installation_is_locked_out(client: Client) -> None:
     """No new token, and the old ones stop."""
     headers = client.authorization("installation")
     client.github.accounts.suspend(client.installation)
-    seen = await client.get(R, 403, who="nobody", headers=headers)
+    seen = await client.get(R, 403, who="anonymous", headers=headers)
     assert seen["message"] == "This installation has been suspended"
     path = f"/app/installations/{client.installation.id}/access_tokens"
     await client.call("POST", path, 403, who="app")
@@ -108,7 +108,7 @@ async def test_installation_repositories_are_those_of_the_token(client: Client) 
 
 
 async def test_latency_is_time_of_the_sandbox(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every request takes its time on the way, and nobody sleeps for it."""
+    """Every request takes its time on the way, and no test sleeps for it."""
     client.server.latency = timedelta(seconds=2)
     waiting = asyncio.Event()
     after = client.github.schedule.after
@@ -176,7 +176,7 @@ async def test_pull_requests_are_found_by_base_and_head(client: Client) -> None:
     assert seen["message"] == "Reference does not exist"
 
 
-async def test_ends_of_a_pull_request_tell_merge_methods_only_where_github_does(client: Client) -> None:
+async def test_ends_of_a_pull_request_show_merge_methods_only_where_github_does(client: Client) -> None:
     """Answers to Apps lacked them in all that were recorded; the repository itself has them."""
     pull = client.repo.open_pull_request("Change", head="topic", by="ann", files={"b": "1\n"})
     place = f"{R}/pulls/{pull.number}"
@@ -187,8 +187,8 @@ async def test_ends_of_a_pull_request_tell_merge_methods_only_where_github_does(
 
 
 @pytest.mark.parametrize("needed", [True, False])
-async def test_settings_and_people_are_told_to_an_app_that_may_push_or_to_all(client: Client, needed: bool) -> None:
-    """Both are told of GitHub; by REST and by GraphQL alike."""
+async def test_settings_and_people_are_shown_to_an_app_that_may_push_or_to_all(client: Client, needed: bool) -> None:
+    """GitHub is known to do both; by REST and by GraphQL alike."""
     behaviour = client.github.behaviour
     behaviour.merge_settings_need_push = behaviour.permissions_need_push = needed
     people = 'collaborators(login: "ann", first: 1) { totalCount }'

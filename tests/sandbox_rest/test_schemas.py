@@ -59,7 +59,7 @@ def test_what_is_not_documented_is_refused() -> None:
 
 
 async def test_every_answer_fits_githubs_schema(client: Client) -> None:
-    """One story that uses every endpoint once with success; the client checks each answer as it comes."""
+    """One sequence that uses every endpoint once with success; the client checks each answer as it comes."""
     pull = client.repo.open_pull_request(
         "Change", head="topic", by="ann", files={"b": "1\n"}, options=PullRequestOptions(body="Why")
     )
@@ -81,7 +81,7 @@ async def use_meta_and_apps(client: Client) -> None:
     await client.get("/app", who="app")
     manifest = {"url": "https://ci.example.com", "redirect_url": "https://ci.example.com/registered"}
     code = client.github.app_manifests.register(manifest, "Another CI", client.github.user("ann"))
-    await client.call("POST", f"/app-manifests/{code}/conversions", 201, who="nobody")
+    await client.call("POST", f"/app-manifests/{code}/conversions", 201, who="anonymous")
     await client.call("PATCH", "/app/hook/config", 200, who="app", json_body={"insecure_ssl": "0"})
     await client.get("/app/hook/config", who="app")
     await client.get("/app/installations", who="app")

@@ -5,7 +5,7 @@ from tests.store.examples import NOW, OTHER, queue, stand
 
 
 async def test_depths_count_each_queue_by_itself(store: Store) -> None:
-    """Entries of one queue are no other's, with room or without; a repository's own are told without the others'."""
+    """Entries of one queue are no other's, with room or without; a repository's own are counted without the others'."""
     async with store.transaction() as t:
         main, release, other = await queue(t), await queue(t, "release"), await queue(t, "main", OTHER)
         for number in (1, 2):

@@ -35,7 +35,7 @@ async def test_add_stands_a_pull_request_at_the_end(t: Transaction) -> None:
 
 
 async def test_add_of_one_that_stands_already_is_refused_in_any_queue_of_its_repository(t: Transaction) -> None:
-    """A pull request stands in one queue once; the transaction goes on, and other repositories are not concerned."""
+    """A pull request is in one queue once; the transaction continues, and other repositories are not concerned."""
     main, release = await queue(t), await queue(t, "release")
     first = await stand(t, main, 1)
     for again in (main, release):
@@ -170,7 +170,7 @@ async def test_remove_closes_the_gap_and_lets_the_pull_request_come_back(t: Tran
 
 @pytest.mark.parametrize("status", ["landed", "failed", "cancelled", "unheard-of"])
 async def test_database_refuses_an_entry_that_waits_for_nothing(store: Store, status: str) -> None:
-    """Even a mistaken write cannot leave a finished pull request standing in a queue."""
+    """Even a mistaken write cannot leave a finished pull request in a queue."""
     async with store.transaction() as t:
         await stand(t, await queue(t), 1)
     with pytest.raises(IntegrityError):

@@ -69,7 +69,7 @@ def before_field_terms(table: Table, *parts: Table) -> TableClause:
 
 
 async def test_migrations_of_an_empty_database_make_exactly_the_tables_of_the_code(empty_database: Database) -> None:
-    """Nobody can change a table and forget the migration."""
+    """A changed table without a migration fails."""
     assert await current(empty_database) is None
     await migrate(empty_database)
     assert await current(empty_database) == HEAD
@@ -216,7 +216,7 @@ async def test_migrations_carry_a_database_over_to_the_terms_of_the_field(tmp_pa
 
 
 async def test_migrations_make_one_row_of_each_label_that_was_to_be_removed(empty_database: Database) -> None:
-    """P4: a removal that was not delivered stays known, and one that had failed for good is tried once more."""
+    """P4: a removal that was not delivered stays known, and one that had failed for good is tried again."""
     await migrate(empty_database, "0023")
     instant = "2026-01-01 00:00:00.000000+00:00" if empty_database.dialect == "postgresql" else "2026-01-01 00:00:00.0"
     letter = hashlib.sha256(b"letter:label_off:1:8").hexdigest()[:32]

@@ -125,7 +125,7 @@ class QueueMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.kept)
     @rule(data=st.data())
     def turn(self, data: st.DataObject) -> None:
-        """The front begins, or gives its turn back to a hotfix."""
+        """The front begins, or a hotfix preempts it."""
         branch = data.draw(st.sampled_from(sorted({kept.entry.base_branch for kept in self.kept})))
         front = self._standing(branch)[0]
         before = front.entry
@@ -182,7 +182,7 @@ async def numbers(t: Transaction, at: Queue) -> list[int]:
 async def test_entry_that_waits_is_overtaken_only_by_those_who_come_within_its_priorities_difference(
     store: Store,
 ) -> None:
-    """Nobody starves: an endless stream of higher priority passes by for a bounded time, and no longer."""
+    """No entry starves: an endless stream of higher priority passes by for a bounded time, and no longer."""
     async with store.transaction() as t:
         main = await queue(t)
         await stand(t, main, 1, ageing=AGEING)
@@ -263,8 +263,8 @@ async def test_order_of_those_who_came_in_the_same_millisecond_is_that_of_their_
         assert await numbers(t, main) == [1, 2, 3]
 
 
-async def test_reprioritise_of_who_is_processed_keeps_its_turn(store: Store) -> None:
-    """A label taken off sends nobody back who has begun."""
+async def test_reprioritise_of_the_front_keeps_it_at_the_front(store: Store) -> None:
+    """A removed label sends no entry back that has begun."""
     async with store.transaction() as t:
         main = await queue(t)
         front = await stand(t, main, 1, priority=5)

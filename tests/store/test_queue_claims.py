@@ -26,8 +26,8 @@ async def test_wake_of_a_queue_whose_front_waits_for_trouble_to_pass_counts_and_
     assert woken == {main.id: (NOW + SOON, 2), other.id: (NOW, 2)}
 
 
-async def test_wake_of_a_queue_whose_trouble_stands_behind_the_front_is_heard(t: Transaction) -> None:
-    """An entry that was overtaken holds up nobody with the trouble that it once had."""
+async def test_wake_of_a_queue_whose_failure_is_behind_the_front_counts(t: Transaction) -> None:
+    """An overtaken entry delays no other by its earlier failures."""
     main = await queue(t)
     await in_trouble(t, main, 1)
     await stand(t, main, 2, priority=1)
@@ -99,7 +99,7 @@ async def test_renew_keeps_others_away_for_longer(t: Transaction) -> None:
     assert await claim(t, now=NOW + LEASE) == ()
 
 
-async def test_release_sets_the_next_look(t: Transaction) -> None:
+async def test_release_sets_the_next_pass(t: Transaction) -> None:
     """A queue given back is due when its worker said."""
     main = await queue(t)
     await t.queues.wake(main.id, NOW)
@@ -112,7 +112,7 @@ async def test_release_sets_the_next_look(t: Transaction) -> None:
     assert await t.queues.next_due() is None
 
 
-async def test_release_after_a_wake_that_was_not_seen_is_due_at_once(t: Transaction) -> None:
+async def test_release_after_a_wake_that_was_missed_is_due_at_once(t: Transaction) -> None:
     """A hint that arrives between a worker's last look and its release is not lost."""
     main = await queue(t)
     await t.queues.wake(main.id, NOW)
@@ -123,7 +123,7 @@ async def test_release_after_a_wake_that_was_not_seen_is_due_at_once(t: Transact
 
 
 async def test_release_all_at_the_start_of_the_only_process_makes_held_queues_due(t: Transaction) -> None:
-    """After a restart nobody waits for the lease of a process that is no more."""
+    """After a restart no queue waits for the lease of a process that is no more."""
     main = await queue(t)
     await t.queues.wake(main.id, NOW)
     await claim(t, owner="before")
@@ -143,7 +143,7 @@ def repository(number: int, installation: int) -> Repository:
     return Repository(id=number, owner="acme", name=f"r{number}", installation_id=installation)
 
 
-async def test_claim_due_serves_installations_in_turn_and_repositories_within_them(t: Transaction) -> None:
+async def test_claim_due_alternates_installations_and_repositories_within_them(t: Transaction) -> None:
     """However many queues of one are due, and however long: each other one is served before its second."""
     first, second = await busy(t, repository(1, 10), 6), await busy(t, repository(2, 10), 6, since=NOW + SOON)
     other = await busy(t, repository(3, 20), 2, since=NOW + 2 * SOON)
@@ -152,7 +152,7 @@ async def test_claim_due_serves_installations_in_turn_and_repositories_within_th
 
 
 async def test_claim_due_counts_what_its_worker_has_under_way(t: Transaction) -> None:
-    """Turns go on from there, so that a repository whose passes take long is not served first again and again."""
+    """Claims continue from there, so that a repository whose passes take long is not served first again and again."""
     slow = await busy(t, repository(1, 10), 4)
     assert [q.id for q in await claim(t, now=NOW + SOON, limit=2)] == slow[:2]
     quiet = await busy(t, repository(2, 10), 3, since=NOW + SOON)

@@ -1,4 +1,4 @@
-"""Queues are found, woken, claimed in turn, paused and released.
+"""Queues are found, woken, claimed in order, paused and released.
 
 Covers `queue_engine/store/pauses.py` and `queue_engine/store/store.py`.
 """
@@ -58,7 +58,7 @@ async def test_queues_are_listed_by_repository_and_all(t: Transaction) -> None:
 
 
 async def test_refresh_repository_renames_it_for_queues_and_entries(t: Transaction) -> None:
-    """A rename reaches everything that stands in the repository, and nothing else."""
+    """A rename reaches all rows of the repository, and no others."""
     main, other = await queue(t), await queue(t, "main", OTHER)
     await stand(t, main, 1)
     renamed = replace(REPOSITORY, owner="umbrella", name="missile", installation_id=71)
@@ -70,7 +70,7 @@ async def test_refresh_repository_renames_it_for_queues_and_entries(t: Transacti
 
 
 async def test_repository_is_found_by_the_name_it_has_now_in_any_letters(t: Transaction) -> None:
-    """As GitHub tells names apart; one that was only swept is known, and an old name is nobody's or the next one's."""
+    """Names compare as on GitHub; one that was only swept is known, and an old name is free or another repository's."""
     await t.queues.refresh_repository(REPOSITORY)
     await t.queues.refresh_repository(OTHER)
     assert await t.queues.repository("ACME", "Rocket") == REPOSITORY
@@ -83,7 +83,7 @@ async def test_repository_is_found_by_the_name_it_has_now_in_any_letters(t: Tran
 
 
 async def test_some_repository_is_one_of_the_owner_where_there_is_one(t: Transaction) -> None:
-    """Whatever stands in for a name that is not known is asked of the same installation, if it can be."""
+    """An unknown name is asked of the same installation, if it can be."""
     assert await t.queues.some_repository("acme") is None
     strangers = replace(REPOSITORY, id=1, owner="globex", installation_id=9)
     for each in (strangers, REPOSITORY):
@@ -94,8 +94,8 @@ async def test_some_repository_is_one_of_the_owner_where_there_is_one(t: Transac
     assert await t.queues.repository_by_id(4711) is None
 
 
-async def test_pause_makes_a_queue_due_so_that_those_who_wait_are_told(t: Transaction) -> None:
-    """A paused queue is claimed as any other is: its pass tells why nothing goes on, and does nothing else."""
+async def test_pause_makes_a_queue_due_so_that_entries_announce_it(t: Transaction) -> None:
+    """A paused queue is claimed as any other is: its pass announces the blocker, and does nothing else."""
     main = await queue(t)
     await t.pauses.put(main.id, PAUSE)
     (claimed,) = await claim(t)
@@ -117,8 +117,8 @@ async def test_pause_with_an_end_is_kept_whole(t: Transaction) -> None:
     assert paused.pauses == (freeze,)
 
 
-async def test_red_base_is_looked_at_when_its_tip_reports_and_again_when_it_moves(t: Transaction) -> None:
-    """Reports on other commits, and on other repositories, wake nobody."""
+async def test_red_base_is_read_when_its_tip_reports_and_again_when_it_moves(t: Transaction) -> None:
+    """Reports on other commits, and on other repositories, wake no queue."""
     main, other = await queue(t), await queue(t, "main", OTHER)
     red = RedBase("ci", "tip-1", NOW, 3, NOW + LEASE, 10)
     await t.red_bases.note(main.id, red)
@@ -142,7 +142,7 @@ async def test_red_base_is_looked_at_when_its_tip_reports_and_again_when_it_move
     assert await t.red_bases.tips({REPOSITORY.id}) == set()
 
 
-async def test_stall_is_kept_with_its_queue_and_hears_of_the_ci_once(t: Transaction) -> None:
+async def test_stall_is_kept_with_its_queue_and_learns_of_the_ci_once(t: Transaction) -> None:
     """A report on another commit says that the CI is up, the first one when; every report has the queue looked at."""
     main = await queue(t)
     stall = Stall(NOW, "head-1", "ci")

@@ -10,8 +10,8 @@ from queue_engine.store.tables import timeline
 from tests.store.examples import NOW, OTHER, REPOSITORY, SOON
 
 
-async def test_timeline_tells_what_happened_in_order(store: Store) -> None:
-    """Every event is kept as it was told, and found by pull request, from the end, and from a known one on."""
+async def test_timeline_shows_events_in_order(store: Store) -> None:
+    """Every event is kept as it was recorded, and found by pull request, from the end, and from a known one on."""
     told = [(REPOSITORY, 1, "enqueued"), (OTHER, 1, "enqueued"), (REPOSITORY, 2, "enqueued"), (REPOSITORY, 1, "left")]
     async with store.transaction() as t:
         for repository, number, event in told:

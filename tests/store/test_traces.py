@@ -1,4 +1,4 @@
-"""What waits in the database keeps the trace that it belongs to: entries and letters."""
+"""What waits in the database keeps the trace that it belongs to: entries and outbox items."""
 
 from datetime import timedelta
 

@@ -10,7 +10,7 @@ from yarl import URL
 
 @dataclass
 class Form:
-    """A form as it was served: where it goes, and what it sends if nobody changes it."""
+    """A form as it was served: where it goes, and what it sends unchanged."""
 
     action: str
     fields: list[tuple[str, str]] = field(default_factory=list)

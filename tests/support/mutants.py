@@ -1,4 +1,4 @@
-"""`make mutants`: changes decisions in small ways, one at a time, and tells which changes no fast test notices.
+"""`make mutants`: changes decisions in small ways, one at a time, and lists the changes that no fast test notices.
 
 `[tool.mutmut]` in pyproject.toml lists the modules and the tests. Arguments choose modules: `decide store.order`.
 """

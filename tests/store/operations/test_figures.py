@@ -28,7 +28,7 @@ async def test_figures_of_an_empty_database_are_nothing(store: Store) -> None:
         assert await tx.figures.of_outbox(NOW) == OutboxFigures(0, None)
 
 
-async def test_figures_of_jobs_tell_kinds_states_and_who_waits_longest(store: Store) -> None:
+async def test_figures_of_jobs_show_kinds_states_and_the_longest_wait(store: Store) -> None:
     """Neither a job under way nor one that is due later waits to be taken."""
     async with store.transaction() as tx:
         for number, wait in enumerate((timedelta(0), SOON, 2 * SOON, HOUR)):
@@ -42,7 +42,7 @@ async def test_figures_of_jobs_tell_kinds_states_and_who_waits_longest(store: St
     assert figures.due_since == NOW + SOON
 
 
-async def test_figures_of_dead_letters_tell_kinds_age_and_the_last_hour(store: Store) -> None:
+async def test_figures_of_dead_letters_show_kinds_age_and_the_last_hour(store: Store) -> None:
     """More than ten within an hour is an alarm: one that is exactly an hour old is not of them."""
     async with store.transaction() as tx:
         await _dead(tx, "webhook", retryable=True, at=timedelta(0))
@@ -54,7 +54,7 @@ async def test_figures_of_dead_letters_tell_kinds_age_and_the_last_hour(store: S
     assert (figures.dead_lately, figures.dead_since) == (2, NOW)
 
 
-async def test_figures_of_queues_tell_of_all_together_and_of_the_longest(store: Store) -> None:
+async def test_figures_of_queues_show_all_together_and_the_longest(store: Store) -> None:
     """One in somebody's hands is not waiting for a pass; paused are those that a person has to resume."""
     async with store.transaction() as tx:
         main, release, other = await queue(tx), await queue(tx, "release"), await queue(tx, "main", OTHER)
@@ -74,8 +74,8 @@ async def test_figures_of_queues_tell_of_all_together_and_of_the_longest(store: 
     assert later.due_since == NOW, "its holder died"
 
 
-async def test_figures_of_letters_tell_what_waits_and_since_when(store: Store) -> None:
-    """A letter under way still waits to arrive, but is late only when its dispatcher is."""
+async def test_figures_of_the_outbox_show_what_waits_and_since_when(store: Store) -> None:
+    """An outbox item under way is still unsent, but is late only when its dispatcher is."""
     async with store.transaction() as tx:
         for number, wait in ((1, timedelta(0)), (2, SOON), (3, HOUR)):
             await tx.outbox.want_label(REPOSITORY, number, "merge-queue", on=False, due=NOW + wait)
@@ -85,8 +85,8 @@ async def test_figures_of_letters_tell_what_waits_and_since_when(store: Store) -
         assert await tx.figures.of_outbox(NOW + LEASE) == OutboxFigures(3, NOW)
 
 
-async def test_figures_of_what_is_due_later_only_tell_of_no_wait(store: Store) -> None:
-    """A job, a queue or a letter that is to rest keeps nobody waiting."""
+async def test_figures_of_what_is_due_later_only_show_no_wait(store: Store) -> None:
+    """A job, a queue or an outbox item that is due later counts no wait."""
     async with store.transaction() as tx:
         await tx.jobs.enqueue(kind="webhook", request={}, process_id="p", now=NOW, not_before=NOW + SOON)
         await tx.queues.wake((await queue(tx)).id, NOW + SOON)

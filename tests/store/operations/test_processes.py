@@ -18,7 +18,7 @@ async def _tell(store: Store, owner: str, now: datetime, metrics: str = "") -> N
         await tx.processes.report(owner, now, STATUS, metrics)
 
 
-async def test_process_is_found_as_it_told_last(store: Store) -> None:
+async def test_process_is_found_as_it_reported_last(store: Store) -> None:
     """A later report replaces the earlier one, status and figures together."""
     await _tell(store, "one", NOW, "old 1\n")
     await _tell(store, "one", NOW + timedelta(seconds=30), "new 2\n")
@@ -27,7 +27,7 @@ async def test_process_is_found_as_it_told_last(store: Store) -> None:
     assert (report.owner, report.status, report.metrics) == ("one", STATUS, "new 2\n")
 
 
-async def test_process_that_tells_nothing_for_two_minutes_counts_as_gone(store: Store) -> None:
+async def test_process_that_reports_nothing_for_two_minutes_counts_as_gone(store: Store) -> None:
     """A killed process is not counted for ever, and a slow one not dropped at once."""
     await _tell(store, "one", NOW)
     assert await _owners(store, NOW + timedelta(seconds=119)) == ["one"]

@@ -45,7 +45,7 @@ async def test_reservation_counts_from_its_last_possible_use_for_its_window(
 
 
 async def test_pause_holds_its_installation_and_a_shorter_one_does_not_end_it(store: Store) -> None:
-    """P7: GitHub told one process to wait for an hour, and another one for a minute."""
+    """P7: GitHub asked one process to wait for an hour, and another one for a minute."""
     for until in (MINUTE, HOUR, 2 * MINUTE):
         async with store.transaction() as tx:
             await tx.pace.pause(70, NOW + until)

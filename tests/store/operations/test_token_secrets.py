@@ -44,6 +44,6 @@ def test_text_of_another_form_is_no_secret(text: str) -> None:
 
 
 def test_secret_from_before_there_were_checksums_is_still_one() -> None:
-    """An upgrade takes nobody's token."""
+    """An upgrade revokes no token."""
     assert well_formed("imq_" + "aZ0-_" * 8 + "abc")
     assert token_secrets.PREFIX == "imq_"

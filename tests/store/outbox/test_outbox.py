@@ -35,7 +35,7 @@ async def test_want_is_claimed_with_everything_it_says(t: Transaction) -> None:
 
 
 async def test_want_again_before_it_was_sent_goes_out_once(t: Transaction) -> None:
-    """Quick changes coalesce: one letter of each kind and pull request, with the last word."""
+    """Quick changes coalesce: one item of each kind and pull request, with the last content."""
     await want(t)
     await t.outbox.want(COMMENT, REPOSITORY, 1, due=NOW, notice=notice(NoticeKind.LANDED))
     letter = await take(t)
@@ -46,7 +46,7 @@ async def test_want_again_before_it_was_sent_goes_out_once(t: Transaction) -> No
 
 
 async def test_want_again_never_puts_off_what_was_to_be_sent_sooner(t: Transaction) -> None:
-    """A letter may wait for what follows, but a stream of changes cannot keep it back for ever."""
+    """An item may wait for the next change, but a stream of changes delays it only for a bounded time."""
     await want(t, now=NOW + SOON)
     await want(t, now=NOW + 2 * SOON)
     assert await t.outbox.next_due() == NOW + SOON
@@ -146,7 +146,7 @@ async def test_label_removal_is_forgotten_when_done(t: Transaction) -> None:
 
 
 async def test_label_wanted_on_again_is_set_after_the_removal_that_is_on_its_way(t: Transaction) -> None:
-    """The last wish wins: the sender of the older one cannot finish the row of the newer one."""
+    """The last request counts: the sender of the older one cannot finish the row of the newer one."""
     await want(t, LABEL)
     half_way = await take(t)
     assert (half_way.label, half_way.label_on) == ("merge-queue", False)
@@ -172,7 +172,7 @@ async def test_label_has_a_state_of_its_own(t: Transaction) -> None:
 
 
 async def test_rename_reaches_letters_on_their_way(t: Transaction) -> None:
-    """A letter goes to where its repository is now."""
+    """An item is sent to the present name of its repository."""
     await want(t)
     renamed = replace(REPOSITORY, name="missile")
     await t.queues.refresh_repository(renamed)
@@ -180,7 +180,7 @@ async def test_rename_reaches_letters_on_their_way(t: Transaction) -> None:
 
 
 async def test_release_all_at_the_start_of_the_only_process_frees_what_the_last_one_held(t: Transaction) -> None:
-    """After a restart nobody waits for the lease of a process that is no more."""
+    """After a restart no item waits for the lease of a process that is no more."""
     await want(t)
     held = await take(t, owner="before")
     await t.outbox.release_all()
@@ -188,7 +188,7 @@ async def test_release_all_at_the_start_of_the_only_process_frees_what_the_last_
 
 
 async def test_purge_forgets_only_what_is_long_finished(t: Transaction) -> None:
-    """Letters that are due, recent, or of a pull request that stands somewhere are kept."""
+    """Items that are due, recent, or of a queued pull request are kept."""
     main = await queue(t)
     for number in (1, 2, 3):
         await want(t, number=number)
@@ -208,7 +208,7 @@ async def test_purge_forgets_only_what_is_long_finished(t: Transaction) -> None:
 
 
 async def test_claim_by_many_senders_at_once_gives_each_letter_to_one(store: Store) -> None:
-    """However many senders ask at the same time, no letter goes out twice."""
+    """However many senders ask at the same time, no item is sent twice."""
     async with store.transaction() as t:
         for number in range(30):
             await want(t, number=number)

@@ -9,7 +9,7 @@ from tests.store.outbox.outbox_examples import LABEL, take, want
 
 
 async def test_dead_letter_is_kept_and_lives_again_when_wanted(t: Transaction) -> None:
-    """A letter that cannot be sent holds up nobody and is not forgotten."""
+    """An item that cannot be sent delays no other and is kept."""
     await want(t)
     await t.outbox.dead(await take(t), "no permission", NOW, retryable=True)
     assert await t.outbox.next_due() is None
@@ -27,7 +27,7 @@ async def test_dead_letter_is_kept_and_lives_again_when_wanted(t: Transaction) -
 
 
 async def test_dead_letter_of_a_label_that_is_wanted_otherwise_is_nothing_to_do_again(t: Transaction) -> None:
-    """Nobody is asked about a removal whose label is to be set since."""
+    """A removal whose label is to be set since is no dead letter."""
     await want(t, LABEL)
     await t.outbox.dead(await take(t), "no permission", NOW, retryable=True)
     await t.outbox.want_label(REPOSITORY, 1, "merge-queue", on=True, due=NOW)
@@ -61,7 +61,7 @@ async def test_dead_letter_revived_is_due_at_once_as_if_never_tried(t: Transacti
 
 
 async def test_claim_of_a_letter_that_cannot_be_read_buries_it_and_takes_the_next(t: Transaction) -> None:
-    """A letter written by another version stands before nobody, and is there to be seen."""
+    """An item written by another version delays no other, and is visible."""
     await want(t)
     await want(t, LABEL, now=NOW + TICK)
     await t.connection.execute(update(outbox).where(outbox.c.kind == "comment").values(notice={"kind": "unheard of"}))
