@@ -10,6 +10,7 @@ from bot.api.access import Access
 from bot.api.auth import authentication
 from bot.api.branches import BranchRoutes
 from bot.api.dead_letters import DeadLetterRoutes
+from bot.api.doctor import DoctorRoutes, Examine
 from bot.api.errors import errors_as_json
 from bot.api.idempotent import idempotency
 from bot.api.openapi import document
@@ -24,16 +25,16 @@ DOCUMENT = f"{PREFIX}/openapi.json"
 """The path of the OpenAPI document, which needs no token."""
 
 
-def routes(engine: Engine, access: Access) -> Sequence[Route]:
-    """List every route of the API."""
-    made = (DeadLetterRoutes(engine), BranchRoutes(engine, access), QueueRoutes(engine, access))
+def routes(engine: Engine, access: Access, examine: Examine | None = None) -> Sequence[Route]:
+    """List every route of the API. `examine` is None where they are described, and not served."""
+    made = (DeadLetterRoutes(engine), DoctorRoutes(examine), BranchRoutes(engine, access), QueueRoutes(engine, access))
     return [route for each in made for route in each.routes()]
 
 
-def create_api(engine: Engine, access: Access) -> web.Application:
+def create_api(engine: Engine, access: Access, examine: Examine | None = None) -> web.Application:
     """Create the API with its middlewares: errors as JSON, authentication, idempotency keys."""
     app = web.Application(middlewares=[errors_as_json, authentication(engine.store, engine.clock), idempotency(engine)])
-    app.add_routes([web.route(route.method, route.path, route.handler) for route in routes(engine, access)])
+    app.add_routes([web.route(route.method, route.path, route.handler) for route in routes(engine, access, examine)])
     return app
 
 

@@ -8,6 +8,7 @@ import click
 
 from bot import __version__
 from bot.cli.console import echo
+from bot.cli.doctor import doctor
 from bot.cli.jobs import jobs
 from bot.cli.register import setup
 from bot.cli.setup import RepositoryName, environ, host_settings, run_with_store
@@ -136,6 +137,7 @@ def _run(*, web: bool, worker: bool) -> None:
         raise _Refused(fault.sentence) from None
 
 
+main.add_command(doctor)
 main.add_command(token)
 main.add_command(jobs)
 main.add_command(setup)

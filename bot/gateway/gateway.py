@@ -31,10 +31,11 @@ from bot.gateway import facts
 from bot.gateway.app import App
 from bot.gateway.app_schemas import InstallationAnswer
 from bot.gateway.check_reads import CheckReads
+from bot.gateway.doctor_reads import DoctorReads
 from bot.gateway.head_pushes import head_pushes
 from bot.gateway.histories import compare_histories, may_lack_diff
 from bot.gateway.http.answers import parse_answer, parse_list
-from bot.gateway.http.client import Call, owner_and_repo
+from bot.gateway.http.client import Call, Client, owner_and_repo
 from bot.gateway.http.connection import Connection
 from bot.gateway.http.limits import Budget
 from bot.gateway.http.shared_pace import SharedPace
@@ -108,7 +109,8 @@ class Gateway(CheckReads):
         super().__init__(connection, clock, api_url=api_url, app_id=int(app_id))
         self._rules = BranchRulesCache(connection, clock, own_app_id=int(app_id))
         self.people = People(connection)
-        self.app = App(connection)
+        self.app = App(connection, Client(session, api_url=api_url, clock=clock))
+        self.doctor = DoctorReads(connection)
 
     @property
     def budget(self) -> Mapping[int | None, Budget]:

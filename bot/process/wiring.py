@@ -2,9 +2,10 @@
 
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from functools import partial
+from typing import Any
 from uuid import uuid4
 
 import aiohttp
@@ -14,6 +15,8 @@ from aiohttp import web
 from bot.api.access import Access
 from bot.api.app import PREFIX, create_api, description, routes
 from bot.api.auth import for_operators
+from bot.doctor.doctor import Doctor
+from bot.doctor.host_facts import read_host
 from bot.gateway.gateway import Gateway
 from bot.gateway.http.shared_pace import SharedPace
 from bot.gateway.http.stored_tokens import StoredTokens
@@ -136,7 +139,7 @@ class Bot:
         app = create_app(receiver, Readiness(checks, self.clock))
         access = Access(self.engine, self.gateway.people)
         app.router.add_routes([description(routes(self.engine, access))])
-        app.add_subapp(PREFIX, create_api(self.engine, access))
+        app.add_subapp(PREFIX, create_api(self.engine, access, self._examine))
         guarded = for_operators(self.reporter.handle, self.engine.store, self.clock)
         app.router.add_get("/metrics", guarded if self.settings.metrics == "token" else self.reporter.handle)
         status = QueueStatus(self.engine, access, self.gateway.slots_status, self.settings.max_queue_depth)
@@ -262,6 +265,11 @@ class Bot:
         }
         if shortened := await clamp_instants(change.tx.connection, change.now, bounds):
             _log.warning("waits_shortened", instants=shortened)
+
+    async def _examine(self, repository: str | None) -> Mapping[str, Any]:
+        """Examine the installation for a caller of the API. Raises RepositoryNotFound."""
+        doctor = Doctor(self.gateway, self.clock, self.settings.policy(), public_url=self.settings.public_url)
+        return (await doctor.examine(await read_host(self.settings, os.environ), repository)).as_json()
 
     async def _app_accepted(self) -> bool:
         await self.app_status.first_answer()

@@ -42,4 +42,4 @@ def test_gateway_is_made_in_one_place_and_for_commands() -> None:
         for path in root.rglob("*.py")
         if re.search(r"^from bot\.gateway(\.gateway)? import .*\bGateway\b", path.read_text(), re.M)
     }
-    assert makers - {"gateway/__init__.py"} == {"process/wiring.py", "cli/github.py"}
+    assert makers - {"gateway/__init__.py"} == {"process/wiring.py", "cli/github.py", "doctor/doctor.py"}

@@ -110,6 +110,7 @@ def test_help_names_every_command_of_the_contract() -> None:
     assert isinstance(main.main, click.Group)
     assert set(main.main.commands) == {
         "run",
+        "doctor",
         "web",
         "worker",
         "migrate",

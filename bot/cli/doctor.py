@@ -1,0 +1,52 @@
+"""`imq doctor`: examine the settings, the database, the App and its repositories; read-only."""
+
+import asyncio
+import json
+from typing import TYPE_CHECKING
+
+import click
+
+from bot.cli.console import echo
+from bot.cli.setup import RepositoryName, environ, settings
+from bot.settings.environment import Settings
+
+if TYPE_CHECKING:
+    from bot.doctor.doctor import Report
+
+
+class _CannotRun(click.ClickException):
+    """The repository to examine is not known."""
+
+    exit_code = 2
+
+
+@click.command()
+@click.option("--repository", type=RepositoryName(), help="Examine only this repository.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def doctor(repository: str | None, as_json: bool) -> None:
+    """Find faults of settings, database, App and repositories, with their remedies.
+
+    The exit code is 0 without a finding, 1 with findings, and 2 if the command cannot run. It changes nothing.
+    """
+    operators = settings(quiet=True)
+    # Imported when needed, so that `imq --help` and faults in the settings are printed at once.
+    from bot.doctor.doctor import RepositoryNotFound
+
+    try:
+        report = asyncio.run(_examine(operators, repository))
+    except RepositoryNotFound as problem:
+        raise _CannotRun(str(problem)) from None
+    echo(json.dumps(report.as_json(), indent=2, ensure_ascii=False) if as_json else report.as_text())
+    raise SystemExit(1 if report.findings else 0)
+
+
+async def _examine(operators: Settings, repository: str | None) -> "Report":
+    from bot.cli.github import gateway_of
+    from bot.doctor.doctor import Doctor
+    from bot.doctor.host_facts import read_host
+    from queue_engine.core.timing.clock import SystemClock
+
+    clock = SystemClock()
+    async with gateway_of(operators, clock) as gateway:
+        examined = Doctor(gateway, clock, operators.policy(), public_url=operators.public_url)
+        return await examined.examine(await read_host(operators, environ()), repository)

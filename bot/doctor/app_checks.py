@@ -1,0 +1,181 @@
+"""Check the App as GitHub has it against its manifest: credentials, permissions, events, webhook, limits. Pure."""
+
+from collections.abc import Iterator, Mapping
+
+from bot.doctor.facts import AppFacts
+from bot.doctor.finding import Finding
+from bot.doctor.webhook_address import address_fault
+from bot.gateway.http.scopes import OPTIONAL
+from bot.registration.manifest import Manifest
+from bot.registration.permissions import REASONS
+from queue_engine.domain.facts import Delivery
+
+_LEVELS = ("", "read", "write", "admin")
+_LEAST_BUDGET = 0.1
+_NEWEST = 20
+"""Deliveries that are judged; older ones may have been redelivered since."""
+
+_EVENTS: Mapping[str, str] = {
+    "pull_request": "IMQ learns of labels, pushes and closed pull requests only from its sweep, minutes later.",
+    "issue_comment": "IMQ receives no commands in comments.",
+    "pull_request_review": "A request for changes does not dequeue a pull request until IMQ reads it again.",
+    "push": "IMQ learns late that a base branch moved, or that .github/imq.yml changed.",
+    "check_run": "IMQ learns late that a check run ended, so every merge waits longer.",
+    "check_suite": "IMQ learns late that a check suite ended.",
+    "status": "IMQ learns late that a commit status was reported, so merges wait longer.",
+    "workflow_run": "IMQ does not notice that a workflow run waits for approval.",
+    "repository": "IMQ learns late that a repository was renamed, transferred or archived.",
+    "branch_protection_configuration": "IMQ uses changed rules after two hours at the latest.",
+    "branch_protection_rule": "IMQ uses changed rules after two hours at the latest.",
+    "repository_ruleset": "IMQ uses changed rules after two hours at the latest.",
+}
+_LATE = "IMQ learns of such changes only from its sweep."
+
+_SETTINGS = "On the App's settings page, under Permissions & events"
+
+
+def app_findings(app: AppFacts, manifest: Manifest) -> Iterator[Finding]:
+    """Yield the faults of the App; without its credentials nothing else is known."""
+    if app.outage is not None:
+        yield _finding(
+            "github_unreachable",
+            f"GitHub did not answer: {app.outage}",
+            "IMQ can neither read nor merge.",
+            "Check IMQ_GITHUB_API_URL, the network, and a proxy or firewall between.",
+            "docs/operating.md#troubleshooting",
+        )
+    if app.refusal is not None:
+        yield _finding(
+            "credentials_refused",
+            f"GitHub does not accept the App's id or key: {app.refusal}",
+            "IMQ can neither read nor merge, and `/readyz` is not ready.",
+            "Compare IMQ_GITHUB_APP_ID and IMQ_GITHUB_PRIVATE_KEY with the App's settings page.",
+            "docs/operating.md#health",
+        )
+    if app.app is None:
+        return
+    yield from _permissions(app.app.permissions, manifest)
+    yield from _events(app.app.events, manifest)
+    yield from _installations(app)
+    yield from _webhook(app)
+    yield from _deliveries(app.deliveries)
+    for account, (left, limit) in app.budgets.items():
+        if left < limit * _LEAST_BUDGET:
+            yield _finding(
+                "budget_low",
+                f"{left} of {limit} requests of this hour are left on {account}.",
+                "At nothing IMQ waits until GitHub renews them, within an hour.",
+                "See in `imq_github_requests_total` what uses them, and whether another program uses the same App.",
+                "docs/operating.md#metrics-and-alerts",
+            )
+
+
+def _lacks(granted: Mapping[str, str], name: str, level: str) -> bool:
+    return _LEVELS.index(granted.get(name, "")) < _LEVELS.index(level)
+
+
+def _effect(name: str) -> str:
+    optional = OPTIONAL.get(name)
+    return optional.without if optional is not None else f"IMQ needs it: {REASONS[name]}"
+
+
+def _permissions(granted: Mapping[str, str], manifest: Manifest) -> Iterator[Finding]:
+    for name, level in manifest.permissions.items():
+        if _lacks(granted, name, level):
+            yield _finding(
+                "permission_missing",
+                f"The App lacks the permission `{name}: {level}`.",
+                _effect(name),
+                f"{_SETTINGS}, choose it; then accept it for each installation.",
+                "docs/operating.md#permissions-and-tokens",
+            )
+
+
+def _events(subscribed: tuple[str, ...], manifest: Manifest) -> Iterator[Finding]:
+    for event in manifest.events:
+        if event not in subscribed:
+            yield _finding(
+                "event_missing",
+                f"The App does not subscribe to the event `{event}`.",
+                _EVENTS.get(event, _LATE),
+                f"{_SETTINGS}, subscribe to it.",
+                "docs/self-hosting.md",
+            )
+
+
+def _installations(app: AppFacts) -> Iterator[Finding]:
+    assert app.app is not None
+    if not app.installations:
+        yield _finding(
+            "not_installed",
+            "The App is installed nowhere.",
+            "IMQ sees no repository.",
+            f"Install it: {app.app.html_url}/installations/new",
+            "docs/self-hosting.md",
+        )
+    for each in app.installations:
+        if each.suspended_at is not None:
+            yield _finding(
+                "installation_suspended",
+                f"The installation on {each.owner} is suspended.",
+                "GitHub refuses every request for its repositories.",
+                f"Unsuspend it: {each.html_url}",
+                "docs/operating.md#troubleshooting",
+            )
+            continue
+        for name, level in app.app.permissions.items():
+            if level in _LEVELS and _lacks(each.permissions, name, level) and name in REASONS:
+                yield _finding(
+                    "permission_not_accepted",
+                    f"{each.owner} has not accepted the App's permission `{name}: {level}`.",
+                    _effect(name),
+                    f"An owner of {each.owner} accepts it: {each.html_url}",
+                    "docs/operating.md#permissions-and-tokens",
+                )
+
+
+def _webhook(app: AppFacts) -> Iterator[Finding]:
+    webhook, impact = app.webhook, "IMQ learns of labels, pushes and checks only from its sweep, minutes later."
+    if webhook is None:
+        return
+    if (remedy := address_fault(webhook.url, app.public_url)) is not None:
+        finding = f"GitHub sends webhooks to {webhook.url or 'no address'}."
+        yield _finding("webhook_address_wrong", finding, impact, remedy, "docs/operating.md#webhook-answers")
+    elif webhook.secret is None:
+        yield _finding(
+            "webhook_secret_missing",
+            "The App has no webhook secret, so GitHub does not sign webhooks.",
+            f"IMQ refuses unsigned webhooks. {impact}",
+            "Enter IMQ_GITHUB_WEBHOOK_SECRET on the App's settings page.",
+            "docs/operating.md#webhook-answers",
+        )
+    elif webhook.insecure_ssl == "1" and webhook.url.startswith("https://"):
+        yield _finding(
+            "webhook_certificate_unchecked",
+            "GitHub does not check the certificate of the webhook address.",
+            "Another server could receive the webhooks.",
+            "Enable SSL verification on the App's settings page.",
+            "docs/operating.md#webhook-answers",
+        )
+
+
+def _deliveries(deliveries: tuple[Delivery, ...]) -> Iterator[Finding]:
+    """Judge the newest attempt of each delivery; one that was redelivered is in order."""
+    newest: dict[str, Delivery] = {}
+    for each in deliveries[:_NEWEST]:
+        newest.setdefault(each.guid, each)
+    failed = [each for each in newest.values() if not each.succeeded]
+    if not failed:
+        return
+    yield _finding(
+        "deliveries_fail",
+        f"{len(failed)} of the last {len(newest)} webhooks did not arrive; the newest is `{failed[0].event}`.",
+        "IMQ learns of these changes only from its sweep, minutes later.",
+        "See under Advanced on the App's settings page what your server or proxy answered. 401 means that the webhook "
+        "secrets differ.",
+        "docs/operating.md#webhook-answers",
+    )
+
+
+def _finding(code: str, finding: str, impact: str, remedy: str, link: str) -> Finding:
+    return Finding(code, "App", finding, impact, remedy, link)

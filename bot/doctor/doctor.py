@@ -1,0 +1,249 @@
+"""Read the facts once, with a bounded number of requests, and judge them."""
+
+import asyncio
+from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import timedelta
+from typing import Any, TypeVar
+
+from bot.doctor.app_checks import app_findings
+from bot.doctor.facts import AppFacts, HeadChecks, HostFacts, RepositoryFacts, RulesetFacts
+from bot.doctor.finding import Finding
+from bot.doctor.host_checks import clock_findings, host_findings
+from bot.doctor.repository_checks import repository_findings
+from bot.doctor.update_bots import update_bot_findings
+from bot.gateway.app_schemas import InstallationAnswer
+from bot.gateway.gateway import Gateway
+from bot.registration.manifest import read_manifest
+from queue_engine.config.document import parse
+from queue_engine.config.parse import read
+from queue_engine.config.policy import policy_for
+from queue_engine.config.problems import ConfigError, Problem
+from queue_engine.core.timing.clock import Clock
+from queue_engine.domain.errors import GitHubError, Invalid, NotFound, Unauthorized
+from queue_engine.domain.facts import BranchRules
+from queue_engine.domain.model import Repository
+from queue_engine.domain.policy import Policy
+
+T = TypeVar("T")
+
+MOST_REPOSITORIES = 100
+"""Repositories that one run examines; `--repository` names one beyond."""
+
+MOST_HEADS = 6
+"""Pull requests whose checks are read, of each repository."""
+
+RENOVATE = (
+    "renovate.json",
+    "renovate.json5",
+    ".github/renovate.json",
+    ".github/renovate.json5",
+    ".renovaterc",
+    ".renovaterc.json",
+)
+DEPENDABOT = (".github/dependabot.yml", ".github/dependabot.yaml")
+
+
+class RepositoryNotFound(LookupError):
+    """The repository to examine cannot be seen. The message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The findings, and the repositories that were examined."""
+
+    findings: tuple[Finding, ...]
+    repositories: tuple[str, ...] = ()
+    left_out: int = 0
+    """Repositories beyond the limit."""
+    rulesets: Mapping[str, Sequence[RulesetFacts]] = field(default_factory=dict)
+    """By repository, the rulesets that IMQ sees, with how it may bypass each."""
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the report as JSON data."""
+        return {
+            "findings": [each.as_json() for each in self.findings],
+            "repositories": list(self.repositories),
+            "left_out": self.left_out,
+            "rulesets": {name: [asdict(each) for each in rulesets] for name, rulesets in self.rulesets.items()},
+        }
+
+    def as_text(self) -> str:
+        """Return the report as text."""
+        lines = [each.as_text() for each in self.findings]
+        for name, rulesets in self.rulesets.items():
+            listed = ", ".join(f"{each.name} (bypass: {each.bypass or 'unknown'})" for each in rulesets)
+            lines.append(f"{name}: rulesets: {listed}")
+        count = len(self.findings)
+        examined = f"Repositories examined: {len(self.repositories)}."
+        if self.left_out:
+            examined += f" Left out: {self.left_out}; name one with --repository."
+        verdict = "No findings." if not count else f"Findings: {count}."
+        return "\n\n".join([*lines, f"{verdict} {examined}"])
+
+
+class Doctor:
+    """Examines an installation of IMQ. `policy` is the operator's."""
+
+    def __init__(self, gateway: Gateway, clock: Clock, policy: Policy, *, public_url: str | None) -> None:
+        self._gateway = gateway
+        self._clock = clock
+        self._policy = policy
+        self._public_url = public_url
+
+    async def examine(self, host: HostFacts, only: str | None = None) -> Report:
+        """Examine all, or of the repositories only one. Raises RepositoryNotFound."""
+        app = await self._app()
+        findings = [*host_findings(host), *clock_findings(app), *app_findings(app, read_manifest())]
+        if app.app is None:
+            return Report(tuple(findings))
+        repositories, unread = await self._repositories(app.installations)
+        findings += unread
+        if only is not None:
+            repositories = [each for each in repositories if each.full_name.casefold() == only.casefold()]
+            if not repositories:
+                raise RepositoryNotFound(
+                    f"The App does not see {only}. Check its name, and whether the App is installed on it."
+                )
+        read_facts = [await self._repository(each) for each in repositories[:MOST_REPOSITORIES]]
+        for facts in read_facts:
+            findings += [*repository_findings(facts), *update_bot_findings(facts)]
+        return Report(
+            tuple(findings),
+            tuple(facts.repository.full_name for facts in read_facts),
+            max(0, len(repositories) - MOST_REPOSITORIES),
+            {facts.repository.full_name: facts.rulesets for facts in read_facts if facts.rulesets},
+        )
+
+    async def _app(self) -> AppFacts:
+        app = self._gateway.app
+        try:
+            ahead = await self._clock_ahead()
+            found = await app.read()
+        except (Unauthorized, NotFound) as error:
+            return AppFacts(refusal=error.message, clock_ahead=await self._clock_ahead())
+        except GitHubError as error:
+            return AppFacts(outage=error.message)
+        try:
+            installations = tuple(await app.installations())
+            deliveries, _ = await self._gateway.deliveries(None)
+            return AppFacts(
+                clock_ahead=ahead,
+                app=found,
+                installations=installations,
+                webhook=await app.webhook(),
+                public_url=self._public_url,
+                deliveries=deliveries,
+                budgets=await self._budgets(installations),
+            )
+        except GitHubError as error:
+            return AppFacts(clock_ahead=ahead, outage=error.message)
+
+    async def _clock_ahead(self) -> timedelta | None:
+        theirs = await self._gateway.app.server_time()
+        return None if theirs is None else self._clock.now() - theirs
+
+    async def _budgets(self, installations: Sequence[InstallationAnswer]) -> dict[str, tuple[int, int]]:
+        budgets: dict[str, tuple[int, int]] = {}
+        for each in installations[:MOST_REPOSITORIES]:
+            if each.suspended_at is None:
+                budgets[each.owner] = await self._gateway.app.budget(each.id)
+        return budgets
+
+    async def _repositories(
+        self, installations: Sequence[InstallationAnswer]
+    ) -> tuple[list[Repository], list[Finding]]:
+        """List all repositories; an installation that cannot be read is a finding."""
+        found: list[Repository] = []
+        findings: list[Finding] = []
+        for each in installations:
+            if each.suspended_at is not None:
+                continue
+            try:
+                found += await self._gateway.repositories(each.id)
+            except GitHubError as error:
+                findings.append(_unlisted(each.owner, error))
+        return found, findings
+
+    async def _repository(self, repository: Repository) -> RepositoryFacts:
+        reads, unread = self._gateway.doctor, list[str]()
+
+        async def read_part(part: str, awaited: Awaitable[T], default: T) -> T:
+            try:
+                return await awaited
+            except GitHubError as error:
+                unread.append(f"{part}: {error.message}")
+                return default
+
+        try:
+            settings = await reads.settings(repository)
+        except GitHubError as error:
+            return RepositoryFacts(repository, "", self._policy, unread=(f"its settings: {error.message}",))
+        branch = settings.default_branch
+        policy, config_error = self._policy, None
+        try:
+            policy, config_error = await self._configured(repository, branch)
+        except GitHubError as error:
+            unread.append(f".github/imq.yml: {error.message}")
+        rules = await read_part(f"the rules of {branch}", self._rules(repository, branch), None)
+        rulesets = await read_part("its rulesets", reads.rulesets(repository), ())
+        heads = await read_part("its checks", self._heads(repository, branch), ())
+        files = await read_part("its files", reads.files(repository, branch, (*RENOVATE, *DEPENDABOT)), {})
+        renovate = next(((path, content) for path in RENOVATE if (content := _mapping(files.get(path)))), None)
+        return RepositoryFacts(
+            repository,
+            branch,
+            policy,
+            config_error=config_error,
+            auto_merge=settings.auto_merge,
+            methods=settings.methods,
+            rules=rules,
+            rulesets=tuple(RulesetFacts(each.name, each.organisation, each.bypass) for each in rulesets),
+            heads=heads,
+            renovate=renovate,
+            dependabot=next((found for path in DEPENDABOT if (found := _mapping(files.get(path)))), None),
+            unread=tuple(unread),
+        )
+
+    async def _configured(self, repository: Repository, branch: str) -> tuple[Policy, ConfigError | None]:
+        try:
+            text = await self._gateway.configuration(repository, branch)
+            if text is None:
+                return self._policy, None
+            return policy_for(await asyncio.to_thread(read, text, self._policy), self._policy, branch), None
+        except Invalid as error:
+            return self._policy, ConfigError([Problem(1, "", error.message)])
+        except ConfigError as error:
+            return self._policy, error
+
+    async def _rules(self, repository: Repository, branch: str) -> BranchRules | None:
+        return await self._gateway.branch_rules(repository, branch)
+
+    async def _heads(self, repository: Repository, branch: str) -> tuple[HeadChecks, ...]:
+        heads: list[HeadChecks] = []
+        for sha, merged in await self._gateway.doctor.recent_heads(repository, branch, MOST_HEADS):
+            reports = await self._gateway.check_reports(repository, sha, ())
+            heads.append(HeadChecks(merged, frozenset((each.name, each.app_id) for each in reports)))
+        return tuple(heads)
+
+
+def _mapping(text: str | None) -> dict[str, Any]:
+    """Parse YAML, or JSON, which YAML contains; empty if it is neither, or no mapping."""
+    if text is None:
+        return {}
+    try:
+        value = parse(text).value
+    except ConfigError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _unlisted(owner: str, error: GitHubError) -> Finding:
+    return Finding(
+        "installation_unreadable",
+        "App",
+        f"GitHub did not list the repositories of {owner}: {error.message}",
+        "IMQ does not see what is labelled there.",
+        "Run the command again later; if it persists, look at the installation on GitHub.",
+        "docs/operating.md#troubleshooting",
+    )

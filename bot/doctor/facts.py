@@ -1,0 +1,84 @@
+"""Hold the facts that the checks judge: plain data, read once."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from bot.gateway.app_schemas import AppAnswer, InstallationAnswer, WebhookAnswer
+from queue_engine.config.problems import ConfigError
+from queue_engine.domain.facts import BranchRules, Delivery, MergeMethod
+from queue_engine.domain.model import Repository
+from queue_engine.domain.policy import Policy
+
+
+@dataclass(frozen=True, slots=True)
+class HostFacts:
+    """The settings, the database and its disk."""
+
+    unknown_settings: tuple[str, ...] = ()
+    database_fault: str | None = None
+    """Why the database cannot be used, in a sentence."""
+    migrated: bool = True
+    disk_free: int | None = None
+    """Bytes of SQLite's file system that are free; None for other databases."""
+
+
+@dataclass(frozen=True, slots=True)
+class AppFacts:
+    """The App, as GitHub has it."""
+
+    refusal: str | None = None
+    """GitHub's answer, if it does not accept the credentials."""
+    outage: str | None = None
+    """Why GitHub did not answer."""
+    clock_ahead: timedelta | None = None
+    """How far this machine's clock is ahead of GitHub's."""
+    app: AppAnswer | None = None
+    installations: tuple[InstallationAnswer, ...] = ()
+    webhook: WebhookAnswer | None = None
+    public_url: str | None = None
+    deliveries: tuple[Delivery, ...] = ()
+    """The last page of attempts, newest first."""
+    budgets: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    """By account, the requests left and the limit of the hour."""
+
+
+@dataclass(frozen=True, slots=True)
+class RulesetFacts:
+    """A ruleset that is active on the default branch's repository."""
+
+    name: str
+    organisation: bool
+    bypass: str | None
+    """GitHub's word for how IMQ may bypass it; None if IMQ may not read the ruleset."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeadChecks:
+    """The names of all checks that reported on a head, each with the App that reported it."""
+
+    merged: bool
+    reported: frozenset[tuple[str, int | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class RepositoryFacts:
+    """A repository and the rules of its default branch."""
+
+    repository: Repository
+    branch: str
+    policy: Policy
+    config_error: ConfigError | None = None
+    auto_merge: bool = False
+    methods: frozenset[MergeMethod] = frozenset(MergeMethod)
+    rules: BranchRules | None = None
+    """None where IMQ could not read them."""
+    rulesets: tuple[RulesetFacts, ...] = ()
+    heads: tuple[HeadChecks, ...] = ()
+    """Of a few open and merged pull requests, the newest first."""
+    renovate: tuple[str, Mapping[str, Any]] | None = None
+    """The path and the content of Renovate's configuration."""
+    dependabot: Mapping[str, Any] | None = None
+    unread: tuple[str, ...] = ()
+    """What GitHub did not show, with its answer."""

@@ -1,0 +1,168 @@
+"""Check a repository: its configuration, its rules, and whether its required checks report. Pure."""
+
+from collections.abc import Iterator
+
+from bot.doctor.facts import RepositoryFacts
+from bot.doctor.finding import Finding
+from queue_engine.domain.facts import BranchRules, MergeMethod, RequiredCheck
+from queue_engine.domain.own_check import own_check
+from queue_engine.rules.checks import required_checks
+
+_RULES = "docs/operating.md#what-imq-remembers-of-github"
+_CONFIGURATION = "docs/configuration.md#keys"
+_REASONS = "docs/operating.md#troubleshooting-by-reason-code"
+_NOTHING_LANDS = "No pull request can land."
+
+
+def repository_findings(facts: RepositoryFacts) -> Iterator[Finding]:
+    """Yield the faults of a repository."""
+    for part in facts.unread:
+        yield _finding(
+            facts,
+            "unreadable",
+            f"GitHub did not show IMQ {part}",
+            "IMQ cannot check this part.",
+            "Grant the App the permission that is named, or run the command again later.",
+            "docs/operating.md#permissions-and-tokens",
+        )
+    yield from _configuration(facts)
+    if facts.auto_merge:
+        yield _finding(
+            facts,
+            "auto_merge_enabled",
+            "The repository allows auto-merge.",
+            "GitHub then merges pull requests past the queue, untested on the newest base.",
+            "Disable Allow auto-merge in the repository's settings, or let people use the label instead.",
+            "docs/self-hosting.md",
+        )
+    if facts.rules is not None:
+        yield from _rules(facts, facts.rules)
+        yield from _bypasses(facts, facts.rules)
+        yield from _methods(facts, facts.rules)
+        yield from _checks(facts, facts.rules)
+
+
+def _configuration(facts: RepositoryFacts) -> Iterator[Finding]:
+    if facts.config_error is None:
+        return
+    problems = "; ".join(map(str, facts.config_error.problems))
+    yield _finding(
+        facts,
+        "configuration_invalid",
+        f".github/imq.yml on {facts.branch} has faults: {problems}",
+        "All queues of the repository wait until somebody corrects the file.",
+        "Correct the file; `imq validate FILE` checks it first.",
+        _CONFIGURATION,
+    )
+
+
+def _rules(facts: RepositoryFacts, rules: BranchRules) -> Iterator[Finding]:
+    branch = facts.branch
+    own = own_check(required_checks(rules, facts.policy), facts.policy)
+    refusals = {
+        "native_queue_required": (
+            rules.native_queue,
+            f"{branch} requires GitHub's own merge queue.",
+            "Remove that rule.",
+        ),
+        "own_check_required": (
+            own is not None,
+            f"{branch} requires the check {own}, which IMQ ends only after the merge.",
+            "Remove that check from protection, rulesets and .github/imq.yml.",
+        ),
+        "push_restricted": (
+            rules.push_restricted,
+            f"{branch} restricts who can push, and IMQ is not among them.",
+            "Allow IMQ's App to push in the protection of the branch.",
+        ),
+        "branch_locked": (
+            rules.locked,
+            f"{branch} is locked, and IMQ may not bypass that.",
+            "Unlock the branch, or let IMQ's App bypass the ruleset that restricts updates.",
+        ),
+    }
+    for code, (holds, finding, remedy) in refusals.items():
+        if holds:
+            yield _finding(facts, code, finding, _NOTHING_LANDS, remedy, _REASONS)
+
+
+def _bypasses(facts: RepositoryFacts, rules: BranchRules) -> Iterator[Finding]:
+    """Judge the rulesets that IMQ may bypass, or of which GitHub does not say so."""
+    for demand in rules.bypassed:
+        modes = {each.name: each.bypass for each in facts.rulesets}
+        mode = modes.get(demand.partition(": ")[0])
+        yield _finding(
+            facts,
+            "ruleset_bypassed",
+            f"IMQ may bypass the ruleset {demand}" + (f" (bypass mode: {mode})." if mode else "."),
+            "GitHub does not enforce these rules when IMQ merges, and IMQ cannot check them. IMQ refuses to merge.",
+            "Let IMQ bypass only a ruleset that restricts who may update the branch.",
+            _REASONS,
+        )
+    for ruleset in facts.rulesets:
+        if ruleset.bypass is None:
+            owner = "the organisation's ruleset" if ruleset.organisation else "the ruleset"
+            yield _finding(
+                facts,
+                "ruleset_hidden",
+                f"GitHub does not show IMQ {owner} {ruleset.name}.",
+                "IMQ does not know whether it may bypass that ruleset, and counts approvals itself.",
+                "Grant the App `administration: read`, or run the command again later.",
+                _RULES,
+            )
+
+
+def _methods(facts: RepositoryFacts, rules: BranchRules) -> Iterator[Finding]:
+    allowed = facts.methods if rules.methods is None else facts.methods & rules.methods
+    if rules.linear_history:
+        allowed -= {MergeMethod.MERGE}
+    if rules.signatures:
+        allowed -= {MergeMethod.REBASE}
+    wanted = facts.policy.method
+    if allowed and (wanted is None or wanted in allowed):
+        return
+    names = ", ".join(sorted(allowed)) or "none"
+    if wanted is None:
+        finding = f"Repository and rules of {facts.branch} together allow no merge method."
+    else:
+        finding = f"The configured merge method is {wanted.value}; allowed on {facts.branch}: {names}."
+    remedy = "Allow a merge method in the repository's settings or rules, or choose another one in .github/imq.yml."
+    yield _finding(facts, "method_not_allowed", finding, _NOTHING_LANDS, remedy, _CONFIGURATION)
+
+
+def _checks(facts: RepositoryFacts, rules: BranchRules) -> Iterator[Finding]:
+    """Judge required checks by a few heads, among which one at least has reports or has landed."""
+    if not any(head.reported or head.merged for head in facts.heads):
+        return
+    reported = frozenset[tuple[str, int | None]]().union(*(head.reported for head in facts.heads))
+    required = required_checks(rules, facts.policy)
+    for check in sorted(required, key=lambda each: each.name):
+        if _has_reported(check, reported) or check.name == own_check(required, facts.policy):
+            continue
+        other = any(name == check.name for name, _ in reported)
+        by = f" by the App {check.app_id}, although another App reports it" if other else ""
+        yield _finding(
+            facts,
+            "check_never_reports",
+            f"The required check {check.name} did not report{by} on any of the last {len(facts.heads)} pull requests.",
+            "Each pull request waits for it until the time limit, and then leaves the queue.",
+            "Correct the check's name or App in the rules, remove it, or let CI run it on every pull request.",
+            "docs/self-hosting.md#4-require-status-checks",
+        )
+    if not required and not reported and not facts.policy.land_without_checks:
+        yield _finding(
+            facts,
+            "no_checks",
+            f"No check reported on the last {len(facts.heads)} pull requests, and {facts.branch} requires none.",
+            "IMQ lands nothing untested, so each pull request leaves the queue.",
+            "Run CI on pull requests, or set `checks.land_without` to allow landing without checks.",
+            _CONFIGURATION,
+        )
+
+
+def _has_reported(check: RequiredCheck, reported: frozenset[tuple[str, int | None]]) -> bool:
+    return any(name == check.name and check.app_id in (None, app_id) for name, app_id in reported)
+
+
+def _finding(facts: RepositoryFacts, code: str, finding: str, impact: str, remedy: str, link: str) -> Finding:
+    return Finding(code, facts.repository.full_name, finding, impact, remedy, link)

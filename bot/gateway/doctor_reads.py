@@ -1,0 +1,136 @@
+"""Read what `imq doctor` checks of a repository, with a bounded number of requests."""
+
+import base64
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel
+
+from bot.gateway.http.answers import parse_answer, parse_list
+from bot.gateway.http.client import Call, owner_and_repo
+from bot.gateway.http.connection import Connection
+from bot.gateway.rules.schemas import ListedRulesetAnswer, RulesetAnswer
+from bot.gateway.schemas import ContentAnswer, RepositoryAnswer
+from queue_engine.domain.errors import Forbidden, NotFound
+from queue_engine.domain.facts import MergeMethod
+from queue_engine.domain.model import Repository
+
+MOST_RULESETS = 10
+"""Rulesets that are read; each costs a request."""
+
+
+class _SettingsAnswer(RepositoryAnswer):
+    allow_auto_merge: bool | None = None
+
+
+class _RulesetAnswer(ListedRulesetAnswer):
+    name: str = ""
+    source_type: str = "Repository"
+
+
+class _HeadAnswer(BaseModel):
+    sha: str
+
+
+class _PullAnswer(BaseModel):
+    number: int
+    state: str
+    merged_at: str | None = None
+    head: _HeadAnswer
+
+
+class _TreeEntryAnswer(BaseModel):
+    path: str
+    type: str
+    sha: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RepositorySettings:
+    """Settings of a repository."""
+
+    default_branch: str
+    auto_merge: bool
+    methods: frozenset[MergeMethod]
+
+
+@dataclass(frozen=True, slots=True)
+class RulesetBypass:
+    """An active ruleset of branches, and GitHub's word for how IMQ may bypass it; None if IMQ may not read it."""
+
+    name: str
+    organisation: bool
+    bypass: str | None
+
+
+class DoctorReads:
+    """Reads a repository. Raises the errors of `queue_engine.domain.errors`."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    async def settings(self, repository: Repository) -> RepositorySettings:
+        """Read `GET /repos/{owner}/{repo}`."""
+        template, variables = "/repos/{owner}/{repo}", owner_and_repo(repository)
+        found = await self._connection.get(repository, _SettingsAnswer, template, variables)
+        allowed = {
+            MergeMethod.MERGE: found.allow_merge_commit,
+            MergeMethod.SQUASH: found.allow_squash_merge,
+            MergeMethod.REBASE: found.allow_rebase_merge,
+        }
+        methods = frozenset(method for method, value in allowed.items() if value is not False)
+        return RepositorySettings(found.default_branch, bool(found.allow_auto_merge), methods)
+
+    async def rulesets(self, repository: Repository) -> tuple[RulesetBypass, ...]:
+        """Read the active rulesets of branches, the organisation's too: a list, and each of the first ten."""
+        template = "/repos/{owner}/{repo}/rulesets?includes_parents=true&per_page=100"
+        try:
+            listed = await self._connection.items(repository, _RulesetAnswer, template, owner_and_repo(repository))
+        except (NotFound, Forbidden):
+            # Old servers, and private repositories on GitHub's free plan, have no rulesets.
+            return ()
+        active = [each for each in listed if (each.target, each.enforcement) == ("branch", "active")]
+        return tuple([await self._ruleset(repository, each) for each in active[:MOST_RULESETS]])
+
+    async def _ruleset(self, repository: Repository, listed: _RulesetAnswer) -> RulesetBypass:
+        template = "/repos/{owner}/{repo}/rulesets/{ruleset_id}"
+        variables = {**owner_and_repo(repository), "ruleset_id": str(listed.id)}
+        try:
+            answer = await self._connection.get(repository, RulesetAnswer, template, variables)
+        except (NotFound, Forbidden):
+            answer = RulesetAnswer()
+        name = listed.name or answer.name
+        return RulesetBypass(name, listed.source_type == "Organization", answer.current_user_can_bypass)
+
+    async def recent_heads(self, repository: Repository, branch: str, most: int) -> list[tuple[str, bool]]:
+        """Read the heads of the open and merged pull requests that changed last, each with whether it is merged."""
+        template = "/repos/{owner}/{repo}/pulls{?state,base,sort,direction,per_page}"
+        query = {"state": "all", "base": branch, "sort": "updated", "direction": "desc", "per_page": "30"}
+        page = await self._connection.call(repository, Call("GET", template, {**owner_and_repo(repository), **query}))
+        pulls = [each for each in parse_list(_PullAnswer, page.data) if each.state == "open" or each.merged_at]
+        return [(each.head.sha, each.merged_at is not None) for each in pulls[:most]]
+
+    async def files(self, repository: Repository, branch: str, wanted: Collection[str]) -> dict[str, str]:
+        """Read those of these files that the root directory or `.github` has: two lists, and each file."""
+        root = await self._tree(repository, branch)
+        found = {each.path for each in root if each.type == "blob"}
+        if (inner := next((each for each in root if each.path == ".github" and each.sha), None)) is not None:
+            found |= {f".github/{each.path}" for each in await self._tree(repository, str(inner.sha))}
+        return {path: await self._file(repository, branch, path) for path in wanted if path in found}
+
+    async def _tree(self, repository: Repository, name: str) -> list[_TreeEntryAnswer]:
+        template = "/repos/{owner}/{repo}/git/trees/{tree_sha}"
+        page = await self._connection.call(
+            repository, Call("GET", template, {**owner_and_repo(repository), "tree_sha": name})
+        )
+        return parse_list(_TreeEntryAnswer, page.data, "tree")
+
+    async def _file(self, repository: Repository, branch: str, path: str) -> str:
+        call = Call(
+            "GET",
+            "/repos/{owner}/{repo}/contents{/path*}?ref={ref}",
+            {**owner_and_repo(repository), "path": path.split("/"), "ref": branch},
+        )
+        page: Any = (await self._connection.call(repository, call)).data
+        return base64.b64decode(parse_answer(ContentAnswer, page).content).decode(errors="replace")

@@ -1,0 +1,90 @@
+"""A sound installation on the sandbox, over HTTP, into which tests put faults."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import aiohttp
+from pydantic import SecretStr
+
+from bot.doctor.doctor import Doctor, Report
+from bot.doctor.facts import HostFacts
+from bot.gateway.gateway import Gateway
+from bot.registration.manifest import read_manifest
+from queue_engine.core.timing.clock import Clock, SystemClock
+from queue_engine.domain.policy import Policy
+from sandbox.ci.single_check import CISettings
+from sandbox.facade.github import GitHub
+from sandbox.facade.repository_handle import RepositoryHandle
+from sandbox.ground.clock import ManualClock
+from sandbox.ground.clock import SystemClock as SandboxClock
+from sandbox.rest.server import SandboxServer
+from sandbox.state import App, Installation
+
+NAME = "acme/rocket"
+WEBHOOK = "https://imq.acme.dev/webhook"
+SOUND_HOST = HostFacts(disk_free=10**12)
+
+
+@dataclass
+class Place:
+    """An App that is registered as the manifest says, and a repository whose required check reports."""
+
+    github: GitHub
+    server: SandboxServer
+    app: App
+    installation: Installation
+    repository: RepositoryHandle
+    session: aiohttp.ClientSession
+    clock: Clock
+
+    def gateway(self, *, app_id: int | None = None) -> Gateway:
+        """The gateway of a process of its own, which remembers nothing."""
+        return Gateway(
+            self.session,
+            api_url=self.server.url,
+            app_id=str(app_id or self.app.id),
+            private_key=SecretStr(self.app.private_key),
+            clock=self.clock,
+        )
+
+    async def examine(
+        self, host: HostFacts = SOUND_HOST, only: str | None = None, *, app_id: int | None = None
+    ) -> Report:
+        """The report of a run."""
+        policy = Policy(own_app=self.app.id)
+        doctor = Doctor(self.gateway(app_id=app_id), self.clock, policy, public_url="https://imq.acme.dev")
+        return await doctor.examine(host, only)
+
+    async def open_pull_request(self, name: str) -> None:
+        """Open a pull request, and let CI report on it."""
+        self.repository.open_pull_request(name, head=name, by="mona", files={f"{name}.py": "1\n"})
+        await self.github.settle()
+        await self.github.advance(timedelta(seconds=1))
+
+
+@asynccontextmanager
+async def a_place(directory: Path) -> AsyncIterator[Place]:
+    """A sound place, whose clock stands still at the present."""
+    github = GitHub(ManualClock(datetime.now(UTC)), directory=directory)
+    server = SandboxServer(github, jwt_clock=SandboxClock())
+    await server.start()
+    manifest = read_manifest()
+    github.create_user("mona")
+    app = github.create_app("imq", permissions=manifest.permissions, events=manifest.events, webhook_secret="s" * 20)
+    repository = github.create_repository(NAME, files={"README.md": "Rocket\n"}, collaborators={"mona": "admin"})
+    ci = repository.add_ci("ci/test", settings=CISettings(duration=timedelta(0)))
+    installation = github.install(app, "acme")
+    repository.protect("main", required_checks=[("ci/test", ci.app.id)])
+    try:
+        async with aiohttp.ClientSession() as session:
+            place = Place(github, server, app, installation, repository, session, SystemClock())
+            await place.open_pull_request("first")
+            # Nothing is delivered before: nobody listens at this address.
+            app.webhook_url = WEBHOOK
+            yield place
+    finally:
+        await server.stop()
+        await github.close()

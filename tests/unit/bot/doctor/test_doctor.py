@@ -1,0 +1,242 @@
+"""`imq doctor` names each seeded fault, and finds nothing on a sound installation.
+
+Covers `bot/doctor/app_checks.py`, `bot/doctor/update_bots.py`, `bot/doctor/facts.py`, `bot/doctor/finding.py`,
+`bot/doctor/host_checks.py`, `bot/doctor/repository_checks.py`, and `bot/gateway/doctor_reads.py`.
+"""
+
+from collections.abc import AsyncIterator, Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from bot.doctor.doctor import RepositoryNotFound
+from bot.doctor.facts import HostFacts
+from sandbox.rest.faults import Fault
+from tests.support.documents import read
+from tests.support.plain_words import faults
+from tests.test_docs import anchors
+from tests.unit.bot.doctor.installation import NAME, Place, a_place
+
+
+@pytest.fixture
+async def place(tmp_path: Path) -> AsyncIterator[Place]:
+    async with a_place(tmp_path / "github") as place:
+        yield place
+
+
+def lack_permission(place: Place) -> None:
+    del place.app.permissions["contents"]
+
+
+def leave_permission_unaccepted(place: Place) -> None:
+    place.installation.permissions["checks"] = "read"
+
+
+def lack_event(place: Place) -> None:
+    place.app.events -= {"issue_comment"}
+
+
+def suspend(place: Place) -> None:
+    place.installation.suspended_at = place.clock.now()
+
+
+def deliver_elsewhere(place: Place) -> None:
+    place.app.webhook_url = "https://old.acme.dev/webhook"
+
+
+def drop_secret(place: Place) -> None:
+    place.app.webhook_secret = ""
+
+
+def push(path: str, text: str) -> Callable[[Place], None]:
+    """Put a file on the default branch."""
+
+    def fault(place: Place) -> None:
+        place.repository.push("main", {path: text}, "Configure", by="mona")
+
+    return fault
+
+
+def allow_auto_merge(place: Place) -> None:
+    place.repository.record.allow_auto_merge = True
+
+
+def require_silent_check(place: Place) -> None:
+    place.repository.add_ruleset("Docs", required_checks=["docs/build"], by="mona")
+
+
+def require_check_of_another_app(place: Place) -> None:
+    place.repository.protect("main", required_checks=[("ci/test", place.app.id + 999)], by="mona")
+
+
+def require_own_check(place: Place) -> None:
+    place.repository.protect("main", required_checks=["IMQ"], by="mona")
+
+
+def require_native_queue(place: Place) -> None:
+    place.repository.add_ruleset("Queue", merge_queue=True, by="mona")
+
+
+def restrict_pushes(place: Place) -> None:
+    place.repository.protect("main", restrict_pushes=["mona"], by="mona")
+
+
+def lock(place: Place) -> None:
+    place.repository.protect("main", lock=True, by="mona")
+
+
+def bypass(place: Place) -> None:
+    place.repository.add_ruleset("Owners", deployments=["staging"], bypass={"imq": "always"}, by="mona")
+
+
+def bypass_of_organisation(place: Place) -> None:
+    settings = {"deployments": ["staging"], "bypass": {"imq": "pull_request"}}
+    place.repository.add_ruleset("Everywhere", organisation=True, by="acme", **settings)  # type: ignore[arg-type]
+
+
+def allow_no_method(place: Place) -> None:
+    record = place.repository.record
+    record.allow_squash_merge = record.allow_rebase_merge = False
+    place.repository.add_ruleset("Linear", linear_history=True, by="mona")
+
+
+def use_up_budget(place: Place) -> None:
+    place.server.limits.budget(f"installation {place.installation.id}").used = 4_900
+
+
+SEEDED: list[tuple[str, str, Callable[[Place], None]]] = [
+    ("permission_missing", "contents: write", lack_permission),
+    ("permission_not_accepted", "checks: write", leave_permission_unaccepted),
+    ("event_missing", "issue_comment", lack_event),
+    ("installation_suspended", "acme", suspend),
+    ("webhook_address_wrong", "old.acme.dev", deliver_elsewhere),
+    ("webhook_secret_missing", "does not sign", drop_secret),
+    ("budget_low", "of 5000 requests", use_up_budget),
+    ("configuration_invalid", "line 1", push(".github/imq.yml", "dept: 20\n")),
+    ("auto_merge_enabled", "auto-merge", allow_auto_merge),
+    ("check_never_reports", "docs/build", require_silent_check),
+    ("check_never_reports", "although another App reports it", require_check_of_another_app),
+    ("own_check_required", "IMQ", require_own_check),
+    ("native_queue_required", "merge queue", require_native_queue),
+    ("push_restricted", "restricts who can push", restrict_pushes),
+    ("branch_locked", "locked", lock),
+    ("ruleset_bypassed", "bypass mode: always", bypass),
+    ("ruleset_bypassed", "Everywhere: required deployments", bypass_of_organisation),
+    ("method_not_allowed", "no merge method", allow_no_method),
+    ("renovate_merges", "renovate.json", push("renovate.json", '{"packageRules": [{"automerge": true}]}')),
+    ("renovate_merges", "renovate.json5", push(".github/renovate.json5", '{extends: [":automergeMinor"]}')),
+    ("renovate_rebases", "rebaseWhen", push(".renovaterc", '{"rebaseWhen": "behind-base-branch"}')),
+    ("dependabot_rebases", "pip", push(".github/dependabot.yml", "updates:\n  - package-ecosystem: pip\n")),
+]
+
+
+async def test_sound_installation_has_no_finding(place: Place) -> None:
+    """Renovate and Dependabot may work beside the queue, and people may bypass rulesets."""
+    push("renovate.json", '{"extends": ["config:recommended", ":automergeDisabled"], "automerge": false}')(place)
+    updates = "updates:\n  - package-ecosystem: pip\n    rebase-strategy: disabled\n"
+    push(".github/dependabot.yml", updates)(place)
+    push(".github/imq.yml", "depth: 5\n")(place)
+    place.repository.add_ruleset("Reviews", required_checks=["ci/test"], bypass={"mona": "always"}, by="mona")
+    report = await place.examine()
+    assert report.findings == ()
+    assert report.repositories == (NAME,)
+    assert [(each.name, each.bypass) for each in report.rulesets[NAME]] == [("Reviews", "never")]
+    assert report.as_text().endswith("No findings. Repositories examined: 1.")
+
+
+@pytest.mark.parametrize(("code", "words", "seed"), SEEDED, ids=[f"{code}-{words}" for code, words, _ in SEEDED])
+async def test_seeded_fault_is_named_with_effect_remedy_and_link(
+    place: Place, code: str, words: str, seed: Callable[[Place], None]
+) -> None:
+    """Nothing else is found beside it, and no text holds a secret."""
+    seed(place)
+    report = await place.examine()
+    named = [each for each in report.findings if each.code == code]
+    assert [each for each in named if words in each.finding], report.as_text()
+    assert {each.code for each in report.findings} == {code}, report.as_text()
+    for each in named:
+        assert each.impact
+        assert each.remedy
+        path, _, anchor = each.link.partition("#")
+        assert not anchor or anchor in anchors(read(path))
+        assert list(faults(f"{each.impact} {each.remedy}")) == []
+    assert "PRIVATE KEY" not in report.as_text()
+    assert "s" * 20 not in str(report.as_json())
+
+
+async def test_failed_webhooks_are_found_until_they_are_redelivered(place: Place) -> None:
+    """The newest attempt of each delivery counts."""
+    place.app.webhook_url = "http://127.0.0.1:9/webhook"
+    place.repository.push("main", {"a": "1\n"}, "Change", by="mona")
+    await place.github.settle()
+    codes = {each.code for each in (await place.examine()).findings}
+    assert codes == {"webhook_address_wrong", "deliveries_fail"}
+
+
+async def test_wrong_id_is_the_only_finding_about_the_app(place: Place) -> None:
+    """Without credentials IMQ knows nothing else of it."""
+    report = await place.examine(app_id=999)
+    assert [each.code for each in report.findings] == ["credentials_refused"]
+
+
+async def test_app_that_is_installed_nowhere_is_told_where_to_go(place: Place) -> None:
+    """The first run comes before the first installation."""
+    place.github.state.installations.clear()
+    (finding,) = (await place.examine()).findings
+    assert (finding.code, finding.remedy.endswith("/apps/imq/installations/new")) == ("not_installed", True)
+
+
+async def test_github_that_does_not_answer_is_one_finding(place: Place) -> None:
+    """The command ends all the same."""
+    place.server.faults.add(Fault("reset", times=None))
+    assert [each.code for each in (await place.examine()).findings] == ["github_unreachable"]
+
+
+async def test_repository_without_any_check_is_found(place: Place) -> None:
+    """IMQ lands nothing untested."""
+    bare = place.github.create_repository("acme/bare", files={"a": "1\n"}, collaborators={"mona": "admin"})
+    pull = bare.open_pull_request("Change", head="topic", by="mona", files={"b": "1\n"})
+    pull.merge(by="mona")
+    report = await place.examine(only="acme/bare")
+    assert [(each.code, each.subject) for each in report.findings] == [("no_checks", "acme/bare")]
+
+
+async def test_faults_of_the_host_and_its_clock_are_named(place: Place) -> None:
+    """The database, its disk, the settings, and a clock that is wrong by a minute."""
+    host = HostFacts(("IMQ_OLD",), "The disk is full.", migrated=False, disk_free=1024)
+    place.clock = _Ahead()
+    codes = [each.code for each in (await place.examine(host)).findings]
+    assert codes == ["setting_unknown", "database_unusable", "disk_nearly_full", "clock_wrong"]
+    (finding,) = (await place.examine(HostFacts(migrated=False))).findings[:1]
+    assert finding.code == "database_not_migrated"
+
+
+@pytest.mark.parametrize("name", ["acme/unknown", "other/rocket"])
+async def test_repository_that_the_app_does_not_see_is_refused(place: Place, name: str) -> None:
+    """A misspelt name must not look like a sound repository."""
+    with pytest.raises(RepositoryNotFound, match=name):
+        await place.examine(only=name)
+
+
+async def test_requests_of_a_repository_are_bounded(place: Place) -> None:
+    """However many rulesets and pull requests there are."""
+    for number in range(15):
+        place.repository.add_ruleset(f"Rule {number}", deletion=True, by="mona")
+    for number in range(12):
+        await place.open_pull_request(f"more-{number}")
+    for path in ("renovate.json", ".github/renovate.json", ".github/dependabot.yml"):
+        push(path, "{}")(place)
+    place.server.requests.clear()
+    await place.examine()
+    assert len(place.server.requests) <= 50, place.server.requests.by_template()
+
+
+class _Ahead:
+    """A clock that is 50 seconds ahead; GitHub still accepts the key."""
+
+    def now(self) -> datetime:
+        return datetime.now(UTC) + timedelta(seconds=50)
+
+    async def sleep(self, duration: timedelta) -> None:
+        """Nothing sleeps here."""
