@@ -143,6 +143,8 @@ class Queue:
     """Passes in a row that ended with an unexpected error."""
     stall: Stall | None = None
     """The stall, while no check starts for the front."""
+    generation: int = 0
+    """How often configuration or rules of its repository have changed."""
 
     def pause(self, reason: Reason) -> Pause | None:
         """Return the pause in this slot."""

@@ -61,11 +61,14 @@ class QueueWait:
     until: datetime | None
 
 
-async def find_front(engine: Engine, queue_id: int, policy: Policy | None) -> Front | QueueWait:
+async def find_front(
+    engine: Engine, queue_id: int, policy: Policy | None, generation: int | None = None
+) -> Front | QueueWait:
     """Return the entry of a leased queue to work on, after announcing its blockers and the entries that got room.
 
     A queue that breaks an invariant is paused, and affects no other. `policy` None: the policy cannot be read now, so
-    that only stored blockers are known.
+    that only stored blockers are known. `generation` is that of the policy: when configuration or rules have changed
+    since, there is no front, and the queue is due at once (P1).
     """
     for _ in range(_STEPS):
         async with engine.store.reading() as tx:
@@ -73,6 +76,8 @@ async def find_front(engine: Engine, queue_id: int, policy: Policy | None) -> Fr
             entries = await tx.entries.of_queue(queue_id)
         if queue is None:
             return QueueWait(None)
+        if generation not in {None, queue.generation}:
+            return QueueWait(engine.clock.now())
         if policy is None:
             return _front_without_policy(queue, entries, engine.clock.now())
         try:

@@ -125,7 +125,7 @@ class _Pass:
 
     async def _front(self) -> Entry | QueueWait:
         """Return the entry to work on, or the wait if there is none."""
-        found = await find_front(self._engine, self._queue.id, self._policy)
+        found = await find_front(self._engine, self._queue.id, self._policy, self._queue.generation)
         if isinstance(found, QueueWait):
             return found
         front, self._depth, self._hold_ends, self._stall = found.entry, found.depth, found.hold_ends, found.stall

@@ -47,7 +47,11 @@ _IDS: BindParameter[int] = bindparam("its_ids", expanding=True)
 _REPOSITORY: BindParameter[int] = bindparam("its_repository")
 _AT: BindParameter[datetime] = bindparam("at", type_=DatabaseInstant)
 
-_ALL = select(queues, *REPOSITORY_FIELDS[1:]).join(repositories_table).order_by(queues.c.id)
+_ALL = (
+    select(queues, *REPOSITORY_FIELDS[1:], repositories_table.c.generation)
+    .join(repositories_table)
+    .order_by(queues.c.id)
+)
 _GET = _ALL.where(queues.c.id == _ID)
 _SOME = _ALL.where(queues.c.id.in_(_IDS))
 _FIND = _ALL.where(queues.c.repository_id == _REPOSITORY, queues.c.base_branch == bindparam("its_branch"))
@@ -300,4 +304,5 @@ def _queue(row: Row[Any]) -> Queue:
         red=red,
         errors=row.errors,
         stall=stall,
+        generation=row.generation,
     )

@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 
 from sandbox.domain.checks.checks import CheckRunFields
+from sandbox.rest.record import Exchange
 from sandbox.state import ReviewRule
 from tests.acceptance.world import CI_TIME, LABEL, World, a_world
 
+CHECK_RUNS = "GET /repos/{owner}/{repo}/commits/{ref}/check-runs"
 MERGE = "PUT /repos/{owner}/{repo}/pulls/{number}/merge"
 
 
@@ -118,3 +120,24 @@ async def test_writers_branch_is_not_merged_into_a_protected_branch_by_an_update
         assert ("Unreviewed" in [commit.title for commit in world.repository.log(head)]) is not protected
         assert pull.merged is not protected
         assert await world.reasons(pull) == (["head_protected"] if protected else [])
+
+
+@pytest.mark.parametrize("rules", [{"required_approvals": 1}, {"deployments": ["staging"]}])
+async def test_rules_whose_webhook_another_process_handled_during_the_pass_hold_for_its_merge(
+    world: World, rules: dict[str, Any]
+) -> None:
+    """P1: GitHub would merge, and the pass has read its facts: it ends, and reads the rules again."""
+    world.repository.add_ruleset("who", update=True, bypass=["imq"], by="rhea")
+    pull = await green(world)
+
+    async def change_rules(exchange: Exchange) -> None:
+        if (exchange.template, exchange.phase) == (CHECK_RUNS, "after"):
+            world.server.on_request = None
+            world.repository.add_ruleset("what", bypass=["imq"], by="rhea", webhook=False, **rules)
+            async with world.bot.engine.change() as change:
+                await change.tx.queues.renew_settings(pull.record.repository.id)
+
+    world.server.on_request = change_rules
+    reason, _ = await refused(world, pull)
+    assert reason in {"approval_missing", "ruleset_bypassed"}
+    assert world.requests(MERGE) == 0
