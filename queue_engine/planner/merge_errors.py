@@ -128,7 +128,7 @@ def judge_refused_merge(entry: Entry, message: str, facts: Facts, policy: Policy
         # GitHub refuses like this until it has computed whether there is a conflict, which may take minutes.
         return _await_mergeable(entry, message, policy, now)
     if awaits_check(message):
-        return _await_check(entry, message, _names(message), policy, now)
+        return _await_check(entry, message, _names(message), facts, policy, now)
     if forbids_merge_commits(message):
         lasting = Dequeue(Reason.LINEAR_HISTORY_REQUIRED, detail=message)
         return None if facts.refused_methods or entry.run.merge_refusals < policy.merge_refusals else lasting
@@ -143,10 +143,11 @@ def _lacks_base(facts: Facts) -> bool | None:
 
 
 def _await_workflow(entry: Entry, message: str, facts: Facts, policy: Policy, now: datetime) -> Action | None:
-    """Wait for running checks where a ruleset requires workflows. None: there is no such rule, or no check runs.
+    """Wait for workflows where a ruleset requires them. None: there is no such rule, or nothing is under way.
 
     GitHub lists no checks for that rule. It says "Required workflow 'X' is not satisfied" (devantler-tech/platform
-    #3136, of its own merge queue), whether X runs, failed or never started. So IMQ reads rules and checks.
+    #3136, of its own merge queue), whether X runs, failed or never started. So IMQ reads rules, checks, and workflow
+    runs, which may have no job yet.
     """
     if any(phrase in message.lower() for phrase in _PASSING):
         return None
@@ -157,7 +158,16 @@ def _await_workflow(entry: Entry, message: str, facts: Facts, policy: Policy, no
     if facts.reports is None:
         return ReadFact(FactKind.CHECKS)
     under_way = sorted({report.name for report in facts.reports if report.state is CheckState.PENDING})
-    return _await_check(entry, message, tuple(under_way), policy, now) if under_way else None
+    if not under_way and facts.workflow_runs is None:
+        return ReadFact(FactKind.WORKFLOW_RUNS)
+    names = tuple(under_way) or _not_started(facts)
+    return _await_check(entry, message, names, facts, policy, now) if names else None
+
+
+def _not_started(facts: Facts) -> tuple[str, ...]:
+    """Return the names of workflow runs under way of which no job has started."""
+    started = {report.suite for report in facts.reports or () if report.started}
+    return tuple(sorted({run.name for run in facts.workflow_runs or () if run.under_way and run.suite not in started}))
 
 
 def _ask_again(entry: Entry, message: str, policy: Policy, now: datetime) -> Action | None:
@@ -206,20 +216,37 @@ def _names(message: str) -> tuple[str, ...]:
     return tuple(check or tool for check, tool in _CHECK_NAMED.findall(message))
 
 
-def _await_check(entry: Entry, message: str, names: tuple[str, ...], policy: Policy, now: datetime) -> Action:
+def _await_check(
+    entry: Entry, message: str, names: tuple[str, ...], facts: Facts, policy: Policy, now: datetime
+) -> Action:
     """Wait for a check that GitHub misses, within the time limit of checks, from the first refusal on.
+
+    As for every check, the limit counts from its start: while a workflow run waits for a machine, so does IMQ.
 
     A few quick polls come first, in case that the check was rerun or became required just now. Then IMQ waits for its
     report.
     """
     since = entry.run.refused_since or now
     if now - since >= check_limit(entry, policy) and entry.run.merge_refusals >= policy.merge_refusals:
-        return timed_out(entry, names or (message,), policy)
+        if facts.reports is None:
+            return ReadFact(FactKind.CHECKS)
+        if facts.workflow_runs is None:
+            return ReadFact(FactKind.WORKFLOW_RUNS)
+        if now - since >= check_limit(entry, policy) + policy.stall_timeout or not _starts_late(
+            entry, facts, policy, now
+        ):
+            return timed_out(entry, names or (message,), policy)
     slow = entry.run.merge_refusals - policy.merge_refusals
     waiting = wait(policy.ask_again, entry.run.merge_refusals, random=no_jitter)
     if slow > 0:
         waiting = wait(policy.check_poll, slow - 1, random=no_jitter)
     return _checked_again(replace(entry, run=replace(entry.run, pending_checks=names)), since, now + waiting, now)
+
+
+def _starts_late(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> bool:
+    """Whether a workflow run has not started yet, or a job of Actions started so late that it has time left."""
+    running = (each.started_at for each in facts.reports or () if each.by_actions and each.state is CheckState.PENDING)
+    return bool(_not_started(facts)) or any(at is not None and now - at < check_limit(entry, policy) for at in running)
 
 
 def _checked_again(entry: Entry, since: datetime, again: datetime, now: datetime) -> Save:

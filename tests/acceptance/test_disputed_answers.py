@@ -73,6 +73,20 @@ async def test_required_workflow_is_waited_for_in_whatever_words_github_misses_i
     assert world.requests(MERGE) <= 15
 
 
+@BOTH
+async def test_required_workflow_that_gets_no_runner_for_most_of_a_day_ejects_nobody(world: World, other: bool) -> None:
+    """P5: its time limit counts from the start of its job."""
+    world.github.behaviour.workflows_worded_as_checks = not other
+    late = Job("scan", timedelta(minutes=30), waits=timedelta(hours=20))
+    world.repository.add_workflow("Scan", jobs=[late], on=["pull_request"], path=".github/workflows/scan.yml")
+    world.repository.add_ruleset("scans", workflows=[".github/workflows/scan.yml"], by="rhea")
+    pull = world.open("add")
+    await world.pass_time(timedelta(seconds=30))
+    pull.label(LABEL, by="mona")
+    await world.until(lambda: pull.merged or LABEL not in pull.labels, within=timedelta(hours=22))
+    assert (pull.merged, await world.reasons(pull)) == (True, [])
+
+
 async def test_rights_are_known_where_github_shows_them_only_to_tokens_that_may_push(world: World) -> None:
     """P4: rultor #1407 met this answer, aenix-io/aeman #161 the other one, which all other scenarios have."""
     world.repository.record.private = True

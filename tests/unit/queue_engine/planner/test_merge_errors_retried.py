@@ -24,6 +24,7 @@ from tests.unit.queue_engine.examples import (
     report,
     rules,
     seen,
+    workflow_run,
 )
 from tests.unit.queue_engine.planner.merge_error_cases import RULESET
 
@@ -71,11 +72,35 @@ def test_refused_merge_where_workflows_are_required_waits_for_what_is_under_way(
     assert looked == Wait(waiting.entry, waiting.entry.run.next_poll_at), (
         "reports of this pass cannot make it ready again"
     )
-    late = judge_refused_merge(often, words, running, POLICY, NOW + POLICY.fallback_check_timeout)
-    assert isinstance(late, Dequeue)
-    assert late.reason is Reason.CHECKS_TIMED_OUT
+    late = NOW + POLICY.fallback_check_timeout
+    assert judge_refused_merge(often, words, running, POLICY, late) == ReadFact(FactKind.WORKFLOW_RUNS)
+    given_up = judge_refused_merge(often, words, replace(running, workflow_runs=()), POLICY, late)
+    assert isinstance(given_up, Dequeue)
+    assert given_up.reason is Reason.CHECKS_TIMED_OUT
     ended = replace(ruled, reports=(report("ci"), report("scan")))
+    assert judge_refused_merge(often, words, ended, POLICY, END) == ReadFact(FactKind.WORKFLOW_RUNS)
+    ended = replace(ended, workflow_runs=())
     assert judge_refused_merge(often, words, ended, POLICY, END) == Dequeue(Reason.REFUSED_BY_RULES, detail=words)
+
+
+def test_refused_merge_where_a_required_workflow_has_no_job_yet_waits_for_a_day_longer_than_for_a_check() -> None:
+    """P5: no runner is free; GitHub cancels a job that waits for a day. Once the job runs, a check's limit counts."""
+    words, often = "Required workflow 'scan' is not satisfied", refused(9)
+    queued = seen(pull=pull(), rules=rules("ci", workflows=True), reports=(report("ci"),))
+    queued = replace(queued, workflow_runs=(workflow_run(7),))
+    day = POLICY.fallback_check_timeout + POLICY.stall_timeout
+    for now in (END, NOW + day - SECOND):
+        waiting = judge_refused_merge(often, words, queued, POLICY, now)
+        assert isinstance(waiting, Save)
+        assert waiting.entry.run.pending_checks == (workflow_run(7).name,)
+    assert isinstance(judge_refused_merge(often, words, queued, POLICY, NOW + day), Dequeue)
+    started = NOW + timedelta(hours=20)
+    job = replace(
+        report("scan", CheckState.PENDING), conclusion="in_progress", suite=7, by_actions=True, started_at=started
+    )
+    running, limit = replace(queued, reports=(report("ci"), job)), started + POLICY.fallback_check_timeout
+    assert isinstance(judge_refused_merge(often, words, running, POLICY, limit - SECOND), Save)
+    assert isinstance(judge_refused_merge(often, words, running, POLICY, limit), Dequeue)
 
 
 def test_refused_merge_after_a_long_pause_is_asked_for_again_all_the_same() -> None:
@@ -187,8 +212,9 @@ def test_refused_merge_for_a_check_that_github_misses_is_waited_out_and_names_it
     """However often it is refused, the check has its whole time, counted from the first refusal; P5 ends it."""
     limit = POLICY.fallback_check_timeout
     now, front = NOW, replace(refused(1), status_since=NOW - 9 * limit)
+    facts = seen(pull=pull(), reports=(), workflow_runs=())
     for refusals in range(1, 20):
-        judged = judge_refused_merge(changed(front, merge_refusals=refusals), words, seen(pull=pull()), POLICY, now)
+        judged = judge_refused_merge(changed(front, merge_refusals=refusals), words, facts, POLICY, now)
         if isinstance(judged, Dequeue):
             break
         assert isinstance(judged, Save)
