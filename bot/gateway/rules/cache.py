@@ -1,7 +1,7 @@
 """Cache the requirements of protection and rulesets for two hours.
 
-Each process reads them itself, in two requests for each branch and one for each ruleset with demands. A change that any
-process learns of makes all of them read anew (`Queue.generation`), before the next action.
+Each process reads them itself, in two requests for each branch and one for each ruleset with requirements. After any
+process received a change, every process reads them again (`Queue.generation`), before the next action.
 """
 
 import asyncio
