@@ -74,7 +74,9 @@ async def test_required_workflow_is_waited_for_in_whatever_words_github_misses_i
 
 
 @BOTH
-async def test_required_workflow_that_waits_a_day_for_a_runner_ejects_no_pull_request(world: World, other: bool) -> None:
+async def test_required_workflow_that_waits_a_day_for_a_runner_ejects_no_pull_request(
+    world: World, other: bool
+) -> None:
     """P5: its time limit counts from the start of its job."""
     world.github.behaviour.workflows_worded_as_checks = not other
     late = Job("scan", timedelta(minutes=30), waits=timedelta(hours=20))
