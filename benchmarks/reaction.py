@@ -13,9 +13,9 @@ from benchmarks.pollers import Poller, poll
 from benchmarks.stage import a_stage
 from benchmarks.table import Row, seconds_text, timed
 from sandbox.ci.single_check import CISettings
+from sandbox.core.clock import SystemClock
 from sandbox.facade.github import GitHub
 from sandbox.facade.pull_request_handle import PullRequestHandle
-from sandbox.ground.clock import SystemClock
 from sandbox.rest.server import SandboxServer
 from tests.acceptance.world import LABEL
 from tests.process.processes import a_theatre

@@ -8,10 +8,10 @@ from datetime import timedelta
 from pathlib import Path
 
 from sandbox.ci.single_check import CI, CISettings
+from sandbox.core.clock import Clock
 from sandbox.facade.github import GitHub
 from sandbox.facade.pull_request_handle import PullRequestHandle
 from sandbox.facade.repository_handle import RepositoryHandle
-from sandbox.ground.clock import Clock
 from sandbox.rest.server import SandboxServer
 from sandbox.state import App, Installation
 from tests.acceptance.project import EVENTS, FILES, PERMISSIONS

@@ -18,7 +18,7 @@ from benchmarks.pollers import Poller
 from benchmarks.stage import Stage
 from bot.process.wiring import Bot
 from queue_engine.core.concurrency.wakeup import Wakeup, WakeupListener
-from sandbox.rest.record import Exchange
+from sandbox.rest.record import RecordedCall
 from tests.acceptance.starting import SharedClock
 
 Part = tuple[Callable[[], Awaitable[bool]], Callable[[], Awaitable[datetime | None]]]
@@ -164,7 +164,7 @@ class VirtualTime:
         self._touches += 1
         self._in_database -= 1
 
-    async def _request(self, _exchange: Exchange) -> None:
+    async def _request(self, _exchange: RecordedCall) -> None:
         self._touches += 1
 
 

@@ -47,7 +47,7 @@ class CheckRunProgress:
             shown = await tx.outbox.wanted(OutboxKind.CHECK_RUN, entry.repository.id, entry.number)
             if due is None or shown is None or (shown.kind, shown.head_sha) != (NoticeKind.CHECKING, entry.head):
                 return
-            # Whoever changed the entry in the meantime has announced it, and it may have left.
+            # Another transaction that changed the entry meanwhile has announced that, and the entry may have left.
             if not await tx.entries.lock(entry):
                 return
             notice = shown.model_copy(

@@ -11,8 +11,8 @@ import signal
 import sys
 from collections.abc import Sequence
 
+from sandbox.core.clock import SystemClock
 from sandbox.facade.github import GitHub
-from sandbox.ground.clock import SystemClock
 from sandbox.rest.server import SandboxServer
 
 PERMISSIONS = {

@@ -1,6 +1,7 @@
 """Names are made of the words of the glossary in ARCHITECTURE.md, or of plain technical ones.
 
 `plain_words.txt` has those of the engine, `plain_words_edges.txt` those of HTTP, GitHub's API and the command line.
+`plain_words_sandbox.txt` has GitHub's own nouns, and those of a simulation, which only the sandbox needs.
 """
 
 import ast
@@ -18,7 +19,7 @@ MOST_WORDS = 180
 
 EDGES = ("bot", "notifications")
 
-SPOKEN = (*EDGES, "sandbox", "queue_engine")
+SPOKEN = (*EDGES, "sandbox", "queue_engine", "tests/support")
 """Trees in which no identifier and no docstring has a word of the private language."""
 
 SPOKEN_TESTS = tuple(f"tests/{each}" for each in ("acceptance", "campaign", "fuzz", "guard", "store", "support"))
@@ -34,13 +35,15 @@ PLAIN = listed("plain_words.txt")
 """Technical words that mean in the engine what they mean everywhere."""
 PLAIN_AT_EDGES = listed("plain_words_edges.txt")
 """Further ones of the packages around the engine."""
+PLAIN_IN_SANDBOX = listed("plain_words_sandbox.txt")
+"""Further ones of the simulated GitHub."""
 
 
 def singular(word: str) -> str:
     """Fold a plural into its singular."""
     if word.endswith("ies"):
         return f"{word[:-3]}y"
-    if re.search(r"(?:ss|x|ch|sh)es$", word):
+    if re.search(r"(?:ss|tus|x|ch|sh)es$", word):
         return word[:-2]
     return word[:-1] if re.search(r"[^sui]s$", word) else word
 
@@ -75,7 +78,12 @@ def words_in(*packages: str) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    ("package", "plain"), [("queue_engine", PLAIN), *((package, PLAIN | PLAIN_AT_EDGES) for package in EDGES)]
+    ("package", "plain"),
+    [
+        ("queue_engine", PLAIN),
+        *((package, PLAIN | PLAIN_AT_EDGES) for package in EDGES),
+        ("sandbox", PLAIN | PLAIN_AT_EDGES | PLAIN_IN_SANDBOX),
+    ],
 )
 def test_names_of_a_package_are_made_of_glossary_words(package: str, plain: set[str]) -> None:
     """A new name takes the glossary's word, or its concept gets a row in the glossary."""
@@ -93,8 +101,10 @@ def test_plain_words_are_used_and_are_not_in_the_glossary() -> None:
     """The lists beside this test hold no word that a renaming left behind, and none twice."""
     assert words_in("queue_engine") >= PLAIN
     assert words_in(*EDGES) >= PLAIN_AT_EDGES
-    assert not glossary() & (PLAIN | PLAIN_AT_EDGES)
+    assert words_in("sandbox") >= PLAIN_IN_SANDBOX
+    assert not glossary() & (PLAIN | PLAIN_AT_EDGES | PLAIN_IN_SANDBOX)
     assert not PLAIN & PLAIN_AT_EDGES
+    assert not PLAIN_IN_SANDBOX & (PLAIN | PLAIN_AT_EDGES)
 
 
 @pytest.mark.parametrize("package", SPOKEN)

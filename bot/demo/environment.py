@@ -15,9 +15,9 @@ from bot.demo.bot_process import BotFailed, BotProcess, free_port
 from bot.demo.scenario import Scenario
 from bot.registration.manifest import read_manifest
 from sandbox.ci.single_check import CISettings
+from sandbox.core.clock import SystemClock
 from sandbox.facade.github import GitHub
 from sandbox.facade.repository_handle import RepositoryHandle
-from sandbox.ground.clock import SystemClock
 from sandbox.rest.server import SandboxServer
 from sandbox.state import App
 

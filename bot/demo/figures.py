@@ -5,13 +5,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
-from sandbox.rest.record import Exchange
+from sandbox.rest.record import RecordedCall
 from sandbox.state import CheckRun, CommitStatus
 
 MERGE = "PUT /repos/{owner}/{repo}/pulls/{number}/merge"
 
 
-def merge_requests(requests: Iterable[Exchange]) -> dict[int, datetime]:
+def merge_requests(requests: Iterable[RecordedCall]) -> dict[int, datetime]:
     """Return when the successful merge of each pull request was requested, by number."""
     return {
         int(exchange.path.rsplit("/", 2)[1]): exchange.at
@@ -20,13 +20,13 @@ def merge_requests(requests: Iterable[Exchange]) -> dict[int, datetime]:
     }
 
 
-def refused(requests: Iterable[Exchange]) -> list[str]:
+def refused(requests: Iterable[RecordedCall]) -> list[str]:
     """List the routes that GitHub refused with 401 or 403, each once: `app.yml` may lack a permission."""
     found = (f"{exchange.status} for {exchange.template}" for exchange in requests if exchange.status in (401, 403))
     return list(dict.fromkeys(found))
 
 
-def requests_by_pull(requests: Iterable[Exchange], known: Mapping[str, int]) -> Counter[int]:
+def requests_by_pull(requests: Iterable[RecordedCall], known: Mapping[str, int]) -> Counter[int]:
     """Count the requests of each pull request, as far as a request names one.
 
     `known` has the pull request of each commit, comment and check run, by SHA or id.
@@ -35,7 +35,7 @@ def requests_by_pull(requests: Iterable[Exchange], known: Mapping[str, int]) -> 
     return Counter(number for number in numbers if number is not None)
 
 
-def _number(exchange: Exchange, known: Mapping[str, int]) -> int | None:
+def _number(exchange: RecordedCall, known: Mapping[str, int]) -> int | None:
     if named := re.search(r"/(?:pulls|issues)/(\d+)", exchange.path):
         return int(named[1])
     body = exchange.body if isinstance(exchange.body, dict) else {}

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sandbox.ground.errors import ApiError
+from sandbox.core.errors import ApiError
 
 DOCS = "https://docs.github.com/rest"
 

@@ -12,7 +12,7 @@ from math import ceil
 from typing import Literal
 
 from sandbox.callers.errors import Refusal
-from sandbox.ground.clock import Clock
+from sandbox.core.clock import Clock
 
 _DOCS = "https://docs.github.com/rest/overview/rate-limits-for-the-rest-api"
 _PRIMARY_DOCS = f"{_DOCS}#about-primary-rate-limits"

@@ -13,8 +13,8 @@ from jwt import InvalidTokenError
 from jwt.api_jws import PyJWS
 
 from sandbox.callers.errors import Refusal, bad_credentials
+from sandbox.core.clock import Clock
 from sandbox.facade.github import GitHub
-from sandbox.ground.clock import Clock
 from sandbox.state import Actor, App, Installation, Repository, User
 
 _LIFE = timedelta(hours=1)

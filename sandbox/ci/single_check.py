@@ -9,12 +9,12 @@ from functools import partial
 from sandbox.ci.code_event import CodeEvent, code_event
 from sandbox.ci.verdict import conclude
 from sandbox.ci.workflows import Judge, all_green
+from sandbox.core.schedule import ScheduledAction
 from sandbox.domain.checks.actions import SLUG
 from sandbox.domain.checks.checks import CheckRunFields
 from sandbox.domain.domain import Domain
 from sandbox.events.check_events import CheckRerequested, CommitPushed
 from sandbox.events.events import PullRequestChanged
-from sandbox.ground.schedule import ScheduledAction
 from sandbox.state import Actor, CheckRun, Repository
 
 _TESTED = ("opened", "synchronize", "reopened")
@@ -162,15 +162,15 @@ class CI:
             now = None if kept else self._context.clock.now()
             self._checks.update_run(job.run, CheckRunFields(status="in_progress", started_at=now))
         if self.finishes:
-            chance = self._context.chance.of(f"{self.name} {job.sha} {job.attempt} jitter")
-            self._after(job, self.duration + self._settings.jitter * chance.random(), self._finish)
+            random = self._context.randomness.of(f"{self.name} {job.sha} {job.attempt} jitter")
+            self._after(job, self.duration + self._settings.jitter * random.random(), self._finish)
 
     def _finish(self, job: _Job) -> None:
         job.next_step = None
         if job.run and job.run.status == "completed":
             return
         conclusion, title = conclude(
-            self._context.chance,
+            self._context.randomness,
             self._repository.git.files(job.sha),
             purpose=f"{self.name} {job.sha} {job.attempt}",
             attempt=job.attempt,

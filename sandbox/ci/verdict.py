@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 
 from sandbox.ci.workflows import Judge
-from sandbox.ground.chance import Chance
+from sandbox.core.randomness import Randomness
 
 
 def conclude(
-    chance: Chance,
+    randomness: Randomness,
     files: Mapping[str, str],
     *,
     purpose: str,
@@ -18,13 +18,13 @@ def conclude(
 ) -> tuple[str, str]:
     """The conclusion of an attempt and the sentence for it.
 
-    `plan` has the conclusions of the first attempts; later ones are judged. `purpose` seeds the chance of a flake.
+    `plan` has the conclusions of the first attempts; later ones are judged. `purpose` seeds the randomness of a flake.
     """
     if attempt <= len(plan):
         planned = plan[attempt - 1]
         return planned, f"Planned: {planned}"
     if not judge(files):
         return "failure", "Some tests failed"
-    if chance.of(purpose).random() < flaky:
+    if randomness.of(purpose).random() < flaky:
         return "failure", "A test failed that passes elsewhere"
     return "success", "All tests passed"

@@ -176,14 +176,14 @@ class WorkflowRunner:
         now = self._context.clock.now()
         self._checks.update_run(check, CheckRunFields(status="in_progress", started_at=now if renewed else None))
         if job.finishes:
-            chance = self._context.chance.of(f"{self._purpose(run, job)} jitter")
-            self._after(job.duration + job.jitter * chance.random(), self._finish, run, job, check)
+            random = self._context.randomness.of(f"{self._purpose(run, job)} jitter")
+            self._after(job.duration + job.jitter * random.random(), self._finish, run, job, check)
 
     def _finish(self, run: WorkflowRun, job: Job, check: CheckRun) -> None:
         if check.status == "completed":
             return
         conclusion, title = conclude(
-            self._context.chance,
+            self._context.randomness,
             self._repository.git.files(run.tested_sha),
             purpose=self._purpose(run, job),
             attempt=run.attempt,

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from sandbox.domain.accounts.accounts import Accounts
-from sandbox.domain.accounts.moves import Moves
 from sandbox.domain.accounts.repositories import Repositories
+from sandbox.domain.accounts.repository_changes import RepositoryChanges
 from sandbox.domain.accounts.repository_paths import RepositoryPaths
 from sandbox.domain.checks.actions import Actions
 from sandbox.domain.checks.checks import Checks
@@ -36,7 +36,7 @@ class Domain:
         self.paths = paths = RepositoryPaths(context.state)
         self.accounts = accounts = Accounts(context, paths=paths)
         self.repositories = Repositories(context, directory, accounts=accounts)
-        self.moves = Moves(context, accounts=accounts, paths=paths)
+        self.repository_changes = RepositoryChanges(context, accounts=accounts, paths=paths)
         self.checks = checks = Checks(context, history=self.history)
         self.actions = Actions(context, accounts=accounts, checks=checks)
         self.stacks = stacks = Stacks(context, history=self.history)

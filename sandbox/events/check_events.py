@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from sandbox.events.events import Event, RepositoryEvent
+from sandbox.events.events import ActorEvent, Event, RepositoryEvent
 from sandbox.state import Actor, CheckRun, CheckSuite, CommitStatus, Repository, User, WorkflowRun
 
 
@@ -56,20 +56,10 @@ class WorkflowRunChanged(RepositoryEvent):
 
 
 @dataclass(frozen=True, slots=True)
-class StatusReported(RepositoryEvent):
+class StatusReported(ActorEvent):
     """A commit status was reported."""
 
-    repository: Repository
     status: CommitStatus
-    actor: Actor
-
-    @property
-    def scope(self) -> Repository:
-        return self.repository
-
-    @property
-    def sender(self) -> User:
-        return self.actor.user
 
 
 # What CI systems learn besides pull requests

@@ -2,13 +2,13 @@
 
 from dataclasses import dataclass
 
+from sandbox.core.addresses import Addresses
+from sandbox.core.behaviour import Behaviour
+from sandbox.core.clock import Clock
+from sandbox.core.randomness import Randomness
+from sandbox.core.schedule import Schedule
+from sandbox.core.timings import Timings
 from sandbox.events.event_bus import EventBus
-from sandbox.ground.addresses import Addresses
-from sandbox.ground.behaviour import Behaviour
-from sandbox.ground.chance import Chance
-from sandbox.ground.clock import Clock
-from sandbox.ground.schedule import Schedule
-from sandbox.ground.timings import Timings
 from sandbox.state import State
 
 
@@ -18,7 +18,7 @@ class Context:
 
     clock: Clock
     schedule: Schedule
-    chance: Chance
+    randomness: Randomness
     timings: Timings
     behaviour: Behaviour
     addresses: Addresses

@@ -139,9 +139,10 @@ class PullRequestDrafted(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class _RepositoryEvent(RepositoryEvent):
+class ActorEvent(RepositoryEvent):
+    """An event of a repository that an actor caused."""
+
     repository: Repository
-    action: str
     actor: Actor
 
     @property
@@ -151,6 +152,11 @@ class _RepositoryEvent(RepositoryEvent):
     @property
     def sender(self) -> User:
         return self.actor.user
+
+
+@dataclass(frozen=True, slots=True)
+class _RepositoryEvent(ActorEvent):
+    action: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,26 +204,16 @@ class OrganisationRulesetChanged(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class RefMoved(RepositoryEvent):
+class RefMoved(ActorEvent):
     """A reference (`refs/heads/main`, `refs/tags/v1`) was created, moved or deleted.
 
     `before` and `after` are commits, or the objects of annotated tags; None: there is none.
     """
 
-    repository: Repository
     ref: str
     before: str | None
     after: str | None
     forced: bool
-    actor: Actor
-
-    @property
-    def scope(self) -> Repository:
-        return self.repository
-
-    @property
-    def sender(self) -> User:
-        return self.actor.user
 
 
 # Installations

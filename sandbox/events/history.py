@@ -12,10 +12,10 @@ from functools import cache
 from operator import attrgetter
 from typing import Any
 
+from sandbox.core.clock import Clock
+from sandbox.core.git import Git
+from sandbox.core.schedule import Schedule
 from sandbox.events.events import RepositoryEvent
-from sandbox.ground.clock import Clock
-from sandbox.ground.git import Git
-from sandbox.ground.schedule import Schedule
 from sandbox.state import Repository, State
 
 _EVER = datetime.min.replace(tzinfo=UTC)

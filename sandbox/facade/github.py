@@ -7,6 +7,12 @@ from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from pathlib import Path
 
+from sandbox.core.addresses import Addresses
+from sandbox.core.behaviour import Behaviour
+from sandbox.core.clock import Clock, ManualClock
+from sandbox.core.randomness import Randomness
+from sandbox.core.schedule import Schedule
+from sandbox.core.timings import Timings
 from sandbox.domain.accounts.app_manifests import AppManifests
 from sandbox.domain.accounts.repositories import RepositorySettings
 from sandbox.domain.domain import Domain
@@ -14,12 +20,6 @@ from sandbox.events.context import Context
 from sandbox.events.event_bus import EventBus
 from sandbox.facade.pull_request_handle import PullRequestHandle
 from sandbox.facade.repository_handle import RepositoryHandle
-from sandbox.ground.addresses import Addresses
-from sandbox.ground.behaviour import Behaviour
-from sandbox.ground.chance import Chance
-from sandbox.ground.clock import Clock, ManualClock
-from sandbox.ground.schedule import Schedule
-from sandbox.ground.timings import Timings
 from sandbox.payloads.source import Source
 from sandbox.state import Actor, App, Installation, Repository, State, User
 from sandbox.webhooks.webhooks import Webhooks
@@ -44,7 +44,7 @@ class GitHub(Domain):
         context = Context(
             clock=self.clock,
             schedule=self.schedule,
-            chance=Chance(seed),
+            randomness=Randomness(seed),
             timings=self.timings,
             behaviour=self.behaviour,
             addresses=self.addresses,
@@ -130,11 +130,11 @@ class GitHub(Domain):
         """What people do to a pull request. Raises KeyError for an unknown number."""
         return PullRequestHandle(self, self.must_find(full_name).pulls[number])
 
-    # Time and chance
+    # Time and randomness
 
     def random(self, purpose: str) -> random.Random:
         """Random numbers of one purpose, the same for the same seed."""
-        return self.context.chance.of(purpose)
+        return self.context.randomness.of(purpose)
 
     async def settle(self) -> int:
         """Run everything that is due now, webhooks included. Returns how many things ran."""

@@ -7,8 +7,8 @@ closes, reopens and edits. `webhook=False` changes the state and sends no webhoo
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
+from sandbox.core.git import Signature
 from sandbox.domain.domain import Domain
-from sandbox.ground.git import Signature
 from sandbox.state import Actor, CheckRun, Comment, IssueEvent, PullRequest, Review, Thread
 
 

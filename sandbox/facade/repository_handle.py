@@ -8,11 +8,11 @@ from collections.abc import Iterable, Mapping
 from sandbox.ci.single_check import CI, CISettings
 from sandbox.ci.workflow_runner import WorkflowRunner
 from sandbox.ci.workflows import Job, Trigger
+from sandbox.core.errors import NotFound
+from sandbox.core.git import Commit, Signature
 from sandbox.domain.pulls.pulls import PullRequestOptions
 from sandbox.facade.pull_request_handle import PullRequestHandle
 from sandbox.facade.rules_handle import RulesHandle
-from sandbox.ground.errors import NotFound
-from sandbox.ground.git import Commit, Signature
 from sandbox.state import CheckRun, Stack, WorkflowRun
 
 _USUAL_CI = CISettings()
@@ -211,17 +211,17 @@ class RepositoryHandle(RulesHandle):
     def rename(self, name: str, *, by: str | None = None, webhook: bool = True) -> None:
         """Give the repository another name; its old path leads to it."""
         with self.domain.context.events.muted(not webhook):
-            self.domain.moves.rename(self.record, name, actor=self._actor(by))
+            self.domain.repository_changes.rename(self.record, name, actor=self._actor(by))
 
     def transfer(self, owner: str, *, by: str | None = None, webhook: bool = True) -> None:
         """Give the repository to another owner; it leaves installations, and may come to others."""
         with self.domain.context.events.muted(not webhook):
-            self.domain.moves.transfer(self.record, owner, actor=self._actor(by))
+            self.domain.repository_changes.transfer(self.record, owner, actor=self._actor(by))
 
     def archive(self, archived: bool = True, *, by: str | None = None, webhook: bool = True) -> None:
         """Make the repository read-only, or end that."""
         with self.domain.context.events.muted(not webhook):
-            self.domain.moves.archive(self.record, actor=self._actor(by), archived=archived)
+            self.domain.repository_changes.archive(self.record, actor=self._actor(by), archived=archived)
 
     def delete_label(self, name: str, *, by: str | None = None, webhook: bool = True) -> None:
         """Delete a label from the repository and all its pull requests."""

@@ -30,7 +30,7 @@ CONNECTIONS = frozenset(
 )
 
 
-class Unbounded(Exception):
+class MissingPageSize(Exception):
     """A connection without a valid bound: the whole query is refused."""
 
     def __init__(self, kind: str, message: str) -> None:
@@ -84,7 +84,7 @@ def _page(items: Sequence[Item], start: int, end: int, show: Callable[[Item], An
 
 
 def cost_of(document: DocumentNode, operation: str | None, variables: Mapping[str, Any]) -> Cost:
-    """What this query costs. Raises Unbounded for a connection that is not bounded as GitHub demands."""
+    """What this query costs. Raises MissingPageSize for a connection that is not bounded as GitHub demands."""
     fragments = {node.name.value: node for node in document.definitions if isinstance(node, FragmentDefinitionNode)}
     requests = nodes = 0
 
@@ -125,10 +125,10 @@ def _size(node: FieldNode, variables: Mapping[str, Any]) -> int:
             if not 1 <= size <= _MOST:
                 bound = argument.name.value
                 message = f"Requesting {size} records on the `{name}` connection exceeds the `{bound}` limit of {_MOST}"
-                raise Unbounded("EXCESSIVE_PAGINATION", f"{message} records.")
+                raise MissingPageSize("EXCESSIVE_PAGINATION", f"{message} records.")
             return size
     message = f"You must provide a `first` or `last` value to properly paginate the `{name}` connection."
-    raise Unbounded("MISSING_PAGINATION_BOUNDARIES", message)
+    raise MissingPageSize("MISSING_PAGINATION_BOUNDARIES", message)
 
 
 def _cursor(place: int) -> str:

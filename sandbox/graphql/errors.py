@@ -5,7 +5,7 @@ from typing import Any
 
 from graphql import GraphQLError
 
-from sandbox.ground.errors import ApiError, Forbidden, NotFound
+from sandbox.core.errors import ApiError, Forbidden, NotFound
 
 _UNKNOWN_FIELD = re.compile(r"Cannot query field '(\w+)' on type '(\w+)'")
 _UNKNOWN_ARGUMENT = re.compile(r"Unknown argument '(\w+)' on field '\w+\.(\w+)'")

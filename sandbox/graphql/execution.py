@@ -20,12 +20,12 @@ from graphql import (
 from sandbox.callers.limits import Budget
 from sandbox.callers.tokens import Caller
 from sandbox.callers.visibility import may_push, visible
+from sandbox.core.errors import ApiError
 from sandbox.facade.github import GitHub
 from sandbox.graphql import errors
-from sandbox.graphql.connections import Cost, Info, Unbounded, cost_of
+from sandbox.graphql.connections import Cost, Info, MissingPageSize, cost_of
 from sandbox.graphql.objects import May, Objects, View
 from sandbox.graphql.ref_updates import update_refs
-from sandbox.ground.errors import ApiError
 from sandbox.payloads import timestamp
 from sandbox.state import Repository
 
@@ -75,12 +75,12 @@ class Execution:
         self._operation = operation
         self._branches = branches
         self._document, self._mistakes = read(query, github.behaviour.graphql_stacks)
-        self._refused: Unbounded | None = None
+        self._refused: MissingPageSize | None = None
         self.cost = Cost(1, 0)
         if self._document is not None and not self._mistakes:
             try:
                 self.cost = cost_of(self._document, operation, variables)
-            except Unbounded as error:
+            except MissingPageSize as error:
                 self._refused = error
 
     def answer(self, budget: Budget) -> dict[str, Any]:

@@ -10,9 +10,9 @@ from typing import Any
 
 from sandbox.callers.tokens import Caller
 from sandbox.callers.visibility import visible
+from sandbox.core.errors import Invalid
 from sandbox.facade.github import GitHub
 from sandbox.graphql.errors import not_found
-from sandbox.ground.errors import Invalid
 from sandbox.payloads import node_id
 from sandbox.state import ZERO_SHA, Actor, Repository
 

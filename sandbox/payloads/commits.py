@@ -3,9 +3,9 @@
 from typing import Any
 from urllib.parse import quote
 
+from sandbox.core.diff import FileChange
+from sandbox.core.git import Commit, Signature, Tag
 from sandbox.domain.rules.signatures import verified
-from sandbox.ground.diff import FileChange
-from sandbox.ground.git import Commit, Signature, Tag
 from sandbox.payloads.accounts import node_id, user
 from sandbox.payloads.repositories import api, html
 from sandbox.payloads.source import Source

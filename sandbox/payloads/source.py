@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from sandbox.core.addresses import Addresses
+from sandbox.core.behaviour import Behaviour
 from sandbox.domain.accounts.accounts import Accounts
 from sandbox.domain.checks.checks import Checks
 from sandbox.domain.domain import Domain
@@ -9,8 +11,6 @@ from sandbox.domain.merging.mergeability import Mergeability
 from sandbox.domain.pulls.pulls import Pulls
 from sandbox.domain.pulls.stacks import Stacks
 from sandbox.domain.rules.rules import Rules
-from sandbox.ground.addresses import Addresses
-from sandbox.ground.behaviour import Behaviour
 from sandbox.state import State
 
 

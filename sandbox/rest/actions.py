@@ -4,7 +4,7 @@ from typing import Any
 
 from sandbox import payloads
 from sandbox.callers.errors import not_found
-from sandbox.ground.errors import Forbidden
+from sandbox.core.errors import Forbidden
 from sandbox.rest.answer import Answer
 from sandbox.rest.call import Call
 from sandbox.rest.routing import Routes

@@ -5,7 +5,7 @@ from functools import partial
 from sandbox import payloads
 from sandbox.callers.errors import Refusal, invalid, invalid_request, not_accessible, not_found
 from sandbox.domain.pulls.conversation import REACTIONS
-from sandbox.rest import shapes
+from sandbox.rest import fields
 from sandbox.rest.answer import Answer
 from sandbox.rest.call import Call
 from sandbox.rest.issues import since
@@ -86,7 +86,7 @@ def react(call: Call) -> Answer:
         raise invalid_request(f"For 'properties/content', {content} is not a member of {list(REACTIONS)}.")
     before = len(comment.given)
     reaction = call.github.conversation.react(comment, content, actor=call.actor)
-    return Answer(shapes.reaction(call.github, reaction), 201 if len(comment.given) > before else 200)
+    return Answer(fields.reaction(call.github, reaction), 201 if len(comment.given) > before else 200)
 
 
 @routes.repository(
@@ -100,7 +100,7 @@ def list_reactions(call: Call) -> Answer:
     _, comment = _comment(call)
     wanted = call.query.get("content")
     found = [reaction for reaction in comment.given if wanted in (None, reaction.content)]
-    return call.page(found, partial(shapes.reaction, call.github))
+    return call.page(found, partial(fields.reaction, call.github))
 
 
 def _comment(call: Call) -> tuple[PullRequest, Comment]:

@@ -5,7 +5,7 @@ from urllib.parse import quote
 
 from sandbox import payloads
 from sandbox.callers.errors import Refusal, not_found
-from sandbox.ground.git import Commit
+from sandbox.core.git import Commit
 from sandbox.payloads.repositories import api, html
 from sandbox.rest.answer import Answer
 from sandbox.rest.call import Call

@@ -3,7 +3,7 @@
 from typing import Any
 
 from sandbox.callers.errors import Refusal, not_found
-from sandbox.rest import shapes
+from sandbox.rest import fields
 from sandbox.rest.answer import Access, Answer
 from sandbox.rest.call import Call
 from sandbox.rest.paging import link, page_of
@@ -30,13 +30,13 @@ def list_deliveries(call: Call) -> Answer:
         newest = [one for one in newest if one.id <= _cursor(cursor)]
     rest = newest[size:]
     changes = {"next": {"cursor": f"v1_{rest[0].id}", "per_page": size}} if rest else {}
-    return Answer([shapes.delivery(one) for one in newest[:size]], headers=link(call.url, call.query, changes))
+    return Answer([fields.delivery(one) for one in newest[:size]], headers=link(call.url, call.query, changes))
 
 
 @routes.add("GET", "/app/hook/deliveries/{delivery_id}", _APP, docs="#get-a-delivery-for-an-app-webhook")
 def get_delivery(call: Call) -> Answer:
     """One delivery with its request and its response."""
-    return Answer(shapes.delivery_detail(_delivery(call)))
+    return Answer(fields.delivery_detail(_delivery(call)))
 
 
 @routes.add(

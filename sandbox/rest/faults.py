@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Literal, get_args
 
-from sandbox.rest.record import Exchange
+from sandbox.rest.record import RecordedCall
 
 Kind = Literal[
     "fail",  # an error answer, nothing applied
@@ -61,7 +61,7 @@ class Fault:
     skip: int = 0
     delay: timedelta = timedelta(0)
     retry_after: int | None = None
-    when: Callable[[Exchange], bool] | None = None
+    when: Callable[[RecordedCall], bool] | None = None
     hits: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
@@ -70,7 +70,7 @@ class Fault:
         if self.kind == "secondary_limit" and self.status == 500:
             self.status = 403
 
-    def fits(self, exchange: Exchange) -> bool:
+    def fits(self, exchange: RecordedCall) -> bool:
         if self.method is not None and self.method.upper() != exchange.method:
             return False
         route = exchange.template.partition(" ")[2]
@@ -108,7 +108,7 @@ class Faults:
         self._pending.append(fault)
         return fault
 
-    def take(self, exchange: Exchange) -> Fault | None:
+    def take(self, exchange: RecordedCall) -> Fault | None:
         """The fault that hits this request, if any; counts it."""
         hit = None
         for fault in list(self._pending):

@@ -6,7 +6,7 @@ from typing import Any
 
 from sandbox import payloads
 from sandbox.callers.errors import Refusal, not_found
-from sandbox.ground.git import Signature, TreeChange
+from sandbox.core.git import Signature, TreeChange
 from sandbox.rest.answer import Answer
 from sandbox.rest.call import Call
 from sandbox.rest.git import show_tree

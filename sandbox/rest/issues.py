@@ -5,7 +5,7 @@ from functools import partial
 
 from sandbox import payloads
 from sandbox.callers.errors import invalid_request
-from sandbox.rest import shapes
+from sandbox.rest import fields
 from sandbox.rest.answer import Answer
 from sandbox.rest.call import Call
 from sandbox.rest.labels import label_names
@@ -74,7 +74,7 @@ def list_events(call: Call) -> Answer:
 @routes.repository("GET", "/issues/{number}/timeline", *_READ, docs="issues/timeline#list-timeline-events-for-an-issue")
 def list_timeline(call: Call) -> Answer:
     """Events, comments, reviews and commits, oldest first."""
-    return call.page(shapes.timeline(call.github, call.pull), lambda item: item)
+    return call.page(fields.timeline(call.github, call.pull), lambda item: item)
 
 
 @routes.repository(

@@ -1,7 +1,7 @@
 """Endpoints about the caller's limits and about accounts."""
 
 from sandbox.callers.errors import not_found
-from sandbox.rest import shapes
+from sandbox.rest import fields
 from sandbox.rest.answer import Access, Answer
 from sandbox.rest.call import Call
 from sandbox.rest.routing import Routes
@@ -25,7 +25,7 @@ def get_user(call: Call) -> Answer:
     user = call.github.state.users.get(call.params["username"].lower())
     if user is None:
         raise not_found()
-    return Answer(shapes.public_user(call.github, user))
+    return Answer(fields.public_user(call.github, user))
 
 
 @routes.add("GET", "/user/{account_id}", _ANYONE, docs="users/users#get-a-user-using-their-id")
@@ -35,4 +35,4 @@ def get_user_by_id(call: Call) -> Answer:
     user = next((each for each in call.github.state.users.values() if str(each.id) == wanted), None)
     if user is None:
         raise not_found()
-    return Answer(shapes.public_user(call.github, user))
+    return Answer(fields.public_user(call.github, user))

@@ -10,12 +10,12 @@ Phase = Literal["before", "after"]
 
 
 @dataclass
-class Exchange:
-    """One request and what became of it.
+class RecordedCall:
+    """One request and its response.
 
     `template` is method and route ("GET /repos/{owner}/{repo}"), or "unknown" for a path GitHub does not have.
     `phase` is "before" until the state was changed, then "after". `status` is None while unanswered, and stays
-    None when the connection was dropped. `applied` is the status the world gave, whatever was sent instead.
+    None when the connection was dropped. `applied` is the status before a fault replaced the response.
     """
 
     sequence: int
@@ -44,27 +44,27 @@ class Exchange:
 
 @dataclass
 class Requests:
-    """All exchanges since the start (or the last `clear`), oldest first."""
+    """All calls since the start (or the last `clear`), oldest first."""
 
-    _all: list[Exchange] = field(default_factory=list)
+    _all: list[RecordedCall] = field(default_factory=list)
     _sequence: int = 0
 
-    def open(self, at: datetime, method: str, path: str, query: dict[str, str], template: str) -> Exchange:
+    def open(self, at: datetime, method: str, path: str, query: dict[str, str], template: str) -> RecordedCall:
         self._sequence += 1
-        exchange = Exchange(self._sequence, at, method, path, query, template)
+        exchange = RecordedCall(self._sequence, at, method, path, query, template)
         self._all.append(exchange)
         return exchange
 
-    def __iter__(self) -> Iterator[Exchange]:
+    def __iter__(self) -> Iterator[RecordedCall]:
         return iter(list(self._all))
 
     def __len__(self) -> int:
         return len(self._all)
 
-    def __getitem__(self, index: int) -> Exchange:
+    def __getitem__(self, index: int) -> RecordedCall:
         return self._all[index]
 
-    def of(self, template: str) -> list[Exchange]:
+    def of(self, template: str) -> list[RecordedCall]:
         """The exchanges of one route, for example "PUT /repos/{owner}/{repo}/pulls/{number}/merge"."""
         return [exchange for exchange in self._all if exchange.template == template]
 
@@ -77,7 +77,7 @@ class Requests:
             and (installation is None or exchange.installation == installation)
         )
 
-    def between(self, start: datetime, end: datetime) -> list[Exchange]:
+    def between(self, start: datetime, end: datetime) -> list[RecordedCall]:
         """The exchanges with `start <= at < end`."""
         return [exchange for exchange in self._all if start <= exchange.at < end]
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sandbox.callers.errors import Refusal, body_of
-from sandbox.ground.errors import ApiError
+from sandbox.core.errors import ApiError
 from sandbox.rest.answer import Answer
 from sandbox.rest.etag import etag, matches
 

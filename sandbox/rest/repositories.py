@@ -7,7 +7,7 @@ from urllib.parse import quote
 from sandbox import payloads
 from sandbox.callers.errors import Refusal, not_accessible, not_found
 from sandbox.callers.visibility import may_push
-from sandbox.ground.git import TreeEntry
+from sandbox.core.git import TreeEntry
 from sandbox.payloads.repositories import api, html, permissions
 from sandbox.rest.answer import Answer
 from sandbox.rest.call import Call

@@ -11,22 +11,22 @@ from aiohttp import web
 from sandbox.callers.errors import DOCS, DropConnection, Refusal
 from sandbox.callers.limits import Limits
 from sandbox.callers.tokens import ANONYMOUS, Caller, Tokens
+from sandbox.core.clock import Clock
+from sandbox.core.errors import ApiError
 from sandbox.facade.github import GitHub
-from sandbox.ground.clock import Clock
-from sandbox.ground.errors import ApiError
 from sandbox.rest import reply as replies
-from sandbox.rest.answering import Answering, Incoming, request_id
 from sandbox.rest.call import parse_body
 from sandbox.rest.endpoints import ROUTES
 from sandbox.rest.faults import Fault, Faults
 from sandbox.rest.lag import Lag
-from sandbox.rest.record import Exchange, Phase, Requests
+from sandbox.rest.record import Phase, RecordedCall, Requests
 from sandbox.rest.reply import Reply
+from sandbox.rest.request_handler import ApiRequest, RequestHandler, request_id
 from sandbox.rest.routing import Route
 from sandbox.website.website import Website
 
 VERSION = "2022-11-28"
-Hook = Callable[[Exchange], Awaitable[None]]
+Hook = Callable[[RecordedCall], Awaitable[None]]
 _BODY_LIMIT = 10 * 1024**2
 _NO_AGENT = (
     "\nRequest forbidden by administrative rules. Please make sure your request has a User-Agent header "
@@ -67,7 +67,7 @@ class SandboxServer:
         self.on_request: Hook | None = None
         self.website = Website(github)
         self.latency = timedelta(0)
-        self._answering = Answering(github, self.tokens, self.limits, self.lag)
+        self._request_handler = RequestHandler(github, self.tokens, self.limits, self.lag)
         self._host, self._port = host, port
         self._runner: web.AppRunner | None = None
         self._stopping = asyncio.Event()
@@ -86,7 +86,7 @@ class SandboxServer:
     @property
     def crashes(self) -> list[Exception]:
         """Errors of the sandbox itself, oldest first."""
-        return self._answering.crashes
+        return self._request_handler.crashes
 
     async def start(self) -> None:
         """Listens; afterwards `url` is known, and links in answers and webhooks start with it."""
@@ -128,7 +128,7 @@ class SandboxServer:
         exchange.status = reply.status
         return web.Response(status=reply.status, body=reply.body or None, headers=reply.headers)
 
-    async def _exchange(self, route: Route | None, prefix: str, request: web.Request, exchange: Exchange) -> Reply:
+    async def _exchange(self, route: Route | None, prefix: str, request: web.Request, exchange: RecordedCall) -> Reply:
         """From arrival to the answer, with the faults and hooks of its way."""
         raw = await request.read()
         with suppress(ApiError):
@@ -149,8 +149,8 @@ class SandboxServer:
             if fault is not None and not fault.applies_first:
                 reply = await self._fail(fault, caller, exchange)
             if reply is None:
-                incoming = Incoming(route, prefix, request, exchange, caller, raw)
-                reply = refusal or self._answering.answer(incoming)
+                incoming = ApiRequest(route, prefix, request, exchange, caller, raw)
+                reply = refusal or self._request_handler.answer(incoming)
                 exchange.applied = reply.status
                 await self._notify(exchange, "after")
                 if fault is not None and fault.applies_first:
@@ -175,7 +175,7 @@ class SandboxServer:
             return ANONYMOUS, replies.of_error(error, "")
         return caller, None
 
-    async def _fail(self, fault: Fault, caller: Caller, exchange: Exchange) -> Reply | None:
+    async def _fail(self, fault: Fault, caller: Caller, exchange: RecordedCall) -> Reply | None:
         """The fault's own answer; None when the true answer shall be given after all."""
         kind = fault.kind.removeprefix("apply_then_")
         if kind == "reset":
@@ -189,7 +189,7 @@ class SandboxServer:
         if kind in ("bad_json", "bad_link"):
             return None
         if kind == "rate_limit":
-            return self._answering.limited(self.limits.exhaust(caller.key, exchange.resource), exchange)
+            return self._request_handler.limited(self.limits.exhaust(caller.key, exchange.resource), exchange)
         if kind == "secondary_limit":
             refusal = self.limits.secondary(request_id(exchange), fault.status, fault.retry_after)
             return replies.of_error(refusal, "")
@@ -212,12 +212,12 @@ class SandboxServer:
                 wait.cancel()
             await asyncio.gather(*waits, return_exceptions=True)
 
-    async def _notify(self, exchange: Exchange, phase: Phase) -> None:
+    async def _notify(self, exchange: RecordedCall, phase: Phase) -> None:
         exchange.phase = phase
         if self.on_request is not None:
             await self.on_request(exchange)
 
-    def _headers(self, caller: Caller, route: Route | None, exchange: Exchange) -> dict[str, str]:
+    def _headers(self, caller: Caller, route: Route | None, exchange: RecordedCall) -> dict[str, str]:
         headers = {
             "X-GitHub-Request-Id": request_id(exchange),
             "X-GitHub-Media-Type": "github.v3; format=json",

@@ -9,7 +9,7 @@ from sandbox.state.checks import CommitStatus, Workflow
 from sandbox.state.conversation import AutoMerge, Comment, IssueEvent, Label, Reaction, Review, Thread
 from sandbox.state.repositories import Activity, CheckRun, CheckSuite, PullRequest, Repository, Stack, WorkflowRun
 from sandbox.state.rules import METHODS, Protection, RequiredCheck, ReviewRule, Ruleset
-from sandbox.state.world import Delivery, Installation, MergeRequest, State
+from sandbox.state.state import Delivery, Installation, MergeRequest, State
 
 ZERO_SHA = "0" * 40
 """What GitHub writes where there is no commit."""

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 
-from sandbox.ground.keys import KeyPair
+from sandbox.core.keys import KeyPair
 
 ROLES = ("none", "read", "triage", "write", "maintain", "admin")
 """Roles on a repository, weakest first."""

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from sandbox.ground.git import Git
+from sandbox.core.git import Git
 from sandbox.state.accounts import App, User
 from sandbox.state.checks import CommitStatus, Workflow
 from sandbox.state.conversation import AutoMerge, Comment, IssueEvent, Label, Review, Thread

@@ -17,10 +17,10 @@ from urllib.parse import urlencode
 import aiohttp
 
 from sandbox import payloads
+from sandbox.core.errors import NotFound
+from sandbox.core.event_permissions import EVENT_PERMISSIONS
 from sandbox.events.context import Context
 from sandbox.events.events import InstallationEvent, OrganisationRulesetChanged, RepositoryEvent
-from sandbox.ground.errors import NotFound
-from sandbox.ground.event_permissions import EVENT_PERMISSIONS
 from sandbox.payloads.source import Source
 from sandbox.state import App, Delivery, Installation, Repository, User
 from sandbox.webhooks.compose import compose
@@ -40,9 +40,9 @@ class Webhooks:
     def __init__(self, context: Context, source: Source) -> None:
         self._context = context
         self._source = source
-        self._random: random.Random = context.chance.of("webhooks")
+        self._random: random.Random = context.randomness.of("webhooks")
         self._session: aiohttp.ClientSession | None = None
-        self.faults = WebhookFaults(context.chance.of("webhook faults"))
+        self.faults = WebhookFaults(context.randomness.of("webhook faults"))
         self.observers: list[Observer] = []
         context.events.subscribe(RepositoryEvent, self._on_repository_event)
         context.events.subscribe(OrganisationRulesetChanged, self._on_organisation_ruleset)

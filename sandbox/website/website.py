@@ -11,8 +11,8 @@ from typing import Any
 from aiohttp import web
 from yarl import URL
 
+from sandbox.core.errors import ApiError, NotFound
 from sandbox.facade.github import GitHub
-from sandbox.ground.errors import ApiError, NotFound
 from sandbox.state import App, User
 from sandbox.website.html import errors, form, page
 

@@ -16,7 +16,7 @@ from bot.settings.environment import load_settings
 from bot.web.application import serve
 from queue_engine.core.database.database import Database
 from queue_engine.migrations import migrate
-from sandbox.ground.clock import ManualClock
+from sandbox.core.clock import ManualClock
 
 _MIGRATED: list[bytes] = []
 """An empty, migrated SQLite file, made by the first world: migrating takes as long as all else that a world needs."""

@@ -10,7 +10,7 @@ import pytest
 from queue_engine.core.jobs.idempotency import Keys
 from queue_engine.store.outbox.command_replies import KEPT
 from sandbox.rest.faults import Fault
-from sandbox.rest.record import Exchange
+from sandbox.rest.record import RecordedCall
 from tests.acceptance.callers import Caller, caller, path_of
 from tests.acceptance.test_given_while_held import answered, say
 from tests.acceptance.test_held import held
@@ -29,7 +29,7 @@ async def test_unqueue_while_the_merge_is_under_way_ends_the_consent_before_the_
     remove = "/repos/{owner}/{repo}/issues/{number}/labels/{name}"
     world.server.faults.add(Fault(kind="fail", method="DELETE", route=remove, status=502, times=None))
 
-    async def call_off(exchange: Exchange) -> None:
+    async def call_off(exchange: RecordedCall) -> None:
         if (exchange.template, exchange.phase) == (MERGE, "before"):
             world.server.on_request = None
             pull.comment("/unqueue", by="mona")

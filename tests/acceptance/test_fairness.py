@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import Any
 
 from sandbox.ci.single_check import CISettings
-from sandbox.rest.record import Exchange
+from sandbox.rest.record import RecordedCall
 from tests.acceptance.project import FILES, total_at_most_ten
 from tests.acceptance.world import CI_TIME, LABEL, World
 
@@ -27,7 +27,7 @@ class Slow:
         self._gate = asyncio.Event()
         self.held: list[str] = []
 
-    async def __call__(self, exchange: Exchange) -> None:
+    async def __call__(self, exchange: RecordedCall) -> None:
         slow = exchange.path.startswith(self._slow) and exchange.phase == "before" and not self._gate.is_set()
         if slow:
             self.held.append(exchange.path.split("/")[3])

@@ -8,7 +8,7 @@ from typing import Any
 
 from sandbox.ci.single_check import CISettings
 from sandbox.domain.checks.checks import CheckRunFields
-from sandbox.rest.record import Exchange
+from sandbox.rest.record import RecordedCall
 from tests.acceptance.project import total_at_most_ten
 from tests.acceptance.world import LABEL, World, a_world
 
@@ -19,14 +19,14 @@ SWEEPS = {f"GET /repos/{{owner}}/{{repo}}/{name}" for name in ("issues", "issues
 """What the sweep asks of a repository every ten minutes, however many pull requests there are; mostly answered 304."""
 
 
-def own(world: World) -> list[Exchange]:
+def own(world: World) -> list[RecordedCall]:
     """Requests about a repository's pull requests, the sweep's lists left out."""
     return [r for r in world.server.requests if "{owner}" in r.template and r.template not in SWEEPS]
 
 
 async def cost_of_one(
     world: World, *, ci_time: timedelta, meanwhile: Callable[[], object] = lambda: None
-) -> list[Exchange]:
+) -> list[RecordedCall]:
     """The requests from the label of a pull request behind its base to its end; things happen while it is checked."""
     ci = world.repository.add_ci("ci/test", settings=CISettings(duration=ci_time, judge=total_at_most_ten))
     world.repository.protect("main", required_checks=[("ci/test", ci.app.id)], webhook=False)
@@ -71,7 +71,7 @@ async def test_ten_minutes_of_ci_and_some_seconds_cost_no_slow_poll(tmp_path: Pa
     assert costs[0] == costs[1]
 
 
-def counted(requests: list[Exchange]) -> int:
+def counted(requests: list[RecordedCall]) -> int:
     """Requests that use up the primary limit: a 304 does not."""
     return sum(not request.not_modified for request in requests)
 

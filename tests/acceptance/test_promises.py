@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 
 from queue_engine.domain.model import EntryStatus
 from sandbox.ci.single_check import CISettings
-from sandbox.ground.git import Signature
+from sandbox.core.git import Signature
 from sandbox.rest.faults import Fault
 from tests.acceptance.naming import naming
 from tests.acceptance.project import FILES, total_at_most_ten

@@ -13,7 +13,7 @@ import pytest
 
 from sandbox.domain.pulls.pulls import PullRequestOptions
 from sandbox.rest.faults import Fault
-from sandbox.rest.record import Exchange
+from sandbox.rest.record import RecordedCall
 from tests.acceptance.callers import Answer, Caller, caller, path_of
 from tests.acceptance.test_held import held
 from tests.acceptance.world import CI_TIME, LABEL, World, a_world
@@ -241,7 +241,7 @@ async def test_merge_under_way_is_not_called_off(world: World, mona: Caller) -> 
     await mona.queue(pull)
     answers: list[Answer] = []
 
-    async def call_off(exchange: Exchange) -> None:
+    async def call_off(exchange: RecordedCall) -> None:
         if (exchange.template, exchange.phase) == ("PUT /repos/{owner}/{repo}/pulls/{number}/merge", "before"):
             world.server.on_request = None
             answers.append(await mona.leave(pull))
@@ -262,7 +262,7 @@ async def test_merge_that_fails_after_it_was_called_off_is_not_tried_again(world
     world.server.faults.add(Fault(kind="fail", method="PUT", route=merge, status=502))
     answers: list[Answer] = []
 
-    async def call_off(exchange: Exchange) -> None:
+    async def call_off(exchange: RecordedCall) -> None:
         if (exchange.template, exchange.phase) == (merge, "before"):
             world.server.on_request = None
             answers.append(await mona.leave(pull))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from sandbox.domain.checks.checks import CheckRunFields
-from sandbox.rest.record import Exchange
+from sandbox.rest.record import RecordedCall
 from sandbox.state import ReviewRule
 from tests.acceptance.world import CI_TIME, LABEL, World, a_world
 
@@ -130,7 +130,7 @@ async def test_rules_whose_webhook_another_process_handled_during_the_pass_hold_
     world.repository.add_ruleset("who", update=True, bypass=["imq"], by="rhea")
     pull = await green(world)
 
-    async def change_rules(exchange: Exchange) -> None:
+    async def change_rules(exchange: RecordedCall) -> None:
         if (exchange.template, exchange.phase) == (CHECK_RUNS, "after"):
             world.server.on_request = None
             world.repository.add_ruleset("what", bypass=["imq"], by="rhea", webhook=False, **rules)

@@ -11,7 +11,7 @@ import pytest
 from queue_engine.domain.reasons import Reason
 from sandbox.callers.errors import DropConnection
 from sandbox.rest.faults import Fault
-from sandbox.rest.record import Exchange
+from sandbox.rest.record import RecordedCall
 from tests.acceptance.world import CI_TIME, LABEL, World
 
 SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)
@@ -36,7 +36,7 @@ def again_while_the_label_goes(world: World, pull: Any, *, phase: str, deaf: boo
     """Have `/queue` carried out while IMQ's removal of the label is on its way; the status that it had then."""
     seen: list[str | None] = []
 
-    async def hook(exchange: Exchange) -> None:
+    async def hook(exchange: RecordedCall) -> None:
         if exchange.phase == phase and exchange.template.startswith("DELETE") and "labels" in exchange.template:
             world.server.on_request = None
             pull.comment("/queue", by="mona")
@@ -208,7 +208,7 @@ async def test_dequeue_while_its_merge_is_under_way_is_announced_once(world: Wor
     pull.label(LABEL, by="mona")
     world.server.faults.add(Fault(kind="fail", method="PUT", route=merge, status=502))
 
-    async def call_off(exchange: Exchange) -> None:
+    async def call_off(exchange: RecordedCall) -> None:
         if (exchange.method, exchange.phase) == ("DELETE", "after"):
             # The webhook of the removal is heard before IMQ has noted what it was for: GitHub's answer is lost.
             world.server.on_request = None

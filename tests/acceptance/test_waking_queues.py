@@ -16,7 +16,7 @@ from bot.gateway.http.pacing import DOCUMENTED
 from queue_engine.store.operations.rate_limits import POINTS
 from queue_engine.store.operations.tables import configuration_files, installation_tokens
 from queue_engine.store.tables import queues
-from sandbox.rest.record import Exchange
+from sandbox.rest.record import RecordedCall
 from tests.acceptance.project import FILES
 from tests.acceptance.world import LABEL, World, a_world
 
@@ -69,7 +69,7 @@ async def forget_all(world: World) -> None:
         await change.tx.connection.execute(delete(configuration_files))
 
 
-async def run_passes(world: World) -> tuple[list[Exchange], list[str]]:
+async def run_passes(world: World) -> tuple[list[RecordedCall], list[str]]:
     """Run the passes that are due, and nothing else; return their requests and statements."""
     before = len(world.server.requests)
     with statements() as seen:
@@ -78,7 +78,7 @@ async def run_passes(world: World) -> tuple[list[Exchange], list[str]]:
     return list(world.server.requests)[before:], seen
 
 
-def tokens(requests: list[Exchange]) -> list[Exchange]:
+def tokens(requests: list[RecordedCall]) -> list[RecordedCall]:
     """The requests for a token."""
     return [request for request in requests if request.template.endswith("/access_tokens")]
 

@@ -19,9 +19,9 @@ from aiohttp import web
 from bot.process.wiring import Bot
 from queue_engine.domain.model import Entry
 from sandbox.ci.single_check import CISettings
+from sandbox.core.keys import KeyPair
 from sandbox.facade.github import GitHub
-from sandbox.ground.keys import KeyPair
-from sandbox.rest.record import Exchange
+from sandbox.rest.record import RecordedCall
 from sandbox.rest.server import SandboxServer
 from tests.acceptance.driving import Driver
 from tests.acceptance.in_place import statements_in_place
@@ -180,7 +180,7 @@ class World:
     def meanwhile(self, template: str, act: Callable[[], object], *, phase: str = "before") -> None:
         """Have somebody act while the next request of this route is on its way, before or after it takes effect."""
 
-        async def hook(exchange: Exchange) -> None:
+        async def hook(exchange: RecordedCall) -> None:
             if (exchange.template, exchange.phase) == (template, phase):
                 self.server.on_request = None
                 act()

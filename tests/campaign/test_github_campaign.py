@@ -23,8 +23,8 @@ from queue_engine.domain.reasons import Reason
 from queue_engine.migrations import migrate
 from queue_engine.store import Store
 from sandbox.ci.single_check import CISettings
+from sandbox.core.clock import SystemClock
 from sandbox.facade.github import GitHub
-from sandbox.ground.clock import SystemClock
 from sandbox.rest.server import SandboxServer
 from tests.acceptance.project import EVENTS, FILES, PERMISSIONS, total_at_most_ten
 from tests.acceptance.witness import Witness

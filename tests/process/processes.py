@@ -17,9 +17,9 @@ import aiohttp
 
 from sandbox.callers.errors import DropConnection
 from sandbox.ci.single_check import CISettings
+from sandbox.core.clock import SystemClock
 from sandbox.facade.github import GitHub
-from sandbox.ground.clock import SystemClock
-from sandbox.rest.record import Exchange
+from sandbox.rest.record import RecordedCall
 from sandbox.rest.server import SandboxServer
 from tests.acceptance.project import EVENTS, FILES, PERMISSIONS, total_at_most_ten
 from tests.acceptance.template import ROOT, Forked, Template
@@ -104,7 +104,7 @@ class Theatre:
         """From now on, kill the bot before and after the first request of each kind takes effect."""
         met: set[tuple[str, str]] = set()
 
-        async def hook(exchange: Exchange) -> None:
+        async def hook(exchange: RecordedCall) -> None:
             step = (exchange.template, exchange.phase)
             reads = exchange.method == "GET" or exchange.template.endswith("/graphql")
             if reads and (exchange.phase == "before" or not reading):

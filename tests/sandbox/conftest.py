@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from sandbox.core.clock import ManualClock
 from sandbox.facade.github import GitHub
 from sandbox.facade.repository_handle import RepositoryHandle
-from sandbox.ground.clock import ManualClock
 
 LINES = "".join(f"{number}\n" for number in range(1, 10))
 

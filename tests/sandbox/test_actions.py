@@ -5,9 +5,9 @@ from datetime import timedelta
 import pytest
 
 from sandbox.ci.single_check import CISettings
+from sandbox.core.errors import Forbidden, Invalid
 from sandbox.facade.github import GitHub
 from sandbox.facade.repository_handle import RepositoryHandle
-from sandbox.ground.errors import Forbidden, Invalid
 from sandbox.state import Actor, CheckRun, WorkflowRun
 from tests.sandbox.conftest import Heard
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from sandbox.core.errors import Forbidden, Invalid
 from sandbox.facade.github import GitHub
-from sandbox.ground.errors import Forbidden, Invalid
 
 
 @pytest.fixture

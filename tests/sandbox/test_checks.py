@@ -2,10 +2,10 @@
 
 import pytest
 
+from sandbox.core.errors import Forbidden, Invalid
 from sandbox.domain.checks.checks import CheckRunFields
 from sandbox.facade.github import GitHub
 from sandbox.facade.repository_handle import RepositoryHandle
-from sandbox.ground.errors import Forbidden, Invalid
 from sandbox.state import Actor, App
 from tests.sandbox.conftest import Heard
 

@@ -6,9 +6,9 @@ from datetime import timedelta
 import pytest
 
 from sandbox.ci.single_check import CISettings
+from sandbox.core.clock import ManualClock
 from sandbox.facade.github import GitHub
 from sandbox.facade.repository_handle import RepositoryHandle
-from sandbox.ground.clock import ManualClock
 from tests.sandbox.conftest import Heard
 
 HOUR = timedelta(hours=1)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from sandbox.core.clock import ManualClock
+from sandbox.core.git import Git, Signature
 from sandbox.facade.github import GitHub
-from sandbox.ground.clock import ManualClock
-from sandbox.ground.git import Git, Signature
 from tests.sandbox.conftest import LINES, edited
 
 ANN = Signature("ann", "ann@example.org", datetime(2026, 1, 1, tzinfo=UTC))

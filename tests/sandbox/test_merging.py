@@ -5,11 +5,11 @@ from datetime import timedelta
 import pytest
 
 from sandbox import payloads
+from sandbox.core.errors import Conflict, Forbidden, Invalid, NotMergeable
 from sandbox.domain.pulls.pulls import PullRequestOptions
 from sandbox.facade.github import GitHub
 from sandbox.facade.pull_request_handle import PullRequestHandle
 from sandbox.facade.repository_handle import RepositoryHandle
-from sandbox.ground.errors import Conflict, Forbidden, Invalid, NotMergeable
 from sandbox.state import Actor
 from tests.sandbox.conftest import Heard, edited
 

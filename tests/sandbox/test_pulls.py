@@ -2,9 +2,9 @@
 
 import pytest
 
+from sandbox.core.errors import Forbidden, Invalid, NotFound
 from sandbox.facade.github import GitHub
 from sandbox.facade.repository_handle import RepositoryHandle
-from sandbox.ground.errors import Forbidden, Invalid, NotFound
 from tests.sandbox.conftest import Heard, edited
 
 

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
+from sandbox.core.errors import Conflict, Forbidden, Invalid, NotMergeable
 from sandbox.domain.checks.checks import CheckRunFields
 from sandbox.domain.rules.ruleset_scope import matches
 from sandbox.facade.github import GitHub
 from sandbox.facade.repository_handle import RepositoryHandle
-from sandbox.ground.errors import Conflict, Forbidden, Invalid, NotMergeable
 from sandbox.state import Actor, ReviewRule
 
 HEADING = "Repository rule violations found\n\n"

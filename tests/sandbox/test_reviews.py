@@ -2,10 +2,10 @@
 
 import pytest
 
+from sandbox.core.errors import NotMergeable
 from sandbox.facade.github import GitHub
 from sandbox.facade.pull_request_handle import PullRequestHandle
 from sandbox.facade.repository_handle import RepositoryHandle
-from sandbox.ground.errors import NotMergeable
 from sandbox.state import Actor, ReviewRule
 from tests.sandbox.conftest import LINES, Heard, edited
 

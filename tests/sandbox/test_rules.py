@@ -2,11 +2,11 @@
 
 import pytest
 
+from sandbox.core.errors import Invalid, NotMergeable
 from sandbox.domain.checks.checks import CheckRunFields
 from sandbox.facade.github import GitHub
 from sandbox.facade.pull_request_handle import PullRequestHandle
 from sandbox.facade.repository_handle import RepositoryHandle
-from sandbox.ground.errors import Invalid, NotMergeable
 from sandbox.state import Actor, App, ReviewRule
 
 

@@ -6,8 +6,8 @@ from functools import partial
 
 import pytest
 
-from sandbox.ground.clock import ManualClock, SystemClock
-from sandbox.ground.schedule import Schedule
+from sandbox.core.clock import ManualClock, SystemClock
+from sandbox.core.schedule import Schedule
 
 SECOND = timedelta(seconds=1)
 

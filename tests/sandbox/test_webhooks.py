@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from sandbox.core.errors import NotFound
 from sandbox.facade.github import GitHub
 from sandbox.facade.repository_handle import RepositoryHandle
-from sandbox.ground.errors import NotFound
 from sandbox.state import App
 
 SECRET = "It's a secret to everybody"

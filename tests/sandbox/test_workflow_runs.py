@@ -6,10 +6,10 @@ from typing import Literal
 import pytest
 
 from sandbox.ci.workflows import Job, Trigger
+from sandbox.core.errors import Conflict, Forbidden
 from sandbox.facade.github import GitHub
 from sandbox.facade.pull_request_handle import PullRequestHandle
 from sandbox.facade.repository_handle import RepositoryHandle
-from sandbox.ground.errors import Conflict, Forbidden
 from sandbox.state import Actor, CheckRun
 from tests.sandbox.conftest import Heard, edited
 

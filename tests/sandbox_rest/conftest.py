@@ -13,8 +13,8 @@ from aiohttp.test_utils import TestServer
 from multidict import CIMultiDict
 from yarl import URL
 
+from sandbox.core.clock import ManualClock
 from sandbox.facade.github import GitHub
-from sandbox.ground.clock import ManualClock
 from sandbox.rest.graphql import TEMPLATE as GRAPHQL
 from sandbox.rest.server import SandboxServer
 from tests.sandbox_rest import octokit

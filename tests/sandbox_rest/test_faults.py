@@ -10,7 +10,7 @@ from aiohttp import ClientError
 
 from sandbox.callers.errors import DropConnection
 from sandbox.rest.faults import Fault
-from sandbox.rest.record import Exchange
+from sandbox.rest.record import RecordedCall
 from tests.sandbox_rest.conftest import Client, R
 
 MERGE = "/repos/{owner}/{repo}/pulls/{number}/merge"
@@ -94,7 +94,7 @@ def phase_reached(client: Client, phase: str) -> asyncio.Event:
     """Set when the next merge has come that far; the fault strikes in the same iteration of the loop."""
     event = asyncio.Event()
 
-    async def watch(exchange: Exchange) -> None:
+    async def watch(exchange: RecordedCall) -> None:
         if exchange.phase == phase and exchange.template == "PUT " + MERGE:
             event.set()
 
@@ -174,7 +174,7 @@ async def test_hook_sees_both_sides_and_may_cut(client: Client) -> None:
     pull = pull_to_merge(client)
     phases: list[tuple[str, bool]] = []
 
-    async def watch(exchange: Exchange) -> None:
+    async def watch(exchange: RecordedCall) -> None:
         phases.append((exchange.phase, pull.merged))
         if exchange.phase == "after":
             raise DropConnection

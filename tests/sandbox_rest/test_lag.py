@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from sandbox.core.git import Signature
 from sandbox.domain.checks.checks import CheckRunFields
-from sandbox.ground.git import Signature
 from sandbox.rest.endpoints import ROUTES
 from sandbox.rest.lag import KINDS, Kind, kind_of
 from tests.sandbox_rest.conftest import Client, R

@@ -6,7 +6,7 @@ import pytest
 
 from sandbox.callers.errors import Refusal
 from sandbox.callers.limits import Limits
-from sandbox.ground.clock import ManualClock
+from sandbox.core.clock import ManualClock
 
 
 def ask(limits: Limits, *, write: bool = False, creates: bool = False, template: str = "GET /x") -> None:

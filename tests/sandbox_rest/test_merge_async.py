@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from sandbox.ground.errors import Invalid
+from sandbox.core.errors import Invalid
 from tests.sandbox_rest.conftest import Client, R
 
 REFUSAL = "Merging stacked PRs via this endpoint is not supported. Use the asynchronous merge endpoint instead."

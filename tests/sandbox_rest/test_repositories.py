@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from sandbox.ground.schedule import Callback, ScheduledAction
+from sandbox.core.schedule import Callback, ScheduledAction
 from tests.sandbox_rest.conftest import Client, R
 
 

@@ -7,7 +7,7 @@ from githubkit import AppInstallationAuthStrategy, GitHub
 from githubkit.exception import RequestFailed
 
 from sandbox.ci.single_check import CISettings
-from sandbox.ground.clock import SystemClock
+from sandbox.core.clock import SystemClock
 from sandbox.rest.server import SandboxServer
 from tests.sandbox_rest.conftest import Client
 

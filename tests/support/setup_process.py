@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from sandbox.core.clock import SystemClock
 from sandbox.facade.github import GitHub
-from sandbox.ground.clock import SystemClock
 from sandbox.rest.server import SandboxServer
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
+from sandbox.core.errors import Forbidden, NotFound
+from sandbox.core.git import Signature
+from sandbox.core.keys import KeyPair
 from sandbox.domain.accounts.repository_paths import RepositoryPaths
 from sandbox.events.context import Context
 from sandbox.events.events import AccountRenamed, InstallationChanged, RepositorySelectionChanged
-from sandbox.ground.errors import Forbidden, NotFound
-from sandbox.ground.git import Signature
-from sandbox.ground.keys import KeyPair
 from sandbox.state import ROLES, Actor, App, Installation, Repository, User
 
 _REFUSALS = {

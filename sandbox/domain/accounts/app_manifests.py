@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
+from sandbox.core.errors import Invalid, NotFound
+from sandbox.core.event_permissions import EVENT_PERMISSIONS
 from sandbox.domain.accounts.accounts import Accounts
 from sandbox.events.context import Context
-from sandbox.ground.errors import Invalid, NotFound
-from sandbox.ground.event_permissions import EVENT_PERMISSIONS
 from sandbox.state import App, AppCode, User
 
 _CODE_LIFE = timedelta(hours=1)
@@ -27,7 +27,7 @@ class AppManifests:
     def __init__(self, context: Context, *, accounts: Accounts) -> None:
         self._context = context
         self._accounts = accounts
-        self._random = context.chance.of("app manifests")
+        self._random = context.randomness.of("app manifests")
 
     def problems(self, manifest: Mapping[str, Any]) -> list[str]:
         """What GitHub's page says of a manifest that it refuses, before it asks for a name."""

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from sandbox.core.errors import NotFound
+from sandbox.core.git import Git, Signature
 from sandbox.domain.accounts.accounts import Accounts
 from sandbox.events.context import Context
-from sandbox.ground.errors import NotFound
-from sandbox.ground.git import Git, Signature
 from sandbox.state import ZERO_SHA, Repository
 
 

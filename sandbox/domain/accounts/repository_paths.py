@@ -4,7 +4,7 @@ The old path keeps leading to the repository, by its id, until another one takes
 GitHub's documentation).
 """
 
-from sandbox.ground.errors import Invalid
+from sandbox.core.errors import Invalid
 from sandbox.state import Repository, State
 
 

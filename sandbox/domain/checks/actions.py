@@ -7,12 +7,12 @@ for those that failed. The refusals are those of GitHub's endpoints on workflow 
 from datetime import timedelta
 from typing import Literal
 
+from sandbox.core.errors import Conflict, Forbidden
 from sandbox.domain.accounts.accounts import Accounts
 from sandbox.domain.checks.checks import ACTIONS_SLUG, PASSING, CheckRunFields, Checks
 from sandbox.domain.checks.progress import publish_progress
 from sandbox.events.check_events import CheckRerequested, CheckSuiteChanged, WorkflowRunApproved, WorkflowRunChanged
 from sandbox.events.context import Context
-from sandbox.ground.errors import Conflict, Forbidden
 from sandbox.state import Actor, App, CheckRun, PullRequest, Repository, User, Workflow, WorkflowRun
 
 SLUG = ACTIONS_SLUG

@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal
 
+from sandbox.core.errors import Forbidden, Invalid
 from sandbox.domain.checks.progress import page, publish_progress
 from sandbox.events.check_events import CheckRerequested, CheckRunChanged, CheckSuiteChanged, StatusReported
 from sandbox.events.context import Context
 from sandbox.events.history import History
-from sandbox.ground.errors import Forbidden, Invalid
 from sandbox.state import Actor, App, CheckRun, CheckSuite, CommitStatus, Repository, WorkflowRun
 
 _WORST_FIRST = (
@@ -180,7 +180,7 @@ class Checks:
         user, app = actor.user, actor.app
         status = CommitStatus(status_id, sha, context, state, description, target_url, user, now, app)
         repository.statuses.setdefault(sha, []).append(status)
-        self._events.publish(StatusReported(repository, status, actor))
+        self._events.publish(StatusReported(repository, actor, status))
         return status
 
     def runs(self, repository: Repository, sha: str) -> list[CheckRun]:

@@ -1,8 +1,8 @@
 """How far a workflow run of GitHub Actions has come."""
 
+from sandbox.core.addresses import Addresses
 from sandbox.events.check_events import WorkflowRunChanged
 from sandbox.events.event_bus import EventBus
-from sandbox.ground.addresses import Addresses
 from sandbox.state import WorkflowRun
 
 _ORDER = ("requested", "in_progress", "completed")

@@ -11,6 +11,7 @@ from datetime import timedelta
 from functools import partial
 from uuid import UUID
 
+from sandbox.core.errors import ApiError, NotFound, NotMergeable
 from sandbox.domain.merging.merging import Merging
 from sandbox.domain.pulls.pulls import Pulls
 from sandbox.domain.pulls.stacks import Stacks
@@ -19,7 +20,6 @@ from sandbox.domain.rules.merge_rules import MergeRules
 from sandbox.domain.rules.rules import Rules
 from sandbox.events.context import Context
 from sandbox.events.events import PullRequestChanged
-from sandbox.ground.errors import ApiError, NotFound, NotMergeable
 from sandbox.state import Actor, MergeRequest, PullRequest, Stack
 
 KEPT = timedelta(hours=24)
@@ -75,8 +75,8 @@ class AsyncMerges:
             found.message = "Pull request is in the merge queue."
             return 200, found
         state, now = self._context.state, self._context.clock.now()
-        chance = self._context.chance.of(f"merge-async {len(state.merge_requests)}")
-        uuid = str(UUID(int=chance.getrandbits(128), version=4))
+        random = self._context.randomness.of(f"merge-async {len(state.merge_requests)}")
+        uuid = str(UUID(int=random.getrandbits(128), version=4))
         request = MergeRequest(uuid, pull, actor, method, action, title, text, sha or pull.head_sha, now)
         if pull.merged:
             request.status, request.message = "merged", "Pull request is already merged."

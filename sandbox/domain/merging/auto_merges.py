@@ -7,6 +7,7 @@ closed pull request, and a draft, lose it (AlexanderMattTurner/agent-glovebox #3
 
 from functools import partial
 
+from sandbox.core.errors import ApiError, Invalid
 from sandbox.domain.accounts.accounts import Accounts
 from sandbox.domain.merging.mergeability import Mergeability
 from sandbox.domain.merging.merging import Merging
@@ -21,7 +22,6 @@ from sandbox.events.events import (
     PullRequestDrafted,
     RepositoryEvent,
 )
-from sandbox.ground.errors import ApiError, Invalid
 from sandbox.state import Actor, AutoMerge, PullRequest
 
 PUSHED = "Head branch was pushed to by a user without write access"

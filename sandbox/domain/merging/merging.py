@@ -6,6 +6,7 @@ The refusals and their order are those of GitHub's `PUT .../merge` and `PUT .../
 from functools import partial
 from typing import NoReturn
 
+from sandbox.core.errors import Conflict, Forbidden, Invalid, NotFound, NotMergeable
 from sandbox.domain.accounts.accounts import Accounts
 from sandbox.domain.merging.signing import author_and_committer, signature
 from sandbox.domain.merging.squash import rebased, squash_message
@@ -16,7 +17,6 @@ from sandbox.domain.rules.ref_rules import RefRules
 from sandbox.domain.rules.rules import Rules
 from sandbox.events.context import Context
 from sandbox.events.events import PullRequestChanged
-from sandbox.ground.errors import Conflict, Forbidden, Invalid, NotFound, NotMergeable
 from sandbox.state import Actor, PullRequest, Repository
 
 _ALLOWED = {"merge": "allow_merge_commit", "squash": "allow_squash_merge", "rebase": "allow_rebase_merge"}

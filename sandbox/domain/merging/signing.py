@@ -1,7 +1,7 @@
 """Who is named in the commits that GitHub writes."""
 
-from sandbox.ground.clock import Clock
-from sandbox.ground.git import Signature
+from sandbox.core.clock import Clock
+from sandbox.core.git import Signature
 from sandbox.state import User
 
 

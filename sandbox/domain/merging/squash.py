@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from sandbox.ground.git import Commit, Git, Signature
+from sandbox.core.git import Commit, Git, Signature
 from sandbox.state import PullRequest
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
+from sandbox.core.errors import Forbidden, Invalid, NotFound
 from sandbox.domain.accounts.accounts import Accounts
 from sandbox.domain.pulls.pulls import Pulls
 from sandbox.events.context import Context
@@ -14,7 +15,6 @@ from sandbox.events.events import (
     ReviewCommentChanged,
     ThreadChanged,
 )
-from sandbox.ground.errors import Forbidden, Invalid, NotFound
 from sandbox.state import Actor, Comment, Label, PullRequest, Reaction, Repository, Review, Thread
 
 REACTIONS = ("+1", "-1", "laugh", "hooray", "confused", "heart", "rocket", "eyes")
@@ -37,7 +37,7 @@ class Conversation:
         if name.lower() not in repository.labels:
             label = Label(self._context.state.next_id("label"), name, color, None)
             repository.labels[name.lower()] = label
-            self._events.publish(LabelChanged(repository, "created", actor, label))
+            self._events.publish(LabelChanged(repository, actor, "created", label))
         return repository.labels[name.lower()]
 
     def edit_label(self, repository: Repository, name: str, new_name: str, *, actor: Actor) -> None:
@@ -49,7 +49,7 @@ class Conversation:
         before, label.name = label.name, new_name
         repository.labels[new_name.lower()] = label
         changes: dict[str, Any] = {"name": {"from": before}}
-        self._events.publish(LabelChanged(repository, "edited", actor, label, details={"changes": changes}))
+        self._events.publish(LabelChanged(repository, actor, "edited", label, details={"changes": changes}))
 
     def delete_label(self, repository: Repository, name: str, *, actor: Actor) -> None:
         """Delete a label everywhere. Its pull requests' `unlabeled` events then come without a label."""
@@ -61,7 +61,7 @@ class Conversation:
             if label in pull.labels:
                 pull.labels.remove(label)
                 self._events.publish(PullRequestChanged(pull, "unlabeled", actor))
-        self._events.publish(LabelChanged(repository, "deleted", actor, label))
+        self._events.publish(LabelChanged(repository, actor, "deleted", label))
 
     def label(self, pull: PullRequest, names: Iterable[str], *, actor: Actor) -> None:
         """Put labels on; those that are there already stay without an event."""

@@ -3,13 +3,13 @@
 from dataclasses import dataclass
 from typing import Any
 
+from sandbox.core.diff import FileChange
+from sandbox.core.errors import Invalid
+from sandbox.core.git import Commit
 from sandbox.domain.accounts.accounts import Accounts
 from sandbox.domain.pulls.stacks import Stacks
 from sandbox.events.context import Context
 from sandbox.events.events import BaseChanged, HeadMoved, PullRequestChanged, PullRequestClosed, PullRequestDrafted
-from sandbox.ground.diff import FileChange
-from sandbox.ground.errors import Invalid
-from sandbox.ground.git import Commit
 from sandbox.state import Actor, IssueEvent, PullRequest, Repository
 
 _STACKED = "Cannot change the base branch because the pull request is part of a stack."

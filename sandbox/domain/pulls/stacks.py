@@ -7,9 +7,9 @@ met (chdsbd/kodiak #923, lararosekelley/git-stk #306).
 from collections.abc import Sequence
 from itertools import pairwise
 
+from sandbox.core.errors import Invalid
 from sandbox.events.context import Context
 from sandbox.events.history import History
-from sandbox.ground.errors import Invalid
 from sandbox.state import PullRequest, Repository, Stack
 
 

@@ -4,6 +4,8 @@ from collections.abc import Iterable
 
 from pygit2 import GitError
 
+from sandbox.core.errors import Forbidden, Invalid, NotFound
+from sandbox.core.git import Commit
 from sandbox.domain.accounts.accounts import Accounts
 from sandbox.domain.checks.checks import Checks
 from sandbox.domain.pulls.pulls import Pulls
@@ -11,8 +13,6 @@ from sandbox.domain.rules.ref_rules import RefRules
 from sandbox.events.check_events import CommitPushed
 from sandbox.events.context import Context
 from sandbox.events.events import RefMoved
-from sandbox.ground.errors import Forbidden, Invalid, NotFound
-from sandbox.ground.git import Commit
 from sandbox.state import Activity, Actor, PullRequest, Repository
 
 
@@ -99,7 +99,7 @@ class Refs:
         repository.activities.append(
             Activity(activity_id, kind, f"refs/heads/{branch}", before, after, now, actor.user)
         )
-        self._events.publish(RefMoved(repository, f"refs/heads/{branch}", before, after, forced, actor))
+        self._events.publish(RefMoved(repository, actor, f"refs/heads/{branch}", before, after, forced))
         if after is not None:
             self._checks.requested(repository, after, branch, before)
             self._events.publish(CommitPushed(repository, branch, before, after, actor))

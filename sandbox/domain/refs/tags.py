@@ -2,10 +2,10 @@
 
 from pygit2 import GitError
 
+from sandbox.core.errors import Invalid
 from sandbox.domain.refs.refs import Refs
 from sandbox.events.event_bus import EventBus
 from sandbox.events.events import RefMoved
-from sandbox.ground.errors import Invalid
 from sandbox.state import Actor, Repository
 
 
@@ -42,7 +42,7 @@ class Tags:
         if before is None:
             raise Invalid("Reference does not exist")
         repository.git.delete_ref(f"tags/{name}")
-        self._events.publish(RefMoved(repository, f"refs/tags/{name}", before, None, False, actor))
+        self._events.publish(RefMoved(repository, actor, f"refs/tags/{name}", before, None, False))
 
     def _set(self, repository: Repository, name: str, sha: str, actor: Actor) -> None:
         git = repository.git
@@ -53,4 +53,4 @@ class Tags:
             git.set_ref(f"tags/{name}", sha)
         except (ValueError, GitError) as error:
             raise Invalid(f"refs/tags/{name} is not a valid ref name.") from error
-        self._events.publish(RefMoved(repository, f"refs/tags/{name}", before, sha, before is not None, actor))
+        self._events.publish(RefMoved(repository, actor, f"refs/tags/{name}", before, sha, before is not None))

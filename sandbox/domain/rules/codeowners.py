@@ -13,24 +13,24 @@ PLACES = (".github/CODEOWNERS", "CODEOWNERS", "docs/CODEOWNERS")
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class PathOwners:
     """One line: which paths, and the logins of who owns them."""
 
     paths: re.Pattern[str]
     owners: tuple[str, ...]
 
 
-def read(text: str) -> list[Line]:
+def read(text: str) -> list[PathOwners]:
     """The lines of a CODEOWNERS file that say something."""
     lines = []
     for raw in text.splitlines():
         pattern, *owners = raw.partition("#")[0].split() or [""]
         if pattern:
-            lines.append(Line(_paths(pattern), tuple(owner.removeprefix("@") for owner in owners)))
+            lines.append(PathOwners(_paths(pattern), tuple(owner.removeprefix("@") for owner in owners)))
     return lines
 
 
-def owners_of(lines: Iterable[Line], path: str) -> tuple[str, ...]:
+def owners_of(lines: Iterable[PathOwners], path: str) -> tuple[str, ...]:
     """Return the owners of a file; none when no line matches."""
     owners: tuple[str, ...] = ()
     for line in lines:

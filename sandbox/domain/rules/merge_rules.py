@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from sandbox.domain.pulls.pulls import Pulls
 from sandbox.domain.rules.required_checks import RequiredChecks, sentence
 from sandbox.domain.rules.reviews import Reviews
-from sandbox.domain.rules.rules import Demand, Rules, up_to_date
+from sandbox.domain.rules.rules import Requirement, Rules, up_to_date
 from sandbox.domain.rules.ruleset_scope import is_named
 from sandbox.domain.rules.signatures import verified
 from sandbox.state import Actor, PullRequest, State
@@ -44,7 +44,7 @@ class MergeRules:
         demands = self._rules.demands(pull.repository, pull.base_branch)
         return any(next(self._reviews.missing(pull, demand.reviews), None) for demand in demands if demand.reviews)
 
-    def _violations_of(self, pull: PullRequest, demand: Demand, method: str) -> Iterable[str]:
+    def _violations_of(self, pull: PullRequest, demand: Requirement, method: str) -> Iterable[str]:
         repository, head = pull.repository, pull.head_sha
         if demand.frozen:
             yield "Cannot update this protected ref."

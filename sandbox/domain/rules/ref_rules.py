@@ -6,12 +6,12 @@ All violations are listed, not the first alone (Kong/kong-operator #4536). Where
 import re
 from collections.abc import Iterable
 
+from sandbox.core.errors import Invalid
 from sandbox.domain.rules.required_checks import RequiredChecks
 from sandbox.domain.rules.rules import Rules
 from sandbox.domain.rules.ruleset_scope import bypass_mode, is_named
 from sandbox.domain.rules.signatures import verified
 from sandbox.events.context import Context
-from sandbox.ground.errors import Invalid
 from sandbox.state import Actor, Protection, Repository, Ruleset
 
 

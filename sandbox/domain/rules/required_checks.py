@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import PurePosixPath
 
+from sandbox.core.behaviour import Behaviour
 from sandbox.domain.checks.checks import PASSING, Checks
-from sandbox.ground.behaviour import Behaviour
 from sandbox.state import CheckRun, Repository, RequiredCheck
 
 _COUNTED = ("expected", "failing", "pending")

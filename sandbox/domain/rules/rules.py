@@ -14,7 +14,7 @@ from sandbox.state import Actor, Protection, PullRequest, Repository, RequiredCh
 
 
 @dataclass(frozen=True, slots=True)
-class Demand:
+class Requirement:
     """What one protection or ruleset asks of a pull request, whichever of the two it is."""
 
     from_ruleset: bool
@@ -44,12 +44,12 @@ class Rules:
         """Set the protection of its pattern, replacing an older one."""
         action = "edited" if protection.pattern in repository.protections else "created"
         repository.protections[protection.pattern] = protection
-        self._events.publish(ProtectionChanged(repository, action, actor, protection))
+        self._events.publish(ProtectionChanged(repository, actor, action, protection))
 
     def unprotect(self, repository: Repository, pattern: str, *, actor: Actor) -> None:
         """Remove a pattern's protection. Raises KeyError when there is none."""
         protection = repository.protections.pop(pattern)
-        self._events.publish(ProtectionChanged(repository, "deleted", actor, protection))
+        self._events.publish(ProtectionChanged(repository, actor, "deleted", protection))
 
     def enable_protections(self, repository: Repository, enabled: bool, *, actor: Actor) -> None:
         """Enable all classic protections, or disable them, keeping what they say; rulesets stay."""
@@ -58,7 +58,7 @@ class Rules:
             repository.disabled_protections = {}
         else:
             repository.disabled_protections, repository.protections = repository.protections, {}
-        self._events.publish(ProtectionsSwitched(repository, "enabled" if enabled else "disabled", actor))
+        self._events.publish(ProtectionsSwitched(repository, actor, "enabled" if enabled else "disabled"))
 
     def add_ruleset(self, repository: Repository | None, ruleset: Ruleset, *, actor: Actor) -> None:
         """Add a ruleset, or say that this one was edited; without a repository it is its organisation's."""
@@ -84,7 +84,7 @@ class Rules:
         everywhere = [*repository.rulesets.values(), *self._context.state.organisation_rulesets.values()]
         return [ruleset for ruleset in everywhere if applies(repository, ruleset, branch)]
 
-    def demands(self, repository: Repository, branch: str, actor: Actor | None = None) -> list[Demand]:
+    def demands(self, repository: Repository, branch: str, actor: Actor | None = None) -> list[Requirement]:
         """Everything asked of a pull request for a branch.
 
         An actor that may bypass a ruleset, in any mode, merges without it; an administrator may pass classic protection
@@ -94,7 +94,7 @@ class Rules:
         classic = self.protection(repository, branch)
         if classic and not self.spares(repository, classic, actor):
             found.append(
-                Demand(
+                Requirement(
                     False,
                     classic.required_checks,
                     classic.strict,
@@ -107,7 +107,7 @@ class Rules:
                 )
             )
         found += [
-            Demand(
+            Requirement(
                 True,
                 rules.required_checks,
                 rules.strict,
@@ -152,7 +152,7 @@ class Rules:
         if repository is None:
             self._events.publish(OrganisationRulesetChanged(ruleset, action, actor))
         else:
-            self._events.publish(RulesetChanged(repository, action, actor, ruleset))
+            self._events.publish(RulesetChanged(repository, actor, action, ruleset))
 
     def _place(self, repository: Repository | None) -> dict[int, Ruleset]:
         return self._context.state.organisation_rulesets if repository is None else repository.rulesets

@@ -1,6 +1,6 @@
 """Signatures of commits, as GitHub shows them."""
 
-from sandbox.ground.git import Commit
+from sandbox.core.git import Commit
 from sandbox.state import State
 
 

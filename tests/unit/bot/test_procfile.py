@@ -19,8 +19,8 @@ import pytest
 
 from bot.demo.bot_process import free_port
 from bot.registration.manifest import read_manifest
+from sandbox.core.clock import SystemClock
 from sandbox.facade.github import GitHub
-from sandbox.ground.clock import SystemClock
 from sandbox.rest.server import SandboxServer
 from sandbox.state import App
 from tests.support.databases import PostgresServer

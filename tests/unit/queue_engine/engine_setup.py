@@ -50,7 +50,7 @@ class Clock:
 
 
 class GitHub:
-    """Answers from what it is told; `meanwhile` happens while the first request of a name is on its way back."""
+    """Answers with its attributes; calls `meanwhile[name]` while the first request of that name is under way."""
 
     def __init__(self) -> None:
         self.pull = pull()

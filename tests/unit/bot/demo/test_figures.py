@@ -4,16 +4,16 @@ from datetime import timedelta
 from typing import Any
 
 from bot.demo import figures
-from sandbox.rest.record import Exchange
+from sandbox.rest.record import RecordedCall
 from tests.unit.bot.demo.examples import NOON
 
 REPOSITORY = "/repos/tea-house/teapot"
 SHA = "c" * 40
 
 
-def exchange(path: str, *, template: str = "", at: timedelta = timedelta(0), **more: Any) -> Exchange:
+def exchange(path: str, *, template: str = "", at: timedelta = timedelta(0), **more: Any) -> RecordedCall:
     """One request."""
-    return Exchange(1, NOON + at, "GET", REPOSITORY + path, {}, template, **more)
+    return RecordedCall(1, NOON + at, "GET", REPOSITORY + path, {}, template, **more)
 
 
 def test_merge_requests_refused_ones_do_not_count() -> None:

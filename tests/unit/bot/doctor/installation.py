@@ -16,10 +16,10 @@ from bot.registration.manifest import read_manifest
 from queue_engine.core.timing.clock import Clock, SystemClock
 from queue_engine.domain.policy import Policy
 from sandbox.ci.single_check import CISettings
+from sandbox.core.clock import ManualClock
+from sandbox.core.clock import SystemClock as SandboxClock
 from sandbox.facade.github import GitHub
 from sandbox.facade.repository_handle import RepositoryHandle
-from sandbox.ground.clock import ManualClock
-from sandbox.ground.clock import SystemClock as SandboxClock
 from sandbox.rest.server import SandboxServer
 from sandbox.state import App, Installation
 

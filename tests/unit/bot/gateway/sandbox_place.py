@@ -7,8 +7,8 @@ from typing import Any
 from bot.gateway import Gateway
 from queue_engine.domain.model import Repository
 from queue_engine.domain.webhook_event import WebhookEvent
+from sandbox.core.clock import ManualClock
 from sandbox.facade.github import GitHub
-from sandbox.ground.clock import ManualClock
 from sandbox.rest.server import SandboxServer
 
 PERMISSIONS = {

@@ -117,7 +117,7 @@ def test_names_and_labels_follow_prometheus_customs_and_name_nobody() -> None:
 
 
 def test_page_of_several_processes_describes_each_family_once() -> None:
-    """Prometheus refuses a page that describes one family twice; the samples are told apart by their process."""
+    """Prometheus refuses a page that describes one family twice; the label `process` distinguishes the samples."""
     one, two = Metrics(), Metrics()
     one.count("jobs_done", kind="webhook")
     two.count("jobs_done", 5, kind="webhook")

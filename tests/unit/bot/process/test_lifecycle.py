@@ -24,8 +24,8 @@ from queue_engine.core.timing.clock import SystemClock
 from queue_engine.core.timing.clock_changes import ClockChange
 from queue_engine.domain.webhook_event import WebhookEvent, WebhookKind
 from queue_engine.migrations import migrate
+from sandbox.core.clock import SystemClock as SandboxClock
 from sandbox.facade.github import GitHub
-from sandbox.ground.clock import SystemClock as SandboxClock
 from sandbox.rest.server import SandboxServer
 from tests.support.databases import MakeUrl
 from tests.support.unfinished_jobs import unfinished_jobs

@@ -1,4 +1,4 @@
-"""SQLite's file belongs to one process, and what keeps a process from it is told in a sentence.
+"""SQLite's file belongs to one process, and a sentence says why another process cannot use the file.
 
 Covers `bot/process/errors.py`.
 """

@@ -10,8 +10,8 @@ from bot.registration.manifest import InvalidManifest, fill_in, read_manifest
 from bot.registration.permissions import chosen_permissions
 from bot.registration.site import addresses_of
 from bot.webhooks.normalize import _NORMALIZERS
+from sandbox.core.event_permissions import EVENT_PERMISSIONS
 from sandbox.facade.github import GitHub
-from sandbox.ground.event_permissions import EVENT_PERMISSIONS
 
 MANIFEST = read_manifest()
 

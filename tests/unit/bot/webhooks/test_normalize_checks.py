@@ -83,7 +83,7 @@ def test_check_suite_completed_names_its_head() -> None:
 def test_workflow_run_that_is_parked_or_starts_names_its_head(
     event: str, action: str, told: dict[str, Any], unapproved: bool
 ) -> None:
-    """P5: it is told at once, in whichever of its deliveries and words."""
+    """P5: each delivery about a run that waits for approval says so, in any of GitHub's statuses."""
     webhook_event = _distil(event, _payload(action=action, **{event: {"head_sha": "h1", **told}}))
     assert webhook_event == _hint(WebhookKind.CHECKS, action=action, head_sha="h1", unapproved=unapproved)
 

@@ -196,5 +196,5 @@ def test_duration_any_length_reads_in_two_units_at_most(length: timedelta, shown
 
 
 def test_comment_check_that_never_reported_says_so() -> None:
-    """A required check without any report is told apart from one that runs."""
+    """The comment distinguishes a required check without any report from a running one."""
     assert "- `docs`: not reported yet" in render_comment(of_reason(Reason.CHECKS_TIMED_OUT))

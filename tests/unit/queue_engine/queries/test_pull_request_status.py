@@ -22,7 +22,7 @@ WINDOW = Policy(freezes=(FreezeWindow(NOW - HOUR, NOW + HOUR, "the fair"),))
 
 
 async def test_status_of_an_entry_is_its_own_with_what_holds_it(sqlite_database: Database) -> None:
-    """It is told of the queue that it stands in, by that branch's policy, if that is among those given."""
+    """The status names the entry's queue and its blockers, by that branch's policy, if the caller has it."""
     async with Store(sqlite_database).transaction() as t:
         main, release = await queue(t), await queue(t, "release")
         await stand(t, main, 1)

@@ -8,27 +8,27 @@ from sandbox.callers.errors import Moved, Refusal, not_found
 from sandbox.callers.limits import Limits, PrimaryLimit
 from sandbox.callers.tokens import Caller, Tokens
 from sandbox.callers.visibility import sees_members, visible
+from sandbox.core.errors import ApiError
 from sandbox.facade.github import GitHub
-from sandbox.ground.errors import ApiError
 from sandbox.rest import reply as replies
 from sandbox.rest.access import admit, find_repository
 from sandbox.rest.answer import Answer
 from sandbox.rest.call import Call, parse_body
 from sandbox.rest.lag import Lag, kind_of
-from sandbox.rest.record import Exchange
+from sandbox.rest.record import RecordedCall
 from sandbox.rest.reply import Reply
 from sandbox.rest.routing import Route
 from sandbox.state import Repository
 
 
 @dataclass(frozen=True, slots=True)
-class Incoming:
+class ApiRequest:
     """A request that has arrived whole: for which route, below which prefix, by whom, with which body."""
 
     route: Route | None
     prefix: str
     request: web.Request
-    exchange: Exchange
+    exchange: RecordedCall
     caller: Caller
     raw: bytes
 
@@ -55,7 +55,7 @@ class Incoming:
         return self.exchange.path.replace(named, f"/repositories/{repository.id}", 1)
 
 
-class Answering:
+class RequestHandler:
     """Answers requests as GitHub does, with nothing lost on the way. `crashes` are errors of the sandbox itself."""
 
     def __init__(self, github: GitHub, tokens: Tokens, limits: Limits, lag: Lag) -> None:
@@ -65,7 +65,7 @@ class Answering:
         self._lag = lag
         self.crashes: list[Exception] = []
 
-    def answer(self, incoming: Incoming) -> Reply:
+    def answer(self, incoming: ApiRequest) -> Reply:
         """Count it, and answer or refuse it."""
         route, caller = incoming.route, incoming.caller
         docs = "" if route is None else route.docs
@@ -90,7 +90,7 @@ class Answering:
             self._limits.refund(caller.key)
         return reply
 
-    def limited(self, refusal: PrimaryLimit, exchange: Exchange) -> Reply:
+    def limited(self, refusal: PrimaryLimit, exchange: RecordedCall) -> Reply:
         """GraphQL answers 200 beyond its primary limit (github/docs #22607, githubkit #271)."""
         if exchange.resource == "core":
             return replies.of_error(refusal, "")
@@ -98,7 +98,7 @@ class Answering:
         words = refusal.message.replace("exceeded", "already exceeded")
         return replies.of_content(200, {"errors": [{"type": kind, "code": "graphql_rate_limit", "message": words}]})
 
-    def _count(self, incoming: Incoming) -> None:
+    def _count(self, incoming: ApiRequest) -> None:
         self._limits.check(
             incoming.caller.key,
             incoming.exchange.template,
@@ -108,7 +108,7 @@ class Answering:
             resource=incoming.resource,
         )
 
-    def _handle(self, incoming: Incoming, route: Route) -> Answer:
+    def _handle(self, incoming: ApiRequest, route: Route) -> Answer:
         request, caller = incoming.request, incoming.caller
         params = dict(request.match_info)
         found = None
@@ -141,7 +141,7 @@ class Answering:
         with self._lag.view(kind) as incoming.exchange.lag, self._github.accounts.showing_members(members):
             return route.handler(call)
 
-    def _refuse_moved(self, incoming: Incoming, params: dict[str, str]) -> None:
+    def _refuse_moved(self, incoming: ApiRequest, params: dict[str, str]) -> None:
         """Raise Moved if the repository had the name in the path before, and the caller may know of it."""
         if "owner" not in params:
             return
@@ -153,7 +153,7 @@ class Answering:
         raise Moved(url, read=incoming.request.method in {"GET", "HEAD"})
 
 
-def request_id(exchange: Exchange) -> str:
+def request_id(exchange: RecordedCall) -> str:
     """The identifier that GitHub gives a request."""
     number = exchange.sequence
     return f"{number:04X}:{number * 7:05X}:{number * 131:07X}:{number * 257:07X}:{int(exchange.at.timestamp()):08X}"

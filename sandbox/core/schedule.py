@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from sandbox.ground.clock import Clock, ManualClock
+from sandbox.core.clock import Clock, ManualClock
 
 Callback = Callable[[], Awaitable[None] | None]
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pygit2
 from pygit2.enums import FileMode, ObjectType, SortMode
 
-from sandbox.ground.diff import FileChange, changes
-from sandbox.ground.git_types import (
+from sandbox.core.diff import FileChange, changes
+from sandbox.core.git_types import (
     Commit,
     Signature,
     Tag,

@@ -13,7 +13,7 @@ from sandbox.events.events import RepositoryChanged, RepositorySelectionChanged
 from sandbox.state import Actor, Repository
 
 
-class Moves:
+class RepositoryChanges:
     """Changes where a repository is found, and whether it can be written."""
 
     def __init__(self, context: Context, *, accounts: Accounts, paths: RepositoryPaths) -> None:
@@ -29,7 +29,7 @@ class Moves:
         self._paths.move(repository, f"{repository.owner.login}/{name}")
         repository.name = name
         changes: dict[str, Any] = {"repository": {"name": {"from": before}}}
-        self._events.publish(RepositoryChanged(repository, "renamed", actor, details={"changes": changes}))
+        self._events.publish(RepositoryChanged(repository, actor, "renamed", details={"changes": changes}))
 
     def transfer(self, repository: Repository, owner: str, *, actor: Actor) -> None:
         """Give it to another owner. Raises Invalid when that one has one of its name."""
@@ -42,10 +42,10 @@ class Moves:
             self._events.publish(RepositorySelectionChanged(installation, [], [repository]))
         for installation in self._context.state.installations_of(repository):
             self._events.publish(RepositorySelectionChanged(installation, [repository], []))
-        self._events.publish(RepositoryChanged(repository, "transferred", actor, former_owner=former))
+        self._events.publish(RepositoryChanged(repository, actor, "transferred", former_owner=former))
 
     def archive(self, repository: Repository, *, actor: Actor, archived: bool = True) -> None:
         """Make it read-only, or end that."""
         self._accounts.require_role(actor, repository, "admin")
         repository.archived = archived
-        self._events.publish(RepositoryChanged(repository, "archived" if archived else "unarchived", actor))
+        self._events.publish(RepositoryChanged(repository, actor, "archived" if archived else "unarchived"))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Chance:
+class Randomness:
     """Makes random numbers that are the same for the same seed and purpose."""
 
     seed: int = 0
