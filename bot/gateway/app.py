@@ -1,13 +1,15 @@
-"""Read what GitHub says of the App itself, by the App's own JWT."""
+"""Read what GitHub says of the App itself, and set its webhook, by the App's own JWT."""
 
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
-from pydantic import BaseModel
+from pydantic import BaseModel, SecretStr
 
 from bot.gateway.app_schemas import AppAnswer, InstallationAnswer, WebhookAnswer
+from bot.gateway.http.answers import parse_answer, parse_list
 from bot.gateway.http.client import Call, Client, Credential
 from bot.gateway.http.connection import Connection
+from bot.gateway.schemas import DeliveryAnswer
 
 
 class _BudgetAnswer(BaseModel):
@@ -50,3 +52,15 @@ class App:
             return parsedate_to_datetime(reply.headers["date"]).astimezone(UTC)
         except (KeyError, ValueError):
             return None
+
+    async def update_webhook(self, address: str, secret: SecretStr) -> WebhookAnswer:
+        """Set the address and the secret by `PATCH /app/hook/config`; return the webhook as it is then."""
+        body = {"url": address, "secret": secret.get_secret_value()}
+        page = await self._connection.call(None, Call("PATCH", "/app/hook/config", body=body))
+        return parse_answer(WebhookAnswer, page.data)
+
+    async def newest_delivery_status(self) -> int | None:
+        """Return the HTTP status of the newest delivery; None before the first one."""
+        page = await self._connection.call(None, Call("GET", "/app/hook/deliveries?per_page=1"))
+        found = parse_list(DeliveryAnswer, page.data)
+        return found[0].status_code if found else None

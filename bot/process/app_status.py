@@ -8,7 +8,7 @@ import structlog
 
 from bot.doctor.webhook_address import address_fault
 from bot.gateway.app import App
-from bot.gateway.app_schemas import AppAnswer, InstallationAnswer
+from bot.gateway.app_schemas import AppAnswer, InstallationAnswer, WebhookAnswer
 from queue_engine.core.timing.clock import Clock
 from queue_engine.domain.errors import GitHubError, NotFound, Unauthorized
 from queue_engine.domain.model import Repository
@@ -41,8 +41,13 @@ class AppStatus:
         clock: Clock,
         *,
         public_url: str | None = None,
+        correct: Callable[[WebhookAnswer], Awaitable[WebhookAnswer]] | None = None,
     ) -> None:
-        """`repositories` lists those of an installation. `public_url` is where GitHub reaches IMQ, if it is known."""
+        """`repositories` lists those of an installation. `public_url` is where GitHub reaches IMQ, if it is known.
+
+        `correct` sets the App's webhook right, if IMQ may.
+        """
+        self._correct = correct
         self._app = app
         self._repositories = repositories
         self._clock = clock
@@ -105,6 +110,8 @@ class AppStatus:
         """Log once what IMQ found. Raises GitHubError; then the next check describes it."""
         installations = await self._app.installations()
         webhook = await self._app.webhook()
+        if self._correct is not None:
+            webhook = await self._correct(webhook)
         active = [each for each in installations if each.suspended_at is None]
         _log.info(
             "app_found",

@@ -25,6 +25,7 @@ from bot.gateway.token_permissions import TokenPermissions
 from bot.metrics import Metrics
 from bot.process.app_status import AppStatus
 from bot.process.report import ProcessReporter
+from bot.process.webhook_correction import WebhookCorrection
 from bot.registration.installed import InstalledPage
 from bot.settings.environment import Settings
 from bot.web.application import create_app
@@ -93,7 +94,7 @@ class Bot:
         self.worker = self._worker()
         self.processor = Processor(self.engine)
         self.dispatcher = self._dispatcher()
-        self.app_status = AppStatus(self.gateway.app, self.gateway.repositories, clock, public_url=settings.public_url)
+        self.app_status = self._app_status()
         self.reporter = ProcessReporter(
             self.engine.store,
             self.metrics,
@@ -194,6 +195,14 @@ class Bot:
             meter=self.metrics,
             shared=shared,
             stored_tokens=StoredTokens(self._store, self.settings.github_private_key),
+        )
+
+    def _app_status(self) -> AppStatus:
+        settings, app = self.settings, self.gateway.app
+        address = settings.webhook_address if settings.corrects_webhook else None
+        correction = WebhookCorrection(app, address, settings.github_webhook_secret)
+        return AppStatus(
+            app, self.gateway.repositories, self.clock, public_url=settings.public_url, correct=correction.apply
         )
 
     def _engine(self, owner: str) -> Engine:

@@ -94,6 +94,8 @@ class HostSettings(QueueSettings):
     """Without a trailing slash."""
     public_url: str | None = Field(None, validation_alias="IMQ_PUBLIC_URL")
     """Where people and GitHub reach the web process; without a trailing slash."""
+    corrects_webhook: bool = Field(True, validation_alias="IMQ_CORRECT_WEBHOOK")
+    """Whether the start sets the App's webhook address and secret where they differ."""
     secret_key: SecretStr | None = Field(None, validation_alias="IMQ_SECRET_KEY")
     """Encrypts what is stored, and signs cookies."""
     platform: str | None = Field(None, validation_alias=_EPHEMERAL_PLATFORMS, repr=False)
@@ -121,6 +123,11 @@ class HostSettings(QueueSettings):
         None, validation_alias="IMQ_LOG_FORMAT"
     )
     """None means console on a terminal, else json."""
+
+    @property
+    def webhook_address(self) -> str | None:
+        """Return where GitHub sends webhooks; None if it is not known."""
+        return None if self.public_url is None else f"{self.public_url}/webhook"
 
     @property
     def address(self) -> str:
@@ -207,6 +214,7 @@ _ADVICE: Mapping[str, str] = {
     "IMQ_METRICS": "give open or token",
     "IMQ_LOG_FORMAT": "give json or console",
     "IMQ_ALLOW_EPHEMERAL_SQLITE": "give 1 or 0",
+    "IMQ_CORRECT_WEBHOOK": "give 1 or 0",
 }
 
 

@@ -64,9 +64,12 @@ async def test_hosted_imq_is_registered_in_the_browser_and_starts_by_itself(tmp_
             for secret in (app.webhook_secret, app.private_key[40:90], app.private_key[1000:1060]):
                 assert secret not in "".join(imq.text)
                 assert secret.encode() not in stored
+        app.webhook_url = "http://127.0.0.1:9/webhook"
         async with running(place.environment, "run") as imq:
             await imq.until("listening")
             assert not [line for line in imq.log if line["event"] == "setup_page_open"]
+            await imq.until("webhook_corrected")
+            assert app.webhook_url == f"{place.url}/webhook"
             assert await imq.end() == 0
         async with running(place.environment | {"IMQ_SECRET_KEY": "another-key-of-IMQ-12345"}, "run") as imq:
             assert await imq.finished() == 2
