@@ -22,9 +22,9 @@ _MAX_PAGES = 3
 class CommentApi:
     """Writes comments and check runs, removes labels, and finds IMQ's own comments and check runs."""
 
-    def __init__(self, connection: Connection, *, app_id: int) -> None:
+    def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._app_id = app_id
+        self._app_id = connection.app_id
         self._own_login: str | None = None
         self._login_lock = asyncio.Lock()
         """Concurrent callers share one request for IMQ's login."""

@@ -23,8 +23,6 @@ they lag 2 s. For the next quarter of an hour such reads wait, and cost no more 
 from collections.abc import Mapping
 from datetime import timedelta
 
-import aiohttp
-from pydantic import SecretStr
 from yarl import URL
 
 from bot.gateway import facts
@@ -35,11 +33,9 @@ from bot.gateway.doctor_reads import DoctorReads
 from bot.gateway.head_pushes import head_pushes
 from bot.gateway.histories import compare_histories, may_lack_diff
 from bot.gateway.http.answers import parse_answer, parse_list
-from bot.gateway.http.client import Call, Client, owner_and_repo
+from bot.gateway.http.client import Call, owner_and_repo
 from bot.gateway.http.connection import Connection
 from bot.gateway.http.limits import Budget
-from bot.gateway.http.shared_pace import SharedPace
-from bot.gateway.http.tokens import TokenStore
 from bot.gateway.label_events import last_labeled_event
 from bot.gateway.people import People
 from bot.gateway.repository_api import OWN_RULES
@@ -54,8 +50,6 @@ from bot.gateway.schemas import (
     ShaAnswer,
 )
 from queue_engine.core.concurrency.slots import SlotsStatus
-from queue_engine.core.observability.meter import Meter
-from queue_engine.core.timing.clock import Clock
 from queue_engine.domain.errors import Forbidden, GitHubError, NotFound, Unavailable
 from queue_engine.domain.facts import (
     BranchRules,
@@ -77,39 +71,13 @@ _MERGE_LIMIT = timedelta(seconds=60)
 class Gateway(CheckReads):
     """Implements the ports `GitHub` and `GitHubComments`. Raises the errors of `queue_engine.domain.errors` and no
     others.
-
-    `private_key` is a PEM; ValueError if it is none. The session stays the caller's: it is neither opened nor closed.
     """
 
-    def __init__(
-        self,
-        session: aiohttp.ClientSession,
-        *,
-        api_url: str,
-        app_id: str,
-        private_key: SecretStr,
-        clock: Clock,
-        meter: Meter | None = None,
-        shared: SharedPace | None = None,
-        stored_tokens: TokenStore | None = None,
-    ) -> None:
-        """`shared` keeps the pace together with other processes, and `stored_tokens` are the tokens of all of them;
-        without them this process is the only one.
-        """
-        connection = Connection(
-            session,
-            api_url=api_url,
-            app_id=app_id,
-            private_key=private_key,
-            clock=clock,
-            meter=meter,
-            shared=shared,
-            stored_tokens=stored_tokens,
-        )
-        super().__init__(connection, clock, api_url=api_url, app_id=int(app_id))
-        self._rules = BranchRulesCache(connection, clock, own_app_id=int(app_id))
+    def __init__(self, connection: Connection) -> None:
+        super().__init__(connection)
+        self._rules = BranchRulesCache(connection)
         self.people = People(connection)
-        self.app = App(connection, Client(session, api_url=api_url, clock=clock))
+        self.app = App(connection, connection.client)
         self.doctor = DoctorReads(connection)
 
     @property

@@ -18,6 +18,7 @@ from bot.api.auth import for_operators
 from bot.doctor.doctor import Doctor
 from bot.doctor.host_facts import read_host
 from bot.gateway.gateway import Gateway
+from bot.gateway.http.connection import Connection
 from bot.gateway.http.shared_pace import SharedPace
 from bot.gateway.http.stored_tokens import StoredTokens
 from bot.gateway.policies import Policies
@@ -187,14 +188,16 @@ class Bot:
 
     def _gateway(self, shared: SharedPace | None) -> Gateway:
         return Gateway(
-            self._session,
-            api_url=self.settings.github_api_url,
-            app_id=self.settings.github_app_id,
-            private_key=self.settings.github_private_key,
-            clock=self.clock,
-            meter=self.metrics,
-            shared=shared,
-            stored_tokens=StoredTokens(self._store, self.settings.github_private_key),
+            Connection(
+                self._session,
+                api_url=self.settings.github_api_url,
+                app_id=self.settings.github_app_id,
+                private_key=self.settings.github_private_key,
+                clock=self.clock,
+                meter=self.metrics,
+                shared=shared,
+                stored_tokens=StoredTokens(self._store, self.settings.github_private_key),
+            )
         )
 
     def _app_status(self) -> AppStatus:

@@ -82,11 +82,11 @@ class Connection:
         shared: SharedPace | None = None,
         stored_tokens: TokenStore | None = None,
     ) -> None:
-        self._clock = clock
+        self.api_url, self.app_id, self.clock = api_url, int(app_id), clock
         self._meter = meter or NullMeter()
         self.limits = Limits(clock, self._meter, shared)
         self._slots: defaultdict[int | None, Slots] = defaultdict(self._new_slots)
-        self._client = Client(session, api_url=api_url, clock=clock)
+        self.client = Client(session, api_url=api_url, clock=clock)
         self._outage = OutageLog(clock)
         self._key = AppKey(app_id, private_key, clock)
         self._grants = Grants()
@@ -209,7 +209,7 @@ class Connection:
         self, installation_id: int | None, call: Call, credential: Credential, cache: "LRUCache[str, Reply] | None"
     ) -> Page:
         """Make a call once, in a slot of its installation; a retry soon after a failure keeps the slot."""
-        context, arrived = current_work(), self._clock.now()
+        context, arrived = current_work(), self.clock.now()
         call = replace(call, merges_waiting=context.yields_to)
         try:
             async with self._slots[installation_id].hold(context.priority, context.holder) as slot:
@@ -223,7 +223,7 @@ class Connection:
                         return await self._exchange(installation_id, call, credential, cache)
                 except Unavailable:
                     if context.again is not None:
-                        slot.keep(self._clock.now() + context.again + _RETRY_MARGIN)
+                        slot.keep(self.clock.now() + context.again + _RETRY_MARGIN)
                     raise
         except SlotsBusy:
             self._meter.count("github_limited", kind="slots")
@@ -238,7 +238,7 @@ class Connection:
         if cached is not None and reply.status == HTTPStatus.NOT_MODIFIED:
             reply = cached
         try:
-            page = Page(self._client.parse(reply), reply.links)
+            page = Page(self.client.parse(reply), reply.links)
             if call.resource == "graphql" and (message := limit_of(page.data)) is not None:
                 raise RateLimitError(message, retry_after=timedelta(0), status=reply.status)
         except RateLimitError as limited:
@@ -257,10 +257,10 @@ class Connection:
         self, installation_id: int | None, call: Call, credential: Credential, cached: Reply | None
     ) -> Reply:
         """Send a call, and record the limits in its response's headers."""
-        began, status = self._clock.now(), "none"
+        began, status = self.clock.now(), "none"
         try:
             with trace.span(call.name), self._outage.watched():
-                reply = await self._client.exchange(call, credential, etag=cached.headers["etag"] if cached else None)
+                reply = await self.client.exchange(call, credential, etag=cached.headers["etag"] if cached else None)
                 log.debug("github", call=call.name, status=reply.status, installation=installation_id)
             status = str(reply.status)
         finally:
@@ -271,10 +271,10 @@ class Connection:
 
     def _seconds_since(self, instant: datetime) -> float:
         """Return the seconds since an instant; never negative, also after the clock was set back."""
-        return max(0.0, (self._clock.now() - instant).total_seconds())
+        return max(0.0, (self.clock.now() - instant).total_seconds())
 
     def _new_slots(self) -> Slots:
-        return Slots(_MAX_CONCURRENT, max_depth=_MAX_WAITING, clock=self._clock)
+        return Slots(_MAX_CONCURRENT, max_depth=_MAX_WAITING, clock=self.clock)
 
     async def _fetch_token(self, scope: Scope) -> Token:
         granted = self._grants.of(scope.installation_id)
@@ -298,7 +298,7 @@ class Connection:
                 raise NotFound(refusal.message, status=refusal.status) from refusal
             raise
         permissions = requested_permissions(scope, granted)
-        return Token(answer.token, answer.expires_at, issued_at=self._clock.now(), permissions=permissions)
+        return Token(answer.token, answer.expires_at, issued_at=self.clock.now(), permissions=permissions)
 
 
 def _new_cache() -> "LRUCache[str, Reply]":

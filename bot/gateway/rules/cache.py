@@ -18,7 +18,6 @@ from bot.gateway.http.connection import Connection
 from bot.gateway.rules import bypasses
 from bot.gateway.rules.branch_rules import branch_rules
 from bot.gateway.rules.schemas import BranchAnswer, ListedRulesetAnswer, ProtectionAnswer, RuleAnswer, RulesetAnswer
-from queue_engine.core.timing.clock import Clock
 from queue_engine.domain.errors import Forbidden, NotFound
 from queue_engine.domain.facts import BranchRules
 from queue_engine.domain.model import Repository
@@ -37,9 +36,9 @@ _PLAN_GATE = "upgrade to github"
 class BranchRulesCache:
     """Reads rules and caches them until they expire or a webhook reports a change."""
 
-    def __init__(self, connection: Connection, clock: Clock, *, own_app_id: int) -> None:
-        self._connection = connection
-        self._own_app_id = own_app_id
+    def __init__(self, connection: Connection) -> None:
+        self._connection, clock = connection, connection.clock
+        self._own_app_id = connection.app_id
         self._cache: TTLCache[tuple[int, str], BranchRules] = TTLCache(
             _MAX_BRANCHES, ttl=_CACHED_FOR.total_seconds(), timer=lambda: clock.now().timestamp()
         )

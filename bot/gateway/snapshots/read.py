@@ -25,7 +25,6 @@ from bot.gateway.snapshots.schemas import (
     Threads,
     ThreadsAnswer,
 )
-from queue_engine.core.timing.clock import Clock
 from queue_engine.domain.errors import NotFound
 from queue_engine.domain.facts import (
     Commit,
@@ -51,10 +50,10 @@ _MERGEABLE = {"MERGEABLE": True, "CONFLICTING": False}
 class Snapshots(RepositoryApi):
     """Reads pull requests. Part of `Gateway`."""
 
-    def __init__(self, connection: Connection, clock: Clock, *, api_url: str, app_id: int) -> None:
-        super().__init__(connection, app_id=app_id)
-        self._api_url = api_url
-        self._clock = clock
+    def __init__(self, connection: Connection) -> None:
+        super().__init__(connection)
+        self._api_url = connection.api_url
+        self._clock = connection.clock
         self._unsupported_until: datetime | None = None
         self._no_stacks_until: datetime | None = None
         self._methods: LRUCache[int, tuple[datetime, tuple[MergeMethod, ...]]] = LRUCache(1000)

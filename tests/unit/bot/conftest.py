@@ -10,6 +10,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from pydantic import SecretStr
 
 from bot.gateway import Gateway
+from bot.gateway.http.connection import Connection
 from queue_engine.domain.model import Repository
 from tests.unit.bot.github_double import GitHubDouble
 
@@ -62,7 +63,7 @@ async def session() -> AsyncIterator[aiohttp.ClientSession]:
 
 @pytest.fixture
 def gateway(session: aiohttp.ClientSession, github: GitHubDouble, pem: str, clock: ManualClock) -> Gateway:
-    return Gateway(session, api_url=github.url, app_id=str(APP_ID), private_key=SecretStr(pem), clock=clock)
+    return Gateway(Connection(session, api_url=github.url, app_id=str(APP_ID), private_key=SecretStr(pem), clock=clock))
 
 
 @pytest.fixture

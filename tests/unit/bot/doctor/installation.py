@@ -12,6 +12,7 @@ from pydantic import SecretStr
 from bot.doctor.doctor import Doctor, Report
 from bot.doctor.facts import HostFacts
 from bot.gateway.gateway import Gateway
+from bot.gateway.http.connection import Connection
 from bot.registration.manifest import read_manifest
 from queue_engine.core.timing.clock import Clock, SystemClock
 from queue_engine.domain.policy import Policy
@@ -43,11 +44,13 @@ class Place:
     def gateway(self, *, app_id: int | None = None) -> Gateway:
         """The gateway of a process of its own, which remembers nothing."""
         return Gateway(
-            self.session,
-            api_url=self.server.url,
-            app_id=str(app_id or self.app.id),
-            private_key=SecretStr(self.app.private_key),
-            clock=self.clock,
+            Connection(
+                self.session,
+                api_url=self.server.url,
+                app_id=str(app_id or self.app.id),
+                private_key=SecretStr(self.app.private_key),
+                clock=self.clock,
+            )
         )
 
     async def examine(

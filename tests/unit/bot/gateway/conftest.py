@@ -8,6 +8,7 @@ import pytest
 from pydantic import SecretStr
 
 from bot.gateway import Gateway
+from bot.gateway.http.connection import Connection
 from bot.gateway.policies import Policies
 from bot.web.application import create_app, serve
 from bot.web.readiness import Readiness
@@ -54,7 +55,7 @@ async def place(session: aiohttp.ClientSession) -> AsyncIterator[Place]:
     handle.add_ci("ci/lint", settings=CISettings(duration=timedelta(seconds=10), status=True))
     pull = handle.open_pull_request("Add", head="topic/1", by="mona", files={"new.py": "new\n"})
     gateway = Gateway(
-        session, api_url=server.url, app_id=str(app.id), private_key=SecretStr(app.private_key), clock=clock
+        Connection(session, api_url=server.url, app_id=str(app.id), private_key=SecretStr(app.private_key), clock=clock)
     )
     repository = Repository(handle.record.id, "acme", "widgets", installation.id)
     made = Place(github, server, gateway, repository, handle, pull, app)

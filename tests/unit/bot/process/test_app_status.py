@@ -16,6 +16,7 @@ from pydantic import SecretStr
 from structlog.testing import capture_logs
 
 from bot.gateway.gateway import Gateway
+from bot.gateway.http.connection import Connection
 from bot.process.app_status import AppStatus
 from sandbox.facade.github import GitHub
 from sandbox.rest.faults import Fault
@@ -41,11 +42,13 @@ class Place:
         session = await self.stack.enter_async_context(aiohttp.ClientSession())
         key = SecretStr(self.app.private_key)
         gateway = Gateway(
-            session,
-            api_url=self.server.url,
-            app_id=app_id or str(self.app.id),
-            private_key=key,
-            clock=self.clock,
+            Connection(
+                session,
+                api_url=self.server.url,
+                app_id=app_id or str(self.app.id),
+                private_key=key,
+                clock=self.clock,
+            )
         )
         return AppStatus(gateway.app, gateway.repositories, self.clock, public_url=public_url)
 

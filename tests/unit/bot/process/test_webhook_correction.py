@@ -11,6 +11,7 @@ from pydantic import SecretStr
 from structlog.testing import capture_logs
 
 from bot.gateway.gateway import Gateway
+from bot.gateway.http.connection import Connection
 from bot.process.webhook_correction import WebhookCorrection
 from sandbox.facade.github import GitHub
 from sandbox.rest.faults import Fault
@@ -54,7 +55,7 @@ async def place(tmp_path: Path) -> AsyncIterator[Place]:
     app = github.create_app("imq", permissions=permissions, events=["push"], webhook_url=ADDRESS, webhook_secret=SECRET)
     async with aiohttp.ClientSession() as session:
         key = SecretStr(app.private_key)
-        gateway = Gateway(session, api_url=server.url, app_id=str(app.id), private_key=key, clock=clock)
+        gateway = Gateway(Connection(session, api_url=server.url, app_id=str(app.id), private_key=key, clock=clock))
         yield Place(github, server, app, gateway)
     await server.stop()
     await github.close()

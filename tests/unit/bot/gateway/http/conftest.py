@@ -5,6 +5,7 @@ import pytest
 from pydantic import SecretStr
 
 from bot.gateway import Gateway
+from bot.gateway.http.connection import Connection
 from tests.unit.bot.answers import pull_request
 from tests.unit.bot.conftest import APP_ID, ManualClock
 from tests.unit.bot.gateway.http.pacing_examples import COMMENTS, PULL, Figures
@@ -23,5 +24,7 @@ def gateway(
     github.on("GET", PULL, Says(pull_request()))
     github.on("POST", COMMENTS, Says({"id": 1}, 201))
     return Gateway(
-        session, api_url=github.url, app_id=str(APP_ID), private_key=SecretStr(pem), clock=clock, meter=figures
+        Connection(
+            session, api_url=github.url, app_id=str(APP_ID), private_key=SecretStr(pem), clock=clock, meter=figures
+        )
     )

@@ -13,6 +13,7 @@ from structlog.testing import capture_logs
 
 from bot.gateway import Gateway
 from bot.gateway.http.client import Credential
+from bot.gateway.http.connection import Connection
 from bot.gateway.http.tokens import Token
 from queue_engine.domain.errors import ReadLagError, Unauthorized, Unavailable, is_retryable
 from queue_engine.domain.facts import MergeMethod, Permission
@@ -41,7 +42,9 @@ async def test_enterprise_server_url_with_a_path_is_kept(
     session: aiohttp.ClientSession, github: GitHubDouble, pem: str, clock: ManualClock, repository: Repository
 ) -> None:
     """Enterprise Server has its API below /api/v3."""
-    gateway = Gateway(session, api_url=github.url + "/api/v3/", app_id="1", private_key=SecretStr(pem), clock=clock)
+    gateway = Gateway(
+        Connection(session, api_url=github.url + "/api/v3/", app_id="1", private_key=SecretStr(pem), clock=clock)
+    )
     github.on("GET", "/api/v3" + PULL, Says(pull_request()))
     assert (await gateway.pull_request(repository, 3)).number == 3
 

@@ -11,6 +11,7 @@ from pydantic import SecretStr
 
 from bot.gateway import Gateway
 from bot.gateway.http.client import Call, Client, Credential
+from bot.gateway.http.connection import Connection
 from bot.gateway.http.errors import requested_wait
 from queue_engine.domain.errors import (
     Forbidden,
@@ -224,7 +225,9 @@ async def test_connection_refused_raises_unavailable(
     session: aiohttp.ClientSession, pem: str, clock: ManualClock, repository: Repository
 ) -> None:
     """A GitHub that cannot be reached is in trouble."""
-    gateway = Gateway(session, api_url="http://127.0.0.1:1", app_id="1", private_key=SecretStr(pem), clock=clock)
+    gateway = Gateway(
+        Connection(session, api_url="http://127.0.0.1:1", app_id="1", private_key=SecretStr(pem), clock=clock)
+    )
     with pytest.raises(Unavailable):
         await gateway.pull_request(repository, 3)
 

@@ -11,6 +11,7 @@ from sqlalchemy import Engine, event
 
 from bot.gateway import Gateway
 from bot.gateway.http import pacing
+from bot.gateway.http.connection import Connection
 from bot.gateway.http.pacing import Rates
 from bot.gateway.http.shared_pace import SharedPace, _Reserved
 from queue_engine.core.concurrency.request_context import RequestPriority, working
@@ -39,12 +40,14 @@ def gateways(
     github.on("PUT", f"{PULL}/merge", Says({"sha": "m1"}))
     one, two = (
         Gateway(
-            session,
-            api_url=github.url,
-            app_id=str(APP_ID),
-            private_key=SecretStr(pem),
-            clock=clock,
-            shared=SharedPace(store, owner),
+            Connection(
+                session,
+                api_url=github.url,
+                app_id=str(APP_ID),
+                private_key=SecretStr(pem),
+                clock=clock,
+                shared=SharedPace(store, owner),
+            )
         )
         for owner in ("one", "two")
     )
@@ -145,7 +148,9 @@ async def test_process_that_lives_for_a_few_calls_takes_no_more_points_along_tha
     github.on("GET", PULL, Says(pull_request()))
     shared = SharedPace(store, "one")
     gateway = Gateway(
-        session, api_url=github.url, app_id=str(APP_ID), private_key=SecretStr(pem), clock=clock, shared=shared
+        Connection(
+            session, api_url=github.url, app_id=str(APP_ID), private_key=SecretStr(pem), clock=clock, shared=shared
+        )
     )
     for _ in range(6):
         await gateway.pull_request(repository, 3)
@@ -204,7 +209,9 @@ async def test_process_that_is_alone_asks_the_database_nothing(
 ) -> None:
     """SQLite with one process costs what it did."""
     github.on("GET", PULL, Says(pull_request()))
-    alone = Gateway(session, api_url=github.url, app_id=str(APP_ID), private_key=SecretStr(pem), clock=clock)
+    alone = Gateway(
+        Connection(session, api_url=github.url, app_id=str(APP_ID), private_key=SecretStr(pem), clock=clock)
+    )
     await alone.pull_request(repository, 3)
     assert statements == []
 

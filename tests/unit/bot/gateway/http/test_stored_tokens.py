@@ -13,6 +13,7 @@ from pydantic import SecretStr
 from sqlalchemy import select
 
 from bot.gateway import Gateway
+from bot.gateway.http.connection import Connection
 from bot.gateway.http.scopes import Purpose, Scope
 from bot.gateway.http.stored_tokens import StoredTokens
 from bot.gateway.http.tokens import Token, Tokens
@@ -139,7 +140,9 @@ async def test_gateway_that_starts_again_asks_for_no_token_unless_permissions_ch
         stored = StoredTokens(store, SecretStr(pem))
         key = SecretStr(pem)
         return Gateway(
-            session, api_url=github.url, app_id=str(APP_ID), private_key=key, clock=clock, stored_tokens=stored
+            Connection(
+                session, api_url=github.url, app_id=str(APP_ID), private_key=key, clock=clock, stored_tokens=stored
+            )
         )
 
     await start().pull_request(repository, 3)

@@ -8,6 +8,7 @@ import pytest
 from pydantic import SecretStr
 
 from bot.gateway import Gateway
+from bot.gateway.http.connection import Connection
 from bot.gateway.http.graphql import endpoint
 from queue_engine.domain.errors import Forbidden, GitHubError, NotFound, RateLimitError, Unavailable
 from queue_engine.domain.facts import MergeMethod, Permission, ReviewOutcome, ReviewState
@@ -278,7 +279,9 @@ async def test_query_goes_to_the_enterprise_servers_address(
     session: aiohttp.ClientSession, github: GitHubDouble, pem: str, clock: ManualClock, repository: Repository
 ) -> None:
     """Beside `/api/v3`, with the same token."""
-    gateway = Gateway(session, api_url=github.url + "/api/v3", app_id="1", private_key=SecretStr(pem), clock=clock)
+    gateway = Gateway(
+        Connection(session, api_url=github.url + "/api/v3", app_id="1", private_key=SecretStr(pem), clock=clock)
+    )
     github.on("POST", "/api/graphql", answer())
     tokens = Says({"token": "ghs_1", "expires_at": "2026-01-02T04:04:05Z"}, 201)
     github.on("POST", "/api/v3/app/installations/9/access_tokens", tokens)
