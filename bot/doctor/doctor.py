@@ -27,8 +27,8 @@ from queue_engine.domain.policy import Policy
 
 T = TypeVar("T")
 
-MOST_REPOSITORIES = 100
-"""Repositories that one run examines; `--repository` names one beyond."""
+MOST_REPOSITORIES = 25
+"""Repositories that one run examines: together they cost a quarter of an hour's requests at most."""
 
 MOST_HEADS = 6
 """Pull requests whose checks are read, of each repository."""
@@ -180,6 +180,8 @@ class Doctor:
         except GitHubError as error:
             return RepositoryFacts(repository, "", self._policy, unread=(f"its settings: {error.message}",))
         branch = settings.default_branch
+        if await read_part(f"the branch {branch}", self._is_empty(repository, branch), False):
+            return RepositoryFacts(repository, branch, self._policy, auto_merge=settings.auto_merge)
         policy, config_error = self._policy, None
         try:
             policy, config_error = await self._configured(repository, branch)
@@ -215,6 +217,10 @@ class Doctor:
             return self._policy, ConfigError([Problem(1, "", error.message)])
         except ConfigError as error:
             return self._policy, error
+
+    async def _is_empty(self, repository: Repository, branch: str) -> bool:
+        """Whether the repository has no commit yet."""
+        return await self._gateway.branch_tip(repository, branch) is None
 
     async def _rules(self, repository: Repository, branch: str) -> BranchRules | None:
         return await self._gateway.branch_rules(repository, branch)

@@ -10,7 +10,7 @@ from bot.doctor.webhook_address import address_fault
 from bot.gateway.app import App
 from bot.gateway.app_schemas import AppAnswer, InstallationAnswer, WebhookAnswer
 from queue_engine.core.timing.clock import Clock
-from queue_engine.domain.errors import GitHubError, NotFound, Unauthorized
+from queue_engine.domain.errors import GitHubError, NotFound, Unauthorized, Unavailable
 from queue_engine.domain.model import Repository
 
 _log = structlog.get_logger("imq.app")
@@ -66,20 +66,17 @@ class AppStatus:
         if self._due - _CHECK_EVERY <= now < self._due:
             return False
         self._asked = True
+        self._due = now + _CHECK_AGAIN
         try:
             found = await self._app.read()
-            self._note(None)
-            if not self._described:
-                await self._describe(found)
-                self._described = True
-            self._due = now + _CHECK_EVERY
         except (Unauthorized, NotFound) as error:
             self._note(f"GitHub refuses the App's id or key: {error.message.rstrip('.')}. {_ADVICE}")
-            self._due = now + _CHECK_AGAIN
         except GitHubError as error:
             # The connection logs that GitHub cannot be reached.
             _log.debug("app_unread", error=error.message)
-            self._due = now + _CHECK_AGAIN
+        else:
+            self._note(None)
+            self._due = now + await self._described_for(found)
         finally:
             self._answered.set()
         return True
@@ -106,6 +103,19 @@ class AppStatus:
             _log.info("app_accepted")
         self.accepted, self.refusal = accepted, refusal
 
+    async def _described_for(self, found: AppAnswer) -> timedelta:
+        """Describe the App unless IMQ has done so; return when to ask GitHub again."""
+        if self._described:
+            return _CHECK_EVERY
+        try:
+            await self._describe(found)
+        except Unavailable:
+            return _CHECK_AGAIN
+        except GitHubError as error:
+            _log.info("app_not_described", error=error.message)
+        self._described = True
+        return _CHECK_EVERY
+
     async def _describe(self, found: AppAnswer) -> None:
         """Log once what IMQ found. Raises GitHubError; then the next check describes it."""
         installations = await self._app.installations()
@@ -113,17 +123,20 @@ class AppStatus:
         if self._correct is not None:
             webhook = await self._correct(webhook)
         active = [each for each in installations if each.suspended_at is None]
+        repositories = await self._count_repositories(active)
         _log.info(
             "app_found",
             slug=found.slug,
             app_id=found.id,
             installations=len(installations),
             suspended=[each.owner for each in installations if each.suspended_at is not None],
-            repositories=await self._count_repositories(active),
+            repositories=repositories,
             webhook=webhook.url,
         )
         if not installations:
             _log.warning("app_not_installed", advice=f"Install the App: {found.html_url}/installations/new")
+        elif repositories == 0:
+            _log.warning("app_has_no_repositories", advice="Choose repositories for the App's installation on GitHub.")
         if (fault := address_fault(webhook.url, self._public_url)) is not None:
             _log.warning("webhook_address_wrong", address=webhook.url, advice=fault)
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from bot.doctor import doctor
 from bot.doctor.doctor import RepositoryNotFound
 from bot.doctor.facts import HostFacts
 from sandbox.rest.faults import Fault
@@ -200,6 +201,25 @@ async def test_repository_without_any_check_is_found(place: Place) -> None:
     pull.merge(by="mona")
     report = await place.examine(only="acme/bare")
     assert [(each.code, each.subject) for each in report.findings] == [("no_checks", "acme/bare")]
+
+
+async def test_repository_without_a_commit_has_no_finding(place: Place) -> None:
+    """Somebody has just created it, and the default branch does not exist yet."""
+    empty = place.github.create_repository("acme/empty", files={"a": "1\n"})
+    empty.record.default_branch = "trunk"
+    report = await place.examine(only="acme/empty")
+    assert (report.findings, report.repositories) == ((), ("acme/empty",))
+
+
+async def test_run_examines_so_many_repositories_and_says_what_it_left_out(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An organisation with hundreds of them keeps requests for its queues."""
+    monkeypatch.setattr(doctor, "MOST_REPOSITORIES", 1)
+    place.github.create_repository("acme/second", files={"a": "1\n"})
+    report = await place.examine()
+    assert (len(report.repositories), report.left_out) == (1, 1)
+    assert report.as_text().endswith("Left out: 1; name one with --repository.")
 
 
 async def test_faults_of_the_host_and_its_clock_are_named(place: Place) -> None:

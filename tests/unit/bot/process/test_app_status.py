@@ -107,10 +107,19 @@ async def test_start_of_an_app_that_is_installed_nowhere_says_where_to_install_i
 
 async def test_start_names_a_webhook_address_that_is_not_imqs(place: Place) -> None:
     """GitHub would deliver elsewhere, and nothing else would say so."""
+    place.github.create_repository("acme/one", files={"a": "1\n"})
     place.github.install(place.app, "acme")
     lines = await found(await place.status(public_url="https://queue.acme.dev"))
     assert [line["event"] for line in lines] == ["app_found", "webhook_address_wrong"]
     assert "https://queue.acme.dev/webhook" in lines[1]["advice"]
+
+
+async def test_start_without_any_repository_says_where_to_choose_some(place: Place) -> None:
+    """An installation on selected repositories may have none left, and a suspended one shows none."""
+    place.github.create_repository("acme/one", files={"a": "1\n"})
+    place.github.install(place.app, "acme", repositories=())
+    lines = await found(await place.status(public_url="https://imq.acme.dev"))
+    assert [line["event"] for line in lines] == ["app_found", "app_has_no_repositories"]
 
 
 @pytest.mark.parametrize("wrong", ["id", "key"])
@@ -132,6 +141,14 @@ async def test_refused_credentials_are_told_once_and_accepted_again_by_themselve
         place.clock.advance(timedelta(seconds=15))
         assert [each["event"] for each in await found(status)][:2] == ["app_accepted", "app_found"]
         assert (status.accepted, status.refusal) == (True, None)
+
+
+async def test_answer_about_an_installation_says_nothing_of_the_apps_credentials(place: Place) -> None:
+    """GitHub may refuse a list, or the webhook's settings: the key is accepted all the same."""
+    place.server.faults.add(Fault("fail", route="/app/hook/config", status=404, times=None))
+    status = await place.status()
+    assert [line["event"] for line in await found(status)] == ["app_not_described"]
+    assert (status.accepted, status.refusal) == (True, None)
 
 
 async def test_github_that_fails_is_no_refusal(place: Place) -> None:
