@@ -8,7 +8,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Each process that the tests start would compile all modules again, and pytest rewrite all of its own.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: all demo test lint types arrows check fuzz audit secrets sbom campaign mutants bench docs lock clean
+.PHONY: all demo test lint types arrows check fuzz audit secrets sbom campaign mutants bench docs pictures lock clean
 all: $(STAMP)
 
 $(STAMP): requirements-dev.txt pyproject.toml
@@ -91,6 +91,10 @@ bench: $(STAMP)
 # Renew the parts of the documents that are made from the running program.
 docs: $(STAMP)
 	$(BIN)/python -m docs.generate
+
+# Renew the pictures of the registration, in Debian's Chromium.
+pictures: $(STAMP)
+	$(BIN)/python -m tests.support.setup_pictures
 
 # Renew the locked requirements. No index address may enter them.
 lock:

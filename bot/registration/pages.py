@@ -52,7 +52,7 @@ def handover_page(target: str, origin: str, manifest: dict[str, Any]) -> web.Res
     hook = manifest["hook_attributes"]["url"]
     return page(
         "Create the App on GitHub",
-        tag("p", "GitHub shows the name once more, creates the App, and sends you back here."),
+        tag("p", "GitHub asks for the name again, creates the App, and sends you back here."),
         tag("p", "Webhooks will go to ", tag("code", hook), "."),
         form(target, button="Continue to GitHub", hidden={"manifest": json.dumps(manifest)}),
         posts_to=origin,

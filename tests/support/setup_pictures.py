@@ -1,0 +1,34 @@
+"""Makes the pictures of the registration for the documents: `make pictures`."""
+
+import asyncio
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.support.setup_in_browser import browser_page, chromium, register
+from tests.support.setup_process import ROOT, running, world
+
+FOLDER = ROOT / "docs" / "img"
+
+
+async def main() -> None:
+    """Register an App on a local GitHub, and write a picture of each page."""
+    executable = chromium()
+    if executable is None:
+        sys.exit("There is no Chromium: install Debian's package chromium.")
+    with tempfile.TemporaryDirectory() as directory:
+        work = Path(directory)
+        async with (
+            world(work, f"sqlite:///{work / 'imq.db'}") as place,
+            running(place.environment, "run") as imq,
+            browser_page(executable) as page,
+        ):
+
+            async def picture(name: str) -> None:
+                await page.screenshot(path=FOLDER / f"setup-{name}.png", full_page=True)
+
+            await register(page, place, imq, picture)
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
