@@ -179,4 +179,5 @@ class OutboxDispatcher:
         """Make the item a dead letter; `retryable` if a person can fix the cause and send it again."""
         async with self._store.transaction() as tx:
             await tx.outbox.dead(item, error, self._clock.now(), retryable=retryable)
-        log.error("outbox_item_dead", error=error)
+        # A person can mend the cause of a retryable one, so the fault is not IMQ's.
+        log.log(logging.WARNING if retryable else logging.ERROR, "outbox_item_dead", error=error)

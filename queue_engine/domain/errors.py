@@ -113,11 +113,13 @@ def is_retryable(error: Exception) -> bool:
 
 
 def attempt_level(error: Exception) -> int:
-    """Return the level at which to log an attempt that failed and is repeated.
+    """Return the level at which to log a failed attempt: an error means a fault of IMQ.
 
     While GitHub cannot be reached every attempt fails, and the gateway logs that once a minute.
     """
-    return logging.DEBUG if isinstance(error, GitHubOutage) else logging.WARNING
+    if isinstance(error, GitHubOutage):
+        return logging.DEBUG
+    return logging.WARNING if isinstance(error, GitHubError) else logging.ERROR
 
 
 @contextmanager

@@ -39,7 +39,7 @@ from queue_engine.executor.cleanup import BRANCH_JOB, Cleanup
 from queue_engine.handlers.branches import Branches
 from queue_engine.handlers.checks import CheckReports
 from queue_engine.handlers.lost_deliveries import DELIVERIES
-from queue_engine.handlers.permissions import permissions_accepted
+from queue_engine.handlers.permissions import permissions_accepted, resend_refused
 from queue_engine.handlers.pull_requests import PullRequestChanges
 from queue_engine.handlers.reconciler import PURGE_JOB, Reconciler
 from queue_engine.handlers.reviews import reviewed
@@ -150,6 +150,8 @@ class Inbox:
             if webhook.kind is WebhookKind.INSTALLED:
                 if webhook.action == "new_permissions_accepted":
                     await permissions_accepted(self._engine, webhook.installation_id)
+                if webhook.action in _PERMITTING:
+                    await resend_refused(self._engine, webhook.installation_id)
                 if repository is not None and webhook.action in _RENAMES:
                     await remember_name(self._engine, repository)
                 await self._sweeper.request(renew=True)
@@ -189,6 +191,8 @@ class Inbox:
                 raise AssertionError("may belong to an installation, not to a repository")
 
 
+_PERMITTING = frozenset({"new_permissions_accepted", "unsuspend"})
+"""After these, GitHub may accept what it refused before."""
 _RENAMES = frozenset({"renamed", "transferred"})
 
 

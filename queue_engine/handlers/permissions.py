@@ -1,7 +1,10 @@
-"""Unblock entries when a maintainer grants IMQ's installation more permissions.
+"""Unblock entries and send refused writes again when IMQ's installation may do more than before.
 
 An entry that changes workflows while IMQ lacks the permission is blocked: it is `pending`, and its queue proceeds
 without it. IMQ learns from GitHub's webhook that a maintainer accepted the permission.
+
+GitHub refuses comments, check runs and labels without a permission, and all requests to a suspended installation. Such
+writes are dead letters. IMQ sends them again by itself once GitHub may accept them.
 """
 
 from dataclasses import replace
@@ -9,8 +12,12 @@ from dataclasses import replace
 import structlog
 
 from queue_engine.effects.context import Engine
+from queue_engine.store.outbox.items import OUTBOX_JOB
 
 _log = structlog.get_logger("imq.permissions")
+
+_MOST_RESENT = 1_000
+"""Dead letters that IMQ considers; an operator may retry older ones."""
 
 
 async def permissions_accepted(engine: Engine, installation_id: int) -> None:
@@ -28,3 +35,16 @@ async def permissions_accepted(engine: Engine, installation_id: int) -> None:
                     await change.tx.entries.save(replace(entry, blocked_until=None))
                     await change.tx.queues.wake(queue.id, change.now)
                     _log.info("unblocked", repository=entry.repository.full_name, number=entry.number)
+
+
+async def resend_refused(engine: Engine, installation_id: int) -> None:
+    """Send the refused comments, check runs and labels of this installation again."""
+    engine.github.forget_token(installation_id)
+    async with engine.change() as change:
+        queues = await change.tx.queues.all()
+        own = {each.repository.id for each in queues if each.repository.installation_id == installation_id}
+        letters = await change.tx.dead_letters.list(_MOST_RESENT, job_type=OUTBOX_JOB, retryable=True)
+        refused = [each.payload for each in letters if each.payload.get("repository_id") in own]
+        sent = [await change.tx.outbox.requeue(payload, change.now) for payload in refused]
+    if any(sent):
+        _log.info("refused_writes_sent_again", installation=installation_id, count=sum(sent))

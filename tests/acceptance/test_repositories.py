@@ -72,6 +72,35 @@ async def test_archived_repository_dequeues_what_is_queued_and_serves_it_again_l
     await world.until(lambda: pull.merged, within=timedelta(minutes=40))
 
 
+async def test_suspended_installation_dequeues_and_says_so_once_it_may_write_again(world: World) -> None:
+    """GitHub refuses every request meanwhile. Afterwards the label is off, the comment says why, and a label queues."""
+    pull = await queued(world)
+    (installation,) = [each for each in world.github.state.installations.values() if each.app is world.app]
+    world.github.accounts.suspend(installation)
+    await world.pass_time(timedelta(minutes=30))
+    assert await world.reasons(pull) == ["repository_gone"]
+    world.github.accounts.suspend(installation, False)
+    await world.pass_time(timedelta(minutes=2))
+    assert "can no longer access the repository" in world.comment(pull)
+    assert LABEL not in pull.labels
+    pull.label(LABEL, by="mona")
+    await world.until(lambda: pull.merged, within=timedelta(minutes=40))
+
+
+async def test_writes_refused_for_a_permission_are_sent_once_it_is_accepted(world: World) -> None:
+    """The pull request lands without its check run, which the accepted permission brings."""
+    (installation,) = [each for each in world.github.state.installations.values() if each.app is world.app]
+    installation.permissions["pull_requests"] = "read"
+    pull = await world.behind("add")
+    pull.label(LABEL, by="mona")
+    await world.pass_time(timedelta(minutes=10))
+    assert await world.reasons(pull) == ["permission_missing"]
+    world.github.accounts.accept_permissions(installation, dict(world.app.permissions))
+    await world.pass_time(timedelta(minutes=2))
+    assert "lacks a permission" in world.comment(pull)
+    assert LABEL not in pull.labels
+
+
 async def test_uninstalled_app_keeps_nothing_queued_and_asks_for_nothing_more(world: World) -> None:
     """P7: a token is asked for a few times, not for ever."""
     pull = await queued(world)

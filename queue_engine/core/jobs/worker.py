@@ -241,7 +241,9 @@ class Worker:
             else:
                 letters = DeadLetters(connection, meter=self._meter)
                 await letters.add(job, outcome.error, now, attempts=attempts, retryable=outcome.retryable)
-        _log.error("job_dead", kind=job.kind, job=job.id, attempts=attempts, error=outcome.error)
+        # A person can mend the cause of a retryable one, so the fault is not IMQ's.
+        level = logging.WARNING if outcome.retryable else logging.ERROR
+        _log.log(level, "job_dead", kind=job.kind, job=job.id, attempts=attempts, error=outcome.error)
         if collected is not None:
             await collected.settled(job)
 

@@ -77,7 +77,7 @@ async def test_worker_retries_a_failure_with_growing_waits_and_buries_it_at_last
     assert (letter.created_at, letter.failed_at) == (START, clock.time)
     assert await depth(database) == 0
     assert await results(database, "a") == ()
-    assert [log["event"] for log in logs if log["log_level"] == "error"] == ["job_dead"]
+    assert [log["log_level"] for log in logs if log["event"] == "job_dead"] == ["warning"]
     assert meter.counts == {("jobs_retried", "k"): 8, ("jobs_dead", "k"): 1}
 
 
