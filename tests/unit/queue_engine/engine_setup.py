@@ -61,9 +61,9 @@ class GitHub:
         """How many approvals the base branch demands."""
         self.reports: tuple[CheckReport, ...] = (report("ci"),)
         self.base_reports: tuple[CheckReport, ...] = ()
-        self.labelled: dict[str, tuple[int, ...]] = {}
+        self.labeled: dict[str, tuple[int, ...]] = {}
         """The open pull requests by label, and who set it on each last."""
-        self.labellings: dict[int, LabelEvent] = {}
+        self.label_events: dict[int, LabelEvent] = {}
         self.pushes: tuple[HeadPush, ...] | None = None
         """The history of the head branch; None: the present head was pushed an hour ago."""
         self.meanwhile: dict[str, Meanwhile] = {}
@@ -92,8 +92,8 @@ class GitHub:
     ) -> Snapshot:
         permission = None if login is None else _permission(login)
         compared = replace(self.compared, head=replace(self.compared.head, sha=head_sha or self.pull.head_sha))
-        told = None if compared.behind else compared
-        taken = Snapshot(self.pull, permission, told, base_tip=compared.base_tip, behind=compared.behind)
+        shown = None if compared.behind else compared
+        taken = Snapshot(self.pull, permission, shown, base_tip=compared.base_tip, behind=compared.behind)
         return await self._answer("snapshot", taken)
 
     async def comparison(self, _repository: object, _base: str, head: str) -> Comparison:
@@ -111,10 +111,10 @@ class GitHub:
         return await self._answer("workflow_runs", tuple(workflow_run(suite, sha, **done) for suite in suites))
 
     async def labeled_pull_requests(self, _repository: object, label: str) -> tuple[int, ...]:
-        return await self._answer("labelled", self.labelled.get(label, ()))
+        return await self._answer("labeled", self.labeled.get(label, ()))
 
     async def last_labeled_event(self, _repository: object, number: int, _label: str) -> LabelEvent | None:
-        return await self._answer("labelling", self.labellings.get(number))
+        return await self._answer("label_event", self.label_events.get(number))
 
     async def head_pushes(self, _repository: object, pull: PullRequest) -> tuple[HeadPush, ...]:
         pushed = (HeadPush("before", pull.head_sha, NOW - HOUR, pull.author),)
@@ -181,7 +181,7 @@ class Setup:
             await tx.entries.save(changed(added, **changes))
         return queue
 
-    async def hint(self, **changes: Any) -> None:
+    async def change_entry(self, **changes: Any) -> None:
         async with self.store.transaction() as tx:
             entry = await tx.entries.find(REPOSITORY.id, 1)
             assert entry is not None

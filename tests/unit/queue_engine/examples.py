@@ -43,7 +43,7 @@ def entry(**changes: Any) -> Entry:
 
 
 def pull(**changes: Any) -> PullRequest:
-    """Pull request 1 as GitHub tells it: open, labelled, no draft, mergeable, at `head-1`."""
+    """Pull request 1 as GitHub shows it: open, labeled, no draft, mergeable, at `head-1`."""
     plain = PullRequest(
         number=1,
         title="Change 1",

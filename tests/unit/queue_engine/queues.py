@@ -1,4 +1,4 @@
-"""A queue whose turn is taken: who stands in it, what was told, and who comes."""
+"""A queue with a front: its entries, its recorded events, and who asks to join."""
 
 from datetime import datetime
 from typing import Any
@@ -56,6 +56,6 @@ async def pause(scene: Setup, queue: Queue, reason: Reason, until: datetime | No
 
 
 async def take(scene: Setup, queue: Queue, policy: Policy | None = POLICY) -> int | QueueWait:
-    """The number of the entry whose turn it is."""
+    """The number of the front entry."""
     found = await find_front(scene.engine, queue.id, policy)
     return found.entry.number if isinstance(found, Front) else found

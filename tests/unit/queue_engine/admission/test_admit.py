@@ -30,7 +30,7 @@ from tests.unit.queue_engine.examples import HOUR, MINUTE, NOW, REPOSITORY, SECO
 LABELS = ("land", "ship")
 
 
-class Labelled(GitHub):
+class LabeledGitHub(GitHub):
     """Every pull request carries both trigger labels; `last` says who set each of them last."""
 
     def __init__(self) -> None:
@@ -53,12 +53,12 @@ class Labelled(GitHub):
 
 
 @pytest.fixture
-def github() -> Labelled:
-    return Labelled()
+def github() -> LabeledGitHub:
+    return LabeledGitHub()
 
 
 @pytest.fixture
-def engine(sqlite_database: Database, github: Labelled) -> Engine:
+def engine(sqlite_database: Database, github: LabeledGitHub) -> Engine:
     policies = StaticPolicies(Policy(trigger_labels=LABELS))
     return Engine(Store(sqlite_database), cast(Port, github), Clock(), policies, random=lambda: 0.5, owner="w")
 
@@ -76,8 +76,8 @@ async def refused(engine: Engine, number: int) -> Reason | None:
 
 
 @pytest.mark.parametrize(("land", "ship", "by"), [(0, 1, "sue"), (1, 0, "lee")])
-async def test_label_that_was_set_last_tells_who_queued(
-    engine: Engine, github: Labelled, land: int, ship: int, by: str
+async def test_label_that_was_set_last_names_who_queued(
+    engine: Engine, github: LabeledGitHub, land: int, ship: int, by: str
 ) -> None:
     """P4: the reconciler finds two labels, and the newer one is the consent that counts."""
     github.last = {"land": LabelEvent("lee", NOW + land * SECOND), "ship": LabelEvent("sue", NOW + ship * SECOND)}
@@ -95,9 +95,9 @@ async def test_label_that_was_set_last_tells_who_queued(
     ],
 )
 async def test_label_on_a_former_head_is_refused_unless_it_was_set_again_since(
-    engine: Engine, github: Labelled, labeled_at: datetime | None, reason: Reason | None
+    engine: Engine, github: LabeledGitHub, labeled_at: datetime | None, reason: Reason | None
 ) -> None:
-    """P4: nobody consented to the present head; but an older delivery that comes late refuses no newer label."""
+    """P4: no person consented to the present head; but an older delivery that comes late refuses no newer label."""
     github.last = {"land": LabelEvent("lee", NOW - MINUTE), "ship": LabelEvent("sue", NOW)}
     await handle_enqueue_request(engine, EnqueueRequest(Case(REPOSITORY, 1), "max", "head-0", labeled_at=labeled_at))
     assert (await queued(engine), await refused(engine, 1)) == ([], reason)
@@ -122,9 +122,9 @@ async def test_label_whose_answer_a_failure_delayed_keeps_its_place(engine: Engi
     assert [number for number, _ in await queued(engine)] == [1, 2, 3]
 
 
-@pytest.mark.parametrize(("comments", "looks"), [(0, False), (2, True), (None, True)])
-async def test_comment_of_an_earlier_database_is_looked_for_where_there_may_be_one(
-    engine: Engine, github: Labelled, comments: int | None, looks: bool
+@pytest.mark.parametrize(("comments", "searched"), [(0, False), (2, True), (None, True)])
+async def test_comment_of_an_earlier_database_is_searched_for_where_one_may_exist(
+    engine: Engine, github: LabeledGitHub, comments: int | None, searched: bool
 ) -> None:
     """P6: GitHub's GraphQL API may tell no count of comments."""
     github.comments = comments
@@ -132,7 +132,7 @@ async def test_comment_of_an_earlier_database_is_looked_for_where_there_may_be_o
     async with engine.store.transaction() as tx:
         letter = await tx.outbox.claim(owner="w", now=NOW + MINUTE, lease=MINUTE)
     assert letter is not None
-    assert (letter.kind, letter.maybe_created) == (OutboxKind.COMMENT, looks)
+    assert (letter.kind, letter.maybe_created) == (OutboxKind.COMMENT, searched)
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ async def test_label_that_is_older_than_the_dequeue_queues_nothing(
     ("right", "head", "times"), [(Permission.TRIAGE, "head-1", 1), (Permission.WRITE, "head-0", None)]
 )
 async def test_label_of_a_person_without_the_right_is_counted(
-    engine: Engine, github: Labelled, right: Permission, head: str, times: int | None
+    engine: Engine, github: LabeledGitHub, right: Permission, head: str, times: int | None
 ) -> None:
     """P7: what is the fault of the change is not counted against who set the label."""
     github.right = right

@@ -55,7 +55,7 @@ async def test_reloaded_case_has_the_entry_as_it_is_now_and_keeps_its_policy(sce
     """After a comparison failed the entry is another one, or gone."""
     await scene.front()
     before = await (await load_case(scene.engine, REPOSITORY, 1, delivery="hook-1")).with_policy(scene.engine, "main")
-    await scene.hint(title="Another title")
+    await scene.change_entry(title="Another title")
     after = await before.reload(scene.engine)
     assert before.entry is not None
     assert after.entry is not None

@@ -27,7 +27,7 @@ def scene(sqlite_database: Database) -> Setup:
     return Setup(Store(sqlite_database))
 
 
-def told(
+def state_of(
     head: str = "head-1", *, at: datetime = NOW, before: str | None = "head-0", base_changed: bool = False
 ) -> PullRequestState:
     """A pull request as a webhook shows it: of a push, unless `before` is None."""
@@ -36,24 +36,24 @@ def told(
 
 
 @pytest.mark.parametrize(
-    ("fact", "told_at", "newer"),
+    ("fact", "received_at", "newer"),
     [
-        (told(), NOW, Reason.HEAD_CHANGED),
-        (told(at=BEFORE), BEFORE, None),
-        (told(at=AFTER), BEFORE, Reason.HEAD_CHANGED),
-        (told(at=BEFORE), AFTER, Reason.HEAD_CHANGED),
-        (told("head-2"), NOW, None),
-        (told(before=None), NOW, None),
-        (told(before=None, base_changed=True), NOW, Reason.BASE_CHANGED),
-        (told(before=None, base_changed=True, at=BEFORE), BEFORE, None),
+        (state_of(), NOW, Reason.HEAD_CHANGED),
+        (state_of(at=BEFORE), BEFORE, None),
+        (state_of(at=AFTER), BEFORE, Reason.HEAD_CHANGED),
+        (state_of(at=BEFORE), AFTER, Reason.HEAD_CHANGED),
+        (state_of("head-2"), NOW, None),
+        (state_of(before=None), NOW, None),
+        (state_of(before=None, base_changed=True), NOW, Reason.BASE_CHANGED),
+        (state_of(before=None, base_changed=True, at=BEFORE), BEFORE, None),
         (COMMAND, NOW, None),
     ],
 )
-def test_change_of_the_commands_second_or_told_after_it_may_be_newer(
-    fact: PullRequestState | Consent, told_at: datetime, newer: Reason | None
+def test_change_of_the_commands_second_or_received_after_it_may_be_newer(
+    fact: PullRequestState | Consent, received_at: datetime, newer: Reason | None
 ) -> None:
     """GitHub's times have whole seconds, and deliveries come in any order."""
-    assert changed_since([Known(fact, told_at)], "head-1", NOW) is newer
+    assert changed_since([Known(fact, received_at)], "head-1", NOW) is newer
 
 
 @pytest.mark.parametrize(
@@ -72,13 +72,13 @@ def test_close_or_draft_after_the_command_withdraws_it(
     changes: dict[str, Any], at: datetime, reason: Reason | None
 ) -> None:
     """P4: reopened, or ready again, it needs a new command. A command to a closed one or a draft is refused anyway."""
-    state = told(at=at, before=None).model_copy(update=changes)
+    state = state_of(at=at, before=None).model_copy(update=changes)
     assert changed_since([Known(state, AFTER)], "head-1", NOW) is reason
 
 
 def test_one_push_that_may_be_newer_is_enough() -> None:
     """Older pushes and labels beside it excuse nothing."""
-    known = [Known(told(at=BEFORE), BEFORE), Known(told(), NOW), Known(told(before=None), NOW)]
+    known = [Known(state_of(at=BEFORE), BEFORE), Known(state_of(), NOW), Known(state_of(before=None), NOW)]
     assert changed_since(known, "head-1", NOW) is Reason.HEAD_CHANGED
 
 
@@ -94,23 +94,23 @@ async def commanded(scene: Setup) -> list[Consent]:
     return [one.statement for one in known.get(of_pull(1), ()) if isinstance(one.statement, Consent)]
 
 
-async def test_command_consents_to_the_head_that_nobody_pushed_since(scene: Setup) -> None:
-    """The consent is kept for a push that is told later. A push to another pull request does not matter."""
-    await know(scene, told(), number=2)
-    await know(scene, told(at=NOW - HOUR), at=NOW - KEPT)
+async def test_command_consents_to_a_head_without_a_later_push(scene: Setup) -> None:
+    """IMQ keeps the consent for a push that a webhook reports later. A push to another pull request does not matter."""
+    await know(scene, state_of(), number=2)
+    await know(scene, state_of(at=NOW - HOUR), at=NOW - KEPT)
     assert await consents(scene.engine, REPOSITORY, 1, "head-1", NOW)
     assert await commanded(scene) == [COMMAND]
 
 
 async def test_command_does_not_consent_to_a_head_that_may_be_newer(scene: Setup) -> None:
     """And nothing is kept of it."""
-    await know(scene, told())
+    await know(scene, state_of())
     assert not await consents(scene.engine, REPOSITORY, 1, "head-1", NOW)
     assert await commanded(scene) == []
 
 
 async def test_head_of_a_command_is_known_for_a_quarter_of_an_hour(scene: Setup) -> None:
-    """A push to it that is told meanwhile is looked at; one to another head, or to a labeled one, is not."""
+    """IMQ reads a push to this head that a webhook reports meanwhile, but no push to another or to a labeled head."""
     assert await consents(scene.engine, REPOSITORY, 1, "head-1", NOW)
     async with scene.store.transaction() as tx:
         await tx.known.record(REPOSITORY.id, [Fact(subject=of_pull(2), statement=Consent(at=NOW, by="mona"))], NOW)
@@ -121,9 +121,9 @@ async def test_head_of_a_command_is_known_for_a_quarter_of_an_hour(scene: Setup)
         assert not await is_commands(tx, REPOSITORY, 1, "head-1", NOW + KEPT + SECOND)
 
 
-async def push_told(scene: Setup) -> Entry | None:
-    """The entry of pull request 1 after a webhook told of a push to its queued head."""
-    hint = WebhookEvent(
+async def after_push(scene: Setup) -> Entry | None:
+    """The entry of pull request 1 after a webhook reported a push to its queued head."""
+    webhook = WebhookEvent(
         kind=WebhookKind.CONSENT,
         action="synchronize",
         delivery="push",
@@ -132,17 +132,17 @@ async def push_told(scene: Setup) -> Entry | None:
         number=1,
         head_sha="head-1",
     )
-    scene.github.pull = pull(reported=(COMMAND, told()), labels=frozenset({POLICY.trigger_label}))
-    await PullRequestChanges(scene.engine).changed(REPOSITORY, hint)
+    scene.github.pull = pull(reported=(COMMAND, state_of()), labels=frozenset({POLICY.trigger_label}))
+    await PullRequestChanges(scene.engine).changed(REPOSITORY, webhook)
     async with scene.store.reading() as tx:
         return await tx.entries.find(REPOSITORY.id, 1)
 
 
-async def test_push_that_is_told_after_the_command_dequeues_and_says_why(scene: Setup) -> None:
+async def test_push_that_is_reported_after_the_command_dequeues_and_says_why(scene: Setup) -> None:
     """The command had queued a head that its author may not have seen."""
     await scene.front()
     assert await consents(scene.engine, REPOSITORY, 1, "head-1", NOW)
-    assert await push_told(scene) is None
+    assert await after_push(scene) is None
     async with scene.store.reading() as tx:
         event = (await tx.timeline.of_pull_request(REPOSITORY.id, 1))[-1]
         notice = await tx.outbox.wanted(OutboxKind.COMMENT, REPOSITORY.id, 1)
@@ -155,12 +155,12 @@ async def test_push_that_is_told_after_the_command_dequeues_and_says_why(scene: 
 async def test_push_to_a_head_that_no_command_queued_costs_no_request(scene: Setup) -> None:
     """The label's webhook named that head."""
     await scene.front()
-    assert await push_told(scene) is not None
+    assert await after_push(scene) is not None
     assert "pull" not in scene.github.asked
 
 
-async def test_push_that_is_told_while_github_merges_is_left_to_the_pass(scene: Setup) -> None:
+async def test_push_that_is_reported_while_github_merges_is_left_to_the_pass(scene: Setup) -> None:
     """Only the pass knows what became of the merge."""
     await scene.front(status=EntryStatus.READY, merge_requested_at=NOW)
     assert await consents(scene.engine, REPOSITORY, 1, "head-1", NOW)
-    assert await push_told(scene) is not None
+    assert await after_push(scene) is not None

@@ -33,7 +33,7 @@ async def dequeue(scene: Setup, by: str, **given: Any) -> bool:
 
 
 async def test_author_dequeues_without_the_right_to_queue_and_without_a_request(scene: Setup) -> None:
-    """Nobody keeps a person's own change in a queue against that person's will."""
+    """A person may always dequeue their own pull request."""
     await scene.front()
     assert await dequeue(scene, "Ada")
     assert (await reasons(scene), scene.github.asked) == ([Reason.UNQUEUED], [])

@@ -53,10 +53,10 @@ def label(order: int, *, tries: int = 0, outdated: int | None = None, branch: st
     )
 
 
-async def waits_until(engine: Engine, hint: WebhookEvent) -> datetime | None:
+async def waits_until(engine: Engine, event: WebhookEvent) -> datetime | None:
     """Until when a label waits for an earlier one; None if for none."""
     try:
-        await await_earlier(engine, REPOSITORY, hint)
+        await await_earlier(engine, REPOSITORY, event)
     except LabelOrderError as earlier:
         return engine.clock.now() + earlier.retry_after
     return None
@@ -76,7 +76,7 @@ async def waits_until(engine: Engine, hint: WebhookEvent) -> datetime | None:
 async def test_label_waits_for_an_earlier_one_of_its_base_branch(
     engine: Engine, later: WebhookEvent, waits: bool
 ) -> None:
-    """Not for itself and not for a later one; its own last read waits too, or the jitter would turn the order."""
+    """A label waits for no later one and not for itself; its own last read waits too, or jitter would reorder them."""
     await postpone(engine, REPOSITORY, label(7), OUTDATED)
     assert (await waits_until(engine, later) is not None) is waits
 
@@ -109,7 +109,7 @@ async def test_label_that_waits_postpones_those_after_it_just_as_long(engine: En
 
 
 @pytest.mark.parametrize("why", [OUTDATED, LabelOrderError("earlier", retry_after=SECOND)])
-async def test_label_postponed_as_often_as_a_read_is_asked_again_holds_up_nobody(
+async def test_label_postponed_as_often_as_a_read_is_tried_holds_up_no_other(
     engine: Engine, why: StaleRead | LabelOrderError
 ) -> None:
     """P5: each label makes others wait four times at most, so that no wait has no end."""

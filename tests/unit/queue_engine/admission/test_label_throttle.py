@@ -1,4 +1,4 @@
-"""Labels of a person without the right are refused ever less often, and delay nobody else's (P7, P5)."""
+"""IMQ refuses labels of a person without the right ever less often, and delays no other person's (P7, P5)."""
 
 from collections.abc import Iterable
 from dataclasses import asdict, replace
@@ -38,8 +38,8 @@ class Moving(Clock):
         return self.at
 
 
-class Labelled(GitHub):
-    """Every pull request carries the label, and shows `changes`; `reads` tells which were read, for whom."""
+class LabeledGitHub(GitHub):
+    """Every pull request carries the label, and shows `changes`; `reads` lists which ones IMQ read, and for whom."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -51,17 +51,17 @@ class Labelled(GitHub):
         return "imq[bot]"
 
     async def latest_pull_requests(self, *_: object) -> tuple[PullRequest, ...]:
-        return tuple(_labelled_pull(number) for number in range(1, 31))
+        return tuple(_labeled_pull(number) for number in range(1, 31))
 
     async def snapshot(
         self, _repository: object, number: int, *, login: str | None, head_sha: str | None = None
     ) -> Snapshot:
         self.reads.append((number, login))
-        shown = replace(_labelled_pull(number), **self.changes)
+        shown = replace(_labeled_pull(number), **self.changes)
         return await self._answer("snapshot", Snapshot(shown, self.rights.get(login or "", Permission.WRITE)))
 
 
-def _labelled_pull(number: int) -> PullRequest:
+def _labeled_pull(number: int) -> PullRequest:
     return pull(number=number, head_sha=f"head-{number}", labels=frozenset({POLICY.trigger_label}), comments=0)
 
 
@@ -69,7 +69,7 @@ class RecordedHandler:
     """A worker that follows hints, on a clock that the test moves."""
 
     def __init__(self, database: Database) -> None:
-        self.clock, self.github = Moving(), Labelled()
+        self.clock, self.github = Moving(), LabeledGitHub()
         self.store = Store(database)
         github = cast(Port, self.github)
         self.engine = Engine(self.store, github, self.clock, StaticPolicies(POLICY), random=lambda: 0.5, owner="w")
@@ -81,7 +81,7 @@ class RecordedHandler:
     async def label(self, numbers: Iterable[int], *, by: str = "tria") -> None:
         """Somebody labels pull requests at once, and what is due is done."""
         for number in numbers:
-            await self.inbox.receive(_hint(number, by, delivery=f"{by}-{number}-{self.clock.at}"))
+            await self.inbox.receive(_label_event(number, by, delivery=f"{by}-{number}-{self.clock.at}"))
         await self.work()
 
     async def work(self) -> None:
@@ -113,7 +113,7 @@ class RecordedHandler:
         return 0 if throttle is None else throttle.times
 
 
-def _hint(number: int, by: str, *, delivery: str) -> WebhookEvent:
+def _label_event(number: int, by: str, *, delivery: str) -> WebhookEvent:
     return WebhookEvent(
         kind=WebhookKind.LABELED,
         delivery=delivery,
@@ -130,88 +130,88 @@ def _hint(number: int, by: str, *, delivery: str) -> WebhookEvent:
 
 
 @pytest.fixture
-def desk(sqlite_database: Database) -> RecordedHandler:
+def handler(sqlite_database: Database) -> RecordedHandler:
     return RecordedHandler(sqlite_database)
 
 
 @pytest.mark.parametrize("apart", [timedelta(0), 2 * SECOND], ids=["at once", "within a minute"])
 async def test_twenty_labels_of_a_triager_cost_a_dozen_requests_an_hour_and_all_are_refused(
-    desk: RecordedHandler, apart: timedelta
+    handler: RecordedHandler, apart: timedelta
 ) -> None:
     """Four at once; another person's labels in between, also on one of these pull requests, are answered at once."""
     if apart:
         for number in range(1, 21):
-            await desk.label([number])
-            await desk.pass_time(apart)
+            await handler.label([number])
+            await handler.pass_time(apart)
     else:
-        await desk.label(range(1, 21))
-    assert len(desk.github.reads) == len(await desk.refused()) == (5 if apart else 4)
-    await desk.label([20, 21], by="mona")
-    assert await desk.queued() == [20, 21]
-    await desk.pass_time(HOUR)
-    assert 9 <= len(await desk.refused()) <= 12
-    assert len(desk.github.reads) <= 12 + 2
-    await desk.pass_time(12 * HOUR)
-    assert await desk.refused() == set(range(1, 20))
-    assert sorted(number for number, by in desk.github.reads if by == "tria") == list(range(1, 20))
-    assert (await desk.queued(), await desk.put_off()) == ([20, 21], set())
+        await handler.label(range(1, 21))
+    assert len(handler.github.reads) == len(await handler.refused()) == (5 if apart else 4)
+    await handler.label([20, 21], by="mona")
+    assert await handler.queued() == [20, 21]
+    await handler.pass_time(HOUR)
+    assert 9 <= len(await handler.refused()) <= 12
+    assert len(handler.github.reads) <= 12 + 2
+    await handler.pass_time(12 * HOUR)
+    assert await handler.refused() == set(range(1, 20))
+    assert sorted(number for number, by in handler.github.reads if by == "tria") == list(range(1, 20))
+    assert (await handler.queued(), await handler.put_off()) == ([20, 21], set())
 
 
 async def test_sweep_asks_nothing_for_labels_that_wait(database: Database) -> None:
-    """On both databases: it follows up what nobody told, and leaves what waits to its job."""
-    desk = RecordedHandler(database)
-    await desk.label(range(1, 9))
-    assert await desk.put_off() == {5, 6, 7, 8}
-    assert await desk.put_off(replace(REPOSITORY, id=REPOSITORY.id * 10)) == set()
-    await desk.sweeper.sweep_repository(a_job(asdict(REPOSITORY)))
-    async with desk.store.reading() as tx:
+    """On both databases the sweep reads what no webhook reported, and leaves labels that wait to their job."""
+    handler = RecordedHandler(database)
+    await handler.label(range(1, 9))
+    assert await handler.put_off() == {5, 6, 7, 8}
+    assert await handler.put_off(replace(REPOSITORY, id=REPOSITORY.id * 10)) == set()
+    await handler.sweeper.sweep_repository(a_job(asdict(REPOSITORY)))
+    async with handler.store.reading() as tx:
         asked = [n for n in range(1, 11) if await tx.jobs.unfinished(f"{REPOSITORY.id}:{n}")]
     assert asked == [1, 2, 3, 4, 9, 10], "GitHub still shows the labels of the refused"
 
 
-async def test_person_who_proves_to_have_the_right_is_heard_with_all_labels_that_wait(database: Database) -> None:
+async def test_person_who_proves_to_have_the_right_queues_with_all_labels_that_wait(database: Database) -> None:
     """On both databases: a command of theirs, which labels do not hold up, is such a proof."""
-    desk = RecordedHandler(database)
-    await desk.label(range(1, 9))
-    await desk.pass_time(31 * SECOND)
-    assert await desk.refused() == {1, 2, 3, 4, 5}
-    desk.github.rights["tria"] = Permission.WRITE
-    async with desk.engine.change() as change:
+    handler = RecordedHandler(database)
+    await handler.label(range(1, 9))
+    await handler.pass_time(31 * SECOND)
+    assert await handler.refused() == {1, 2, 3, 4, 5}
+    handler.github.rights["tria"] = Permission.WRITE
+    async with handler.engine.change() as change:
         await count_label(change, REPOSITORY, "Tria", Admit())
-    await desk.work()
-    assert await desk.queued() == [6, 7, 8]
-    assert await desk.times() == 0
+    await handler.work()
+    assert await handler.queued() == [6, 7, 8]
+    assert await handler.times() == 0
 
 
-async def test_maintainer_whose_drafts_are_refused_is_never_put_off(desk: RecordedHandler) -> None:
+async def test_maintainer_whose_drafts_are_refused_is_never_put_off(handler: RecordedHandler) -> None:
     """And one refusal for want of the right is forgotten as soon as they prove to have it."""
-    async with desk.store.transaction() as tx:
+    async with handler.store.transaction() as tx:
         await tx.throttles.put(REPOSITORY.id, labeling("mona"), Throttle(3, NOW))
-    desk.github.changes = {"draft": True}
-    await desk.label(range(1, 11), by="mona")
-    assert await desk.refused() == set(range(1, 11))
-    assert await desk.times("mona") == 0
-    desk.github.changes = {}
-    await desk.label(range(11, 21), by="mona")
-    assert await desk.queued() == list(range(11, 21))
+    handler.github.changes = {"draft": True}
+    await handler.label(range(1, 11), by="mona")
+    assert await handler.refused() == set(range(1, 11))
+    assert await handler.times("mona") == 0
+    handler.github.changes = {}
+    await handler.label(range(11, 21), by="mona")
+    assert await handler.queued() == list(range(11, 21))
 
 
-async def test_label_set_again_and_again_waits_once(desk: RecordedHandler) -> None:
+async def test_label_set_again_and_again_waits_once(handler: RecordedHandler) -> None:
     """LogThrottle collapse; the newest counts."""
-    await desk.label(range(1, 6))
+    await handler.label(range(1, 6))
     for _ in range(5):
-        await desk.pass_time(SECOND)
-        await desk.label([5])
-    async with desk.store.reading() as tx:
+        await handler.pass_time(SECOND)
+        await handler.label([5])
+    async with handler.store.reading() as tx:
         waiting = await tx.jobs.unfinished(f"throttled_label:{REPOSITORY.id}:tria")
-    assert [job.request["delivery"] for job in waiting] == [f"tria-5-{desk.clock.at}"]
-    assert await desk.times() == 4
+    assert [job.request["delivery"] for job in waiting] == [f"tria-5-{handler.clock.at}"]
+    assert await handler.times() == 4
 
 
-async def test_label_that_is_removed_at_once_is_counted_as_well(desk: RecordedHandler) -> None:
+async def test_label_that_is_removed_at_once_is_counted_as_well(handler: RecordedHandler) -> None:
     """Otherwise a person who takes each label off again would cost a request for each."""
-    desk.github.changes = {"labels": frozenset()}
-    await desk.label(range(1, 21))
-    assert len(desk.github.reads) == 4
-    await desk.pass_time(MINUTE * 20)
-    assert len(desk.github.reads) <= 10
+    handler.github.changes = {"labels": frozenset()}
+    await handler.label(range(1, 21))
+    assert len(handler.github.reads) == 4
+    await handler.pass_time(MINUTE * 20)
+    assert len(handler.github.reads) <= 10

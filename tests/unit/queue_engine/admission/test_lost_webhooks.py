@@ -106,10 +106,10 @@ async def claimed(scene: Setup, after: timedelta) -> tuple[Job, ...]:
         return await tx.jobs.claim_some(9, owner="t", now=NOW + after, lease=LEASE)
 
 
-async def test_unseen_label_is_judged_once_after_five_minutes_in_the_order_of_its_pull_requests_hints(
+async def test_label_without_a_webhook_is_judged_once_after_five_minutes_among_its_pull_requests_events(
     scene: Setup,
 ) -> None:
-    """A lost delivery has that time to come; two sweeps within it wish for one judgement of each pull request."""
+    """A lost delivery has that time to come; two sweeps within it ask for one judgement of each pull request."""
     for number in (1, 1, 2):
         await await_webhook(scene.engine, REPOSITORY, number)
     await await_webhook(scene.engine, replace(REPOSITORY, id=8), 1)

@@ -9,18 +9,18 @@ from queue_engine.store import Store
 from tests.unit.queue_engine.examples import HOUR, NOW, REPOSITORY, SECOND
 
 
-def hears(times: int, after: timedelta, *, head: str = "h", by_machine: bool = False) -> bool:
+def allows(times: int, after: timedelta, *, head: str = "h", by_machine: bool = False) -> bool:
     return RejectionHistory("h", NOW, times).allows_retry(head, by_machine=by_machine, now=NOW + after)
 
 
-def test_machine_is_never_heard_about_a_head_that_was_rejected() -> None:
+def test_machine_may_never_queue_a_head_again_that_was_rejected() -> None:
     """However long ago: only a new head, or a person, is news."""
-    assert not hears(1, timedelta(days=9), by_machine=True)
-    assert hears(5, 0 * SECOND, head="h2", by_machine=True)
+    assert not allows(1, timedelta(days=9), by_machine=True)
+    assert allows(5, 0 * SECOND, head="h2", by_machine=True)
 
 
 @pytest.mark.parametrize(
-    ("times", "after", "heard"),
+    ("times", "after", "allowed"),
     [
         (1, 0 * SECOND, True),
         (4, 0 * SECOND, True),
@@ -32,9 +32,9 @@ def test_machine_is_never_heard_about_a_head_that_was_rejected() -> None:
         (20, HOUR, True),
     ],
 )
-def test_person_is_heard_ever_less_often_about_one_head(times: int, after: timedelta, heard: bool) -> None:
+def test_person_may_queue_one_head_again_ever_less_often(times: int, after: timedelta, allowed: bool) -> None:
     """The first tries are free; who asks like a machine is treated ever more like one, and never shut out for good."""
-    assert hears(times, after) is heard
+    assert allows(times, after) is allowed
 
 
 def test_loop_under_a_persons_account_comes_to_almost_nothing() -> None:
@@ -50,8 +50,8 @@ def test_loop_under_a_persons_account_comes_to_almost_nothing() -> None:
 def test_refusal_of_a_person_is_no_fault_of_the_head() -> None:
     """A sender who may not queue is not judged again as a machine; another is, unless the change was rejected too."""
     known = RejectionHistory("h", NOW, 0, ("tria", "tria", "tria", "tria", "tria"))
-    heard = [known.allows_retry("h", by=by, by_machine=True, now=NOW) for by in ("Tria", "robot[bot]")]
-    assert heard == [False, True]
+    allowed = [known.allows_retry("h", by=by, by_machine=True, now=NOW) for by in ("Tria", "robot[bot]")]
+    assert allowed == [False, True]
     assert [known.allows_retry("h", by=by, by_machine=False, now=NOW) for by in ("Tria", "mona")] == [False, True]
     assert not RejectionHistory("h", NOW, 1, ("tria",)).allows_retry("h", by="robot[bot]", by_machine=True, now=NOW)
 

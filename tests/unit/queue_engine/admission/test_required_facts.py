@@ -1,4 +1,4 @@
-"""What a base branch requires: nobody is refused over rules, or merge methods, that are only remembered."""
+"""What a base branch requires: remembered rules and merge methods alone refuse no pull request."""
 
 from dataclasses import replace
 from typing import Any, cast
@@ -77,8 +77,8 @@ async def test_requirement_that_is_not_met_is_read_again(scene: Setup) -> None:
 
 
 @pytest.mark.parametrize("allowed", [(SQUASH,), (REBASE,)])
-async def test_method_that_is_not_allowed_is_looked_up_again(scene: Setup, allowed: tuple[MergeMethod, ...]) -> None:
-    """Merge settings of a repository may have changed as well; they stand in the pull request that is judged."""
+async def test_method_that_is_not_allowed_is_read_again(scene: Setup, allowed: tuple[MergeMethod, ...]) -> None:
+    """A repository's merge settings may have changed too; they are read with the pull request that IMQ judges."""
     github, taken = Rules(rules(), rules(), allowed), Snapshot(pull(methods=(REBASE,)))
     found, demands = await required(scene, github, taken, method=SQUASH)
     assert (found.pull.methods, demands.rules) == (allowed, rules())
@@ -86,7 +86,7 @@ async def test_method_that_is_not_allowed_is_looked_up_again(scene: Setup, allow
 
 
 async def test_signatures_are_judged_by_the_methods_that_are_allowed_now(scene: Setup) -> None:
-    """A squash is signed by GitHub; a merge keeps commits that nobody signed."""
+    """GitHub signs a squash; a merge keeps commits without a signature."""
     signed = rules(signatures=True)
     github, taken = Rules(signed, signed, (MERGE,)), Snapshot(pull(methods=()))
     found, demands = await required(scene, github, taken)

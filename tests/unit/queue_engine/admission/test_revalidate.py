@@ -48,12 +48,12 @@ async def sweep(scene: Setup) -> None:
 
 
 async def test_sweep_whose_listing_is_older_than_the_bind_of_an_own_update_keeps_the_entry(scene: Setup) -> None:
-    """Between the listing and its judgement IMQ's own update is bound: the old head in the listing ejects nobody."""
+    """IMQ binds its own update between the listing and the judgement: the old head in the listing ejects no entry."""
     await scene.front(status=UPDATING, base_tip="base-1")
 
     async def own_update_is_bound() -> None:
         scene.github.pull, scene.github.listed = pull(head_sha="head-2"), pull()
-        await scene.hint(**OWN_UPDATE)
+        await scene.change_entry(**OWN_UPDATE)
 
     scene.github.meanwhile["latest"] = own_update_is_bound
     await sweep(scene)
@@ -77,14 +77,14 @@ async def test_sweep_prepares_writes_where_something_is_queued(scene: Setup) -> 
 
 
 async def test_sweep_whose_listing_agrees_with_the_entry_reads_no_pull_request(scene: Setup) -> None:
-    """P7: one request tells that nothing is wrong with a hundred pull requests."""
+    """P7: one request shows that all of a hundred pull requests are in order."""
     await scene.front()
     await sweep(scene)
     assert scene.github.asked == ["latest"]
 
 
 async def test_sweep_whose_listing_is_confirmed_dequeues_the_entry(scene: Setup) -> None:
-    """What no webhook told is still found."""
+    """IMQ finds a change that no webhook reported."""
     await scene.front(status=CHECKING)
     scene.github.pull = pull(head_sha="of-a-stranger")
     await sweep(scene)
@@ -95,13 +95,13 @@ async def test_sweep_whose_listing_is_confirmed_dequeues_the_entry(scene: Setup)
 async def test_review_of_a_pull_request_read_before_its_entry_changed_reads_it_again(
     scene: Setup, changed: Any
 ) -> None:
-    """An answer that was on its way while the entry changed dequeues nobody: GitHub is asked once more."""
+    """An answer that was on its way while the entry changed dequeues no entry: IMQ asks GitHub again."""
     await scene.front(status=UPDATING, base_tip="base-1")
     scene.github.pull = changed
 
     async def own_update_is_bound() -> None:
         scene.github.pull = pull(head_sha="head-2")
-        await scene.hint(**OWN_UPDATE)
+        await scene.change_entry(**OWN_UPDATE)
 
     scene.github.meanwhile["pull"] = own_update_is_bound
     await revalidate(scene.engine, await load_case(scene.engine, REPOSITORY, 1))
@@ -109,13 +109,13 @@ async def test_review_of_a_pull_request_read_before_its_entry_changed_reads_it_a
     assert scene.github.asked == ["pull", "pull"]
 
 
-async def test_review_of_an_entry_that_changes_each_time_gives_up_and_dequeues_nobody(scene: Setup) -> None:
+async def test_revalidation_of_an_entry_that_changes_each_time_gives_up_and_keeps_it(scene: Setup) -> None:
     """Reading again is bounded; the job is tried again later."""
     await scene.front(status=CHECKING)
     scene.github.pull = pull(open=False)
 
     async def entry_changes() -> None:
-        await scene.hint(title="Changed")
+        await scene.change_entry(title="Changed")
         scene.github.meanwhile["pull"] = entry_changes
 
     scene.github.meanwhile["pull"] = entry_changes
@@ -131,7 +131,7 @@ async def test_review_of_an_entry_whose_merge_was_asked_for_meanwhile_leaves_it_
     scene.github.pull = pull(open=False)
 
     async def merge_is_asked_for() -> None:
-        await scene.hint(merge_requested_at=NOW)
+        await scene.change_entry(merge_requested_at=NOW)
 
     scene.github.meanwhile["pull"] = merge_is_asked_for
     await revalidate(scene.engine, await load_case(scene.engine, REPOSITORY, 1))
@@ -142,26 +142,26 @@ async def test_review_of_an_entry_whose_merge_was_asked_for_meanwhile_leaves_it_
 
 
 async def test_dismissed_approval_of_an_entry_that_changed_meanwhile_is_judged_again(scene: Setup) -> None:
-    """Reviews that were read before the entry changed dequeue nobody; the hint is followed once more."""
+    """Reviews that were read before the entry changed dequeue no entry; IMQ handles the event again."""
     await scene.front(status=CHECKING)
     scene.github.approvals = 1
-    hint = WebhookEvent(kind=WebhookKind.REVIEW, delivery="guid", installation_id=70, number=1)
+    webhook = WebhookEvent(kind=WebhookKind.REVIEW, delivery="guid", installation_id=70, number=1)
 
     async def entry_changes() -> None:
-        await scene.hint(title="Changed")
+        await scene.change_entry(title="Changed")
 
     scene.github.meanwhile["reviews"] = entry_changes
     with pytest.raises(StaleRecord):
-        await reviewed(scene.engine, REPOSITORY, hint)
+        await reviewed(scene.engine, REPOSITORY, webhook)
     assert await left(scene) == []
-    await reviewed(scene.engine, REPOSITORY, hint)
+    await reviewed(scene.engine, REPOSITORY, webhook)
     assert await left(scene) == [Reason.APPROVAL_MISSING]
 
 
 def a_review(**changes: Any) -> WebhookEvent:
     """Somebody reviewed pull request 1."""
-    hint = WebhookEvent(kind=WebhookKind.REVIEW, delivery="guid", installation_id=70, number=1, action="submitted")
-    return hint.model_copy(update=changes)
+    webhook = WebhookEvent(kind=WebhookKind.REVIEW, delivery="guid", installation_id=70, number=1, action="submitted")
+    return webhook.model_copy(update=changes)
 
 
 @pytest.mark.parametrize(
@@ -208,13 +208,13 @@ async def test_review_is_judged_where_the_rules_ask_for_any(
     assert ("snapshot" in scene.github.asked) is judged
 
 
-async def test_review_of_an_entry_whose_merge_was_asked_for_meanwhile_has_the_pass_look(scene: Setup) -> None:
+async def test_review_of_an_entry_whose_merge_was_requested_meanwhile_is_left_to_the_pass(scene: Setup) -> None:
     """An approval that was taken back as the merge was under way undoes no merge."""
     await scene.front(status=READY)
     scene.github.approvals = 1
 
     async def merge_is_asked_for() -> None:
-        await scene.hint(merge_requested_at=NOW)
+        await scene.change_entry(merge_requested_at=NOW)
 
     scene.github.meanwhile["reviews"] = merge_is_asked_for
     await reviewed(scene.engine, REPOSITORY, a_review(sender="mona"))
@@ -242,10 +242,10 @@ async def test_review_of_an_entry_that_left_and_joined_again_meanwhile_judges_th
 
 
 @pytest.mark.parametrize(("answered", "needs_refetch"), [(False, True), (True, False)])
-async def test_hint_about_an_entry_whose_merge_is_asked_for_reads_nothing(
+async def test_event_about_an_entry_whose_merge_is_requested_reads_nothing(
     scene: Setup, answered: bool, needs_refetch: bool
 ) -> None:
-    """P7: the pass that asked looks first, but not for what GitHub's answer to the merge has told."""
+    """P7: the pass that requested the merge reads first, but not what GitHub's answer to the merge contains."""
     await scene.front(status=READY, merge_requested_at=NOW)
     if answered:
         async with scene.store.transaction() as tx:
@@ -267,7 +267,7 @@ async def test_hint_about_an_entry_whose_merge_is_asked_for_reads_nothing(
         (CHECKING, ["head-1"], False),
     ],
 )
-async def test_merge_that_imq_asked_for_before_it_was_seen_open_is_left_to_the_pass(
+async def test_merge_that_imq_requested_before_a_read_showed_it_open_is_left_to_the_pass(
     scene: Setup, status: EntryStatus, asked: list[str | None], ours: bool
 ) -> None:
     """P2: GitHub carried the request out after its process died, and after another one had read the pull request."""
@@ -282,7 +282,7 @@ async def test_merge_that_imq_asked_for_before_it_was_seen_open_is_left_to_the_p
     assert await left(scene) == ([] if ours else [Reason.MERGED_ELSEWHERE])
 
 
-async def test_hint_about_an_entry_whose_merge_is_not_asked_for_is_not_left_to_the_pass(scene: Setup) -> None:
+async def test_event_about_an_entry_whose_merge_is_not_requested_is_not_left_to_the_pass(scene: Setup) -> None:
     """P4: consent that was taken back is judged at once."""
     await scene.front(status=CHECKING)
     assert not await left_to_pass(scene.engine, REPOSITORY, 1)

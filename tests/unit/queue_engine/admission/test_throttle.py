@@ -49,8 +49,8 @@ async def test_person_without_the_right_is_counted_by_repository_and_folded_logi
     assert not await is_throttled(scene.engine, REPOSITORY, "eve")
 
 
-async def test_person_is_heard_again_at_the_very_instant_that_was_told(scene: Setup) -> None:
-    """What is put off until then must not be ignored once more."""
+async def test_person_may_queue_again_at_the_very_instant_that_was_announced(scene: Setup) -> None:
+    """IMQ must not ignore again what it has put off until then."""
     for at, ignored in ((NOW - timedelta(seconds=30), False), (NOW - timedelta(seconds=29), True)):
         async with scene.engine.change() as change:
             await change.tx.throttles.put(REPOSITORY.id, "eve", Throttle(4, at))
@@ -74,7 +74,7 @@ async def test_questions_that_everybody_may_ask_are_counted_by_themselves(scene:
 async def test_outsider_is_who_may_only_read_and_is_counted(
     scene: Setup, login: str, readers: tuple[str, ...], outsider: bool
 ) -> None:
-    """One question to GitHub tells; nobody else is counted for it."""
+    """One request to GitHub shows it, and counts for no other person."""
     policies = StaticPolicies(replace(POLICY, may_queue_too=frozenset(readers)))
     engine = replace(scene.engine, policies=policies)
     assert await is_outsider(engine, REPOSITORY, login) is outsider

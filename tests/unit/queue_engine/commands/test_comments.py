@@ -217,7 +217,7 @@ def test_command_is_read_with_its_argument(line: str, name: CommandName, argumen
         ("imq dance", CommandName.HELP),
     ],
 )
-def test_argument_that_a_command_does_not_take_is_told_with_the_right_usage(line: str, name: CommandName) -> None:
+def test_argument_that_a_command_does_not_take_is_reported_with_the_right_usage(line: str, name: CommandName) -> None:
     """Nothing is guessed: the answer shows how it is written."""
     found = read(line)
     assert isinstance(found, ParseError)

@@ -16,7 +16,7 @@ from tests.unit.queue_engine.examples import NOW, REPOSITORY
 
 def a_comment(**changes: Any) -> WebhookEvent:
     """`/queue`, typed by somebody who may only read."""
-    hint = WebhookEvent(
+    event = WebhookEvent(
         kind=WebhookKind.COMMENT,
         delivery="d",
         installation_id=REPOSITORY.installation_id,
@@ -27,7 +27,7 @@ def a_comment(**changes: Any) -> WebhookEvent:
         association="NONE",
         updated_at=NOW,
     )
-    return hint.model_copy(update=changes)
+    return event.model_copy(update=changes)
 
 
 @pytest.mark.parametrize("association", ["NONE", "CONTRIBUTOR", "FIRST_TIME_CONTRIBUTOR", "MANNEQUIN", None])
@@ -40,11 +40,11 @@ async def test_right_of_somebody_who_is_no_collaborator_is_asked_for_before_anyt
     assert scene.github.asked == ["permission"]
 
 
-@pytest.mark.parametrize(("age", "heard"), [(KEPT, True), (KEPT + timedelta(seconds=1), False)])
+@pytest.mark.parametrize(("age", "executed"), [(KEPT, True), (KEPT + timedelta(seconds=1), False)])
 async def test_comment_older_than_answers_are_kept_is_not_carried_out(
-    sqlite_database: Database, age: timedelta, heard: bool
+    sqlite_database: Database, age: timedelta, executed: bool
 ) -> None:
-    """P4: GitHub may deliver it once more, and nobody knows any longer that it was carried out."""
+    """P4: GitHub may deliver it again when the record that IMQ executed it is gone."""
     scene = Setup(Store(sqlite_database))
     await Commands(scene.engine).execute(REPOSITORY, a_comment(updated_at=NOW - age))
-    assert scene.github.asked == (["permission"] if heard else [])
+    assert scene.github.asked == (["permission"] if executed else [])

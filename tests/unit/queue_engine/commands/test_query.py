@@ -20,7 +20,7 @@ from tests.unit.queue_engine.queries.examples import happened
 
 
 async def facts(command: Any, t: Transaction, policy: Policy = POLICY, **of_pull: Any) -> dict[str, Any]:
-    """What the command tells of pull request 1; neither asks the engine for anything."""
+    """What the command shows of pull request 1; neither asks the engine for anything."""
     engine = cast(Engine, None)
     case = Case(REPOSITORY, 1, delivery="delivery", governed=("main", policy))
     context = CommandContext(engine, case, Snapshot(pull(**of_pull)), "mona", None)
@@ -28,18 +28,18 @@ async def facts(command: Any, t: Transaction, policy: Policy = POLICY, **of_pull
     return reply.facts
 
 
-async def test_why_of_one_with_another_base_tells_of_the_queue_that_it_is_in(sqlite_database: Database) -> None:
+async def test_why_of_an_entry_with_another_base_shows_the_queue_that_it_is_in(sqlite_database: Database) -> None:
     """Its base was edited, and the webhook is still to come: the other branch's faults are not its own."""
     async with Store(sqlite_database).transaction() as t:
         main = await queue(t)
         await stand(t, main, 1)
-        told = await facts(query.why, t, replace(POLICY, fault="line 3"), base_branch="next")
+        shown = await facts(query.why, t, replace(POLICY, fault="line 3"), base_branch="next")
         own = await facts(query.why, t, replace(POLICY, fault="line 3"))
-    assert (told["base_branch"], told["state"], told["position"], told["halts"]) == ("main", "pending", 0, [])
+    assert (shown["base_branch"], shown["state"], shown["position"], shown["halts"]) == ("main", "pending", 0, [])
     assert own["halts"] == [{"reason": "misconfigured", "detail": "line 3", "until": None}]
 
 
-async def test_why_tells_of_github_and_of_the_missing_permission_only_if_they_hold_it_up(
+async def test_why_names_github_and_the_missing_permission_only_if_they_hold_it_up(
     sqlite_database: Database,
 ) -> None:
     """What does not apply is left out."""
@@ -52,8 +52,10 @@ async def test_why_tells_of_github_and_of_the_missing_permission_only_if_they_ho
     assert (held_up["blocked"], held_up["trouble_since"]) == ("workflows_permission", (NOW - HOUR).isoformat())
 
 
-async def test_why_of_one_that_is_not_queued_tells_how_it_left_and_its_label(sqlite_database: Database) -> None:
-    """The configuration that is not followed is told in every answer."""
+async def test_why_of_a_pull_request_that_is_not_queued_shows_how_it_left_and_its_label(
+    sqlite_database: Database,
+) -> None:
+    """Every answer names the configuration that is not followed."""
     async with Store(sqlite_database).transaction() as t:
         never = await facts(query.why, t)
         await happened(t, 1, "cancelled", reason=Reason.LABEL_REMOVED, data={"detail": "by hand"})
@@ -69,13 +71,13 @@ async def test_why_of_one_that_is_not_queued_tells_how_it_left_and_its_label(sql
 
 
 async def test_status_lists_ten_entries_and_counts_all(sqlite_database: Database) -> None:
-    """A branch that nobody ever queued for has an empty queue."""
+    """A branch without entries so far has an empty queue."""
     async with Store(sqlite_database).transaction() as t:
         empty = await facts(query.status, t)
         main = await queue(t)
         for number in range(1, 14):
             await stand(t, main, number)
-        told = await facts(query.status, t, replace(POLICY, max_depth=12))
+        shown = await facts(query.status, t, replace(POLICY, max_depth=12))
     assert empty == {"base_branch": "main", "depth": 0, "entries": [], "held": 0}
-    assert told["entries"] == [[number, "pending", NOW.isoformat()] for number in range(1, 11)]
-    assert (told["depth"], told["held"], "reason" in told) == (12, 1, False)
+    assert shown["entries"] == [[number, "pending", NOW.isoformat()] for number in range(1, 11)]
+    assert (shown["depth"], shown["held"], "reason" in shown) == (12, 1, False)

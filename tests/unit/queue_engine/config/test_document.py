@@ -40,8 +40,8 @@ def problem(text: str) -> str:
         ("20m", "20m"),
     ],
 )
-def test_parse_scalar_is_what_it_looks_like(written: str, meant: object) -> None:
-    """Nothing turns into a truth or into minutes behind its author's back."""
+def test_parse_scalar_has_the_type_that_its_author_wrote(written: str, meant: object) -> None:
+    """No value becomes a truth or minutes against its author's intent."""
     assert parse(f"key: {written}\n").value == {"key": meant}
 
 
@@ -51,7 +51,7 @@ def test_parse_declared_as_older_yaml_means_the_same() -> None:
 
 
 def test_parse_knows_the_line_of_every_place() -> None:
-    """A fault in a value is told with the line on which it stands, or what holds it."""
+    """A fault in a value is reported with the line of that value, or of what holds it."""
     document = parse("# rules\na:\n  - x\n  - b: 1\n\n    c: [1,\n      2]\n")
     assert [document.line(place) for place in [("a",), ("a", 1, "b"), ("a", 1, "c", 1), ("a", 1, "d"), ("z",)]] == [
         2,
@@ -96,8 +96,8 @@ def test_parse_what_is_not_yaml_is_explained(text: str, expected: str) -> None:
     assert problem(text) == expected
 
 
-def test_parse_oddities_are_all_told_together() -> None:
-    """A key that stands there twice, a merge key and a tag stop nobody from reading on for more."""
+def test_parse_oddities_are_all_reported_together() -> None:
+    """After a repeated key, a merge key or a tag, the parser still reads on for further faults."""
     document = parse("a: 1\nb: &b {c: 1}\na: 2\nd:\n  <<: *b\ne: !!python/name:os.system x\n")
     assert [(found.line, found.sentence.split(":")[0]) for found in document.problems] == [
         (3, '"a" is a duplicate'),

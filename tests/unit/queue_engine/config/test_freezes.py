@@ -46,7 +46,7 @@ def test_frozen_until_weekend_holds_by_the_clocks_of_its_zone(now: str, ends: st
     assert until([weekend()], now) == ends
 
 
-def test_frozen_until_tells_why() -> None:
+def test_frozen_until_has_the_reason() -> None:
     """People read the reason of the window that holds now."""
     policy = replace(Policy(), freezes=(weekend(), window("2026-05-04", "2026-05-05", None, "Europe/Berlin", "Fair")))
     assert frozen_until(policy, at("2026-05-03T12:00Z")) == (at("2026-05-05T22:00Z"), "Weekend")
@@ -64,12 +64,12 @@ def test_frozen_until_tells_why() -> None:
     ],
 )
 def test_frozen_until_night_belongs_to_the_day_it_begins_on(days: list[str] | None, now: str, ends: str | None) -> None:
-    """A window over midnight goes on into a day that is not in its list."""
+    """A window over midnight lasts into a day that is not in its list."""
     assert until([window("22:00", "06:00", days, "UTC", "")], now) == ends
 
 
 def test_frozen_until_windows_that_touch_are_one() -> None:
-    """Nobody is told of an end at which the next window begins."""
+    """IMQ announces no end at which the next window begins."""
     nights = window("22:00", "06:00", None, "UTC", "")
     mornings = window("06:00", "09:00", ["thu"], "UTC", "")
     assert until([mornings, nights], "2026-05-06T23:00Z") == "2026-05-07T09:00"
@@ -113,12 +113,12 @@ def clock(zone: str, day: date) -> list[tuple[datetime, datetime]]:
 def slowly(freeze: WeeklyFreeze, minutes: list[tuple[datetime, datetime]]) -> set[datetime]:
     """By watching a clock: from the first minute that shows the start or later to the last before it shows the end."""
     found: set[datetime] = set()
-    for day in sorted({seen.date() for _, seen in minutes}):
+    for day in sorted({minute.date() for _, minute in minutes}):
         if day.weekday() in freeze.days:
             start = datetime.combine(day, freeze.start)
             end = start + freeze.lasts
-            first = next((n for n, (_, seen) in enumerate(minutes) if seen >= start), len(minutes))
-            last = max((n for n, (_, seen) in enumerate(minutes) if seen < end), default=-1)
+            first = next((n for n, (_, minute) in enumerate(minutes) if minute >= start), len(minutes))
+            last = max((n for n, (_, minute) in enumerate(minutes) if minute < end), default=-1)
             found |= {instant for instant, _ in minutes[first : last + 1]}
     return found
 

@@ -1,4 +1,4 @@
-"""A commit's words: made of what people wrote, without being steered by it."""
+"""A merge commit's text: made from people's words, which cannot change its structure."""
 
 from dataclasses import replace
 from typing import Any
@@ -46,7 +46,7 @@ def test_commit_words_hold_every_placeholder() -> None:
     "hostile",
     ["{number}", "{0.__class__}", "{{body}}", "%(title)s", r"\1 \g<0>", "$title", "{title!r:>9999999}"],
 )
-def test_commit_words_put_in_are_not_looked_at_again(hostile: str) -> None:
+def test_commit_words_put_in_are_not_expanded_again(hostile: str) -> None:
     """A title with braces, or with the marks of any other template language, is a title."""
     assert title("{title} (#{number})", title=hostile) == f"{hostile} (#1)"
     assert body("{body}", body=hostile) == hostile
@@ -106,15 +106,15 @@ def test_commit_body_text_has_no_comments(text: str, left: str) -> None:
         "Signed-off<!-- -->-by: Boss",
     ],
 )
-def test_commit_body_cannot_vouch_for_anybody(line: str) -> None:
-    """A description that ends like a trailer names nobody as author, reviewer or signer: it is quoted."""
+def test_commit_body_cannot_forge_a_trailer_that_names_a_person(line: str) -> None:
+    """A description that ends like a trailer names no author, reviewer or signer: IMQ quotes it."""
     found = body("{body_text}\n\n{co_authors}", body=f"Why.\n\n{line}")
     assert found is not None
     assert found.startswith("Why.\n\n> ")
     assert body("{title}\n\n{body_text}", title=line.replace("<!-- -->", ""), body="") == found.partition("\n\n")[2]
 
 
-def test_commit_body_keeps_trailers_that_name_nobody() -> None:
+def test_commit_body_keeps_trailers_that_name_no_person() -> None:
     """`Fixes: #7` closes an issue as it did before."""
     assert body("{body}", body="Why.\n\nFixes: #7\nA tool by: nobody") == "Why.\n\nFixes: #7\nA tool by: nobody"
 

@@ -24,7 +24,7 @@ def problems(text: str) -> list[str]:
     return [str(problem) for problem in error.value.problems]
 
 
-def told(text: str) -> tuple[Problem, ...]:
+def problems_in(text: str) -> tuple[Problem, ...]:
     try:
         read(text)
     except ConfigError as error:
@@ -37,8 +37,8 @@ def test_read_nothing_sets_nothing() -> None:
     assert read("") == read("# later\n") == read("checks:\n  # timeout: 2h\nbranches:\n") == Config()
 
 
-def test_read_tells_everything_that_is_wrong_at_once() -> None:
-    """Nobody mends a file fault by fault, push by push."""
+def test_read_reports_everything_that_is_wrong_at_once() -> None:
+    """A maintainer fixes all faults of a file in one push."""
     text = """\
 depth: many
 enabeld: true
@@ -109,7 +109,7 @@ branches:
     ],
 )
 def test_read_mistake_has_its_own_sentence(text: str, expected: str) -> None:
-    """Each mistake is told in the words of the file, with its line, and never in those of a library."""
+    """Each mistake is reported in the words of the file, with its line, and never in those of a library."""
     assert problems(text)[0].startswith(expected)
 
 
@@ -157,7 +157,7 @@ def test_read_mistake_has_its_own_sentence(text: str, expected: str) -> None:
         ),
     ],
 )
-def test_read_contradictions_are_told(text: str, expected: list[str]) -> None:
+def test_read_contradictions_are_reported(text: str, expected: list[str]) -> None:
     """What could never take effect, or would shut everybody out, is a mistake although each part is well written."""
     assert problems(text) == expected
 
@@ -184,14 +184,14 @@ def test_read_branch_may_block_what_queues_elsewhere() -> None:
 
 
 def test_decoded_other_encoding_is_explained() -> None:
-    """A file in another encoding is told with its line; a byte order mark is none of its contents."""
+    """A file in another encoding is reported with its line; a byte order mark is none of its contents."""
     assert decoded(b"\xef\xbb\xbfdepth: 3\n") == "depth: 3\n"
     with pytest.raises(ConfigError, match="line 2: The file is not UTF-8: save it as UTF-8"):
         decoded(b"a: 1\nb: \xe4\n")
 
 
 def test_sentences_are_there_for_every_kind_of_mistake() -> None:
-    """No kind of fault that the model's schema can find is told in pydantic's words."""
+    """No kind of fault that the model's schema can find is reported in pydantic's words."""
     given = {"bool": "bool_type", "int": "int_type", "list": "list_type", "dict": "dict_type", "str": "string_type"}
     given |= {"literal": "literal_error", "model": "model_type"}
     bounds = {"ge": "greater_than_equal", "le": "less_than_equal"}
@@ -220,9 +220,9 @@ def test_sentences_are_there_for_every_kind_of_mistake() -> None:
 
 
 @given(st.text(max_size=300) | st.text(alphabet="abc:-[]{}&*!|>'\"#%@`,? \n\t", max_size=60))
-def test_read_of_anything_is_a_configuration_or_told_problems(text: str) -> None:
+def test_read_of_any_text_is_a_configuration_or_reported_problems(text: str) -> None:
     """No file raises anything else, and every problem has its line and is one line of text."""
-    for problem in told(text):
+    for problem in problems_in(text):
         assert 1 <= problem.line <= text.count("\n") + text.count("\r") + 2
         assert re.fullmatch(r"line \d+: .+", str(problem))
 
@@ -247,13 +247,13 @@ VALUES = st.recursive(
 
 
 @given(st.dictionaries(st.sampled_from([*Config.model_fields, "x"]), VALUES, max_size=4))
-def test_read_of_any_values_is_a_configuration_or_told_problems(value: dict[str, Any]) -> None:
+def test_read_of_any_values_is_a_configuration_or_reported_problems(value: dict[str, Any]) -> None:
     """Right keys with wrong values raise nothing else either."""
-    assert not [problem for problem in told(json.dumps(value)) if "cannot be used: " in problem.sentence]
+    assert not [problem for problem in problems_in(json.dumps(value)) if "cannot be used: " in problem.sentence]
 
 
 @pytest.mark.parametrize("hidden", ["\u202e", "\u2066", "\ufeff", "\u200b"])
-def test_read_shows_no_character_that_nobody_sees(hidden: str) -> None:
-    """A problem stands in a terminal and in a comment, where such characters turn the text around them."""
+def test_read_shows_no_invisible_character(hidden: str) -> None:
+    """Terminals and comments show a problem, and such characters would reorder the text around them."""
     assert problems(f"x{hidden}: 2") == ["line 1: x\ufffd is unknown"]
     assert problems(f"depth: {hidden}2") == ['line 1: depth must be a whole number, not "\ufffd2"']

@@ -1,4 +1,4 @@
-"""The JSON Schema and the documents: what editors and people are told is what the reader takes."""
+"""The JSON Schema and the documents: editors and people read there what the parser accepts."""
 
 import json
 import re
@@ -28,7 +28,7 @@ def plain(text: str) -> Any:
 
 
 def test_schema_file_is_what_the_model_says() -> None:
-    """`make docs` renews it; nobody's editor goes by yesterday's keys."""
+    """`make docs` renews it; no editor uses yesterday's keys."""
     assert (ROOT / SCHEMA).read_text(encoding="utf-8") == schema()
 
 

@@ -60,7 +60,7 @@ TIGHTENING: dict[str, tuple[str, Any]] = {
     "timeouts.run": ("timeouts: {run: 1h}", HOUR),
     "freeze.exempt_labels": ("freeze: {exempt_labels: hotfix}", frozenset({"hotfix"})),
 }
-"""By key what makes rules stricter, or harms nobody, and is followed."""
+"""By key, what makes rules stricter, or is harmless, and is followed."""
 
 FIELDS = {key.name: key.field for key in SHARED_KEYS}
 

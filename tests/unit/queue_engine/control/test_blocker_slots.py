@@ -72,7 +72,7 @@ POLICIES: tuple[tuple[Policy, frozenset[str]], ...] = (
 
 
 def may_land(entry: Entry, slots: Slots) -> bool:
-    """Whether every slot exempts this entry, which nobody has begun."""
+    """Whether every slot exempts this entry, which has not begun."""
     exempt = ({"frozen", "configured freeze"} if entry.freeze_exempt else set()) | (
         {"base_red"} if entry.fixes_base else set()
     )
@@ -80,7 +80,7 @@ def may_land(entry: Entry, slots: Slots) -> bool:
 
 
 async def check(scene: Setup, queue: Queue, slots: Slots) -> None:
-    """The queue has exactly these slots, and only an entry that all of them exempt goes on."""
+    """The queue has exactly these slots, and only an entry that all of them exempt may land."""
     line, present = await entries(scene, queue), await stored(scene, queue)
     for policy, derived in POLICIES:
         blockers = blockers_of(present, policy, NOW)
@@ -94,7 +94,7 @@ async def check(scene: Setup, queue: Queue, slots: Slots) -> None:
 
 
 async def check_pass(scene: Setup, queue: Queue, slots: Slots) -> None:
-    """A pass lets the same entry go on, and announces all blockers; where nobody has begun, no check can be missing."""
+    """A pass works on the same entry and announces all blockers; before an entry has begun, no check can be missing."""
     slots -= {"checks_not_starting"}
     taken = await take(scene, queue)
     if isinstance(taken, int):

@@ -21,7 +21,7 @@ from tests.unit.queue_engine.examples import HOUR, NOW, REPOSITORY
 ALARM = Pause(Reason.TREE_MISMATCH, "not what was tested", NOW)
 
 
-async def steer(
+async def change_queue(
     store: Store, how: Any, *, at: timedelta = timedelta(0), by: str = "rhea", **more: Any
 ) -> ControlResult:
     """A request about `main`, that long after NOW."""
@@ -35,9 +35,9 @@ async def events(store: Store) -> list[tuple[str, Reason | None, Any]]:
         return [(e.event, e.reason, e.data) for e in reversed(await tx.timeline.latest(20))]
 
 
-async def test_pause_of_a_queue_that_never_was_holds_it_before_anybody_comes(store: Store) -> None:
-    """Who, why and since when are kept, and told in the timeline."""
-    steered = await steer(store, pauses.pause, reason="the fair")
+async def test_pause_of_a_queue_without_entries_holds_its_first_entry(store: Store) -> None:
+    """IMQ stores who paused, why and since when, and records them in the timeline."""
+    steered = await change_queue(store, pauses.pause, reason="the fair")
     assert steered.queue.pauses == (Pause(Reason.PAUSED_BY_HAND, "the fair", NOW, None, "rhea"),)
     assert (steered.changed, steered.lifted, steered.concerned) == (True, (), ())
     assert await events(store) == [
@@ -52,7 +52,7 @@ async def test_pause_names_all_whom_it_concerns_in_their_order(store: Store) -> 
         await stand(t, main, 4)
         await stand(t, main, 9, priority=1)
         await stand(t, await queue(t, "release"), 5)
-    assert (await steer(store, pauses.pause)).concerned == (9, 4)
+    assert (await change_queue(store, pauses.pause)).concerned == (9, 4)
 
 
 @pytest.mark.parametrize(
@@ -60,85 +60,85 @@ async def test_pause_names_all_whom_it_concerns_in_their_order(store: Store) -> 
 )
 async def test_halt_that_is_asked_for_twice_is_one(store: Store, how: Any, more: dict[str, Any]) -> None:
     """A command that is executed again after a kill changes nothing, in any person's name."""
-    first = await steer(store, how, **more)
-    again = await steer(store, how, at=timedelta(minutes=1), by="max", **more)
+    first = await change_queue(store, how, **more)
+    again = await change_queue(store, how, at=timedelta(minutes=1), by="max", **more)
     assert (first.changed, again.changed) == (True, False)
     assert again.queue.pauses == first.queue.pauses
     assert len(await events(store)) == 1
 
 
 async def test_freeze_and_pause_hold_side_by_side_whichever_came_first(store: Store) -> None:
-    """Each is set without regard to the other; `/resume` lifts the pause, and once more the freeze."""
+    """Each is set without regard to the other; `/resume` lifts the pause, and a second one lifts the freeze."""
     freeze = Pause(Reason.FROZEN, "the fair", NOW, NOW + 2 * HOUR, "rhea")
     pause = Pause(Reason.PAUSED_BY_HAND, "look", NOW, None, "rhea")
-    await steer(store, pauses.freeze, until=NOW + HOUR)
-    assert (await steer(store, pauses.freeze, until=NOW + 2 * HOUR, reason="the fair")).changed
-    steered = await steer(store, pauses.pause, reason="look")
+    await change_queue(store, pauses.freeze, until=NOW + HOUR)
+    assert (await change_queue(store, pauses.freeze, until=NOW + 2 * HOUR, reason="the fair")).changed
+    steered = await change_queue(store, pauses.pause, reason="look")
     assert (steered.changed, steered.queue.pauses) == (True, (pause, freeze))
-    assert not (await steer(store, pauses.freeze, until=NOW + 2 * HOUR, reason="the fair")).changed
-    sooner = await steer(store, pauses.freeze, until=NOW + HOUR)
+    assert not (await change_queue(store, pauses.freeze, until=NOW + 2 * HOUR, reason="the fair")).changed
+    sooner = await change_queue(store, pauses.freeze, until=NOW + HOUR)
     assert (sooner.changed, sooner.queue.pauses[0]) == (True, pause)
-    resumed = await steer(store, pauses.resume)
+    resumed = await change_queue(store, pauses.resume)
     assert resumed.lifted == ((Reason.PAUSED_BY_HAND, "look"),)
     assert resumed.queue.pauses == (Pause(Reason.FROZEN, "", NOW, NOW + HOUR, "rhea"),)
-    again = await steer(store, pauses.resume)
+    again = await change_queue(store, pauses.resume)
     assert (again.changed, again.lifted, again.queue.pauses) == (True, ((Reason.FROZEN, ""),), ())
 
 
 async def test_resume_after_the_freeze_has_ended_leaves_nothing_to_resume(store: Store) -> None:
-    """Nobody has to resume twice for what is over."""
-    await steer(store, pauses.pause)
-    await steer(store, pauses.freeze, until=NOW + HOUR)
-    resumed = await steer(store, pauses.resume, at=HOUR)
+    """A maintainer does not have to resume what is over."""
+    await change_queue(store, pauses.pause)
+    await change_queue(store, pauses.freeze, until=NOW + HOUR)
+    resumed = await change_queue(store, pauses.resume, at=HOUR)
     assert (resumed.lifted, blockers_of(resumed.queue, Policy(), NOW + HOUR)) == (((Reason.PAUSED_BY_HAND, ""),), ())
-    assert not (await steer(store, pauses.resume, at=HOUR)).changed
+    assert not (await change_queue(store, pauses.resume, at=HOUR)).changed
 
 
 async def test_unfreeze_lifts_the_freeze_alone(store: Store) -> None:
     """A pause stays; without a freeze nothing changes."""
-    await steer(store, pauses.pause)
-    assert not (await steer(store, pauses.unfreeze)).changed
-    await steer(store, pauses.freeze, until=NOW + HOUR)
-    lifted = await steer(store, pauses.unfreeze)
+    await change_queue(store, pauses.pause)
+    assert not (await change_queue(store, pauses.unfreeze)).changed
+    await change_queue(store, pauses.freeze, until=NOW + HOUR)
+    lifted = await change_queue(store, pauses.unfreeze)
     assert (lifted.changed, [pause.reason for pause in lifted.queue.pauses]) == (True, [Reason.PAUSED_BY_HAND])
-    await steer(store, pauses.resume)
-    await steer(store, pauses.freeze, until=NOW + HOUR)
-    assert not (await steer(store, pauses.unfreeze, at=HOUR)).changed, "it is over"
-    assert (await steer(store, pauses.unfreeze)).queue.pauses == ()
+    await change_queue(store, pauses.resume)
+    await change_queue(store, pauses.freeze, until=NOW + HOUR)
+    assert not (await change_queue(store, pauses.unfreeze, at=HOUR)).changed, "it is over"
+    assert (await change_queue(store, pauses.unfreeze)).queue.pauses == ()
 
 
 async def test_pauses_by_imq_leave_a_freeze_and_a_pause_in_force(store: Store) -> None:
     """Who has looked into them resumes both, and the own pause; nothing that somebody wanted frozen opens."""
-    await steer(store, pauses.freeze, until=NOW + HOUR)
-    await steer(store, pauses.pause, reason="look")
+    await change_queue(store, pauses.freeze, until=NOW + HOUR)
+    await change_queue(store, pauses.pause, reason="look")
     async with store.transaction() as t:
         for reason in (Reason.TREE_MISMATCH, Reason.INVARIANT_BROKEN):
             await record.pause(Change(t, NOW), await queue(t), reason, "why")
-    resumed = await steer(store, pauses.resume)
+    resumed = await change_queue(store, pauses.resume)
     expected = ((Reason.INVARIANT_BROKEN, "why"), (Reason.TREE_MISMATCH, "why"), (Reason.PAUSED_BY_HAND, "look"))
     assert resumed.lifted == expected
     assert [pause.reason for pause in resumed.queue.pauses] == [Reason.FROZEN]
-    told = [(event, reason) for event, reason, _ in await events(store)]
-    assert told[-3:] == [("resumed", reason) for reason, _ in expected]
+    ended = [(event, reason) for event, reason, _ in await events(store)]
+    assert ended[-3:] == [("resumed", reason) for reason, _ in expected]
 
 
 async def test_freeze_until_an_instant_that_has_passed_changes_nothing(store: Store) -> None:
-    """Nothing is told for it either."""
-    assert not (await steer(store, pauses.freeze, until=NOW)).changed
+    """IMQ announces nothing for it either."""
+    assert not (await change_queue(store, pauses.freeze, until=NOW)).changed
     assert await events(store) == []
 
 
 async def test_pause_after_a_freeze_that_has_ended_is_a_new_one(store: Store) -> None:
     """Whether its end has been noticed or not."""
-    await steer(store, pauses.freeze, until=NOW + HOUR)
-    assert (await steer(store, pauses.freeze, at=HOUR, until=NOW + 2 * HOUR)).changed
+    await change_queue(store, pauses.freeze, until=NOW + HOUR)
+    assert (await change_queue(store, pauses.freeze, at=HOUR, until=NOW + 2 * HOUR)).changed
 
 
 async def test_pause_by_imq_is_not_replaced_by_a_maintainers(store: Store) -> None:
     """Why the queue stopped remains to be read: what landed was not what was tested."""
     async with store.transaction() as t:
         await t.pauses.put((await queue(t)).id, ALARM)
-    steered = await steer(store, pauses.pause)
+    steered = await change_queue(store, pauses.pause)
     assert (steered.changed, steered.queue.pauses[0], len(steered.queue.pauses)) == (True, ALARM, 2)
 
 
@@ -147,9 +147,9 @@ async def test_resume_lifts_any_pause_once(store: Store, pause: Pause) -> None:
     """The queue is due at once; the second resumption has nothing to lift, and says so."""
     async with store.transaction() as t:
         await t.pauses.put((await queue(t)).id, pause)
-    steered = await steer(store, pauses.resume, at=HOUR / 2)
+    steered = await change_queue(store, pauses.resume, at=HOUR / 2)
     assert (steered.changed, steered.lifted, steered.queue.pauses) == (True, ((pause.reason, pause.detail),), ())
-    again = await steer(store, pauses.resume)
+    again = await change_queue(store, pauses.resume)
     assert (again.changed, again.lifted) == (False, ())
     data = {"by": "rhea", "detail": pause.detail, "until": None}
     assert await events(store) == [("resumed", pause.reason, data)]
@@ -159,13 +159,13 @@ async def test_resume_lifts_any_pause_once(store: Store, pause: Pause) -> None:
     assert due <= NOW + HOUR / 2
 
 
-async def test_resume_tries_a_red_base_again_and_is_told_once(store: Store) -> None:
+async def test_resume_tries_a_red_base_again_and_is_announced_once(store: Store) -> None:
     """The maintainer knows better than the reports; the pass that notifies the people records it no second time."""
     async with store.transaction() as t:
         main = await queue(t)
         await t.red_bases.note(main.id, RedBase("ci", "tip", NOW, 0, NOW + HOUR))
         await t.queues.note_announced(main.id, BlockerNotices.of([Blocker(Reason.BASE_RED, "ci")], ()).to_json())
-    steered = await steer(store, pauses.resume)
+    steered = await change_queue(store, pauses.resume)
     assert (steered.changed, steered.queue.red) == (True, None)
     announced = BlockerNotices.from_json(steered.queue.announced)
     assert announced is not None
@@ -175,5 +175,5 @@ async def test_resume_tries_a_red_base_again_and_is_told_once(store: Store) -> N
 
 async def test_resume_of_a_queue_that_goes_on_says_so(store: Store) -> None:
     """Also of one that never was."""
-    assert not (await steer(store, pauses.resume)).changed
+    assert not (await change_queue(store, pauses.resume)).changed
     assert await events(store) == []

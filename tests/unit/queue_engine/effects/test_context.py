@@ -18,29 +18,29 @@ from tests.unit.queue_engine.engine_setup import Setup
 
 async def test_change_publishes_the_events_that_it_stored(sqlite_database: Database) -> None:
     """Subscribers get the very events that readers of the timeline find, in order."""
-    engine, heard = listening(sqlite_database)
+    engine, published = listening(sqlite_database)
     async with engine.change() as change:
         standing = await queue(change.tx)
         entry = await stand(change.tx, standing, 3)
         await change.record("queued", entry, delivery="guid", data={"by": "max"})
         await change.record("held", standing, number=4, reason=Reason.QUEUE_FULL)
         await change.record("paused", standing, reason=Reason.FROZEN)
-        assert heard == []
+        assert published == []
     expected = [
         TimelineEvent(
-            NOW, "queued", REPOSITORY.id, "main", 3, entry.id, delivery="guid", data={"by": "max"}, id=heard[0].id
+            NOW, "queued", REPOSITORY.id, "main", 3, entry.id, delivery="guid", data={"by": "max"}, id=published[0].id
         ),
-        TimelineEvent(NOW, "held", REPOSITORY.id, "main", 4, reason=Reason.QUEUE_FULL, id=heard[1].id),
-        TimelineEvent(NOW, "paused", REPOSITORY.id, "main", WHOLE_QUEUE, reason=Reason.FROZEN, id=heard[2].id),
+        TimelineEvent(NOW, "held", REPOSITORY.id, "main", 4, reason=Reason.QUEUE_FULL, id=published[1].id),
+        TimelineEvent(NOW, "paused", REPOSITORY.id, "main", WHOLE_QUEUE, reason=Reason.FROZEN, id=published[2].id),
     ]
-    assert heard == expected
+    assert published == expected
     async with engine.store.reading() as tx:
         assert await tx.timeline.since(0) == tuple(expected)
 
 
 async def test_change_that_fails_publishes_nothing(sqlite_database: Database) -> None:
     """Neither the timeline nor a subscriber learns of a change that was rolled back."""
-    engine, heard = listening(sqlite_database)
+    engine, published = listening(sqlite_database)
 
     async def fail() -> None:
         async with engine.change() as change:
@@ -50,7 +50,7 @@ async def test_change_that_fails_publishes_nothing(sqlite_database: Database) ->
     with pytest.raises(ValueError, match="no"):
         await fail()
     async with engine.store.reading() as tx:
-        assert (heard, await tx.timeline.since(0)) == ([], ())
+        assert (published, await tx.timeline.since(0)) == ([], ())
 
 
 async def test_change_publishes_and_wakes_the_loops_only_when_it_is_committed(sqlite_database: Database) -> None:
@@ -64,12 +64,12 @@ async def test_change_publishes_and_wakes_the_loops_only_when_it_is_committed(sq
                 yield tx
             happened.append("committed")
 
-    class Bell(Wakeup):
+    class RecordedWakeup(Wakeup):
         def notify(self, topic: str | None = None) -> None:
             happened.append(topic)
 
     setup = Setup(Recorded(sqlite_database))
-    engine = replace(setup.engine, publish=lambda event: happened.append(event.event), wakeup=Bell())
+    engine = replace(setup.engine, publish=lambda event: happened.append(event.event), wakeup=RecordedWakeup())
     async with engine.change() as change:
         standing = await queue(change.tx)
         await change.tx.queues.wake(standing.id, change.now)
@@ -79,6 +79,6 @@ async def test_change_publishes_and_wakes_the_loops_only_when_it_is_committed(sq
 
 def listening(database: Database) -> tuple[Engine, list[TimelineEvent]]:
     """An engine with one subscriber, which stores the events that it receives."""
-    heard: list[TimelineEvent] = []
+    published: list[TimelineEvent] = []
     setup = Setup(Store(database))
-    return replace(setup.engine, publish=heard.append), heard
+    return replace(setup.engine, publish=published.append), published

@@ -1,4 +1,4 @@
-"""Which labels of a pull request count: pure judgements over wanted states and times, and what the database tells."""
+"""Which labels of a pull request count, decided from wanted states, times and database rows alone."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -20,7 +20,7 @@ LABEL = POLICY.trigger_label
 
 
 @pytest.mark.parametrize(
-    ("wanted", "labelled", "consents"),
+    ("wanted", "labeled", "consents"),
     [
         ({LABEL: False}, -60 * SECOND, False),
         ({LABEL: False}, 0 * SECOND, False),
@@ -33,10 +33,10 @@ LABEL = POLICY.trigger_label
     ],
 )
 def test_label_consents_if_it_is_newer_than_the_dequeue(
-    wanted: dict[str, bool], labelled: timedelta, consents: bool
+    wanted: dict[str, bool], labeled: timedelta, consents: bool
 ) -> None:
     """P4: once the removal was delivered, clocks may differ by a minute; before, not at all."""
-    assert LabelStates(wanted, NOW).consents(LABEL, NOW + labelled) is consents
+    assert LabelStates(wanted, NOW).consents(LABEL, NOW + labeled) is consents
 
 
 @pytest.mark.parametrize("wanted", [{}, {LABEL: False}])
@@ -83,7 +83,7 @@ async def test_wanted_state_counts_until_github_has_confirmed_it(
 
 
 async def test_label_that_imq_was_to_set_is_removed_once_its_pull_request_has_left(sqlite_database: Database) -> None:
-    """P4: set after a person removed it, it would look like a new wish."""
+    """P4: set after a person removed it, the label would look like a new consent."""
     scene = Setup(Store(sqlite_database))
     queue = await scene.front()
     async with scene.store.transaction() as tx:

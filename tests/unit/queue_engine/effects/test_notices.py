@@ -79,7 +79,7 @@ async def due(store: Store) -> bool:
 # Where it stands
 
 
-async def test_telling_names_the_first_of_those_ahead(store: Store) -> None:
+async def test_notice_names_the_first_of_those_ahead(store: Store) -> None:
     """Ten by number, in their order; the position says how many there are."""
     *_, last = await joined(store, *range(1, 14))
     notice = await progress(store, last, NoticeKind.QUEUED)
@@ -88,7 +88,7 @@ async def test_telling_names_the_first_of_those_ahead(store: Store) -> None:
     assert notice.position == 12
 
 
-async def test_telling_estimates_from_what_landed_on_this_branch_before(store: Store) -> None:
+async def test_notice_estimates_from_what_landed_on_this_branch_before(store: Store) -> None:
     """Nothing with four landings; with five a range, from which the time that the front has had is taken off."""
     front, second = await joined(store, 1, 2)
     for count in range(5):
@@ -113,7 +113,7 @@ async def test_telling_estimates_from_what_landed_on_this_branch_before(store: S
 
 
 @pytest.mark.parametrize("kind", sorted(notices.PROGRESS))
-async def test_telling_outcomes_only_leaves_progress_untold(store: Store, kind: NoticeKind) -> None:
+async def test_level_outcomes_leaves_out_progress(store: Store, kind: NoticeKind) -> None:
     """Nothing is written while it waits, and nothing at all with `none`."""
     (entry,) = await joined(store, 1)
     assert await progress(store, entry, kind, OUTCOMES) is None
@@ -121,21 +121,21 @@ async def test_telling_outcomes_only_leaves_progress_untold(store: Store, kind: 
     assert await progress(store, entry, kind, ALL) is not None
 
 
-async def test_telling_outcomes_tells_every_reason(store: Store) -> None:
+async def test_level_outcomes_announces_every_reason(store: Store) -> None:
     """IMQ announces the outcome, unless the configuration asks for no comments."""
     reasons = [reason for reason in Reason if REASONS[reason].outcome is not Outcome.PAUSED]
     for number, reason in enumerate(reasons, start=1):
-        told, untold = await joined(store, number, 1_000 + number)
-        await leave(store, told, reason, OUTCOMES)
+        announced, untold = await joined(store, number, 1_000 + number)
+        await leave(store, announced, reason, OUTCOMES)
         await leave(store, untold, reason, NONE)
-        notice = await wanted(store, told.number)
+        notice = await wanted(store, announced.number)
         assert notice is not None, reason
         assert notice.reason is reason
         assert await wanted(store, untold.number) is None, reason
 
 
-async def test_telling_outcomes_corrects_what_is_true_no_more(store: Store) -> None:
-    """A comment that says that the queue is paused, or that it left, must not go on saying so; then it is silent."""
+async def test_level_outcomes_corrects_what_is_true_no_more(store: Store) -> None:
+    """A comment that shows a pause, or a dequeue, must not show that for ever; then it is silent."""
     (entry,) = await joined(store, 1)
     async with store.transaction() as tx:
         await notices.announce_blockers(tx, entry, [Blocker(Reason.FROZEN, "", NOW + MINUTE)], OUTCOMES, NOW)
@@ -151,7 +151,7 @@ async def test_telling_outcomes_corrects_what_is_true_no_more(store: Store) -> N
     assert last.kind is NoticeKind.QUEUED
 
 
-async def test_telling_check_run_is_told_whatever_the_level(store: Store) -> None:
+async def test_check_run_is_written_whatever_the_level(store: Store) -> None:
     """A check run notifies no people."""
     (entry,) = await joined(store, 1)
     checking = replace(entry, status=EntryStatus.CHECKING)
@@ -160,7 +160,7 @@ async def test_telling_check_run_is_told_whatever_the_level(store: Store) -> Non
     assert await wanted(store) is None
 
 
-async def test_telling_own_words_go_by_the_reason_before_the_kind(store: Store) -> None:
+async def test_custom_text_is_chosen_by_the_reason_before_the_kind(store: Store) -> None:
     """A repository's text for a reason is nearer than its text for all that leave."""
     policy = Policy(texts={"failed": "It failed.", "conflict": "It conflicts.", "queued": "Welcome."})
     first, second = await joined(store, 1, 2)
@@ -176,7 +176,7 @@ async def test_telling_own_words_go_by_the_reason_before_the_kind(store: Store) 
 # Blocked queues
 
 
-async def test_telling_broken_rules_stands_in_every_check_run(store: Store) -> None:
+async def test_broken_rules_are_shown_in_every_check_run(store: Store) -> None:
     """A maintainer who fixes the file looks there; other reasons are reported where a check run exists already."""
     first, second = await joined(store, 1, 2)
     frozen, broken = Blocker(Reason.FROZEN, ""), Blocker(Reason.MISCONFIGURED, "line 2: what?")
@@ -197,7 +197,7 @@ async def test_telling_broken_rules_stands_in_every_check_run(store: Store) -> N
     assert await wanted(store, 1, OutboxKind.CHECK_RUN) is None
 
 
-async def test_telling_whoever_was_sent_back_has_a_check_run_that_waits(store: Store) -> None:
+async def test_preempted_entry_has_a_check_run_that_waits(store: Store) -> None:
     """A check run that says "being checked" shows the wait; one of an earlier entry keeps its outcome."""
     (entry,) = await joined(store, 1)
     await progress(store, entry, NoticeKind.QUEUED)
@@ -218,7 +218,7 @@ async def test_telling_whoever_was_sent_back_has_a_check_run_that_waits(store: S
 # Answers, and the last word
 
 
-async def test_telling_an_answer_edits_what_stands(store: Store) -> None:
+async def test_reply_edits_the_comment_that_exists(store: Store) -> None:
     """The notice is the same; IMQ sends the comment again, with the reply."""
     (entry,) = await joined(store, 1)
     before = await progress(store, entry, NoticeKind.QUEUED)
@@ -228,7 +228,7 @@ async def test_telling_an_answer_edits_what_stands(store: Store) -> None:
     assert await wanted(store) == before
 
 
-async def test_telling_an_answer_where_nothing_stands_is_a_comment_for_it(store: Store) -> None:
+async def test_reply_without_an_earlier_comment_creates_one(store: Store) -> None:
     """Without an entry the comment shows the reply alone; with an entry, the progress, too."""
     assert await ask(store)
     alone = await wanted(store)
@@ -241,15 +241,15 @@ async def test_telling_an_answer_where_nothing_stands_is_a_comment_for_it(store:
     assert (placed.kind, placed.position) == (NoticeKind.QUEUED, 0)
 
 
-async def test_telling_an_answer_with_level_none_is_silence(store: Store) -> None:
+async def test_reply_with_level_none_is_not_written(store: Store) -> None:
     """The reaction is all."""
     assert not await ask(store, NONE)
     assert not await due(store)
 
 
 @pytest.mark.parametrize("reason", [Reason.CLOSED, Reason.MERGED_ELSEWHERE])
-async def test_telling_nothing_more_after_others_closed_it(store: Store, reason: Reason) -> None:
-    """The leave is the last word to who asked before; who asks after it was opened again is answered."""
+async def test_no_reply_is_written_after_another_person_closed_it(store: Store, reason: Reason) -> None:
+    """The leave ends replies to who asked before; who asks after it was opened again gets a reply."""
     (entry,) = await joined(store, 1)
     await leave(store, entry, reason, now=NOW)
     assert await due(store)

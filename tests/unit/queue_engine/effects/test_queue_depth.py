@@ -38,7 +38,12 @@ async def test_entry_is_announced_with_room_or_with_how_many_wait_before_it(
     async with scene.store.reading() as tx:
         assert await tx.entries.get(entry.id) == entry
         notice = await tx.outbox.wanted(OutboxKind.COMMENT, REPOSITORY.id, 3)
-        told = (await tx.timeline.latest(1))[0]
+        recorded = (await tx.timeline.latest(1))[0]
     assert notice is not None
     assert (notice.kind, notice.position, notice.reason) == (kind, position, reason)
-    assert (told.event, told.reason, told.delivery, told.data["labels"]) == (event, reason, "guid", ["merge-queue"])
+    assert (recorded.event, recorded.reason, recorded.delivery, recorded.data["labels"]) == (
+        event,
+        reason,
+        "guid",
+        ["merge-queue"],
+    )

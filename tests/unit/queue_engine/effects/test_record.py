@@ -63,5 +63,5 @@ async def test_dequeue_stores_one_event_and_announces_its_reason(
     [(Reason.CHECKS_FAILED, EntryStatus.FAILED), (Reason.LABEL_REMOVED, EntryStatus.CANCELLED)],
 )
 def test_status_of_a_dequeued_entry_follows_from_its_reason(reason: Reason, status: EntryStatus) -> None:
-    """A failure is told from a withdrawal."""
+    """IMQ distinguishes a failure from a withdrawal."""
     assert status_of(reason) is status

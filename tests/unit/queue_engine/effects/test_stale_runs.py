@@ -1,4 +1,4 @@
-"""Which runs of GitHub Actions nobody needs any more."""
+"""Which runs of GitHub Actions are no longer needed."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -25,7 +25,7 @@ LATER = NOW + timedelta(seconds=1)
     ],
 )
 def test_updates_of_an_entry_are_never_what_a_person_pushed(changes: dict[str, Any], heads: tuple[str, ...]) -> None:
-    """The queued head is a person's, whatever came before it; so is a head that nobody announced."""
+    """The queued head is a person's, whatever came before it; so is a head that no webhook announced."""
     assert updates_of(entry(queued_head="queued", **changes)) == heads
 
 

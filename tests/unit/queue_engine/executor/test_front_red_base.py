@@ -58,7 +58,7 @@ async def test_turn_with_a_red_base_looks_at_it_when_it_is_time(
     scene.github.base_reports = (report("ci", state),)
     found = await take(scene, queue)
     known = (await stored(scene, queue)).red
-    assert scene.github.asked == ["comparison", "base_reports", *(["labelled"] if red else [])]
+    assert scene.github.asked == ["comparison", "base_reports", *(["labeled"] if red else [])]
     assert (known is not None) == red
     assert found == (1 if known is None else QueueWait(known.next_poll_at))
     assert known is None or (known.tip, known.next_poll_at > NOW) == (tip, True)
@@ -87,8 +87,8 @@ async def test_turn_finds_the_fix_of_a_red_base_whose_label_meant_nothing_when_i
         await tx.red_bases.note(queue.id, RED)
     scene.github.compared = comparison(base_tip="base-2")
     scene.github.base_reports = (report("ci", CheckState.FAILED),)
-    scene.github.labelled = {label: (7, 2)}
-    scene.github.labellings = {2: LabelEvent(by, at)}
+    scene.github.labeled = {label: (7, 2)}
+    scene.github.label_events = {2: LabelEvent(by, at)}
     found = await take(scene, queue)
     assert (found == 2) == is_fix
     assert {e.number: e.fixes_base for e in await entries(scene, queue)} == {1: False, 2: is_fix}
@@ -99,12 +99,12 @@ async def test_fix_is_looked_up_by_the_first_of_its_labels_and_let_through_once(
     """P7: one that is found is asked about no more; and its timeline says once who marked it."""
     queue = await scene.front()
     await second(scene, queue)
-    scene.github.labelled = {"fix": (1, 3), "mend": (1, 2)}
-    scene.github.labellings = {1: LabelEvent("mona", NOW), 2: LabelEvent(None, NOW + MINUTE)}
+    scene.github.labeled = {"fix": (1, 3), "mend": (1, 2)}
+    scene.github.label_events = {1: LabelEvent("mona", NOW), 2: LabelEvent(None, NOW + MINUTE)}
     policy = replace(POLICY, priorities=tuple(replace(FIX, label=label) for label in ("fix", "mend")))
     waiting = await entries(scene, queue)
     assert await find_fixes(scene.engine, queue, waiting, policy) == {waiting[0].id: "max"}
-    assert scene.github.asked == ["labelled", "labelling", "labelled", "labelling"]
+    assert scene.github.asked == ["labeled", "label_event", "labeled", "label_event"]
     for entry_id in (waiting[0].id, waiting[0].id, "f" * 32):
         async with scene.engine.change() as change:
             await mark_as_fix(change, entry_id, "max")
@@ -184,7 +184,7 @@ async def test_report_that_comes_while_a_red_base_is_looked_at_is_not_lost(scene
 
     scene.github.meanwhile["base_reports"] = passes
     assert await take(scene, queue) == 1
-    assert scene.github.asked == ["comparison", "base_reports", "labelled", "comparison", "base_reports"]
+    assert scene.github.asked == ["comparison", "base_reports", "labeled", "comparison", "base_reports"]
 
 
 async def test_resuming_while_a_red_base_is_looked_at_is_not_undone(scene: Setup) -> None:

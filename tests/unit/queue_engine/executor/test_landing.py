@@ -157,7 +157,7 @@ async def test_landing_of_an_entry_that_changed_meanwhile_stores_nothing(scene: 
     queue = await scene.front(status=READY, tested_tree="tree-of-head-1")
     async with scene.store.reading() as tx:
         (read,) = await tx.entries.of_queue(queue.id)
-    await scene.hint(needs_refetch=True)
+    await scene.change_entry(needs_refetch=True)
     with pytest.raises(StaleRecord):
         await land(scene.engine, queue, read, OTHERWISE, POLICY)
     async with scene.store.reading() as tx:

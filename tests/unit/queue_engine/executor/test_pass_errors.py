@@ -111,7 +111,7 @@ async def test_entry_that_changed_before_it_was_dequeued_leaves_as_it_is_now(fai
     """What failed is an older version of it; one that has left already leaves once."""
     entry = await front(failing)
     await failing.fails(timedelta(0), on=entry)
-    await failing.scene.hint(title="Another title")
+    await failing.scene.change_entry(title="Another title")
     await failing.fails(LIMIT, on=entry)
     assert await failing.entry() is None
     await failing.fails(2 * LIMIT, on=entry)

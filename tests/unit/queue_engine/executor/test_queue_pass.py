@@ -47,7 +47,7 @@ async def test_advance_told_of_the_update_while_it_reads_the_old_head_binds_the_
 
     async def update_appears() -> None:
         scene.github.pull = pull(head_sha="head-2")
-        await scene.hint(new_head="head-2", new_head_is_ours=True)
+        await scene.change_entry(new_head="head-2", new_head_is_ours=True)
 
     scene.github.meanwhile["pull"] = update_appears
     entry = await scene.advance(queue)
@@ -64,7 +64,7 @@ async def test_advance_told_of_a_push_to_the_base_while_it_compares_compares_aga
 
     async def base_moves() -> None:
         scene.github.compared = comparison(behind=1, base_tip="base-2")
-        await scene.hint(newer_tip="base-2")
+        await scene.change_entry(newer_tip="base-2")
 
     scene.github.meanwhile["snapshot" if status is READY else "comparison"] = base_moves
     entry = await scene.advance(queue)
@@ -79,7 +79,7 @@ async def test_advance_told_of_a_report_while_it_reads_reports_reads_them_again(
 
     async def check_fails() -> None:
         scene.github.reports = (report("ci", CheckState.FAILED),)
-        await scene.hint(completed_checks=("ci",), next_poll_at=NOW)
+        await scene.change_entry(completed_checks=("ci",), next_poll_at=NOW)
 
     scene.github.meanwhile["checks"] = check_fails
     assert await scene.advance(queue) is None
@@ -152,9 +152,9 @@ async def test_advance_whose_lost_merge_is_carried_out_late_lands_it(
     in_doubt = await scene.advance(queue)
     assert in_doubt is not None
     assert in_doubt.run.merge_requested_at is not None
-    await scene.hint(merge_requested_at=None)
+    await scene.change_entry(merge_requested_at=None)
     scene.github.pull = pull(open=False, merged=True, merge_sha="landed-1")
-    await scene.hint(needs_refetch=True)
+    await scene.change_entry(needs_refetch=True)
     assert await scene.advance(queue) is None
     async with scene.store.reading() as tx:
         assert [event.event for event in await tx.timeline.latest(1)] == ["landed"]

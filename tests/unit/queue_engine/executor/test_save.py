@@ -240,7 +240,7 @@ async def test_rerun_and_flaky_stand_in_the_story_with_their_checks(scene: Setup
     assert (scene.github.reruns, entry.run.pending_checks, entry.status) == ([7], ("ci",), CHECKING)
     assert "flaky" not in await story(scene)
     scene.github.reports = (report("ci", PASSED, run=2, workflow=7, completed_at=NOW - HOUR),)
-    await scene.hint(next_poll_at=NOW)
+    await scene.change_entry(next_poll_at=NOW)
     await scene.advance(queue)
     told = await story(scene)
     for event in ("rerun", "flaky"):

@@ -126,7 +126,7 @@ async def test_report_that_comes_before_its_new_head_is_bound_makes_imq_look_at_
     queue = await scene.front(status=UPDATING, base_tip="base-1", next_poll_at=LATER)
     await reported(scene, told, "ci")
     assert await found(scene) == (() if told == "head-1" else (f"{told}:ci",), LATER, None)
-    await scene.hint(new_head="head-2", new_head_is_ours=True, next_poll_at=NOW)
+    await scene.change_entry(new_head="head-2", new_head_is_ours=True, next_poll_at=NOW)
     entry = await scene.advance(queue)
     assert entry is not None
     assert (entry.status, entry.head, "checks" in scene.github.asked) == (CHECKING, "head-2", looks)

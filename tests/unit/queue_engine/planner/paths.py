@@ -101,19 +101,19 @@ class Walk:
         self.now = now
         return self.go()
 
-    def hint(self, **changes: object) -> None:
+    def change_entry(self, **changes: object) -> None:
         """A webhook changes the entry."""
         self.entry = changed(self.entry, **changes)
 
     def updated(self, head: str = "head-2") -> None:
         """The update takes effect and its webhook comes."""
         self.github.update(head)
-        self.hint(new_head=head, new_head_is_ours=True)
+        self.change_entry(new_head=head, new_head_is_ours=True)
 
     def reported(self, state: CheckState = CheckState.PASSED) -> None:
         """The required check reports and its webhook comes."""
         self.github.say(state)
-        self.hint(next_poll_at=self.now)
+        self.change_entry(next_poll_at=self.now)
 
     def left(self) -> Reason:
         """The reason for which the entry leaves in the next pass."""

@@ -60,7 +60,7 @@ def test_base_red_that_has_moved_is_followed_by_an_update() -> None:
     walk.github.say_on_base(CheckState.FAILED)
     assert isinstance(walk.go(), HoldBase)
     walk.github.move_base("base-3")
-    walk.hint(newer_tip="base-3")
+    walk.change_entry(newer_tip="base-3")
     walk.go()
     assert (walk.entry.status, walk.entry.run.base_tip) == (UPDATING, "base-3")
 

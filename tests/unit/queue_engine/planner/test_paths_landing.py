@@ -50,7 +50,7 @@ def test_walk_of_an_entry_behind_its_base_is_updated_checked_proved_and_landed()
 def test_walk_of_an_entry_known_to_be_behind_is_updated_without_asking() -> None:
     """The landing before told: one request less for everybody in a queue but the first."""
     walk = behind()
-    walk.hint(newer_tip=BEHIND)
+    walk.change_entry(newer_tip=BEHIND)
     walk.go()
     walk.updated()
     walk.go()
@@ -63,7 +63,7 @@ def test_walk_with_reports_that_came_before_the_update_was_bound_looks_at_once()
     """A check may be quicker than the webhook of the head that it checked."""
     walk = updating()
     walk.updated()
-    walk.hint(completed_checks=("head-2:ci", "elsewhere:ci"))
+    walk.change_entry(completed_checks=("head-2:ci", "elsewhere:ci"))
     walk.github.say(PASSED)
     assert landed(walk.go())
 
@@ -72,7 +72,7 @@ def test_walk_with_reports_on_another_head_does_not_look() -> None:
     """Others' reports are no reason for a request."""
     walk = updating()
     walk.updated()
-    walk.hint(completed_checks=("elsewhere:ci",))
+    walk.change_entry(completed_checks=("elsewhere:ci",))
     walk.go()
     assert "checks" not in walk.asked
     assert walk.due == NOW + POLICY.check_poll.base
@@ -125,7 +125,7 @@ def test_walk_whose_base_moves_while_checking_is_updated_at_once() -> None:
     """What runs can no longer land; the new update starts from the proved one."""
     walk = checking()
     walk.github.move_base("base-3")
-    walk.hint(newer_tip="base-3")
+    walk.change_entry(newer_tip="base-3")
     assert isinstance(walk.go(), Wait)
     assert (walk.entry.status, walk.entry.head, walk.entry.head_proved) == (UPDATING, "head-2", True)
     walk.updated("head-3")
@@ -139,7 +139,7 @@ def test_walk_whose_base_moves_while_checking_is_updated_at_once() -> None:
 def test_walk_told_of_a_push_that_its_head_contains_goes_on_checking() -> None:
     """A late webhook of the tip that the update was made with costs one comparison and no CI run."""
     walk = checking()
-    walk.hint(newer_tip=BEHIND)
+    walk.change_entry(newer_tip=BEHIND)
     assert isinstance(walk.go(), Wait)
     assert (walk.entry.status, walk.entry.newer_tip, walk.entry.run.base_tip) == (CHECKING, None, BEHIND)
     assert walk.asked.count("update") == 1
@@ -151,7 +151,7 @@ def test_walk_whose_base_moves_before_the_merge_never_merges_what_was_not_tested
     walk = checking()
     walk.reported()
     walk.github.move_base("base-3")
-    walk.meanwhile["checks"] = lambda: walk.hint(newer_tip="base-3" if hinted else None)
+    walk.meanwhile["checks"] = lambda: walk.change_entry(newer_tip="base-3" if hinted else None)
     assert isinstance(walk.go(), Wait)
     assert walk.entry.status is UPDATING
     assert walk.merged_heads == []

@@ -39,7 +39,7 @@ def test_walk_whose_update_was_refused_because_somebody_pushed_leaves() -> None:
 def test_walk_whose_update_was_refused_because_nothing_is_missing_is_checked() -> None:
     """The hint was wrong, the head contains the base: check it as it is."""
     walk = Walk(GitHub(updates=[Refusal("There are no new commits on the base branch.")]))
-    walk.hint(newer_tip="base-0")
+    walk.change_entry(newer_tip="base-0")
     walk.github.say(PASSED)
     assert landed(walk.go())
     assert walk.ways == ["updating", "checking", "ready"]
@@ -149,7 +149,7 @@ def test_walk_whose_head_is_pushed_while_updating_leaves(parents: tuple[str, ...
     """Not proved, not bound: by any pusher, before anything is checked."""
     walk = updating()
     walk.github.push("evil-2", parents=parents, merge_base=merge_base)
-    walk.hint(new_head="evil-2", new_head_is_ours=False)
+    walk.change_entry(new_head="evil-2", new_head_is_ours=False)
     assert walk.left() is Reason.HEAD_CHANGED
     assert walk.entry.head == "head-1"
 
@@ -159,12 +159,12 @@ def test_walk_whose_update_only_looked_like_ours_never_merges(base_moves: bool) 
     """The sender proves nothing: the parents are asked before the merge, or before the next update."""
     walk = updating()
     walk.github.push("evil", parents=("head-1", "evil-base"), merge_base="base-1")
-    walk.hint(new_head="evil", new_head_is_ours=True)
+    walk.change_entry(new_head="evil", new_head_is_ours=True)
     walk.go()
     assert (walk.entry.status, walk.entry.head_proved) == (CHECKING, False)
     walk.github.merge_base = walk.github.base_tip
     walk.reported()
-    walk.hint(newer_tip="base-3" if base_moves else None)
+    walk.change_entry(newer_tip="base-3" if base_moves else None)
     assert walk.left() is Reason.HEAD_CHANGED
     assert walk.merged_heads == []
     assert walk.asked.count("update") == 1
@@ -174,8 +174,8 @@ def test_walk_whose_second_update_is_proved_against_the_first() -> None:
     """Each update starts from the head that was bound, not from the one that was queued."""
     walk = checking()
     walk.github.move_base("base-3")
-    walk.hint(newer_tip="base-3")
+    walk.change_entry(newer_tip="base-3")
     walk.go()
     walk.github.push("evil", parents=("head-1", "base-3"), merge_base="base-3")
-    walk.hint(new_head="evil", new_head_is_ours=False)
+    walk.change_entry(new_head="evil", new_head_is_ours=False)
     assert walk.left() is Reason.HEAD_CHANGED

@@ -65,7 +65,7 @@ def test_rerun_whose_old_failure_is_reported_again_is_waited_for() -> None:
     old = walk.github.reports["head-2"]
     walk.go()
     walk.github.reports["head-2"] = old
-    walk.hint(next_poll_at=walk.now)
+    walk.change_entry(next_poll_at=walk.now)
     assert isinstance(walk.go(), Wait)
     assert walk.asked.count("rerun") == 1
 
@@ -75,7 +75,7 @@ def test_rerun_of_a_new_head_is_counted_again() -> None:
     walk = a_job()
     walk.go()
     walk.github.move_base("base-3")
-    walk.hint(newer_tip="base-3")
+    walk.change_entry(newer_tip="base-3")
     walk.go()
     walk.updated("head-3")
     walk.go()

@@ -65,7 +65,7 @@ def test_walk_keeps_the_count_over_a_look() -> None:
     walk.github.reports["head-1"] = (report("a"),)
     walk.go()
     assert tally(walk.entry) == (1, 3)
-    walk.hint(completed_checks=(*walk.entry.run.completed_checks, "b"))
+    walk.change_entry(completed_checks=(*walk.entry.run.completed_checks, "b"))
     assert tally(walk.entry) == (2, 3)
     walk.github.reports["head-1"] = (report("a"), report("b"), report("c", CheckState.PENDING))
     walk.go_at(walk.due + MINUTE)
