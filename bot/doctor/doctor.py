@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import timedelta
 from typing import Any, TypeVar
@@ -12,7 +13,7 @@ from bot.doctor.finding import Finding
 from bot.doctor.host_checks import clock_findings, host_findings
 from bot.doctor.repository_checks import repository_findings
 from bot.doctor.update_bots import update_bot_findings
-from bot.gateway.app_schemas import InstallationAnswer
+from bot.gateway.app_schemas import InstallationAnswer, WebhookAnswer
 from bot.gateway.gateway import Gateway
 from bot.registration.manifest import read_manifest
 from queue_engine.config.document import parse
@@ -20,8 +21,8 @@ from queue_engine.config.parse import read
 from queue_engine.config.policy import policy_for
 from queue_engine.config.problems import ConfigError, Problem
 from queue_engine.core.timing.clock import Clock
-from queue_engine.domain.errors import GitHubError, Invalid, NotFound, Unauthorized
-from queue_engine.domain.facts import BranchRules
+from queue_engine.domain.errors import Forbidden, GitHubError, Invalid, NotFound, Unauthorized
+from queue_engine.domain.facts import BranchRules, Delivery
 from queue_engine.domain.model import Repository
 from queue_engine.domain.policy import Policy
 
@@ -126,18 +127,31 @@ class Doctor:
             return AppFacts(outage=error.message)
         try:
             installations = tuple(await app.installations())
-            deliveries, _ = await self._gateway.deliveries(None)
+            deliveries = await self._deliveries()
             return AppFacts(
                 clock_ahead=ahead,
                 app=found,
                 installations=installations,
-                webhook=await app.webhook(),
+                webhook=await self._webhook(),
                 public_url=self._public_url,
                 deliveries=deliveries,
                 budgets=await self._budgets(installations),
             )
         except GitHubError as error:
             return AppFacts(clock_ahead=ahead, outage=error.message)
+
+    async def _webhook(self) -> WebhookAnswer:
+        """Read the webhook's settings; an App without a webhook has none, and GitHub answers 404."""
+        try:
+            return await self._gateway.app.webhook()
+        except NotFound:
+            return WebhookAnswer()
+
+    async def _deliveries(self) -> tuple[Delivery, ...]:
+        try:
+            return (await self._gateway.deliveries(None))[0]
+        except NotFound:
+            return ()
 
     async def _clock_ahead(self) -> timedelta | None:
         theirs = await self._gateway.app.server_time()
@@ -146,8 +160,10 @@ class Doctor:
     async def _budgets(self, installations: Sequence[InstallationAnswer]) -> dict[str, tuple[int, int]]:
         budgets: dict[str, tuple[int, int]] = {}
         for each in installations[:MOST_REPOSITORIES]:
-            if each.suspended_at is None:
-                budgets[each.owner] = await self._gateway.app.budget(each.id)
+            # An installation that GitHub refuses is a finding of its own, and so is no answer.
+            with suppress(Forbidden, NotFound):
+                if each.suspended_at is None:
+                    budgets[each.owner] = await self._gateway.app.budget(each.id)
         return budgets
 
     async def _repositories(

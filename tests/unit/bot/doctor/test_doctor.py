@@ -175,6 +175,27 @@ async def test_failed_webhooks_are_found_until_they_are_redelivered(place: Place
     assert codes == {"webhook_address_wrong", "deliveries_fail"}
 
 
+async def test_app_without_a_webhook_is_told_to_set_one(place: Place) -> None:
+    """GitHub answers 404 for its settings and its deliveries."""
+    for route in ("/app/hook/config", "/app/hook/deliveries"):
+        place.server.faults.add(Fault("fail", route=route, status=404, times=None))
+    (finding,) = (await place.examine()).findings
+    assert (finding.code, "https://imq.acme.dev/webhook" in finding.remedy) == ("webhook_address_wrong", True)
+
+
+async def test_installation_that_github_refuses_hides_no_other_finding(place: Place) -> None:
+    """Somebody suspends it in this moment."""
+    place.installation.suspended_at = place.clock.now()
+    place.server.faults.add(Fault("fail", route="/app/installations", status=200, body=[_listed(place)], times=None))
+    codes = [each.code for each in (await place.examine()).findings]
+    assert codes == ["installation_unreadable"]
+
+
+def _listed(place: Place) -> dict[str, object]:
+    """The installation as GitHub listed it before."""
+    return {"id": place.installation.id, "account": {"login": "acme"}, "permissions": place.installation.permissions}
+
+
 async def test_wrong_id_is_the_only_finding_about_the_app(place: Place) -> None:
     """Without credentials IMQ knows nothing else of it."""
     report = await place.examine(app_id=999)

@@ -3,12 +3,15 @@
 Covers `queue_engine/domain/errors.py`.
 """
 
+import logging
 from datetime import timedelta
 
 import pytest
 
 from queue_engine.domain.errors import (
+    Forbidden,
     GitHubError,
+    GitHubOutage,
     HeadConflict,
     Invalid,
     MergeError,
@@ -17,6 +20,7 @@ from queue_engine.domain.errors import (
     StaleRead,
     Unauthorized,
     Unavailable,
+    attempt_level,
     is_retryable,
 )
 from queue_engine.domain.reasons import Reason
@@ -109,3 +113,17 @@ def test_read_that_is_not_sent_yet_is_waited_for_and_counts_as_nothing() -> None
     """The looks of an outdated read are not used up."""
     borne, early = entry(github_failures=3), ReadLagError("GitHub lags", retry_after=3 * SECOND)
     assert on_github_error(borne, early, POLICY, NOW, middle) == Wait(borne, NOW + 3 * SECOND)
+
+
+@pytest.mark.parametrize(
+    ("error", "level"),
+    [
+        (GitHubOutage("no route to host"), logging.DEBUG),
+        (Unavailable("Server Error", status=503), logging.WARNING),
+        (Forbidden("This installation has been suspended", status=403), logging.WARNING),
+        (KeyError("a mistake"), logging.ERROR),
+    ],
+)
+def test_failed_attempt_is_an_error_in_the_log_only_if_imq_is_at_fault(error: Exception, level: int) -> None:
+    """Another line reports an outage, once a minute."""
+    assert attempt_level(error) == level
