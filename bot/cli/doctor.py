@@ -48,5 +48,7 @@ async def _examine(operators: Settings, repository: str | None) -> "Report":
 
     clock = SystemClock()
     async with gateway_of(operators, clock) as gateway:
-        examined = Doctor(gateway, clock, operators.policy(), public_url=operators.public_url)
+        examined = Doctor(
+            gateway, clock, operators.policy(), public_url=operators.public_url, relay_url=operators.relay_url
+        )
         return await examined.examine(await read_host(operators, environ()), repository)

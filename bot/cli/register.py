@@ -12,7 +12,7 @@ from bot.cli.console import echo
 from bot.cli.setup import host_settings, with_database
 from bot.settings import env_file
 from bot.settings.environment import CREDENTIALS, HostSettings
-from bot.settings.safe_values import public_url, safe_api_url
+from bot.settings.safe_values import public_url, relay_url, safe_api_url
 from queue_engine.core.database.database import Database
 from queue_engine.store import Store
 
@@ -43,6 +43,7 @@ class _Options:
     """The options as they were typed."""
 
     url: str | None
+    relay: str | None
     org: str
     enterprise: str | None
     without: tuple[str, ...]
@@ -55,6 +56,7 @@ class _Options:
 
 @click.command()
 @click.option("--url", type=_Url(public_url), help="Where GitHub reaches IMQ.  [default: IMQ_PUBLIC_URL]")
+@click.option("--relay", type=_Url(relay_url), help="Channel of a webhook relay, where GitHub does not reach IMQ.")
 @click.option("--org", default="", help="Organization that owns the App.  [default: your own account]")
 @click.option("--enterprise", type=_Url(safe_api_url), help="Your GitHub Enterprise Server.")
 @click.option("--without", multiple=True, metavar="PERMISSION", help="Optional permission to leave out.")
@@ -83,16 +85,17 @@ def setup(**given: Any) -> None:
     from bot.registration.site import Offer, addresses_of
 
     options, settings = _Options(**given), host_settings(quiet=True)
-    url = options.url or settings.public_url
-    if url is None:
+    url, relay = options.url or settings.public_url, options.relay or settings.relay_url
+    if url is None and relay is None:
         raise click.UsageError(
-            "Where does GitHub reach IMQ? Give --url https://imq.example.com, or set IMQ_PUBLIC_URL."
+            "Where does GitHub reach IMQ? Give --url https://imq.example.com, or --relay https://smee.io/CHANNEL."
         )
     if wrong := unknown_optional(options.without):
         raise click.UsageError(wrong)
     _refuse_to_overwrite(options, settings)
     api_url = _api_url(options.enterprise) or settings.github_api_url
-    extra = {"IMQ_PUBLIC_URL": url} | ({"IMQ_GITHUB_API_URL": api_url} if options.enterprise else {})
+    found = {"IMQ_PUBLIC_URL": url, "IMQ_RELAY_URL": relay, "IMQ_GITHUB_API_URL": options.enterprise and api_url}
+    extra = {name: value for name, value in found.items() if value is not None}
 
     async def save(credentials: "Credentials") -> str:
         try:
@@ -107,7 +110,7 @@ def setup(**given: Any) -> None:
         if options.opens:
             click.launch(page)
 
-    offer = Offer(addresses_of(url), api_url, options.org, options.without)
+    offer = Offer(addresses_of(url, relay), api_url, options.org, options.without)
     credentials = asyncio.run(local.register(offer, save, show))
     echo(f"Registered the App. Install it on your repositories: {credentials.install_url}")
     if options.platform is None:

@@ -138,7 +138,7 @@ def _webhook(app: AppFacts) -> Iterator[Finding]:
     webhook, impact = app.webhook, "IMQ learns of labels, pushes and checks only from its sweep, minutes later."
     if webhook is None:
         return
-    if (remedy := address_fault(webhook.url, app.public_url)) is not None:
+    if (remedy := address_fault(webhook.url, app.public_url, app.relay_url)) is not None:
         finding = f"GitHub sends webhooks to {webhook.url or 'no address'}."
         yield _finding("webhook_address_wrong", finding, impact, remedy, "docs/operating.md#webhook-answers")
     elif webhook.secret is None:

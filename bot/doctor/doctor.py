@@ -86,11 +86,14 @@ class Report:
 class Doctor:
     """Examines an installation of IMQ. `policy` is the operator's."""
 
-    def __init__(self, gateway: Gateway, clock: Clock, policy: Policy, *, public_url: str | None) -> None:
+    def __init__(
+        self, gateway: Gateway, clock: Clock, policy: Policy, *, public_url: str | None, relay_url: str | None = None
+    ) -> None:
         self._gateway = gateway
         self._clock = clock
         self._policy = policy
         self._public_url = public_url
+        self._relay_url = relay_url
 
     async def examine(self, host: HostFacts, only: str | None = None) -> Report:
         """Examine all, or of the repositories only one. Raises RepositoryNotFound."""
@@ -134,6 +137,7 @@ class Doctor:
                 installations=installations,
                 webhook=await self._webhook(),
                 public_url=self._public_url,
+                relay_url=self._relay_url,
                 deliveries=deliveries,
                 budgets=await self._budgets(installations),
             )

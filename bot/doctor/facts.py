@@ -38,6 +38,7 @@ class AppFacts:
     installations: tuple[InstallationAnswer, ...] = ()
     webhook: WebhookAnswer | None = None
     public_url: str | None = None
+    relay_url: str | None = None
     deliveries: tuple[Delivery, ...] = ()
     """The last page of attempts, newest first."""
     budgets: Mapping[str, tuple[int, int]] = field(default_factory=dict)

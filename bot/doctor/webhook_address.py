@@ -9,11 +9,14 @@ PATH = "/webhook"
 _EXAMPLE = "imq.example.com"
 
 
-def address_fault(address: str, public_url: str | None) -> str | None:
+def address_fault(address: str, public_url: str | None, relay_url: str | None = None) -> str | None:
     """Return the remedy of a wrong webhook address; None if no fault is known.
 
     `public_url` is the address at which people and GitHub reach IMQ, if the operator gave it.
+    `relay_url` is the channel of a webhook relay, which counts more.
     """
+    if relay_url:
+        return None if address == relay_url else f"Set the App's webhook URL to {relay_url}."
     if public_url:
         wanted = public_url.rstrip("/") + PATH
         return None if address == wanted else f"Set the App's webhook URL to {wanted}."

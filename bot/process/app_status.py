@@ -41,9 +41,11 @@ class AppStatus:
         clock: Clock,
         *,
         public_url: str | None = None,
+        relay_url: str | None = None,
         correct: Callable[[WebhookAnswer], Awaitable[WebhookAnswer]] | None = None,
     ) -> None:
-        """`repositories` lists those of an installation. `public_url` is where GitHub reaches IMQ, if it is known.
+        """`repositories` lists those of an installation. `public_url` is where GitHub reaches IMQ, if it is
+        known; `relay_url` is the relay that it sends webhooks to instead.
 
         `correct` sets the App's webhook right, if IMQ may.
         """
@@ -52,6 +54,7 @@ class AppStatus:
         self._repositories = repositories
         self._clock = clock
         self._public_url = public_url
+        self._relay_url = relay_url
         self._due = clock.now()
         self._asked = False
         self._answered = asyncio.Event()
@@ -137,7 +140,7 @@ class AppStatus:
             _log.warning("app_not_installed", advice=f"Install the App: {found.html_url}/installations/new")
         elif repositories == 0:
             _log.warning("app_has_no_repositories", advice="Choose repositories for the App's installation on GitHub.")
-        if (fault := address_fault(webhook.url, self._public_url)) is not None:
+        if (fault := address_fault(webhook.url, self._public_url, self._relay_url)) is not None:
             _log.warning("webhook_address_wrong", address=webhook.url, advice=fault)
 
     async def _count_repositories(self, installations: list[InstallationAnswer]) -> int | None:

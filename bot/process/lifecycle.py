@@ -23,6 +23,7 @@ from bot.settings.environment import HostSettings, Settings
 from bot.settings.safe_values import HERE
 from bot.web.application import serve
 from bot.webhooks.missed_deliveries import TOPIC as MISSED
+from bot.webhooks.relay import relayed
 from queue_engine.core.concurrency.wakeup import WakeupListener
 from queue_engine.core.database.listener import DatabaseListener
 from queue_engine.core.database.outage import OutageKind, fault_of
@@ -166,7 +167,7 @@ async def _run_until_stopped(
             _log_reach(bot.settings.address)
     ending = asyncio.Event()
     listener = bot.listener() if worker else None
-    async with _listening(listener):
+    async with _listening(listener), relayed(bot.settings.relay_url, runner):
         if not worker:
             # Deliveries may have failed while no web process ran; a worker's first sweep checks for them, too.
             bot.missed.note()

@@ -5,6 +5,7 @@ from pydantic import SecretStr
 
 from bot.gateway.app import App
 from bot.gateway.app_schemas import WebhookAnswer
+from bot.settings.environment import Settings
 from queue_engine.domain.errors import GitHubError
 
 _REFUSED = 401
@@ -40,3 +41,9 @@ class WebhookCorrection:
             return found
         _log.warning("webhook_corrected", before=found.url, address=self._address, secret="set")  # noqa: S106
         return corrected
+
+
+def correction_of(app: App, settings: Settings) -> WebhookCorrection:
+    """Return the correction that the settings ask for."""
+    address = settings.webhook_address if settings.corrects_webhook else None
+    return WebhookCorrection(app, address, settings.github_webhook_secret)

@@ -26,7 +26,7 @@ from bot.gateway.token_permissions import TokenPermissions
 from bot.metrics import Metrics
 from bot.process.app_status import AppStatus
 from bot.process.report import ProcessReporter
-from bot.process.webhook_correction import WebhookCorrection
+from bot.process.webhook_correction import correction_of
 from bot.registration.installed import InstalledPage
 from bot.settings.environment import Settings
 from bot.web.application import create_app
@@ -201,11 +201,13 @@ class Bot:
         )
 
     def _app_status(self) -> AppStatus:
-        settings, app = self.settings, self.gateway.app
-        address = settings.webhook_address if settings.corrects_webhook else None
-        correction = WebhookCorrection(app, address, settings.github_webhook_secret)
         return AppStatus(
-            app, self.gateway.repositories, self.clock, public_url=settings.public_url, correct=correction.apply
+            self.gateway.app,
+            self.gateway.repositories,
+            self.clock,
+            public_url=self.settings.public_url,
+            relay_url=self.settings.relay_url,
+            correct=correction_of(self.gateway.app, self.settings).apply,
         )
 
     def _engine(self, owner: str) -> Engine:
@@ -280,7 +282,13 @@ class Bot:
 
     async def _examine(self, repository: str | None) -> Mapping[str, Any]:
         """Examine the installation for a caller of the API. Raises RepositoryNotFound."""
-        doctor = Doctor(self.gateway, self.clock, self.settings.policy(), public_url=self.settings.public_url)
+        doctor = Doctor(
+            self.gateway,
+            self.clock,
+            self.settings.policy(),
+            public_url=self.settings.public_url,
+            relay_url=self.settings.relay_url,
+        )
         return (await doctor.examine(await read_host(self.settings, os.environ), repository)).as_json()
 
     async def _app_accepted(self) -> bool:

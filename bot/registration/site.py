@@ -135,11 +135,15 @@ def _to_first_page() -> web.Response:
     return web.Response(status=303, headers={"Location": "/setup"})
 
 
-def addresses_of(public_url: str, *, webhook: str | None = None) -> Addresses:
-    """Return the addresses of a web process that GitHub reaches at `public_url`."""
+def addresses_of(public_url: str | None, relay_url: str | None = None) -> Addresses:
+    """Return the addresses of a web process that GitHub reaches at `public_url`, or by a relay. One is given."""
+    if public_url is None:
+        assert relay_url is not None, "GitHub does not reach IMQ at all"
+        # GitHub wants a home page, and an address to return to, which the caller replaces by one of this machine.
+        return Addresses(home=relay_url, webhook=relay_url, redirect=relay_url, setup=None, callback=None)
     return Addresses(
         home=public_url,
-        webhook=webhook or f"{public_url}/webhook",
+        webhook=relay_url or f"{public_url}/webhook",
         redirect=f"{public_url}/setup/callback",
         setup=f"{public_url}/setup/installed",
         callback=f"{public_url}/auth/callback",

@@ -9,7 +9,7 @@ from pydantic import AliasChoices, BeforeValidator, Field, SecretStr, Validation
 from pydantic_settings import BaseSettings, EnvSettingsSource, SettingsConfigDict
 
 from bot.settings.private_key import private_key
-from bot.settings.safe_values import EVERYWHERE, HERE, bind_address, public_url, safe_api_url, strong_secret
+from bot.settings.safe_values import EVERYWHERE, HERE, bind_address, public_url, relay_url, safe_api_url, strong_secret
 from bot.settings.setting_names import unknown_names
 from queue_engine.core.database.database import database_url
 from queue_engine.domain.policy import Policy, SharedConfig
@@ -94,6 +94,8 @@ class HostSettings(QueueSettings):
     """Without a trailing slash."""
     public_url: str | None = Field(None, validation_alias="IMQ_PUBLIC_URL")
     """Where people and GitHub reach the web process; without a trailing slash."""
+    relay_url: str | None = Field(None, validation_alias="IMQ_RELAY_URL")
+    """The channel of a webhook relay, for a web process that GitHub does not reach."""
     corrects_webhook: bool = Field(True, validation_alias="IMQ_CORRECT_WEBHOOK")
     """Whether the start sets the App's webhook address and secret where they differ."""
     secret_key: SecretStr | None = Field(None, validation_alias="IMQ_SECRET_KEY")
@@ -127,7 +129,7 @@ class HostSettings(QueueSettings):
     @property
     def webhook_address(self) -> str | None:
         """Return where GitHub sends webhooks; None if it is not known."""
-        return None if self.public_url is None else f"{self.public_url}/webhook"
+        return self.relay_url or (None if self.public_url is None else f"{self.public_url}/webhook")
 
     @property
     def address(self) -> str:
@@ -143,6 +145,11 @@ class HostSettings(QueueSettings):
     @classmethod
     def _public_url_is_a_url(cls, value: str | None) -> str | None:
         return None if value is None else public_url(value)
+
+    @field_validator("relay_url")
+    @classmethod
+    def _relay_url_is_safe(cls, value: str | None) -> str | None:
+        return None if value is None else relay_url(value)
 
     @field_validator("secret_key")
     @classmethod

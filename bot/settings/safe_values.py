@@ -76,6 +76,20 @@ def public_url(value: str) -> str:
     return value.strip().rstrip("/")
 
 
+def relay_url(value: str) -> str:
+    """Return the URL of a relay's channel, if webhooks may pass there. Raises ValueError."""
+    try:
+        parts = urlsplit(value.strip())
+        host, _ = parts.hostname or "", parts.port
+    except ValueError:
+        raise ValueError("is no URL; give one such as https://smee.io/CHANNEL") from None
+    if parts.scheme not in ("http", "https") or not host or not parts.path.strip("/"):
+        raise ValueError("must be the URL of a channel such as https://smee.io/CHANNEL")
+    if parts.scheme == "http" and not is_private(host):
+        raise ValueError("is plain http, over which others read the webhooks: write https://")
+    return value.strip()
+
+
 def is_private(host: str) -> bool:
     """Whether a host is on a private network, by its address or its name."""
     name = host.rstrip(".").lower()

@@ -9,8 +9,10 @@ from pathlib import Path
 import aiohttp
 import pytest
 
+from bot.registration.manifest import read_manifest
 from tests.support.browser_forms import Page, Person
 from tests.support.databases import MakeUrl
+from tests.support.relay_server import RelayServer
 from tests.support.setup_process import World, running, world
 
 pytestmark = pytest.mark.process
@@ -116,3 +118,37 @@ async def test_worker_and_second_web_process_start_when_the_first_one_has_creden
                 await each.until("app_registered" if each is web else "credentials_awaited")
                 await each.until("listening")
             assert [await each.end() for each in (web, second, worker)] == [0, 0, 0]
+
+
+async def test_app_of_a_trial_gets_its_webhooks_by_a_relay(tmp_path: Path) -> None:
+    """No public address: the first webhook arrives all the same, and after the relay was away the next one does."""
+    relay = RelayServer()
+    await relay.start()
+    try:
+        async with world(tmp_path, f"sqlite:///{tmp_path / 'imq.db'}") as place, Person() as person:
+            app = place.github.create_app(
+                "trial",
+                permissions=read_manifest().permissions,
+                events=read_manifest().events,
+                webhook_url="https://old.example.com/webhook",
+                webhook_secret="another-secret-of-the-app",
+            )
+            trial = {name: place.environment[name] for name in place.environment.keys() - {"IMQ_PUBLIC_URL"}}
+            credentials = {
+                "IMQ_GITHUB_APP_ID": str(app.id),
+                "IMQ_GITHUB_PRIVATE_KEY": app.private_key,
+                "IMQ_GITHUB_WEBHOOK_SECRET": "s3cret-0123456789abcdef",
+                "IMQ_RELAY_URL": relay.url,
+            }
+            async with running(trial | credentials, "run") as imq:
+                await imq.until("relay_connected")
+                await imq.until("webhook_corrected")
+                assert app.webhook_url == relay.url
+                await relay.hang_up()
+                await imq.until("relay_connected")
+                place.github.install(app, "maintainer")
+                page = await until_green(person, await person.open(f"{place.url}/setup/installed"))
+                assert "The first webhook has arrived" in page.text
+                assert await imq.end() == 0
+    finally:
+        await relay.stop()

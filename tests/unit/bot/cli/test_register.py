@@ -148,6 +148,16 @@ def test_commands_find_stored_credentials(database_url: str, pem: str, monkeypat
         setup.settings()
 
 
+@pytest.mark.process
+async def test_setup_with_a_relay_needs_no_public_address(server: SandboxServer, tmp_path: Path) -> None:
+    """GitHub sends webhooks to the relay; `imq run` finds its address in the file."""
+    relay = "https://smee.io/channel"
+    _, app, _ = await register(server, tmp_path, "--relay", relay)
+    settings = load_settings(env_file.read(tmp_path / ".env"))
+    assert (settings.relay_url, settings.public_url, settings.webhook_address) == (relay, None, relay)
+    assert (app.webhook_url, app.setup_url) == (relay, None)
+
+
 def invoke(*arguments: str, **environ: str | None) -> Result:
     return CliRunner(env={"IMQ_PUBLIC_URL": None} | environ).invoke(main.main, ["setup", *arguments])
 

@@ -33,3 +33,11 @@ def test_address_that_may_be_right_is_no_finding(address: str, public_url: str |
 def test_address_that_is_wrong_comes_with_the_way_to_mend_it(address: str, public_url: str | None, advice: str) -> None:
     """The operator reads what to enter on the App's settings page."""
     assert advice in (address_fault(address, public_url) or "")
+
+
+def test_address_of_a_relay_is_right_where_one_is_set() -> None:
+    """Also beside a public address."""
+    relay = "https://smee.io/channel"
+    assert address_fault(relay, None, relay) is None
+    assert address_fault(relay, "https://imq.example.com", relay) is None
+    assert relay in (address_fault("https://imq.example.com/webhook", "https://imq.example.com", relay) or "")

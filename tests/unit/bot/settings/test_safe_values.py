@@ -2,7 +2,7 @@
 
 import pytest
 
-from bot.settings.safe_values import is_private, public_url, safe_api_url, strong_secret
+from bot.settings.safe_values import is_private, public_url, relay_url, safe_api_url, strong_secret
 
 
 @pytest.mark.parametrize("secret", ["hunter2", "x" * 19, "x" * 64, "12341234123412341234123412341234"])
@@ -64,3 +64,19 @@ def test_public_url_that_cannot_be_used_is_refused(url: str, words: str) -> None
     """The person reads what to write instead."""
     with pytest.raises(ValueError, match=words):
         public_url(url)
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("https://smee.io", "URL of a channel"),
+        ("smee.io/channel", "URL of a channel"),
+        ("https://smee.io:x/channel", "is no URL"),
+        ("http://smee.io/channel", "plain http"),
+    ],
+)
+def test_relay_url_that_cannot_be_used_is_refused(url: str, words: str) -> None:
+    """The channel is a part of it, and the way there is encrypted."""
+    with pytest.raises(ValueError, match=words):
+        relay_url(url)
+    assert relay_url(" https://smee.io/channel") == "https://smee.io/channel"
