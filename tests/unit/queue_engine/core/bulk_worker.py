@@ -47,7 +47,7 @@ class Provider:
         """Raised at the next submissions, after the batch has begun if it is a death."""
         self.at_results: list[BaseException] = []
         self.lost: set[str] = set()
-        self.looks: list[float] = []
+        self.polls: list[float] = []
         self.cancelled: list[str] = []
         self.clock: Clock | None = None
         self.meanwhile: Callable[[], Any] | None = None
@@ -65,7 +65,7 @@ class Provider:
 
     async def status(self, batch_job_id: str) -> BatchStatus:
         assert self.clock is not None
-        self.looks.append(round((self.clock.time - START).total_seconds(), 3))
+        self.polls.append(round((self.clock.time - START).total_seconds(), 3))
         answer = self.says.pop(0) if len(self.says) > 1 else self.says[0]
         if isinstance(answer, BaseException):
             raise answer
@@ -85,7 +85,7 @@ def _result(name: str) -> Result:
     return BatchError("red") if name.startswith("bad") else BatchResult({"did": name})
 
 
-class Told:
+class RecordedProgress:
     """Remembers progress."""
 
     def __init__(self) -> None:
@@ -109,7 +109,7 @@ class BulkWorker:
         self.provider = provider
         if provider is not None:
             provider.clock = self.clock
-        self.told = Told()
+        self.progress = RecordedProgress()
         self.alone: list[str] = []
         self.options = options
         self.come_back()
@@ -122,7 +122,7 @@ class BulkWorker:
             self._alone,
             random=lambda: 0.5,
             batches=None if self.provider is None else BatchSettings(self.provider, **self.options),
-            progress=self.told,
+            progress=self.progress,
         )
         self.worker = Worker(
             self.database,

@@ -1,4 +1,4 @@
-"""A worker with a desk to look at: what it began, when, and how it ended; and a clock that only tests move."""
+"""A worker with a recorded handler: what it began, when, and how it ended; and a clock that only tests move."""
 
 import asyncio
 from collections import Counter
@@ -78,7 +78,7 @@ class RecordedHandler:
 
 
 class Counted:
-    """A meter that remembers what it was told."""
+    """A meter that remembers its counts."""
 
     def __init__(self) -> None:
         self.counts: Counter[tuple[str, str]] = Counter()

@@ -77,7 +77,7 @@ def test_failed_jobs_of_a_red_base_are_run_again_once_for_each_tip(
 
 
 @pytest.mark.parametrize("error", [None, Forbidden("already running"), Unavailable("502")])
-async def test_look_at_a_red_base_runs_its_failed_jobs_again_and_not_twice(
+async def test_poll_of_a_red_base_runs_its_failed_jobs_again_and_not_twice(
     scene: Setup, error: GitHubError | None
 ) -> None:
     """What GitHub refuses, or loses, is not asked for again on this tip."""
@@ -132,7 +132,7 @@ async def test_checks_of_an_untested_tip_lift_no_pause_but_the_one_for_its_tree(
 async def test_checks_of_an_untested_tip_lift_the_pause_for_its_tree_alone(
     scene: Setup, others: tuple[Reason, ...]
 ) -> None:
-    """Nobody has lifted the others, whichever came first."""
+    """IMQ lifts no other pause, whichever came first."""
     queue = await untested(scene, CheckState.PASSED)
     async with scene.store.transaction() as tx:
         for reason in (Reason.TREE_MISMATCH, *others):
@@ -143,7 +143,7 @@ async def test_checks_of_an_untested_tip_lift_the_pause_for_its_tree_alone(
     assert tuple(pause.reason for pause in after.pauses) == others
 
 
-async def test_look_at_a_red_base_that_moved_changes_nothing_of_who_is_being_merged(scene: Setup) -> None:
+async def test_poll_of_a_red_base_that_moved_leaves_a_merge_under_way_alone(scene: Setup) -> None:
     """P1: whether that merge happened is judged by the tip that it was asked for on."""
     queue = await scene.front(status=READY, base_tip="base-1", merge_requested_at=NOW)
     await second(scene, queue)

@@ -41,7 +41,7 @@ def scene(sqlite_database: Database) -> Setup:
     return Setup(Store(sqlite_database))
 
 
-async def test_turn_of_a_queue_that_goes_on_is_the_fronts_and_writes_nothing(scene: Setup) -> None:
+async def test_front_of_a_queue_without_blockers_is_its_first_entry_and_writes_nothing(scene: Setup) -> None:
     """IMQ announces nothing, and sends no request."""
     queue = await scene.front()
     await second(scene, queue)
@@ -51,7 +51,7 @@ async def test_turn_of_a_queue_that_goes_on_is_the_fronts_and_writes_nothing(sce
     assert (await events(scene), scene.github.asked) == ([], [])
 
 
-async def test_turn_in_a_freeze_is_nobodys_until_it_ends_and_everybody_is_told_once(scene: Setup) -> None:
+async def test_front_is_none_in_a_freeze_which_is_announced_once_on_each_entry(scene: Setup) -> None:
     """IMQ announces the freeze on an entry that joins later, and not again on the others."""
     queue = await scene.front()
     await second(scene, queue)
@@ -75,7 +75,7 @@ async def letters(scene: Setup) -> dict[int, int]:
         return {row.number: row.version for row in rows}
 
 
-async def test_turn_after_a_standstill_is_told_to_everybody_and_holds_nothing_against_the_front(
+async def test_front_after_a_blocker_is_announced_on_each_entry_and_starts_without_failures(
     scene: Setup,
 ) -> None:
     """A freeze of days is no trouble of GitHub's, and no base that keeps moving."""
@@ -84,12 +84,12 @@ async def test_turn_after_a_standstill_is_told_to_everybody_and_holds_nothing_ag
     )
     await second(scene, queue)
     await take(scene, queue, WINDOW)
-    told = BlockerNotices.from_json((await stored(scene, queue)).announced)
-    assert told is not None
-    (announced,) = told.blockers
+    notices = BlockerNotices.from_json((await stored(scene, queue)).announced)
+    assert notices is not None
+    (announced,) = notices.blockers
     assert announced.since == NOW
     async with scene.store.transaction() as tx:
-        earlier = replace(told, blockers=(replace(announced, since=NOW - 5 * HOUR),))
+        earlier = replace(notices, blockers=(replace(announced, since=NOW - 5 * HOUR),))
         await tx.queues.note_announced(queue.id, earlier.to_json())
     assert await take(scene, queue) == 1
     front = (await entries(scene, queue))[0]
@@ -100,8 +100,8 @@ async def test_turn_after_a_standstill_is_told_to_everybody_and_holds_nothing_ag
     assert (await stored(scene, queue)).announced is None
 
 
-async def test_turn_that_finds_a_pause_at_its_end_lifts_it(scene: Setup) -> None:
-    """Whether anybody waits or not."""
+async def test_front_of_a_pause_at_its_end_lifts_it(scene: Setup) -> None:
+    """Whether any entry waits or not."""
     queue = await scene.front()
     await pause(scene, queue, Reason.FROZEN, NOW + HOUR)
     assert await take(scene, queue) == QueueWait(NOW + HOUR)
@@ -111,8 +111,8 @@ async def test_turn_that_finds_a_pause_at_its_end_lifts_it(scene: Setup) -> None
     assert await events(scene) == [(0, "resumed", Reason.FROZEN)], "who paused it has noted that"
 
 
-async def test_turn_in_a_paused_queue_that_is_empty_waits_for_the_end(scene: Setup) -> None:
-    """Who comes later finds it as it is then."""
+async def test_front_of_a_paused_queue_that_is_empty_waits_for_the_end(scene: Setup) -> None:
+    """An entry that joins later finds the queue as it is then."""
     queue = await scene.front()
     async with scene.store.transaction() as tx:
         await tx.entries.remove((await tx.entries.of_queue(queue.id))[0])
@@ -121,7 +121,7 @@ async def test_turn_in_a_paused_queue_that_is_empty_waits_for_the_end(scene: Set
     assert await take(scene, queue) == QueueWait(NOW + HOUR)
 
 
-async def test_turn_of_a_hotfix_sets_the_front_back_with_its_head(scene: Setup) -> None:
+async def test_front_that_a_hotfix_preempts_keeps_its_head(scene: Setup) -> None:
     """P4: the preempted entry keeps the head with consent, and IMQ's update of it."""
     bound = {"head": "head-2", "updated_from": "head-1", "head_proved": False}
     queue = await scene.front(status=READY, started_at=NOW, base_tip="base-1", merge_refusals=1, **bound)
@@ -162,17 +162,17 @@ async def test_interrupted_head_that_is_not_ours_leaves(scene: Setup) -> None:
 @pytest.mark.parametrize(
     ("until", "expected"), [(None, QueueWait(None)), (NOW + HOUR, QueueWait(NOW + HOUR)), (NOW - MINUTE, 1)]
 )
-async def test_turn_while_the_rules_cannot_be_read_says_nothing_of_freezes(
+async def test_front_while_the_rules_cannot_be_read_is_not_frozen(
     scene: Setup, until: datetime | None, expected: int | QueueWait
 ) -> None:
-    """What is stored is known: a pause that stands. The rest is for the pass that can read them."""
+    """IMQ knows what is stored, such as a pause. The rest is for the pass that can read the rules."""
     queue = await scene.front()
     await pause(scene, queue, Reason.FROZEN, until)
     assert await take(scene, queue, None) == expected
     assert await events(scene) == []
 
 
-def test_turn_while_the_rules_cannot_be_read_is_of_the_first_that_is_not_blocked() -> None:
+def test_front_while_the_rules_cannot_be_read_is_the_first_that_is_not_blocked() -> None:
     """An entry that waits for a permission blocks no other; if all wait, the queue is due when the first one is."""
     blocked, free = entry(blocked_until=NOW + HOUR), entry(id="2", number=2, position=1)
     queue = Queue(1, REPOSITORY, "main", due_at=None, wake_count=0)
@@ -185,7 +185,7 @@ def test_turn_while_the_rules_cannot_be_read_is_of_the_first_that_is_not_blocked
     assert _front_without_policy(queue, (), NOW) == QueueWait(None)
 
 
-async def test_turn_of_a_queue_whose_stored_state_is_broken_pauses_it(scene: Setup) -> None:
+async def test_front_of_a_queue_whose_stored_state_is_broken_pauses_it(scene: Setup) -> None:
     """P1: if two entries are past pending, IMQ pauses the queue, announces that on all, and sends no request."""
     queue = await scene.front(status=CHECKING)
     await second(scene, queue)

@@ -46,9 +46,7 @@ def scene(sqlite_database: Database) -> Setup:
     ("state", "tip", "red"),
     [(CheckState.FAILED, "base-1", True), (CheckState.PENDING, "base-2", True), (CheckState.PASSED, "base-2", False)],
 )
-async def test_turn_with_a_red_base_looks_at_it_when_it_is_time(
-    scene: Setup, state: CheckState, tip: str, red: bool
-) -> None:
+async def test_front_polls_a_red_base_when_it_is_due(scene: Setup, state: CheckState, tip: str, red: bool) -> None:
     """The queue proceeds when the check passes; if the base moved, all entries count as behind."""
     queue = await scene.front(status=CHECKING, base_tip="base-1")
     await second(scene, queue)
@@ -77,7 +75,7 @@ async def test_turn_with_a_red_base_looks_at_it_when_it_is_time(
         ("another", "mona", NOW + MINUTE, False),
     ],
 )
-async def test_turn_finds_the_fix_of_a_red_base_whose_label_meant_nothing_when_it_was_set(
+async def test_front_finds_the_fix_of_a_red_base_by_a_label_that_meant_nothing_when_it_was_set(
     scene: Setup, label: str, by: str | None, at: datetime, is_fix: bool
 ) -> None:
     """Its webhook was missed; the requester saw an older label, a later one counts if its setter may queue."""
@@ -95,7 +93,7 @@ async def test_turn_finds_the_fix_of_a_red_base_whose_label_meant_nothing_when_i
     assert ((2, "priority", None) in await events(scene)) == is_fix
 
 
-async def test_fix_is_looked_up_by_the_first_of_its_labels_and_let_through_once(scene: Setup) -> None:
+async def test_fix_is_found_by_the_first_of_its_labels_and_exempted_once(scene: Setup) -> None:
     """P7: one that is found is asked about no more; and its timeline says once who marked it."""
     queue = await scene.front()
     await second(scene, queue)
@@ -111,7 +109,7 @@ async def test_fix_is_looked_up_by_the_first_of_its_labels_and_let_through_once(
     assert await events(scene) == [(1, "priority", None)]
 
 
-async def test_turn_lets_those_go_who_waited_for_a_red_base_as_long_as_anybody_does(scene: Setup) -> None:
+async def test_front_dequeues_entries_that_waited_for_a_red_base_for_the_longest_time(scene: Setup) -> None:
     """P5: the limit counts from when each entry joined, and does not hold for fixes. IMQ sends no request."""
     queue = await scene.front()
     await second(scene, queue, 2, at=NOW - 9 * HOUR)
@@ -132,8 +130,8 @@ async def test_turn_lets_those_go_who_waited_for_a_red_base_as_long_as_anybody_d
     assert (await stored(scene, queue)).red is not None
 
 
-async def test_turn_looks_at_a_red_base_before_it_lets_anybody_go(scene: Setup) -> None:
-    """One that is green by now lets everybody go on, whatever time has passed; so does a pause that hid it."""
+async def test_front_polls_a_red_base_before_it_dequeues_an_entry(scene: Setup) -> None:
+    """A base that is green by now unblocks all entries, whatever time has passed; so does a pause that hid it."""
     queue = await scene.front(status=CHECKING, base_tip="base-1")
     async with scene.store.transaction() as tx:
         await tx.red_bases.note(queue.id, replace(RED, since=NOW - 9 * HOUR))
@@ -149,7 +147,7 @@ async def test_turn_looks_at_a_red_base_before_it_lets_anybody_go(scene: Setup) 
 @pytest.mark.parametrize(
     ("error", "waits"), [(Unavailable("502"), 30 * MINUTE), (RateLimitError("slow", retry_after=2 * HOUR), 2 * HOUR)]
 )
-async def test_look_at_a_red_base_that_fails_is_made_again_later(
+async def test_poll_of_a_red_base_that_fails_is_tried_again_later(
     scene: Setup, error: GitHubError, waits: timedelta
 ) -> None:
     """While GitHub fails the base stays red, and entries wait no longer than their limit."""
@@ -170,7 +168,7 @@ async def test_look_at_a_red_base_that_fails_is_made_again_later(
     assert (known.tip, known.next_poll_at) == ("base-1", found.until)
 
 
-async def test_report_that_comes_while_a_red_base_is_looked_at_is_not_lost(scene: Setup) -> None:
+async def test_report_that_comes_while_a_red_base_is_polled_is_not_lost(scene: Setup) -> None:
     """The poll began before the report, so IMQ polls the base again at once, and not hours later."""
     queue = await scene.front(status=CHECKING)
     async with scene.store.transaction() as tx:
@@ -187,7 +185,7 @@ async def test_report_that_comes_while_a_red_base_is_looked_at_is_not_lost(scene
     assert scene.github.asked == ["comparison", "base_reports", "labeled", "comparison", "base_reports"]
 
 
-async def test_resuming_while_a_red_base_is_looked_at_is_not_undone(scene: Setup) -> None:
+async def test_resume_while_a_red_base_is_polled_is_kept(scene: Setup) -> None:
     """A command counts, and not a poll that began before it."""
     queue = await scene.front(status=CHECKING)
     async with scene.store.transaction() as tx:
@@ -203,7 +201,7 @@ async def test_resuming_while_a_red_base_is_looked_at_is_not_undone(scene: Setup
     assert (await stored(scene, queue)).red is None
 
 
-async def test_turn_in_a_frozen_queue_looks_at_no_base(scene: Setup) -> None:
+async def test_front_of_a_frozen_queue_polls_no_base(scene: Setup) -> None:
     """No entry could land now."""
     queue = await scene.front()
     async with scene.store.transaction() as tx:

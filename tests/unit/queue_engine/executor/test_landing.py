@@ -61,7 +61,7 @@ async def test_landing_of_another_tree_pauses_the_queue_and_says_so(scene: Setup
 
 
 @pytest.mark.parametrize("landed", [AS_TESTED, OTHERWISE])
-async def test_landing_tells_what_landed_and_what_was_tested(scene: Setup, landed: Commit) -> None:
+async def test_landing_records_what_landed_and_what_was_tested(scene: Setup, landed: Commit) -> None:
     """P1: on the pull request itself a mismatch is a mismatch, with both trees; the timeline has them in any case."""
     await merged(scene, landed)
     reason = None if landed is AS_TESTED else Reason.TREE_MISMATCH
@@ -73,14 +73,14 @@ async def test_landing_tells_what_landed_and_what_was_tested(scene: Setup, lande
     detail = f"#1 landed as landed-1 with tree {landed.tree}; tested was tree-of-head-1"
     assert (notice.reason, notice.landed_sha, notice.detail) == (reason, "landed-1", reason and detail)
     assert event.data is not None
-    told = {"sha": "landed-1", "tree": landed.tree, "tested_tree": "tree-of-head-1", "head": "head-1"}
-    assert {key: event.data[key] for key in told} == told
+    recorded = {"sha": "landed-1", "tree": landed.tree, "tested_tree": "tree-of-head-1", "head": "head-1"}
+    assert {key: event.data[key] for key in recorded} == recorded
     assert event.entry_id is not None
     moves = [one.statement for one in known[of_branch("main")]]
     assert moves == [Push(before="base-1", after="landed-1")], "no read may say that the base stands where it stood"
 
 
-async def test_landing_of_rebased_commits_tells_that_the_base_left_the_tip_that_was_tested(scene: Setup) -> None:
+async def test_landing_of_rebased_commits_records_that_the_base_left_the_tip_that_was_tested(scene: Setup) -> None:
     """P1: the landed commit's parent is a rebased one; no later read may show the tip from before them all."""
     queue = await scene.front(status=READY, tested_tree="tree-of-head-1", base_tip="base-1")
     async with scene.store.reading() as tx:
@@ -114,16 +114,17 @@ async def test_landing_of_another_tree_because_somebody_pushed_is_judged_by_the_
     squashed: bool,
     untested: bool,
 ) -> None:
-    """P1: the base moved between the last look and the merge. Any other difference is for a person.
+    """P1: the base moved between the last poll and the merge.
 
-    The parent of several rebased commits is never the base's tip: only a push that was told proves it.
+    Any other difference is for a person. The parent of several rebased commits is never the base's tip: only a push
+    that a webhook reported proves it.
     """
     queue = await scene.front(status=READY, tested_tree="tree-of-head-1", base_tip=base_tip)
     async with scene.store.transaction() as tx:
         (front,) = await tx.entries.of_queue(queue.id)
         if after is not None:
-            told = Push(before=base_tip or "", after=after, at=NOW)
-            await tx.known.record(REPOSITORY.id, [Fact(subject=of_branch("main"), statement=told)], NOW)
+            recorded = Push(before=base_tip or "", after=after, at=NOW)
+            await tx.known.record(REPOSITORY.id, [Fact(subject=of_branch("main"), statement=recorded)], NOW)
     await land(scene.engine, queue, front, Commit("landed-1", "tree-of-something", parents), POLICY, squashed=squashed)
     async with scene.store.reading() as tx:
         after_landing = await tx.queues.get(queue.id)
@@ -167,7 +168,7 @@ async def test_landing_of_an_entry_that_changed_meanwhile_stores_nothing(scene: 
         assert len(await tx.entries.of_queue(queue.id)) == 1
 
 
-async def test_landing_of_what_nobody_knows_the_tested_tree_of_is_a_mismatch(scene: Setup) -> None:
+async def test_landing_without_a_known_tested_tree_is_a_mismatch(scene: Setup) -> None:
     """P1: nothing is known to be green."""
     queue = await scene.front(status=READY, tested_tree=None, merge_requested_at=NOW)
     async with scene.store.reading() as tx:

@@ -58,7 +58,7 @@ class Passes:
 async def test_processor_claims_again_what_it_is_advancing_and_starts_no_second_pass(
     scene: Setup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A clock that jumps, or a database that was away, ends a lease under a pass that goes on."""
+    """A clock that jumps, or a database that was away, ends a lease under a pass that continues."""
     passes = Passes()
     queue, parts = await passes.begin(scene, monkeypatch)
     async with scene.store.transaction() as tx:
@@ -102,7 +102,7 @@ async def test_processor_advances_a_queue_again_after_its_pass(scene: Setup, mon
 async def test_processor_advances_a_queue_at_once_that_was_woken_during_its_pass(
     scene: Setup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The pass may have read what the hint tells of before that was true; so it does not decide when to look again."""
+    """The pass may have read the state from before the webhook; so it does not decide when the next one is due."""
     passes = Passes()
     queue, parts = await passes.begin(scene, monkeypatch)
     async with scene.store.transaction() as tx:

@@ -62,7 +62,7 @@ async def test_entry_gets_room_when_one_before_it_leaves_and_reads_it_once(scene
 
 
 async def test_entries_beyond_the_limit_are_not_processed_whatever_exempts_them(scene: Setup) -> None:
-    """In a freeze only an exempt entry goes on, once there is room for it."""
+    """In a freeze only an exempt entry is processed, once there is room for it."""
     queue = await line(scene)
     await second(scene, queue, 2, freeze_exempt=True)
     frozen = replace(WINDOW, max_depth=1)
@@ -84,14 +84,14 @@ async def test_hotfix_and_priority_push_out_the_last_that_has_room(scene: Setup)
 
 
 async def test_front_that_is_processed_has_room_whatever_the_limit(scene: Setup) -> None:
-    """P1: what was begun goes on; a hotfix behind the only room waits for it."""
+    """P1: the front that has begun continues; a hotfix behind the only room waits for it."""
     queue = await scene.front(status=EntryStatus.CHECKING, started_at=NOW)
     await second(scene, queue, 2, hotfix=True, preempts=True)
     assert await take(scene, queue, ONE) == 1
     assert await held(scene, queue) == [2]
 
 
-async def test_entry_that_waited_for_as_long_as_any_may_leaves_and_the_others_stay(scene: Setup) -> None:
+async def test_entry_that_waited_for_the_longest_time_leaves_and_the_others_remain(scene: Setup) -> None:
     """P5: also in a paused queue; the queue is due when the next wait ends."""
     queue = await line(scene)
     await second(scene, queue, 2, held_since=NOW - HOUR)
@@ -103,8 +103,8 @@ async def test_entry_that_waited_for_as_long_as_any_may_leaves_and_the_others_st
     assert await shown(scene, 2) is NoticeKind.FAILED
 
 
-async def test_wait_that_ends_while_the_front_is_worked_on_is_seen_in_time(scene: Setup) -> None:
-    """The front's own looks may be later."""
+async def test_wait_that_ends_while_the_front_is_processed_is_noticed_in_time(scene: Setup) -> None:
+    """The front's own polls may be later."""
     queue = await line(scene)
     await second(scene, queue, 2, held_since=NOW)
     found = await find_front(scene.engine, queue.id, replace(ONE, hold_timeout=MINUTE))
@@ -131,15 +131,15 @@ async def test_pause_is_announced_to_those_with_room_and_to_one_that_gets_room(s
 
 
 async def test_configuration_that_cannot_be_read_moves_no_entry_across_the_limit(scene: Setup) -> None:
-    """P6: its limit is not known, so nobody reads of a move that is none."""
+    """P6: its limit is not known, so IMQ announces no move that did not happen."""
     queue = await line(scene, 2)
     await take(scene, queue, ONE)
     await take(scene, queue, Policy(fault="line 1: broken"))
     assert (await held(scene, queue), await shown(scene, 1)) == ([2], NoticeKind.PAUSED)
 
 
-async def test_entry_that_changed_meanwhile_is_announced_by_the_next_look(scene: Setup) -> None:
-    """Nothing is stored by facts that are old."""
+async def test_entry_that_changed_meanwhile_is_announced_by_the_next_pass(scene: Setup) -> None:
+    """IMQ stores nothing that rests on old facts."""
     queue = await line(scene, 2)
     read = await entries(scene, queue)
     async with scene.store.transaction() as tx:

@@ -41,7 +41,7 @@ def scene(sqlite_database: Database) -> Setup:
     return Setup(Store(sqlite_database))
 
 
-async def test_advance_told_of_the_update_while_it_reads_the_old_head_binds_the_update(scene: Setup) -> None:
+async def test_webhook_of_the_update_while_a_pass_reads_the_old_head_binds_the_update(scene: Setup) -> None:
     """The pull request was read just before the update, the webhook came just after: that is no push of a stranger."""
     queue = await scene.front(status=UPDATING, base_tip="base-1", next_poll_at=NOW)
 
@@ -56,7 +56,7 @@ async def test_advance_told_of_the_update_while_it_reads_the_old_head_binds_the_
 
 
 @pytest.mark.parametrize("status", [CHECKING, READY])
-async def test_advance_told_of_a_push_to_the_base_while_it_compares_compares_again(
+async def test_webhook_of_a_push_to_the_base_while_a_pass_compares_makes_it_compare_again(
     scene: Setup, status: object
 ) -> None:
     """P1: no merge follows from a comparison that is older than a push that a webhook reported."""
@@ -72,7 +72,7 @@ async def test_advance_told_of_a_push_to_the_base_while_it_compares_compares_aga
     assert (entry.status, entry.run.base_tip) == (UPDATING, "base-2")
 
 
-async def test_advance_told_of_a_report_while_it_reads_reports_reads_them_again(scene: Setup) -> None:
+async def test_webhook_of_a_report_while_a_pass_reads_reports_makes_it_read_them_again(scene: Setup) -> None:
     """The last report came while the ones before it were on their way: no slow fallback for that."""
     scene.github.reports = (report("ci", CheckState.PENDING),)
     queue = await scene.front(status=CHECKING, base_tip="base-1", next_poll_at=NOW)
@@ -264,7 +264,7 @@ async def test_advance_whose_policy_cannot_be_read_finds_an_empty_queue_at_rest(
         ("tree-of-something", ("base-1",), "release", True),
     ],
 )
-async def test_landing_is_looked_at_where_the_commit_does_not_show_its_branch(
+async def test_landing_is_verified_where_the_commit_does_not_show_its_branch(
     scene: Setup, tree: str, parents: tuple[str, ...], base: str, reads: bool
 ) -> None:
     """P7: the tested tree on the tested base costs no request; any other commit may be on another branch."""

@@ -79,11 +79,11 @@ async def test_change_of_status_that_the_table_does_not_have_is_refused_and_noth
 
 async def test_entry_that_is_blocked_keeps_its_place_and_people_read_why(sqlite_database: Database) -> None:
     """P5: its queue proceeds. The event names no head, since it is no refusal of one."""
-    scene, told = Setup(Store(sqlite_database)), list[Any]()
+    scene, published = Setup(Store(sqlite_database)), list[Any]()
     queue = await scene.front(status=READY, merge_requested_at=NOW)
     async with scene.store.reading() as tx:
         (before,) = await tx.entries.of_queue(queue.id)
-    engine = replace(scene.engine, publish=told.append)
+    engine = replace(scene.engine, publish=published.append)
     changed = blocked(before, NOW, NOW + HOUR, NOW)
     await EntryUpdates(engine, POLICY).block(before, changed, Reason.WORKFLOWS_PERMISSION, "not allowed to")
     async with scene.store.reading() as tx:
@@ -100,7 +100,7 @@ async def test_entry_that_is_blocked_keeps_its_place_and_people_read_why(sqlite_
     )
     assert (event.event, event.reason, event.entry_id) == ("blocked", Reason.WORKFLOWS_PERMISSION, before.id)
     assert event.data == {"detail": "not allowed to"}
-    assert [(one.event, one.reason, one.number, one.base_branch) for one in told] == [
+    assert [(one.event, one.reason, one.number, one.base_branch) for one in published] == [
         ("blocked", Reason.WORKFLOWS_PERMISSION, 1, "main")
     ]
 
@@ -117,9 +117,9 @@ async def shown(scene: Setup, kind: OutboxKind = OutboxKind.COMMENT) -> Notice |
         return await tx.outbox.wanted(kind, REPOSITORY.id, 1)
 
 
-@pytest.mark.parametrize(("lasted", "told"), [(MINUTE - SECOND, False), (MINUTE, True)])
-async def test_trouble_is_stored_and_told_once_it_has_lasted_a_minute(
-    sqlite_database: Database, lasted: timedelta, told: bool
+@pytest.mark.parametrize(("lasted", "announced"), [(MINUTE - SECOND, False), (MINUTE, True)])
+async def test_github_outage_is_stored_and_announced_once_it_has_lasted_a_minute(
+    sqlite_database: Database, lasted: timedelta, announced: bool
 ) -> None:
     """People read since when GitHub does not answer, and when IMQ asks again."""
     scene = Setup(Store(sqlite_database))
@@ -132,14 +132,16 @@ async def test_trouble_is_stored_and_told_once_it_has_lasted_a_minute(
         True,
     )
     notice = await shown(scene)
-    assert (notice is not None) is told
+    assert (notice is not None) is announced
     if notice is not None:
         assert (notice.kind, notice.depth) == (NoticeKind.CHECKING, 3)
         assert (notice.retrying_since, notice.next_try) == (NOW - MINUTE, NOW + HOUR)
 
 
-async def test_change_of_status_is_told_with_its_checks_and_stands_in_the_timeline(sqlite_database: Database) -> None:
-    """What people read of it, and what pages are made from, is stored with it."""
+async def test_change_of_status_is_announced_with_its_checks_and_recorded_in_the_timeline(
+    sqlite_database: Database,
+) -> None:
+    """IMQ stores what people read of it, and what pages are rendered from."""
     scene = Setup(Store(sqlite_database))
     before = replace(await front(scene, status=UPDATING), delivery="guid")
     running = (report("ci", PENDING),)
@@ -154,11 +156,11 @@ async def test_change_of_status_is_told_with_its_checks_and_stands_in_the_timeli
             2,
             running,
         )
-    event = (await story(scene))["checking"]
+    event = (await events_of(scene))["checking"]
     assert (event.data, event.delivery) == ({"head": "head-2", "base_tip": "base-1"}, "guid")
 
 
-async def test_entry_that_leaves_is_told_to_its_author_and_assignees(sqlite_database: Database) -> None:
+async def test_entry_that_leaves_mentions_its_author_and_assignees(sqlite_database: Database) -> None:
     """The comment mentions people who have to act; timeline and log keep the reason."""
     scene = Setup(Store(sqlite_database))
     before = replace(await front(scene, status=CHECKING), delivery="guid")
@@ -171,12 +173,12 @@ async def test_entry_that_leaves_is_told_to_its_author_and_assignees(sqlite_data
     notice = await shown(scene)
     assert notice is not None
     assert (notice.reason, notice.people, notice.checks) == (Reason.CHECKS_FAILED, ("ada", "kim"), red)
-    event = (await story(scene))["failed"]
+    event = (await events_of(scene))["failed"]
     assert (event.data["checks"], event.delivery) == (["ci"], "guid")
 
 
-async def story(scene: Setup) -> dict[str, TimelineEvent]:
-    """The events of pull request 1 by their words; none may come twice."""
+async def events_of(scene: Setup) -> dict[str, TimelineEvent]:
+    """The events of pull request 1 by name; none may come twice."""
     async with scene.store.reading() as tx:
         events = await tx.timeline.of_pull_request(REPOSITORY.id, 1)
     assert len({event.event for event in events}) == len(events)
@@ -202,49 +204,49 @@ async def test_binding_gives_the_checks_a_limit_by_history(scene: Setup, stays: 
 
 
 @pytest.mark.parametrize("late", [0 * MINUTE, MINUTE, 71 * HOUR, 73 * HOUR])
-async def test_ready_tells_how_long_the_checks_of_a_new_head_took(scene: Setup, late: timedelta) -> None:
+async def test_ready_records_how_long_the_checks_of_a_new_head_took(scene: Setup, late: timedelta) -> None:
     """Limits are made of these durations: checks end when GitHub says, not when IMQ polls."""
     scene.github.reports = (report("ci", PASSED, completed_at=NOW - late),)
     await scene.advance(await scene.front(**BOUND, status_since=NOW - 72 * HOUR))
-    ready = (await story(scene))["ready"]
+    ready = (await events_of(scene))["ready"]
     assert ready.data is not None
     assert ready.data["checks"] == max((72 * HOUR - late).total_seconds(), 0)
     assert ready.data["ended"] == (NOW - min(late, 72 * HOUR)).isoformat()
 
 
 @pytest.mark.parametrize(
-    "not_telling",
+    "without_duration",
     [
         {"head": "head-1", "updated_from": None},
         {"merge_refusals": 1},
         {"rerun_checks": ("1:ci",)},
     ],
 )
-async def test_ready_tells_no_time_where_it_is_not_that_of_all_checks(
-    scene: Setup, not_telling: dict[str, Any]
+async def test_ready_records_no_duration_where_it_is_not_that_of_all_checks(
+    scene: Setup, without_duration: dict[str, Any]
 ) -> None:
     """A head with passed checks, a second read before the merge, a rerun of failed checks: all take less time."""
     scene.github.reports = (report("ci", PASSED, completed_at=NOW - HOUR),)
-    await scene.advance(await scene.front(**BOUND | not_telling, status_since=NOW - 7 * MINUTE))
-    ready = (await story(scene))["ready"]
+    await scene.advance(await scene.front(**BOUND | without_duration, status_since=NOW - 7 * MINUTE))
+    ready = (await events_of(scene))["ready"]
     assert ready.data is not None
     assert "checks" not in ready.data
 
 
-async def test_rerun_and_flaky_stand_in_the_story_with_their_checks(scene: Setup) -> None:
+async def test_rerun_and_flaky_are_in_the_timeline_with_their_checks(scene: Setup) -> None:
     """One event when GitHub runs it again, one when it passes then."""
     scene.github.reports = (report("ci", FAILED, run=1, workflow=7),)
     queue = await scene.front(**BOUND)
     entry = await scene.advance(queue)
     assert entry is not None
     assert (scene.github.reruns, entry.run.pending_checks, entry.status) == ([7], ("ci",), CHECKING)
-    assert "flaky" not in await story(scene)
+    assert "flaky" not in await events_of(scene)
     scene.github.reports = (report("ci", PASSED, run=2, workflow=7, completed_at=NOW - HOUR),)
     await scene.change_entry(next_poll_at=NOW)
     await scene.advance(queue)
-    told = await story(scene)
+    recorded = await events_of(scene)
     for event in ("rerun", "flaky"):
-        assert told[event].data == {"head": "head-2", "checks": ["ci"]}
+        assert recorded[event].data == {"head": "head-2", "checks": ["ci"]}
 
 
 async def test_rerun_that_github_refuses_is_no_event(scene: Setup) -> None:
@@ -257,9 +259,9 @@ async def test_rerun_that_github_refuses_is_no_event(scene: Setup) -> None:
     scene.github.pull = pull(head_sha="head-2")
     scene.github.reports = (report("ci", FAILED, run=1, workflow=7),)
     assert await scene.advance(await scene.front(**BOUND)) is None
-    told = await story(scene)
-    assert told["failed"].reason is Reason.CHECKS_FAILED
-    assert "rerun" not in told
+    recorded = await events_of(scene)
+    assert recorded["failed"].reason is Reason.CHECKS_FAILED
+    assert "rerun" not in recorded
 
 
 async def test_rerun_asks_once_for_each_workflow_run(scene: Setup) -> None:
@@ -275,20 +277,20 @@ async def test_conflict_names_what_landed_since_the_entry_was_queued(scene: Setu
     await past(scene, "landed", 6)
     scene.github.pull = pull(mergeable=False)
     assert await scene.advance(await scene.front(status=UPDATING, base_tip="base-1", next_poll_at=NOW)) is None
-    left = (await story(scene))["failed"]
+    left = (await events_of(scene))["failed"]
     assert left.reason is Reason.CONFLICT
     assert left.data is not None
     assert left.data["detail"] == "since it was queued, #5, #6 landed on main"
     assert scene.github.asked == ["pull"]
 
 
-async def test_conflict_with_what_nobody_landed_meanwhile_names_nothing(scene: Setup) -> None:
-    """What was there before it was queued is not blamed, nor is another branch's."""
+async def test_conflict_without_a_landing_meanwhile_names_nothing(scene: Setup) -> None:
+    """An earlier landing is not named, nor is another branch's."""
     async with scene.store.transaction() as tx:
         for branch, at in (("main", NOW - HOUR), ("release", NOW + timedelta(seconds=1))):
             await tx.timeline.append(TimelineEvent(at, "landed", REPOSITORY.id, branch, 5))
     scene.github.pull = pull(mergeable=False)
     assert await scene.advance(await scene.front(status=UPDATING, base_tip="base-1", next_poll_at=NOW)) is None
-    left = (await story(scene))["failed"]
+    left = (await events_of(scene))["failed"]
     assert left.data is not None
     assert left.data["detail"] is None

@@ -5,9 +5,9 @@ from queue_engine.core.concurrency.key_order import KeyOrder
 
 
 async def _pass(line: KeyOrder, key: str, name: str, ready: asyncio.Event, passed: list[str]) -> None:
-    with line.enter(key) as turn:
+    with line.enter(key) as wait:
         await ready.wait()
-        await turn()
+        await wait()
         passed.append(name)
 
 
@@ -17,7 +17,7 @@ async def _settled() -> None:
 
 
 async def test_line_slow_first_is_waited_for_and_other_lines_are_not_held_up() -> None:
-    """Who began first ends first, however long it takes; another line goes on."""
+    """The first to begin is the first to end, however long that takes; another key does not wait."""
     line, slow, quick, passed = KeyOrder(), asyncio.Event(), asyncio.Event(), list[str]()
     quick.set()
     tasks = [
@@ -51,14 +51,14 @@ async def test_line_one_that_gives_up_lets_those_behind_pass_but_not_those_ahead
 
 
 async def test_line_one_that_waits_for_the_first_ahead_passes_before_the_others_have_left() -> None:
-    """The line stays one: at the full turn the others are waited for as well."""
+    """The order is still one: a wait for all ahead includes the others as well."""
     line, passed = KeyOrder(), list[str]()
 
     async def follow() -> None:
-        with line.enter("a") as turn:
-            await turn(1)
+        with line.enter("a") as wait:
+            await wait(1)
             passed.append("first left")
-            await turn()
+            await wait()
             passed.append("all left")
 
     with ExitStack() as second:

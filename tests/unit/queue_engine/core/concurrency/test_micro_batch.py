@@ -52,8 +52,8 @@ async def test_gather_more_than_a_round_holds_takes_several() -> None:
     assert store.rounds == [[0, 1], [2, 3], [4]]
 
 
-async def test_gather_failing_round_is_told_to_all_of_it_and_to_nobody_else() -> None:
-    """Nobody is told that something was stored that was not; the next call is tried again."""
+async def test_batch_that_fails_raises_in_all_of_its_callers_and_no_others() -> None:
+    """No caller takes a thing as stored that was not; the next call is tried again."""
     store = Store()
     store.gate.set()
     store.fails = True
@@ -64,7 +64,7 @@ async def test_gather_failing_round_is_told_to_all_of_it_and_to_nobody_else() ->
     assert await gather(3) == 6
 
 
-async def test_gather_caller_that_gives_up_harms_nobody() -> None:
+async def test_batch_survives_a_caller_that_gives_up() -> None:
     """A sender that hangs up leaves its delivery to be stored, and the others their answers."""
     store = Store()
     gather = MicroBatch(store.do)
@@ -84,9 +84,9 @@ async def test_gather_is_crowded_by_many_calls_in_a_moment_and_no_longer(monkeyp
     gather = MicroBatch(store.do)
     now = asyncio.get_running_loop().time()
     await gather(0)
-    seen = [gather.under_burst]
+    bursts = [gather.under_burst]
     await asyncio.gather(*(gather(n) for n in range(100)))
-    seen.append(gather.under_burst)
+    bursts.append(gather.under_burst)
     monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: now + 2)
-    seen.append(gather.under_burst)
-    assert seen == [False, True, False]
+    bursts.append(gather.under_burst)
+    assert bursts == [False, True, False]

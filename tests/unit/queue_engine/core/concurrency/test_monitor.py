@@ -43,7 +43,7 @@ class Things:
         self.given_up: list[tuple[str, str]] = []
         self.meanwhile: Callable[[], object] = lambda: None
         self.monitor = Monitor[str](
-            self.look,
+            self.poll,
             pending=self.pending.get,
             clock=self.clock,
             random=lambda: 0.5,
@@ -51,7 +51,7 @@ class Things:
             concurrency=2,
         )
 
-    async def look(self, name: str) -> None:
+    async def poll(self, name: str) -> None:
         self.polls.append((name, (self.clock.time - NOW).total_seconds()))
         await asyncio.sleep(0)
         self.meanwhile()
@@ -68,10 +68,10 @@ class Things:
         return [round(at, 3) for _, at in self.polls]
 
 
-def waits(policy: Backoff, looks: int, random: Callable[[], float] = lambda: 0.5) -> list[float]:
+def waits(policy: Backoff, polls: int, random: Callable[[], float] = lambda: 0.5) -> list[float]:
     """The waits after each of this many looks that all find it pending."""
     entry, found, now = MonitorEntry.started(NOW), [], NOW
-    for _ in range(looks):
+    for _ in range(polls):
         entry = entry.answered(policy, now, random)
         found.append(round((entry.next_at - now).total_seconds(), 4))
         now = entry.next_at
@@ -85,9 +85,9 @@ def test_monitor_waits_a_second_and_then_a_fifth_longer_each_time_up_to_a_minute
 
 
 @given(st.integers(0, 60), st.floats(0, 1, exclude_max=True))
-def test_monitor_wait_varies_by_a_tenth_within_its_bounds(looks: int, chance: float) -> None:
+def test_monitor_wait_varies_by_a_tenth_within_its_bounds(polls: int, chance: float) -> None:
     """Jitter is a tenth to either side, and leaves neither minimum nor maximum."""
-    plain, varied = waits(MONITOR, looks + 1)[-1], waits(MONITOR, looks + 1, lambda: chance)[-1]
+    plain, varied = waits(MONITOR, polls + 1)[-1], waits(MONITOR, polls + 1, lambda: chance)[-1]
     assert 0.9 * plain - 0.001 <= varied <= 1.1 * plain + 0.001
     assert 1 <= varied <= 60
 
@@ -110,11 +110,11 @@ def test_monitor_entry_of_the_fifth_error_in_a_row_is_none() -> None:
 def test_monitor_entry_follows_a_plain_count(events: list[str]) -> None:
     """Whatever comes in whatever order: errors in a row and looks since the last reset decide, and nothing else."""
     entry: MonitorEntry | None = MonitorEntry.started(NOW)
-    looks = errors = 0
+    polls = errors = 0
     for event in events:
         assert entry is not None
         if event == "reset":
-            entry, looks, errors = MonitorEntry.started(NOW), 0, 0
+            entry, polls, errors = MonitorEntry.started(NOW), 0, 0
             assert entry.next_at == NOW
             continue
         errors = errors + 1 if event == "error" else 0
@@ -122,14 +122,14 @@ def test_monitor_entry_follows_a_plain_count(events: list[str]) -> None:
         if errors == 5:
             assert entry is None
             return
-        looks += 1
+        polls += 1
         assert entry is not None
-        assert (entry.polls, entry.errors) == (looks, errors)
-        assert entry.next_at - NOW == min(SECOND * 1.2 ** (looks - 1), timedelta(minutes=1))
+        assert (entry.polls, entry.errors) == (polls, errors)
+        assert entry.next_at - NOW == min(SECOND * 1.2 ** (polls - 1), timedelta(minutes=1))
 
 
-async def test_monitor_looks_at_once_and_then_in_growing_waits() -> None:
-    """One entry per thing: starting what is watched adds no look and resets nothing."""
+async def test_monitor_polls_at_once_and_then_in_growing_waits() -> None:
+    """One entry per thing: a second start adds no poll and resets nothing."""
     things = Things("a")
     assert things.monitor.start("a")
     assert things.monitor.start("a")
@@ -139,7 +139,7 @@ async def test_monitor_looks_at_once_and_then_in_growing_waits() -> None:
 
 
 async def test_monitor_of_what_is_not_pending_is_not_started() -> None:
-    """Neither of what has ended nor of what nobody knows."""
+    """Neither for a thing that has ended nor for an unknown one."""
     things = Things("ended")
     things.pending["ended"] = False
     assert not things.monitor.start("ended")
@@ -149,7 +149,7 @@ async def test_monitor_of_what_is_not_pending_is_not_started() -> None:
 
 
 async def test_monitor_stops_by_itself_when_the_thing_ends_or_goes() -> None:
-    """Found by the look itself, or told by others before it: then no look is spent on it."""
+    """The poll itself finds the end, or others reported it before: then the monitor does not poll."""
     things = Things("a", "b", "c")
     for name in things.pending:
         things.monitor.start(name)
@@ -162,8 +162,8 @@ async def test_monitor_stops_by_itself_when_the_thing_ends_or_goes() -> None:
     assert not any(name in things.monitor for name in "abc")
 
 
-async def test_monitor_reset_looks_at_once_and_goes_on_from_the_shortest_wait() -> None:
-    """Somebody pressed the button."""
+async def test_monitor_reset_polls_at_once_and_continues_from_the_shortest_wait() -> None:
+    """A person pressed the button."""
     things = Things("a")
     things.monitor.start("a")
     before = await things.until(30)
@@ -171,8 +171,8 @@ async def test_monitor_reset_looks_at_once_and_goes_on_from_the_shortest_wait() 
     assert (await things.until(32.5))[len(before) :] == [30, 31, 32.2]
 
 
-async def test_monitor_reset_during_a_look_counts_more_than_that_look() -> None:
-    """What was asked for meanwhile is done, and an error of the look before it is forgotten."""
+async def test_monitor_reset_during_a_poll_counts_more_than_that_poll() -> None:
+    """A request of meanwhile is carried out, and an error of the poll before it is forgotten."""
     things = Things("a")
     things.monitor.start("a")
     things.failing = 1
@@ -188,8 +188,8 @@ async def test_monitor_reset_during_a_look_counts_more_than_that_look() -> None:
     assert things.given_up == []
 
 
-async def test_monitor_stopped_during_a_look_stays_stopped() -> None:
-    """The look under way brings nothing back."""
+async def test_monitor_stopped_during_a_poll_stays_stopped() -> None:
+    """The poll under way brings nothing back."""
     things = Things("a")
     things.monitor.start("a")
     things.meanwhile = lambda: things.monitor.stop("a")
@@ -213,8 +213,8 @@ async def test_monitor_success_forgets_the_errors_before_it() -> None:
     things.monitor.start("a")
     for _ in range(3):
         things.failing = 4
-        looked = len(things.polls)
-        while len(things.polls) < looked + 5:
+        before = len(things.polls)
+        while len(things.polls) < before + 5:
             things.clock.time = await things.monitor.next_due() or NOW
             await things.monitor.run_due()
     assert things.given_up == []
@@ -231,13 +231,13 @@ async def test_monitor_error_of_what_ended_meanwhile_is_nobodys_trouble() -> Non
     assert things.given_up == []
 
 
-async def test_monitor_looks_at_a_bounded_number_at_once_and_forgets_none() -> None:
+async def test_monitor_polls_a_bounded_number_at_once_and_forgets_none() -> None:
     """The one that is due longest goes first."""
     things = Things("a", "b", "c")
     most = 0
     under_way = 0
 
-    async def look(name: str) -> None:
+    async def poll(name: str) -> None:
         nonlocal most, under_way
         under_way += 1
         most = max(most, under_way)
@@ -245,7 +245,7 @@ async def test_monitor_looks_at_a_bounded_number_at_once_and_forgets_none() -> N
         under_way -= 1
         things.polls.append((name, 0))
 
-    monitor = Monitor[str](look, pending=things.pending.get, clock=things.clock, random=lambda: 0.5, concurrency=2)
+    monitor = Monitor[str](poll, pending=things.pending.get, clock=things.clock, random=lambda: 0.5, concurrency=2)
     for name in "abc":
         monitor.start(name)
     while await monitor.run_due():

@@ -23,24 +23,24 @@ async def test_pool_counts_its_room() -> None:
     assert [pool.free_within(limit) for limit in (1, 2, 3)] == [1, 2, 2]
 
 
-async def test_pool_tells_of_every_end() -> None:
+async def test_pool_reports_every_end() -> None:
     """A caller with work waiting learns that there is room, however a task ended."""
-    told: list[int] = []
+    ended: list[int] = []
 
     async def succeed() -> None: ...
 
     async def fail() -> None:
         raise RuntimeError("broken")
 
-    pool = Pool(3, done=lambda: told.append(pool.free))
+    pool = Pool(3, done=lambda: ended.append(pool.free))
     with capture_logs():
         pool.start(succeed())
         pool.start(fail())
         await pool.join()
-    assert told == [2, 3]
+    assert ended == [2, 3]
     pool.start(asyncio.Event().wait())  # type: ignore[arg-type]
     await pool.cancel()
-    assert told == [2, 3, 3]
+    assert ended == [2, 3, 3]
 
 
 async def test_pool_task_that_raises_is_logged_and_harms_no_other() -> None:

@@ -6,13 +6,13 @@ from datetime import timedelta
 from queue_engine.core.concurrency.request_context import RequestContext, RequestPriority, current_work, working
 
 
-def test_work_of_nobody_is_urgent() -> None:
-    """What nobody has called background is what somebody waits for."""
+def test_work_without_a_context_is_urgent() -> None:
+    """Work that is not marked as background is work that a person waits for."""
     assert current_work() == RequestContext(RequestPriority.NOW, None, None)
 
 
 def test_work_begun_within_other_work_keeps_what_it_does_not_say() -> None:
-    """A job that turns out to be background work is the same job still; afterwards all is as before."""
+    """A job that proves to be background work is the same job still; afterwards all is as before."""
     with working(RequestPriority.NOW, holder="job:1", again=timedelta(seconds=2)):
         with working(RequestPriority.BACKGROUND):
             assert current_work() == RequestContext(RequestPriority.BACKGROUND, "job:1", timedelta(seconds=2))

@@ -86,8 +86,8 @@ async def test_slots_are_given_in_the_order_of_asking(clock: Clock) -> None:
     assert users.granted == ["a", "b", "c"]
 
 
-async def test_slots_go_to_the_urgent_first_and_to_the_background_in_its_turn(clock: Clock) -> None:
-    """However many urgent ones keep coming, the background is not starved: after four of them it is its turn."""
+async def test_slots_go_to_the_urgent_first_and_to_every_fifth_from_the_background(clock: Clock) -> None:
+    """However many urgent calls keep coming, the background is not starved: it gets a slot after four of them."""
     users = made(clock)
     await users.ask("first")
     for name in ("b1", "b2"):
@@ -142,7 +142,7 @@ async def test_slots_granted_to_one_who_gives_up_in_that_moment_go_to_the_next(c
 
 
 async def test_slot_kept_for_a_retry_is_had_at_once_when_its_holder_comes_back(clock: Clock) -> None:
-    """A retry does not stand in line again behind everybody who came meanwhile."""
+    """A retry does not queue again behind all calls that came meanwhile."""
     users = made(clock, 2)
     await users.ask("try 1", holder="job:1")
     await users.ask("other")
@@ -157,7 +157,7 @@ async def test_slot_kept_for_a_retry_is_had_at_once_when_its_holder_comes_back(c
 
 
 async def test_slot_kept_for_one_who_does_not_come_frees_itself(clock: Clock) -> None:
-    """A reservation has an end; who comes after it stands in line like everybody."""
+    """A reservation has an end; a later caller then waits for that slot like any other."""
     users = made(clock, 2)
     await users.ask("try 1", holder="job:1")
     await users.end("try 1", keep=3 * SECOND)
@@ -174,8 +174,8 @@ async def test_slot_is_not_kept_for_longer_than_short_retries_take(clock: Clock)
     assert users.slots.status().available_slots == 2
 
 
-async def test_slot_of_nobody_by_name_is_not_kept(clock: Clock) -> None:
-    """Nobody could come back for it."""
+async def test_slot_without_a_named_holder_is_not_kept(clock: Clock) -> None:
+    """No caller could come back for it."""
     users = made(clock, 2)
     await users.ask("try 1")
     await users.end("try 1", keep=3 * SECOND)

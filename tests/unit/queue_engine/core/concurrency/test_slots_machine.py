@@ -9,7 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from queue_engine.core.concurrency.slots import Slots, SlotsBusy, SlotsStatus
 from tests.unit.queue_engine.core.concurrency.test_slots import BACKGROUND, NOW, SECOND, Clock, Users
 
-TOTAL, DEPTH, TURN, LONGEST = 4, 4, 4, 6
+TOTAL, DEPTH, IN_A_ROW, LONGEST = 4, 4, 4, 6
 SETTINGS = settings(
     max_examples=25, stateful_step_count=40, deadline=None, database=None, suppress_health_check=list(HealthCheck)
 )
@@ -150,7 +150,7 @@ class SlotsMachine(RuleBasedStateMachine):
     def _share_out(self) -> None:
         now, background = self.lines[NOW], self.lines[BACKGROUND]
         while self._free() and (now or background):
-            if background and (not now or self.in_a_row >= TURN):
+            if background and (not now or self.in_a_row >= IN_A_ROW):
                 self.in_a_row = 0
                 self._grant(*background.pop(0))
             else:

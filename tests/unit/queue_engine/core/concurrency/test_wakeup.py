@@ -7,8 +7,8 @@ NEVER = timedelta(hours=1)
 AT_ONCE = timedelta(0)
 
 
-async def test_bell_wakes_everybody_who_waits() -> None:
-    """Each loop of the process hears each ring."""
+async def test_wakeup_wakes_all_waiters() -> None:
+    """Each loop of the process gets each notification."""
     wakeup = Wakeup()
     waiting = [asyncio.create_task(wakeup.waiter().wait(NEVER)) for _ in range(3)]
     await asyncio.sleep(0)
@@ -16,44 +16,44 @@ async def test_bell_wakes_everybody_who_waits() -> None:
     await asyncio.gather(*waiting)
 
 
-async def test_bell_rung_while_an_ear_is_busy_is_heard_when_it_waits() -> None:
-    """A ring between two waits is not lost, for any ear."""
+async def test_wakeup_notified_while_a_waiter_is_busy_wakes_it_at_its_next_wait() -> None:
+    """A notification between two waits is not lost, for any waiter."""
     wakeup = Wakeup()
-    ears = [wakeup.waiter(), wakeup.waiter()]
+    waiters = [wakeup.waiter(), wakeup.waiter()]
     wakeup.notify()
-    for ear in ears:
-        await ear.wait(NEVER)
+    for waiter in waiters:
+        await waiter.wait(NEVER)
 
 
-async def test_bell_rung_often_wakes_once() -> None:
-    """Rings are not counted: the loop that wakes looks at everything."""
+async def test_wakeup_notified_often_wakes_once() -> None:
+    """Notifications are not counted: the loop that wakes checks all its work."""
     wakeup = Wakeup()
-    ear = wakeup.waiter()
+    waiter = wakeup.waiter()
     wakeup.notify()
     wakeup.notify()
-    await ear.wait(NEVER)
-    waiting = asyncio.create_task(ear.wait(NEVER))
+    await waiter.wait(NEVER)
+    waiting = asyncio.create_task(waiter.wait(NEVER))
     await asyncio.sleep(0)
     assert not waiting.done()
     wakeup.notify()
     await waiting
 
 
-async def test_bell_that_does_not_ring_lets_the_loop_go_on_in_time() -> None:
+async def test_wait_ends_in_time_without_a_notification() -> None:
     """The wait is bounded; a time already past is none."""
-    ear = Wakeup().waiter()
-    await ear.wait(AT_ONCE)
-    await ear.wait(-NEVER)
-    await ear.wait(timedelta(milliseconds=1))
+    waiter = Wakeup().waiter()
+    await waiter.wait(AT_ONCE)
+    await waiter.wait(-NEVER)
+    await waiter.wait(timedelta(milliseconds=1))
 
 
-async def test_bell_rung_about_a_topic_wakes_only_who_listens_for_it() -> None:
-    """A burst of jobs wakes no loop that does none; a ring about nothing in particular wakes all."""
+async def test_wakeup_of_a_topic_wakes_only_its_waiters() -> None:
+    """A burst of jobs wakes no loop that does none; a notification without a topic wakes all."""
     wakeup = Wakeup()
     jobs, letters, none, every = wakeup.waiter({"jobs"}), wakeup.waiter({"letters"}), wakeup.waiter(()), wakeup.waiter()
     wakeup.notify("jobs")
     await asyncio.gather(jobs.wait(NEVER), every.wait(NEVER))
-    waiting = [asyncio.create_task(ear.wait(NEVER)) for ear in (letters, none)]
+    waiting = [asyncio.create_task(waiter.wait(NEVER)) for waiter in (letters, none)]
     await asyncio.sleep(0)
     assert not any(task.done() for task in waiting)
     wakeup.notify()

@@ -72,8 +72,8 @@ async def test_writers_do_not_wait_for_the_log_to_be_carried_over(
         await sqlite.close()
 
 
-async def test_log_that_cannot_be_carried_over_now_harms_nobody(sqlite: Database, tmp_path: Path) -> None:
-    """A reader of an old state keeps the log from being reused; all goes on, and it is carried over afterwards."""
+async def test_log_that_cannot_be_carried_over_now_stops_no_work(sqlite: Database, tmp_path: Path) -> None:
+    """A reader of an old state keeps the log from being reused; the log is carried over after it ends."""
     async with sqlite.reading() as reader:
         await reader.execute(text("SELECT count(*) FROM notes"))
         await _write(sqlite, 130)

@@ -31,7 +31,7 @@ def test_database_url_as_platforms_write_it_is_understood(given: str, understood
 
 
 @pytest.mark.parametrize("given", ["", "imq.db", "mysql://u:secret@h/d", "postgresql+asyncpg://u:secret@h/d"])
-def test_database_url_of_another_kind_is_refused_without_telling_the_password(given: str) -> None:
+def test_database_url_of_another_kind_is_refused_without_showing_the_password(given: str) -> None:
     """What IMQ cannot use is refused with a sentence that says what it can."""
     with pytest.raises(ValueError, match=r"sqlite:///.* postgresql://") as refused:
         database_url(given)
@@ -59,7 +59,7 @@ async def _enqueue_and_fail(database: Database) -> None:
         raise RuntimeError
 
 
-async def test_transaction_cancelled_half_way_leaves_nothing_and_holds_up_nobody(database: Database) -> None:
+async def test_transaction_cancelled_half_way_leaves_nothing_and_frees_its_connection(database: Database) -> None:
     """A cancelled task gives its connection back, and what it had written is gone."""
     entered = asyncio.Event()
 
@@ -145,7 +145,7 @@ async def test_sqlite_commits_survive_the_process_and_foreign_keys_hold(sqlite_d
 
 
 async def test_sqlite_twelve_processes_enqueue_at_once_and_all_succeed(make_sqlite_url: MakeUrl) -> None:
-    """Writers that begin at the same time take turns, also when they share nothing but the file."""
+    """Writers that begin at the same time write one after the other, also when they share nothing but the file."""
     url = make_sqlite_url()
     databases = [Database(url) for _ in range(12)]
 
@@ -164,7 +164,7 @@ async def test_sqlite_twelve_processes_enqueue_at_once_and_all_succeed(make_sqli
 
 
 async def test_transactions_on_sqlite_are_served_in_the_order_of_asking(tmp_path: Path) -> None:
-    """Nobody overtakes: who stores one thing after another lets those who wait write in between."""
+    """No writer overtakes: one that stores many things lets those that wait write in between."""
     database, order = Database(f"sqlite:///{tmp_path / 'imq.db'}"), list[str]()
 
     async def write(name: str, times: int = 1) -> None:

@@ -43,7 +43,7 @@ async def test_database_of_an_older_version_is_taken_from_the_others(tmp_path: P
     await database.close()
 
 
-def test_file_of_somebody_else_is_told_in_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_of_another_user_is_named_in_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """IMQ runs on, and its operator knows."""
     file = tmp_path / "imq.db"
     file.touch(0o644)

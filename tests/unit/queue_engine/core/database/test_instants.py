@@ -35,7 +35,7 @@ async def test_waits_stored_under_a_clock_that_was_years_ahead_end_within_their_
         assert came == [["left"], ["soon"], ["held"]]
 
 
-async def test_instants_within_their_bounds_stay_as_they_are(database: Database) -> None:
+async def test_instants_within_their_bounds_are_left_alone(database: Database) -> None:
     """On a machine whose clock was never wrong nothing is changed."""
     async with database.transaction() as connection:
         store = Jobs(connection)
@@ -65,9 +65,9 @@ async def test_what_happened_in_the_future_happened_now(database: Database) -> N
 
 
 def test_every_instant_that_is_stored_says_what_it_is() -> None:
-    """Else a clock that was wrong could leave something waiting for ever.
+    """Else a clock that was wrong could leave work waiting for ever.
 
-    The timeline only tells what was. A person chose the end of a freeze and of a token, as far ahead as it may be.
+    The timeline only records the past. A person chose the end of a freeze and of a token, as far ahead as it may be.
     """
     silent = {
         f"{table.name}.{column.name}"
@@ -80,7 +80,7 @@ def test_every_instant_that_is_stored_says_what_it_is() -> None:
 
 
 async def test_clock_is_compared_with_that_of_the_database_server(database: Database) -> None:
-    """SQLite has none: there nobody can tell which of two is right."""
+    """SQLite has no server, so no second clock shows which of the two is right."""
     async with database.transaction() as connection:
         difference = await clock_offset(connection, datetime.now(UTC) + HOUR)
     expected = timedelta(0) if database.dialect == "sqlite" else HOUR

@@ -1,4 +1,4 @@
-"""LISTEN and NOTIFY on a real PostgreSQL: who hears of whose commits, and what happens to a lost connection."""
+"""LISTEN and NOTIFY on a real PostgreSQL: which commits wake which process, and a lost connection."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -28,12 +28,12 @@ class Impatient:
         await asyncio.sleep(0.001 if duration else 0)  # no-sleep-ok: a real server comes back in real time
 
 
-class Ear:
-    """What one process hears, in order."""
+class RecordedWakeup:
+    """The notifications of one process, in order."""
 
     def __init__(self) -> None:
-        self._heard: asyncio.Queue[str | None] = asyncio.Queue()
-        self.hear: Callable[[str | None], None] = self._heard.put_nowait
+        self._received: asyncio.Queue[str | None] = asyncio.Queue()
+        self.receive: Callable[[str | None], None] = self._received.put_nowait
         self.lost = 0
 
     def lose(self) -> None:
@@ -41,20 +41,27 @@ class Ear:
 
     async def next(self) -> str | None:
         async with asyncio.timeout(20):
-            return await self._heard.get()
+            return await self._received.get()
 
 
 @asynccontextmanager
-async def listening(url: str, notifier: DatabaseNotifier | None = None) -> AsyncIterator[tuple[DatabaseListener, Ear]]:
-    """A process that listens; nothing was heard yet but that it may have missed something before."""
-    database, ear = Database(url), Ear()
+async def listening(
+    url: str, notifier: DatabaseNotifier | None = None
+) -> AsyncIterator[tuple[DatabaseListener, RecordedWakeup]]:
+    """A process that listens; it has only been woken because it may have missed something before."""
+    database, wakeup = Database(url), RecordedWakeup()
     listener = DatabaseListener(
-        database, notifier or DatabaseNotifier(), ear.hear, clock=Impatient(), random=lambda: 0.5, lost=ear.lose
+        database,
+        notifier or DatabaseNotifier(),
+        wakeup.receive,
+        clock=Impatient(),
+        random=lambda: 0.5,
+        lost=wakeup.lose,
     )
     task = asyncio.create_task(listener.run())
     try:
-        assert await ear.next() is None
-        yield listener, ear
+        assert await wakeup.next() is None
+        yield listener, wakeup
     finally:
         task.cancel()
         with suppress(asyncio.CancelledError):
@@ -62,7 +69,7 @@ async def listening(url: str, notifier: DatabaseNotifier | None = None) -> Async
         await database.close()
 
 
-async def tell(url: str, *topics: str, notifier: DatabaseNotifier | None = None) -> None:
+async def notify(url: str, *topics: str, notifier: DatabaseNotifier | None = None) -> None:
     """Another process commits a transaction that concerns these topics."""
     database = Database(url)
     async with database.transaction() as connection:
@@ -71,55 +78,58 @@ async def tell(url: str, *topics: str, notifier: DatabaseNotifier | None = None)
 
 
 @pytest.mark.parametrize("more", ["", "&sslmode=disable&connect_timeout=5&keepalives_idle=7"])
-async def test_listener_hears_each_topic_of_another_processs_commit(make_postgres_url: MakeUrl, more: str) -> None:
+async def test_listener_receives_each_topic_of_another_processs_commit(make_postgres_url: MakeUrl, more: str) -> None:
     """However the database's URL is written."""
     url = make_postgres_url() + more
-    async with listening(url) as (listener, ear):
+    async with listening(url) as (listener, wakeup):
         assert listener.connected
-        await tell(url, "letters", "jobs")
-        assert [await ear.next(), await ear.next()] == ["jobs", "letters"]
+        await notify(url, "letters", "jobs")
+        assert [await wakeup.next(), await wakeup.next()] == ["jobs", "letters"]
 
 
-async def test_listener_hears_nothing_of_a_transaction_that_was_rolled_back(make_postgres_url: MakeUrl) -> None:
-    """A note is part of its transaction: nobody is woken for what did not happen."""
+async def test_listener_receives_nothing_of_a_transaction_that_was_rolled_back(make_postgres_url: MakeUrl) -> None:
+    """A notification is part of its transaction: a rollback wakes no process."""
     url = make_postgres_url()
     database = Database(url)
-    async with listening(url) as (_, ear):
+    async with listening(url) as (_, wakeup):
         with pytest.raises(ZeroDivisionError):
-            await tell_and_fail(database)
-        await tell(url, "happened")
-        assert await ear.next() == "happened"
+            await notify_and_fail(database)
+        await notify(url, "happened")
+        assert await wakeup.next() == "happened"
     await database.close()
 
 
-async def tell_and_fail(database: Database) -> None:
+async def notify_and_fail(database: Database) -> None:
     async with database.transaction() as connection:
         await DatabaseNotifier().send(connection, ["did-not-happen"])
         raise ZeroDivisionError
 
 
-async def test_listener_does_not_hear_its_own_process(make_postgres_url: MakeUrl) -> None:
+async def test_listener_ignores_its_own_process(make_postgres_url: MakeUrl) -> None:
     """One's own wakeup has rung already."""
     url, own = make_postgres_url(), DatabaseNotifier()
-    async with listening(url, own) as (_, ear):
-        await tell(url, "own", notifier=own)
-        await tell(url, "others")
-        assert await ear.next() == "others"
+    async with listening(url, own) as (_, wakeup):
+        await notify(url, "own", notifier=own)
+        await notify(url, "others")
+        assert await wakeup.next() == "others"
 
 
-async def test_listener_that_lost_its_connection_looks_at_everything_and_hears_again(
+async def test_listener_that_lost_its_connection_wakes_every_loop_and_receives_again(
     make_postgres_url: MakeUrl,
 ) -> None:
-    """What was told in between is lost: once when it is noticed, and once when notes arrive again, all is looked at."""
+    """Notifications in between are lost.
+
+    When the loss is noticed, and when notifications arrive again, every loop checks its work.
+    """
     url = make_postgres_url()
     database = Database(url)
     with capture_logs() as logs:
-        async with listening(url) as (listener, ear):
+        async with listening(url) as (listener, wakeup):
             await end_listeners(database)
-            assert (await ear.next(), listener.connected, ear.lost) == (None, False, 1)
-            assert (await ear.next(), listener.connected) == (None, True)
-            await tell(url, "after")
-            assert (await ear.next(), ear.lost) == ("after", 1)
+            assert (await wakeup.next(), listener.connected, wakeup.lost) == (None, False, 1)
+            assert (await wakeup.next(), listener.connected) == (None, True)
+            await notify(url, "after")
+            assert (await wakeup.next(), wakeup.lost) == ("after", 1)
     assert "listener_lost" in {line["event"] for line in logs}
     await database.close()
 
@@ -141,8 +151,8 @@ async def test_listener_whose_notes_do_not_arrive_is_not_connected(
             """The pooler listens on a connection that is not ours."""
 
     monkeypatch.setattr(listener, "_PROOF_SECONDS", 0.01)
-    database, ear = Database(make_postgres_url()), Ear()
-    listening = DatabaseListener(database, LostNotes(), ear.hear, clock=Impatient(), random=lambda: 0.5)
+    database, wakeup = Database(make_postgres_url()), RecordedWakeup()
+    listening = DatabaseListener(database, LostNotes(), wakeup.receive, clock=Impatient(), random=lambda: 0.5)
     with capture_logs() as logs:
         task = asyncio.create_task(listening.run())
         async with asyncio.timeout(20):
@@ -155,7 +165,7 @@ async def test_listener_whose_notes_do_not_arrive_is_not_connected(
     await database.close()
 
 
-async def test_telling_on_sqlite_does_nothing(sqlite_database: Database) -> None:
-    """There is one process, and it has heard its own wakeup."""
+async def test_notifying_on_sqlite_does_nothing(sqlite_database: Database) -> None:
+    """There is one process, and its own wakeup has woken it."""
     async with sqlite_database.transaction() as connection:
         await DatabaseNotifier().send(connection, ["jobs"])

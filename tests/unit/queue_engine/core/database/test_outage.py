@@ -1,4 +1,4 @@
-"""What the surroundings do to a database, done for real: each fault is told by its sentence, and work goes on after."""
+"""What happens around a database, done for real: one sentence names each fault, and work continues after it."""
 
 import asyncio
 import sqlite3
@@ -93,8 +93,8 @@ async def test_sqlite_locked_for_a_moment_is_waited_for(make_sqlite_url: MakeUrl
 
 
 @pytest.mark.parametrize("known", [True, False], ids=["connected before", "not connected yet"])
-async def test_sqlite_locked_for_long_is_told_and_goes_on_when_free(make_sqlite_url: MakeUrl, known: bool) -> None:
-    """A writer is told that another process has the lock; when it is gone, all is as before."""
+async def test_sqlite_locked_for_long_is_reported_and_works_when_free(make_sqlite_url: MakeUrl, known: bool) -> None:
+    """The error says that another process has the lock; when that process is gone, writes work as before."""
     database = Database(make_sqlite_url(), busy=AT_ONCE)
     assert database.url.database is not None
     if known:
@@ -109,7 +109,7 @@ async def test_sqlite_locked_for_long_is_told_and_goes_on_when_free(make_sqlite_
     await database.close()
 
 
-async def test_sqlite_that_is_no_database_is_told(tmp_path: Path) -> None:
+async def test_sqlite_that_is_no_database_is_reported(tmp_path: Path) -> None:
     """A file that was overwritten is for a person to restore."""
     (tmp_path / "imq.db").write_bytes(b"not a database, whatever its name is" * 200)
     database = Database(f"sqlite:///{tmp_path / 'imq.db'}")
@@ -117,21 +117,21 @@ async def test_sqlite_that_is_no_database_is_told(tmp_path: Path) -> None:
     await database.close()
 
 
-async def test_sqlite_without_its_directory_is_told(tmp_path: Path) -> None:
+async def test_sqlite_without_its_directory_is_reported(tmp_path: Path) -> None:
     """A volume that is not mounted."""
     database = Database(f"sqlite:///{tmp_path / 'absent' / 'imq.db'}")
     assert await fault_when(database.ping()) is OutageKind.UNREACHABLE
     await database.close()
 
 
-async def test_sqlite_that_may_only_be_read_is_told(sqlite_database: Database) -> None:
+async def test_sqlite_that_may_only_be_read_is_reported(sqlite_database: Database) -> None:
     """What refuses to be written is named so."""
     async with sqlite_database.reading() as connection:
         assert await fault_when(connection.execute(text("DELETE FROM jobs"))) is OutageKind.READ_ONLY
 
 
 @pytest.mark.postgres
-async def test_postgres_that_may_only_be_read_is_told(postgres_server: PostgresServer) -> None:
+async def test_postgres_that_may_only_be_read_is_reported(postgres_server: PostgresServer) -> None:
     """A standby answers every question, and takes no delivery: it is not ready."""
     name = postgres_server.create()
     with psycopg.connect(postgres_server.url(name), autocommit=True) as connection:
@@ -145,15 +145,15 @@ async def test_postgres_that_may_only_be_read_is_told(postgres_server: PostgresS
 
 
 @pytest.mark.postgres
-async def test_postgres_without_this_database_is_told(postgres_server: PostgresServer) -> None:
+async def test_postgres_without_this_database_is_reported(postgres_server: PostgresServer) -> None:
     """A name that is wrong needs a person; to wait would not help."""
     database = Database(postgres_server.url("imq_absent"))
     assert await fault_when(database.ping()) is OutageKind.REFUSED
     await database.close()
 
 
-async def test_postgres_that_is_not_there_is_told() -> None:
-    """Nobody listens at that address."""
+async def test_postgres_that_is_not_there_is_reported() -> None:
+    """No server listens at that address."""
     database = Database("postgresql://u:p@127.0.0.1:1/d")
     assert await fault_when(database.ping()) is OutageKind.UNREACHABLE
     await database.close()
@@ -223,7 +223,7 @@ class Shop:
 
 @asynccontextmanager
 async def open_shop(url: str) -> AsyncIterator[Shop]:
-    """A shop whose worker goes on whatever happens."""
+    """A shop whose worker survives every fault."""
     shop = Shop(url)
     await migrate(shop.database)
     async with shop.database.transaction() as connection:
@@ -262,12 +262,17 @@ async def store_many(database: Database, stored: list[str]) -> None:
 async def test_postgres_restarted_while_jobs_flow_leaves_every_job_done_once(
     private_postgres: PrivatePostgres, how: str
 ) -> None:
-    """Transactions under way fail, leases end, and without a hand all that was stored is done; listeners hear again."""
-    heard: asyncio.Queue[str | None] = asyncio.Queue()
+    """Transactions under way fail and leases end.
+
+    All stored work is done without an operator, and listeners reconnect.
+    """
+    notified: asyncio.Queue[str | None] = asyncio.Queue()
     stored: list[str] = []
     async with open_shop(private_postgres.url) as shop:
         notifier = DatabaseNotifier()
-        listener = DatabaseListener(shop.database, notifier, heard.put_nowait, clock=SystemClock(), random=lambda: 0.5)
+        listener = DatabaseListener(
+            shop.database, notifier, notified.put_nowait, clock=SystemClock(), random=lambda: 0.5
+        )
         listening = asyncio.create_task(listener.run())
 
         async def some_are_done() -> bool:
@@ -285,16 +290,16 @@ async def test_postgres_restarted_while_jobs_flow_leaves_every_job_done_once(
             return await depth(shop.database) == 0 and listener.connected
 
         await until(all_are_done, "every job is done")
-        while not heard.empty():
-            heard.get_nowait()
+        while not notified.empty():
+            notified.get_nowait()
         other = Database(private_postgres.url)
         async with other.transaction() as connection:
             await DatabaseNotifier().send(connection, ["jobs"])
         async with asyncio.timeout(10):
-            assert await heard.get() == "jobs"
+            assert await notified.get() == "jobs"
         async with other.reading() as connection:
             done = set((await connection.execute(text("SELECT name FROM effects"))).scalars())
-            # More may be done: of one whose commit was cut off nobody learnt that it had been stored.
+            # More may be done: a commit may be stored although its caller lost the connection.
             assert set(stored) <= done
             assert (await connection.execute(text("SELECT count(*) FROM failed_jobs"))).scalar_one() == 0
         await other.close()

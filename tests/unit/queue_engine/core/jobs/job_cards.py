@@ -41,7 +41,7 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class Card:
-    """A job on paper. `life` tells what it was from what it is when it was done again."""
+    """A job on paper. `life` distinguishes a job from itself after it was done again."""
 
     life: int
     id: str
@@ -113,7 +113,7 @@ class JobCards(RuleBasedStateMachine):
     def _order(self, card: Card) -> tuple[int, int]:
         return -card.priority, self.cards.index(card)
 
-    def _in_turn(self, card: Card) -> bool:
+    def _in_order(self, card: Card) -> bool:
         place = self.cards.index(card)
         company = [(n, c) for n, c in enumerate(self.cards) if c.process == card.process and n != place]
         ahead = [c for n, c in company if n < place]
@@ -125,7 +125,7 @@ class JobCards(RuleBasedStateMachine):
         return all(c.status != "IN_PROGRESS" for c in behind)
 
     def _next(self, limit: int, *, poison: bool = True) -> list[Card]:
-        cards = [c for c in self.cards if (poison or deaths(c) < POISON_DEATHS) and self._in_turn(c)]
+        cards = [c for c in self.cards if (poison or deaths(c) < POISON_DEATHS) and self._in_order(c)]
         free = [c for c in cards if c.status == "PENDING" and c.not_before <= self.now]
         lost = [c for c in cards if c.leased_until and c.leased_until <= self.now]
         found = sorted(free, key=self._order)[:limit] + sorted(lost, key=self._order)[:limit]

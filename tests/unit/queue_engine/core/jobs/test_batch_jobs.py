@@ -40,43 +40,43 @@ def lines() -> Iterator[list[Any]]:
 ALL_DONE = [("a", {"did": "a"}, None), ("b", {"did": "b"}, None), ("c", {"did": "c"}, None)]
 
 
-async def test_bulk_sync_does_one_after_the_other_and_tells_after_each(database: Database) -> None:
-    """And nobody asks the provider."""
+async def test_bulk_sync_does_one_after_the_other_and_reports_each(database: Database) -> None:
+    """The provider gets no request."""
     provider = Provider()
     office = BulkWorker(database, provider, strategy=lambda job: BatchKind.SYNC)
     await office.enqueue("a", "b", "c")
     await office.run()
     assert office.alone == ["a", "b", "c"]
-    assert office.told.counts == [(1, 3), (2, 3), (3, 3)]
-    assert [event.status.value for event in office.told.events] == ["in_progress", "in_progress", "completed"]
+    assert office.progress.counts == [(1, 3), (2, 3), (3, 3)]
+    assert [event.status.value for event in office.progress.events] == ["in_progress", "in_progress", "completed"]
     assert await office.results() == ALL_DONE
     assert provider.batches == {}
 
 
-async def test_bulk_sync_failing_job_is_told_and_kept_with_its_error(database: Database) -> None:
+async def test_bulk_sync_failing_job_is_reported_and_kept_with_its_error(database: Database) -> None:
     """The others are done all the same; its tries end."""
     office = BulkWorker(database, None)
     await office.enqueue("a", "bad", "c")
     await office.run()
-    assert office.told.counts[-1] == (3, 3)
-    assert office.told.events[-1].status.value == "failed"
+    assert office.progress.counts[-1] == (3, 3)
+    assert office.progress.events[-1].status.value == "failed"
     assert await office.results() == [ALL_DONE[0], ("bad", None, "ValueError: red"), ALL_DONE[2]]
 
 
-async def test_bulk_batch_submits_all_at_once_and_every_look_is_progress(database: Database) -> None:
-    """One batch, looked at in the monitor's waits, none of them slept."""
+async def test_bulk_batch_submits_all_at_once_and_every_poll_is_progress(database: Database) -> None:
+    """One batch, polled with the monitor's waits, none of them slept."""
     provider = Provider(*[BatchStatus(BatchState.RUNNING, done, 3) for done in (0, 1, 1, 2)], ENDED)
     office = BulkWorker(database, provider)
     await office.enqueue("a", "b", "c")
     await office.run()
     assert provider.batches == {PROCESS: ["a", "b", "c"]}
-    assert provider.looks == [1, 2.2, 3.64, 5.368, 7.442]
-    assert office.told.counts == [(0, 3), (1, 3), (1, 3), (2, 3), (3, 3)]
+    assert provider.polls == [1, 2.2, 3.64, 5.368, 7.442]
+    assert office.progress.counts == [(0, 3), (1, 3), (1, 3), (2, 3), (3, 3)]
     assert office.alone == []
     assert await office.results() == ALL_DONE
 
 
-async def test_bulk_batch_id_is_stored_with_every_job_before_any_look(database: Database) -> None:
+async def test_bulk_batch_id_is_stored_with_every_job_before_any_poll(database: Database) -> None:
     """A worker that takes over knows which batch to ask for."""
     office = BulkWorker(database, Provider(RUNNING))
     await office.enqueue("a", "b", "c")
@@ -85,7 +85,7 @@ async def test_bulk_batch_id_is_stored_with_every_job_before_any_look(database: 
         found = await Jobs(connection).unfinished(PROCESS)
     assert [job.batch_job_id for job in found] == [f"batch-of-{PROCESS}"] * 3
     assert office.provider is not None
-    assert office.provider.looks == []
+    assert office.provider.polls == []
 
 
 async def test_bulk_batch_results_and_errors_go_to_their_jobs(database: Database) -> None:
@@ -101,7 +101,7 @@ async def test_bulk_batch_results_and_errors_go_to_their_jobs(database: Database
         ("c", None, "the batch ended without a result for this job"),
         ("bad-2", None, "red"),
     ]
-    assert office.told.events[-1].message == "4 of 4 jobs are done, 3 of them failed"
+    assert office.progress.events[-1].message == "4 of 4 jobs are done, 3 of them failed"
 
 
 async def test_bulk_batch_that_failed_as_a_whole_fails_each_job_with_its_words(database: Database) -> None:
@@ -124,7 +124,7 @@ async def test_bulk_falls_back_to_sync_where_no_batch_is_to_be_had_and_says_so_o
     await office.run()
     assert [line["reason"] for line in lines if line["event"] == "batch_unsupported"] == ["too small a model"]
     assert len(provider.at_submit) == 2
-    assert office.told.counts == [(1, 3), (2, 3), (3, 3)]
+    assert office.progress.counts == [(1, 3), (2, 3), (3, 3)]
     assert await office.results() == ALL_DONE
 
 
@@ -150,7 +150,7 @@ async def test_bulk_killed_while_the_batch_runs_goes_on_with_its_waits(database:
     await office.step(4)
     office.come_back()
     await office.step(2)
-    assert provider.looks == [1, 2.2, 3.64, 5.368, 7.442]
+    assert provider.polls == [1, 2.2, 3.64, 5.368, 7.442]
     assert len(provider.batches) == 1
 
 
@@ -196,9 +196,9 @@ async def test_bulk_bears_errors_in_a_row_for_an_hour(database: Database, errors
     await office.enqueue("a", "b", "c")
     await office.run()
     assert await office.results() == ALL_DONE
-    assert provider.looks[:5] == [1, 2.2, 3.64, 5.368, 7.442][: len(provider.looks)]
+    assert provider.polls[:5] == [1, 2.2, 3.64, 5.368, 7.442][: len(provider.polls)]
     if errors > 5:
-        assert provider.looks[5] - provider.looks[4] == 120
+        assert provider.polls[5] - provider.polls[4] == 120
 
 
 async def test_bulk_gives_a_batch_up_after_an_hour_of_errors(database: Database) -> None:
@@ -228,12 +228,12 @@ async def test_bulk_waits_as_long_as_the_provider_asks(database: Database) -> No
     office = BulkWorker(database, provider, asked_delay=lambda error: timedelta(seconds=90))
     await office.enqueue("a", "b", "c")
     await office.run()
-    assert {b - a for a, b in zip(provider.looks, provider.looks[1:], strict=False)} == {90}
+    assert {b - a for a, b in zip(provider.polls, provider.polls[1:], strict=False)} == {90}
     assert await office.results() == ALL_DONE
 
 
 async def test_bulk_cancelled_leaves_neither_jobs_nor_a_batch(database: Database) -> None:
-    """Also when the batch is only just being submitted, and nobody knows its id."""
+    """Also while the batch is being submitted, and its id is not known yet."""
     provider = Provider(RUNNING)
     office = BulkWorker(database, provider)
     await office.enqueue("a", "b", "c")
@@ -260,11 +260,11 @@ async def test_bulk_of_several_workers_is_carried_by_one_at_a_time(database: Dat
         office.clock.time = max(due, office.clock.time)
         await asyncio.gather(first.run_due(), office.worker.run_due())
     assert office.alone == (["a", "b", "c"] if strategy is BatchKind.SYNC else [])
-    assert len(provider.looks) == (0 if strategy is BatchKind.SYNC else 4)
+    assert len(provider.polls) == (0 if strategy is BatchKind.SYNC else 4)
     assert await office.results() == ALL_DONE
 
 
-def test_bulk_refuses_to_look_for_ever() -> None:
+def test_bulk_refuses_to_poll_for_ever() -> None:
     """Every retry has a bound (P5)."""
     endless = Backoff(base=MONITOR.base, maximum=MONITOR.maximum)
     with pytest.raises(ValueError, match="for ever"):
@@ -290,6 +290,6 @@ async def test_bulk_amid_deaths_and_errors_does_everything_once(database: Databa
     assert provider.batches == {PROCESS: names}
     expected = [(n, None, "red") if n.startswith("bad") else (n, {"did": n}, None) for n in names]
     assert await office.results() == expected
-    assert office.told.counts == sorted(office.told.counts)
-    assert office.told.counts[-1] == (len(names), len(names))
+    assert office.progress.counts == sorted(office.progress.counts)
+    assert office.progress.counts[-1] == (len(names), len(names))
     assert provider.cancelled == []

@@ -26,7 +26,7 @@ async def connection(database: Database) -> AsyncIterator[AsyncConnection]:
 
 
 class Counted:
-    """A meter that remembers what it was told."""
+    """A meter that remembers its counts."""
 
     def __init__(self) -> None:
         self.counts: Counter[tuple[str, str]] = Counter()
@@ -58,7 +58,7 @@ async def names(letters: DeadLetters, *, job_type: str | None = None, retryable:
 
 
 async def test_bury_moves_the_job_with_all_that_is_needed_to_do_it_again(connection: AsyncConnection) -> None:
-    """Nobody has to guess later what it was about and why it failed."""
+    """A maintainer reads in the dead letter what it was about and why it failed."""
     with continued(None):
         job_id = await bury(connection, "a", at=NOW + LEASE, retryable=False)
     letter = await DeadLetters(connection).get(job_id)
@@ -93,7 +93,7 @@ async def test_bury_after_the_lease_was_lost_is_refused(connection: AsyncConnect
 
 
 async def test_reprocess_gives_the_job_back_as_if_it_had_never_been_tried(connection: AsyncConnection) -> None:
-    """With the same id, process, priority and trace, so that its story goes on; once."""
+    """With the same id, process, priority and trace, so that its trace continues; once."""
     with continued(None):
         job_id = await bury(connection, "a")
     letters = DeadLetters(connection)
@@ -140,7 +140,7 @@ async def test_reprocess_all_gives_back_the_retryable_ones_in_the_order_in_which
 
 
 async def test_reprocess_of_what_is_on_its_way_already_does_it_once(connection: AsyncConnection) -> None:
-    """A letter is known by what it says, so that it may die again while its first revival waits."""
+    """A dead letter is known by its content, so the job may fail again while its first retry waits."""
     job_id = await bury(connection, "a")
     letters = DeadLetters(connection)
     letter = await letters.get(job_id)
@@ -196,7 +196,7 @@ async def test_list_goes_from_page_to_page_without_losing_or_doubling_one(connec
 
 
 async def test_list_and_count_are_of_what_is_asked_for(connection: AsyncConnection) -> None:
-    """By type, and by whether doing it again may help; the oldest tells how long one waits already."""
+    """By type, and by whether a retry may help; the oldest shows how long a dead letter has waited."""
     letters = DeadLetters(connection)
     assert (await letters.count(), await letters.oldest()) == (0, None)
     await bury(connection, "a", at=LATER)

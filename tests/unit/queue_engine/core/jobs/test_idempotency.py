@@ -86,7 +86,7 @@ async def test_key_of_another_scope_is_another_key(database: Database) -> None:
 
 
 async def test_two_at_the_same_instant_one_runs(database: Database) -> None:
-    """The second caller is told to wait, on both databases."""
+    """The second caller gets the answer to wait, on both databases."""
     answers = await asyncio.gather(*(begin(database) for _ in range(4)))
     assert sum(isinstance(answer, NewKey) for answer in answers) == 1
     assert answers.count(KeyHeld(LEASE)) == 3
@@ -99,7 +99,7 @@ async def test_two_at_the_same_instant_over_an_expired_key_one_runs(database: Da
     assert sum(isinstance(answer, NewKey) for answer in answers) == 1
 
 
-async def test_running_request_tells_how_long_it_is_believed_to_live(database: Database) -> None:
+async def test_running_request_shows_how_long_it_is_believed_to_live(database: Database) -> None:
     """The rest of the lease, which its process prolongs while it lives."""
     new = await begun(database)
     assert await begin(database, at=NOW + timedelta(seconds=10)) == KeyHeld(timedelta(seconds=20))

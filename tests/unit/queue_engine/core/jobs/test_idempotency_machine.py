@@ -33,7 +33,7 @@ SETTINGS = settings(
     deadline=None,
     database=None,
     suppress_health_check=list(HealthCheck),
-    # A sequence that fails is told as it was found: to shorten it on a database takes minutes.
+    # A failing sequence is reported as it was found: to shorten it on a database takes minutes.
     phases=[Phase.generate],
 )
 
@@ -50,7 +50,7 @@ class Note:
 
 
 class KeysMachine(RuleBasedStateMachine):
-    """Callers come with keys, finish, fail, die (by never coming back) and wake up late, while time goes on."""
+    """Callers come with keys, finish, fail, die (by never coming back) and wake up late, while time passes."""
 
     def __init__(self, runner: asyncio.Runner, database: Database) -> None:
         super().__init__()
@@ -78,7 +78,7 @@ class KeysMachine(RuleBasedStateMachine):
 
     @rule(scope=SCOPES, key=NAMES, endpoint=ENDPOINTS)
     def begin(self, scope: str, key: str, endpoint: str) -> None:
-        """A request comes: it runs, or gets the answer, or is told why not."""
+        """A request comes: it runs, or gets the answer, or gets the reason why not."""
         begun = self._within(
             lambda keys: keys.begin(scope, key, endpoint=endpoint, request_hash="h", now=self.now, lease=LEASE)
         )
@@ -144,7 +144,7 @@ class KeysMachine(RuleBasedStateMachine):
 
     @rule()
     def purge(self) -> None:
-        """What has expired is deleted; nobody else notices."""
+        """Expired keys are deleted; no caller notices."""
         gone = [key for key in self.notes if self._note(*key) is None]
         assert self._within(lambda keys: keys.purge(self.now)) == len(gone)
         for key in gone:

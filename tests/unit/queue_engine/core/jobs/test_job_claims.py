@@ -83,7 +83,7 @@ async def test_claim_hands_out_the_request_as_it_was_enqueued(jobs: Jobs) -> Non
 
 
 async def test_claim_before_the_job_is_due_gets_nothing(jobs: Jobs) -> None:
-    """A job is not touched before its time, and `next_due` tells it."""
+    """No worker claims a job before its time, and `next_due` has that time."""
     await put(jobs, not_before=NOW + SOON)
     assert await claim_one(jobs, owner="w", now=NOW, lease=LEASE) is None
     assert await jobs.next_due() == NOW + SOON
@@ -147,7 +147,7 @@ async def test_claim_on_postgresql_never_gives_two_of_one_process_to_two_workers
 
 
 @pytest.mark.postgres
-async def test_claim_on_postgresql_looks_again_at_a_process_that_changed_meanwhile(
+async def test_claim_on_postgresql_reads_a_process_again_that_changed_meanwhile(
     postgres_database: Database,
 ) -> None:
     """A worker that chose before another committed, and got the lock after it, sees what the other took."""

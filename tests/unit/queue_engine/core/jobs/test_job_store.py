@@ -15,17 +15,17 @@ from tests.unit.queue_engine.core.jobs.job_examples import HOUR, LEASE, NOW, SOO
 async def test_job_that_waits_already_is_not_stored_once_more(jobs: Jobs) -> None:
     """One that reads what it needs when it runs does for both; not one under way, nor one that failed and waits."""
 
-    async def wish(request: dict[str, int]) -> int:
+    async def enqueue(request: dict[str, int]) -> int:
         await jobs.enqueue_once(kind="k", request=request, process_id="p", now=NOW)
         return await unfinished_jobs(jobs)
 
-    assert [await wish({"a": 1}), await wish({"a": 1}), await wish({"a": 2})] == [1, 1, 2]
+    assert [await enqueue({"a": 1}), await enqueue({"a": 1}), await enqueue({"a": 2})] == [1, 1, 2]
     first = await take(jobs)
-    assert [await wish({"a": 1}), await wish({"a": 1})] == [3, 3]
+    assert [await enqueue({"a": 1}), await enqueue({"a": 1})] == [3, 3]
     await jobs.retry(first, at=NOW + SOON, error="no", now=NOW)
     await jobs.finish([await take(jobs)])
     await jobs.finish([await take(jobs)])
-    assert [await unfinished_jobs(jobs), await wish({"a": 1})] == [1, 2]
+    assert [await unfinished_jobs(jobs), await enqueue({"a": 1})] == [1, 2]
 
 
 async def test_finish_deletes_what_is_still_held_and_nothing_else(jobs: Jobs) -> None:
@@ -131,7 +131,7 @@ async def test_hold_counts_its_reason_and_ends_the_deaths_in_a_row(jobs: Jobs) -
 
 
 async def test_fail_ends_a_job_for_good_with_its_error(jobs: Jobs) -> None:
-    """A job that failed for good is never claimed again, and tells why."""
+    """No worker claims a job again that failed for good, and its row has the error."""
     await put(jobs, process_id="p")
     await jobs.fail(await take(jobs), "no such repository", NOW)
     assert await claim_one(jobs, owner="w", now=NOW + 9 * LEASE, lease=LEASE) is None
@@ -140,7 +140,7 @@ async def test_fail_ends_a_job_for_good_with_its_error(jobs: Jobs) -> None:
 
 
 async def test_release_all_at_the_start_of_the_only_process_frees_what_the_last_one_held(jobs: Jobs) -> None:
-    """After a restart nobody waits for the lease of a process that is no more."""
+    """After a restart no job waits for the lease of a process that is no more."""
     await put(jobs)
     await put(jobs)
     held = await take(jobs, owner="before")

@@ -35,7 +35,7 @@ SETTINGS = settings(
     deadline=None,
     database=None,
     suppress_health_check=list(HealthCheck),
-    # A sequence that fails is told as it was found: to shorten it on a database takes minutes.
+    # A failing sequence is reported as it was found: to shorten it on a database takes minutes.
     phases=[Phase.generate],
 )
 
@@ -191,7 +191,7 @@ class JobMachine(JobCards):
             self.cards.append(Card(next(self._lives), job_id, old.process, old.priority, self.now))
 
     def _discard(self, data: st.DataObject) -> None:
-        """Nobody wants to hear more of it."""
+        """Discard a dead letter that no person needs."""
         job_id = data.draw(st.sampled_from([*self.dead]))
         assert self._dead(lambda letters: letters.discard(job_id))
         del self.dead[job_id]
@@ -205,7 +205,7 @@ class JobMachine(JobCards):
         self.cards = [card for card in self.cards if card not in finished]
 
     def _start_again(self, data: st.DataObject) -> None:
-        """The only process starts: nobody can hold anything."""
+        """The only process starts: no other can hold anything."""
         under_way = [card for card in self.cards if card.status == "IN_PROGRESS"]
         assert self._jobs(lambda store: store.release_all(self.now)) == len(under_way)
         for card in under_way:
@@ -222,7 +222,7 @@ class JobMachine(JobCards):
         assert dead == {job_id: (b.card.attempt + 1, b.retryable, b.at) for job_id, b in self.dead.items()}
         unfinished = [card for card in self.cards if card.status not in FINISHED]
         assert depth == len(unfinished)
-        assert due == min((c.leased_until or c.not_before for c in unfinished if self._in_turn(c)), default=None)
+        assert due == min((c.leased_until or c.not_before for c in unfinished if self._in_order(c)), default=None)
         under_way = [card.process for card in self.cards if card.status == "IN_PROGRESS"]
         assert len(under_way) == len(set(under_way))
 

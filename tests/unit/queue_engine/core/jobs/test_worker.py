@@ -34,94 +34,94 @@ def clock() -> Clock:
 
 async def test_worker_does_jobs_of_one_process_in_their_order(database: Database, clock: Clock) -> None:
     """What happened to one pull request is followed in the order in which it was stored."""
-    desk = RecordedHandler()
-    worker = worker_of(database, clock, {"k": desk})
+    handler = RecordedHandler()
+    worker = worker_of(database, clock, {"k": handler})
     names = ["a", "b", "c", "d"]
     await put(database, *names, process_id="one")
-    desk.end(*names)
+    handler.end(*names)
     assert await worker.run_due()
-    assert desk.begun == desk.ended == names
+    assert handler.begun == handler.ended == names
     assert await depth(database) == 0
 
 
 async def test_worker_does_no_two_jobs_of_one_process_at_once(database: Database, clock: Clock) -> None:
     """Not even when a third comes between the end of the first and the end of the second."""
-    desk = RecordedHandler()
-    worker = worker_of(database, clock, {"k": desk})
+    handler = RecordedHandler()
+    worker = worker_of(database, clock, {"k": handler})
     await put(database, "a", "b", process_id="one")
     await worker.start_due()
-    await desk.until_begun("a")
-    assert desk.begun == ["a"]
-    desk.end("a")
+    await handler.until_begun("a")
+    assert handler.begun == ["a"]
+    handler.end("a")
     await worker.drain()
     await worker.start_due()
-    await desk.until_begun("b")
+    await handler.until_begun("b")
     await put(database, "c", process_id="one")
     await put(database, "other")
-    desk.end("other")
+    handler.end("other")
     await worker.start_due()
-    await desk.until_begun("other")
-    assert "c" not in desk.begun
-    desk.end("b", "c")
+    await handler.until_begun("other")
+    assert "c" not in handler.begun
+    handler.end("b", "c")
     await worker.drain()
     await worker.run_due()
-    assert [name for name in desk.ended if name != "other"] == ["a", "b", "c"]
+    assert [name for name in handler.ended if name != "other"] == ["a", "b", "c"]
 
 
 async def test_worker_does_jobs_of_different_processes_together(database: Database, clock: Clock) -> None:
     """A slow job of one pull request holds up no other."""
-    desk = RecordedHandler()
-    worker = worker_of(database, clock, {"k": desk})
+    handler = RecordedHandler()
+    worker = worker_of(database, clock, {"k": handler})
     await put(database, "slow", "quick")
     await worker.start_due()
-    desk.end("quick")
-    await desk.until_begun("slow")
-    await desk.until_begun("quick")
-    desk.end("slow")
+    handler.end("quick")
+    await handler.until_begun("slow")
+    await handler.until_begun("quick")
+    handler.end("slow")
     await worker.drain()
-    assert desk.ended == ["quick", "slow"]
+    assert handler.ended == ["quick", "slow"]
 
 
 async def test_worker_takes_no_more_than_it_has_room_for(database: Database, clock: Clock) -> None:
     """What it cannot begin stays for others, and is taken when there is room."""
-    desk = RecordedHandler()
-    worker = worker_of(database, clock, {"k": desk}, concurrency=2)
+    handler = RecordedHandler()
+    worker = worker_of(database, clock, {"k": handler}, concurrency=2)
     await put(database, "a", "b", "c")
-    desk.end("a", "b", "c")
+    handler.end("a", "b", "c")
     assert await worker.start_due()
     await worker.drain()
-    assert sorted(desk.ended) == ["a", "b"]
+    assert sorted(handler.ended) == ["a", "b"]
     assert await worker.run_due()
-    assert desk.ended[2:] == ["c"]
+    assert handler.ended[2:] == ["c"]
     assert not await worker.run_due()
 
 
-async def test_worker_told_to_leave_room_starts_no_more_than_that(database: Database, clock: Clock) -> None:
+async def test_worker_that_leaves_room_starts_no_more_than_its_share(database: Database, clock: Clock) -> None:
     """Beside something more urgent a worker takes a small part, and the rest when that is over."""
-    desk = RecordedHandler()
-    worker = worker_of(database, clock, {"k": desk})
+    handler = RecordedHandler()
+    worker = worker_of(database, clock, {"k": handler})
     await put(database, "a", "b", "c", "d")
     assert await worker.start_due(at_most=2)
-    await desk.until_begun("b")
+    await handler.until_begun("b")
     assert not await worker.start_due(at_most=2)
     assert await worker.start_due()
-    await desk.until_begun("d")
-    desk.end("a", "b", "c", "d")
+    await handler.until_begun("d")
+    handler.end("a", "b", "c", "d")
     await worker.drain()
     assert await depth(database) == 0
 
 
 async def test_worker_leaves_nothing_of_a_job_that_is_done(database: Database, clock: Clock) -> None:
     """The table stays as small as the work."""
-    desk = RecordedHandler()
-    desk.end("a")
+    handler = RecordedHandler()
+    handler.end("a")
     await put(database, "a")
-    await worker_of(database, clock, {"k": desk}).run_due()
+    await worker_of(database, clock, {"k": handler}).run_due()
     assert await depth(database) == 0
     assert await results(database, "a") == ()
 
 
-async def test_worker_keeps_collected_results_for_whoever_takes_them(database: Database, clock: Clock) -> None:
+async def test_worker_keeps_collected_results_for_their_consumer(database: Database, clock: Clock) -> None:
     """A consumer reads and deletes in the transaction in which it stores; nothing of it is a dead letter."""
 
     async def handle(job: Job) -> JobResult | Dead:
@@ -154,7 +154,7 @@ async def test_worker_does_a_job_within_the_trace_that_it_was_enqueued_in(databa
     assert found["trace_id"] == wanted
 
 
-async def test_worker_tells_when_the_next_job_is_due(database: Database, clock: Clock) -> None:
+async def test_worker_returns_when_the_next_job_is_due(database: Database, clock: Clock) -> None:
     """The loop sleeps exactly as long as there is nothing to do."""
     worker = worker_of(database, clock, {})
     assert await worker.next_due() is None
@@ -164,12 +164,12 @@ async def test_worker_tells_when_the_next_job_is_due(database: Database, clock: 
     assert not await worker.run_due()
 
 
-async def test_job_is_a_work_with_a_name_that_tells_when_it_comes_back(database: Database, clock: Clock) -> None:
+async def test_job_sets_the_work_context_with_its_name_and_its_longest_wait(database: Database, clock: Clock) -> None:
     """What it calls can keep a place for its next try: the same name, and the longest that it may stay away."""
-    seen: list[RequestContext] = []
+    contexts: list[RequestContext] = []
 
     async def fails(job: Job) -> None:
-        seen.append(current_work())
+        contexts.append(current_work())
         raise OSError("no")
 
     worker = worker_of(database, clock, {"k": fails})
@@ -177,10 +177,10 @@ async def test_job_is_a_work_with_a_name_that_tells_when_it_comes_back(database:
     for _ in range(2):
         await worker.run_due()
         clock.time += timedelta(seconds=5)
-    (name,) = {each.holder for each in seen}
+    (name,) = {each.holder for each in contexts}
     assert name is not None
     assert name.startswith("job:")
-    assert [(each.priority, each.again) for each in seen] == [
+    assert [(each.priority, each.again) for each in contexts] == [
         (RequestPriority.NOW, timedelta(seconds=1.1)),
         (RequestPriority.NOW, timedelta(seconds=2.2)),
     ]

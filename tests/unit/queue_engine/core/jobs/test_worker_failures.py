@@ -33,7 +33,7 @@ def clock() -> Clock:
 
 
 async def test_worker_held_job_comes_again_and_counts_no_attempt(database: Database, clock: Clock) -> None:
-    """GitHub's limits are nobody's fault: held as often as they ask, a job is never given up."""
+    """GitHub's limits are no failure of a job: held as often as they ask, it is never given up."""
     attempts: list[int] = []
 
     async def hold(job: Job) -> Outcome | None:
@@ -195,26 +195,26 @@ async def test_worker_counts_what_a_killed_worker_left_as_recovered(database: Da
 
 async def live_and_let_poison_kill(database: Database, clock: Clock, life: int) -> RecordedHandler:
     """A worker's life: it takes what is due and ends its jobs, unless one of them ends it."""
-    desk = RecordedHandler()
-    worker = worker_of(database, clock, {"k": desk}, owner=f"w{life}")
+    handler = RecordedHandler()
+    worker = worker_of(database, clock, {"k": handler}, owner=f"w{life}")
     with capture_logs():
         await worker.start_due()
         for _ in range(10):
             await asyncio.sleep(0)
-        if "poison" in desk.begun:
+        if "poison" in handler.begun:
             await worker.cancel()
         else:
-            desk.end(*desk.begun)
+            handler.end(*handler.begun)
             await worker.drain()
     clock.time += LEASE
-    return desk
+    return handler
 
 
 async def test_worker_gives_a_job_up_that_ends_its_worker_again_and_again(database: Database, clock: Clock) -> None:
     """A poisoned job has a bound as well: after nine dead workers it is kept for a person, and not begun again."""
     await put(database, "poison")
     lives = [await live_and_let_poison_kill(database, clock, life) for life in range(12)]
-    assert [desk.begun for desk in lives] == [["poison"]] * 9 + [[]] * 3
+    assert [handler.begun for handler in lives] == [["poison"]] * 9 + [[]] * 3
     (letter,) = await dead(database)
     assert (letter.attempts, letter.retryable) == (9, False)
     assert letter.error_message == "Given up after 9 tries: its worker ended while it was done."
@@ -225,7 +225,7 @@ async def test_worker_poisoned_job_takes_no_other_along(database: Database, cloc
     """The worker completes the jobs that ran beside it each time."""
     await put(database, "a", "b", "poison", "c", "d")
     lives = [await live_and_let_poison_kill(database, clock, life) for life in range(20)]
-    assert sorted(name for desk in lives for name in desk.ended) == ["a", "b", "c", "d"]
+    assert sorted(name for handler in lives for name in handler.ended) == ["a", "b", "c", "d"]
     assert [letter.payload["name"] for letter in await dead(database)] == ["poison"]
 
 
@@ -237,19 +237,19 @@ async def test_worker_starts_no_second_suspect_beside_the_first(database: Databa
         await died.start_due()
         await died.cancel()
         clock.time += LEASE
-    desk = RecordedHandler()
-    worker = worker_of(database, clock, {"k": desk}, owner="lives")
+    handler = RecordedHandler()
+    worker = worker_of(database, clock, {"k": handler}, owner="lives")
     await worker.start_due()
-    await desk.until_begun("a")
+    await handler.until_begun("a")
     clock.time += LEASE / 2
     assert not await worker.start_due()
     await put(database, "c")
     assert await worker.start_due()
-    desk.end("a", "b", "c")
+    handler.end("a", "b", "c")
     await worker.drain()
-    assert sorted(desk.ended) == ["a", "c"]
+    assert sorted(handler.ended) == ["a", "c"]
     await worker.run_due()
-    assert desk.ended[2:] == ["b"]
+    assert handler.ended[2:] == ["b"]
 
 
 async def test_worker_failing_job_harms_no_other(database: Database, clock: Clock) -> None:
@@ -271,11 +271,11 @@ async def test_worker_failing_job_harms_no_other(database: Database, clock: Cloc
 
 async def test_worker_job_of_an_unknown_kind_fails_like_any_other(database: Database, clock: Clock) -> None:
     """After a downgrade: kept and retried, for the version that knows it; the others go on."""
-    desk = RecordedHandler()
-    desk.end("known")
+    handler = RecordedHandler()
+    handler.end("known")
     await put(database, "unknown", kind="of the future")
     await put(database, "known")
     with capture_logs():
-        await worker_of(database, clock, {"k": desk}).run_due()
-    assert desk.ended == ["known"]
+        await worker_of(database, clock, {"k": handler}).run_due()
+    assert handler.ended == ["known"]
     assert await depth(database) == 1

@@ -38,36 +38,36 @@ async def test_worker_that_dies_loses_no_job(database: Database, clock: Clock) -
 
 async def test_worker_keeps_its_lease_on_a_long_job(database: Database, clock: Clock) -> None:
     """A job that takes long is not done by two workers; only a dead one's is taken away."""
-    desk = RecordedHandler()
-    worker = worker_of(database, clock, {"k": desk})
-    other = worker_of(database, clock, {"k": desk}, owner="other")
+    handler = RecordedHandler()
+    worker = worker_of(database, clock, {"k": handler})
+    other = worker_of(database, clock, {"k": handler}, owner="other")
     await put(database, "long")
     await worker.start_due()
-    await desk.until_begun("long")
+    await handler.until_begun("long")
     for _ in range(10):
         await clock.pass_to_next_sleeper()
     # The ninth renewal has been stored once the heart sleeps again, so the lease outlasts this instant.
     assert clock.time > START + timedelta(seconds=60)
     assert not await other.run_due()
-    desk.end("long")
+    handler.end("long")
     await worker.drain()
-    assert desk.begun == ["long"]
+    assert handler.begun == ["long"]
 
 
 async def test_worker_whose_clock_jumped_ahead_goes_on_with_its_job_and_does_it_once(
     database: Database, clock: Clock
 ) -> None:
     """The lease seems to have ended; who holds it takes the job again, and just carries on."""
-    desk = RecordedHandler()
-    worker = worker_of(database, clock, {"k": desk})
+    handler = RecordedHandler()
+    worker = worker_of(database, clock, {"k": handler})
     await put(database, "long")
     await worker.start_due()
-    await desk.until_begun("long")
+    await handler.until_begun("long")
     clock.time += HOUR
     assert await worker.start_due()
-    desk.end("long")
+    handler.end("long")
     await worker.drain()
-    assert desk.begun == desk.ended == ["long"]
+    assert handler.begun == handler.ended == ["long"]
     assert await depth(database) == 0
 
 

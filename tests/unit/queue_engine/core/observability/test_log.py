@@ -1,4 +1,4 @@
-"""Entry and exit of public methods: told at debug level, harmless, and nearly free for everybody else."""
+"""Entry and exit of public methods: logged at debug level, harmless, and nearly free for all other callers."""
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -36,7 +36,7 @@ class Bare:
 
 @logged("shelf")
 class Shelf:
-    """Works, and tells."""
+    """Works, and logs."""
 
     async def claim(self, limit: int, *, owner: str) -> tuple[Thing, ...]:
         return (Thing("t-1"),) * limit
@@ -76,7 +76,7 @@ class Shelf:
         return 7
 
 
-async def test_public_method_tells_of_entry_and_exit() -> None:
+async def test_public_method_logs_entry_and_exit() -> None:
     """With arguments, result, elapsed time, component, and the trace that it belongs to."""
     with captured() as log, trace.of_delivery("d-1"):
         assert len(await Shelf().claim(2, owner="me")) == 2
@@ -90,7 +90,7 @@ async def test_public_method_tells_of_entry_and_exit() -> None:
         assert {name: line[name] for name in ids} == ids
 
 
-async def test_method_that_fails_tells_the_errors_type_and_raises_it() -> None:
+async def test_method_that_fails_logs_the_errors_type_and_raises_it() -> None:
     """The error itself is for its handler; its words may be secret."""
     with captured() as log:
         with pytest.raises(LookupError, match="no n"):
@@ -101,15 +101,15 @@ async def test_method_that_fails_tells_the_errors_type_and_raises_it() -> None:
     assert "broken" not in log.text
 
 
-def test_method_that_does_not_wait_is_told_of_and_private_ones_are_not() -> None:
-    """What others call is the story; what it is made of is not."""
+def test_method_that_does_not_wait_is_logged_and_private_ones_are_not() -> None:
+    """The log has the methods that others call, and not their parts."""
     with captured() as log:
         assert Shelf().count() == 7
     assert [line["event"] for line in log.lines()] == ["ENTER count", "EXIT count"]
 
 
 async def test_context_manager_is_left_when_its_body_is() -> None:
-    """How long something was held is what its line tells; how it ended as well."""
+    """The line says how long something was held, and how that ended."""
     with captured() as log:
         async with Shelf().opened() as opened:
             assert opened == 2
@@ -142,7 +142,7 @@ def test_payloads_and_secrets_are_not_shown() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "seen"),
+    ("value", "expected"),
     [
         (None, None),
         (True, True),
@@ -161,9 +161,9 @@ def test_payloads_and_secrets_are_not_shown() -> None:
         (SecretStr("ghs_secret"), "SecretStr"),
     ],
 )
-def test_value_is_shown_small_and_harmless(value: object, seen: object) -> None:
+def test_value_is_shown_small_and_harmless(value: object, expected: object) -> None:
     """Numbers, ids, names and times as they are; everything else by its type and size."""
-    assert shown(value) == seen
+    assert shown(value) == expected
 
 
 def test_call_with_wrong_arguments_fails_as_it_would_without() -> None:
@@ -179,7 +179,7 @@ def test_decorated_method_keeps_its_name_and_words() -> None:
 
 
 def test_single_method_can_be_decorated() -> None:
-    """A function is told of like a method."""
+    """A function is logged like a method."""
 
     @logged("sums")
     def add(a: int, b: int = 2) -> int:
@@ -190,7 +190,7 @@ def test_single_method_can_be_decorated() -> None:
     assert [line["event"] for line in log.lines(component="sums")] == ["ENTER add", "EXIT add"]
 
 
-def test_method_costs_next_to_nothing_while_nobody_listens() -> None:
+def test_method_costs_next_to_nothing_while_no_log_is_kept() -> None:
     """The job store's methods run thousands of times a second: far below what one statement takes."""
 
     def seconds(shelf: Any) -> float:

@@ -1,4 +1,4 @@
-"""Progress is told to many, and nobody's failure is another's."""
+"""Progress goes to many sinks, and the failure of one does not concern another."""
 
 from structlog.testing import capture_logs
 
@@ -13,7 +13,7 @@ from queue_engine.core.observability.progress import (
 EVENT = ProgressEvent("process-1", ProgressStatus.IN_PROGRESS, "2 of 3 are done", 2, 3)
 
 
-class Heard:
+class RecordedSink:
     """Remembers, or fails."""
 
     def __init__(self, *, failing: bool = False) -> None:
@@ -27,12 +27,12 @@ class Heard:
 
 
 async def test_fanout_failing_sink_harms_neither_work_nor_others() -> None:
-    """Everybody hears, in order; the failure is in the log with the work that it was about."""
-    first, second = Heard(failing=True), Heard()
+    """All sinks get it, in order; the log has the failure with the work that it was about."""
+    first, second = RecordedSink(failing=True), RecordedSink()
     with capture_logs() as lines:
         await ProgressNotifiers((first, NullNotifier(), second)).on_progress(EVENT)
     assert first.events == second.events == [EVENT]
-    assert [(line["sink"], line["correlation_id"]) for line in lines] == [("Heard", "process-1")]
+    assert [(line["sink"], line["correlation_id"]) for line in lines] == [("RecordedSink", "process-1")]
 
 
 async def test_logged_progress_is_one_line_with_all_there_is() -> None:

@@ -1,4 +1,4 @@
-"""Traces: one id from a delivery to all that it causes, recorded by nobody or by an operator's own SDK."""
+"""Traces: one id from a delivery to all that it causes, recorded only by an operator's own SDK."""
 
 import asyncio
 import re
@@ -58,10 +58,10 @@ def test_trace_of_a_delivery_that_is_no_guid_is_derived_and_always_the_same(guid
 def test_trace_continued_has_the_same_id_and_a_span_of_its_own() -> None:
     """What was stored is enough to go on with: in another task, another process, another week."""
     with trace.of_delivery(GUID):
-        stored, told = trace.current(), trace.ids()
+        stored, started = trace.current(), trace.ids()
     with trace.continued(stored):
         assert trace.ids()["trace_id"] == TRACE
-        assert trace.ids()["span_id"] != told["span_id"]
+        assert trace.ids()["span_id"] != started["span_id"]
         with trace.span("part"):
             assert trace.ids()["trace_id"] == TRACE
     assert stored is not None
@@ -70,7 +70,7 @@ def test_trace_continued_has_the_same_id_and_a_span_of_its_own() -> None:
 
 @pytest.mark.parametrize("stored", [None, "", "rubbish", f"00-{'0' * 32}-{'1' * 16}-01", f"00-{TRACE}-01"])
 def test_trace_continued_from_nothing_readable_begins_one(stored: str | None) -> None:
-    """Rows from before traces, and broken ones, cost a story its beginning, never the work."""
+    """Rows from before traces, and broken ones, cost a trace its beginning, never the work."""
     with trace.continued(stored):
         begun = trace.current()
         with trace.continued(stored):
@@ -88,16 +88,16 @@ def test_trace_that_says_not_recorded_goes_on_not_recorded() -> None:
 
 async def test_trace_of_a_shared_round_is_nobodys() -> None:
     """Calls that are done together belong to all who called, not to the first of them."""
-    seen: list[str | None] = []
+    traces: list[str | None] = []
 
     async def do(items: Sequence[str]) -> list[None]:
-        seen.append(trace.current())
+        traces.append(trace.current())
         return [None]
 
     with trace.of_delivery(GUID):
         await MicroBatch(do)("item")
         assert (trace.current() or "").startswith(f"00-{TRACE}")
-    assert seen == [None]
+    assert traces == [None]
 
 
 async def test_traces_of_tasks_at_the_same_time_do_not_mix() -> None:
@@ -133,7 +133,7 @@ def test_spans_are_real_where_an_sdk_records(recorded: InMemorySpanExporter) -> 
     assert request.parent.span_id == job.parent.span_id == delivery.context.span_id
 
 
-def test_span_of_what_failed_tells_the_errors_type_only(recorded: InMemorySpanExporter) -> None:
+def test_span_of_a_failure_has_the_errors_type_only(recorded: InMemorySpanExporter) -> None:
     """What an error says may hold a secret, and spans go to somebody else's service."""
 
     def fail() -> None:

@@ -27,7 +27,7 @@ class Wall:
 
 
 @pytest.mark.parametrize("jump", [HOUR, -HOUR, timedelta(days=4000), timedelta(days=-4000)])
-def test_jumps_are_told_once_and_by_how_much(jump: timedelta) -> None:
+def test_clock_changes_are_reported_once_and_by_how_much(jump: timedelta) -> None:
     """Time that passes is none; a clock that was set is, in either direction."""
     wall = Wall()
     jumps = ClockChange(wall, lambda: wall.passed)
@@ -41,5 +41,5 @@ def test_jumps_are_told_once_and_by_how_much(jump: timedelta) -> None:
 
 
 def test_steady_time_does_not_run_backwards() -> None:
-    """The system has a clock that nobody sets."""
+    """The system has a clock that no person sets."""
     assert steady() <= steady()

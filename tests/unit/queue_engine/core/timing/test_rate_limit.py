@@ -1,4 +1,4 @@
-"""The sliding window: never more than the limit within any span, and told waits that are long enough."""
+"""The sliding window: never more than the limit within any span, and waits that are long enough."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -44,7 +44,7 @@ def test_window_leaves_a_part_to_others() -> None:
     assert window.wait(at(1)) <= timedelta(0)
 
 
-def test_window_tells_those_it_turns_away_to_come_one_behind_the_other() -> None:
+def test_window_spreads_the_waits_of_those_it_rejects() -> None:
     """A hundred that come back at the same instant would be rejected a hundred times again."""
     window = RateLimit(6, MINUTE)
     for _ in range(6):
