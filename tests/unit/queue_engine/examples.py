@@ -125,6 +125,6 @@ def workflow_run(number: int, head: str = "head-1", **changes: Any) -> WorkflowR
     return replace(run, **changes)
 
 
-def seen(**facts: Any) -> Facts:
+def facts_with(**facts: Any) -> Facts:
     """The facts of one pass; who queued it may queue it still."""
     return Facts(**({"permission": Permission.WRITE} | facts))

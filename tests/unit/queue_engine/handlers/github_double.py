@@ -49,9 +49,9 @@ class Hub:
     ) -> Snapshot:
         read = await self.pull_request(repository, number)
         compared = await self.comparison(repository, "main", head_sha or read.head_sha)
-        told = None if compared.behind else compared
+        shown = None if compared.behind else compared
         right = None if login is None else Permission.WRITE
-        return Snapshot(read, right, told, base_tip=compared.base_tip, behind=compared.behind)
+        return Snapshot(read, right, shown, base_tip=compared.base_tip, behind=compared.behind)
 
     async def latest_pull_requests(self, _repository: object) -> tuple[Pull, ...]:
         return (self.pull,)

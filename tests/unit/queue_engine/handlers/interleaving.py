@@ -1,8 +1,8 @@
-"""Two handlers on two connections of one PostgreSQL: the first is stopped at one of its awaits while the second runs.
+"""Two handlers on two connections of one PostgreSQL: one is stopped at an await while the other runs.
 
-That is done for every await of the first, at which it asks the database or GitHub. Whatever comes of it must also come
-of one handler after the other, in one order or the other: a decision that was made of two reads, between which somebody
-else committed, is found by that. Each handler is a process of its own, with its own engine; both see one GitHub.
+That is done for every await of the first, at which it asks the database or GitHub. The outcome must equal that of one
+handler after the other, in either order. A decision from two reads with a commit in between fails that. Each handler is
+a process of its own, with its own engine; both use one GitHub.
 """
 
 import asyncio
@@ -55,7 +55,7 @@ class Side:
 
 @dataclass(frozen=True)
 class Handler:
-    """Something that happens on GitHub, and what is done when its webhook, or its turn, comes."""
+    """An event on GitHub, and the handler that runs when its webhook comes."""
 
     name: str
     follow: Act
@@ -97,7 +97,7 @@ class Interleaver:
 
     async def check(self, begin: Act, first: Handler, second: Handler) -> int:
         """Stop `first` at each of its awaits; returns at how many. Fails for an outcome that no order explains."""
-        in_order = [await self._in_turn(begin, *order) for order in ((first, second), (second, first))]
+        in_order = [await self._one_after_the_other(begin, *order) for order in ((first, second), (second, first))]
         at = 0
         while True:
             at += 1
@@ -108,7 +108,7 @@ class Interleaver:
                 where = f"{first.name}, stopped at await {at} for {second.name}: {self._stop.where[:400]}"
                 raise AssertionError(f"{where}\n{outcome}\nnot one of\n" + "\n".join(map(str, in_order)))
 
-    async def _in_turn(self, begin: Act, *handlers: Handler) -> Outcome:
+    async def _one_after_the_other(self, begin: Act, *handlers: Handler) -> Outcome:
         self._stop.arm(0)
         hub = await self._begin(begin)
         for number, handler in enumerate(handlers):
@@ -133,11 +133,11 @@ class Interleaver:
         return await self._settled(hub)
 
     def _side(self, hub: Hub, first: bool) -> Side:
-        seen = _StoppedHub(hub, self._stop) if first else hub
+        side_hub = _StoppedHub(hub, self._stop) if first else hub
         store = Store(self._first if first else self._second)
         engine = Engine(
             store,
-            cast(GitHub, seen),
+            cast(GitHub, side_hub),
             Clock(),
             StaticPolicies(self._policy),
             lambda: 0.5,
@@ -160,7 +160,7 @@ class Interleaver:
         return bool(waiting)
 
     async def _settled(self, hub: Hub) -> Outcome:
-        """What has become of it all when nobody has anything to do any more."""
+        """The state of the database and of GitHub when no work is left."""
         side = self._side(hub, False)
         processor = Processor(side.engine)
         for _ in range(_TRIES):

@@ -41,7 +41,10 @@ _known: dict[int, tuple[object, bool]] = {}
 
 
 def _decides(statement: Any) -> bool:
-    """Whether it makes a difference what comes before this statement. Told once for each: they are constants."""
+    """Whether it makes a difference what comes before this statement.
+
+    Decided once for each: statements are constants.
+    """
     if id(statement) not in _known:
         words = set(re.findall(r"\w+", str(statement)))
         _known[id(statement)] = (statement, bool(words & _DECIDING) or "pg_advisory_xact_lock" in words)

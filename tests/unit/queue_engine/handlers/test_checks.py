@@ -38,7 +38,7 @@ async def checked(scene: Setup) -> Queue:
 
 
 async def reported(scene: Setup, head: str, name: str, *, passed: bool = True) -> None:
-    hint = WebhookEvent(
+    webhook = WebhookEvent(
         kind=WebhookKind.CHECK,
         delivery="guid",
         installation_id=REPOSITORY.installation_id,
@@ -47,10 +47,10 @@ async def reported(scene: Setup, head: str, name: str, *, passed: bool = True) -
         check_name=name,
         passed=passed,
     )
-    await CheckReports(scene.engine).reported(REPOSITORY, hint)
+    await CheckReports(scene.engine).reported(REPOSITORY, webhook)
 
 
-async def test_run_that_waits_for_approval_makes_imq_look_as_for_the_first_time(scene: Setup) -> None:
+async def test_run_that_waits_for_approval_makes_imq_poll_as_for_the_first_time(scene: Setup) -> None:
     """Only the first poll reads such runs. A run on another head does not count."""
     await scene.front(status=CHECKING, pending_checks=("ci",), polls=7, next_poll_at=LATER)
     parked = WebhookEvent(
@@ -76,14 +76,14 @@ async def found(scene: Setup) -> tuple[tuple[str, ...], datetime | None, datetim
         return entry.run.completed_checks, entry.run.next_poll_at, await tx.queues.next_due()
 
 
-async def test_report_of_a_failure_makes_imq_look_at_once(scene: Setup) -> None:
+async def test_report_of_a_failure_makes_imq_poll_at_once(scene: Setup) -> None:
     """An author reads of a failure at once, not when the last of the other checks has completed."""
     await checked(scene)
     await reported(scene, "head-1", "ci", passed=False)
     assert await found(scene) == (("ci",), NOW, NOW)
 
 
-async def test_reports_that_pass_are_counted_until_the_last_one_makes_imq_look(scene: Setup) -> None:
+async def test_reports_that_pass_are_counted_until_the_last_one_makes_imq_poll(scene: Setup) -> None:
     """P7: all checks cost one poll; other checks, and repeated reports, cost none."""
     await checked(scene)
     for name in ("ci", "ci", "docs"):
@@ -93,7 +93,7 @@ async def test_reports_that_pass_are_counted_until_the_last_one_makes_imq_look(s
     assert await found(scene) == (("ci", "lint"), NOW, NOW)
 
 
-async def test_first_report_makes_imq_look_while_nothing_is_known_to_be_awaited(scene: Setup) -> None:
+async def test_first_report_makes_imq_poll_while_no_check_is_known_to_be_pending(scene: Setup) -> None:
     """Only that poll finds out which checks there are."""
     await scene.front(status=CHECKING, next_poll_at=LATER)
     await reported(scene, "head-1", "ci")
@@ -115,24 +115,24 @@ async def test_report_on_an_entry_that_is_not_checked_is_ignored(scene: Setup, s
     assert await found(scene) == ((), LATER, None)
 
 
-@pytest.mark.parametrize(("told", "looks"), [("head-2", True), ("head-0", False), ("head-1", False)])
-async def test_report_that_comes_before_its_new_head_is_bound_makes_imq_look_at_the_checks_at_once(
-    scene: Setup, told: str, looks: bool
+@pytest.mark.parametrize(("head", "polls"), [("head-2", True), ("head-0", False), ("head-1", False)])
+async def test_report_that_comes_before_its_new_head_is_bound_makes_imq_poll_the_checks_at_once(
+    scene: Setup, head: str, polls: bool
 ) -> None:
     """A fast check can end before IMQ knows the head that its update made; a report on another head is none of it."""
     scene.github.pull = pull(head_sha="head-2")
     scene.github.compared = comparison("head-2", parents=("head-1", "base-1"))
     scene.github.reports = (report("ci", CheckState.PENDING),)
     queue = await scene.front(status=UPDATING, base_tip="base-1", next_poll_at=LATER)
-    await reported(scene, told, "ci")
-    assert await found(scene) == (() if told == "head-1" else (f"{told}:ci",), LATER, None)
+    await reported(scene, head, "ci")
+    assert await found(scene) == (() if head == "head-1" else (f"{head}:ci",), LATER, None)
     await scene.change_entry(new_head="head-2", new_head_is_ours=True, next_poll_at=NOW)
     entry = await scene.advance(queue)
     assert entry is not None
-    assert (entry.status, entry.head, "checks" in scene.github.asked) == (CHECKING, "head-2", looks)
+    assert (entry.status, entry.head, "checks" in scene.github.asked) == (CHECKING, "head-2", polls)
 
 
-async def test_failure_before_anything_is_awaited_is_looked_at_without_a_wait_for_others(scene: Setup) -> None:
+async def test_failure_before_any_check_is_pending_is_polled_without_a_wait_for_others(scene: Setup) -> None:
     """It is not counted among those that have reported, which may start a wait for the rest."""
     await scene.front(status=CHECKING, pending_checks=(), next_poll_at=LATER)
     for passed, counted in ((False, ()), (True, ("lint",))):

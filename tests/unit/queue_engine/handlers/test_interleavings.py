@@ -40,7 +40,7 @@ LABEL = POLICY.trigger_label
 UPDATED = "head-1+base-1"
 
 
-def hint(kind: WebhookKind, **fields: Any) -> WebhookEvent:
+def webhook(kind: WebhookKind, **fields: Any) -> WebhookEvent:
     whose = {"installation_id": REPOSITORY.installation_id, "repository_id": REPOSITORY.id, "delivery": "guid"}
     return WebhookEvent(kind=kind, **{**whose, **fields})
 
@@ -57,7 +57,7 @@ async def queued(side: Side, *others: int, **changes: Any) -> Entry:
 
 
 async def updating(side: Side) -> None:
-    """IMQ asked for an update, which GitHub has made; nobody has told of it yet."""
+    """IMQ asked for an update, which GitHub has made; no webhook has reported it yet."""
     await queued(side, status=UPDATING, base_tip="base-1", next_poll_at=NOW + HOUR)
     side.hub.update()
 
@@ -113,7 +113,7 @@ def changes(side: Side) -> PullRequestChanges:
 def check_ended(head: str = UPDATED) -> Handler:
     async def follow(side: Side) -> None:
         reports = CheckReports(side.engine)
-        await reports.reported(REPOSITORY, hint(WebhookKind.CHECK, head_sha=head, check_name="ci", passed=True))
+        await reports.reported(REPOSITORY, webhook(WebhookKind.CHECK, head_sha=head, check_name="ci", passed=True))
 
     return Handler("a check ended", follow, "head", lambda hub: hub.passed.add(head))
 
@@ -124,21 +124,21 @@ async def _pass(side: Side) -> None:
 
 async def _own_update(side: Side) -> None:
     push = {"action": "synchronize", "number": 1, "before": "head-1", "head_sha": UPDATED, "sender": OWN}
-    await changes(side).changed(REPOSITORY, hint(WebhookKind.CONSENT, **push))
+    await changes(side).changed(REPOSITORY, webhook(WebhookKind.CONSENT, **push))
 
 
-async def _unlabelled(side: Side) -> None:
+async def _unlabeled(side: Side) -> None:
     removal = {"action": "unlabeled", "number": 1, "label": LABEL, "sender": "max"}
-    await changes(side).changed(REPOSITORY, hint(WebhookKind.CONSENT, **removal))
+    await changes(side).changed(REPOSITORY, webhook(WebhookKind.CONSENT, **removal))
 
 
 async def _pushed(side: Side) -> None:
     push = {"action": "synchronize", "number": 1, "before": "head-1", "head_sha": "stranger", "sender": "max"}
-    await changes(side).changed(REPOSITORY, hint(WebhookKind.CONSENT, **push))
+    await changes(side).changed(REPOSITORY, webhook(WebhookKind.CONSENT, **push))
 
 
 async def _base_moved(side: Side) -> None:
-    await Branches(side.engine).moved(REPOSITORY, hint(WebhookKind.BASE_MOVED, branch="main", head_sha="base-2"))
+    await Branches(side.engine).moved(REPOSITORY, webhook(WebhookKind.BASE_MOVED, branch="main", head_sha="base-2"))
 
 
 def _take_label_off(hub: Hub) -> None:
@@ -149,10 +149,10 @@ def _move_base(hub: Hub) -> None:
     hub.tip = "base-2"
 
 
-async def _labelled(side: Side, number: int) -> None:
+async def _labeled(side: Side, number: int) -> None:
     setting = {"number": number, "label": LABEL, "sender": "max", "head_sha": f"head-{number}", "branch": "main"}
     named = {"owner": REPOSITORY.owner, "name": REPOSITORY.name}
-    await changes(side).labeled(REPOSITORY, hint(WebhookKind.LABELED, **setting, **named))
+    await changes(side).labeled(REPOSITORY, webhook(WebhookKind.LABELED, **setting, **named))
 
 
 async def _unqueued(side: Side) -> None:
@@ -173,47 +173,47 @@ async def _entry_leaves(side: Side) -> None:
 CHECKED = check_ended()
 PASS = Handler("a pass", _pass, "pass")
 OWN_UPDATE = Handler("own update announced", _own_update, "#1")
-UNLABELLED = Handler("label removed", _unlabelled, "#1", _take_label_off)
+UNLABELED = Handler("label removed", _unlabeled, "#1", _take_label_off)
 PUSHED = Handler("a stranger pushed", _pushed, "#1", lambda hub: hub.push("stranger"))
 BASE_MOVED = Handler("the base moved", _base_moved, "main", _move_base)
-LABELLED = Handler("label set", partial(_labelled, number=1), "#1")
-ANOTHER_LABELLED = Handler("another's label set", partial(_labelled, number=4), "#4")
+LABELED = Handler("label set", partial(_labeled, number=1), "#1")
+ANOTHER_LABELED = Handler("another's label set", partial(_labeled, number=4), "#4")
 UNQUEUED = Handler("taken out by the API", _unqueued, "API")
 ROOM = Handler("an entry leaves", _entry_leaves, "room")
 
-STORIES: dict[str, tuple[Act, Policy, tuple[tuple[Handler, Handler], ...]]] = {
+SCENARIOS: dict[str, tuple[Act, Policy, tuple[tuple[Handler, Handler], ...]]] = {
     "updating": (updating, POLICY, ((CHECKED, OWN_UPDATE),)),
     "announced": (announced, POLICY, ((CHECKED, PASS),)),
-    "checking": (checking, POLICY, ((CHECKED, UNLABELLED), (BASE_MOVED, CHECKED))),
-    "held": (waiting, replace(POLICY, max_depth=2), ((ROOM, UNLABELLED),)),
+    "checking": (checking, POLICY, ((CHECKED, UNLABELED), (BASE_MOVED, CHECKED))),
+    "held": (waiting, replace(POLICY, max_depth=2), ((ROOM, UNLABELED),)),
 }
 """What is so at first, the rules, and which handler is stopped for which: those that have lost something once."""
 
 if "IMQ_INTERLEAVINGS" in os.environ:
-    STORIES["requeued"] = (checking, replace(POLICY, on_push=PushPolicy.REQUEUE), ())
+    SCENARIOS["requeued"] = (checking, replace(POLICY, on_push=PushPolicy.REQUEUE), ())
 
 SLOW = {"held"}
-"""Stories in which much is read before anything is written: only what comes between statements of one transaction."""
+"""Scenarios with many reads before a write: only interleavings between statements of one transaction matter."""
 
-EVERYTHING = (CHECKED, OWN_UPDATE, PASS, UNLABELLED, PUSHED, BASE_MOVED, LABELLED, ANOTHER_LABELLED, UNQUEUED, ROOM)
+EVERYTHING = (CHECKED, OWN_UPDATE, PASS, UNLABELED, PUSHED, BASE_MOVED, LABELED, ANOTHER_LABELED, UNQUEUED, ROOM)
 
 
-def pairs(story: str) -> Iterable[tuple[Handler, Handler]]:
-    """The pairs of a story; all that can meet if `IMQ_INTERLEAVINGS` is set, which takes minutes."""
+def pairs(scenario: str) -> Iterable[tuple[Handler, Handler]]:
+    """The pairs of a scenario; all that can meet if `IMQ_INTERLEAVINGS` is set, which takes minutes."""
     if "IMQ_INTERLEAVINGS" not in os.environ:
-        return STORIES[story][2]
+        return SCENARIOS[scenario][2]
     return ((one, other) for one, other in permutations(EVERYTHING, 2) if one.process != other.process)
 
 
-@pytest.mark.parametrize("story", STORIES)
-async def test_handlers_that_meet_do_as_one_after_the_other(make_postgres_url: MakeUrl, story: str) -> None:
+@pytest.mark.parametrize("scenario", SCENARIOS)
+async def test_handlers_that_meet_do_as_one_after_the_other(make_postgres_url: MakeUrl, scenario: str) -> None:
     """Stopped at any await while another one runs whole, a handler does what it does before or after the other."""
-    begin, policy, _ = STORIES[story]
+    begin, policy, _ = SCENARIOS[scenario]
     everything = "IMQ_INTERLEAVINGS" in os.environ
-    interleaver = Interleaver(make_postgres_url(), policy, writing_only=story in SLOW and not everything)
+    interleaver = Interleaver(make_postgres_url(), policy, writing_only=scenario in SLOW and not everything)
     await interleaver.open()
     try:
-        for first, second in pairs(story):
+        for first, second in pairs(scenario):
             assert await interleaver.check(begin, first, second) > 0
     finally:
         await interleaver.close()

@@ -124,26 +124,26 @@ def labeled(delivery: str = "guid") -> WebhookEvent:
         (RuntimeError("a bug"), timedelta(seconds=1)),
     ],
 )
-async def test_hint_that_met_what_passes_is_followed_later(
+async def test_webhook_job_that_met_a_passing_error_is_tried_later(
     database: Database, error: Exception, wait: timedelta
 ) -> None:
-    """Limits, trouble and our own faults cost a wait, not the hint."""
-    desk = RecordedHandler(database, Refusing(error))
-    await desk.inbox.receive(labeled())
-    await desk.work()
-    assert await desk.worker.next_due() == NOW + wait
-    assert await desk.dead() == ()
+    """Limits, an outage and our own faults cost a wait, not the webhook."""
+    handler = RecordedHandler(database, Refusing(error))
+    await handler.inbox.receive(labeled())
+    await handler.work()
+    assert await handler.worker.next_due() == NOW + wait
+    assert await handler.dead() == ()
 
 
-async def test_hint_that_lost_a_race_is_followed_at_once(database: Database) -> None:
-    """Somebody else changed the same thing: read again, decide again."""
+async def test_webhook_job_that_lost_a_race_is_tried_at_once(database: Database) -> None:
+    """Another worker changed the same thing: read again, decide again."""
     github = Refusing(StaleRecord("entry 1"))
-    desk = RecordedHandler(database, github)
-    await desk.inbox.receive(labeled())
-    await desk.worker.start_due()
-    await desk.worker.drain()
-    assert await desk.worker.next_due() == NOW
-    assert await desk.dead() == ()
+    handler = RecordedHandler(database, github)
+    await handler.inbox.receive(labeled())
+    await handler.worker.start_due()
+    await handler.worker.drain()
+    assert await handler.worker.next_due() == NOW
+    assert await handler.dead() == ()
 
 
 @pytest.mark.parametrize(
@@ -155,35 +155,37 @@ async def test_hint_that_lost_a_race_is_followed_at_once(database: Database) -> 
         (Invalid("Validation Failed", status=422), False),
     ],
 )
-async def test_hint_that_github_refuses_is_dead_at_once(database: Database, error: Exception, retryable: bool) -> None:
-    """No 4xx is asked for again by itself; a key or a permission can be mended, and then it is worth doing again."""
-    desk = RecordedHandler(database, Refusing(error))
-    await desk.inbox.receive(labeled())
-    await desk.work()
-    (letter,) = await desk.dead()
+async def test_webhook_job_that_github_refuses_is_dead_at_once(
+    database: Database, error: Exception, retryable: bool
+) -> None:
+    """IMQ retries no 4xx by itself; after an operator fixes a key or a permission, a retry is worthwhile."""
+    handler = RecordedHandler(database, Refusing(error))
+    await handler.inbox.receive(labeled())
+    await handler.work()
+    (letter,) = await handler.dead()
     assert (letter.job_type, letter.attempts, letter.retryable) == (WEBHOOK_JOB, 1, retryable)
     assert letter.error_message == f"{type(error).__name__}: {error}"
 
 
-async def test_hint_that_cannot_be_read_is_dead_at_once(database: Database) -> None:
-    """Written by another version: it will never be readable, and stops nobody."""
-    desk = RecordedHandler(database, Refusing())
+async def test_webhook_job_that_cannot_be_read_is_dead_at_once(database: Database) -> None:
+    """Written by another version: it will never be readable, and stops no other job."""
+    handler = RecordedHandler(database, Refusing())
     async with database.transaction() as connection:
         await Jobs(connection).enqueue(kind=WEBHOOK_JOB, request={"kind": "unheard of"}, process_id="p", now=NOW)
-    await desk.work()
-    (letter,) = await desk.dead()
+    await handler.work()
+    (letter,) = await handler.dead()
     assert (letter.attempts, letter.retryable) == (1, False)
     assert letter.error_message.startswith("ValidationError: ")
 
 
-async def test_hints_that_are_stored_together_keep_the_trace_of_each(database: Database) -> None:
-    """A burst shares transactions, not stories."""
-    desk = RecordedHandler(database, Refusing())
+async def test_webhook_jobs_that_are_stored_together_keep_the_trace_of_each(database: Database) -> None:
+    """A burst shares transactions, not traces."""
+    handler = RecordedHandler(database, Refusing())
     guids = [f"72d3162e-cc78-11e3-81ab-4c9367dc09{n:02}" for n in range(5)]
     waiting = []
     for guid in guids:
         with of_delivery(guid):
-            waiting.append(asyncio.create_task(desk.inbox.receive(labeled(guid))))
+            waiting.append(asyncio.create_task(handler.inbox.receive(labeled(guid))))
     await asyncio.gather(*waiting)
     async with database.reading() as connection:
         stored = await connection.execute(select(jobs.c.request_json, jobs.c.trace))
@@ -193,39 +195,39 @@ async def test_hints_that_are_stored_together_keep_the_trace_of_each(database: D
 
 async def test_letter_that_is_dead_is_sent_again_when_somebody_has_it_done_again(database: Database) -> None:
     """Done again like any dead job, and due at once with all its tries."""
-    desk = RecordedHandler(database, Refusing())
-    async with desk.engine.change() as change:
+    handler = RecordedHandler(database, Refusing())
+    async with handler.engine.change() as change:
         await change.tx.outbox.want_label(REPOSITORY, 1, "merge-queue", on=False, due=NOW)
         letter = await change.tx.outbox.claim(owner="w", now=NOW, lease=LEASE)
         assert letter is not None
         await change.tx.outbox.dead(letter, "Forbidden: locked", NOW, retryable=True)
-    (dead,) = await desk.dead()
+    (dead,) = await handler.dead()
     assert dead.job_type == OUTBOX_JOB
-    async with desk.engine.change() as change:
+    async with handler.engine.change() as change:
         assert await change.tx.dead_letters.reprocess(dead.id, NOW)
-    await desk.work()
-    async with desk.engine.change() as change:
+    await handler.work()
+    async with handler.engine.change() as change:
         again = await change.tx.outbox.claim(owner="w", now=NOW, lease=LEASE)
     assert again is not None
     assert (again.label, again.attempts) == ("merge-queue", 0)
-    assert await desk.dead() == ()
-    assert await desk.worker.next_due() is None
+    assert await handler.dead() == ()
+    assert await handler.worker.next_due() is None
 
 
 async def test_sweep_that_failed_for_good_is_forgotten_when_the_next_one_is_asked_for(database: Database) -> None:
     """A sweep comes every ten minutes: what is refused each time is one dead letter, not one more each time."""
     github = Refusing(Invalid("no", status=422))
-    desk = RecordedHandler(database, github)
+    handler = RecordedHandler(database, github)
     for _ in range(3):
-        await desk.sweeper.request()
-        await desk.work()
-    assert [letter.job_type for letter in await desk.dead()] == [SWEEP_JOB]
+        await handler.sweeper.request()
+        await handler.work()
+    assert [letter.job_type for letter in await handler.dead()] == [SWEEP_JOB]
     github.error = None
     for _ in range(3):
-        await desk.sweeper.request()
+        await handler.sweeper.request()
         for _ in range(3):
-            await desk.work()
-    (letter,) = await desk.dead()
+            await handler.work()
+    (letter,) = await handler.dead()
     assert letter.job_type == REPOSITORY_JOB
     assert letter.error_message == "NotFound: repository acme/rocket: Not Found"
 
@@ -239,17 +241,17 @@ async def test_retries_by_command_are_counted_by_a_worker(database: Database) ->
             if name == "jobs_reprocessed":
                 counted[labels["kind"]] = amount
 
-    desk = RecordedHandler(database, Refusing(), meter=Counting())
-    async with desk.engine.change() as change:
+    handler = RecordedHandler(database, Refusing(), meter=Counting())
+    async with handler.engine.change() as change:
         await change.tx.jobs.enqueue(kind=RETRIED_JOB, request={"webhook": 2, "letter": 1}, process_id="x", now=NOW)
-    await desk.work()
+    await handler.work()
     assert counted == {"webhook": 2, "letter": 1}
 
 
-async def test_rename_that_a_webhook_tells_is_stored_before_anything_is_asked_for(database: Database) -> None:
-    """Queues, entries and letters go by the id; the next request uses the new name."""
-    desk = RecordedHandler(database, Refusing())
-    async with desk.engine.change() as change:
+async def test_rename_that_a_webhook_reports_is_stored_before_any_request(database: Database) -> None:
+    """Queues, entries and outbox items refer to the id; the next request uses the new name."""
+    handler = RecordedHandler(database, Refusing())
+    async with handler.engine.change() as change:
         await change.tx.queues.find_or_create(REPOSITORY, "main", NOW)
     renamed = WebhookEvent(
         kind=WebhookKind.INSTALLED,
@@ -260,9 +262,9 @@ async def test_rename_that_a_webhook_tells_is_stored_before_anything_is_asked_fo
         owner="acme",
         name="gears",
     )
-    await desk.inbox.receive(renamed)
-    await desk.work()
-    async with desk.engine.store.reading() as tx:
+    await handler.inbox.receive(renamed)
+    await handler.work()
+    async with handler.engine.store.reading() as tx:
         (queue,) = await tx.queues.all()
     assert queue.repository == replace(REPOSITORY, name="gears")
 
@@ -275,11 +277,11 @@ async def test_webhook_that_an_older_version_stored_is_followed(database: Databa
 
 async def test_job_that_an_older_version_stored_is_done(database: Database) -> None:
     """An upgrade leaves no job behind, though its kind has another name now."""
-    desk = RecordedHandler(database, Refusing(None))
-    async with desk.engine.change() as change:
+    handler = RecordedHandler(database, Refusing(None))
+    async with handler.engine.change() as change:
         await change.tx.jobs.enqueue(kind="retried", request={"webhook": 2}, process_id="retried", now=NOW)
         assert await change.tx.jobs.next_due() is not None
-    await desk.work()
-    async with desk.engine.store.reading() as tx:
+    await handler.work()
+    async with handler.engine.store.reading() as tx:
         assert await tx.jobs.next_due() is None
-    assert await desk.dead() == ()
+    assert await handler.dead() == ()

@@ -99,7 +99,7 @@ async def test_receive_counts_new_deliveries_and_known_ones(database: Database) 
     assert meter.counted == {("requests_keyed", "webhook"): 2, ("duplicates", "webhook"): 2}
 
 
-async def test_receive_failing_transaction_is_told_to_all_and_leaves_nothing(database: Database) -> None:
+async def test_receive_failing_transaction_raises_in_all_callers_and_leaves_nothing(database: Database) -> None:
     """When the jobs cannot be stored the deliveries are not known either: a redelivery is taken as new."""
     inbox = an_inbox(database)
     async with database.transaction() as connection:
@@ -113,13 +113,13 @@ async def test_receive_failing_transaction_is_told_to_all_and_leaves_nothing(dat
     assert await inbox.receive(push("guid-0"))
 
 
-async def test_receive_stores_what_a_delivery_tells_for_certain_once_and_with_it(database: Database) -> None:
-    """A redelivery is not newer than its first delivery: what it told may have changed since."""
+async def test_receive_stores_the_certain_facts_of_a_delivery_once_and_with_it(database: Database) -> None:
+    """A redelivery is not newer than its first delivery: its facts may have changed since."""
     fact = Fact(subject="commit a", statement=KnownName())
-    hint = push("guid").model_copy(update={"facts": (fact,)})
+    webhook = push("guid").model_copy(update={"facts": (fact,)})
     inbox, store = an_inbox(database), Store(database)
     for _ in range(2):
-        await inbox.receive(hint)
+        await inbox.receive(webhook)
     async with store.reading() as tx:
         known = await tx.known.about(7, ["commit a", "commit b"], since=SystemClock().now() - KEPT)
     assert {subject: [one.statement for one in those] for subject, those in known.items()} == {

@@ -69,7 +69,7 @@ def many() -> tuple[PullRequest, ...]:
 
 
 async def test_sweep_finds_a_label_that_only_another_branchs_own_rules_name(database: Database) -> None:
-    """Nothing that a webhook would have told of is lost (P2), and no label means anything on a branch it is not for."""
+    """The sweep loses nothing that a webhook would have reported (P2), and no label counts on another branch."""
     theirs = pull(number=1, base_branch="release", labels=frozenset({"Ship"}))
     ours = pull(number=2, base_branch="main", labels=frozenset({"ship"}))
     unlike = pull(number=3, base_branch="release", labels=frozenset({"land"}))

@@ -64,15 +64,15 @@ async def test_sweep_that_could_not_be_stored_is_still_due(sweeping: Sweeping, m
     assert await sweeping.sweeper.next_due() == sweeping.clock.instant + INTERVAL
 
 
-async def test_sweep_after_an_outage_is_due_at_once_and_looks_at_checks(sweeping: Sweeping) -> None:
+async def test_sweep_after_an_outage_is_due_at_once_and_polls_checks(sweeping: Sweeping) -> None:
     """IMQ answered webhooks with 503 meanwhile: only a poll finds that a check has completed."""
     await sweeping.scene.front(status=EntryStatus.CHECKING)
     assert await sweeping.sweeper.run_due()
     sweeping.clock.instant += timedelta(minutes=1)
-    ear = sweeping.engine.wakeup.waiter(())
+    waiter = sweeping.engine.wakeup.waiter(())
     sweeping.sweeper.schedule_now()
     async with asyncio.timeout(5):
-        await ear.wait(timedelta(hours=1))
+        await waiter.wait(timedelta(hours=1))
     assert await sweeping.sweeper.run_due()
     async with sweeping.scene.store.reading() as tx:
         entry = await tx.entries.find(REPOSITORY.id, 1)
@@ -80,7 +80,7 @@ async def test_sweep_after_an_outage_is_due_at_once_and_looks_at_checks(sweeping
     assert entry.run.next_poll_at == sweeping.clock.instant
 
 
-async def test_sweep_looks_at_checks_although_an_entry_changes_meanwhile(
+async def test_sweep_polls_checks_although_an_entry_changes_meanwhile(
     sweeping: Sweeping, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The process that changes the entry polls it; the sweep polls the fronts of other queues."""

@@ -45,7 +45,7 @@ async def sweep(tx: Transaction, at: datetime) -> None:
 async def test_restart_after_ten_seconds_marks_nothing_and_one_after_minutes_marks_every_entry(
     store: Store, write: Callable[[Transaction, datetime], Awaitable[None]]
 ) -> None:
-    """P7: a deploy, or a kill, costs no request. Whichever table was written last tells how long the pause was."""
+    """P7: a deploy, or a kill, costs no request. The table that was written last shows how long the pause was."""
     async with store.transaction() as tx:
         main = await queue(tx)
         entries = [await stand(tx, main, number) for number in range(1, 5)]
@@ -73,8 +73,8 @@ async def test_empty_database_and_one_after_a_pause_of_which_nothing_is_queued_a
         assert await tx.queues.next_due() is None
 
 
-async def test_comments_of_entries_and_those_that_are_due_are_looked_for_after_a_pause(store: Store) -> None:
-    """P6: another comment is not edited before somebody asks for it; then it is known which one it is."""
+async def test_comments_of_entries_and_those_that_are_due_are_searched_for_after_a_pause(store: Store) -> None:
+    """P6: another comment is not edited before a person asks for it; then IMQ knows which one it is."""
     async with store.transaction() as tx:
         await stand(tx, await queue(tx), 1)
         for number in (1, 2, 3):

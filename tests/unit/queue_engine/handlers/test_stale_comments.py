@@ -97,8 +97,8 @@ async def test_comment_of_an_entry_that_exists_no_more_is_corrected(
 @pytest.mark.parametrize(
     "kind", [*sorted(set(NoticeKind) - {"queued", "updating", "checking", "ready", "held", "paused", "blocked"}), ""]
 )
-def test_comment_that_tells_an_outcome_is_left_alone(kind: str) -> None:
-    """Neither "Landed" nor any other end is turned into anything else, nor what another version wrote."""
+def test_comment_that_shows_an_outcome_is_left_alone(kind: str) -> None:
+    """IMQ replaces neither "Landed" nor any other outcome, nor what another version wrote."""
     assert newest((shows(kind),)) == []
 
 
@@ -119,7 +119,7 @@ def test_newest_comment_of_a_pull_request_counts() -> None:
         (NoticeKind.LANDED, 2 * HOUR, False),
     ],
 )
-async def test_list_that_is_older_than_what_was_told_since_corrects_nothing(
+async def test_list_that_is_older_than_a_later_announcement_corrects_nothing(
     engine: Engine, kind: NoticeKind, ago: timedelta, corrected: bool
 ) -> None:
     """P1: a read that lags shows "checking" of one that has left; a restored database is older than the comment."""
@@ -139,8 +139,8 @@ async def test_comment_of_one_that_is_queued_is_left_alone(engine: Engine) -> No
     assert await wanted(engine) is None
 
 
-async def test_comments_are_looked_at_once_a_day_from_the_last_look_on(engine: Engine, github: Comments) -> None:
-    """P7: the first look goes back a month; a restored database looks at what changed since its backup."""
+async def test_comments_are_checked_once_a_day_from_the_last_sweep_on(engine: Engine, github: Comments) -> None:
+    """P7: the first sweep goes back a month; with a restored database it reads what changed since its backup."""
 
     async def requested() -> int:
         async with engine.change() as change:
@@ -161,7 +161,7 @@ async def test_comments_are_looked_at_once_a_day_from_the_last_look_on(engine: E
 
 
 @pytest.mark.parametrize(
-    ("life", "looked", "asked"),
+    ("life", "swept", "asked"),
     [
         (20 * MINUTE, HOUR, 0),
         (21 * MINUTE, HOUR, 1),
@@ -169,13 +169,13 @@ async def test_comments_are_looked_at_once_a_day_from_the_last_look_on(engine: E
         (None, HOUR, 0),
     ],
 )
-async def test_database_on_which_nobody_worked_for_a_while_has_comments_looked_at_soon(
-    engine: Engine, life: timedelta | None, looked: timedelta, asked: int
+async def test_database_that_was_idle_for_a_while_has_comments_checked_soon(
+    engine: Engine, life: timedelta | None, swept: timedelta, asked: int
 ) -> None:
-    """P6: it may be a restored one; the daily look would come hours late. Of an empty one nothing was looked at."""
+    """P6: it may be a restored one, and the daily sweep would come hours late. An empty one had no sweep."""
     part = f"{STALE_COMMENTS_JOB}:{REPOSITORY.id}"
     async with engine.change() as change:
-        await change.tx.sweeps.done(part, NOW - looked)
+        await change.tx.sweeps.done(part, NOW - swept)
         if life is not None:
             await change.tx.sweeps.done("life", NOW - life)
         for _ in range(2):
@@ -193,7 +193,7 @@ async def test_check_run_beside_a_stale_comment_is_corrected_as_well(engine: Eng
     assert kinds == {OutboxKind.COMMENT: (True, notice), OutboxKind.CHECK_RUN: (True, notice)}
 
 
-async def test_pull_request_that_was_queued_while_its_comment_was_looked_into_is_left_alone(
+async def test_pull_request_that_was_queued_while_its_comment_was_checked_is_left_alone(
     engine: Engine, github: Comments
 ) -> None:
     """P6: its comment was found stale before GitHub answered; since then the sweep has queued it."""
@@ -208,8 +208,8 @@ async def test_pull_request_that_was_queued_while_its_comment_was_looked_into_is
     assert await wanted(engine) is None
 
 
-async def test_doubt_from_a_time_to_come_has_comments_looked_at_once(engine: Engine) -> None:
-    """P7: a clock that was set back would have them looked at again and again until that time."""
+async def test_doubt_from_a_time_to_come_has_comments_checked_at_once(engine: Engine) -> None:
+    """P7: with a clock that was set back IMQ would check them again and again until that time."""
     part = f"{STALE_COMMENTS_JOB}:{REPOSITORY.id}"
     async with engine.change() as change:
         await change.tx.sweeps.done(part, NOW - HOUR)

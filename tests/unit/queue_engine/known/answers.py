@@ -67,8 +67,8 @@ class Setup:
         self.store = Store(database)
         self.github = GitHubReads(cast(GitHubPorts, self.inner), self.store, self.clock)
 
-    async def tell(self, *facts: tuple[str, Statement], repository_id: int = REPOSITORY.id) -> None:
-        """A webhook tells these facts now."""
+    async def report(self, *facts: tuple[str, Statement], repository_id: int = REPOSITORY.id) -> None:
+        """A webhook reports these facts now."""
         async with self.store.transaction() as tx:
-            told = [Fact(subject=subject, statement=each) for subject, each in facts]
-            await tx.known.record(repository_id, told, self.clock.now())
+            reported = [Fact(subject=subject, statement=each) for subject, each in facts]
+            await tx.known.record(repository_id, reported, self.clock.now())

@@ -1,4 +1,4 @@
-"""Reports of checks compared with those that webhooks told to have ended."""
+"""Reports of checks compared with those that webhooks reported as completed."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -17,8 +17,8 @@ BOUND = (RequiredCheck("ci", 10),)
 
 def ended(conclusion: str = "success", run: int = 5, **changes: Any) -> Known:
     """A run of `ci` that ended at NOW."""
-    told = CheckResult(id=run, name="ci", app_id=10, conclusion=conclusion, started_at=NOW, completed_at=NOW)
-    return Known(told.model_copy(update=changes), NOW)
+    reported = CheckResult(id=run, name="ci", app_id=10, conclusion=conclusion, started_at=NOW, completed_at=NOW)
+    return Known(reported.model_copy(update=changes), NOW)
 
 
 def status(state: str = "success") -> Known:
@@ -56,20 +56,20 @@ def test_reports_without_a_run_that_is_known_to_have_ended_are_outdated(
 
 
 def test_run_under_way_that_is_known_to_have_ended_is_believed_after_a_minute() -> None:
-    """Its App may have begun it again, which no webhook tells."""
+    """Its App may have begun it again, which no webhook reports."""
     pending = [report(run=5, state=CheckState.PENDING)]
     assert outdated_reports(pending, BOUND, [ended()], NOW + MINUTE) is None
 
 
 @pytest.mark.parametrize(("begun", "believed"), [(NOW, False), (NOW + SECOND, True)])
 def test_run_begun_again_after_an_end_without_a_time_is_believed(begun: datetime, believed: bool) -> None:
-    """Then the time at which it had begun before tells the two apart."""
+    """Then the time at which it had begun before distinguishes the two."""
     again = replace(report(run=5, state=CheckState.PENDING), started_at=begun)
     assert (outdated_reports([again], BOUND, [ended(completed_at=None)], NOW) is None) is believed
 
 
 def test_run_that_ended_twice_in_one_second_is_doubted_for_some_seconds() -> None:
-    """Which of the two ends came later is not told."""
+    """GitHub does not say which of the two ends came later."""
     failed = [report(run=5, state=CheckState.FAILED)]
     assert outdated_reports(failed, BOUND, [ended()], NOW + SETTLED) is None
 

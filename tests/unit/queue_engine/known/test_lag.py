@@ -39,7 +39,7 @@ from tests.unit.queue_engine.examples import NOW, SECOND
 NONE = timedelta(0)
 
 
-def told(at: datetime) -> list[Known]:
+def reported(at: datetime) -> list[Known]:
     return [Known(KnownName(), at)]
 
 
@@ -47,22 +47,22 @@ def lagging(by: timedelta, at: datetime = NOW) -> ReadLag:
     """A commit named at that time was not shown at once, but so much later."""
     lag = ReadLag()
     lag.outdated(1, COMMIT, "commit a")
-    lag.current(1, COMMIT, "commit a", told(at), at + by)
+    lag.current(1, COMMIT, "commit a", reported(at), at + by)
     return lag
 
 
 def test_read_where_none_was_outdated_is_made_at_once() -> None:
-    """A GitHub that does not lag costs nobody a moment."""
+    """A GitHub without lag delays no read."""
     lag = ReadLag()
-    lag.current(1, COMMIT, "commit a", told(NOW), NOW + SECOND)
-    assert lag.wait(1, COMMIT, "commit b", told(NOW), NOW) == NONE
+    lag.current(1, COMMIT, "commit a", reported(NOW), NOW + SECOND)
+    assert lag.wait(1, COMMIT, "commit b", reported(NOW), NOW) == NONE
 
 
-def test_read_after_an_outdated_one_waits_until_what_was_told_is_as_old() -> None:
-    """Counted from the newest fact; whatever was told earlier shows already."""
+def test_read_after_an_outdated_one_waits_until_the_reported_facts_are_as_old() -> None:
+    """Counted from the newest fact; older facts show already."""
     lag, now = lagging(3 * SECOND), NOW + 60 * SECOND
-    assert lag.wait(1, COMMIT, "commit b", told(now - 10 * SECOND) + told(now - SECOND), now) == 2 * SECOND
-    assert lag.wait(1, COMMIT, "commit c", told(now - 3 * SECOND), now) == NONE
+    assert lag.wait(1, COMMIT, "commit b", reported(now - 10 * SECOND) + reported(now - SECOND), now) == 2 * SECOND
+    assert lag.wait(1, COMMIT, "commit c", reported(now - 3 * SECOND), now) == NONE
     assert lag.wait(1, COMMIT, "commit d", [], now) == NONE
 
 
@@ -121,16 +121,18 @@ def test_lag_of_another_repository_or_kind_holds_up_no_read(other: tuple[int, Re
 def test_newer_facts_hold_up_a_read_that_has_waited_no_more() -> None:
     """P5: checks that end every second do not put their look off for ever."""
     lag, now = lagging(3 * SECOND), NOW + 60 * SECOND
-    assert lag.wait(1, COMMIT, "commit b", told(now), now) == 3 * SECOND
-    assert lag.wait(1, COMMIT, "commit b", told(now + SECOND), now + SECOND) == 2 * SECOND
-    assert lag.wait(1, COMMIT, "commit b", told(now + 3 * SECOND), now + 3 * SECOND) == NONE
-    assert lag.wait(1, COMMIT, "commit b", told(now + 9 * SECOND), now + 9 * SECOND) == 3 * SECOND, "the next one does"
+    assert lag.wait(1, COMMIT, "commit b", reported(now), now) == 3 * SECOND
+    assert lag.wait(1, COMMIT, "commit b", reported(now + SECOND), now + SECOND) == 2 * SECOND
+    assert lag.wait(1, COMMIT, "commit b", reported(now + 3 * SECOND), now + 3 * SECOND) == NONE
+    assert lag.wait(1, COMMIT, "commit b", reported(now + 9 * SECOND), now + 9 * SECOND) == 3 * SECOND, (
+        "the next one does"
+    )
 
 
-def test_read_that_was_never_outdated_tells_nothing_of_a_lag() -> None:
+def test_read_that_was_never_outdated_shows_no_lag() -> None:
     """The facts that a later read of the same subject shows are older, and GitHub may have shown them long before."""
     lag = lagging(2 * SECOND)
-    lag.current(1, COMMIT, "commit a", told(NOW), NOW + 7 * SECOND)
+    lag.current(1, COMMIT, "commit a", reported(NOW), NOW + 7 * SECOND)
     assert lag.of(1, COMMIT, NOW + 7 * SECOND) == 2 * SECOND
 
 
@@ -138,24 +140,24 @@ def test_reads_whose_callers_never_came_back_are_dropped(monkeypatch: pytest.Mon
     """Memory stays bounded, and a read that still waits is not put off again."""
     monkeypatch.setattr(known_lag, "_AWAITED", 2)
     lag, now = lagging(3 * SECOND), NOW + 60 * SECOND
-    lag.wait(1, COMMIT, "commit b", told(now), now)
-    lag.wait(1, COMMIT, "commit c", told(now + 2 * SECOND), now + 2 * SECOND)
-    lag.wait(1, COMMIT, "commit d", told(now + 4 * SECOND), now + 4 * SECOND)
+    lag.wait(1, COMMIT, "commit b", reported(now), now)
+    lag.wait(1, COMMIT, "commit c", reported(now + 2 * SECOND), now + 2 * SECOND)
+    lag.wait(1, COMMIT, "commit d", reported(now + 4 * SECOND), now + 4 * SECOND)
     assert sorted(subject for _, _, subject in lag._awaited) == ["commit c", "commit d"]
 
 
-def test_lag_is_the_longest_seen_within_its_bound() -> None:
-    """A shorter one that was seen later does not undo it; one that GitHub's trouble made long is cut."""
+def test_lag_is_the_longest_measured_within_its_bound() -> None:
+    """A shorter one that was measured later does not replace it; one from an outage of GitHub is cut."""
     lag = lagging(4 * SECOND)
     lag.outdated(1, COMMIT, "commit b")
-    lag.current(1, COMMIT, "commit b", told(NOW + 60 * SECOND), NOW + 61 * SECOND)
+    lag.current(1, COMMIT, "commit b", reported(NOW + 60 * SECOND), NOW + 61 * SECOND)
     assert lag.of(1, COMMIT, NOW + 61 * SECOND) == 4 * SECOND
     assert lagging(timedelta(minutes=5)).of(1, COMMIT, NOW + timedelta(minutes=5)) == LONGEST
 
 
-def test_lag_that_was_not_seen_of_late_is_forgotten() -> None:
-    """The next read is made at once again, and tells."""
+def test_lag_that_was_not_measured_of_late_is_forgotten() -> None:
+    """IMQ makes the next read at once again, and measures."""
     lag = lagging(3 * SECOND)
     end = NOW + 3 * SECOND + REMEMBERED
-    assert lag.wait(1, COMMIT, "commit b", told(end - SECOND), end - SECOND) == 3 * SECOND
-    assert lag.wait(1, COMMIT, "commit c", told(end), end) == NONE
+    assert lag.wait(1, COMMIT, "commit b", reported(end - SECOND), end - SECOND) == 3 * SECOND
+    assert lag.wait(1, COMMIT, "commit c", reported(end), end) == NONE

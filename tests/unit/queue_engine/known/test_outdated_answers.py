@@ -32,14 +32,14 @@ async def test_branch_that_is_known_to_be_elsewhere_is_outdated(scene: Setup, an
     """None, too: it was just pushed to."""
     scene.inner.answers["branch_tip"] = answer
     assert await scene.github.branch_tip(REPOSITORY, "main") == answer
-    await scene.tell((of_branch("main"), MOVED))
+    await scene.report((of_branch("main"), MOVED))
     with pytest.raises(StaleRead):
         await scene.github.branch_tip(REPOSITORY, "main")
 
 
 async def test_branch_that_was_deleted_is_not_missed(scene: Setup) -> None:
     """Its last push says so."""
-    await scene.tell((of_branch("main"), Push(before="base-1", after=NO_COMMIT, at=NOW)))
+    await scene.report((of_branch("main"), Push(before="base-1", after=NO_COMMIT, at=NOW)))
     assert await scene.github.branch_tip(REPOSITORY, "main") is None
     scene.inner.answers["comparison"] = NotFound("Not Found", status=404)
     with pytest.raises(NotFound):
@@ -48,7 +48,7 @@ async def test_branch_that_was_deleted_is_not_missed(scene: Setup) -> None:
 
 async def test_branch_that_is_still_missing_after_a_minute_is_believed_to_be(scene: Setup) -> None:
     """P5: the webhook of its deletion was lost."""
-    await scene.tell((of_branch("main"), MOVED))
+    await scene.report((of_branch("main"), MOVED))
     scene.clock.instant += NAMED - SECOND
     with pytest.raises(StaleRead):
         await scene.github.branch_tip(REPOSITORY, "main")
@@ -59,7 +59,7 @@ async def test_branch_that_is_still_missing_after_a_minute_is_believed_to_be(sce
 async def test_check_that_ended_is_missed_in_reports(scene: Setup) -> None:
     """So it is asked again after seconds, not after fifteen minutes."""
     scene.inner.answers["check_reports"] = ()
-    await scene.tell((of_commit("head-1"), CheckResult(id=5, name="ci", app_id=10, conclusion="success")))
+    await scene.report((of_commit("head-1"), CheckResult(id=5, name="ci", app_id=10, conclusion="success")))
     with pytest.raises(StaleRead):
         await scene.github.check_reports(REPOSITORY, "head-1", ())
     scene.inner.answers["check_reports"] = (report(run=5),)
@@ -82,7 +82,7 @@ async def test_unprocessable_passes_with_time_for_a_commit_that_is_known_to_exis
 ) -> None:
     """Of a commit that a replica does not know yet GitHub says 422, not 404 (homu #141, rultor #1344)."""
     scene.inner.answers["check_reports"] = Invalid(words, status=422)
-    await scene.tell((of_commit("head-1"), KnownName()))
+    await scene.report((of_commit("head-1"), KnownName()))
     with pytest.raises(StaleRead if passes else Invalid):
         await scene.github.check_reports(REPOSITORY, "head-1", ())
 
@@ -94,7 +94,7 @@ async def test_not_found_passes_with_time_for_what_was_just_named_and_for_nothin
     scene.inner.answers[name] = NotFound("Not Found", status=404)
     with pytest.raises(NotFound):
         await read(scene.github)
-    await scene.tell((subject, MOVED if name == "branch_rules" else KnownName()))
+    await scene.report((subject, MOVED if name == "branch_rules" else KnownName()))
     with pytest.raises(StaleRead, match="just named"):
         await read(scene.github)
     scene.clock.instant += NAMED
@@ -103,10 +103,10 @@ async def test_not_found_passes_with_time_for_what_was_just_named_and_for_nothin
 
 
 async def test_configuration_is_read_at_the_known_tip(scene: Setup) -> None:
-    """A commit never changes; of one that a replica lacks a missing file tells nothing."""
+    """A commit never changes; a missing file of a commit that a replica lacks proves nothing."""
     github, inner = scene.github, scene.inner
     assert await github.configuration(REPOSITORY, "main") is None
-    await scene.tell((of_branch("main"), MOVED), (DEFAULT_BRANCH, MOVED))
+    await scene.report((of_branch("main"), MOVED), (DEFAULT_BRANCH, MOVED))
     await github.configuration(REPOSITORY, "main")
     await github.configuration(REPOSITORY, None)
     assert [ref for _, ref in inner.asked] == ["main", "base-2", "base-2"]
@@ -117,9 +117,9 @@ async def test_configuration_is_read_at_the_known_tip(scene: Setup) -> None:
 
 
 async def test_configuration_of_an_organisation_is_read_at_the_known_tip_of_its_repository(scene: Setup) -> None:
-    """It is the owner's repository `.github`, whose pushes are told like any other's."""
+    """It is the owner's repository `.github`, whose pushes webhooks report like any other's."""
     shared = Repository(77, REPOSITORY.owner, ".github", REPOSITORY.installation_id)
-    await scene.tell((DEFAULT_BRANCH, MOVED), repository_id=shared.id)
+    await scene.report((DEFAULT_BRANCH, MOVED), repository_id=shared.id)
     await scene.github.organisation_configuration(REPOSITORY)
     async with scene.store.transaction() as tx:
         await tx.queues.refresh_repository(shared)
@@ -136,12 +136,12 @@ async def test_reviews_of_the_last_seconds_are_missed_in_a_list(scene: Setup) ->
     approved = Review("ada", ReviewState.APPROVED, by_writer=True)
     dismissed = replace(approved, state=ReviewState.DISMISSED)
     scene.inner.answers["reviews"] = (approved,)
-    await scene.tell((of_pull(1), ReviewChange(author="ada", state="dismissed")))
+    await scene.report((of_pull(1), ReviewChange(author="ada", state="dismissed")))
     with pytest.raises(StaleRead, match="the review of ada is known to be dismissed"):
         await scene.github.reviews(REPOSITORY, 1)
     scene.inner.answers["reviews"] = (approved, dismissed)
     assert await scene.github.reviews(REPOSITORY, 1) == (approved, dismissed)
-    await scene.tell((of_pull(1), ReviewChange(author="ada", state="commented")))
+    await scene.report((of_pull(1), ReviewChange(author="ada", state="commented")))
     await scene.github.reviews(REPOSITORY, 1)
     scene.inner.answers["reviews"] = (approved, dismissed, replace(approved, state=ReviewState.COMMENTED))
     await scene.github.reviews(REPOSITORY, 1)
@@ -154,13 +154,13 @@ async def test_snapshot_is_compared_in_each_of_its_parts(scene: Setup) -> None:
     """P1: base tip, head and reviews that are older than what is known decide nothing."""
     current = Snapshot(pull(), base_tip="base-2", behind=1, reviews=())
     scene.inner.answers["snapshot"] = current
-    await scene.tell((of_branch("main"), MOVED))
+    await scene.report((of_branch("main"), MOVED))
     assert await scene.github.snapshot(REPOSITORY, 1, login="max") == current
     scene.inner.answers["snapshot"] = replace(current, base_tip="base-1")
     with pytest.raises(StaleRead, match="moved on from base-1"):
         await scene.github.snapshot(REPOSITORY, 1, login="max")
     scene.inner.answers["snapshot"] = replace(current, reviews=(Review("ada", ReviewState.APPROVED, by_writer=True),))
-    await scene.tell((of_pull(1), ReviewChange(author="ada", state="dismissed")))
+    await scene.report((of_pull(1), ReviewChange(author="ada", state="dismissed")))
     with pytest.raises(StaleRead, match="the review of ada"):
         await scene.github.snapshot(REPOSITORY, 1, login="max")
     scene.inner.answers["snapshot"] = current

@@ -22,17 +22,17 @@ async def test_read_that_contradicts_what_is_known_is_raised_and_forgotten_by_ca
     """The conditional request of the next try must not bring the outdated answer back."""
     scene.inner.answers["comparison"] = comparison()
     assert await scene.github.comparison(REPOSITORY, "main", "head-1") == comparison()
-    await scene.tell((of_branch("main"), MOVED))
+    await scene.report((of_branch("main"), MOVED))
     with pytest.raises(StaleRead, match="main is known to have moved on from base-1"):
         await scene.github.comparison(REPOSITORY, "main", "head-1")
     assert scene.inner.forgotten == 1
 
 
-async def test_fact_told_while_the_answer_was_under_way_counts(scene: Setup) -> None:
-    """What is known is looked up when the answer has come."""
+async def test_fact_reported_while_the_answer_was_under_way_counts(scene: Setup) -> None:
+    """IMQ reads the known facts when the answer has come."""
 
     async def slow(*_: object) -> object:
-        await scene.tell((of_branch("main"), MOVED))
+        await scene.report((of_branch("main"), MOVED))
         return comparison()
 
     cast(Any, scene.inner).comparison = slow
@@ -43,9 +43,9 @@ async def test_fact_told_while_the_answer_was_under_way_counts(scene: Setup) -> 
 async def test_facts_contradict_nothing_of_other_subjects_and_nothing_for_ever(scene: Setup) -> None:
     """Another branch, another repository, a quarter of an hour later."""
     scene.inner.answers["comparison"] = comparison()
-    await scene.tell((of_branch("release"), MOVED))
-    await scene.tell((of_branch("main"), MOVED), repository_id=REPOSITORY.id + 1)
-    await scene.tell((of_branch("main"), MOVED))
+    await scene.report((of_branch("release"), MOVED))
+    await scene.report((of_branch("main"), MOVED), repository_id=REPOSITORY.id + 1)
+    await scene.report((of_branch("main"), MOVED))
     scene.clock.instant += KEPT
     assert await scene.github.comparison(REPOSITORY, "main", "head-1") == comparison()
     async with scene.store.transaction() as tx:
@@ -105,7 +105,7 @@ def test_every_call_of_the_port_is_compared_or_believed_for_a_reason() -> None:
 async def test_rules_read_just_after_they_changed_are_not_remembered(scene: Setup) -> None:
     """Those of before would hold for two hours."""
     scene.inner.answers["branch_rules"] = rules("ci")
-    await scene.tell((RULES, KnownName()))
+    await scene.report((RULES, KnownName()))
     assert await scene.github.branch_rules(REPOSITORY, "main") == rules("ci")
     assert scene.inner.last == "forget_rules"
     scene.clock.instant += NAMED
@@ -114,7 +114,7 @@ async def test_rules_read_just_after_they_changed_are_not_remembered(scene: Setu
 
 
 async def test_own_writes_are_known_once_they_are_answered(scene: Setup) -> None:
-    """A merge, and labels set and taken off; a write that failed tells nothing."""
+    """A merge, and labels set and removed; a write that failed proves nothing."""
     github, inner = scene.github, scene.inner
     inner.answers |= {"pull_request": pull(updated_at=NOW), "merge": "landed"}
     await github.remove_label(REPOSITORY, 1, "merge-queue")
@@ -140,13 +140,13 @@ async def test_listed_pull_requests_are_corrected(scene: Setup) -> None:
 async def test_read_that_would_be_outdated_is_not_sent_while_github_lags(scene: Setup) -> None:
     """P7: after one 404 for what was just named, the next commit is asked for once, as late as the last one showed."""
     scene.inner.answers["commit"] = NotFound("Not Found")
-    await scene.tell((of_commit("a"), KnownName()))
+    await scene.report((of_commit("a"), KnownName()))
     with pytest.raises(StaleRead):
         await scene.github.commit(REPOSITORY, "a")
     scene.clock.instant += 3 * SECOND
     scene.inner.answers["commit"] = None
     await scene.github.commit(REPOSITORY, "a")
-    await scene.tell((of_commit("b"), KnownName()))
+    await scene.report((of_commit("b"), KnownName()))
     with pytest.raises(ReadLagError) as early:
         await scene.github.commit(REPOSITORY, "b")
     assert early.value.retry_after == 3 * SECOND

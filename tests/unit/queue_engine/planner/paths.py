@@ -55,16 +55,16 @@ class Walk:
     """By which methods."""
     meanwhile: dict[str, Callable[[], None]] = field(default_factory=dict)
     """What happens on GitHub right after the next request of this name."""
-    _seen: Facts = field(default_factory=Facts)
+    _facts: Facts = field(default_factory=Facts)
 
     def go(self) -> Action | None:
         """One pass: until it waits, ends, or a call's answer is lost (None)."""
-        self._seen = Facts()
+        self._facts = Facts()
         for _ in range(STEPS):
-            action = decide(self.entry, self._seen, self.policy, self.now)
+            action = decide(self.entry, self._facts, self.policy, self.now)
             match action:
                 case ReadFact(fact):
-                    self._look(fact)
+                    self._read(fact)
                 case Save(changed):
                     self._save(changed)
                 case Wait(changed, until):
@@ -131,53 +131,53 @@ class Walk:
         if name != "rules" or name not in self.asked:
             self.asked.append(name)
 
-    def _look(self, fact: FactKind) -> None:
+    def _read(self, fact: FactKind) -> None:
         if fact is FactKind.PERMISSION:
             # Read before every merge; no walk but those about it counts it.
-            self._seen = replace(self._seen, permission=self.github.permission)
+            self._facts = replace(self._facts, permission=self.github.permission)
             return
         self._ask(fact.value)
         match fact:
             case FactKind.PULL:
-                self._seen = replace(self._seen, pull=self.github.pull)
+                self._facts = replace(self._facts, pull=self.github.pull)
             case FactKind.SNAPSHOT:
-                self._seen = with_snapshot(self._seen, self.github.snapshot(self.entry.head))
+                self._facts = with_snapshot(self._facts, self.github.snapshot(self.entry.head))
             case FactKind.COMPARISON:
                 compared = self.github.compare(self.entry.run.new_head or self.entry.head)
-                self._seen = replace(self._seen, comparison=compared)
+                self._facts = replace(self._facts, comparison=compared)
             case FactKind.CHECKS:
-                self._seen = replace(self._seen, reports=self.github.reports.get(self.entry.head, ()))
+                self._facts = replace(self._facts, reports=self.github.reports.get(self.entry.head, ()))
             case FactKind.BASE_REPORTS:
                 reports = self.github.reports.get(self.entry.run.base_tip or "", ())
-                self._seen = replace(self._seen, base_reports=reports)
+                self._facts = replace(self._facts, base_reports=reports)
             case FactKind.WORKFLOW_RUNS:
-                self._seen = replace(self._seen, workflow_runs=self.github.workflow_runs(self.entry.head))
+                self._facts = replace(self._facts, workflow_runs=self.github.workflow_runs(self.entry.head))
             case FactKind.FORMER_REPORTS:
                 former = self.github.reports.get(self.entry.queued_head, ())
-                self._seen = replace(self._seen, former_reports=former)
+                self._facts = replace(self._facts, former_reports=former)
             case FactKind.SUITES:
-                self._seen = replace(self._seen, suites=self.github.suites)
+                self._facts = replace(self._facts, suites=self.github.suites)
             case FactKind.FRESH_RULES:
-                facts = replace(self._seen, rules=self.github.rules, rules_fresh=True)
-                self._seen = with_snapshot(facts, self.github.snapshot(self.entry.head))
+                facts = replace(self._facts, rules=self.github.rules, rules_fresh=True)
+                self._facts = with_snapshot(facts, self.github.snapshot(self.entry.head))
             case FactKind.RULES:
-                self._seen = replace(self._seen, rules=self.github.rules)
+                self._facts = replace(self._facts, rules=self.github.rules)
         self.meanwhile.pop(fact.value, lambda: None)()
 
     def _update(self) -> bool:
         self._ask("update")
-        self._seen = Facts()
+        self._facts = Facts()
         if not self.github.updates:
             return True
         refusal = self.github.updates.pop(0)
         if not refusal.lost:
-            self._seen = Facts(update_refused=refusal.words, update_forbidden=refusal.forbidden)
+            self._facts = Facts(update_refused=refusal.words, update_forbidden=refusal.forbidden)
         return not refusal.lost
 
     def _rerun(self, failed: tuple[CheckReport, ...]) -> bool:
         """Whether an answer came at all."""
         self._ask("rerun")
-        self._seen = Facts()
+        self._facts = Facts()
         refusal = self.github.reruns.pop(0) if self.github.reruns else None
         if refusal is None or refusal.happened:
             self.github.rerun(failed)
@@ -192,7 +192,7 @@ class Walk:
         self._ask("merge")
         self.merged_heads.append(self.entry.head)
         self.methods.append(method)
-        refused, self._seen = self._seen.refused_methods, Facts()
+        refused, self._facts = self._facts.refused_methods, Facts()
         refusal = self.github.merges.pop(0) if self.github.merges else None
         if refusal is None or refusal.happened:
             self.github.merge()
@@ -200,7 +200,7 @@ class Walk:
             return Landing("landed-1")
         if refusal.lost:
             return None
-        self._seen = replace(refused_merge(refusal.words, method, refused), merge_denied=refusal.final)
+        self._facts = replace(refused_merge(refusal.words, method, refused), merge_denied=refusal.final)
         if refusal.final is None:
             since = self.entry.run.refused_since or self.now
             self.entry = changed(self.entry, merge_refusals=self.entry.run.merge_refusals + 1, refused_since=since)
@@ -255,4 +255,4 @@ WITHDRAWALS = [
     ({"base_branch": "release"}, Reason.BASE_CHANGED),
     ({"head_repository": None}, Reason.FORK_DELETED),
 ]
-"""Every way of taking consent back but a push, as GitHub then tells the pull request."""
+"""Every way of taking consent back but a push, as GitHub then shows the pull request."""

@@ -61,10 +61,10 @@ class GitHub:
         return comparison(head, behind=behind, base_tip=self.base_tip, merge_base=self.merge_base, parents=self.parents)
 
     def snapshot(self, head: str) -> Snapshot:
-        """What GraphQL tells in one query: a comparison only where the head contains the base's tip."""
+        """The snapshot that one GraphQL query returns: a comparison only where the head contains the base's tip."""
         compared = self.compare(head)
-        told = None if compared.behind else compared
-        return Snapshot(self.pull, self.permission, told, base_tip=compared.base_tip, behind=compared.behind)
+        shown = None if compared.behind else compared
+        return Snapshot(self.pull, self.permission, shown, base_tip=compared.base_tip, behind=compared.behind)
 
     def move_base(self, tip: str) -> None:
         """Somebody pushes to the base."""

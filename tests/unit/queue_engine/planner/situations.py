@@ -19,7 +19,7 @@ from queue_engine.domain.model import Entry
 from queue_engine.domain.reasons import Reason
 from queue_engine.planner.actions import Facts
 from tests.store.examples import changed
-from tests.unit.queue_engine.examples import NOW, READY, WAITING, comparison, entry, pull, report, rules, seen
+from tests.unit.queue_engine.examples import NOW, READY, WAITING, comparison, entry, facts_with, pull, report, rules
 
 MERGE, SQUASH, REBASE = MergeMethod.MERGE, MergeMethod.SQUASH, MergeMethod.REBASE
 
@@ -141,7 +141,7 @@ sights = st.builds(
 
 
 FIT = entry(status=READY)
-ALL_SEEN = seen(
+ALL_FACTS = facts_with(
     pull=pull(), permission=Permission.WRITE, comparison=comparison(), rules=rules("ci"), reports=(report("ci"),)
 )
 
@@ -156,8 +156,8 @@ def near_merges(draw: st.DrawFn) -> tuple[Entry, Facts]:
     compared = replace(compared, **{name: getattr(wild_comparison, name) for name in draw(some_of(Comparison))})
     if at.status is not READY:
         at = changed(at, merge_requested_at=None)
-    reports = draw(st.one_of(st.just(ALL_SEEN.reports), st.none(), st.lists(checks, max_size=3).map(tuple)))
-    return at, replace(ALL_SEEN, pull=read, comparison=compared, reports=reports)
+    reports = draw(st.one_of(st.just(ALL_FACTS.reports), st.none(), st.lists(checks, max_size=3).map(tuple)))
+    return at, replace(ALL_FACTS, pull=read, comparison=compared, reports=reports)
 
 
 def some_of(kind: type) -> st.SearchStrategy[set[str]]:

@@ -1,4 +1,4 @@
-"""A check that fails on the base as well: nobody is blamed, and the entry is held until the base is green."""
+"""A check that fails on the base as well: no entry is ejected, and the front is held until the base is green."""
 
 from dataclasses import replace
 
@@ -15,10 +15,10 @@ from tests.unit.queue_engine.examples import (
     POLICY,
     UPDATING,
     entry,
+    facts_with,
     pull,
     report,
     rules,
-    seen,
 )
 from tests.unit.queue_engine.planner.outcome_cases import a_job, failed
 from tests.unit.queue_engine.planner.paths import checking, landed
@@ -26,7 +26,7 @@ from tests.unit.queue_engine.planner.scripted_github import Refusal
 
 
 def test_base_red_holds_the_entry_and_gives_it_one_more_run_when_the_base_is_green() -> None:
-    """Its place and its head stay; what failed on a red base tells nothing."""
+    """The entry keeps its position and its head; a failure on a red base proves nothing."""
     walk = a_job()
     walk.github.say_on_base(CheckState.FAILED)
     walk.go()
@@ -43,7 +43,7 @@ def test_base_red_holds_the_entry_and_gives_it_one_more_run_when_the_base_is_gre
 
 
 def test_base_red_where_nothing_is_run_again_lets_the_failure_stand_when_the_base_is_green() -> None:
-    """`checks.reruns: 0` means none, ever; while the base is red nobody is blamed, and its last look decides."""
+    """`checks.reruns: 0` means none, ever; while the base is red no entry is ejected, and its last poll decides."""
     walk = a_job()
     walk.policy = replace(walk.policy, check_reruns=0)
     walk.github.say_on_base(CheckState.FAILED)
@@ -65,8 +65,8 @@ def test_base_red_that_has_moved_is_followed_by_an_update() -> None:
     assert (walk.entry.status, walk.entry.run.base_tip) == (UPDATING, "base-3")
 
 
-def test_base_red_is_looked_for_on_the_tip_that_the_head_contains() -> None:
-    """Not on whatever the branch has become since."""
+def test_base_red_is_checked_on_the_tip_that_the_head_contains() -> None:
+    """Not on a later tip of the branch."""
     walk = a_job(reruns=[Refusal("no")])
     walk.github.reports["base-3"] = (failed(),)
     walk.github.base_tip = "base-3"
@@ -74,7 +74,7 @@ def test_base_red_is_looked_for_on_the_tip_that_the_head_contains() -> None:
 
 
 def test_base_that_settles_while_it_is_waited_for_decides() -> None:
-    """Nobody is blamed for what the base may have, and it is asked ever less often."""
+    """IMQ ejects no entry for a failure that the base may have, and polls the base ever less often."""
     walk = a_job(reruns=[Refusal("no")])
     walk.github.say_on_base(CheckState.PENDING)
     assert isinstance(walk.go(), Wait)
@@ -106,9 +106,9 @@ RUNNING, STATUS = report("ci", CheckState.PENDING, run=3), report("ci", CheckSta
         ((FINE, STATUS), Dequeue),
     ],
 )
-def test_failure_is_compared_with_the_report_on_the_base_that_tells_most(
+def test_failure_is_compared_with_the_worst_report_on_the_base(
     on_base: tuple[CheckReport, ...], kind: type[Action]
 ) -> None:
-    """A check may report on several events; a status of its name is another source. Red tells most, then running."""
-    facts = seen(rules=rules("ci"), reports=(FAILED,), base_reports=on_base, pull=pull())
+    """A check may report on several events; a status of its name is another source. Red counts first, then running."""
+    facts = facts_with(rules=rules("ci"), reports=(FAILED,), base_reports=on_base, pull=pull())
     assert isinstance(decide(entry(status=CHECKING, base_tip="base-1"), facts, POLICY, NOW), kind)

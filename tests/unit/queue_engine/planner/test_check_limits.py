@@ -1,4 +1,4 @@
-"""The time of checks: it counts from their start, and a CI that starts nothing puts nobody out."""
+"""The time of checks: it counts from their start, and a CI that starts nothing ejects no entry."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -13,7 +13,7 @@ from queue_engine.planner.actions import Action, Dequeue, FactKind, ReadFact, Sa
 from queue_engine.planner.check_limits import check_deadline
 from queue_engine.planner.check_outcome import judge_checks
 from tests.store.examples import changed
-from tests.unit.queue_engine.examples import CHECKING, MINUTE, NOW, POLICY, entry, report, rules, seen
+from tests.unit.queue_engine.examples import CHECKING, MINUTE, NOW, POLICY, entry, facts_with, report, rules
 
 LIMIT = POLICY.fallback_check_timeout
 END = NOW + LIMIT
@@ -25,7 +25,7 @@ UPDATED = entry(status=CHECKING, head="head-2", updated_from="head-1")
 def judged(front: Entry, *reports: CheckReport, at: Any = END, **facts: Any) -> Action:
     """What is decided of a front whose one required check is `ci`."""
     known = {"rules": rules("ci"), "reports": reports, "workflow_runs": ()} | facts
-    return judge_checks(front, seen(**known), POLICY, at)
+    return judge_checks(front, facts_with(**known), POLICY, at)
 
 
 @pytest.mark.parametrize("word", ["queued", "waiting", "requested", "pending"])
@@ -49,7 +49,7 @@ def test_check_that_starts_late_has_its_whole_time_from_then() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "start"),
+    ("shown", "start"),
     [
         (replace(RUNNING, started_at=NOW + 5 * MINUTE), NOW + 5 * MINUTE),
         (replace(RUNNING, started_at=NOW - 5 * MINUTE), NOW),
@@ -57,9 +57,9 @@ def test_check_that_starts_late_has_its_whole_time_from_then() -> None:
         (replace(RUNNING, by_actions=True), NOW + 15 * MINUTE),
     ],
 )
-def test_start_that_the_first_look_finds_is_the_one_told_except_by_actions(told: CheckReport, start: Any) -> None:
-    """Never before the head was bound, never after the look."""
-    found = judged(entry(status=CHECKING), told, at=NOW + 15 * MINUTE)
+def test_start_that_the_first_poll_finds_is_the_reported_one_except_by_actions(shown: CheckReport, start: Any) -> None:
+    """Never before the head was bound, never after the poll."""
+    found = judged(entry(status=CHECKING), shown, at=NOW + 15 * MINUTE)
     assert isinstance(found, Wait)
     assert found.entry.run.checks_started_at == start
 
@@ -91,7 +91,7 @@ def test_check_that_is_absent_only_on_the_update_is_not_starting() -> None:
     ],
 )
 def test_check_that_never_reported_or_while_others_start_times_out(front: Entry) -> None:
-    """A path filter skips it, or it is broken: nobody else waits for that."""
+    """A path filter skips it, or it is broken: the queue does not wait for that."""
     action = judged(front)
     assert isinstance(action, Dequeue)
     assert action.reason is Reason.CHECKS_TIMED_OUT
@@ -108,7 +108,7 @@ def test_check_that_is_absent_while_the_ci_reports_elsewhere_gets_ten_minutes_mo
 
 
 def test_no_report_where_nothing_is_required_is_waited_for_if_the_queued_head_had_one() -> None:
-    """A slow day ejects nobody after ten minutes."""
+    """A slow day ejects no entry after ten minutes."""
     soon = NOW + POLICY.first_report
     assert judged(UPDATED, at=soon, rules=rules()) == ReadFact(FactKind.FORMER_REPORTS)
     known = changed(UPDATED, former_checks=("10:ci",))

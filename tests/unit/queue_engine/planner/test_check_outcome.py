@@ -26,10 +26,10 @@ from tests.unit.queue_engine.examples import (
     UPDATING,
     comparison,
     entry,
+    facts_with,
     pull,
     report,
     rules,
-    seen,
     workflow_run,
 )
 from tests.unit.queue_engine.planner.outcome_cases import (
@@ -241,7 +241,7 @@ def test_limit_of_a_wait_ends_in_its_reason(
 ) -> None:
     """P5: a second before it the entry still waits or tries, at it the entry leaves and says why."""
     known, choices = (
-        seen(**{"pull": pull(), "rules": rules("ci"), "workflow_runs": ()} | facts),
+        facts_with(**{"pull": pull(), "rules": rules("ci"), "workflow_runs": ()} | facts),
         replace(POLICY, **policy),
     )
     assert decide(entry(status_since=NOW - limit, **at), known, choices, NOW) == left
@@ -252,7 +252,7 @@ def test_limit_of_a_wait_ends_in_its_reason(
 def test_timeout_of_many_checks_names_some_and_counts_the_rest() -> None:
     """The sentence stays readable, and the limit in it is not cut off."""
     names = [f"check-{n:02}" for n in range(14)]
-    known = seen(pull=pull(), rules=rules(*names), reports=(), workflow_runs=())
+    known = facts_with(pull=pull(), rules=rules(*names), reports=(), workflow_runs=())
     action = decide(entry(status=CHECKING, **LATE), known, POLICY, NOW)
     assert isinstance(action, Dequeue)
     assert action.detail is not None
@@ -271,8 +271,8 @@ def test_conflict_found_while_updating_leaves_as_one() -> None:
 
 
 @pytest.mark.parametrize("status", [UPDATING, CHECKING, READY])
-def test_entry_behind_the_front_is_never_tested_so_nobody_ahead_can_be_to_blame(status: Any) -> None:
-    """Those ahead have settled before anybody is blamed, by construction: a second one under test is refused."""
+def test_entry_behind_the_front_is_never_tested_so_no_entry_ahead_can_cause_its_failure(status: Any) -> None:
+    """Entries ahead land or leave before a failure counts, by construction: IMQ refuses a second one under test."""
     with pytest.raises(InvariantError):
         check_queue((entry(), entry(id="other", number=2, seq=2, rank=1, position=1, status=status)))
     behind = entry(id="other", number=2, seq=2, rank=1, position=1, status=PENDING)

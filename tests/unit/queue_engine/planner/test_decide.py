@@ -26,15 +26,15 @@ from tests.unit.queue_engine.examples import (
     UPDATING,
     comparison,
     entry,
+    facts_with,
     pull,
     report,
     rules,
-    seen,
 )
 
 
 def test_entering_a_status_forgets_the_counters_of_the_one_before() -> None:
-    """Bounds are per status; when the turn began is remembered, and merges refused are counted for the same head."""
+    """Bounds are per status; IMQ keeps the start of the run, and counts refused merges for the same head."""
     worn = entry(
         polls=5, next_poll_at=NOW, merge_refusals=2, github_failures=3, github_failing_since=NOW, started_at=NOW - HOUR
     )
@@ -66,7 +66,7 @@ def test_update_forgets_what_was_known_of_the_head_before() -> None:
         completed_checks=("ci",),
         polls=3,
     )
-    action = decide(stale, seen(comparison=comparison(behind=1, base_tip="base-2")), POLICY, NOW)
+    action = decide(stale, facts_with(comparison=comparison(behind=1, base_tip="base-2")), POLICY, NOW)
     assert isinstance(action, Update)
     updating = action.entry
     assert (updating.run.tested_tree, updating.run.pending_checks, updating.run.completed_checks) == (None, (), ())
@@ -76,7 +76,7 @@ def test_update_forgets_what_was_known_of_the_head_before() -> None:
 def test_pending_head_that_the_comparison_finds_behind_is_updated() -> None:
     """Where the query does not tell how far it is behind, as without GraphQL, the comparison does."""
     untold = Snapshot(pull(), base_tip=None, behind=None)
-    facts = seen(pull=pull(), snapshot=untold, comparison=comparison(behind=2, base_tip="base-2"))
+    facts = facts_with(pull=pull(), snapshot=untold, comparison=comparison(behind=2, base_tip="base-2"))
     action = decide(entry(), facts, POLICY, NOW)
     assert isinstance(action, Update)
     assert (action.entry.status, action.entry.run.base_tip) == (UPDATING, "base-2")
@@ -91,7 +91,7 @@ def test_new_head_of_a_fork_waits_for_the_webhook_that_names_who_pushed(
     fork = pull(head_sha="head-2", head_repository="ada/fork")
     compared = comparison("head-2", parents=("head-1", "base-1"))
     expected = action or Wait(waiting, NOW)
-    assert decide(waiting, seen(pull=fork, comparison=compared), POLICY, NOW + later) == expected
+    assert decide(waiting, facts_with(pull=fork, comparison=compared), POLICY, NOW + later) == expected
 
 
 def test_unproved_head_that_is_behind_is_proved_before_it_is_updated() -> None:
@@ -99,7 +99,7 @@ def test_unproved_head_that_is_behind_is_proved_before_it_is_updated() -> None:
     unproved = entry(status=READY, head="head-2", head_proved=False, updated_from="head-1")
     at_head = pull(head_sha="head-2")
     behind = Snapshot(at_head, base_tip="base-2", behind=1)
-    facts = seen(pull=at_head, snapshot=behind)
+    facts = facts_with(pull=at_head, snapshot=behind)
     assert decide(unproved, facts, POLICY, NOW) == ReadFact(FactKind.COMPARISON)
     proved = decide(replace(unproved, head_proved=True), facts, POLICY, NOW)
     assert isinstance(proved, Update)
@@ -107,18 +107,18 @@ def test_unproved_head_that_is_behind_is_proved_before_it_is_updated() -> None:
     assert decide(unproved, crafted, POLICY, NOW) == Dequeue(Reason.HEAD_CHANGED)
 
 
-def test_waiting_for_checks_names_the_required_ones_before_the_first_look() -> None:
+def test_waiting_for_checks_names_the_required_ones_before_the_first_poll() -> None:
     """So that their webhooks can be counted without a request."""
     bound = entry(status=CHECKING, next_poll_at=NOW + HOUR)
-    action = decide(bound, seen(rules=rules("unit", "build")), POLICY, NOW)
+    action = decide(bound, facts_with(rules=rules("unit", "build")), POLICY, NOW)
     assert isinstance(action, Wait)
     assert action.entry.run.pending_checks == ("build", "unit")
 
 
 def test_waiting_for_checks_hands_on_the_reports_under_way() -> None:
-    """People are told what runs, and what it waits for."""
+    """People read what runs, and what it waits for."""
     running = report("ci", CheckState.PENDING)
-    facts = seen(rules=rules("ci", "lint"), reports=(running,), workflow_runs=())
+    facts = facts_with(rules=rules("ci", "lint"), reports=(running,), workflow_runs=())
     action = decide(entry(status=CHECKING), facts, POLICY, NOW)
     assert isinstance(action, Wait)
     assert (action.pending, action.entry.run.pending_checks) == ((running,), ("ci", "lint"))
@@ -135,13 +135,13 @@ def test_waiting_for_checks_hands_on_the_reports_under_way() -> None:
 )
 def test_comparison_of_another_head_is_not_believed(at: Entry, head: str, fact: FactKind) -> None:
     """P1: what was compared is what is judged, even if the entry changed within the pass."""
-    facts = seen(pull=pull(head_sha="head-2"), rules=rules(), comparison=comparison(head))
+    facts = facts_with(pull=pull(head_sha="head-2"), rules=rules(), comparison=comparison(head))
     assert decide(at, facts, POLICY, NOW) == ReadFact(fact)
 
 
 def test_front_whose_base_never_stands_still_leaves_in_the_end() -> None:
     """P5: starting over has a limit; before it, the move is followed."""
-    moved = seen(pull=pull(), comparison=comparison(behind=1))
+    moved = facts_with(pull=pull(), comparison=comparison(behind=1))
     began = entry(status=READY, started_at=NOW - POLICY.run_timeout + HOUR)
     assert isinstance(decide(began, moved, POLICY, NOW), Update)
     assert decide(changed(began, started_at=NOW - POLICY.run_timeout), moved, POLICY, NOW) == Dequeue(
@@ -152,10 +152,10 @@ def test_front_whose_base_never_stands_still_leaves_in_the_end() -> None:
 GREEN, RUNNING, RED = (report("ci", state) for state in (CheckState.PASSED, CheckState.PENDING, CheckState.FAILED))
 
 
-def test_update_past_its_limit_is_looked_for_before_the_next_slow_look() -> None:
+def test_update_past_its_limit_is_searched_for_before_the_next_slow_poll() -> None:
     """The limit is not put off by a wait that reaches beyond it."""
     late = entry(status=UPDATING, polls=5, next_poll_at=NOW + HOUR, status_since=NOW - POLICY.update_timeout)
-    assert decide(late, seen(), POLICY, NOW) == ReadFact(FactKind.PULL)
+    assert decide(late, facts_with(), POLICY, NOW) == ReadFact(FactKind.PULL)
 
 
 @pytest.mark.parametrize("status", [CHECKING, READY, EntryStatus.PENDING])
@@ -163,23 +163,23 @@ def test_proof_of_an_update_keeps_the_tree_that_is_tested(status: EntryStatus) -
     """P1: what lands is compared with it, also when the rest of the pass never comes."""
     own = comparison("head-2", parents=("head-1", "base-1"))
     unproved = entry(status=status, head="head-2", updated_from="head-1", head_proved=False, newer_tip="base-2")
-    facts = seen(pull=pull(head_sha="head-2"), comparison=own)
+    facts = facts_with(pull=pull(head_sha="head-2"), comparison=own)
     proved = changed(unproved, head_proved=True, tested_tree="tree-of-head-2")
     assert decide(unproved, facts, POLICY, NOW) == Save(proved)
 
 
-def test_base_that_was_said_to_move_and_did_not_is_remembered_as_it_is() -> None:
+def test_base_that_was_reported_to_move_and_did_not_is_remembered_as_it_is() -> None:
     """The checks go on, and the tip that they ran on is the one that the comparison found."""
-    told = entry(status=CHECKING, newer_tip="base-1", base_tip="base-0")
-    action = decide(told, seen(comparison=comparison()), POLICY, NOW)
-    assert action == Save(changed(told, newer_tip=None, base_tip="base-1"))
+    reported = entry(status=CHECKING, newer_tip="base-1", base_tip="base-0")
+    action = decide(reported, facts_with(comparison=comparison()), POLICY, NOW)
+    assert action == Save(changed(reported, newer_tip=None, base_tip="base-1"))
 
 
 def test_landing_without_checks_begins_ready_when_its_short_time_is_over() -> None:
-    """What nobody checks waits for the first report as long as the policy says, and no longer."""
+    """A head without checks waits for the first report as long as the policy says, and no longer."""
     policy = replace(POLICY, land_without_checks=True)
     checking = entry(status=CHECKING, status_since=NOW - policy.first_report)
-    action = decide(checking, seen(rules=rules(), reports=(), workflow_runs=()), policy, NOW)
+    action = decide(checking, facts_with(rules=rules(), reports=(), workflow_runs=()), policy, NOW)
     assert isinstance(action, Save)
     assert (action.entry.status, action.entry.status_since) == (READY, NOW)
 
@@ -194,6 +194,6 @@ def test_head_of_a_fork_that_no_webhook_named_is_not_bound_by_its_parents(
     found = pull(head_sha="head-2", head_repository="mallory/rocket" if fork else REPOSITORY.full_name)
     at = entry(status=UPDATING, new_head="head-2", next_poll_at=NOW if waited else NOW + HOUR)
     crafted = comparison("head-2", parents=("head-1", "base-1"))
-    decided = decide(at, seen(pull=found, comparison=crafted), POLICY, NOW)
+    decided = decide(at, facts_with(pull=found, comparison=crafted), POLICY, NOW)
     assert isinstance(decided, action)
     assert not isinstance(decided, Dequeue) or decided.reason is Reason.HEAD_CHANGED

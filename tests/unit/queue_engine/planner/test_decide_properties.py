@@ -37,7 +37,7 @@ from queue_engine.rules.checks import judge, of_now, run_key
 from queue_engine.rules.reviews import missing_approval
 from tests.unit.queue_engine.examples import CHECKING, NOW, POLICY, READY, UPDATING, workflow_run
 from tests.unit.queue_engine.planner.situations import (
-    ALL_SEEN,
+    ALL_FACTS,
     FIT,
     REFUSED,
     branch_rules,
@@ -54,7 +54,7 @@ from tests.unit.queue_engine.planner.situations import (
 
 def test_merge_is_decided_when_everything_is_fit() -> None:
     """The properties below begin from here."""
-    assert isinstance(decide(FIT, ALL_SEEN, POLICY, NOW), Merge)
+    assert isinstance(decide(FIT, ALL_FACTS, POLICY, NOW), Merge)
 
 
 @settings(max_examples=150, deadline=None)
@@ -186,7 +186,7 @@ def test_pass_over_unchanging_facts_ends(
 ) -> None:
     """P5: no pass goes round in circles, and none asks for the same fact twice unless the head in question changed.
 
-    Fresh rules come with a new snapshot: a comparison that it lacks is asked for once more.
+    Fresh rules come with a new snapshot: IMQ asks again for a comparison that it lacks.
     """
     facts = Facts(update_refused=update_refused, merge_refused=merge_refused)
     asked: list[tuple[FactKind, str, bool]] = []

@@ -29,10 +29,10 @@ from tests.unit.queue_engine.examples import (
     READY,
     comparison,
     entry,
+    facts_with,
     pull,
     report,
     rules,
-    seen,
 )
 from tests.unit.queue_engine.planner.test_decide import GREEN, RED, RUNNING
 
@@ -64,7 +64,7 @@ def test_ready_that_waited_is_merged_only_if_its_checks_pass_still(
 
     Nothing required: every report counts, and where none came it is the configuration that lands it all the same.
     """
-    facts = seen(pull=pull(), comparison=comparison(), rules=rules(*required))
+    facts = facts_with(pull=pull(), comparison=comparison(), rules=rules(*required))
     waited = entry(status=READY, status_since=NOW - HOUR, base_tip="base-0", newer_tip="base-1", next_poll_at=NOW)
     assert decide(waited, facts, policy, NOW) == ReadFact(FactKind.CHECKS)
     action = decide(waited, replace(facts, reports=reports), policy, NOW)
@@ -82,7 +82,9 @@ def test_ready_that_waited_is_merged_only_if_its_checks_pass_still(
 @pytest.mark.parametrize("permission", [Permission.NONE, Permission.READ, Permission.TRIAGE])
 def test_entry_of_a_person_who_may_no_longer_queue_is_dequeued_instead_of_merged(permission: Permission) -> None:
     """P4: the permission is read again right before the merge."""
-    facts = seen(pull=pull(), comparison=comparison(), rules=rules("ci"), reports=(report("ci"),), permission=None)
+    facts = facts_with(
+        pull=pull(), comparison=comparison(), rules=rules("ci"), reports=(report("ci"),), permission=None
+    )
     at = entry(status=READY)
     assert decide(at, facts, POLICY, NOW) == ReadFact(FactKind.PERMISSION)
     assert decide(at, replace(facts, permission=permission), POLICY, NOW) == Dequeue(Reason.PERMISSION_LOST)
@@ -90,7 +92,7 @@ def test_entry_of_a_person_who_may_no_longer_queue_is_dequeued_instead_of_merged
     assert isinstance(decide(at, replace(facts, permission=permission), named, NOW), Merge)
 
 
-MERGEABLE = seen(pull=pull(), comparison=comparison(), rules=rules("ci"), reports=(GREEN,))
+MERGEABLE = facts_with(pull=pull(), comparison=comparison(), rules=rules("ci"), reports=(GREEN,))
 APPROVED = Review("max", ReviewState.APPROVED, True)
 AGAINST = Review("eve", ReviewState.CHANGES_REQUESTED, True)
 DECIDED = Snapshot(pull(), Permission.WRITE, decision=ReviewOutcome.APPROVED)
@@ -131,7 +133,7 @@ UNDECIDED = Snapshot(pull(), Permission.WRITE)
 def test_rules_that_github_does_not_hold_imq_to_are_held_by_imq(
     bypassed: dict[str, Any], facts: dict[str, Any], action: Action | type[Merge]
 ) -> None:
-    """P1, P4: being on a bypass list lends nobody IMQ's right to skip a review."""
+    """P1, P4: a person on a bypass list does not get IMQ's right to skip a review."""
     at = replace(MERGEABLE, rules=rules("ci", **bypassed), **facts)
     decided = decide(entry(status=READY), at, POLICY, NOW)
     assert isinstance(decided, Merge) if action is Merge else decided == action
@@ -163,24 +165,24 @@ CLEAN, BLOCKED = pull(merge_state="clean"), pull(merge_state="blocked")
         ({}, {"resolved": False}, Merge),
     ],
 )
-def test_what_people_took_back_since_queueing_is_seen_right_before_the_merge(
+def test_what_people_took_back_since_queueing_is_found_right_before_the_merge(
     demanded: dict[str, Any], snapshot: dict[str, Any], action: Action | type[Merge]
 ) -> None:
-    """P4: the snapshot that the merge rests on tells of reviews and conversations, and no further request is sent.
+    """P4: the snapshot behind the merge shows reviews and conversations, and IMQ sends no further request.
 
-    What it does not tell, as by REST, GitHub judges at the merge. What no rule demands holds nobody up.
+    What the snapshot lacks, as by REST, GitHub judges at the merge. What no rule requires delays no merge.
     """
-    told: dict[str, Any] = {"pull": CLEAN, "permission": Permission.WRITE} | snapshot
-    taken = Snapshot(**told)
+    fields: dict[str, Any] = {"pull": CLEAN, "permission": Permission.WRITE} | snapshot
+    taken = Snapshot(**fields)
     decided = decide(
         entry(status=READY), replace(MERGEABLE, rules=rules("ci", **demanded), snapshot=taken), POLICY, NOW
     )
     assert isinstance(decided, Merge) if action is Merge else decided == action
 
 
-def test_pull_request_read_by_itself_does_not_tell_enough_to_merge() -> None:
-    """The snapshot tells of reviews, conversations and permission as well, for as many requests."""
-    facts = seen(pull=pull(), rules=rules("ci"), reports=(GREEN,))
+def test_pull_request_read_by_itself_is_not_enough_to_merge() -> None:
+    """The snapshot shows reviews, conversations and permission as well, for as many requests."""
+    facts = facts_with(pull=pull(), rules=rules("ci"), reports=(GREEN,))
     assert decide(entry(status=READY), facts, POLICY, NOW) == ReadFact(FactKind.SNAPSHOT)
 
 

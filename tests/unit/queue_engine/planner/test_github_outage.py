@@ -92,7 +92,7 @@ def test_trouble_that_is_a_plain_refusal_is_not_tried_again(error: type[GitHubEr
 
 
 def test_trouble_with_the_apps_key_waits_for_the_operator() -> None:
-    """Nobody's pull request is to blame for a key that is not accepted."""
+    """No pull request is to blame for a key that GitHub does not accept."""
     assert isinstance(on_github_error(entry(), Unauthorized("Bad credentials"), POLICY, NOW, middle), Wait)
 
 

@@ -9,10 +9,10 @@ from queue_engine.domain.facts import MergeMethod
 from queue_engine.domain.reasons import Reason
 from queue_engine.planner.actions import Block, Dequeue
 from queue_engine.planner.merge_errors import PHRASES, awaits_check, judge_refused_merge, named, refused_merge
-from tests.unit.queue_engine.examples import NOW, PENDING, POLICY, READY, entry, pull, seen
+from tests.unit.queue_engine.examples import NOW, PENDING, POLICY, READY, entry, facts_with, pull
 from tests.unit.queue_engine.planner.merge_error_cases import RULESET, WORKFLOWS
 
-SAID = [
+REFUSALS = [
     ("Changes must be made through the merge queue", Reason.NATIVE_QUEUE_REQUIRED),
     ("Cannot change this locked branch", Reason.BRANCH_LOCKED),
     ("Cannot update this protected ref.", Reason.BRANCH_LOCKED),
@@ -46,19 +46,19 @@ METHODS = [
 
 
 @pytest.mark.parametrize("frame", ["{}", RULESET])
-@pytest.mark.parametrize(("words", "reason"), SAID)
+@pytest.mark.parametrize(("words", "reason"), REFUSALS)
 def test_refused_merge_leaves_for_what_githubs_words_name(words: str, reason: Reason, frame: str) -> None:
     """At once and in GitHub's words, whether a classic protection says so or a ruleset."""
-    said = frame.format(words)
-    assert judge_refused_merge(entry(status=READY, merge_refusals=1), said, seen(pull=pull()), POLICY, NOW) == Dequeue(
-        reason, detail=said
-    )
+    refusal = frame.format(words)
+    assert judge_refused_merge(
+        entry(status=READY, merge_refusals=1), refusal, facts_with(pull=pull()), POLICY, NOW
+    ) == Dequeue(reason, detail=refusal)
 
 
-def test_refused_merge_words_are_all_heard() -> None:
-    """No row of the table is there in vain: GitHub says each."""
-    heard = [said.lower() for said in [*(said for said, _ in SAID), *METHODS, *WORKFLOWS, *STACKED]]
-    assert all(any(known in said for said in heard) for known, _ in PHRASES)
+def test_refused_merge_phrases_are_all_used() -> None:
+    """No row of the table is there in vain: GitHub uses each phrase."""
+    refusals = [refusal.lower() for refusal in [*(refusal for refusal, _ in REFUSALS), *METHODS, *WORKFLOWS, *STACKED]]
+    assert all(any(known in refusal for refusal in refusals) for known, _ in PHRASES)
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_refused_merge_words_are_all_heard() -> None:
     ],
 )
 def test_refused_merge_for_several_reasons_names_first_what_the_author_cannot_mend(words: str, reason: Reason) -> None:
-    """Nobody is sent for an approval to a branch that is locked; checks under way are the least."""
+    """IMQ asks no person for an approval to a branch that is locked; checks under way are the least."""
     assert named(words) is reason
 
 
@@ -106,7 +106,7 @@ def test_refused_merge_over_merge_commits_that_no_method_cures_says_so() -> None
     """Classic protection does not show linear history: it is known by the refusal's words only."""
     often = entry(status=READY, merge_refusals=POLICY.merge_refusals)
     words = "This branch must not contain merge commits."
-    assert judge_refused_merge(often, words, seen(pull=pull()), POLICY, NOW) == Dequeue(
+    assert judge_refused_merge(often, words, facts_with(pull=pull()), POLICY, NOW) == Dequeue(
         Reason.LINEAR_HISTORY_REQUIRED, detail=words
     )
 
@@ -126,7 +126,7 @@ def test_refused_merge_that_names_its_method_excludes_it() -> None:
 def test_forbidden_merge_names_the_permission() -> None:
     """403: the operator reads which one."""
     words = "Resource not accessible by integration (needs contents=write)"
-    facts = seen(pull=pull(), merge_denied=Reason.PERMISSION_MISSING)
+    facts = facts_with(pull=pull(), merge_denied=Reason.PERMISSION_MISSING)
     assert judge_refused_merge(entry(status=READY), words, facts, POLICY, NOW) == Dequeue(
         Reason.PERMISSION_MISSING, detail=words
     )
@@ -135,46 +135,46 @@ def test_forbidden_merge_names_the_permission() -> None:
 @pytest.mark.parametrize("words", STACKED)
 @pytest.mark.parametrize("denied", [None, Reason.PERMISSION_MISSING])
 def test_refused_merge_of_a_stacked_pull_request_is_no_missing_permission(words: str, denied: Reason | None) -> None:
-    """Not retried, and nobody is sent for a permission: GitHub answers 403 or 405 (Kodiak #923, git-stk #306)."""
-    facts = seen(pull=pull(), merge_denied=denied)
+    """IMQ does not retry, and asks for no permission: GitHub answers 403 or 405 (Kodiak #923, git-stk #306)."""
+    facts = facts_with(pull=pull(), merge_denied=denied)
     assert judge_refused_merge(entry(status=READY), words, facts, POLICY, NOW) == Dequeue(Reason.STACKED, detail=words)
 
 
 @pytest.mark.parametrize("frame", ["{}", RULESET])
 @pytest.mark.parametrize("words", WORKFLOWS)
 @pytest.mark.parametrize("denied", [None, Reason.PERMISSION_MISSING])
-def test_refusal_to_change_workflows_blocks_the_entry_and_ejects_nobody(
+def test_refusal_to_change_workflows_blocks_the_entry_without_a_dequeue(
     words: str, frame: str, denied: Reason | None
 ) -> None:
-    """P5: 403, or among a ruleset's violations; it gives its turn away, is tried ever more rarely, and leaves last."""
-    said, facts = frame.format(words), seen(pull=pull(), merge_denied=denied)
+    """P5: 403, or among a ruleset's violations; the entry is blocked, is tried ever more rarely, and leaves last."""
+    refusal, facts = frame.format(words), facts_with(pull=pull(), merge_denied=denied)
     front = entry(status=READY, merge_requested_at=NOW, merge_refusals=1)
     now, waits = NOW, []
-    while isinstance(judged := judge_refused_merge(front, said, facts, POLICY, now), Block):
-        assert (judged.reason, judged.detail) == (Reason.WORKFLOWS_PERMISSION, said)
+    while isinstance(judged := judge_refused_merge(front, refusal, facts, POLICY, now), Block):
+        assert (judged.reason, judged.detail) == (Reason.WORKFLOWS_PERMISSION, refusal)
         stored = judged.entry
         assert (stored.status, stored.run.merge_requested_at, stored.head) == (PENDING, None, front.head)
         assert (stored.blocked_since, stored.queued_head) == (NOW, front.queued_head)
         assert stored.blocked_until is not None
         waits.append(stored.blocked_until - now)
         now, front = stored.blocked_until, replace(front, blocked_since=stored.blocked_since)
-    assert judged == Dequeue(Reason.WORKFLOWS_PERMISSION, detail=said)
+    assert judged == Dequeue(Reason.WORKFLOWS_PERMISSION, detail=refusal)
     assert waits[:4] == [timedelta(hours=hours) for hours in (1, 1, 2, 4)]
     assert now == NOW + POLICY.hold_timeout
 
 
 def test_refused_merge_of_what_conflicts_is_a_conflict_whatever_the_words() -> None:
     """GitHub says no more than that it is not mergeable."""
-    facts = seen(pull=pull(mergeable=False))
+    facts = facts_with(pull=pull(mergeable=False))
     assert judge_refused_merge(entry(status=READY), "Pull Request is not mergeable", facts, POLICY, NOW) == Dequeue(
         Reason.CONFLICT
     )
 
 
-@pytest.mark.parametrize(("words", "reason"), SAID)
+@pytest.mark.parametrize(("words", "reason"), REFUSALS)
 def test_refused_merge_in_known_words_is_believed_whatever_of_conflicts_is_unknown(words: str, reason: Reason) -> None:
     """A rule that GitHub names does not wait for its computation."""
-    facts = seen(pull=pull(mergeable=None))
+    facts = facts_with(pull=pull(mergeable=None))
     assert judge_refused_merge(entry(status=READY, merge_refusals=1), words, facts, POLICY, NOW) == Dequeue(
         reason, detail=words
     )

@@ -20,10 +20,10 @@ from tests.unit.queue_engine.examples import (
     SECOND,
     comparison,
     entry,
+    facts_with,
     pull,
     report,
     rules,
-    seen,
     workflow_run,
 )
 from tests.unit.queue_engine.planner.merge_error_cases import RULESET
@@ -47,7 +47,7 @@ def refused(times: int) -> Entry:
 )
 def test_refused_merge_in_unknown_words_is_asked_for_again_for_ten_minutes(words: str) -> None:
     """It may pass, however often it is refused; after ten minutes people read GitHub's own words (P5)."""
-    often, facts = refused(9), seen(pull=pull(), rules=rules())
+    often, facts = refused(9), facts_with(pull=pull(), rules=rules())
     early = judge_refused_merge(often, words, facts, POLICY, END - timedelta(seconds=1))
     assert isinstance(early, Wait)
     assert early.until == END
@@ -59,7 +59,7 @@ def test_refused_merge_in_unknown_words_is_asked_for_again_for_ten_minutes(words
 )
 def test_refused_merge_where_workflows_are_required_waits_for_what_is_under_way(words: str) -> None:
     """P5: GitHub's words do not tell whether a required workflow runs; its run does, and gets a check's time."""
-    often, facts = refused(9), seen(pull=pull())
+    often, facts = refused(9), facts_with(pull=pull())
     assert judge_refused_merge(often, words, facts, POLICY, END) == ReadFact(FactKind.RULES)
     ruled = replace(facts, rules=rules("ci", workflows=True))
     assert judge_refused_merge(often, words, ruled, POLICY, END) == ReadFact(FactKind.CHECKS)
@@ -68,8 +68,8 @@ def test_refused_merge_where_workflows_are_required_waits_for_what_is_under_way(
     assert isinstance(waiting, Save)
     assert waiting.entry.status is CHECKING
     assert waiting.entry.run.next_poll_at is not None
-    looked = judge_checks(waiting.entry, replace(running, merge_refused=words), POLICY, END)
-    assert looked == Wait(waiting.entry, waiting.entry.run.next_poll_at), (
+    polled = judge_checks(waiting.entry, replace(running, merge_refused=words), POLICY, END)
+    assert polled == Wait(waiting.entry, waiting.entry.run.next_poll_at), (
         "reports of this pass cannot make it ready again"
     )
     late = NOW + POLICY.fallback_check_timeout
@@ -86,7 +86,7 @@ def test_refused_merge_where_workflows_are_required_waits_for_what_is_under_way(
 def test_refused_merge_where_a_required_workflow_has_no_job_yet_waits_for_a_day_longer_than_for_a_check() -> None:
     """P5: no runner is free; GitHub cancels a job that waits for a day. Once the job runs, a check's limit counts."""
     words, often = "Required workflow 'scan' is not satisfied", refused(9)
-    queued = seen(pull=pull(), rules=rules("ci", workflows=True), reports=(report("ci"),))
+    queued = facts_with(pull=pull(), rules=rules("ci", workflows=True), reports=(report("ci"),))
     queued = replace(queued, workflow_runs=(workflow_run(7),))
     day = POLICY.fallback_check_timeout + POLICY.stall_timeout
     for now in (END, NOW + day - SECOND):
@@ -105,7 +105,7 @@ def test_refused_merge_where_a_required_workflow_has_no_job_yet_waits_for_a_day_
 
 def test_refused_merge_after_a_long_pause_is_asked_for_again_all_the_same() -> None:
     """A freeze between two refusals does not use up the tries."""
-    facts = seen(pull=pull(), rules=rules())
+    facts = facts_with(pull=pull(), rules=rules())
     once = judge_refused_merge(refused(1), "No.", facts, POLICY, NOW + timedelta(hours=9))
     assert isinstance(once, Wait)
 
@@ -115,18 +115,20 @@ def test_refused_merge_after_a_long_pause_is_asked_for_again_all_the_same() -> N
     ["Base branch was modified. Review and try the merge again.", "This branch must not contain merge commits."],
 )
 def test_refused_merge_that_fresh_facts_may_cure_is_tried_again_at_once(words: str) -> None:
-    """The base moved in that moment, or merge commits turn out to be forbidden: another method is tried."""
-    assert judge_refused_merge(entry(status=READY, merge_refusals=1), words, seen(pull=pull()), POLICY, NOW) is None
+    """The base moved in that moment, or merge commits prove to be forbidden: another method is tried."""
+    assert (
+        judge_refused_merge(entry(status=READY, merge_refusals=1), words, facts_with(pull=pull()), POLICY, NOW) is None
+    )
 
 
 OUTDATED = "Head branch is out of date. Review and try the merge again."
 
 
 @pytest.mark.parametrize("mergeable", [True, None])
-def test_refused_merge_of_a_head_said_to_be_outdated_turns_on_its_comparison(mergeable: bool | None) -> None:
+def test_refused_merge_of_a_head_reported_as_outdated_depends_on_its_comparison(mergeable: bool | None) -> None:
     """Behind: it is updated. Unknown: it is compared. Not behind: GitHub is asked again later, whatever runs on it."""
     at = entry(status=READY, merge_refusals=1)
-    facts = seen(
+    facts = facts_with(
         pull=pull(mergeable=mergeable), rules=rules("ci", workflows=True), reports=(report("ci", CheckState.PENDING),)
     )
     judged = [
@@ -149,9 +151,9 @@ def test_refused_merge_of_a_head_said_to_be_outdated_turns_on_its_comparison(mer
         "2 of 3 required status checks have not succeeded: 1 expected and 1 failing.",
     ],
 )
-def test_refused_merge_over_a_check_looks_at_all_checks_again(words: str) -> None:
-    """One is required that was not known of, or was started again: no fault of anybody."""
-    judged = judge_refused_merge(entry(status=READY, merge_refusals=1), words, seen(pull=pull()), POLICY, NOW)
+def test_refused_merge_over_a_check_reads_all_checks_again(words: str) -> None:
+    """A check is required that IMQ did not know of, or was started again: no person's fault."""
+    judged = judge_refused_merge(entry(status=READY, merge_refusals=1), words, facts_with(pull=pull()), POLICY, NOW)
     assert isinstance(judged, Save)
     assert (judged.entry.status, judged.entry.run.merge_requested_at) == (CHECKING, None)
 
@@ -161,7 +163,7 @@ UNSAID = "Pull Request is not mergeable"
 
 def test_refused_merge_while_github_works_out_conflicts_is_asked_again_until_its_time_is_up() -> None:
     """P5: what GitHub has not worked out yet is no rule; it gets as long as for an update, and then it is said."""
-    facts = seen(pull=pull(mergeable=None))
+    facts = facts_with(pull=pull(mergeable=None))
     often = refused(POLICY.merge_refusals)
     asked = judge_refused_merge(often, UNSAID, facts, POLICY, NOW + timedelta(seconds=9))
     assert isinstance(asked, Wait)
@@ -175,7 +177,7 @@ def test_refused_merge_while_github_works_out_conflicts_is_asked_again_until_its
 
 def test_refused_merge_of_what_was_ready_for_long_is_asked_again_all_the_same() -> None:
     """After hours of a freeze GitHub still gets some tries."""
-    facts, late = seen(pull=pull(mergeable=None)), NOW + timedelta(hours=9)
+    facts, late = facts_with(pull=pull(mergeable=None)), NOW + timedelta(hours=9)
     once = entry(status=READY, status_since=NOW, merge_refusals=1)
     assert isinstance(judge_refused_merge(once, UNSAID, facts, POLICY, late), Wait)
 
@@ -192,7 +194,7 @@ def test_refused_merge_that_names_its_cause_counts_as_ever_while_conflicts_are_u
     words: str, reason: Reason
 ) -> None:
     """Only a refusal that explains nothing is put down to GitHub's computation."""
-    often, facts = refused(POLICY.merge_refusals), seen(pull=pull(mergeable=None))
+    often, facts = refused(POLICY.merge_refusals), facts_with(pull=pull(mergeable=None))
     assert judge_refused_merge(often, words, facts, POLICY, END) == Dequeue(reason, detail=words)
 
 
@@ -212,7 +214,7 @@ def test_refused_merge_for_a_check_that_github_misses_is_waited_out_and_names_it
     """However often it is refused, the check has its whole time, counted from the first refusal; P5 ends it."""
     limit = POLICY.fallback_check_timeout
     now, front = NOW, replace(refused(1), status_since=NOW - 9 * limit)
-    facts = seen(pull=pull(), reports=(), workflow_runs=())
+    facts = facts_with(pull=pull(), reports=(), workflow_runs=())
     for refusals in range(1, 20):
         judged = judge_refused_merge(changed(front, merge_refusals=refusals), words, facts, POLICY, now)
         if isinstance(judged, Dequeue):
@@ -221,10 +223,10 @@ def test_refused_merge_for_a_check_that_github_misses_is_waited_out_and_names_it
         assert (judged.entry.status, judged.entry.run.merge_requested_at) == (CHECKING, None)
         assert judged.entry.run.next_poll_at is not None
         # As the pass does it: all that is known is green still, and the merge is asked for again.
-        looking = judge_checks(judged.entry, seen(rules=rules()), POLICY, now)
+        looking = judge_checks(judged.entry, facts_with(rules=rules()), POLICY, now)
         assert isinstance(looking, Wait)
         now = looking.until
-        again = seen(rules=rules("other"), reports=(report("other"),))
+        again = facts_with(rules=rules("other"), reports=(report("other"),))
         green = judge_checks(changed(looking.entry, next_poll_at=None), again, POLICY, now)
         assert isinstance(green, Save)
         assert green.entry.status is READY

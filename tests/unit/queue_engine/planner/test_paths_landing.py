@@ -48,7 +48,7 @@ def test_walk_of_an_entry_behind_its_base_is_updated_checked_proved_and_landed()
 
 
 def test_walk_of_an_entry_known_to_be_behind_is_updated_without_asking() -> None:
-    """The landing before told: one request less for everybody in a queue but the first."""
+    """The landing before it showed that: one request less for every entry in a queue but the first."""
     walk = behind()
     walk.change_entry(newer_tip=BEHIND)
     walk.go()
@@ -59,7 +59,7 @@ def test_walk_of_an_entry_known_to_be_behind_is_updated_without_asking() -> None
     assert walk.asked == ["update", "rules", "checks", "snapshot", "merge"]
 
 
-def test_walk_with_reports_that_came_before_the_update_was_bound_looks_at_once() -> None:
+def test_walk_with_reports_that_came_before_the_update_was_bound_polls_at_once() -> None:
     """A check may be quicker than the webhook of the head that it checked."""
     walk = updating()
     walk.updated()
@@ -68,7 +68,7 @@ def test_walk_with_reports_that_came_before_the_update_was_bound_looks_at_once()
     assert landed(walk.go())
 
 
-def test_walk_with_reports_on_another_head_does_not_look() -> None:
+def test_walk_with_reports_on_another_head_does_not_poll() -> None:
     """Others' reports are no reason for a request."""
     walk = updating()
     walk.updated()
@@ -92,15 +92,15 @@ def test_walk_without_webhooks_lands_all_the_same() -> None:
     assert walk.now == NOW + POLICY.update_poll.base + POLICY.check_poll.base
 
 
-def test_walk_while_long_checks_run_looks_ever_more_rarely() -> None:
-    """Two hours of CI without a webhook cost a handful of looks."""
+def test_walk_while_long_checks_run_polls_ever_more_rarely() -> None:
+    """Two hours of CI without a webhook cost a handful of polls."""
     walk = checking()
     before = len(walk.asked)
     while isinstance(walk.wait(), Wait):
         pass
     assert walk.now == NOW + POLICY.fallback_check_timeout
-    looks = ["checks", "workflow_runs"], ["checks"], ["checks"], ["checks", "workflow_runs", "former_reports"]
-    assert walk.asked[before:] == [fact for look in looks for fact in look]
+    polls = ["checks", "workflow_runs"], ["checks"], ["checks"], ["checks", "workflow_runs", "former_reports"]
+    assert walk.asked[before:] == [fact for poll in polls for fact in poll]
 
 
 @pytest.mark.parametrize("required", [("ci",), ()])
@@ -136,7 +136,7 @@ def test_walk_whose_base_moves_while_checking_is_updated_at_once() -> None:
     assert walk.ways == ["updating", "checking", "updating", "checking", "ready"]
 
 
-def test_walk_told_of_a_push_that_its_head_contains_goes_on_checking() -> None:
+def test_walk_with_a_webhook_of_a_push_that_its_head_contains_continues_checking() -> None:
     """A late webhook of the tip that the update was made with costs one comparison and no CI run."""
     walk = checking()
     walk.change_entry(newer_tip=BEHIND)
@@ -167,7 +167,7 @@ def test_walk_restarted_hours_after_an_update_finds_it() -> None:
 
 
 def test_walk_restarted_hours_after_the_intent_to_update_asks_before_it_gives_up() -> None:
-    """Killed between intent and request: the call may never have been made, and IMQ's absence is nobody's fault."""
+    """Killed between intent and request: the call may not have been made, and the entry did not cause that."""
     walk = updating()
     assert isinstance(walk.go_at(NOW + 5 * HOUR), Wait)
     assert walk.asked.count("update") == 2
@@ -176,7 +176,7 @@ def test_walk_restarted_hours_after_the_intent_to_update_asks_before_it_gives_up
     assert walk.entry.status is CHECKING
 
 
-def test_walk_restarted_hours_after_the_checks_began_looks_before_it_gives_up() -> None:
+def test_walk_restarted_hours_after_the_checks_began_polls_before_it_gives_up() -> None:
     """Green while IMQ was away is green."""
     walk = checking()
     walk.github.say(PASSED)

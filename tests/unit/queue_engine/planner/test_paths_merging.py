@@ -32,7 +32,7 @@ from tests.unit.queue_engine.planner.scripted_github import Refusal
     ],
 )
 def test_walk_whose_merge_is_refused_in_passing_tries_again(words: str) -> None:
-    """405 and 409 come for a moment too: read, then try once more."""
+    """405 and 409 come for a moment too: IMQ reads, then tries again."""
     walk = ready(Refusal(words))
     action = walk.go()
     if isinstance(action, Wait):
@@ -48,13 +48,13 @@ def test_walk_whose_merge_is_refused_because_the_base_moved_is_updated_at_once(w
     walk = ready(Refusal(f"{words} Review and try the merge again."))
     walk.meanwhile["snapshot"] = lambda: walk.github.move_base("base-2")
     walk.go()
-    # The comparison was read before the move; GitHub's refusal protects the base, the next comparison tells why.
+    # The comparison was read before the move; GitHub's refusal protects the base, the next comparison shows why.
     assert (walk.entry.status, walk.now) == (UPDATING, NOW)
     assert walk.entry.run.merge_refusals == 0
 
 
 def test_walk_whose_head_github_takes_for_outdated_for_two_minutes_lands() -> None:
-    """GitHub says so of an update of ours too, until it has caught up: nothing is updated, and nobody leaves."""
+    """GitHub says so of an update of ours too, until it has caught up: IMQ updates nothing and ejects no entry."""
     walk = ready(*[Refusal("Head branch is out of date. Review and try the merge again.")] * 7)
     action = walk.go()
     while isinstance(action, Wait):
@@ -65,7 +65,7 @@ def test_walk_whose_head_github_takes_for_outdated_for_two_minutes_lands() -> No
 
 @pytest.mark.parametrize("words", ["Required review missing", "Base branch was modified"])
 def test_walk_whose_merge_is_refused_lastingly_leaves_after_ten_minutes(words: str) -> None:
-    """Nobody is held up by a rule that does not pass (P5)."""
+    """A rule that does not pass holds up no other entry (P5)."""
     walk = ready(*[Refusal(words)] * 99)
     action = walk.go()
     while isinstance(action, Wait):
@@ -79,7 +79,7 @@ def test_walk_whose_merge_is_refused_lastingly_leaves_after_ten_minutes(words: s
     "words", ["Code scanning is waiting for results from CodeQL for the commits 7f2 or 9c1.", "It is in progress."]
 )
 def test_walk_whose_merge_is_refused_for_minutes_lands_when_that_passes(words: str) -> None:
-    """Seven refusals in a row put nobody out (codeql #19459)."""
+    """Seven refusals in a row eject no entry (codeql #19459)."""
     walk = ready(*[Refusal(words)] * 7)
     action = walk.go()
     while isinstance(action, Wait):
@@ -88,7 +88,7 @@ def test_walk_whose_merge_is_refused_for_minutes_lands_when_that_passes(words: s
 
 
 def test_walk_whose_merge_is_refused_while_mergeable_is_unknown_ends_after_githubs_time() -> None:
-    """P5: minutes of computing put nobody out within seconds, and nobody waits for ever."""
+    """P5: minutes of computing eject no entry within seconds, and no entry waits for ever."""
     walk = ready(*[Refusal("Pull Request is not mergeable")] * 99)
     walk.github.pull = pull(mergeable=None)
     since = walk.entry.status_since
@@ -109,7 +109,7 @@ def test_walk_woken_between_refusals_does_not_try_sooner() -> None:
 
 
 def test_walk_whose_merge_is_refused_for_githubs_own_queue_leaves_at_once() -> None:
-    """The rule may have come after the door (Kodiak #871)."""
+    """The rule may be newer than the enqueue (Kodiak #871)."""
     walk = ready(Refusal("Changes must be made through the merge queue"))
     assert walk.left() is Reason.NATIVE_QUEUE_REQUIRED
     assert walk.asked.count("merge") == 1
@@ -175,7 +175,7 @@ def test_walk_whose_check_fails_while_its_merge_has_no_answer_is_not_merged() ->
 
 
 def test_walk_whose_check_runs_again_while_its_merge_has_no_answer_waits_for_it() -> None:
-    """P1: what was green is being checked once more; when it is green again it lands."""
+    """P1: a check that was green is running again; when it is green again the entry lands."""
     walk = ready(Refusal(lost=True))
     walk.go()
     walk.github.say(CheckState.PENDING)
@@ -214,11 +214,13 @@ LINEAR = ["This branch must not contain merge commits.", SETTINGS[1]]
 MODIFIED = Refusal("Base branch was modified. Review and try the merge again.")
 
 
-@pytest.mark.parametrize("said", [SETTINGS, RULES, LINEAR])
+@pytest.mark.parametrize("refusals", [SETTINGS, RULES, LINEAR])
 @pytest.mark.parametrize("before", [[], [MODIFIED]])
-def test_walk_whose_methods_are_refused_lands_by_the_one_that_is_left(said: list[str], before: list[Refusal]) -> None:
+def test_walk_whose_methods_are_refused_lands_by_the_one_that_is_left(
+    refusals: list[str], before: list[Refusal]
+) -> None:
     """A repository that allows only rebase does not show it to an App: each refusal excludes one method."""
-    walk = ready(*before, *map(Refusal, said))
+    walk = ready(*before, *map(Refusal, refusals))
     assert landed(walk.go())
     assert walk.methods[len(before) :] == ["merge", "squash", "rebase"]
 

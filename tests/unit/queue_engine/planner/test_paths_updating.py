@@ -21,7 +21,7 @@ PASSED = CheckState.PASSED
 
 
 def test_walk_whose_update_was_refused_because_it_is_there_already_binds_it() -> None:
-    """A lost answer: the head moved by our own hand."""
+    """A lost answer: IMQ itself moved the head."""
     walk = behind(updates=[Refusal("expected head sha didn't match current head ref.")])
     walk.meanwhile["snapshot"] = lambda: walk.github.update("head-2")
     assert isinstance(walk.go(), Wait)
@@ -30,7 +30,7 @@ def test_walk_whose_update_was_refused_because_it_is_there_already_binds_it() ->
 
 
 def test_walk_whose_update_was_refused_because_somebody_pushed_leaves() -> None:
-    """The same words, another hand."""
+    """GitHub answers with the same words, but another person pushed."""
     walk = behind(updates=[Refusal("expected head sha didn't match current head ref.")])
     walk.meanwhile["snapshot"] = lambda: walk.github.push("evil", parents=("head-1",), merge_base="base-1")
     assert walk.left() is Reason.HEAD_CHANGED
@@ -155,8 +155,8 @@ def test_walk_whose_head_is_pushed_while_updating_leaves(parents: tuple[str, ...
 
 
 @pytest.mark.parametrize("base_moves", [True, False])
-def test_walk_whose_update_only_looked_like_ours_never_merges(base_moves: bool) -> None:
-    """The sender proves nothing: the parents are asked before the merge, or before the next update."""
+def test_walk_whose_update_only_resembled_ours_never_merges(base_moves: bool) -> None:
+    """The sender proves nothing: IMQ reads the parents before the merge, or before the next update."""
     walk = updating()
     walk.github.push("evil", parents=("head-1", "evil-base"), merge_base="base-1")
     walk.change_entry(new_head="evil", new_head_is_ours=True)

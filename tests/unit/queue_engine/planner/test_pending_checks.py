@@ -23,9 +23,9 @@ from tests.unit.queue_engine.examples import (
     NOW,
     POLICY,
     entry,
+    facts_with,
     report,
     rules,
-    seen,
     workflow_run,
 )
 
@@ -41,7 +41,7 @@ def updated(**changes: Any) -> Entry:
 
 def judged(front: Entry, *reports: CheckReport, at: Any = NOW, **facts: Any) -> Action:
     """What is decided where nothing is required."""
-    return judge_checks(front, seen(**{"rules": rules(), "reports": reports, "suites": ()} | facts), POLICY, at)
+    return judge_checks(front, facts_with(**{"rules": rules(), "reports": reports, "suites": ()} | facts), POLICY, at)
 
 
 def suite(**changes: Any) -> CheckSuite:
@@ -63,20 +63,20 @@ def test_green_head_that_was_queued_so_asks_for_no_former_one() -> None:
 
 def test_first_report_on_an_update_where_nothing_is_required_starts_a_wait_for_all_that_reported_before() -> None:
     """P7: checks that end minutes after each other cost one look; one that is ignored is not waited for."""
-    told = updated(completed_checks=("fast",), next_poll_at=NOW)
-    facts = seen(rules=rules())
-    assert judge_checks(told, facts, POLICY, NOW) == ReadFact(FactKind.FORMER_REPORTS)
+    reported = updated(completed_checks=("fast",), next_poll_at=NOW)
+    facts = facts_with(rules=rules())
+    assert judge_checks(reported, facts, POLICY, NOW) == ReadFact(FactKind.FORMER_REPORTS)
     known = replace(facts, former_reports=(FAST, SLOW))
-    saved = judge_checks(told, known, POLICY, NOW)
+    saved = judge_checks(reported, known, POLICY, NOW)
     assert isinstance(saved, Save)
     assert (saved.entry.run.former_checks, saved.entry.run.pending_checks) == (("10:fast", "11:slow"), ("fast", "slow"))
     waiting = judge_checks(saved.entry, known, POLICY, NOW)
     assert isinstance(waiting, Wait)
     assert waiting.until >= NOW + MINUTE
-    all_told = changed(saved.entry, completed_checks=("fast", "slow"), next_poll_at=NOW)
-    assert judge_checks(all_told, known, POLICY, NOW + POLICY.settle) == ReadFact(FactKind.CHECKS)
-    ignoring = judge_checks(told, known, replace(POLICY, ignored_checks=("slow",)), NOW)
-    assert ignoring == Save(changed(told, former_checks=("10:fast", "11:slow")))
+    all_reported = changed(saved.entry, completed_checks=("fast", "slow"), next_poll_at=NOW)
+    assert judge_checks(all_reported, known, POLICY, NOW + POLICY.settle) == ReadFact(FactKind.CHECKS)
+    ignoring = judge_checks(reported, known, replace(POLICY, ignored_checks=("slow",)), NOW)
+    assert ignoring == Save(changed(reported, former_checks=("10:fast", "11:slow")))
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_check_that_does_not_report_again_is_named_after_its_time() -> None:
 def test_check_that_the_configuration_ignores_need_not_report_again() -> None:
     """The way out for a check that a comment once started."""
     policy = replace(POLICY, ignored_checks=("slow",))
-    facts = seen(rules=rules(), reports=(FAST,), suites=())
+    facts = facts_with(rules=rules(), reports=(FAST,), suites=())
     assert isinstance(judge_checks(updated(former_checks=("11:slow",)), facts, policy, NOW), Save)
 
 
@@ -145,8 +145,8 @@ PARKED = workflow_run(7, "head-1", status="completed", conclusion="action_requir
 )
 @pytest.mark.parametrize("required", [("ci",), ()])
 def test_runs_that_await_approval_are_reported_at_once(required: tuple[str, ...], parked: Any) -> None:
-    """P5: they hold nobody up; the link to approve them is among the checks that are named."""
-    facts = seen(rules=rules(*required), reports=())
+    """P5: such runs delay no other entry; the link to approve them is among the checks that IMQ names."""
+    facts = facts_with(rules=rules(*required), reports=())
     assert judge_checks(entry(status=CHECKING), facts, POLICY, NOW) == ReadFact(FactKind.WORKFLOW_RUNS)
     action = judge_checks(entry(status=CHECKING), replace(facts, workflow_runs=(parked,)), POLICY, NOW)
     assert isinstance(action, Dequeue)
@@ -155,7 +155,7 @@ def test_runs_that_await_approval_are_reported_at_once(required: tuple[str, ...]
 
 
 def test_green_head_with_runs_that_await_approval_does_not_land_where_nothing_is_required() -> None:
-    """The suite of such a run is completed, and has told nothing."""
+    """The suite of such a run is completed, and has reported nothing."""
     waiting = suite(status="completed", conclusion="action_required")
     assert judged(entry(status=CHECKING), FAST, suites=(waiting,)) == ReadFact(FactKind.WORKFLOW_RUNS)
     action = judged(entry(status=CHECKING), FAST, suites=(waiting,), workflow_runs=(PARKED,))
@@ -174,12 +174,12 @@ def test_green_head_with_runs_that_await_approval_does_not_land_where_nothing_is
 )
 def test_missing_check_that_another_run_may_report_is_waited_for(reports: Any, runs: Any) -> None:
     """Jobs appear when those that they need have ended; a run that has jobs was approved."""
-    facts = seen(rules=rules("ci", "other"), reports=reports, workflow_runs=runs)
+    facts = facts_with(rules=rules("ci", "other"), reports=reports, workflow_runs=runs)
     assert isinstance(judge_checks(entry(status=CHECKING), facts, POLICY, NOW), Wait)
 
 
-def test_slow_look_asks_for_no_workflow_runs() -> None:
-    """P7: long CI costs one request a look; the first look and the last tell what is parked."""
-    facts = seen(rules=rules("ci"), reports=())
+def test_slow_poll_asks_for_no_workflow_runs() -> None:
+    """P7: long CI costs one request a poll; the first poll and the last show runs that await approval."""
+    facts = facts_with(rules=rules("ci"), reports=())
     assert isinstance(judge_checks(entry(status=CHECKING, polls=1), facts, POLICY, NOW), Wait)
     assert judge_checks(entry(status=CHECKING, polls=4), facts, POLICY, LATER) == ReadFact(FactKind.WORKFLOW_RUNS)

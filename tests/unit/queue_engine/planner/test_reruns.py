@@ -1,4 +1,4 @@
-"""Failed checks that run once more: what passes then lands in its place, what fails again is the change's own."""
+"""Failed checks that run again: what passes then lands in its place, what fails again is the change's own."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -20,10 +20,10 @@ from tests.unit.queue_engine.examples import (
     NOW,
     POLICY,
     entry,
+    facts_with,
     pull,
     report,
     rules,
-    seen,
     workflow_run,
 )
 from tests.unit.queue_engine.planner.outcome_cases import a_job, failed
@@ -32,7 +32,7 @@ from tests.unit.queue_engine.planner.scripted_github import Refusal
 
 
 def test_rerun_that_passes_lands_in_its_place_and_is_remembered_as_flaky() -> None:
-    """One rerun, the status stays, nobody is blamed; jobs that depend on it get a moment to appear."""
+    """One rerun, the status stays, no entry is ejected; jobs that depend on it get a moment to appear."""
     walk = a_job()
     assert isinstance(walk.go(), Wait)
     assert (walk.entry.status, walk.entry.run.pending_checks, walk.entry.run.rerun_at) == (CHECKING, ("ci",), None)
@@ -86,8 +86,8 @@ def test_rerun_of_a_new_head_is_counted_again() -> None:
 
 
 @pytest.mark.parametrize("happened", [True, False])
-def test_rerun_whose_answer_was_lost_is_looked_for_before_it_is_asked_for_again(happened: bool) -> None:
-    """P2: killed, or the line cut, before or after GitHub took it up: run again once, and never blamed without."""
+def test_rerun_whose_answer_was_lost_is_searched_for_before_it_is_requested_again(happened: bool) -> None:
+    """P2: a kill, or a lost connection, before or after GitHub took it up: one rerun, and no failure without it."""
     walk = a_job(reruns=[Refusal(lost=True, happened=happened)])
     assert walk.go() is None
     assert isinstance(walk.go(), Wait)
@@ -98,7 +98,7 @@ def test_rerun_whose_answer_was_lost_is_looked_for_before_it_is_asked_for_again(
 
 
 def test_rerun_that_comes_too_early_is_asked_for_again_when_the_workflow_has_ended() -> None:
-    """GitHub runs no workflow again that still goes on; jobs of it may not have begun, so nobody sees them."""
+    """GitHub runs no workflow again that is not completed; jobs of it may not have begun, so none is shown."""
     too_early = Refusal("This workflow is already running")
     walk = a_job(reruns=[too_early] * 3)
     assert isinstance(walk.go(), Wait)
@@ -109,7 +109,7 @@ def test_rerun_that_comes_too_early_is_asked_for_again_when_the_workflow_has_end
 
 
 def test_rerun_that_always_comes_too_early_ends_with_the_checks_time() -> None:
-    """P5: a workflow that never ends holds up nobody for longer than checks may take."""
+    """P5: a workflow that never ends holds up no queue for longer than checks may take."""
     walk = a_job(reruns=[Refusal("This workflow is already running")] * 99)
     action = walk.go()
     while isinstance(action, Wait):
@@ -134,7 +134,7 @@ def test_rerun_answered_with_a_refusal_forgets_only_what_was_refused() -> None:
     assert (after.run.rerun_checks, after.run.rerun_at) == (("1:ci",), None)
 
 
-def test_run_key_tells_runs_of_one_check_apart() -> None:
+def test_run_key_distinguishes_runs_of_one_check() -> None:
     """By GitHub's number of the run."""
     assert run_key(failed(run=1)) != run_key(failed(run=2))
 
@@ -156,7 +156,9 @@ OLD = report("ci", CheckState.FAILED, run=1, workflow=7)
 @pytest.mark.parametrize("newer", [(), (report("ci", CheckState.FAILED, run=2, workflow=7),)])
 def test_rerun_in_doubt_has_happened_when_the_old_run_is_gone(newer: tuple[CheckReport, ...]) -> None:
     """Whatever else has failed: that is judged by itself."""
-    assert decide(ASKED, seen(rules=rules("ci"), reports=newer), POLICY, NOW) == Save(changed(ASKED, rerun_at=None))
+    assert decide(ASKED, facts_with(rules=rules("ci"), reports=newer), POLICY, NOW) == Save(
+        changed(ASKED, rerun_at=None)
+    )
 
 
 @pytest.mark.parametrize(
@@ -173,5 +175,5 @@ def test_rerun_in_doubt_is_asked_for_again_only_of_a_proved_run_and_in_time(
 ) -> None:
     """P5: else the failure counts as it stands, and is named."""
     blamed = Dequeue(Reason.CHECKS_FAILED, "run again on the same commit, without success: ci", (OLD,))
-    facts = seen(rules=rules("ci"), reports=(OLD,), workflow_runs=runs, pull=pull())
+    facts = facts_with(rules=rules("ci"), reports=(OLD,), workflow_runs=runs, pull=pull())
     assert decide(ASKED, facts, POLICY, NOW + after) == (action or blamed)

@@ -9,14 +9,24 @@ from queue_engine.domain.reasons import Reason
 from queue_engine.planner.actions import Block, Dequeue, FactKind, ReadFact, Save, Wait
 from queue_engine.planner.merge_errors import judge_refused_update
 from queue_engine.rules.invariants import check_transition
-from tests.unit.queue_engine.examples import CHECKING, NOW, POLICY, REPOSITORY, UPDATING, comparison, entry, pull, seen
+from tests.unit.queue_engine.examples import (
+    CHECKING,
+    NOW,
+    POLICY,
+    REPOSITORY,
+    UPDATING,
+    comparison,
+    entry,
+    facts_with,
+    pull,
+)
 from tests.unit.queue_engine.planner.merge_error_cases import WORKFLOWS
 
 
 def test_refused_update_is_no_conflict_because_a_check_is_called_so() -> None:
-    """The branch may be updated as soon as GitHub lets it: nobody has to mend anything."""
+    """GitHub allows the update soon: no person has to fix anything."""
     words = 'Repository rule violations found\n\nRequired status check "conflicts" is expected.\n\n'
-    facts = seen(pull=pull(mergeable=None), comparison=comparison(behind=1))
+    facts = facts_with(pull=pull(mergeable=None), comparison=comparison(behind=1))
     assert isinstance(judge_refused_update(entry(status=UPDATING), words, facts, POLICY, NOW), Wait)
 
 
@@ -37,13 +47,13 @@ FORK = {"head_repository": "eve/engine"}
 )
 def test_forbidden_update_names_what_is_in_its_way(of: PullRequest, words: str, reason: Reason) -> None:
     """IMQ's own permission, or the fork's setting."""
-    facts = seen(pull=of, comparison=comparison(behind=1), update_forbidden=True)
+    facts = facts_with(pull=of, comparison=comparison(behind=1), update_forbidden=True)
     assert judge_refused_update(entry(status=UPDATING), words, facts, POLICY, NOW) == Dequeue(reason, detail=words)
 
 
 def test_update_of_a_fork_that_would_change_workflows_blocks_the_entry() -> None:
     """The base changed workflow files, and IMQ may not push such a change to a fork."""
-    facts = seen(pull=pull(**FORK), comparison=comparison(behind=1), update_forbidden=True)
+    facts = facts_with(pull=pull(**FORK), comparison=comparison(behind=1), update_forbidden=True)
     judged = judge_refused_update(entry(status=UPDATING), WORKFLOWS[0], facts, POLICY, NOW)
     assert isinstance(judged, Block)
     check_transition(UPDATING, judged.entry.status)
@@ -53,12 +63,12 @@ def test_refused_update_is_judged_by_facts_before_words() -> None:
     """A new head, or nothing to update, is no refusal; the facts are read first."""
     words = "expected head sha didn\u2019t match current head ref."
     updating = entry(status=UPDATING, status_since=NOW - timedelta(seconds=1))
-    assert judge_refused_update(updating, words, seen(), POLICY, NOW) == ReadFact(FactKind.PULL)
-    assert judge_refused_update(updating, words, seen(pull=pull()), POLICY, NOW) == ReadFact(FactKind.COMPARISON)
-    moved = judge_refused_update(updating, words, seen(pull=pull(head_sha="head-2")), POLICY, NOW)
+    assert judge_refused_update(updating, words, facts_with(), POLICY, NOW) == ReadFact(FactKind.PULL)
+    assert judge_refused_update(updating, words, facts_with(pull=pull()), POLICY, NOW) == ReadFact(FactKind.COMPARISON)
+    moved = judge_refused_update(updating, words, facts_with(pull=pull(head_sha="head-2")), POLICY, NOW)
     assert isinstance(moved, Save)
     assert moved.entry.run.new_head == "head-2"
-    current = judge_refused_update(updating, words, seen(pull=pull(), comparison=comparison()), POLICY, NOW)
+    current = judge_refused_update(updating, words, facts_with(pull=pull(), comparison=comparison()), POLICY, NOW)
     assert isinstance(current, Save)
     assert current.entry.status is CHECKING
 
@@ -73,8 +83,10 @@ def test_refused_update_is_judged_by_facts_before_words() -> None:
     ],
 )
 def test_refused_update_leaves_for_what_is_known(mergeable: bool | None, words: str, reason: Reason) -> None:
-    """A conflict is one by GitHub's own computation or by its words; anything else is told in them."""
-    facts = seen(pull=pull(mergeable=mergeable, head_repository=REPOSITORY.full_name), comparison=comparison(behind=1))
+    """A conflict is known by GitHub's own computation or by its words; IMQ quotes any other refusal."""
+    facts = facts_with(
+        pull=pull(mergeable=mergeable, head_repository=REPOSITORY.full_name), comparison=comparison(behind=1)
+    )
     asked = entry(status=UPDATING, polls=POLICY.update_refusals)
     judged = judge_refused_update(asked, words, facts, POLICY, NOW)
     assert isinstance(judged, Dequeue)
@@ -84,7 +96,7 @@ def test_refused_update_leaves_for_what_is_known(mergeable: bool | None, words: 
 def test_refused_update_that_nothing_explains_is_asked_for_again() -> None:
     """P4: a replica may not show the push yet for which GitHub refuses."""
     words = "expected head sha didn\u2019t match current head ref."
-    facts, asked = seen(pull=pull(), comparison=comparison(behind=1)), entry(status=UPDATING)
+    facts, asked = facts_with(pull=pull(), comparison=comparison(behind=1)), entry(status=UPDATING)
     judged = judge_refused_update(asked, words, facts, POLICY, NOW)
     assert isinstance(judged, Wait)
     assert (judged.entry.run.polls, judged.until) == (1, NOW + POLICY.ask_again.base)

@@ -24,7 +24,7 @@ def queue(**changes: Any) -> Queue:
 
 
 def entries(count: int, **front: Any) -> tuple[Entry, ...]:
-    """So many entries in order; the front is checked since NOW, or as told."""
+    """So many entries in order; the front is checked since NOW, or as given."""
     first, *others = (replace(entry(number), position=number - 1) for number in range(1, count + 1))
     checked: dict[str, Any] = {"status": CHECKING, "started_at": NOW} | front
     return (changed(first, **checked), *others)

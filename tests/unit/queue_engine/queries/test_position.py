@@ -9,7 +9,7 @@ from tests.unit.queue_engine.queries.examples import DURATIONS, entries, happene
 
 
 def test_position_names_those_ahead_the_front_first_and_at_most_ten() -> None:
-    """The front is behind nobody; the thirteenth is behind twelve, of which ten are named."""
+    """No entry is ahead of the front; the thirteenth has twelve ahead, of which ten are named."""
     line = entries(13)
     front, last = (position_of(each, line, DURATIONS, NOW, depth=13) for each in (line[0], line[-1]))
     assert (front.position, front.depth, front.ahead) == (0, 13, ())
@@ -26,7 +26,7 @@ def test_position_expects_a_landing_from_the_time_that_the_front_has_spent() -> 
 
 
 async def test_position_is_the_same_from_the_database(sqlite_database: Database) -> None:
-    """Loaded from the first entries only, it is what the whole queue tells."""
+    """The first entries alone give the same position as the whole queue."""
     async with Store(sqlite_database).transaction() as t:
         stored = await queue(t)
         line = [await stand(t, stored, number) for number in range(1, 14)]
@@ -38,8 +38,8 @@ async def test_position_is_the_same_from_the_database(sqlite_database: Database)
     assert loaded[0].eta == (NOW + 9 * MINUTE, NOW + 10 * MINUTE)
 
 
-async def test_delay_is_told_with_the_depth_of_the_queue(sqlite_database: Database) -> None:
-    """One of a higher priority delays the two that came before, by a turn each."""
+async def test_delay_is_estimated_with_the_depth_of_the_queue(sqlite_database: Database) -> None:
+    """An entry of a higher priority delays each of the two before it by the duration of one run."""
     async with Store(sqlite_database).transaction() as t:
         stored = await queue(t)
         for number in (1, 2):

@@ -61,8 +61,8 @@ async def test_status_of_one_that_is_held_counts_those_before_it(sqlite_database
     assert (known.entry, known.previous, known.next_actor) == (None, None, ReasonActor.NONE)
 
 
-async def test_status_of_one_that_left_tells_the_newest_end(sqlite_database: Database) -> None:
-    """What came between the ends tells nothing; who had to act then has to act still."""
+async def test_status_of_a_pull_request_that_left_shows_the_newest_end(sqlite_database: Database) -> None:
+    """Events between the ends do not count; who had to act then has to act still."""
     async with Store(sqlite_database).transaction() as t:
         await happened(t, 1, "cancelled", reason=Reason.LABEL_REMOVED)
         await happened(t, 1, "failed", reason=Reason.APPROVAL_MISSING, data={"detail": "0 of 1"})
@@ -90,7 +90,7 @@ async def test_status_of_one_that_landed_or_never_was_queued_is_nobodys_move(
 
 @pytest.mark.parametrize("number", [1, 2, 3], ids=["queued", "held", "not_queued"])
 async def test_status_takes_three_statements(sqlite_database: Database, number: int) -> None:
-    """Its queue comes first; then what that queue tells of it, or its past where it has none."""
+    """Its queue comes first; then what that queue shows of it, or its past where it has none."""
     async with Store(sqlite_database).transaction() as t:
         main = await queue(t)
         await stand(t, main, 1)
@@ -103,11 +103,11 @@ async def test_status_takes_three_statements(sqlite_database: Database, number: 
 @contextmanager
 def counted() -> Iterator[list[str]]:
     """The statements that reach the database meanwhile."""
-    seen: list[str] = []
+    statements: list[str] = []
 
     def note(_connection: object, _cursor: object, statement: str, *_: object) -> None:
-        seen.append(statement)
+        statements.append(statement)
 
     event.listen(Engine, "before_cursor_execute", note)
-    yield seen
+    yield statements
     event.remove(Engine, "before_cursor_execute", note)

@@ -60,12 +60,12 @@ def announced(reason: Reason, until: datetime | None = None, **more: Any) -> str
 def test_blockers_of_the_policy_are_known_without_it_as_far_as_announced(
     stored: Queue, policy: Policy | None, reasons: list[str]
 ) -> None:
-    """Stored blockers are told as they are; an announcement counts for a window or a fault, and while it can be so."""
+    """Stored blockers are shown as they are; an announcement counts for a window or a fault, and while it can apply."""
     assert [blocker.reason.value for blocker in queue_blockers(stored, policy, NOW)] == reasons
 
 
 def test_entry_behind_the_front_waits_for_it() -> None:
-    """Nobody has to act; the range is that of the two turns to come."""
+    """No person has to act; the range is that of the two runs to come."""
     view = viewed(2, of=entries(2))
     assert (view.position.ahead, view.since, view.pending_checks, view.blockers) == ((1,), NOW, (), ())
     assert view.eta == view.position.eta == (NOW + 20 * MINUTE, NOW + 20 * MINUTE + 5 * MINUTE)
@@ -73,7 +73,7 @@ def test_entry_behind_the_front_waits_for_it() -> None:
 
 
 def test_entry_that_is_checked_waits_for_the_checks_that_have_not_completed() -> None:
-    """Those that webhooks told of since the last look are left out."""
+    """Checks that webhooks reported since the last poll are left out."""
     view = viewed(1, of=entries(1, pending_checks=("build", "lint", "docs"), completed_checks=("lint", "size")))
     assert view.pending_checks == ("build", "docs")
     assert view.eta is not None
@@ -94,7 +94,7 @@ def test_entry_is_held_by_the_blockers_that_do_not_exempt_it() -> None:
     ("due_at", "next_try"), [(NOW + MINUTE, NOW + MINUTE), (NOW, None), (None, None)], ids=["later", "now", "unknown"]
 )
 def test_entry_waits_for_github_until_the_next_try(due_at: datetime | None, next_try: datetime | None) -> None:
-    """The queue is due then; while it is due already, the try is under way. Nobody knows when it lands."""
+    """The queue is due then; while it is due already, the try is under way. No estimate is given."""
     line = entries(1, github_failures=3, github_failing_since=NOW - HOUR)
     view = viewed(1, of=line, stored=queue(due_at=due_at))
     assert view.outage == GitHubOutage(NOW - HOUR, next_try)
@@ -111,7 +111,7 @@ def test_entry_that_is_deferred_waits_for_the_permission_until_it_is_tried_again
 
 
 async def test_queue_is_loaded_with_its_entries_in_order_and_those_held(sqlite_database: Database) -> None:
-    """The summary tells the same of it, whatever other queues have."""
+    """The summary shows the same of it, whatever other queues have."""
     async with Store(sqlite_database).transaction() as t:
         main, other = await stored_queue(t), await stored_queue(t, "main", OTHER)
         for number in (1, 2):
@@ -132,10 +132,10 @@ async def test_queue_is_loaded_with_its_entries_in_order_and_those_held(sqlite_d
     ("depth", "held", "most", "accepts"),
     [(0, 0, 1, True), (19, 0, 20, True), (20, 0, 20, False), (19, 1, 20, False), (10_000, 9, 0, True)],
 )
-def test_summary_accepts_while_a_place_is_free_that_nobody_waits_for(
+def test_summary_accepts_while_a_free_place_has_no_entry_waiting_for_it(
     depth: int, held: int, most: int, accepts: bool
 ) -> None:
-    """A place that others wait for is taken; 0 means no limit."""
+    """A place that other entries wait for is taken; 0 means no limit."""
     assert QueueView(queue(), depth, held, ()).accepts(most) is accepts
 
 

@@ -27,6 +27,6 @@ def line(*changes: dict[str, Any]) -> list[Entry]:
 Announced = Sequence[tuple[int, Sequence[Blocker]]]
 
 
-def told(before: BlockerNotices | None, blockers: Sequence[Blocker], entries: Sequence[Entry]) -> Announced:
-    """The numbers of the entries to tell, each with the blockers that concern it."""
+def announced_to(before: BlockerNotices | None, blockers: Sequence[Blocker], entries: Sequence[Entry]) -> Announced:
+    """The numbers of the entries to notify, each with the blockers that concern it."""
     return [(entry.number, concerning) for entry, concerning in unannounced(before, blockers, entries)]

@@ -6,7 +6,7 @@ import pytest
 
 from queue_engine.domain.blocker import BlockerNotice, BlockerNotices
 from tests.unit.queue_engine.examples import CHECKING, NOW
-from tests.unit.queue_engine.rules.blocker_examples import BASE_RED, FREEZE, HALT, NOT_STARTING, line, told
+from tests.unit.queue_engine.rules.blocker_examples import BASE_RED, FREEZE, HALT, NOT_STARTING, announced_to, line
 
 
 def test_announcement_is_read_as_it_was_written() -> None:
@@ -28,33 +28,36 @@ def test_announcement_is_read_as_it_was_written() -> None:
         (BlockerNotices.of([HALT, FREEZE], line({}, {}, {}, {})), [1, 2, 3]),
     ],
 )
-def test_entries_to_tell_joined_since_or_all_when_the_blockers_are_others(
+def test_entries_to_notify_joined_since_or_all_when_the_blockers_are_others(
     before: BlockerNotices | None, numbers: list[int]
 ) -> None:
     """Each entry gets one announcement for each change."""
-    assert told(before, [FREEZE], line({}, {}, {})) == [(number, (FREEZE,)) for number in numbers]
+    assert announced_to(before, [FREEZE], line({}, {}, {})) == [(number, (FREEZE,)) for number in numbers]
 
 
-def test_entry_is_told_of_the_blockers_that_do_not_exempt_it() -> None:
+def test_entry_is_notified_of_the_blockers_that_do_not_exempt_it() -> None:
     """It does not wait for the others; checks that do not start concern the front that waits for them, too."""
-    assert told(None, [FREEZE], line({"freeze_exempt": True}, {})) == [(2, (FREEZE,))]
-    assert told(None, [BASE_RED], line({"fixes_base": True}, {})) == [(2, (BASE_RED,))]
-    assert told(None, [NOT_STARTING], line({"status": CHECKING}, {})) == [(1, (NOT_STARTING,)), (2, (NOT_STARTING,))]
+    assert announced_to(None, [FREEZE], line({"freeze_exempt": True}, {})) == [(2, (FREEZE,))]
+    assert announced_to(None, [BASE_RED], line({"fixes_base": True}, {})) == [(2, (BASE_RED,))]
+    assert announced_to(None, [NOT_STARTING], line({"status": CHECKING}, {})) == [
+        (1, (NOT_STARTING,)),
+        (2, (NOT_STARTING,)),
+    ]
     both = line({"freeze_exempt": True}, {"fixes_base": True}, {"freeze_exempt": True, "fixes_base": True})
-    assert told(None, [FREEZE, BASE_RED], both) == [(1, (BASE_RED,)), (2, (FREEZE,))]
+    assert announced_to(None, [FREEZE, BASE_RED], both) == [(1, (BASE_RED,)), (2, (FREEZE,))]
 
 
-def test_entry_is_told_of_an_end_only_if_that_concerned_it() -> None:
+def test_entry_is_notified_of_an_end_only_if_that_concerned_it() -> None:
     """When the pause is lifted, an entry that the freeze exempts proceeds; the others show that the freeze remains."""
     entries = line({"freeze_exempt": True}, {})
     before = BlockerNotices.of([HALT, FREEZE], entries)
-    assert told(before, [FREEZE], entries) == [(1, ()), (2, (FREEZE,))]
-    assert told(before, [HALT], entries) == [(2, (HALT,))]
-    assert told(before, [], entries) == [(1, ()), (2, ())]
-    assert told(None, [], entries) == []
+    assert announced_to(before, [FREEZE], entries) == [(1, ()), (2, (FREEZE,))]
+    assert announced_to(before, [HALT], entries) == [(2, (HALT,))]
+    assert announced_to(before, [], entries) == [(1, ()), (2, ())]
+    assert announced_to(None, [], entries) == []
 
 
-def test_announcement_tells_which_blockers_began_and_ended() -> None:
+def test_announcement_names_the_blockers_that_began_and_ended() -> None:
     """A second freeze, of the configuration, is another blocker than the one by hand."""
     by_hand = replace(FREEZE, recorded=True)
     before = BlockerNotices.of([HALT, by_hand], ())

@@ -1,4 +1,4 @@
-"""Find the blockers of a queue, the entries that they exempt, the front, and which entries are told.
+"""Find the blockers of a queue, the entries that they exempt, the front, and which entries IMQ notifies.
 
 Covers `queue_engine/domain/blocker.py`.
 """
@@ -36,7 +36,7 @@ from tests.unit.queue_engine.examples import (
     WAITING,
     entry,
 )
-from tests.unit.queue_engine.rules.blocker_examples import BASE_RED, FREEZE, HALT, NOT_STARTING, RED, line, told
+from tests.unit.queue_engine.rules.blocker_examples import BASE_RED, FREEZE, HALT, NOT_STARTING, RED, announced_to, line
 
 PAUSE = Pause(Reason.PAUSED_BY_HAND, "the disk", NOW)
 BY_HAND = Pause(Reason.FROZEN, "release", NOW - HOUR, NOW + HOUR, "rhea")
@@ -57,7 +57,7 @@ def queue(**changes: Any) -> Queue:
         ({"pauses": (replace(BY_HAND, until=NOW),)}, POLICY, []),
         ({"pauses": (PAUSE, BY_HAND)}, POLICY, [Reason.PAUSED_BY_HAND, Reason.FROZEN]),
         ({"red": RED}, POLICY, [Reason.BASE_RED]),
-        # Nobody knows yet whether that base is red; the pause for the mismatch blocks the queue.
+        # It is not known yet whether that base is red; the pause for the mismatch blocks the queue.
         ({"red": replace(RED, untested=True)}, POLICY, []),
         ({"stall": Stall(NOW, "head-1", "ci")}, POLICY, [Reason.CHECKS_NOT_STARTING]),
         ({}, WINDOW, [Reason.FROZEN]),
@@ -88,7 +88,7 @@ def test_blocker_has_an_end_only_if_that_is_known() -> None:
     assert blockers_of(queue(pauses=(BY_HAND,)), POLICY, NOW) == (by_hand,)
 
 
-def test_next_look_comes_when_the_first_blocker_ends_and_at_a_red_base_only_if_it_is_alone() -> None:
+def test_next_poll_comes_when_the_first_blocker_ends_and_at_a_red_base_only_if_it_is_alone() -> None:
     """P7: what lies under a pause asks GitHub nothing; the end of a freeze under a pause is announced in time."""
     assert [next_poll_at(each) for each in ([], [HALT], [HALT, FREEZE])] == [None, None, FREEZE.until]
     assert [next_poll_at(each) for each in ([BASE_RED], [HALT, BASE_RED])] == [RED.next_poll_at, None]
@@ -96,8 +96,8 @@ def test_next_look_comes_when_the_first_blocker_ends_and_at_a_red_base_only_if_i
 
 
 @pytest.mark.parametrize("status", WAITING)
-def test_standstill_of_checks_that_do_not_start_lets_the_front_wait_for_them(status: EntryStatus) -> None:
-    """It finds out when one starts; nobody else begins."""
+def test_blocker_of_checks_that_do_not_start_lets_the_front_wait_for_them(status: EntryStatus) -> None:
+    """The front finds out when a check starts; no other entry begins."""
     stands = Blocker(Reason.CHECKS_NOT_STARTING, "ci")
     assert stands.exempts(entry(status=status)) is (status in PROCESSING)
 
@@ -120,7 +120,7 @@ HOTFIX = {"hotfix": True, "preempts": True}
         ([], [{"status": CHECKING, "hotfix": True}, HOTFIX], 1),
         ([], [{"status": CHECKING}, {"hotfix": True}], 1),
         ([], [{"status": CHECKING}, {"preempts": True}], 1),
-        # A freeze: the exempt go, even if another entry has begun; else nobody.
+        # A freeze: exempt entries proceed, even if another entry has begun; else none.
         ([FREEZE], [{}, {}], None),
         ([FREEZE], [{"status": CHECKING}, {}], None),
         ([FREEZE], [{"status": CHECKING}, {"freeze_exempt": True}], 2),
@@ -136,21 +136,21 @@ HOTFIX = {"hotfix": True, "preempts": True}
         ([BASE_RED], [{}, {"freeze_exempt": True}], None),
         ([FREEZE, BASE_RED], [{}, {"fixes_base": True}], None),
         ([FREEZE, BASE_RED], [{}, {"fixes_base": True, "freeze_exempt": True}], 2),
-        # A pause and broken rules let nobody through.
+        # A pause and broken rules exempt no entry.
         ([HALT], [{"freeze_exempt": True, "fixes_base": True, **HOTFIX}], None),
         ([Blocker(Reason.MISCONFIGURED, "line 1")], [{"freeze_exempt": True, "fixes_base": True}], None),
     ],
 )
-def test_turn_is_of_the_first_that_may_go_on(
+def test_front_is_the_first_entry_that_may_proceed(
     halts: Sequence[Blocker], entries: list[dict[str, Any]], number: int | None
 ) -> None:
-    """Who has begun keeps the turn, but against a hotfix, or where it may not go on and somebody else may."""
+    """An entry that has begun stays the front, unless a hotfix preempts it, or it may not proceed and another may."""
     chosen = select_front(line(*entries), halts, NOW)
     assert (None if chosen is None else chosen.number) == number
 
 
-def test_turn_is_not_of_an_entry_that_is_blocked() -> None:
-    """P5: IMQ lacks a permission to land it; the next goes on, and it is tried again when its time has come."""
+def test_front_is_not_an_entry_that_is_blocked() -> None:
+    """P5: IMQ lacks a permission to land it; the next entry proceeds, and IMQ tries it again when its time has come."""
     later = NOW + MINUTE
     entries = line({"blocked_until": later}, {}, {"blocked_until": later + MINUTE})
     chosen = [select_front(entries, [], now) for now in (NOW, later)]
@@ -171,12 +171,12 @@ def test_entry_settles_while_github_was_asked_for_something() -> None:
     assert all(in_flight(entry) for entry in line({"status": UPDATING}, {"merge_requested_at": NOW}))
 
 
-def test_look_at_the_base_again_does_not_make_another_blocker_of_it() -> None:
-    """Nobody is told each time that it was looked at."""
+def test_poll_of_the_base_again_does_not_make_another_blocker_of_it() -> None:
+    """IMQ does not announce each poll."""
     (later,) = blockers_of(queue(red=base_unread(RED, POLICY, NOW)), POLICY, NOW)
     before = BlockerNotices.of([BASE_RED], line({}))
     assert later != BASE_RED
-    assert (before.began([later]), before.ended([later]), told(before, [later], line({}))) == ((), (), [])
+    assert (before.began([later]), before.ended([later]), announced_to(before, [later], line({}))) == ((), (), [])
 
 
 @pytest.mark.parametrize(

@@ -32,23 +32,28 @@ def test_tally_counts_what_has_ended_of_what_is_awaited(changes: dict[str, Any],
     assert tally(changed(WAITING, **changes)) == counted
 
 
-def test_progress_is_told_only_when_the_count_has_changed() -> None:
-    """A save that changes something else is no news."""
+def test_progress_is_sent_only_when_the_count_has_changed() -> None:
+    """A save that changes something else sends no event."""
     assert progress(WAITING, changed(WAITING, next_poll_at=NOW)) is None
-    told = progress(WAITING, changed(WAITING, completed_checks=("a",)))
-    assert told is not None
-    assert (told.correlation_id, told.done, told.total, told.status) == (WAITING.id, 1, 3, ProgressStatus.IN_PROGRESS)
-    assert told.message == "1 of 3 checks have reported"
+    event = progress(WAITING, changed(WAITING, completed_checks=("a",)))
+    assert event is not None
+    assert (event.correlation_id, event.done, event.total, event.status) == (
+        WAITING.id,
+        1,
+        3,
+        ProgressStatus.IN_PROGRESS,
+    )
+    assert event.message == "1 of 3 checks have reported"
 
 
-def test_progress_of_the_last_report_completes_whoever_found_it() -> None:
+def test_progress_of_the_last_report_completes_by_webhook_or_poll() -> None:
     """The webhook or the poll that finds all checks passed sends the event; the next poll sends none."""
     all_reported = changed(WAITING, completed_checks=("a", "b", "c"))
     green = changed(WAITING, status=READY, pending_checks=())
     for before, after in ((WAITING, all_reported), (WAITING, green)):
-        told = progress(before, after)
-        assert told is not None
-        assert (told.done, told.total, told.status) == (3, 3, ProgressStatus.COMPLETED)
+        event = progress(before, after)
+        assert event is not None
+        assert (event.done, event.total, event.status) == (3, 3, ProgressStatus.COMPLETED)
     assert progress(all_reported, green) is None
 
 
@@ -59,8 +64,8 @@ def test_verdict_names_what_has_ended_and_is_not_awaited_again() -> None:
     assert (verdict.pending_names, verdict.completed_names) == (("b", "c"), ("a",))
 
 
-def test_walk_keeps_the_count_over_a_look() -> None:
-    """Three are awaited from the beginning to the end, however often GitHub is asked meanwhile."""
+def test_walk_keeps_the_count_over_a_poll() -> None:
+    """Three are pending from the beginning to the end, however often GitHub is asked meanwhile."""
     walk = Walk(GitHub(rules=rules("a", "b", "c")))
     walk.github.reports["head-1"] = (report("a"),)
     walk.go()

@@ -56,7 +56,7 @@ def test_check_run_and_status_of_one_name_are_both_required(required: RequiredCh
 
 
 @pytest.mark.parametrize("state", CheckState)
-def test_status_of_anybody_says_nothing_of_a_check_that_is_bound_to_an_app(state: CheckState) -> None:
+def test_status_of_any_person_proves_nothing_for_a_check_that_is_bound_to_an_app(state: CheckState) -> None:
     """Anyone who may push may set a status of any name: it neither passes nor fails what an App has to report."""
     anybodys = report("ci", state, app_id=None)
     verdict = judge([CI_OF_10], [anybodys])
@@ -159,7 +159,7 @@ def test_ignored_pattern_takes_only_the_star_for_more_than_itself(
 
 
 def test_ignored_pattern_of_many_stars_takes_no_time() -> None:
-    """A hostile pattern and name hang nobody: each part is looked for once."""
+    """A hostile pattern and name cost no time: each part is searched for once."""
     assert judge([], [report("a" * 50_000, FAILED)], ["*a" * 500 + "b"]).state is FAILED
 
 
@@ -183,7 +183,7 @@ def test_required_checks_are_those_of_protection_and_configuration() -> None:
     ],
 )
 def test_check_of_imq_itself_is_known_by_its_name_or_its_app(check: RequiredCheck, own: bool) -> None:
-    """It ends when the pull request has landed, so that nobody can wait for it; a namesake of another App's is none."""
+    """It ends when the pull request has landed, so no entry can wait for it; a namesake of another App's is none."""
     assert own_check([CI, check], replace(POLICY, own_app=99)) == (check.name if own else None)
     assert own_check([check], POLICY) == ("IMQ" if check == RequiredCheck("IMQ", None) else None)
 

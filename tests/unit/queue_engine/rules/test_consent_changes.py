@@ -43,19 +43,19 @@ def state(seconds: int, *, labels: tuple[str, ...] = (LABEL,), by: str = "mona",
     )
 
 
-LABELLED = state(0, label=LABEL, label_set=True)
+LABELED = state(0, label=LABEL, label_set=True)
 CONSENT = Consent(at=AT, by="mona")
 
 
-def since_label(*told: PullRequestState | Consent) -> Reason | None:
+def since_label(*reported: PullRequestState | Consent) -> Reason | None:
     """The judgement of mona's label, set at `AT`."""
-    return withdrawn_since_label(pull(reported=told), base_branch="main", policy=POLICY, labeled_at=AT, by="mona")
+    return withdrawn_since_label(pull(reported=reported), base_branch="main", policy=POLICY, labeled_at=AT, by="mona")
 
 
-def since_queued(*told: PullRequestState | Consent) -> Reason | None:
+def since_queued(*reported: PullRequestState | Consent) -> Reason | None:
     """The judgement of an entry that mona queued, and that IMQ stored some seconds later."""
     queued = entry(enqueued_at=AT + timedelta(seconds=10), queued_by="mona", trusted_labels=(LABEL,))
-    return withdrawn_since_queued(pull(reported=told), queued, POLICY)
+    return withdrawn_since_queued(pull(reported=reported), queued, POLICY)
 
 
 @pytest.mark.parametrize(
@@ -73,23 +73,23 @@ def since_queued(*told: PullRequestState | Consent) -> Reason | None:
 )
 def test_consent_is_withdrawn_by_what_happened_after_it(later: PullRequestState, reason: Reason | None) -> None:
     """Within the label's second, webhooks after the label's count; late webhooks of earlier changes do not."""
-    assert since_label(LABELLED, later, state(3)) is reason
-    assert since_queued(LABELLED, later, CONSENT, state(3)) is reason
+    assert since_label(LABELED, later, state(3)) is reason
+    assert since_queued(LABELED, later, CONSENT, state(3)) is reason
 
 
-def test_consent_is_not_withdrawn_by_what_was_told_before_it_in_its_second() -> None:
+def test_consent_is_not_withdrawn_by_a_change_reported_before_it_in_its_second() -> None:
     """An automation that marks a pull request as ready labels it in the same second."""
-    assert since_label(state(0, draft=True, labels=()), LABELLED) is None
-    assert since_queued(state(0, draft=True, labels=()), LABELLED, CONSENT) is None
+    assert since_label(state(0, draft=True, labels=()), LABELED) is None
+    assert since_queued(state(0, draft=True, labels=()), LABELED, CONSENT) is None
 
 
 def test_last_consent_counts() -> None:
     """The change that ended an earlier entry does not end the present one."""
     again = Consent(at=AT + timedelta(seconds=5), by="mona")
-    assert since_queued(LABELLED, CONSENT, state(2, draft=True), again) is None
+    assert since_queued(LABELED, CONSENT, state(2, draft=True), again) is None
 
 
-def test_consent_that_was_told_too_long_ago_counts_from_when_imq_queued_it() -> None:
+def test_consent_that_was_reported_too_long_ago_counts_from_when_imq_queued_it() -> None:
     """Facts are kept for a quarter of an hour."""
     assert since_queued(state(9, draft=True)) is None
     assert since_queued(state(11, draft=True)) is Reason.DRAFT
@@ -99,8 +99,8 @@ def test_consent_that_was_told_too_long_ago_counts_from_when_imq_queued_it() -> 
 def test_label_set_again_renews_the_consent_of_the_same_person_only(by: str, reason: Reason | None) -> None:
     """Another person's label asks for itself."""
     removed, again = state(1, labels=(), label=LABEL), state(2, label=LABEL, label_set=True, by=by)
-    assert since_queued(LABELLED, CONSENT, removed, again) is reason
-    assert since_queued(LABELLED, CONSENT, again, removed) is Reason.LABEL_REMOVED
+    assert since_queued(LABELED, CONSENT, removed, again) is reason
+    assert since_queued(LABELED, CONSENT, again, removed) is Reason.LABEL_REMOVED
 
 
 def test_pull_request_is_known_up_to_its_last_change() -> None:
@@ -110,18 +110,20 @@ def test_pull_request_is_known_up_to_its_last_change() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "answer"),
+    ("reported", "answer"),
     [
-        ((LABELLED,), Admit()),
-        ((LABELLED, state(1, draft=True), state(2)), Reject(Reason.DRAFT)),
-        ((LABELLED, state(1, open=False), state(2)), Reject(Reason.CLOSED)),
-        ((LABELLED, state(1, labels=(), label=LABEL), state(2, label=LABEL, label_set=True, by="tria")), Ignore()),
+        ((LABELED,), Admit()),
+        ((LABELED, state(1, draft=True), state(2)), Reject(Reason.DRAFT)),
+        ((LABELED, state(1, open=False), state(2)), Reject(Reason.CLOSED)),
+        ((LABELED, state(1, labels=(), label=LABEL), state(2, label=LABEL, label_set=True, by="tria")), Ignore()),
     ],
 )
-def test_admission_asks_whether_the_label_is_consent_still(told: tuple[PullRequestState, ...], answer: Answer) -> None:
+def test_admission_asks_whether_the_label_is_consent_still(
+    reported: tuple[PullRequestState, ...], answer: Answer
+) -> None:
     """The pull request looks unchanged. The label that another person has set since is judged by its own webhook."""
     request = EnqueueRequest(Case(REPOSITORY, 1), by="mona", head_sha="head-1", labeled_at=AT)
-    taken = Snapshot(pull(reported=told), Permission.WRITE)
+    taken = Snapshot(pull(reported=reported), Permission.WRITE)
     assert judged(request, taken, RequiredFacts(rules("ci")), POLICY) == answer
 
 
@@ -138,7 +140,7 @@ COMMAND = Consent(kind="commanded", at=AT, head="head-1")
 
 
 @pytest.mark.parametrize(
-    ("told", "reason"),
+    ("reported", "reason"),
     [
         ((COMMAND, PUSH), Reason.HEAD_CHANGED),
         ((COMMAND, CONSENT, PUSH, state(3)), Reason.HEAD_CHANGED),
@@ -153,15 +155,15 @@ COMMAND = Consent(kind="commanded", at=AT, head="head-1")
         ((), None),
     ],
 )
-def test_command_is_void_when_a_push_or_a_changed_base_is_told_after_it(
-    told: tuple[PullRequestState | Consent, ...], reason: Reason | None
+def test_command_is_void_when_a_push_or_a_changed_base_is_reported_after_it(
+    reported: tuple[PullRequestState | Consent, ...], reason: Reason | None
 ) -> None:
     """GitHub does not say which head a comment was made on, and a push may leave its times as they were."""
-    assert changed_since_command(told, "head-1") is reason
-    lost = consent_lost(entry(queued_by="mona"), pull(reported=told), POLICY)
+    assert changed_since_command(reported, "head-1") is reason
+    lost = consent_lost(entry(queued_by="mona"), pull(reported=reported), POLICY)
     assert lost == (None if reason is None else Reject(reason, CHANGED_SINCE_COMMAND[reason]))
 
 
 def test_command_renews_no_consent_by_itself() -> None:
     """Changes since the entry was queued still count: the command may have been refused."""
-    assert since_queued(LABELLED, CONSENT, state(2, draft=True), COMMAND) is Reason.DRAFT
+    assert since_queued(LABELED, CONSENT, state(2, draft=True), COMMAND) is Reason.DRAFT

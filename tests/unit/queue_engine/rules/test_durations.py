@@ -48,7 +48,7 @@ def event(word: str, at: datetime, *, of: str | None = "entry-1", ended: datetim
     return TimelineEvent(at, word, 1, "main", 1, of, data=data)
 
 
-def test_time_in_checks_adds_up_all_tries_of_this_stay() -> None:
+def test_time_in_checks_adds_up_all_tries_of_this_entry() -> None:
     """The time runs from each bound head to the next status; other events, and other entries, do not count."""
     events = [
         event("checking", NOW, of="an-earlier-stay"),
@@ -68,7 +68,7 @@ def test_time_in_checks_adds_up_all_tries_of_this_stay() -> None:
     ("ended", "took"),
     [(NOW + 12 * MINUTE, 12 * MINUTE), (NOW - HOUR, timedelta(0)), (None, 72 * HOUR)],
 )
-def test_time_in_checks_ends_with_them_however_late_somebody_looks(ended: datetime | None, took: timedelta) -> None:
+def test_time_in_checks_ends_with_them_however_late_imq_polls(ended: datetime | None, took: timedelta) -> None:
     """A pause of three days over checks of twelve minutes is no time in CI; a head that was green already had none."""
     events = [event("checking", NOW), event("ready", NOW + 72 * HOUR, ended=ended)]
     assert time_in_checks(events, "entry-1") == took
@@ -76,13 +76,13 @@ def test_time_in_checks_ends_with_them_however_late_somebody_looks(ended: dateti
 
 def test_figures_of_a_landing_hold_no_more_checks_than_time_at_the_front() -> None:
     """Time in checks while the queue was blocked does not count as time at the front."""
-    stay = entry(id="entry-1", enqueued_at=NOW - 72 * HOUR, started_at=NOW - 5 * MINUTE)
+    queued = entry(id="entry-1", enqueued_at=NOW - 72 * HOUR, started_at=NOW - 5 * MINUTE)
     events = [event("checking", NOW - 71 * HOUR), event("updating", NOW - MINUTE), event("checking", NOW)]
-    assert figures_of(stay, events, NOW) == {"queue": 72 * 3600, "front": 300, "checks": 300}
+    assert figures_of(queued, events, NOW) == {"queue": 72 * 3600, "front": 300, "checks": 300}
 
 
-def test_figures_of_a_landing_tell_queue_front_and_checks_in_seconds() -> None:
+def test_figures_of_a_landing_are_queue_front_and_checks_in_seconds() -> None:
     """Each counted from its own beginning."""
-    stay = entry(id="entry-1", enqueued_at=NOW - HOUR, started_at=NOW - 10 * MINUTE)
+    queued = entry(id="entry-1", enqueued_at=NOW - HOUR, started_at=NOW - 10 * MINUTE)
     events = [event("checking", NOW - 9 * MINUTE), event("ready", NOW - MINUTE)]
-    assert figures_of(stay, events, NOW) == {"queue": 3600, "front": 600, "checks": 480}
+    assert figures_of(queued, events, NOW) == {"queue": 3600, "front": 600, "checks": 480}

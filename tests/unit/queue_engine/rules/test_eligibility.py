@@ -69,7 +69,7 @@ def test_eligibility_admits_to_no_other_base_branch_than_the_label_was_set_for()
 
 @pytest.mark.parametrize("permission", Permission)
 def test_eligibility_admits_only_with_the_right_to_merge(permission: Permission) -> None:
-    """GitHub lets triagers label but not merge: IMQ does not lend them its hand."""
+    """GitHub lets triagers label but not merge: IMQ does not merge for them."""
     fit = {Permission.WRITE, Permission.MAINTAIN, Permission.ADMIN}
     expected = Admit() if permission in fit else Reject(Reason.LABEL_WITHOUT_RIGHT)
     assert asked(consent=replace(BY_MAX, permission=permission)) == expected
@@ -106,8 +106,8 @@ def test_eligibility_admits_who_is_named_whatever_the_right_and_the_case() -> No
 
 @pytest.mark.parametrize("changes", [{"open": False}, {"open": False, "merged": True}, {"labels": frozenset({"docs"})}])
 @pytest.mark.parametrize("permission", [Permission.NONE, Permission.ADMIN])
-def test_eligibility_ignores_what_nobody_asks_for_any_more(changes: dict[str, Any], permission: Permission) -> None:
-    """Closed, or the label already gone: no words for anybody."""
+def test_eligibility_ignores_a_request_that_was_taken_back(changes: dict[str, Any], permission: Permission) -> None:
+    """Closed, or the label already gone: no comment for any person."""
     assert asked(changes, consent=replace(BY_MAX, permission=permission)) == Ignore()
 
 
@@ -293,7 +293,7 @@ def test_eligibility_asks_no_signatures_where_none_are_demanded() -> None:
     assert asked(unsigned=["c1"]) == Admit()
 
 
-def test_eligibility_tells_no_secrets_to_those_without_the_right() -> None:
+def test_eligibility_shows_no_secrets_to_those_without_the_right() -> None:
     """A sender without permission gets that answer, whatever else is wrong."""
     everything = {"draft": True, "mergeable": False, "head_repository": None, "head_sha": "evil"}
     policy = Policy(served=False, blocking_labels=frozenset({"docs"}))

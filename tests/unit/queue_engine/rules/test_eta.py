@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from queue_engine.rules.eta import FEWEST, landing
 
 NONE = timedelta(0)
-TURNS = st.lists(
+DURATIONS = st.lists(
     st.timedeltas(min_value=timedelta(seconds=1), max_value=timedelta(hours=20)), min_size=FEWEST, max_size=50
 )
 
 
 def minutes(*counts: float) -> list[timedelta]:
-    """Turns at the front of so many minutes."""
+    """Durations at the front of so many minutes."""
     return [timedelta(minutes=count) for count in counts]
 
 
@@ -37,18 +37,20 @@ def test_eta_without_history_is_not_known() -> None:
         ((40, 50, 60, 70, 80), 9, 0, 480, 720),
     ],
 )
-def test_eta_is_the_middle_half_of_past_turns_for_each_turn_to_come(
+def test_eta_is_the_middle_half_of_past_durations_for_each_run_to_come(
     durations: tuple[float, ...], ahead: int, spent: float, low: float, high: float
 ) -> None:
-    """One slow turn does not count, the time that the front has had already does, and the steps grow with the wait."""
+    """One slow run does not count, the time that the front has had already does, and the steps grow with the wait."""
     expected = landing(minutes(*durations), ahead=ahead, spent=timedelta(minutes=spent))
     assert expected is not None
     assert [end / timedelta(minutes=1) for end in expected] == [low, high]
 
 
-@given(durations=TURNS, ahead=st.integers(0, 100), spent=st.timedeltas(min_value=NONE, max_value=timedelta(days=2)))
-def test_eta_is_a_range_within_what_past_turns_allow(durations: list[timedelta], ahead: int, spent: timedelta) -> None:
-    """Never empty, never in the past, and past turns would have landed in it."""
+@given(durations=DURATIONS, ahead=st.integers(0, 100), spent=st.timedeltas(min_value=NONE, max_value=timedelta(days=2)))
+def test_eta_is_a_range_within_what_past_durations_allow(
+    durations: list[timedelta], ahead: int, spent: timedelta
+) -> None:
+    """Never empty, never in the past, and past entries would have landed in it."""
     expected = landing(durations, ahead=ahead, spent=spent)
     assert expected is not None
     low, high = expected
@@ -57,9 +59,9 @@ def test_eta_is_a_range_within_what_past_turns_allow(durations: list[timedelta],
     assert high >= min(durations) * ahead
 
 
-@given(durations=TURNS, ahead=st.integers(0, 50))
+@given(durations=DURATIONS, ahead=st.integers(0, 50))
 def test_eta_with_more_ahead_is_never_sooner(durations: list[timedelta], ahead: int) -> None:
-    """Who stands behind is not told to land before who stands ahead."""
+    """An entry is never estimated to land before one ahead of it."""
     nearer, farther = (landing(durations, ahead=count, spent=NONE) for count in (ahead, ahead + 1))
     assert nearer is not None
     assert farther is not None

@@ -90,7 +90,7 @@ def test_queue_processing_several_members_of_one_run_passes() -> None:
 
 @pytest.mark.parametrize("status", [EntryStatus.LANDED, EntryStatus.FAILED, EntryStatus.CANCELLED])
 def test_queue_with_an_entry_that_left_is_broken(status: EntryStatus) -> None:
-    """Who left for good does not stand in the queue."""
+    """An entry that left for good is not in the queue."""
     with pytest.raises(InvariantError, match="although"):
         check_queue(standing(status))
 

@@ -8,7 +8,7 @@ from queue_engine.domain.reasons import Reason
 from queue_engine.planner.actions import Dequeue, FactKind, Merge, ReadFact
 from queue_engine.planner.decide import decide
 from queue_engine.rules.merge_method import commit_message, merge_method, wanted_method
-from tests.unit.queue_engine.examples import NOW, POLICY, READY, comparison, entry, pull, report, rules, seen
+from tests.unit.queue_engine.examples import NOW, POLICY, READY, comparison, entry, facts_with, pull, report, rules
 
 MERGE, SQUASH, REBASE = MergeMethod
 
@@ -67,7 +67,7 @@ def ready(policy: Policy, **facts: Any) -> object:
     """The next step of a green front that is up to date."""
     known = {"pull": pull(), "comparison": comparison(), "rules": rules("ci"), "reports": (report("ci"),)}
     front = entry(status=READY, tested_tree="tree-of-head-1")
-    return decide(front, seen(**(known | facts)), policy, NOW)
+    return decide(front, facts_with(**(known | facts)), policy, NOW)
 
 
 def test_merge_asks_for_co_authors_only_where_the_template_names_them() -> None:

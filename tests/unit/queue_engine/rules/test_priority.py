@@ -43,7 +43,7 @@ POLICY = Policy(
 def test_standing_is_the_highest_priority_and_every_permission_of_its_labels(
     labels: list[str], standing: EntryOrder
 ) -> None:
-    """A label that lowers counts alone, and is outweighed by any that raises; letters are big or small."""
+    """A label that lowers counts alone, and is outweighed by any that raises; case is ignored."""
     assert precedence_of(labels, POLICY) == standing
 
 
@@ -61,11 +61,11 @@ def test_overtakes_names_those_who_came_before_and_stand_behind() -> None:
     assert [overtakes(entries, entry) for entry in entries] == [(), (2, 3), (), (), ()]
 
 
-def test_delay_of_those_overtaken_is_one_turn_as_long_as_turns_took_lately() -> None:
-    """About: the median, so that one night's outage does not frighten anybody."""
+def test_delay_of_those_overtaken_is_the_median_of_recent_durations() -> None:
+    """About: the median, so that one night's outage does not distort the estimate."""
     entries = line((1, {}), (4, {}), (2, {}), (3, {}))
-    turns = [5 * MINUTE, 7 * MINUTE, timedelta(hours=9)]
-    assert delay(entries, entries[1], turns, NOW) == PriorityEffect((2, 3), 7 * MINUTE, None, None)
+    durations = [5 * MINUTE, 7 * MINUTE, timedelta(hours=9)]
+    assert delay(entries, entries[1], durations, NOW) == PriorityEffect((2, 3), 7 * MINUTE, None, None)
     assert delay(entries, entries[1], [], NOW) == PriorityEffect((2, 3), None, None, None)
 
 
@@ -77,7 +77,7 @@ def test_delay_of_those_overtaken_is_one_turn_as_long_as_turns_took_lately() -> 
         ({"status": PENDING}, False),
     ],
 )
-def test_delay_by_an_interruption_counts_the_turn_that_is_lost(front: dict[str, Any], interrupted: bool) -> None:
+def test_delay_by_a_preemption_counts_the_run_that_is_lost(front: dict[str, Any], interrupted: bool) -> None:
     """The preempted entry also loses its time at the front, since its checks start over after the hotfix."""
     entries = line((1, front), (3, {"hotfix": True, "preempts": True}), (2, {}))
     lost = PriorityEffect((1, 2), MINUTE, 1, 4 * MINUTE)

@@ -31,9 +31,11 @@ ANYBODYS = report("ci", CheckState.FAILED, app_id=None)
         ([FAILED, NAMESAKE_PASSED], True),
     ],
 )
-def test_base_that_was_looked_at_is_red_until_the_check_passes(reports: list[CheckReport], red: bool, tip: str) -> None:
-    """Other checks that fail there have held up nobody, nor has another App's of its name; a run and a status of one
-    App and name have both to pass."""
+def test_base_that_was_polled_is_red_until_the_check_passes(reports: list[CheckReport], red: bool, tip: str) -> None:
+    """Other failing checks there have held up no entry, nor has another App's of its name.
+
+    A run and a status of one App and name have both to pass.
+    """
     known = base_checked(RED, tip, reports, POLICY, NOW)
     assert (known is not None) == red
     if known is not None:
@@ -50,12 +52,12 @@ def test_base_that_moved_and_on_which_nothing_reports_is_not_held_to_be_red_for_
     assert base_checked(waits, "tip-3", [], POLICY, waits.next_poll_at) is not None
 
 
-def test_base_is_looked_at_ever_less_often() -> None:
+def test_base_is_polled_ever_less_often() -> None:
     """A day of a red base costs few requests (P7)."""
-    red, now, looks = RED, NOW, 0
+    red, now, polls = RED, NOW, 0
     while now < NOW + timedelta(days=1):
         after = base_checked(red, "tip-1", [FAILED], POLICY, now)
         assert after is not None
         assert after.next_poll_at >= now + 10 * MINUTE - SECOND
-        red, now, looks = after, after.next_poll_at, looks + 1
-    assert looks <= 9
+        red, now, polls = after, after.next_poll_at, polls + 1
+    assert polls <= 9

@@ -19,11 +19,11 @@ class Reviewed:
     """Returns reviews, and the permission of each reviewer by the login's first word."""
 
     def __init__(self, *reviews: Review) -> None:
-        self.told = reviews
+        self.answer = reviews
         self.asked: list[str] = []
 
     async def reviews(self, *_: object) -> tuple[Review, ...]:
-        return self.told
+        return self.answer
 
     async def permission(self, _repository: object, login: str) -> Permission:
         self.asked.append(login)
@@ -75,7 +75,7 @@ def test_review_that_github_still_requires_is_missing_whatever_the_count(code_ow
     assert missing[0] is reason
 
 
-async def test_reviewers_who_belong_to_the_project_are_looked_up_first() -> None:
+async def test_rights_of_reviewers_who_belong_to_the_project_are_read_first() -> None:
     """P4: approvals by outsiders hide neither an approval nor an objection by a member."""
     strangers = [approved(f"read-{number}") for number in range(10)]
     own = replace(approved("write-mona"), by_writer=True)
@@ -89,7 +89,7 @@ async def test_reviewers_who_belong_to_the_project_are_looked_up_first() -> None
     assert missing_approval(reviews or (), ONE) == (Reason.CHANGES_REQUESTED, "write-mona")
 
 
-def test_review_of_a_deleted_account_counts_for_nobody() -> None:
+def test_review_of_a_deleted_account_does_not_count() -> None:
     """A deleted account can neither withdraw an objection nor merge."""
     assert newest([Review(None, ReviewState.CHANGES_REQUESTED, by_writer=True)]) == ()
 
@@ -98,7 +98,7 @@ def test_review_of_a_deleted_account_counts_for_nobody() -> None:
 def test_decision_of_github_stands_for_reviews_unless_imq_may_bypass_what_demands_them(bypassed: bool) -> None:
     """P4: it may be the word of a weaker classic protection."""
     demanded = rules(approvals=1, approvals_bypassed=bypassed)
-    told = counted_reviews(Snapshot(pull(), decision=ReviewOutcome.APPROVED), demanded)
-    assert told == (None if bypassed else ())
+    answer = counted_reviews(Snapshot(pull(), decision=ReviewOutcome.APPROVED), demanded)
+    assert answer == (None if bypassed else ())
     missing = missing_approval((), demanded, ReviewOutcome.APPROVED)
     assert missing == ((Reason.APPROVAL_MISSING, "0 of 1") if bypassed else None)
