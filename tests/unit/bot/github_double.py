@@ -1,4 +1,4 @@
-"""A GitHub that says what a test tells it to, over a real socket, and remembers what it was asked."""
+"""A GitHub that answers as a test configures it, over a real socket, and remembers its requests."""
 
 import asyncio
 import json
@@ -64,7 +64,7 @@ class GitHubDouble:
         await self._runner.cleanup()
 
     def let_go(self) -> None:
-        """Answer those who hang, and let nobody hang from now on."""
+        """Answer the hanging requests, and let no later request hang."""
         self._end.set()
 
     def on(self, method: str, path: str, *answers: Says) -> None:

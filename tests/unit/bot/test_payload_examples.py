@@ -78,15 +78,15 @@ def _all() -> Iterator[tuple[str, dict[str, Any]]]:
     return ((event, payload) for event, payloads in examples().items() for payload in payloads)
 
 
-def test_every_example_is_a_hint_or_ignored_with_a_reason() -> None:
-    """Nothing that GitHub is known to send is refused; what it means is told by kind."""
+def test_every_example_is_an_event_or_ignored_with_a_reason() -> None:
+    """IMQ refuses no delivery that GitHub is known to send; its kind says what it means."""
     kinds: Counter[str] = Counter()
     for event, payload in _all():
-        hint = normalize(event, "d-1", payload, own_app_id=OWN_APP)
-        if hint is None:
+        webhook_event = normalize(event, "d-1", payload, own_app_id=OWN_APP)
+        if webhook_event is None:
             assert event in why_ignored(event, payload)
         else:
-            kinds[hint.kind.value] += 1
+            kinds[webhook_event.kind.value] += 1
     assert kinds.keys() == set(WebhookKind) - {WebhookKind.COMMENT}, "no example of a comment has a command"
 
 
@@ -96,11 +96,11 @@ def test_example_of_a_comment_with_a_command_is_a_command() -> None:
     for payload in copy.deepcopy(examples()["issue_comment"]):
         payload["comment"]["body"] += "\n\n/queue"
         payload["issue"]["pull_request"] = {"url": "https://api.github.com/repos/a/b/pulls/1"}
-        hint = normalize("issue_comment", "d-1", payload, own_app_id=OWN_APP)
-        assert (hint is not None) == (payload["action"] == "created")
-        if hint is not None:
-            assert hint.commands == ("queue",)
-            assert hint.comment_id == payload["comment"]["id"]
+        webhook_event = normalize("issue_comment", "d-1", payload, own_app_id=OWN_APP)
+        assert (webhook_event is not None) == (payload["action"] == "created")
+        if webhook_event is not None:
+            assert webhook_event.commands == ("queue",)
+            assert webhook_event.comment_id == payload["comment"]["id"]
             meant[payload["action"]] += 1
     assert meant["created"] >= 5
 
@@ -109,8 +109,8 @@ async def test_every_example_is_answered_with_202_over_http(session: aiohttp.Cli
     """As GitHub sends them: signed, over a socket."""
     stored: list[WebhookEvent] = []
 
-    async def store(hint: WebhookEvent) -> bool:
-        stored.append(hint)
+    async def store(webhook_event: WebhookEvent) -> bool:
+        stored.append(webhook_event)
         return True
 
     receiver = Receiver(secret=SecretStr(SECRET), own_app_id=OWN_APP, store=store, clock=SystemClock())
@@ -180,18 +180,22 @@ def _taken(event: str, payload: Any) -> WebhookEvent | None:
 
 @settings(max_examples=100, deadline=None)
 @given(st.integers(0, 2**32))
-def test_mutated_payload_is_a_hint_that_can_be_stored_or_none(seed: int) -> None:
-    """Dropped, null, of a wrong type, huge, or in hostile letters: a hint comes out whole, or there is none."""
+def test_mutated_payload_is_an_event_that_can_be_stored_or_none(seed: int) -> None:
+    """Fields dropped, null, of a wrong type, huge, or hostile: the event is whole, or there is none."""
     event, payload = mutated(Random(seed))
-    hint = _taken(event, payload)
-    if hint is not None:
-        stored = json.loads(json.dumps(hint.model_dump(mode="json", exclude_none=True)))
-        assert WebhookEvent.model_validate(stored) == hint.model_copy(update={"facts": ()})
-        assert all(Fact.model_validate_json(fact.model_dump_json()) == fact for fact in hint.facts)
+    webhook_event = _taken(event, payload)
+    if webhook_event is not None:
+        stored = json.loads(json.dumps(webhook_event.model_dump(mode="json", exclude_none=True)))
+        assert WebhookEvent.model_validate(stored) == webhook_event.model_copy(update={"facts": ()})
+        assert all(Fact.model_validate_json(fact.model_dump_json()) == fact for fact in webhook_event.facts)
         assert "\x00" not in repr(stored)
-        for number, most in ((hint.repository_id, 2**63), (hint.number, 2**31), (hint.comment_id, 2**63)):
+        for number, most in (
+            (webhook_event.repository_id, 2**63),
+            (webhook_event.number, 2**31),
+            (webhook_event.comment_id, 2**63),
+        ):
             assert number is None or 0 <= number < most
-        assert len(hint.commands) <= 6
+        assert len(webhook_event.commands) <= 6
 
 
 _JSON = st.recursive(
@@ -213,8 +217,11 @@ def test_any_json_object_is_ignored_or_refused_with_a_reason(event: str, payload
 async def test_hints_of_mutated_payloads_are_stored_by_every_database(database: Database, seed: int) -> None:
     """An accepted payload fits into the tables: never a 503 that GitHub would repeat for ever."""
     random, inbox = Random(seed), an_inbox(database)
-    hints = [hint for _ in range(400) if (hint := _taken(*mutated(random))) is not None]
-    assert len(hints) > 20
-    numbered = (hint.model_copy(update={"delivery": f"d-{number}"}) for number, hint in enumerate(hints))
+    webhook_events = [webhook_event for _ in range(400) if (webhook_event := _taken(*mutated(random))) is not None]
+    assert len(webhook_events) > 20
+    numbered = (
+        webhook_event.model_copy(update={"delivery": f"d-{number}"})
+        for number, webhook_event in enumerate(webhook_events)
+    )
     assert all(await asyncio.gather(*map(inbox.receive, numbered)))
     await inbox.drain()

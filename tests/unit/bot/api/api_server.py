@@ -114,7 +114,7 @@ class ApiServer:
         headers: Any = None,
         **more: Any,
     ) -> Answer:
-        """A call, as an operator unless told otherwise."""
+        """Call the API as an operator, by default."""
         sent: list[tuple[str, str]] = list((headers or {}).items() if isinstance(headers, dict) else headers or [])
         if by is not None:
             sent.append(("Authorization", f"Bearer {await self.token(by, operator=by == 'ops')}"))
@@ -129,7 +129,7 @@ Routes = Callable[[ApiServer], list[web.RouteDef]]
 
 
 @asynccontextmanager
-async def an_api_server(store: Store, routes: Routes = lambda desk: []) -> AsyncIterator[ApiServer]:
+async def an_api_server(store: Store, routes: Routes = lambda server: []) -> AsyncIterator[ApiServer]:
     """The API on this store, with `routes` beside its own; GitHub is not asked."""
     clock, meter = Clock(), Counts()
     engine = Engine(
@@ -142,18 +142,18 @@ async def an_api_server(store: Store, routes: Routes = lambda desk: []) -> Async
         meter=meter,
     )
     async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=20)) as session:
-        desk = ApiServer(engine, clock, meter, session)
+        server = ApiServer(engine, clock, meter, session)
         api = create_api(engine, Access(engine, cast(People, None)))
-        api.add_routes(routes(desk))
+        api.add_routes(routes(server))
         app = create_app(Receiver(secret=SecretStr("s"), own_app_id=1, store=_never, clock=clock), Readiness({}, clock))
         app.add_subapp(PREFIX, api)
         runner = await serve(app, 0, "127.0.0.1")
-        desk.base = f"http://127.0.0.1:{runner.addresses[0][1]}{PREFIX}"
+        server.base = f"http://127.0.0.1:{runner.addresses[0][1]}{PREFIX}"
         try:
-            yield desk
+            yield server
         finally:
             await runner.cleanup()
 
 
-async def _never(_hint: WebhookEvent) -> bool:
+async def _never(_webhook_event: WebhookEvent) -> bool:
     raise AssertionError("no delivery comes here")

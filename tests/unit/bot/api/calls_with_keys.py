@@ -15,10 +15,13 @@ KEY = "0f4c3f0e-6b1e-4d0a-8f0e-2f9f3d9b7c11"
 
 @dataclass
 class Works:
-    """Two routes that each store a job for every time that they do something: `/whole` does so in one transaction
-    with its answer, `/parts` before it; `todo` says how the next calls go."""
+    """Two routes that each store a job per execution.
 
-    desk: ApiServer
+    `/whole` stores the job in one transaction with its answer, `/parts` before it. `todo` holds the result of each next
+    call.
+    """
+
+    server: ApiServer
     todo: list[Exception | int] = field(default_factory=list)
     started: asyncio.Event = field(default_factory=asyncio.Event)
     gate: asyncio.Event = field(default_factory=asyncio.Event)
@@ -37,7 +40,7 @@ class Works:
 
     async def whole(self, request: web.Request) -> web.Response:
         await self._let_through()
-        async with self.desk.engine.change() as change:
+        async with self.server.engine.change() as change:
             await self._do(change.tx)
             answer = await finish_call(
                 request, change.tx, {"number": await unfinished_jobs(change.tx.jobs)}, status=201
@@ -53,20 +56,20 @@ class Works:
         result = self.todo.pop(0) if self.todo else 200
         if isinstance(result, Exception):
             raise result
-        async with self.desk.engine.change() as change:
+        async with self.server.engine.change() as change:
             await self._do(change.tx)
             number = await unfinished_jobs(change.tx.jobs)
         return web.json_response({"number": number}, status=result)
 
     async def nothing(self, request: web.Request) -> web.Response:
-        async with self.desk.engine.change() as change:
+        async with self.server.engine.change() as change:
             await self._do(change.tx)
             return await finish_call(request, change.tx, None, status=204)
 
     async def _do(self, tx: Any) -> None:
-        await tx.jobs.enqueue(kind="work", request={}, process_id="p", now=self.desk.clock.now())
+        await tx.jobs.enqueue(kind="work", request={}, process_id="p", now=self.server.clock.now())
 
     async def done(self) -> int:
         """How many times something was done."""
-        async with self.desk.engine.store.reading() as tx:
+        async with self.server.engine.store.reading() as tx:
             return int(await unfinished_jobs(tx.jobs))

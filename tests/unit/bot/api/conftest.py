@@ -14,16 +14,16 @@ from tests.unit.bot.api.calls_with_keys import Works
 async def works(store: Store) -> AsyncIterator[Works]:
     made: list[Works] = []
 
-    def routes(desk: ApiServer) -> list[web.RouteDef]:
-        made.append(Works(desk))
+    def routes(server: ApiServer) -> list[web.RouteDef]:
+        made.append(Works(server))
         return made[0].routes()
 
-    async with an_api_server(store, routes) as desk:
-        await desk.token("ops", operator=True)
+    async with an_api_server(store, routes) as server:
+        await server.token("ops", operator=True)
         made[0].gate.set()
         yield made[0]
 
 
 @pytest.fixture
-def desk(works: Works) -> ApiServer:
-    return works.desk
+def server(works: Works) -> ApiServer:
+    return works.server

@@ -8,24 +8,24 @@ from tests.unit.bot.api.api_server import ApiServer
 from tests.unit.bot.api.calls_with_keys import KEY, Works
 
 
-async def test_key_of_another_caller_is_another_key(works: Works, desk: ApiServer) -> None:
-    """Nobody gets the answer to somebody else's call."""
+async def test_key_of_another_caller_is_another_key(works: Works, server: ApiServer) -> None:
+    """A key never returns the answer to another caller's call."""
     for by in ("ops", "ada"):
-        assert not (await desk.call("POST", "/whole", by=by, key=KEY)).replayed
+        assert not (await server.call("POST", "/whole", by=by, key=KEY)).replayed
     assert await works.done() == 2
 
 
-async def test_reading_call_takes_no_key(works: Works, desk: ApiServer) -> None:
+async def test_reading_call_takes_no_key(works: Works, server: ApiServer) -> None:
     """Reading twice is no harm, and nothing is remembered of it, be the key what it may."""
     for _ in range(2):
-        assert not (await desk.call("GET", "/whole", key="two words")).replayed
+        assert not (await server.call("GET", "/whole", key="two words")).replayed
     assert await works.done() == 2
 
 
 @pytest.mark.parametrize("key", ["", "a" * 256, "two words", "t\xf6ken", "tab\tbed"])
-async def test_key_that_is_none_is_refused(works: Works, desk: ApiServer, key: str) -> None:
+async def test_key_that_is_none_is_refused(works: Works, server: ApiServer, key: str) -> None:
     """400 with a sentence, before anything is done."""
-    answer = await desk.call("POST", "/whole", key=key)
+    answer = await server.call("POST", "/whole", key=key)
     assert (answer.status, answer.error) == (
         400,
         "the Idempotency-Key must be 1 to 255 visible ASCII characters, such as a UUID",
@@ -34,49 +34,49 @@ async def test_key_that_is_none_is_refused(works: Works, desk: ApiServer, key: s
 
 
 @pytest.mark.parametrize("key", ["!", "~" * 255])
-async def test_key_of_any_visible_characters_is_taken(works: Works, desk: ApiServer, key: str) -> None:
+async def test_key_of_any_visible_characters_is_taken(works: Works, server: ApiServer, key: str) -> None:
     """From one to 255 of them."""
-    assert not (await desk.call("POST", "/whole", key=key)).replayed
-    assert (await desk.call("POST", "/whole", key=key)).replayed
+    assert not (await server.call("POST", "/whole", key=key)).replayed
+    assert (await server.call("POST", "/whole", key=key)).replayed
 
 
-async def test_two_keys_are_refused(works: Works, desk: ApiServer) -> None:
+async def test_two_keys_are_refused(works: Works, server: ApiServer) -> None:
     """Which one would count?"""
-    answer = await desk.call("POST", "/whole", headers=[("Idempotency-Key", KEY)], key="other")
+    answer = await server.call("POST", "/whole", headers=[("Idempotency-Key", KEY)], key="other")
     assert (answer.status, answer.error) == (400, "send the Idempotency-Key header only once")
     assert await works.done() == 0
 
 
-async def test_call_to_no_address_leaves_its_key_unused(works: Works, desk: ApiServer) -> None:
+async def test_call_to_no_address_leaves_its_key_unused(works: Works, server: ApiServer) -> None:
     """A mistyped address is corrected and sent again with the same key; nothing is counted or stored of it."""
-    assert (await desk.call("POST", "/hole", key=KEY)).status == 404
-    assert (await desk.call("PATCH", "/whole", key=KEY)).status == 405
-    assert not desk.meter.counted
-    assert (await desk.call("POST", "/whole", key=KEY)).status == 201
+    assert (await server.call("POST", "/hole", key=KEY)).status == 404
+    assert (await server.call("PATCH", "/whole", key=KEY)).status == 405
+    assert not server.meter.counted
+    assert (await server.call("POST", "/whole", key=KEY)).status == 201
 
 
-async def test_address_longer_than_any_is_refused(works: Works, desk: ApiServer) -> None:
+async def test_address_longer_than_any_is_refused(works: Works, server: ApiServer) -> None:
     """What cannot be compared whole with the address of another call is not taken."""
-    answer = await desk.call("POST", f"/whole?{'x' * 300}", key=KEY)
+    answer = await server.call("POST", f"/whole?{'x' * 300}", key=KEY)
     assert (answer.status, answer.error) == (414, "the address is too long")
 
 
-async def test_calls_with_keys_are_counted_and_so_are_their_repetitions(works: Works, desk: ApiServer) -> None:
-    """The share of duplicates tells of a client that sends everything twice."""
+async def test_calls_with_keys_are_counted_and_so_are_their_repetitions(works: Works, server: ApiServer) -> None:
+    """A high share of duplicates shows a client that sends every call twice."""
     for body in (b"1", b"1", b"1", b"2"):
-        await desk.call("POST", "/whole", key=KEY, data=body)
-    await desk.call("POST", "/whole")
-    assert desk.meter.counted == {("requests_keyed", "api"): 1, ("duplicates", "api"): 2}
+        await server.call("POST", "/whole", key=KEY, data=body)
+    await server.call("POST", "/whole")
+    assert server.meter.counted == {("requests_keyed", "api"): 1, ("duplicates", "api"): 2}
 
 
 async def test_caller_may_use_only_so_many_keys(works: Works, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each is stored for days: with a token that may do nothing one could fill the disk. Without a key nothing is."""
     monkeypatch.setattr("bot.api.permissions.PER_MINUTE", 3)
     works.gate.set()
-    call = works.desk.call
+    call = works.server.call
     assert [(await call("POST", "/parts", by="mona", key=f"k{n}")).status for n in range(5)] == [200] * 3 + [429] * 2
     assert (await call("POST", "/parts", by="mona")).status == 200
     assert (await call("POST", "/parts", by="rhea", key="k")).status == 200
     assert [(await call("POST", "/parts", key=f"k{n}")).status for n in range(5)] == [200] * 5
-    works.desk.clock.move(timedelta(minutes=1))
+    works.server.clock.move(timedelta(minutes=1))
     assert (await call("POST", "/parts", by="mona", key="k4")).status == 200

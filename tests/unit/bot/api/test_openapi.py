@@ -29,10 +29,10 @@ ROUTES = routes(cast(Engine, None), cast(Access, None))
 
 async def test_document_has_every_route_of_the_application_and_no_other(sqlite_database: Database) -> None:
     """The document lists every call, and each listed call exists."""
-    async with an_api_server(Store(sqlite_database)) as desk:
+    async with an_api_server(Store(sqlite_database)) as server:
         served = {
             (route.method.lower(), PREFIX + route.resource.canonical)
-            for route in create_api(desk.engine, cast(Access, None)).router.routes()
+            for route in create_api(server.engine, cast(Access, None)).router.routes()
             # HEAD is answered wherever GET is.
             if route.resource is not None and route.method != "HEAD"
         }
@@ -47,10 +47,10 @@ def test_document_checked_in_is_that_of_the_routes() -> None:
 
 def test_document_refers_to_nothing_that_it_does_not_hold() -> None:
     """Every `$ref` of it leads somewhere, and every operation has a name of its own."""
-    told = document(ROUTES)
-    referred = set(re.findall(r'"\$ref": "#/components/schemas/([^"]+)"', json.dumps(told)))
-    assert referred <= set(told["components"]["schemas"])
-    names = [operation["operationId"] for item in told["paths"].values() for operation in item.values()]
+    openapi = document(ROUTES)
+    referred = set(re.findall(r'"\$ref": "#/components/schemas/([^"]+)"', json.dumps(openapi)))
+    assert referred <= set(openapi["components"]["schemas"])
+    names = [operation["operationId"] for item in openapi["paths"].values() for operation in item.values()]
     assert len(names) == len(set(names)) == len(ROUTES)
 
 
@@ -59,9 +59,9 @@ def test_route_is_described_with_its_variables_and_what_it_asks_for(route: Route
     """A token is asked for, each variable explained; calls that write take a body and an Idempotency-Key."""
     operation = document([route])["paths"][PREFIX + route.template][route.method.lower()]
     assert (operation["security"] == []) == (route.caller is Caller.ANYONE)
-    said = {each["name"]: each.get("description") for each in operation["parameters"] if each["in"] == "path"}
-    assert set(said) == {part.name for part in parts(route.path) if isinstance(part, Variable)}
-    assert all(said.values())
+    descriptions = {each["name"]: each.get("description") for each in operation["parameters"] if each["in"] == "path"}
+    assert set(descriptions) == {part.name for part in parts(route.path) if isinstance(part, Variable)}
+    assert all(descriptions.values())
     headers = [each["name"] for each in operation["parameters"] if each["in"] == "header"]
     assert headers == ([] if route.method == "GET" else ["Idempotency-Key"])
     assert (route.body is None) == (route.method == "GET")
@@ -76,13 +76,13 @@ def test_path_with_braces_in_its_patterns_becomes_a_template() -> None:
 
 
 def test_body_with_a_field_that_has_to_be_there_is_required() -> None:
-    """Tools that are told so do not send such calls without one."""
+    """Generated clients then refuse to send the call without a body."""
 
     class Needed(Payload):
         what: str
 
-    told = document([Route("PUT", "/a", _nothing, "put", "Puts.", Caller.ANYONE, {200: None}, body=Needed)])
-    assert told["paths"]["/api/v1/a"]["put"]["requestBody"]["required"] is True
+    openapi = document([Route("PUT", "/a", _nothing, "put", "Puts.", Caller.ANYONE, {200: None}, body=Needed)])
+    assert openapi["paths"]["/api/v1/a"]["put"]["requestBody"]["required"] is True
 
 
 @pytest.mark.parametrize(("given", "read"), [(10, 10), (10.0, 10), (-1000, -1000), ("high", "high")])

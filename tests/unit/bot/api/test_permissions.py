@@ -60,7 +60,7 @@ def permissions(github: Github, clock: Clock) -> Permissions:
 
 
 async def test_list_asks_about_some_and_the_next_one_about_others(permissions: Permissions, github: Github) -> None:
-    """What is not known yet is left out, and not told to be missing; one repository is asked about once."""
+    """The list omits a repository whose permission is unknown yet; each repository costs one request."""
     first = await permissions.readable(MONA, MANY + MANY, [])
     assert len(github.asked) == MAX_LOOKUPS
     assert first == {each for each in github.asked if each % 2 == 0}
@@ -69,7 +69,7 @@ async def test_list_asks_about_some_and_the_next_one_about_others(permissions: P
     assert sorted(github.asked) == [each.id for each in MANY]
 
 
-async def test_what_stands_beside_a_list_is_told_if_it_is_known_and_never_asked_about(
+async def test_repositories_beside_a_list_are_returned_if_known_and_never_requested(
     permissions: Permissions, github: Github
 ) -> None:
     """Idle queues cost GitHub nothing (P7)."""
@@ -78,7 +78,9 @@ async def test_what_stands_beside_a_list_is_told_if_it_is_known_and_never_asked_
     assert github.asked == [1, 2]
 
 
-async def test_list_goes_without_what_github_does_not_tell(permissions: Permissions, github: Github) -> None:
+async def test_list_omits_repositories_that_github_does_not_answer_for(
+    permissions: Permissions, github: Github
+) -> None:
     """It is asked about again the next time; others are shown."""
     github.away = {2}
     assert await permissions.readable(MONA, MANY[:4], []) == {4}
@@ -136,7 +138,7 @@ async def test_person_whose_login_somebody_else_has_now_has_no_right(permissions
 async def test_login_that_changed_its_owner_between_two_questions_gives_no_right(
     permissions: Permissions, github: Github, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """GitHub tells a person's new login, and by the next question somebody else may have it."""
+    """GitHub returns a person's new login, and before the next request somebody else may have taken it."""
 
     async def renamed(installation_id: int, person_id: int) -> Actor | None:
         return Actor(person_id, "lisa")

@@ -134,7 +134,7 @@ def test_version_is_that_of_the_package() -> None:
 def test_command_on_a_database_that_refuses_it_says_so_in_a_sentence(
     environ: dict[str, str | None], tmp_path: Path, command: list[str], code: int
 ) -> None:
-    """What to do is told, and no traceback through the drivers."""
+    """The output says how to fix it, and has no traceback through the drivers."""
     (tmp_path / "imq.db").write_bytes(b"not a database" * 300)
     result = CliRunner(env=environ | {"DATABASE_URL": f"sqlite:///{tmp_path / 'imq.db'}"}).invoke(main.main, command)
     assert (result.exit_code, result.output) == (code, f"Error: {OutageKind.CORRUPT.sentence}\n")

@@ -13,8 +13,8 @@ NOW = datetime(2026, 1, 5, tzinfo=UTC)
 REPOSITORY = Repository(1, "acme", "widgets", 7)
 
 
-async def test_resume_of_a_paused_queue_makes_it_due_and_tells_the_cause(store: Store) -> None:
-    """A maintainer looked into the mismatch; the queue goes on at once."""
+async def test_resume_of_a_paused_queue_makes_it_due_and_returns_the_cause(store: Store) -> None:
+    """A maintainer examined the mismatch; the queue is due at once."""
     async with store.transaction() as tx:
         queue = await tx.queues.find_or_create(REPOSITORY, "main", NOW)
         await tx.pauses.put(queue.id, Pause(Reason.TREE_MISMATCH, "#1 landed otherwise", NOW))
@@ -27,7 +27,7 @@ async def test_resume_of_a_paused_queue_makes_it_due_and_tells_the_cause(store: 
     assert "#1 landed otherwise" in cause
 
 
-async def test_resume_of_a_queue_paused_without_a_word_tells_the_reason_alone(store: Store) -> None:
+async def test_resume_of_a_queue_paused_without_detail_returns_the_reason_alone(store: Store) -> None:
     """`/pause` needs no explanation, and no colon stands before nothing."""
     async with store.transaction() as tx:
         queue = await tx.queues.find_or_create(REPOSITORY, "main", NOW)
@@ -36,7 +36,7 @@ async def test_resume_of_a_queue_paused_without_a_word_tells_the_reason_alone(st
 
 
 async def test_resume_of_a_queue_whose_base_is_red_tries_it_again(store: Store) -> None:
-    """The operator knows better than a report; the timeline tells that nobody's name stands for it."""
+    """The operator overrides the report; the timeline names no person for it."""
     async with store.transaction() as tx:
         queue = await tx.queues.find_or_create(REPOSITORY, "main", NOW)
         await tx.red_bases.note(queue.id, RedBase("ci/test", "tip", NOW, 0, NOW))

@@ -19,7 +19,7 @@ COMMANDS = pytest.mark.parametrize(
 
 
 @COMMANDS
-def test_file_that_is_not_there_is_told_and_not_made(imq: Imq, tmp_path: Path, command: list[str]) -> None:
+def test_missing_file_is_reported_and_not_created(imq: Imq, tmp_path: Path, command: list[str]) -> None:
     """An operator in the wrong directory gets no empty database there."""
     result = on(imq, f"sqlite:///{tmp_path / 'elsewhere.db'}")(*command)
     assert result.exit_code == 1
@@ -28,7 +28,9 @@ def test_file_that_is_not_there_is_told_and_not_made(imq: Imq, tmp_path: Path, c
 
 
 @COMMANDS
-def test_database_without_tables_is_told(imq: Imq, empty_database_url: str, tmp_path: Path, command: list[str]) -> None:
+def test_database_without_tables_is_reported(
+    imq: Imq, empty_database_url: str, tmp_path: Path, command: list[str]
+) -> None:
     """The sentence names the command that is missing."""
     (tmp_path / "empty.db").touch()
     result = on(imq, empty_database_url)(*command)
@@ -37,7 +39,7 @@ def test_database_without_tables_is_told(imq: Imq, empty_database_url: str, tmp_
 
 
 @COMMANDS
-def test_database_that_does_not_answer_is_told_without_its_address(imq: Imq, command: list[str]) -> None:
+def test_database_that_does_not_answer_is_reported_without_its_address(imq: Imq, command: list[str]) -> None:
     """No traceback, no password."""
     result = on(imq, "postgresql://imq:hunter2@127.0.0.1:9/imq")(*command)
     assert result.exit_code == 1
@@ -53,7 +55,7 @@ def test_settings_that_are_missing_are_all_named(imq: Imq) -> None:
     assert "PORT" in result.stderr
 
 
-def test_unknown_variable_is_told_once_and_a_misspelt_one_is_refused(imq: Imq) -> None:
+def test_unknown_variable_is_logged_once_and_a_misspelt_one_is_refused(imq: Imq) -> None:
     """The operator learns that a setting has no effect."""
     with capture_logs() as logs:
         assert Imq(imq.environ | {"IMQ_REGION": "eu"})("token", "list").exit_code == 0

@@ -22,7 +22,7 @@ ADA = Actor(4711, "Ada")
 
 @pytest.fixture(autouse=True)
 def github(monkeypatch: pytest.MonkeyPatch) -> None:
-    """GitHub knows ada, by whatever letters, and nobody else."""
+    """GitHub knows the login ada, in upper or lower case, and no other."""
 
     async def account_of(_settings: Settings, login: str) -> Actor:
         if login.casefold() != "ada":
@@ -57,8 +57,8 @@ def test_token_is_printed_once_and_is_the_one_that_is_known(imq: Imq) -> None:
     assert (known.name, known.grant, known.last_used_at) == ("ci", TokenPolicy(login="Ada", person_id=4711), None)
 
 
-def test_operators_token_is_one_when_it_is_said(imq: Imq) -> None:
-    """Nobody gets that right by default."""
+def test_token_is_an_operators_only_with_the_option(imq: Imq) -> None:
+    """A token has no operator grant by default."""
     imq("token", "create", "ci", "--person", "ada")
     imq("token", "create", "ops", "--operator")
     assert [(token.name, token.login, token.grant.operator) for token in stored(imq)] == [
@@ -67,7 +67,7 @@ def test_operators_token_is_one_when_it_is_said(imq: Imq) -> None:
     ]
 
 
-def test_name_that_is_taken_is_told(imq: Imq) -> None:
+def test_name_that_is_taken_is_refused(imq: Imq) -> None:
     """The first token stays as it is."""
     first = imq("token", "create", "ci", "--person", "ada").stdout.strip()
     result = imq("token", "create", "ci", "--operator")

@@ -29,7 +29,7 @@ def validate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Validate:
     return run
 
 
-def test_validate_tells_every_problem_with_its_line(validate: Validate) -> None:
+def test_validate_prints_every_problem_with_its_line(validate: Validate) -> None:
     """Number, sentence and the line itself; the exit code lets CI fail."""
     result = validate("depth: many\nchecks:\n\n  timeuot: 2h\n")
     assert result.exit_code == 1
@@ -50,7 +50,7 @@ def test_validate_tells_every_problem_with_its_line(validate: Validate) -> None:
     ids=["encoding", "escape", "tab"],
 )
 def test_validate_shows_hostile_lines_harmlessly(validate: Validate, content: str | bytes, expected: str) -> None:
-    """Nothing in a file steers the terminal on which its mistakes are shown."""
+    """No content of a file controls the terminal that shows its mistakes."""
     result = validate(content)
     assert result.exit_code == 1
     assert expected in result.stdout

@@ -12,7 +12,7 @@ from tests.unit.bot.demo.examples import comment
 
 @pytest.mark.parametrize("kind", list(NoticeKind))
 def test_kind_of_every_comment_is_read_back(kind: NoticeKind) -> None:
-    """The headline alone tells where a pull request stands."""
+    """The headline alone identifies the state of a pull request."""
     assert comments.kind(comment(kind)) is kind
 
 

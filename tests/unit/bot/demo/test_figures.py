@@ -48,7 +48,7 @@ def test_requests_by_pull_commit_comment_and_run_count_for_theirs() -> None:
     assert figures.requests_by_pull(requests, {SHA: 3, "77": 3, "88": 3}) == {3: 6, 4: 1}
 
 
-def test_reactions_checks_green_before_their_turn_do_not_count() -> None:
+def test_reactions_checks_green_before_the_front_do_not_count() -> None:
     """Who waits behind others with green checks is not merged late; real time is the sandbox's over its speed."""
     second = timedelta(seconds=1)
     found = figures.reactions(

@@ -18,7 +18,7 @@ from bot.demo.run import run_demo
 
 @pytest.mark.process
 @pytest.mark.slow
-async def test_demo_at_high_speed_tells_its_verdict_and_cleans_up(tmp_path: Path) -> None:
+async def test_demo_at_high_speed_prints_its_verdict_and_cleans_up(tmp_path: Path) -> None:
     """Everything holds, `--keep-open` says how to act, Ctrl-C ends it with exit code 0 and leaves nothing behind."""
     demo = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "bot", "demo", "--speed", "20", "--seed", "3", "--keep-open"),
@@ -30,14 +30,14 @@ async def test_demo_at_high_speed_tells_its_verdict_and_cleans_up(tmp_path: Path
     )
     try:
         async with asyncio.timeout(110):
-            told = await _until(demo, "may be queued")
+            output = await _until(demo, "may be queued")
             demo.send_signal(signal.SIGINT)
             rest, _ = await demo.communicate()
     finally:
         if demo.returncode is None:
             demo.kill()
             await demo.wait()
-    text = told + rest.decode()
+    text = output + rest.decode()
     assert "Verdict: main was green at every commit" in text, text
     assert "6 of 10 pull requests landed" in text
     assert "git clone" in text
@@ -45,7 +45,7 @@ async def test_demo_at_high_speed_tells_its_verdict_and_cleans_up(tmp_path: Path
     assert _entries(tmp_path) == []
 
 
-def test_demo_bot_that_does_not_start_is_told_with_its_log(
+def test_demo_reports_a_bot_that_does_not_start_with_its_log(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A bot that ends at once ends the demo with exit code 1; its log is kept and named, all else is removed."""
@@ -54,9 +54,9 @@ def test_demo_bot_that_does_not_start_is_told_with_its_log(
     assert run_demo(speed=1.0, seed=1, keep_open=False) == 1
     (log,) = tmp_path.iterdir()
     assert log.name.endswith(".log")
-    told = capsys.readouterr().out
-    assert "the bot ended with exit code 1" in told
-    assert log.name in told.replace("\n", "")
+    output = capsys.readouterr().out
+    assert "the bot ended with exit code 1" in output
+    assert log.name in output.replace("\n", "")
 
 
 async def _until(process: asyncio.subprocess.Process, words: str) -> str:

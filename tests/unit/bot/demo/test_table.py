@@ -21,7 +21,7 @@ def lines(pulls: list[ObservedPullRequest], queue: ObservedQueue = QUEUE) -> lis
     return [row.line for row in rows_of(pulls, queue, {2: "checking"})]
 
 
-def test_rows_queued_tell_position_and_what_is_awaited() -> None:
+def test_rows_queued_show_position_and_pending_checks() -> None:
     """Positions count from 1, as people count; the checks that are awaited have their names."""
     assert lines([WAITING, QUEUED]) == [
         "#2 Warm [bold]the pot[/bold]: checking, position 1, waits for ci/test, ci/lint (checking)",
@@ -29,8 +29,8 @@ def test_rows_queued_tell_position_and_what_is_awaited() -> None:
     ]
 
 
-def test_rows_outside_the_queue_tell_how_it_ended() -> None:
-    """What left is told by what people see on GitHub."""
+def test_rows_outside_the_queue_show_the_outcome() -> None:
+    """The table describes a dequeued pull request by what people see on GitHub."""
     closed = left(5, comment(NoticeKind.CANCELLED, Reason.CLOSED), state="closed")
     fresh = ObservedPullRequest(6, "Change 6", "open", merged=False, labeled=False)
     assert lines([landed(1), left(4), closed, fresh], ObservedQueue()) == [
@@ -50,7 +50,7 @@ def test_render_titles_are_shown_as_they_are() -> None:
     assert "ci/test, ci/lint" in captured.get()
 
 
-def test_changed_only_new_rows_are_told() -> None:
+def test_changed_returns_only_new_rows() -> None:
     """Without a terminal nothing is said twice."""
     before = rows_of([QUEUED, WAITING], QUEUE, {})
     after = rows_of([QUEUED, WAITING], QUEUE, {3: "ada closes it"})

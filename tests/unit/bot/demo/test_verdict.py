@@ -23,7 +23,7 @@ def verdict(*pulls: ObservedPullRequest, base: tuple[BaseCommit, ...] = (GREEN,)
 
 
 def test_verdict_all_as_it_should_be_is_zero() -> None:
-    """Good ones landed, one of two rivals did, each other one was told why: exit code 0."""
+    """Good ones landed, one of two rivals did, and each other one got a reason: exit code 0."""
     assert verdict(landed(1), left(2, RED), landed(3), left(4)) == Verdict(())
     assert verdict(landed(1), left(2, RED), left(3), landed(4)).exit_code == 0
 
@@ -57,4 +57,4 @@ def test_verdict_promise_broken_is_named(pulls: tuple[ObservedPullRequest, ...],
     """Each broken promise is a sentence of its own, and exit code 1."""
     found = verdict(*pulls)
     assert found.exit_code == 1
-    assert any(said.startswith(problem) for said in found.problems), found.problems
+    assert any(reported.startswith(problem) for reported in found.problems), found.problems

@@ -70,7 +70,7 @@ class Place:
 
 @asynccontextmanager
 async def a_place(directory: Path) -> AsyncIterator[Place]:
-    """A sound place, whose clock stands still at the present."""
+    """A sound installation, whose sandbox clock is stopped at the present."""
     github = GitHub(ManualClock(datetime.now(UTC)), directory=directory)
     server = SandboxServer(github, jwt_clock=SandboxClock())
     await server.start()

@@ -202,7 +202,7 @@ async def test_wrong_id_is_the_only_finding_about_the_app(place: Place) -> None:
     assert [each.code for each in report.findings] == ["credentials_refused"]
 
 
-async def test_app_that_is_installed_nowhere_is_told_where_to_go(place: Place) -> None:
+async def test_app_without_an_installation_gets_the_address_to_install_it(place: Place) -> None:
     """The first run comes before the first installation."""
     place.github.state.installations.clear()
     (finding,) = (await place.examine()).findings

@@ -41,10 +41,10 @@ class Place:
     handle: Any
     pull: Any
     app: Any
-    hints: list[WebhookEvent] = field(default_factory=list)
+    webhook_events: list[WebhookEvent] = field(default_factory=list)
 
-    async def store(self, hint: WebhookEvent) -> bool:
-        self.hints.append(hint)
+    async def store(self, webhook_event: WebhookEvent) -> bool:
+        self.webhook_events.append(webhook_event)
         return True
 
     async def run_ci(self) -> None:

@@ -70,10 +70,10 @@ async def test_commit_status_state_follows_githubs_words(
         (None, None),
     ],
 )
-async def test_commit_status_tells_its_app_by_its_picture_alone(
+async def test_commit_status_names_its_app_by_its_avatar_alone(
     gateway: Gateway, github: GitHubDouble, repository: Repository, picture: str | None, app_id: int | None
 ) -> None:
-    """An App's picture is filed under its number, a person's under `/u/`; the combined status tells nothing else."""
+    """An App's avatar has its id in the path, a person's has `/u/`; the combined status has nothing else."""
     github.on("GET", RUNS, Says({"check_runs": []}))
     github.on("GET", STATUSES, Says({"statuses": [status(avatar_url=picture)]}))
     (report,) = await gateway.check_reports(repository, "h1", ())

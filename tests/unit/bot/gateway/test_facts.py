@@ -60,7 +60,7 @@ async def test_pull_request_of_deleted_fork_and_account_is_still_read(
 async def test_pull_request_methods_are_those_the_repository_allows(
     gateway: Gateway, github: GitHubDouble, repository: Repository
 ) -> None:
-    """What is told to be forbidden is left out; what is not told is allowed."""
+    """IMQ omits a method that GitHub forbids, and allows a method that the answer does not name."""
     base = {"sha": "b", "ref": "main", "repo": repository_answer(allow_merge_commit=False, allow_squash_merge=True)}
     github.on("GET", PULL, Says(pull_request(base=base)))
     assert (await gateway.pull_request(repository, 3)).methods == (MergeMethod.SQUASH, MergeMethod.REBASE)
@@ -86,10 +86,10 @@ async def test_answer_without_what_github_documents_raises_unavailable(
         ({"permission": "none", "role_name": ""}, Permission.NONE),
     ],
 )
-async def test_permission_is_the_role_where_github_tells_it(
+async def test_permission_is_the_role_where_github_names_it(
     gateway: Gateway, github: GitHubDouble, repository: Repository, answer: dict[str, str], expected: Permission
 ) -> None:
-    """Triage and maintain stand in `role_name` only; an organisation's own role counts as what it extends."""
+    """Only `role_name` has triage and maintain; an organisation's own role counts as the role it extends."""
     github.on("GET", f"{REPO}/collaborators/grace/permission", Says(answer))
     assert await gateway.permission(repository, "grace") is expected
 
@@ -102,7 +102,7 @@ async def test_permission_of_a_stranger_is_none(gateway: Gateway, repository: Re
 async def test_comparison_takes_the_head_from_the_same_answer(
     gateway: Gateway, github: GitHubDouble, repository: Repository
 ) -> None:
-    """One request tells the base's tip, how far behind the head is, and the head's tree and parents."""
+    """One request returns the base's tip, how far behind the head is, and the head's tree and parents."""
     path = f"{REPO}/compare/main...h1"
     github.on("GET", path, Says(comparison(listed_commit("h0", "m"), listed_commit("h1", "h0", "tip"), behind_by=2)))
     compared = await gateway.comparison(repository, "main", "h1")
@@ -172,7 +172,7 @@ async def test_comparison_whose_diff_github_cannot_make_is_made_of_commits(
     ("of_head", "of_base"),
     [([("h1", "a")], [("tip", "b")]), ([("other",), ("m",)], [("m",)]), ([], [("tip",)]), ([("h1",)], [])],
 )
-async def test_comparison_that_commits_do_not_tell_either_is_githubs_trouble(
+async def test_comparison_that_commits_do_not_prove_either_is_unavailable(
     gateway: Gateway,
     github: GitHubDouble,
     repository: Repository,

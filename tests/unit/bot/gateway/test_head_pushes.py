@@ -1,4 +1,4 @@
-"""P4: when a head branch was pushed to, as GitHub's history of it tells."""
+"""P4: when a head branch was pushed to, by GitHub's activity list."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -30,7 +30,7 @@ async def _pull(gateway: Gateway, github: GitHubDouble, repository: Repository, 
 async def test_pushes_are_those_to_the_head_branch_and_no_other(
     gateway: Gateway, github: GitHubDouble, repository: Repository
 ) -> None:
-    """The branch is asked for by its full name and for a year; what is told of another branch does not count."""
+    """The request names the full ref and a year; pushes to other branches do not count."""
     pull = await _pull(gateway, github, repository, ref="fix/#1&x")
     path = f"/repos/{pull.head_repository}/activity"
     github.on("GET", path, Says([_move("refs/heads/fix/#1&x"), _move("refs/heads/fix", None)]))
@@ -40,7 +40,7 @@ async def test_pushes_are_those_to_the_head_branch_and_no_other(
 
 
 @pytest.mark.parametrize("status", [403, 404, 422])
-async def test_pushes_that_github_does_not_tell_are_none(
+async def test_pushes_that_github_does_not_list_are_none(
     gateway: Gateway, github: GitHubDouble, repository: Repository, status: int
 ) -> None:
     """A private fork, or an older Enterprise Server: what is not proved is not believed."""
@@ -52,15 +52,15 @@ async def test_pushes_that_github_does_not_tell_are_none(
 async def test_pushes_to_a_deleted_fork_are_not_asked_for(
     gateway: Gateway, github: GitHubDouble, repository: Repository
 ) -> None:
-    """There is nobody to ask."""
+    """A deleted fork has no repository to ask."""
     pull = await _pull(gateway, github, repository, repo=None)
     assert await gateway.head_pushes(repository, pull) == ()
 
 
-async def test_pushes_told_in_another_form_are_trouble_of_github(
+async def test_pushes_listed_in_another_form_are_unavailable(
     gateway: Gateway, github: GitHubDouble, repository: Repository
 ) -> None:
-    """An answer that IMQ cannot read must not look like a branch that nobody moved."""
+    """An answer that IMQ cannot read must not look like a branch without pushes."""
     pull = await _pull(gateway, github, repository)
     github.on("GET", f"/repos/{pull.head_repository}/activity", Says([{"ref": "refs/heads/fix", "after": 1}]))
     with pytest.raises(Unavailable):

@@ -19,7 +19,7 @@ from tests.unit.bot.github_double import GitHubDouble, Says
 REPO = "/repos/ada/engine"
 
 
-async def test_labelled_pull_requests_leave_issues_out(
+async def test_labeled_pull_requests_leave_issues_out(
     gateway: Gateway, github: GitHubDouble, repository: Repository
 ) -> None:
     """Issues carry labels too; the label's name is one query value whatever it contains."""
@@ -48,7 +48,7 @@ async def test_labelled_pull_requests_leave_issues_out(
 async def test_latest_pull_requests_are_one_page_of_open_ones(
     gateway: Gateway, github: GitHubDouble, repository: Repository
 ) -> None:
-    """A list tells neither `mergeable` nor `merged`; one request is all it costs."""
+    """A list has neither `mergeable` nor `merged`, and costs one request."""
     listed = {key: value for key, value in pull_request().items() if key not in ("mergeable", "merged")}
     link = {"link": f'<{github.url}/more>; rel="next"'}
     github.on("GET", f"{REPO}/pulls", Says([listed], headers=link))
@@ -79,7 +79,7 @@ async def test_own_comments_are_at_most_three_pages_of_the_latest(
     assert query == {"sort": "updated", "direction": "desc", "since": "2026-01-04T00:00:00Z", "per_page": "100"}
 
 
-LABELLED_AT = datetime(2026, 1, 5, 9, tzinfo=UTC)
+LABELED_AT = datetime(2026, 1, 5, 9, tzinfo=UTC)
 
 
 def _labeled(actor: str | None, label: str = "merge-queue", event: str = "labeled") -> dict[str, Any]:
@@ -91,7 +91,7 @@ def _labeled(actor: str | None, label: str = "merge-queue", event: str = "labele
     }
 
 
-async def test_last_labelling_is_the_last_who_set_it(
+async def test_last_labeled_event_names_the_last_who_set_the_label(
     gateway: Gateway, github: GitHubDouble, repository: Repository
 ) -> None:
     """An earlier setter's right does not serve the later one; other labels and removals do not count."""
@@ -104,10 +104,10 @@ async def test_last_labelling_is_the_last_who_set_it(
     ]
     github.on("GET", f"{REPO}/issues/3/events", Says(events))
     later = frozenset({"labeled", "unlabeled", "renamed"})
-    assert await gateway.last_labeled_event(repository, 3, "merge-queue") == LabelEvent("grace", LABELLED_AT, later)
+    assert await gateway.last_labeled_event(repository, 3, "merge-queue") == LabelEvent("grace", LABELED_AT, later)
 
 
-async def test_last_labelling_is_read_from_the_last_page_backwards(
+async def test_last_labeled_event_is_read_from_the_last_page_backwards(
     gateway: Gateway, github: GitHubDouble, repository: Repository
 ) -> None:
     """Events come oldest first: of a thousand of them the newest are read."""
@@ -117,18 +117,18 @@ async def test_last_labelling_is_read_from_the_last_page_backwards(
     closed = {"event": "closed", "created_at": "2026-01-05T09:00:00Z", "actor": None}
     github.on("GET", "/events/3", Says([closed], headers={"link": f'<{pages}/2>; rel="prev"'}))
     github.on("GET", "/events/2", Says([_labeled("grace")], headers={"link": f'<{pages}/1>; rel="prev"'}))
-    told = LabelEvent("grace", LABELLED_AT, frozenset({"closed"}))
-    assert await gateway.last_labeled_event(repository, 3, "merge-queue") == told
+    expected = LabelEvent("grace", LABELED_AT, frozenset({"closed"}))
+    assert await gateway.last_labeled_event(repository, 3, "merge-queue") == expected
     assert github.asked_for("GET", "/events/1") == []
 
 
-@pytest.mark.parametrize(("events", "told"), [([], None), ([_labeled(None)], LabelEvent(None, LABELLED_AT))])
-async def test_last_labelling_unknown_is_none(
-    gateway: Gateway, github: GitHubDouble, repository: Repository, events: list[Any], told: LabelEvent | None
+@pytest.mark.parametrize(("events", "expected"), [([], None), ([_labeled(None)], LabelEvent(None, LABELED_AT))])
+async def test_last_labeled_event_unknown_is_none(
+    gateway: Gateway, github: GitHubDouble, repository: Repository, events: list[Any], expected: LabelEvent | None
 ) -> None:
     """Old events are lost sometimes, and accounts are deleted."""
     github.on("GET", f"{REPO}/issues/3/events", Says(events))
-    assert await gateway.last_labeled_event(repository, 3, "merge-queue") == told
+    assert await gateway.last_labeled_event(repository, 3, "merge-queue") == expected
 
 
 async def test_installations_are_those_that_serve(gateway: Gateway, github: GitHubDouble) -> None:

@@ -32,7 +32,7 @@ async def test_people_have_the_roles_they_were_given(place: Place) -> None:
 
 
 async def test_pull_request_mergeable_is_known_when_asked_again(place: Place) -> None:
-    """The second, conditional request must not be told the first answer."""
+    """GitHub must not answer the second, conditional request with the first answer."""
     first = await place.gateway.pull_request(place.repository, place.pull.number)
     await place.github.advance(timedelta(seconds=30))
     second = await place.gateway.pull_request(place.repository, place.pull.number)
@@ -142,7 +142,7 @@ async def test_secondary_limit_is_waited_for(place: Place, retry_after: int | No
     assert caught.value.retry_after == timedelta(seconds=seconds)
 
 
-async def test_pull_request_is_read_whole_where_people_and_settings_are_told_to_those_who_may_push(
+async def test_pull_request_is_read_whole_where_permissions_and_settings_need_push_access(
     place: Place,
 ) -> None:
     """The token that reads them may push."""
@@ -151,9 +151,9 @@ async def test_pull_request_is_read_whole_where_people_and_settings_are_told_to_
     for offered in (True, False):
         place.github.behaviour.graphql = offered
         place.gateway.forget_rules(place.repository.id)
-        seen = await place.gateway.snapshot(place.repository, place.pull.number, login="mona")
-        assert seen.permission is Permission.WRITE
-        assert seen.pull.methods == tuple(MergeMethod)
+        snapshot = await place.gateway.snapshot(place.repository, place.pull.number, login="mona")
+        assert snapshot.permission is Permission.WRITE
+        assert snapshot.pull.methods == tuple(MergeMethod)
         place.gateway._unsupported_until = None
 
 
@@ -162,8 +162,8 @@ async def test_permission_is_read_whether_graphql_shows_collaborators_or_not(pla
     """P4: who queued it is looked up by REST where GraphQL refuses an App (refined-github #8553)."""
     place.github.behaviour.collaborators_shown = shown
     for login, permission in (("mona", Permission.WRITE), ("nobody-here", Permission.NONE)):
-        seen = await place.gateway.snapshot(place.repository, place.pull.number, login=login)
-        assert seen.permission is permission
+        snapshot = await place.gateway.snapshot(place.repository, place.pull.number, login=login)
+        assert snapshot.permission is permission
 
 
 async def test_labels_comments_and_check_runs_are_written_and_found(place: Place) -> None:
@@ -173,9 +173,9 @@ async def test_labels_comments_and_check_runs_are_written_and_found(place: Place
     place.pull.label("to merge/now", by="mona")
     assert await gateway.labeled_pull_requests(repository, "to merge/now") == (number,)
     assert [each.number for each in await gateway.latest_pull_requests(repository)] == [number]
-    labelling = await gateway.last_labeled_event(repository, number, "to merge/now")
-    assert labelling is not None
-    assert labelling.by == "mona"
+    last_labeled = await gateway.last_labeled_event(repository, number, "to merge/now")
+    assert last_labeled is not None
+    assert last_labeled.by == "mona"
     comment = await gateway.create_comment(repository, number, f"queued {MARKER} -->")
     await gateway.update_comment(repository, comment, f"merged {MARKER} -->")
     assert await gateway.find_comments(repository, number) == {comment: f"merged {MARKER} -->"}
@@ -206,22 +206,24 @@ async def test_webhooks_of_a_pull_requests_life_become_hints(place: Place) -> No
     place.handle.add_ruleset("linear", linear_history=True)
     pull.close(by="mona")
     await place.run_ci()
-    hints = {(hint.kind, hint.action): hint for hint in place.hints}
-    labeled = hints[WebhookKind.LABELED, "labeled"]
+    webhook_events = {(each.kind, each.action): each for each in place.webhook_events}
+    labeled = webhook_events[WebhookKind.LABELED, "labeled"]
     assert (labeled.number, labeled.label, labeled.head_sha) == (pull.number, "merge-queue", before)
     assert (labeled.repository_id, labeled.owner, labeled.name) == (place.repository.id, "acme", "widgets")
     assert (labeled.installation_id, labeled.sender) == (place.repository.installation_id, "mona")
-    pushed = hints[WebhookKind.CONSENT, "synchronize"]
+    pushed = webhook_events[WebhookKind.CONSENT, "synchronize"]
     assert (pushed.before, pushed.head_sha) == (before, head)
-    assert {action for kind, action in hints if kind is WebhookKind.CONSENT} == {
+    assert {action for kind, action in webhook_events if kind is WebhookKind.CONSENT} == {
         "synchronize",
         "converted_to_draft",
         "unlabeled",
         "closed",
     }
-    checks = {(hint.check_name, hint.passed) for hint in place.hints if hint.kind is WebhookKind.CHECK}
+    checks = {(each.check_name, each.passed) for each in place.webhook_events if each.kind is WebhookKind.CHECK}
     assert checks == {("ci/test", True), ("ci/lint", True)}
-    moved = [hint.head_sha for hint in place.hints if (hint.kind, hint.branch) == (WebhookKind.BASE_MOVED, "main")]
+    moved = [
+        each.head_sha for each in place.webhook_events if (each.kind, each.branch) == (WebhookKind.BASE_MOVED, "main")
+    ]
     assert moved[-1] == place.handle.sha("main")
-    assert WebhookKind.RULES in {kind for kind, _ in hints}
-    assert len({hint.delivery for hint in place.hints}) == len(place.hints)
+    assert WebhookKind.RULES in {kind for kind, _ in webhook_events}
+    assert len({each.delivery for each in place.webhook_events}) == len(place.webhook_events)

@@ -17,7 +17,7 @@ SHARED = replace(REPOSITORY, id=99, name=".github")
 
 
 async def test_of_without_a_file_takes_the_organisations(policies: Policies, files: Files) -> None:
-    """What stands in the owner's repository `.github` holds for all without a file of their own; one read for all."""
+    """The file in the owner's repository `.github` holds for all repositories without one, and is read once."""
     files.shared = "depth: 3\nbranches: [{match: next, depth: 4}]"
     files.own = {(OTHER.id, "main"): "# on purpose nothing\n"}
     assert (await policies.of(REPOSITORY, "main")).max_depth == 3
@@ -43,10 +43,10 @@ async def test_of_follows_the_organisations_as_far_as_it_tightens(policies: Poli
 
 
 @pytest.mark.parametrize("shared", ["depth: 3", "depth: [", Invalid(".github/imq.yml is a directory, not a file")])
-async def test_of_ignores_an_organisations_file_that_nobody_reviews(
+async def test_of_ignores_an_unreviewed_file_of_an_organisation(
     policies: Policies, files: Files, store: Store, clock: ManualClock, shared: str | GitHubError
 ) -> None:
-    """P5: whatever somebody puts into a new repository `.github`, it decides nothing, and stops nobody's queue."""
+    """P5: an unreviewed file in a new repository `.github` decides nothing, and stops no queue."""
     files.shared, files.reviewed = shared, False
     with capture_logs() as logs:
         policy = await policies.of(REPOSITORY, "main")
@@ -81,7 +81,7 @@ async def test_of_follows_the_operator_on_what_an_organisations_file_may_do(
 async def test_of_asks_for_the_rules_of_an_organisations_file_again_when_they_change(
     files: Files, store: Store, clock: ManualClock, renewed: Renewed
 ) -> None:
-    """Whichever process hears of it."""
+    """Every process reads the rules again, whichever one receives the webhook."""
     forgotten: list[int] = []
     policies = Policies(files, store, DEFAULTS, clock, forget_rules=forgotten.append)
     files.shared = "depth: 3"

@@ -30,10 +30,10 @@ MISSING = Says({"message": "Not Found"}, status=404)
     ],
     ids=["member", "stranger", "nobody told", "no such login"],
 )
-async def test_collaborator_is_told_with_the_id_that_outlives_logins(
+async def test_collaborator_is_returned_with_the_id_that_outlives_logins(
     gateway: Gateway, github: GitHubDouble, repository: Repository, says: Says, expected: Any
 ) -> None:
-    """Ids show that a login has another owner; where GitHub names nobody, nobody is meant."""
+    """The id shows that a login has another owner; where GitHub names no account, the result has none."""
     github.on("GET", PERMISSION, says)
     assert await gateway.people.collaborator(repository, "mona") == expected
 
@@ -60,7 +60,7 @@ async def test_account_is_found_by_login_and_by_id(gateway: Gateway, github: Git
     ],
     ids=["installed nowhere", "unknown", "in trouble", "key refused"],
 )
-async def test_person_whom_github_does_not_tell_is_a_sentence_for_the_operator(
+async def test_person_unknown_to_github_is_a_sentence_for_the_operator(
     github: GitHubDouble, pem: str, installations: Says, user: Says, words: str
 ) -> None:
     """No token is made for somebody whose id is not known."""

@@ -129,9 +129,7 @@ async def test_of_forgotten_is_read_again(policies: Policies, files: Files) -> N
     assert files.asked == ["rocket:main", ".github", "sled:main", "rocket:main"]
 
 
-async def test_of_changed_as_another_process_heard_is_read_again(
-    policies: Policies, files: Files, renewed: Renewed
-) -> None:
+async def test_of_changed_in_another_process_is_read_again(policies: Policies, files: Files, renewed: Renewed) -> None:
     """Whichever process got the webhook, all of them go by the new file."""
     files.shared = "depth: 4"
     assert (await policies.of(REPOSITORY, "main")).max_depth == 4
@@ -141,7 +139,7 @@ async def test_of_changed_as_another_process_heard_is_read_again(
     assert files.asked == ["rocket:main", ".github", "rules of .github", "rocket:main"]
 
 
-async def test_of_changed_as_another_process_heard_forgets_the_branch_rules(
+async def test_of_changed_in_another_process_forgets_the_branch_rules(
     files: Files, store: Store, clock: ManualClock, renewed: Renewed
 ) -> None:
     """P1: no process goes by branch rules older than a change that any of them has followed; one forgets them once."""
@@ -174,7 +172,7 @@ async def test_of_changed_while_it_is_read_is_read_again(policies: Policies, fil
 
 
 async def test_of_a_broken_file_has_its_fault(policies: Policies, files: Files) -> None:
-    """P5: the defaults, marked with the first problem and its line; all problems stand in the log."""
+    """P5: the defaults, marked with the first problem and its line; the log names all problems."""
     files.own[REPOSITORY.id, "main"] = "depth: 3\nenabeld: true\ntimeout: 3h\n"
     with capture_logs() as logs:
         policy = await policies.of(REPOSITORY, "main")
@@ -207,7 +205,7 @@ async def test_of_a_file_that_is_no_text_has_its_fault(policies: Policies, files
 
 
 async def test_of_while_github_is_in_trouble_raises_and_remembers_nothing(policies: Policies, files: Files) -> None:
-    """Nobody goes by the defaults because the file could not be read."""
+    """IMQ does not use the defaults because it could not read the file."""
     files.own[REPOSITORY.id, "main"] = Unavailable("502")
     with pytest.raises(Unavailable):
         await policies.of(REPOSITORY, "main")

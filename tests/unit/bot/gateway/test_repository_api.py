@@ -78,7 +78,7 @@ async def test_branch_rules_that_are_not_githubs_are_trouble(
         (Says({"current_user_can_bypass": "pull_requests_only"}), False),
     ],
 )
-async def test_rule_that_nobody_may_update_spares_who_may_bypass_it(
+async def test_update_rule_does_not_lock_a_branch_for_an_app_that_may_bypass_it(
     gateway: Gateway, github: GitHubDouble, repository: Repository, says: Says, holds: bool
 ) -> None:
     """ "Only the queue may update main" is set up that way. What a change must be like holds all the same."""
@@ -91,16 +91,16 @@ async def test_rule_that_nobody_may_update_spares_who_may_bypass_it(
     assert len(github.asked_for("GET", RULESET)) == 1
 
 
-async def test_reviews_are_read_oldest_first_with_what_github_tells_of_their_authors(
+async def test_reviews_are_read_oldest_first_with_whether_their_authors_may_write(
     gateway: Gateway, github: GitHubDouble, repository: Repository
 ) -> None:
-    """Words that GitHub adds later are comments; deleted accounts are nobody."""
-    said = [
+    """Review states that GitHub adds later count as comments; a deleted account is no reviewer."""
+    reviews = [
         {"user": {"login": "bob"}, "state": "CHANGES_REQUESTED", "commit_id": "h1", "author_association": "MEMBER"},
         {"user": None, "state": "APPROVED", "commit_id": None, "author_association": "NONE"},
         {"user": {"login": "eve"}, "state": "APPLAUDED"},
     ]
-    github.on("GET", f"{REPO}/pulls/3/reviews", Says(said))
+    github.on("GET", f"{REPO}/pulls/3/reviews", Says(reviews))
     assert await gateway.reviews(repository, 3) == (
         Review("bob", ReviewState.CHANGES_REQUESTED, True),
         Review(None, ReviewState.APPROVED, False),
@@ -108,10 +108,10 @@ async def test_reviews_are_read_oldest_first_with_what_github_tells_of_their_aut
     )
 
 
-async def test_co_authors_are_everybody_else_once_and_nobody_for_a_merge(
+async def test_co_authors_are_everybody_else_once_and_none_for_a_merge(
     gateway: Gateway, github: GitHubDouble, repository: Repository
 ) -> None:
-    """The pull request's author is the commit's own; IMQ's updates add nobody's work."""
+    """The pull request's author already authors the commit; IMQ's updates add no co-author."""
 
     def commit(name: str, login: str | None, parents: int = 1, message: str = "") -> dict[str, Any]:
         author = {"name": name, "email": f"{name}@example.org"}
@@ -127,8 +127,8 @@ async def test_co_authors_are_everybody_else_once_and_nobody_for_a_merge(
         "co-authored-by:  Pair Partner <Pair@x.org> \nCo-authored-by: Ada <ADA@example.org>\n"
         "Co-authored-by: bob <bob@EXAMPLE.org>\nCo-authored-by: <> <y@y> <z@z>\n"
     )
-    told = [commit("Ada", "Ada", message=pair), commit("Bob", "bob", message="Co-authored-by: only a title <x@x>")]
-    github.on("GET", f"{REPO}/pulls/4/commits", Says(told))
+    authored = [commit("Ada", "Ada", message=pair), commit("Bob", "bob", message="Co-authored-by: only a title <x@x>")]
+    github.on("GET", f"{REPO}/pulls/4/commits", Says(authored))
     assert await gateway.co_authors(repository, 4, author="ada") == (
         "Pair Partner <Pair@x.org>",
         "bob <bob@EXAMPLE.org>",
@@ -140,8 +140,8 @@ async def test_unsigned_commits_are_those_of_which_github_says_so(
 ) -> None:
     """No pull request is rejected for a signature that GitHub could not check, or says nothing of."""
 
-    def commit(sha: str, **said: Any) -> dict[str, Any]:
-        return {"sha": sha, "commit": {"verification": said} if said else {}}
+    def commit(sha: str, **verification: Any) -> dict[str, Any]:
+        return {"sha": sha, "commit": {"verification": verification} if verification else {}}
 
     commits = [
         commit("signed", verified=True, reason="valid"),
@@ -155,7 +155,7 @@ async def test_unsigned_commits_are_those_of_which_github_says_so(
     assert await gateway.unsigned_commits(repository, 3) == ("unsigned", "wrong key")
 
 
-async def test_branch_tip_tells_where_it_stands_and_whether_it_is_there(
+async def test_branch_tip_is_its_commit_or_none_without_the_branch(
     gateway: Gateway, github: GitHubDouble, repository: Repository
 ) -> None:
     """One that is gone is no error."""
@@ -195,10 +195,10 @@ async def test_branch_is_in_use_by_what_is_based_on_it_or_made_of_it(
         ({"type": "file", "encoding": "base64", "content": "/w=="}, "not written in UTF-8"),
     ],
 )
-async def test_configuration_that_is_no_file_of_text_is_told_as_what_it_is(
+async def test_configuration_that_is_no_text_file_is_invalid(
     gateway: Gateway, github: GitHubDouble, repository: Repository, answer: object, words: str
 ) -> None:
-    """A fault of the repository, which people can mend, and no trouble of GitHub's, which may pass."""
+    """The repository has a fault that people can fix; it is no passing outage of GitHub."""
     github.on("GET", f"{REPO}/contents/.github/imq.yml", Says(answer))
     github.on("GET", "/repos/ada/.github/contents/.github/imq.yml", Says(answer))
     with pytest.raises(Invalid, match=f"^.github/imq.yml is {words}$"):
@@ -217,10 +217,10 @@ async def test_rerun_asks_for_the_failed_jobs_of_a_workflow_run(
     assert len(github.asked_for("POST", path)) == 1
 
 
-async def test_workflow_runs_tell_who_began_each_and_who_ran_it_last(
+async def test_workflow_runs_name_who_began_each_and_who_ran_it_last(
     gateway: Gateway, github: GitHubDouble, repository: Repository
 ) -> None:
-    """Older servers name nobody who ran it again; a deleted account is nobody's login; times are in UTC."""
+    """Older servers do not name who ran it again; a deleted account has no login; times are in UTC."""
     begun = {"id": 1, "workflow_id": 2, "event": "push", "head_sha": "h", "status": "queued"}
     begun |= {"created_at": "2026-01-05T10:00:00+01:00"}
     runs = [

@@ -21,7 +21,7 @@ async def test_token_outlives_an_hour_of_work(place: Place) -> None:
     assert {request.status for request in place.server.requests} <= {200, 201}
 
 
-async def test_token_is_asked_for_again_where_nobody_has_told_what_is_granted(place: Place) -> None:
+async def test_token_is_requested_again_where_the_granted_permissions_are_unknown(place: Place) -> None:
     """GitHub refuses a token with a permission that the installation lacks: workflows, here."""
     assert (await place.gateway.permission(place.repository, "mona")).value == "write"
     tokens = [request for request in place.server.requests if request.template.endswith("/access_tokens")]

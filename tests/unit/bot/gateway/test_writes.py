@@ -20,7 +20,7 @@ from tests.unit.bot.github_double import GitHubDouble, Says
 REPO = "/repos/ada/engine"
 
 
-async def test_merge_names_the_head_it_was_told(gateway: Gateway, github: GitHubDouble, repository: Repository) -> None:
+async def test_merge_sends_the_expected_head(gateway: Gateway, github: GitHubDouble, repository: Repository) -> None:
     """The head is GitHub's precondition; what landed is taken from the merge's own answer."""
     path = f"{REPO}/pulls/3/merge"
     github.on("PUT", path, Says({"sha": "landed", "merged": True, "message": "merged"}))

@@ -16,7 +16,7 @@ from tests.unit.bot.conftest import ManualClock
 from tests.unit.bot.http.sockets import SECRET, Serve, Server
 
 
-async def _stored(_hint: WebhookEvent) -> bool:
+async def _stored(_webhook_event: WebhookEvent) -> bool:
     return True
 
 

@@ -62,7 +62,7 @@ def test_connections_too_many_drop_the_one_that_waits_longest() -> None:
 
 
 def test_connection_that_was_dropped_before_its_answer_was_taken_is_counted_no_more() -> None:
-    """The task that served it ends later, and tells that the client progressed."""
+    """The task that served the connection ends later, and still reports progress."""
     connections = Connections(Limits(connections=2))
     (peer,) = _open(connections, 1)
     peer.drop()
@@ -145,7 +145,7 @@ def test_repeats_are_written_once_a_minute_with_their_count(clock: ManualClock) 
 
 
 async def test_accept_errors_are_logged_once_a_minute(clock: ManualClock, caplog: pytest.LogCaptureFixture) -> None:
-    """asyncio tells of them a hundred times a second, each with a traceback: 213 MB of log. Others are as ever."""
+    """asyncio reports them a hundred times a second, each with a traceback: 213 MB of log. Others pass unchanged."""
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(AcceptErrors(clock))
     full = OSError(errno.EMFILE, "Too many open files")
@@ -162,7 +162,7 @@ async def test_accept_errors_are_logged_once_a_minute(clock: ManualClock, caplog
     assert [record.message.partition("\n")[0] for record in caplog.records] == ["something else"]
 
 
-async def test_accept_errors_are_told_by_the_words_of_asyncio(clock: ManualClock) -> None:
+async def test_accept_errors_are_recognized_by_the_message_of_asyncio(clock: ManualClock) -> None:
     """The event loop itself calls the handler with them when no file is left."""
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(AcceptErrors(clock))

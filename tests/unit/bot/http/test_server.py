@@ -59,7 +59,7 @@ async def test_connection_idle_for_long_is_ended(start: Serve) -> None:
     assert await client.dropped() == b""
 
 
-async def test_answer_that_nobody_takes_ends_the_connection(start: Serve) -> None:
+async def test_answer_that_the_client_does_not_read_ends_the_connection(start: Serve) -> None:
     """A client that does not read holds no request for ever."""
     server = await start(Limits(answer=SHORT))
     dropped = asyncio.Event()

@@ -68,8 +68,8 @@ def test_standard_librarys_records_are_lines_of_the_same_kind() -> None:
         ("root", "root"),
     ],
 )
-def test_line_tells_the_component_that_it_is_of(logger: str, component: str) -> None:
-    """One part of IMQ can be listened to, and a library's lines are told from its own."""
+def test_line_names_the_component_that_logs_it(logger: str, component: str) -> None:
+    """An operator can filter by one component of IMQ, and a library's lines have another."""
     stream = io.StringIO()
     configure("info", "json", stream)
     structlog.get_logger(logger).info("by structlog")
@@ -110,7 +110,7 @@ def test_level_hides_what_is_below() -> None:
     assert stream.getvalue() == ""
 
 
-def test_format_not_given_is_json_where_nobody_watches() -> None:
+def test_format_defaults_to_json_without_a_terminal() -> None:
     """Console lines are for terminals."""
     stream = io.StringIO()
     configure(stream=stream)
@@ -153,7 +153,7 @@ def test_secrets_are_masked_wherever_they_stand(pem: str, log_format: str) -> No
     ],
 )
 def test_harmless_text_stays_as_it_is(harmless: str) -> None:
-    """A log full of masks tells nothing."""
+    """A log full of masks would have no use."""
     assert mask(harmless) == harmless
 
 

@@ -1,7 +1,4 @@
-"""Text for consoles: strangers' words cannot steer the terminal of an operator.
-
-Covers `bot/cli/console.py`.
-"""
+"""Text for consoles: text of strangers cannot control an operator's terminal. Covers `bot/cli/console.py`."""
 
 import json
 from pathlib import Path
@@ -32,8 +29,8 @@ ROOT = Path(bot.__file__).parent
         ("tag \U000e0041", r"tag \udb40\udc41"),
     ],
 )
-def test_text_shows_what_is_unseen_and_keeps_the_rest(text: str, shown: str) -> None:
-    """Escape sequences, C1 controls, carriage returns, turned directions, lone surrogates, invisible tags."""
+def test_text_shows_invisible_characters_and_keeps_the_rest(text: str, shown: str) -> None:
+    """Escape sequences, C1 controls, carriage returns, reversed directions, lone surrogates, invisible tags."""
     assert printable(text) == shown
 
 

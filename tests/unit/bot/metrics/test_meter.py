@@ -36,27 +36,27 @@ def test_meter_counts_and_times_under_prometheus_names() -> None:
     metrics.count("jobs_done", kind="webhook")
     metrics.count("jobs_done", 2, kind="webhook")
     metrics.observe("job_delay", 42.0, kind="webhook")
-    told = page(metrics)
-    assert values(told, "imq_jobs_done_total") == {("webhook", "run"): 3}
-    assert values(told, "imq_job_delay_seconds_sum") == {("webhook", "run"): 42}
-    buckets = values(told, "imq_job_delay_seconds_bucket")
+    exposition = page(metrics)
+    assert values(exposition, "imq_jobs_done_total") == {("webhook", "run"): 3}
+    assert values(exposition, "imq_job_delay_seconds_sum") == {("webhook", "run"): 42}
+    buckets = values(exposition, "imq_job_delay_seconds_bucket")
     assert (buckets["webhook", "15.0", "run"], buckets["webhook", "60.0", "run"]) == (0, 1)
 
 
-def test_counters_of_what_is_known_to_come_are_told_from_the_start() -> None:
+def test_counters_of_expected_kinds_are_exposed_from_the_start() -> None:
     """Prometheus sees no increase in the first sample of a counter: the first dead letter must not be missed."""
     metrics = Metrics()
     metrics.expect_jobs(("webhook", "sweep"))
-    told = page(metrics)
-    assert values(told, "imq_jobs_dead_total") == {("webhook", "run"): 0, ("sweep", "run"): 0}
-    assert values(told, "imq_duplicates_total") == {("run", "webhook"): 0, ("run", "api"): 0}
-    assert set(values(told, "imq_github_limited_total").values()) == {0}
+    exposition = page(metrics)
+    assert values(exposition, "imq_jobs_dead_total") == {("webhook", "run"): 0, ("sweep", "run"): 0}
+    assert values(exposition, "imq_duplicates_total") == {("run", "webhook"): 0, ("run", "api"): 0}
+    assert set(values(exposition, "imq_github_limited_total").values()) == {0}
 
 
 @pytest.mark.parametrize(
     ("name", "labels"), [("nonsense", {}), ("jobs_done", {}), ("jobs_done", {"kind": "webhook", "repository": "acme"})]
 )
-def test_figure_that_nobody_knows_is_noted_and_harms_nothing(name: str, labels: dict[str, str]) -> None:
+def test_unknown_figure_is_noted_and_harms_nothing(name: str, labels: dict[str, str]) -> None:
     """What is measured never fails by being measured; tests look at `unknown`."""
     metrics = Metrics()
     metrics.count(name, 1, **labels)
@@ -81,10 +81,10 @@ def calls() -> Iterator[tuple[str, str, str, set[str]]]:
             for node in ast.walk(ast.parse(source)) if "meter" in source else ():
                 match node:
                     case ast.Call(
-                        func=ast.Attribute(value=told, attr="count" | "observe" as method),
+                        func=ast.Attribute(value=meter, attr="count" | "observe" as method),
                         args=[ast.Constant(value=str(name)), *_],
                         keywords=keywords,
-                    ) if ast.unparse(told).rstrip("()").endswith("meter"):
+                    ) if ast.unparse(meter).rstrip("()").endswith("meter"):
                         place = f"{path.relative_to(ROOT)}:{node.lineno}"
                         yield place, method, name, {str(word.arg) for word in keywords}
 
@@ -100,11 +100,11 @@ def test_figures_in_the_code_are_those_of_the_table() -> None:
 
 
 def test_figures_of_the_table_are_all_counted_somewhere() -> None:
-    """A figure that nobody counts would stay 0 and look like health."""
+    """A figure without a call that counts it would stay 0 and look like health."""
     assert {name for _, _, name, _ in calls()} == set(METERED)
 
 
-def test_names_and_labels_follow_prometheus_customs_and_name_nobody() -> None:
+def test_names_and_labels_follow_prometheus_customs_and_identify_no_person() -> None:
     """Counters end in `_total`, times in `_seconds`; no label could hold a repository, a branch or a person."""
     for family in FAMILIES:
         assert re.fullmatch(r"imq_[a-z_]+[a-z]", family.name)
@@ -122,15 +122,15 @@ def test_page_of_several_processes_describes_each_family_once() -> None:
     one.count("jobs_done", kind="webhook")
     two.count("jobs_done", 5, kind="webhook")
     two.observe("github_duration", 0.2, call="GET /rate_limit")
-    told = text(merged(with_process_label("web-1", one.read()), parsed(page(two, "worker-2"))))
-    assert values(told, "imq_jobs_done_total") == {("webhook", "web-1"): 1, ("webhook", "worker-2"): 5}
-    assert values(told, "imq_github_duration_seconds_count") == {("GET /rate_limit", "worker-2"): 1}
-    described = re.findall(r"^# TYPE (\S+)", told, re.MULTILINE)
+    exposition = text(merged(with_process_label("web-1", one.read()), parsed(page(two, "worker-2"))))
+    assert values(exposition, "imq_jobs_done_total") == {("webhook", "web-1"): 1, ("webhook", "worker-2"): 5}
+    assert values(exposition, "imq_github_duration_seconds_count") == {("GET /rate_limit", "worker-2"): 1}
+    described = re.findall(r"^# TYPE (\S+)", exposition, re.MULTILINE)
     assert len(described) == len(set(described))
-    assert not re.search(r"_created\b", told)
+    assert not re.search(r"_created\b", exposition)
 
 
-def test_page_that_was_told_says_the_same_when_it_is_told_on() -> None:
+def test_page_that_was_parsed_is_rendered_unchanged() -> None:
     """Nothing is lost between one process's page and another's: names, kinds, label values with odd characters."""
     metrics = Metrics()
     metrics.count("github_requests", call='GET /a"b\\c\nd', status="200")
@@ -139,10 +139,10 @@ def test_page_that_was_told_says_the_same_when_it_is_told_on() -> None:
 
 
 def test_page_leaves_out_what_contradicts_it() -> None:
-    """During a deploy another version's process cannot make the page unreadable, nor can a sample told twice."""
+    """During a deploy another version's process cannot make the page unreadable, nor can a duplicate sample."""
     ours = Metrics()
     ours.count("jobs_done", kind="webhook")
     other = Metric("imq_jobs_done", "Once a gauge.", "gauge")
     other.add_sample("imq_jobs_done", {"process": "old"}, 7)
-    told = text(merged(with_process_label("run", ours.read()), [other], with_process_label("run", ours.read())))
-    assert told == page(ours)
+    exposition = text(merged(with_process_label("run", ours.read()), [other], with_process_label("run", ours.read())))
+    assert exposition == page(ours)

@@ -123,7 +123,7 @@ async def test_start_without_any_repository_says_where_to_choose_some(place: Pla
 
 
 @pytest.mark.parametrize("wrong", ["id", "key"])
-async def test_refused_credentials_are_told_once_and_accepted_again_by_themselves(place: Place, wrong: str) -> None:
+async def test_refused_credentials_are_logged_once_and_accepted_again_by_themselves(place: Place, wrong: str) -> None:
     """GitHub answers 401 to a key, and 404 to an id, that it does not know."""
     place.github.install(place.app, "acme")
     status = await place.status(app_id="999999" if wrong == "id" else None)

@@ -65,7 +65,7 @@ async def until(logs: Sequence[Mapping[str, Any]], event: str, times: int = 1) -
 
 @asynccontextmanager
 async def a_worker(settings: Settings) -> AsyncIterator[Bot]:
-    """A worker whose loops run, and which hears of other processes."""
+    """A worker whose loops run, and which listens to other processes."""
     clock, stop = SystemClock(), asyncio.Event()
     bot = Bot(settings, clock=clock, random=lambda: 0.5)
     await migrate(bot.database)
@@ -85,7 +85,7 @@ async def a_worker(settings: Settings) -> AsyncIterator[Bot]:
 async def test_delivery_stored_by_the_web_process_is_followed_by_the_worker_at_once(
     settings: dict[str, str], make_postgres_url: MakeUrl, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody looks for it: the next look is an hour away."""
+    """The next poll is an hour away, so the delivery itself wakes the worker."""
     for poll in ("_POLL", "_SLOW_POLL"):
         monkeypatch.setattr(lifecycle, poll, FAR)
     read = load_settings(settings | {"DATABASE_URL": make_postgres_url()})
@@ -143,16 +143,16 @@ async def test_process_whose_clock_is_set_back_is_put_together_again(
             running.cancel()
             with suppress(asyncio.CancelledError):
                 await running
-    told = [round(line["seconds"]) for line in logs if line["event"] == "clock_was_set"]
-    assert told == [FAR.total_seconds(), -FAR.total_seconds()]
+    reported = [round(line["seconds"]) for line in logs if line["event"] == "clock_was_set"]
+    assert reported == [FAR.total_seconds(), -FAR.total_seconds()]
     assert [line["event"] for line in logs].count("draining") == 2
 
 
 @pytest.mark.parametrize("chosen", [True, False])
-async def test_process_listens_on_this_machine_alone_unless_told_otherwise(
+async def test_process_listens_on_this_machine_alone_by_default(
     settings: dict[str, str], tmp_path: Path, chosen: bool
 ) -> None:
-    """Without PORT no platform asked for more; the log says so, and how to be reached, where nobody chose it."""
+    """Without PORT no platform asked for more; unless the operator chose it, the log says how to reach IMQ."""
     given = {name: value for name, value in settings.items() if name != "PORT" and (chosen or name != "IMQ_BIND")}
     read = load_settings(given | {"DATABASE_URL": f"sqlite:///{tmp_path / 'imq.db'}"})
     read.__dict__["port"] = 0  # a free one, as if that were the default
@@ -178,7 +178,7 @@ def test_process_that_port_alone_opens_to_every_network_says_so_and_how_not_to()
     assert "IMQ_BIND=127.0.0.1" in line["advice"]
 
 
-async def test_port_in_use_is_told_in_a_sentence_with_the_settings(settings: dict[str, str]) -> None:
+async def test_port_in_use_is_a_sentence_with_the_settings(settings: dict[str, str]) -> None:
     """The operator reads which settings to change, not a traceback."""
     runner = await lifecycle.listen(web.Application(), load_settings({**settings, "PORT": "0"}))
     port = str(runner.addresses[0][1])
@@ -199,12 +199,12 @@ async def _answers(address: str, port: int) -> bool:
 
 
 @pytest.mark.parametrize(("error", "times"), [(ReadOnly("a standby"), 1), (KeyError("a mistake"), 0)])
-async def test_loop_tells_when_the_database_is_back(
+async def test_loop_reports_when_the_database_is_back(
     monkeypatch: pytest.MonkeyPatch, error: Exception, times: int
 ) -> None:
-    """Whatever GitHub told meanwhile was not stored: somebody has to look for it, once."""
+    """Deliveries that GitHub sent meanwhile were not stored: IMQ has to look for them, once."""
     monkeypatch.setattr(lifecycle, "_POLL", timedelta(0))
-    ending, told, ends = asyncio.Event(), list[str](), [error, error, None, None]
+    ending, reported, ends = asyncio.Event(), list[str](), [error, error, None, None]
 
     async def work() -> bool:
         if (end := ends.pop(0)) is not None:
@@ -225,6 +225,6 @@ async def test_loop_tells_when_the_database_is_back(
             SystemClock(),
             lambda: timedelta(0),
             ending,
-            database_is_back=lambda: told.append("back"),
+            database_is_back=lambda: reported.append("back"),
         )
-    assert len(told) == times
+    assert len(reported) == times

@@ -28,10 +28,10 @@ SLOTS = SlotsStatus(rt_queue=3, be_queue=2, total_slots=16, available_slots=5, a
 NOTHING_KNOWN: Mapping[int | None, Budget] = {}
 
 
-def board(
+def reporter(
     store: Store, clock: ManualClock, role: str, name: str, budget: Mapping[int | None, Budget] = NOTHING_KNOWN
 ) -> ProcessReporter:
-    """The board of a process on a host whose name is nobody's business."""
+    """The reporter of a process on a host whose name must stay private."""
     return ProcessReporter(
         store,
         Metrics(),
@@ -48,10 +48,10 @@ def families(page: str) -> set[str]:
     return {line.split()[2] for line in page.splitlines() if line.startswith("# TYPE ")}
 
 
-async def test_page_tells_every_figure_there_is_and_no_other(store: Store, clock: ManualClock) -> None:
+async def test_page_has_every_figure_there_is_and_no_other(store: Store, clock: ManualClock) -> None:
     """The documented table and what Prometheus gets are the same, on a new installation already."""
     left = Budget(limit=5000, remaining=4000, resets_at=clock.now() + timedelta(minutes=1))
-    page = await board(store, clock, "run", "1a", {9: left}).page()
+    page = await reporter(store, clock, "run", "1a", {9: left}).page()
     assert families(page) == {family.name for family in FAMILIES}
     by_name = {family.name: family for family in FAMILIES}
     for metric in parsed(page):
@@ -61,13 +61,13 @@ async def test_page_tells_every_figure_there_is_and_no_other(store: Store, clock
             assert set(sample.labels) - {"le"} == {*family.labels, *process}, sample
 
 
-async def test_page_tells_what_this_process_has(store: Store, clock: ManualClock) -> None:
+async def test_page_has_the_figures_of_this_process(store: Store, clock: ManualClock) -> None:
     """Slots, lines, what is left of GitHub's budget, the version and the start."""
     budget = {
         9: Budget(limit=5000, remaining=4000, resets_at=clock.now() + timedelta(minutes=1)),
         None: Budget(limit=5000, remaining=4999, resets_at=clock.now() + timedelta(minutes=1)),
     }
-    asked = board(store, clock, "run", "1a", budget)
+    asked = reporter(store, clock, "run", "1a", budget)
     page, me = await asked.page(), asked.process
     assert values(page, "imq_slots") == {(me,): 16}
     assert values(page, "imq_slots_available") == {(me,): 5}
@@ -82,7 +82,7 @@ async def test_page_tells_what_this_process_has(store: Store, clock: ManualClock
 async def test_budget_whose_hour_is_over_is_whole_again(store: Store, clock: ManualClock) -> None:
     """A quiet installation that had used its budget up is no alarm for ever."""
     used_up = Budget(limit=5000, remaining=0, resets_at=clock.now() + INTERVAL)
-    asked = board(store, clock, "run", "1a", {9: used_up})
+    asked = reporter(store, clock, "run", "1a", {9: used_up})
     assert set(values(await asked.page(), "imq_github_budget_remaining").values()) == {0}
     clock.instant += INTERVAL
     assert set(values(await asked.page(), "imq_github_budget_remaining").values()) == {5000}
@@ -90,8 +90,8 @@ async def test_budget_whose_hour_is_over_is_whole_again(store: Store, clock: Man
 
 
 async def test_page_of_the_web_answers_for_the_worker(store: Store, clock: ManualClock) -> None:
-    """A worker has no port: what it told last is on the page of every web process, beside the web's own."""
-    web, worker = board(store, clock, "web", "1a"), board(store, clock, "worker", "2b")
+    """A worker has no port: every web process shows the worker's last report beside its own figures."""
+    web, worker = reporter(store, clock, "web", "1a"), reporter(store, clock, "worker", "2b")
     web.metrics.count("jobs_reprocessed", kind="webhook")
     worker.metrics.count("jobs_done", 7, kind="webhook")
     assert await worker.run_due()
@@ -111,7 +111,7 @@ async def test_figures_of_the_database_stand_once_however_many_processes_there_a
 ) -> None:
     """Three processes, one backlog: the sum over the page is the backlog."""
     store = Store(postgres_database)
-    boards = [board(store, clock, "worker", name) for name in ("1a", "2b", "3c")]
+    boards = [reporter(store, clock, "worker", name) for name in ("1a", "2b", "3c")]
     for each in boards:
         await each.run_due()
     async with store.transaction() as tx:
@@ -129,24 +129,24 @@ async def test_counter_never_goes_back_whichever_process_answers(
 ) -> None:
     """Behind one address scrapes meet now one web process, now another: a lower figure would look like a restart."""
     store = Store(postgres_database)
-    one, two = board(store, clock, "web", "1a"), board(store, clock, "web", "2b")
-    told = []
+    one, two = reporter(store, clock, "web", "1a"), reporter(store, clock, "web", "2b")
+    reported = []
     for _ in range(4):
         await one.run_due()
         await two.run_due()
         for asked in (one, two):
             one.metrics.count("jobs_reprocessed", kind="webhook")
-            told.append(values(await asked.page(), "imq_jobs_reprocessed_total").get(("webhook", one.process), 0))
+            reported.append(values(await asked.page(), "imq_jobs_reprocessed_total").get(("webhook", one.process), 0))
             clock.instant += INTERVAL / 3
-    assert told == sorted(told)
-    assert told[-1] > 3
+    assert reported == sorted(reported)
+    assert reported[-1] > 3
 
 
 async def test_report_is_made_every_half_minute_and_after_a_clock_was_set_back(
     store: Store, clock: ManualClock
 ) -> None:
-    """Neither a busy loop nor a wrong clock keeps a process from telling of itself."""
-    worker = board(store, clock, "worker", "2b")
+    """Neither a busy loop nor a wrong clock keeps a process from its reports."""
+    worker = reporter(store, clock, "worker", "2b")
     assert await worker.run_due()
     assert not await worker.run_due()
     assert await worker.next_due() == clock.now() + INTERVAL
@@ -159,7 +159,7 @@ async def test_report_is_made_every_half_minute_and_after_a_clock_was_set_back(
 async def test_report_says_as_data_what_the_status_needs(store: Store, clock: ManualClock) -> None:
     """Role, lines, slots and budgets of one process."""
     resets = clock.now() + timedelta(minutes=1)
-    worker = board(store, clock, "worker", "2b", {9: Budget(limit=5000, remaining=4000, resets_at=resets)})
+    worker = reporter(store, clock, "worker", "2b", {9: Budget(limit=5000, remaining=4000, resets_at=resets)})
     await worker.run_due()
     async with store.reading() as tx:
         (report,) = await tx.processes.all(clock.now())
@@ -175,7 +175,7 @@ async def test_report_says_as_data_what_the_status_needs(store: Store, clock: Ma
     }
 
 
-async def test_page_tells_what_waits_and_for_how_long(store: Store, clock: ManualClock) -> None:
+async def test_page_has_what_waits_and_for_how_long(store: Store, clock: ManualClock) -> None:
     """In seconds; what was stored under a clock that ran ahead has no age, rather than one below zero."""
     async with store.transaction() as tx:
         await tx.jobs.enqueue(kind="webhook", request={}, process_id="p", now=clock.now())
@@ -183,7 +183,7 @@ async def test_page_tells_what_waits_and_for_how_long(store: Store, clock: Manua
         job = await claim_one(tx.jobs, owner="w", now=clock.now(), lease=INTERVAL)
         assert job is not None
         await tx.dead_letters.add(job, "broken", clock.now() + 3 * INTERVAL, attempts=9, retryable=True)
-    asked = board(store, clock, "run", "1a")
+    asked = reporter(store, clock, "run", "1a")
     for waited, dead_for in ((60, 0), (120, 30)):
         clock.instant += 2 * INTERVAL
         page = await asked.page()
@@ -197,16 +197,16 @@ async def test_page_tells_what_waits_and_for_how_long(store: Store, clock: Manua
 
 async def test_process_that_ends_is_gone_from_the_page(store: Store, clock: ManualClock) -> None:
     """A worker that was stopped is not counted as running for two minutes more."""
-    web, worker = board(store, clock, "web", "1a"), board(store, clock, "worker", "2b")
+    web, worker = reporter(store, clock, "web", "1a"), reporter(store, clock, "worker", "2b")
     await worker.run_due()
     await worker.close()
     assert values(await web.page(), "imq_processes") == {("run",): 0, ("web",): 1, ("worker",): 0}
 
 
 async def test_process_alone_on_its_file_writes_nothing(sqlite_database: Database, clock: ManualClock) -> None:
-    """`imq run` on SQLite has nobody to tell; its name on the page outlives a restart."""
+    """`imq run` on SQLite reports to no other process; its name on the page outlives a restart."""
     store = Store(sqlite_database)
-    alone = board(store, clock, "run", "1a")
+    alone = reporter(store, clock, "run", "1a")
     assert not await alone.run_due()
     assert await alone.next_due() is None
     assert alone.process == "run"
@@ -218,7 +218,7 @@ async def test_process_alone_on_its_file_writes_nothing(sqlite_database: Databas
 
 async def test_report_that_cannot_be_read_costs_no_other_its_place(store: Store, clock: ManualClock) -> None:
     """A process of another version, or a damaged row, is left out."""
-    web, worker = board(store, clock, "web", "1a"), board(store, clock, "worker", "2b")
+    web, worker = reporter(store, clock, "web", "1a"), reporter(store, clock, "worker", "2b")
     await worker.run_due()
     async with store.transaction() as tx:
         await tx.processes.report("odd", clock.now(), {"role": "run"}, 'imq_jobs_done_total{kind="x')
@@ -250,11 +250,11 @@ class Away:
         raise OSError("away")
 
 
-async def test_page_without_a_database_tells_of_this_process(database: Database, clock: ManualClock) -> None:
+async def test_page_without_a_database_has_the_figures_of_this_process(database: Database, clock: ManualClock) -> None:
     """An outage of the database is seen on the page instead of taking it away, and as itself."""
     away: Any = Away(database)
     away.raises = OSError("postgres://u:password@db is away")
-    web = board(Store(away), clock, "web", "1a")
+    web = reporter(Store(away), clock, "web", "1a")
     page = await web.page()
     assert values(page, "imq_database_up") == {(): 0}
     assert values(page, "imq_slots") == {(web.process,): 16}
@@ -262,7 +262,7 @@ async def test_page_without_a_database_tells_of_this_process(database: Database,
     assert "imq_queues_paused" not in page
     assert "password" not in page
     with pytest.raises(OSError, match="away"):
-        await board(Store(away), clock, "worker", "2b").run_due()
+        await reporter(Store(away), clock, "worker", "2b").run_due()
 
 
 async def test_page_does_not_wait_for_a_database_that_hangs(
@@ -271,7 +271,7 @@ async def test_page_does_not_wait_for_a_database_that_hangs(
     """Prometheus gives up after ten seconds; a question that hangs is waited for later, not asked again each time."""
     monkeypatch.setattr("bot.process.report._TIMEOUT_SECONDS", 0.0)
     away: Any = Away(database)
-    web = board(Store(away), clock, "web", "1a")
+    web = reporter(Store(away), clock, "web", "1a")
     for _ in range(3):
         assert values(await web.page(), "imq_database_up") == {(): 0}
         clock.instant += INTERVAL
@@ -286,7 +286,7 @@ async def test_page_is_made_once_for_many_who_ask_at_once(database: Database, cl
     """The page may be public: asking for it often costs the database nothing."""
     watched: Any = Away(database)
     watched.answers.set()
-    web = board(Store(watched), clock, "web", "1a")
+    web = reporter(Store(watched), clock, "web", "1a")
     pages = await asyncio.gather(*(web.page() for _ in range(20)))
     assert len(set(pages)) == 1
     clock.instant += timedelta(seconds=4)
@@ -300,8 +300,8 @@ async def test_page_is_made_once_for_many_who_ask_at_once(database: Database, cl
 async def test_process_ends_in_order_without_a_database(
     store: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """That nobody can be told of the end does not disturb it."""
-    worker = board(store, clock, "worker", "2b")
+    """A process that cannot report its end ends all the same."""
+    worker = reporter(store, clock, "worker", "2b")
     await worker.run_due()
     monkeypatch.setattr(store, "transaction", Away(store.database).transaction)
     await worker.close()

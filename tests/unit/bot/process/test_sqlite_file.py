@@ -25,13 +25,13 @@ def refusal(url: str) -> str:
     return str(refused.value)
 
 
-def test_second_process_is_refused_and_told_of_the_first(tmp_path: Path) -> None:
+def test_second_process_is_refused_with_the_name_of_the_first(tmp_path: Path) -> None:
     """Its command, its id and since when it runs; when it has ended, the file is free at once."""
     url = f"sqlite:///{tmp_path / 'imq.db'}"
     with exclusive(url, "run"):
-        told = refusal(url)
-    assert f"`imq run`, process {os.getpid()} on " in told
-    assert "PostgreSQL" in told
+        refused = refusal(url)
+    assert f"`imq run`, process {os.getpid()} on " in refused
+    assert "PostgreSQL" in refused
     with exclusive(url, "web"), pytest.raises(FileRefused, match="`imq web`"), exclusive(url, "worker"):
         pass
 
@@ -51,9 +51,9 @@ def test_other_databases_are_shared() -> None:
 
 def test_directory_that_is_missing_is_named(tmp_path: Path) -> None:
     """SQLite itself would say that it cannot open the file."""
-    told = refusal(f"sqlite:///{tmp_path / 'nowhere' / 'imq.db'}")
-    assert str(tmp_path / "nowhere") in told
-    assert "create it" in told
+    refused = refusal(f"sqlite:///{tmp_path / 'nowhere' / 'imq.db'}")
+    assert str(tmp_path / "nowhere") in refused
+    assert "create it" in refused
 
 
 def test_directory_in_place_of_a_file_is_named(tmp_path: Path) -> None:

@@ -89,7 +89,7 @@ def test_texts_of_a_page_are_escaped() -> None:
 
 
 @pytest.mark.parametrize("delivered", [True, False])
-async def test_page_after_the_installation_turns_green_with_the_first_webhook(delivered: bool) -> None:
+async def test_page_after_the_installation_is_green_after_the_first_webhook(delivered: bool) -> None:
     """Until then it reloads itself."""
 
     async def any_delivery() -> bool:

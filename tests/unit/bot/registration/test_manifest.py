@@ -16,9 +16,9 @@ from sandbox.facade.github import GitHub
 MANIFEST = read_manifest()
 
 AUTOMATIC = {"installation", "installation_repositories", "installation_target"}
-"""GitHub tells every App of its installations, and refuses a manifest that lists these (GitHub's facts).
+"""GitHub sends every App its installation events, and refuses a manifest that lists them (GitHub's facts).
 
-Whether it takes the last one is not known; it is read where an App was subscribed to it by hand.
+Whether GitHub accepts the last one is not known; IMQ reads it where an App was subscribed to it by hand.
 """
 
 
@@ -39,9 +39,9 @@ def test_manifest_permissions_let_every_event_through() -> None:
 
 
 def test_manifest_permissions_are_the_least() -> None:
-    """Nobody is asked for more than the queue needs; a new permission must be listed here as needed.
+    """IMQ asks for no more than the queue needs; this test must list each new permission.
 
-    That they suffice is shown by the demo and by the Procfile's processes, whose App is made from this file.
+    The demo and the Procfile's processes show that they suffice: their App is made from this file.
     """
     assert MANIFEST.permissions == {
         "actions": "write",
@@ -56,7 +56,7 @@ def test_manifest_permissions_are_the_least() -> None:
 
 
 def test_manifest_has_what_registration_needs() -> None:
-    """A private App with a webhook, and addresses that nobody mistakes for their own."""
+    """A private App with a webhook, and example addresses that cannot be real ones."""
     content = MANIFEST.content
     hook = content["hook_attributes"]
     assert isinstance(hook, dict)

@@ -25,7 +25,7 @@ def test_secret_that_cannot_be_guessed_is_accepted(secret: str) -> None:
      "fe80::1%eth0", "::ffff:10.0.0.1", "::ffff:100.64.0.1", "ghe", "ghe.internal", "GHE.Local.", "sandbox.test"],
 )  # fmt: skip
 def test_host_of_ones_own_network_may_be_plain_http(host: str) -> None:
-    """Nobody else stands on the way there."""
+    """No other party is on the way to that host."""
     assert is_private(host)
     address = f"[{host}]" if ":" in host else host
     assert safe_api_url(f"http://{address}:8080/api/v3/") == f"http://{address}:8080/api/v3"

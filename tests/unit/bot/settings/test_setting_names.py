@@ -30,8 +30,8 @@ KNOWN = (
         ("IMQ_REGION", None),
     ],
 )
-def test_misspelt_name_tells_the_setting_that_was_meant(name: str, meant: str | None) -> None:
-    """By its letters, or its words where only one setting has them."""
+def test_misspelt_name_finds_the_setting_that_was_meant(name: str, meant: str | None) -> None:
+    """The nearest name wins by spelling, or by its words where only one setting has them."""
     assert nearest(name, KNOWN) == meant
 
 

@@ -20,7 +20,7 @@ from queue_engine.domain.webhook_event import WebhookEvent
 from tests.unit.bot.conftest import ManualClock
 
 
-async def _stored(_hint: WebhookEvent) -> bool:
+async def _stored(_webhook_event: WebhookEvent) -> bool:
     return True
 
 
@@ -89,17 +89,19 @@ async def test_readyz_says_why_a_requirement_is_not_met(aiohttp_client: AiohttpC
     assert await _get(aiohttp_client, _app({"app": _refused}), "/readyz") == (503, expected)
 
 
-async def test_readyz_hammered_looks_once_a_second(session: aiohttp.ClientSession, clock: ManualClock) -> None:
-    """A hundred questions at once, and a hundred after each other, cost the database one look; failures too."""
-    looks = 0
+async def test_readyz_under_load_asks_the_database_once_a_second(
+    session: aiohttp.ClientSession, clock: ManualClock
+) -> None:
+    """A hundred questions at once, and a hundred after each other, cost the database one query; failures too."""
+    pings = 0
     there = True
 
-    async def look() -> bool:
-        nonlocal looks
-        looks += 1
+    async def ping() -> bool:
+        nonlocal pings
+        pings += 1
         return there
 
-    runner = await serve(_app({"database": look}, clock), 0, "127.0.0.1")
+    runner = await serve(_app({"database": ping}, clock), 0, "127.0.0.1")
     url = f"http://127.0.0.1:{runner.addresses[0][1]}/readyz"
 
     async def ask() -> int:
@@ -110,13 +112,13 @@ async def test_readyz_hammered_looks_once_a_second(session: aiohttp.ClientSessio
     there = False
     clock.instant += timedelta(seconds=0.9)
     assert {await ask() for _ in range(100)} == {200}
-    assert looks == 1
+    assert pings == 1
     clock.instant += timedelta(seconds=0.1)
     assert set(await asyncio.gather(*(ask() for _ in range(100)))) == {503}
-    assert looks == 2
+    assert pings == 2
     clock.instant -= timedelta(hours=1)
     await ask()
-    assert looks == 3, "a clock that was set back makes no answer last an hour"
+    assert pings == 3, "a clock that was set back makes no answer last an hour"
     await runner.cleanup()
 
 

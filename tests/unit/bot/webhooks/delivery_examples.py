@@ -17,14 +17,14 @@ def _payload(**parts: Any) -> dict[str, Any]:
     }
 
 
-def _distil(event: str, payload: Any) -> WebhookEvent | None:
+def _normalized(event: str, payload: Any) -> WebhookEvent | None:
     """The event without its facts, which `test_known_facts.py` covers."""
     webhook_event = normalize(event, "d-1", payload, own_app_id=OWN_APP)
     assert webhook_event is None or may_matter(event, payload.get("action")), "a lost one would never be asked for"
     return webhook_event and webhook_event.model_copy(update={"facts": ()})
 
 
-def _hint(kind: WebhookKind, **parts: Any) -> WebhookEvent:
+def _webhook_event(kind: WebhookKind, **parts: Any) -> WebhookEvent:
     common: dict[str, Any] = {
         "delivery": "d-1",
         "installation_id": 9,

@@ -51,7 +51,7 @@ RUN: dict[str, Any] = {
     "completed_at": AT,
 }
 PUSHED = Push(before="b0", after="b1", at=INSTANT)
-TOLD: list[tuple[str, dict[str, Any], dict[str, Statement]]] = [
+DELIVERIES: list[tuple[str, dict[str, Any], dict[str, Statement]]] = [
     (
         "pull_request",
         {"action": "labeled", "label": {"name": "merge-queue"}, "pull_request": PULL},
@@ -120,9 +120,9 @@ TOLD: list[tuple[str, dict[str, Any], dict[str, Statement]]] = [
 ]
 
 
-@pytest.mark.parametrize(("event", "parts", "told"), TOLD)
-def test_delivery_tells_its_facts_and_its_job_keeps_none_of_them(
-    event: str, parts: dict[str, Any], told: dict[str, Statement]
+@pytest.mark.parametrize(("event", "parts", "expected"), DELIVERIES)
+def test_delivery_has_its_facts_and_its_job_keeps_none_of_them(
+    event: str, parts: dict[str, Any], expected: dict[str, Statement]
 ) -> None:
     """They are stored by themselves, and for a quarter of an hour only."""
     payload = {
@@ -133,6 +133,6 @@ def test_delivery_tells_its_facts_and_its_job_keeps_none_of_them(
     }
     webhook_event = normalize(event, "d-1", payload, own_app_id=77)
     assert webhook_event is not None
-    assert {fact.subject: fact.statement for fact in webhook_event.facts} == told
+    assert {fact.subject: fact.statement for fact in webhook_event.facts} == expected
     assert "facts" not in webhook_event.model_dump()
-    assert MergeResult(sha="x") not in told.values()
+    assert MergeResult(sha="x") not in expected.values()

@@ -13,52 +13,52 @@ from queue_engine.domain.webhook_event import WebhookEvent
 
 
 class Database:
-    """What deliveries and looks are stored in."""
+    """Stores deliveries and requested sweeps, or fails to."""
 
     def __init__(self) -> None:
         self.away = False
-        self.looks = 0
+        self.sweeps = 0
 
     async def receive(self, webhook_event: WebhookEvent) -> bool:
         self._answer()
         return True
 
-    async def look(self) -> None:
+    async def request_sweep(self) -> None:
         self._answer()
-        self.looks += 1
+        self.sweeps += 1
 
     def _answer(self) -> None:
         if self.away:
             raise ReadOnly("a standby")
 
 
-async def test_delivery_that_was_not_stored_is_looked_for_when_the_database_is_back() -> None:
+async def test_delivery_that_was_not_stored_is_swept_for_when_the_database_is_back() -> None:
     """P2: GitHub sends nothing again by itself; the next sweep may be ten minutes away."""
     database, wakeup, webhook_event = Database(), Wakeup(), cast(WebhookEvent, cast(Any, None))
-    missed, ear = MissedDeliveries(database.receive, database.look, wakeup), wakeup.waiter((TOPIC,))
+    missed, waiter = MissedDeliveries(database.receive, database.request_sweep, wakeup), wakeup.waiter((TOPIC,))
     assert await missed.receive(webhook_event)
     assert (await missed.run_due(), await missed.next_due()) == (False, None)
     database.away = True
     with pytest.raises(ReadOnly):
         await missed.receive(webhook_event)
     async with asyncio.timeout(5):
-        await ear.wait(timedelta(hours=1))
+        await waiter.wait(timedelta(hours=1))
     with pytest.raises(ReadOnly):
         await missed.run_due()
     database.away = False
-    assert await missed.run_due(), "the look could not be stored before"
-    assert (await missed.run_due(), database.looks) == (False, 1)
+    assert await missed.run_due(), "the sweep could not be stored before"
+    assert (await missed.run_due(), database.sweeps) == (False, 1)
 
 
-async def test_delivery_that_is_missed_while_a_look_is_stored_is_looked_for_by_another() -> None:
+async def test_delivery_missed_while_a_sweep_is_stored_gets_another_sweep() -> None:
     """P2: it may have been lost after GitHub listed those that were."""
 
-    async def look() -> None:
-        if not looks:
+    async def request_sweep() -> None:
+        if not sweeps:
             missed.note()
-        looks.append(1)
+        sweeps.append(1)
 
-    looks = list[int]()
-    missed = MissedDeliveries(Database().receive, look, Wakeup())
+    sweeps = list[int]()
+    missed = MissedDeliveries(Database().receive, request_sweep, Wakeup())
     missed.note()
     assert [await missed.run_due() for _ in range(3)] == [True, True, False]

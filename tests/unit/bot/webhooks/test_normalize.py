@@ -10,7 +10,7 @@ import pytest
 
 from bot.webhooks.normalize import MalformedPayload, may_matter
 from queue_engine.domain.webhook_event import WebhookKind
-from tests.unit.bot.webhooks.delivery_examples import OWN_APP, _distil, _hint, _payload
+from tests.unit.bot.webhooks.delivery_examples import OWN_APP, _normalized, _payload, _webhook_event
 
 
 def _pull_request(action: str, **parts: Any) -> dict[str, Any]:
@@ -19,29 +19,31 @@ def _pull_request(action: str, **parts: Any) -> dict[str, Any]:
 
 def test_label_set_says_which_on_which_head() -> None:
     """The engine knows the trigger label; the head is what consent is bound to."""
-    expected = _hint(WebhookKind.LABELED, action="labeled", number=3, label="bug", head_sha="h1")
-    assert _distil("pull_request", _pull_request("labeled", label={"name": "bug"})) == expected
+    expected = _webhook_event(WebhookKind.LABELED, action="labeled", number=3, label="bug", head_sha="h1")
+    assert _normalized("pull_request", _pull_request("labeled", label={"name": "bug"})) == expected
 
 
 @pytest.mark.parametrize("action", ["closed", "reopened", "converted_to_draft", "ready_for_review"])
-def test_pull_request_event_that_may_end_consent_is_a_consent_hint(action: str) -> None:
+def test_pull_request_event_that_may_end_consent_is_a_consent_event(action: str) -> None:
     """The engine reads the pull request then."""
-    assert _distil("pull_request", _pull_request(action)) == _hint(WebhookKind.CONSENT, action=action, number=3)
+    assert _normalized("pull_request", _pull_request(action)) == _webhook_event(
+        WebhookKind.CONSENT, action=action, number=3
+    )
 
 
 @pytest.mark.parametrize("label", [{"name": "merge-queue"}, None])
-def test_label_removed_is_a_consent_hint_even_without_a_label(label: dict[str, str] | None) -> None:
+def test_label_removed_is_a_consent_event_even_without_a_label(label: dict[str, str] | None) -> None:
     """`unlabeled` comes without a label when the label itself was deleted."""
     payload = _pull_request("unlabeled", **({"label": label} if label else {}))
-    expected = _hint(WebhookKind.CONSENT, action="unlabeled", number=3, label=label["name"] if label else None)
-    assert _distil("pull_request", payload) == expected
+    expected = _webhook_event(WebhookKind.CONSENT, action="unlabeled", number=3, label=label["name"] if label else None)
+    assert _normalized("pull_request", payload) == expected
 
 
 def test_push_to_a_pull_request_says_from_which_head_to_which() -> None:
-    """So that IMQ's own update is told from anyone else's push."""
+    """IMQ distinguishes its own update from anyone else's push."""
     payload = _pull_request("synchronize", before="h0", after="h1")
     payload["sender"] = {"login": "my-queue[bot]", "type": "Bot"}
-    assert _distil("pull_request", payload) == _hint(
+    assert _normalized("pull_request", payload) == _webhook_event(
         WebhookKind.CONSENT,
         action="synchronize",
         number=3,
@@ -52,14 +54,16 @@ def test_push_to_a_pull_request_says_from_which_head_to_which() -> None:
     )
 
 
-def test_base_or_title_edited_is_a_consent_hint_and_a_body_edited_is_none() -> None:
+def test_base_or_title_edited_is_a_consent_event_and_a_body_edited_is_none() -> None:
     """What lands where is consent; a title may be one that the configuration keeps out."""
     edited = _pull_request("edited", changes={"base": {"ref": {"from": "old"}, "sha": {"from": "x"}}})
-    assert _distil("pull_request", edited) == _hint(WebhookKind.CONSENT, action="edited", number=3)
+    assert _normalized("pull_request", edited) == _webhook_event(WebhookKind.CONSENT, action="edited", number=3)
     titled = _pull_request("edited", changes={"title": {"from": "old"}})
     titled["pull_request"]["title"] = "WIP: new"
-    assert _distil("pull_request", titled) == _hint(WebhookKind.CONSENT, action="edited", number=3, title="WIP: new")
-    assert _distil("pull_request", _pull_request("edited", changes={"body": {"from": "old"}})) is None
+    assert _normalized("pull_request", titled) == _webhook_event(
+        WebhookKind.CONSENT, action="edited", number=3, title="WIP: new"
+    )
+    assert _normalized("pull_request", _pull_request("edited", changes={"body": {"from": "old"}})) is None
 
 
 def _comment(body: str | None, **parts: Any) -> dict[str, Any]:
@@ -70,7 +74,7 @@ def _comment(body: str | None, **parts: Any) -> dict[str, Any]:
 
 def test_comment_with_commands_says_them_and_when_the_pull_request_changed_last() -> None:
     """A push after that instant is none that the person who typed has seen."""
-    expected = _hint(
+    expected = _webhook_event(
         WebhookKind.COMMENT,
         action="created",
         number=3,
@@ -78,7 +82,7 @@ def test_comment_with_commands_says_them_and_when_the_pull_request_changed_last(
         commands=("queue", "why"),
         updated_at=datetime(2026, 1, 2, 3, 4, 6, tzinfo=UTC),
     )
-    assert _distil("issue_comment", _comment("Thanks!\n/queue\n/why")) == expected
+    assert _normalized("issue_comment", _comment("Thanks!\n/queue\n/why")) == expected
 
 
 @pytest.mark.parametrize(
@@ -94,16 +98,16 @@ def test_comment_with_commands_says_them_and_when_the_pull_request_changed_last(
         _comment("/queue", sender=None),
     ],
 )
-def test_comment_that_is_no_persons_new_command_on_a_pull_request_is_no_hint(payload: dict[str, Any]) -> None:
+def test_comment_that_is_no_persons_new_command_on_a_pull_request_is_ignored(payload: dict[str, Any]) -> None:
     """Most comments have no command: nothing is stored for them."""
-    assert _distil("issue_comment", payload) is None
+    assert _normalized("issue_comment", payload) is None
 
 
 @pytest.mark.parametrize(("action", "meant"), [("submitted", True), ("dismissed", True), ("edited", False)])
-def test_review_given_or_withdrawn_is_a_review_hint(action: str, meant: bool) -> None:
+def test_review_given_or_withdrawn_is_a_review_event(action: str, meant: bool) -> None:
     """One that is edited says the same in other words."""
-    expected = _hint(WebhookKind.REVIEW, action=action, number=3) if meant else None
-    assert _distil("pull_request_review", _pull_request(action, review={"state": "approved"})) == expected
+    expected = _webhook_event(WebhookKind.REVIEW, action=action, number=3) if meant else None
+    assert _normalized("pull_request_review", _pull_request(action, review={"state": "approved"})) == expected
 
 
 @pytest.mark.parametrize(
@@ -123,9 +127,9 @@ def test_review_given_or_withdrawn_is_a_review_hint(action: str, meant: bool) ->
         ("installation_target", "renamed"),
     ],
 )
-def test_repositories_added_or_renamed_are_an_installed_hint(event: str, action: str) -> None:
+def test_repositories_added_or_renamed_are_an_installed_event(event: str, action: str) -> None:
     """A sweep finds what their pull requests carry, under the name they have now."""
-    assert _distil(event, _payload(action=action)) == _hint(WebhookKind.INSTALLED, action=action)
+    assert _normalized(event, _payload(action=action)) == _webhook_event(WebhookKind.INSTALLED, action=action)
 
 
 @pytest.mark.parametrize(
@@ -146,9 +150,9 @@ def test_repositories_added_or_renamed_are_an_installed_hint(event: str, action:
         ("repository", _payload(action="edited")),
     ],
 )
-def test_delivery_without_meaning_for_a_queue_is_no_hint(event: str, payload: dict[str, Any]) -> None:
+def test_delivery_without_meaning_for_a_queue_is_ignored(event: str, payload: dict[str, Any]) -> None:
     """Nothing is stored for it; IMQ's own check runs above all must not wake their queue."""
-    assert _distil(event, payload) is None
+    assert _normalized(event, payload) is None
 
 
 @pytest.mark.parametrize(
@@ -169,7 +173,7 @@ def test_delivery_without_meaning_for_a_queue_is_no_hint(event: str, payload: di
 def test_payload_without_what_its_event_needs_is_malformed(event: str, payload: Any, place: str) -> None:
     """The message names the place, for readers of the App's delivery log."""
     with pytest.raises(MalformedPayload, match=place):
-        _distil(event, payload)
+        _normalized(event, payload)
 
 
 @pytest.mark.parametrize(

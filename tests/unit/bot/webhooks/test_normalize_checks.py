@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from queue_engine.domain.webhook_event import WebhookEvent, WebhookKind
-from tests.unit.bot.webhooks.delivery_examples import _distil, _hint, _payload
+from tests.unit.bot.webhooks.delivery_examples import _normalized, _payload, _webhook_event
 
 
 @pytest.mark.parametrize(
@@ -25,21 +25,21 @@ from tests.unit.bot.webhooks.delivery_examples import _distil, _hint, _payload
         ({"commits": [], "deleted": True}, False, False),
     ],
 )
-def test_push_tells_whether_the_configuration_may_have_changed(push: dict[str, Any], config: bool, named: bool) -> None:
+def test_push_has_whether_the_configuration_may_have_changed(push: dict[str, Any], config: bool, named: bool) -> None:
     """By the files of its commits; where the list may not be whole it may have."""
-    webhook_event = _distil("push", _payload(ref="refs/heads/main", before="old", after="new", **push))
+    webhook_event = _normalized("push", _payload(ref="refs/heads/main", before="old", after="new", **push))
     assert webhook_event is not None
     assert (webhook_event.config, webhook_event.config_named) == (config, named)
 
 
-def test_push_tells_whether_it_is_to_the_default_branch() -> None:
+def test_push_has_whether_it_is_to_the_default_branch() -> None:
     """The default branch's configuration says which labels queue, whatever the branch."""
     payload = _payload(ref="refs/heads/main", before="old", after="new")
-    for default, told in (("main", True), ("trunk", False)):
+    for default, expected in (("main", True), ("trunk", False)):
         payload["repository"]["default_branch"] = default
-        webhook_event = _distil("push", payload)
+        webhook_event = _normalized("push", payload)
         assert webhook_event is not None
-        assert webhook_event.default_branch is told
+        assert webhook_event.default_branch is expected
 
 
 @pytest.mark.parametrize(
@@ -49,8 +49,8 @@ def test_push_tells_whether_it_is_to_the_default_branch() -> None:
 def test_check_run_completed_says_whether_it_passed(conclusion: str | None, passed: bool) -> None:
     """Enough to know, without a request, whether the awaited checks have all reported."""
     run = {"name": "test", "head_sha": "h1", "conclusion": conclusion, "app": {"id": 15}}
-    webhook_event = _distil("check_run", _payload(action="completed", check_run=run))
-    assert webhook_event == _hint(
+    webhook_event = _normalized("check_run", _payload(action="completed", check_run=run))
+    assert webhook_event == _webhook_event(
         WebhookKind.CHECK, action="completed", head_sha="h1", check_name="test", passed=passed
     )
 
@@ -58,20 +58,20 @@ def test_check_run_completed_says_whether_it_passed(conclusion: str | None, pass
 @pytest.mark.parametrize(("state", "passed"), [("success", True), ("failure", False), ("error", False)])
 def test_commit_status_reported_says_whether_it_passed(state: str, passed: bool) -> None:
     """Older CI reports by commit status only."""
-    webhook_event = _distil("status", _payload(sha="h1", context="lint", state=state))
-    assert webhook_event == _hint(WebhookKind.CHECK, head_sha="h1", check_name="lint", passed=passed)
+    webhook_event = _normalized("status", _payload(sha="h1", context="lint", state=state))
+    assert webhook_event == _webhook_event(WebhookKind.CHECK, head_sha="h1", check_name="lint", passed=passed)
 
 
 def test_check_suite_completed_names_its_head() -> None:
     """All of an App's runs have reported."""
-    webhook_event = _distil(
+    webhook_event = _normalized(
         "check_suite", _payload(action="completed", check_suite={"head_sha": "h1", "app": {"id": 15}})
     )
-    assert webhook_event == _hint(WebhookKind.CHECKS, action="completed", head_sha="h1")
+    assert webhook_event == _webhook_event(WebhookKind.CHECKS, action="completed", head_sha="h1")
 
 
 @pytest.mark.parametrize(
-    ("event", "action", "told", "unapproved"),
+    ("event", "action", "expected", "unapproved"),
     [
         ("check_suite", "completed", {"conclusion": "action_required"}, True),
         ("workflow_run", "requested", {"status": "waiting"}, True),
@@ -81,11 +81,11 @@ def test_check_suite_completed_names_its_head() -> None:
     ],
 )
 def test_workflow_run_that_is_parked_or_starts_names_its_head(
-    event: str, action: str, told: dict[str, Any], unapproved: bool
+    event: str, action: str, expected: dict[str, Any], unapproved: bool
 ) -> None:
     """P5: each delivery about a run that waits for approval says so, in any of GitHub's statuses."""
-    webhook_event = _distil(event, _payload(action=action, **{event: {"head_sha": "h1", **told}}))
-    assert webhook_event == _hint(WebhookKind.CHECKS, action=action, head_sha="h1", unapproved=unapproved)
+    webhook_event = _normalized(event, _payload(action=action, **{event: {"head_sha": "h1", **expected}}))
+    assert webhook_event == _webhook_event(WebhookKind.CHECKS, action=action, head_sha="h1", unapproved=unapproved)
 
 
 @pytest.mark.parametrize(("deleted", "tip"), [(False, "new"), (True, None)])
@@ -94,15 +94,15 @@ def test_push_to_a_branch_names_its_new_tip(deleted: bool, tip: str | None) -> N
     after = "0" * 40 if deleted else "new"
     commits = [] if deleted else [{"modified": ["app.py"]}]
     payload = _payload(ref="refs/heads/release/1.0", before="old", after=after, deleted=deleted, commits=commits)
-    webhook_event = _distil("push", payload)
-    assert webhook_event == _hint(WebhookKind.BASE_MOVED, branch="release/1.0", before="old", head_sha=tip)
+    webhook_event = _normalized("push", payload)
+    assert webhook_event == _webhook_event(WebhookKind.BASE_MOVED, branch="release/1.0", before="old", head_sha=tip)
 
 
 @pytest.mark.parametrize("event", ["branch_protection_configuration", "branch_protection_rule", "repository_ruleset"])
-def test_rules_changed_is_a_rules_hint(event: str) -> None:
+def test_rules_changed_is_a_rules_event(event: str) -> None:
     """Remembered rules are dropped then; an organisation's ruleset names no repository."""
-    assert _distil(event, _payload(action="edited")) == _hint(WebhookKind.RULES, action="edited")
+    assert _normalized(event, _payload(action="edited")) == _webhook_event(WebhookKind.RULES, action="edited")
     of_organisation = {"action": "edited", "installation": {"id": 9}}
-    assert _distil(event, of_organisation) == WebhookEvent(
+    assert _normalized(event, of_organisation) == WebhookEvent(
         kind=WebhookKind.RULES, delivery="d-1", action="edited", installation_id=9
     )

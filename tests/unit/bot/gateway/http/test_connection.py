@@ -172,7 +172,7 @@ async def test_token_just_issued_that_one_replica_accepted_may_be_refused_by_ano
 async def test_tokens_not_accepted_for_half_a_minute_are_github_in_trouble(
     gateway: Gateway, github: GitHubDouble, repository: Repository, clock: ManualClock
 ) -> None:
-    """Then no replica lags, and no operator can mend it: GitHub issued the tokens. Who asked backs off (P7)."""
+    """Then no replica lags, and no operator can fix it: GitHub issued the tokens. IMQ backs off (P7)."""
     github.on("GET", PULL, Says({"message": "Bad credentials"}, 401))
     for _ in range(2):
         with pytest.raises(ReadLagError):

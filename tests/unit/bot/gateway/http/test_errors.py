@@ -151,7 +151,7 @@ async def test_primary_limit_used_up_waits_for_its_reset(
 async def test_installation_limited_sends_nothing_until_the_wait_is_over(
     gateway: Gateway, github: GitHubDouble, repository: Repository, clock: ManualClock
 ) -> None:
-    """Who goes on asking while limited may be banned: the gateway refuses by itself, and asks again afterwards."""
+    """GitHub may ban a client that sends while limited, so the gateway refuses calls until the wait ends."""
     github.on("GET", PULL, Says({"message": "slow"}, 429, {"retry-after": "30"}), Says(pull_request()))
     with pytest.raises(RateLimitError):
         await gateway.pull_request(repository, 3)
@@ -178,7 +178,7 @@ async def test_installation_limited_leaves_others_alone(
 async def test_last_request_used_successfully_holds_the_next_until_the_reset(
     gateway: Gateway, github: GitHubDouble, repository: Repository, clock: ManualClock
 ) -> None:
-    """The limit is obeyed before it bites, and what remains is told to metrics."""
+    """The gateway stops before GitHub refuses a call, and metrics show what remains."""
     reset = clock.now() + timedelta(minutes=5)
     headers = {
         "x-ratelimit-limit": "5000",

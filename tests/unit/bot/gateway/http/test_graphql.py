@@ -108,7 +108,7 @@ def test_query_is_one_that_github_accepts(name: str) -> None:
 async def test_answer_with_null_or_any_value_that_the_schema_allows_is_understood(
     gateway: Gateway, github: GitHubDouble, repository: Repository, answers: Answers
 ) -> None:
-    """P5: what GitHub may leave out, or tells in a word of its schema, is no error."""
+    """P5: null, or any other value that GitHub's schema allows, is no error."""
     github.on("GET", "/repos/ada/engine/collaborators/grace/permission", Says({"permission": "write"}))
 
     async def snapshot(data: Any) -> Snapshot:

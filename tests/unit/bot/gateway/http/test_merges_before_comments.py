@@ -24,18 +24,18 @@ def comment(waiting: int) -> Call:
 
 @dataclass
 class Simulation:
-    """So many queues, each of which lands a pull request every `turn`, while all first comments are due at once."""
+    """Queues that each land a pull request every `interval`, while all first comments are due at once."""
 
     entries: int
     queues: int
-    turn: timedelta
+    interval: timedelta
     pacing: Pacing = field(default_factory=lambda: Pacing(DOCUMENTED))
     merges: list[datetime] = field(default_factory=list)
     comments: list[datetime] = field(default_factory=list)
 
     def run(self) -> None:
         """Until the hour is over."""
-        each = [(START + self.turn * number / self.queues, number, "merge") for number in range(self.queues)]
+        each = [(START + self.interval * number / self.queues, number, "merge") for number in range(self.queues)]
         due = [*each, *((START, self.queues + number, "comment") for number in range(self.entries))]
         heapify(due)
         while due and due[0][0] < START + HOUR:
@@ -52,7 +52,7 @@ class Simulation:
         if (wait := self.pacing.admit(MERGE, RequestPriority.NOW, now)) is not None:
             return wait
         self.merges.append(now)
-        return self.turn
+        return self.interval
 
     def comment(self, now: datetime) -> timedelta | None:
         """A first comment; when it is tried again."""
@@ -66,7 +66,7 @@ class Simulation:
 @pytest.mark.parametrize("entries", [400, 1_000])
 def test_an_hour_of_five_hundred_creations_lands_four_hundred_pull_requests(entries: int) -> None:
     """P7: all are labelled at once; comments get what merges leave, and nothing goes beyond what GitHub allows."""
-    hour = Simulation(entries, queues=20, turn=timedelta(minutes=2))
+    hour = Simulation(entries, queues=20, interval=timedelta(minutes=2))
     hour.run()
     assert len(hour.merges) >= 400
     assert len(hour.merges) + len(hour.comments) <= DOCUMENTED.content_per_hour * 0.9
@@ -75,7 +75,7 @@ def test_an_hour_of_five_hundred_creations_lands_four_hundred_pull_requests(entr
 
 def test_a_hundred_labels_at_once_delay_no_merge() -> None:
     """Merges that come with a hundred comments find room in every minute; every comment is there after five."""
-    burst = Simulation(100, queues=10, turn=timedelta(seconds=20))
+    burst = Simulation(100, queues=10, interval=timedelta(seconds=20))
     burst.run()
     assert max(burst.merges) - START <= timedelta(minutes=5)
     assert len(burst.comments) == 100
@@ -83,7 +83,7 @@ def test_a_hundred_labels_at_once_delay_no_merge() -> None:
 
 
 def test_comment_that_somebody_must_act_on_has_its_share_while_merges_wait_for_all() -> None:
-    """Nobody who has to act waits for the end of a long day; a tenth is theirs, and no more."""
+    """An urgent comment never waits for the end of a long day; these comments get a tenth, and no more."""
     pacing, sent = Pacing(DOCUMENTED), 0
     for minute in range(60):
         now = START + minute * timedelta(minutes=1)

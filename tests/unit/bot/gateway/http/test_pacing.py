@@ -33,7 +33,7 @@ from tests.unit.bot.github_double import GitHubDouble, Says
 async def test_content_beyond_the_minutes_limit_is_held_back_before_it_is_sent(
     gateway: Gateway, github: GitHubDouble, repository: Repository, clock: ManualClock, figures: Figures
 ) -> None:
-    """80 a minute are documented, and nine tenths of them used; half of these are for merges; reading goes on."""
+    """GitHub documents 80 a minute; IMQ uses nine tenths, half of these for merges. Reads are not limited."""
     github.on("PUT", MERGE, Says({"sha": "m1"}))
     for _ in range(36):
         await gateway.create_comment(repository, 3, "hello")
@@ -68,8 +68,9 @@ async def test_content_beyond_the_hours_limit_is_held_back_one_behind_the_other(
 async def test_points_beyond_the_minutes_limit_are_held_back_and_the_background_first(
     gateway: Gateway, github: GitHubDouble, repository: Repository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A write is five points, a read one; a sweep leaves a fifth of them to what people wait for, and that the rest to
-    updates and merges.
+    """A write costs five points, a read one.
+
+    A sweep leaves a fifth of the points to urgent calls. These leave the rest to updates and merges.
     """
     monkeypatch.setattr(pacing, "DOCUMENTED", Rates(points_per_minute=100))
     for _ in range(5):
@@ -97,7 +98,7 @@ async def test_windows_of_one_installation_hold_back_no_other(
 async def test_last_tenth_of_the_hours_requests_is_for_what_people_wait_for(
     gateway: Gateway, github: GitHubDouble, repository: Repository, clock: ManualClock
 ) -> None:
-    """A sweep is held back until the reset, and goes on then; a merge goes on at once."""
+    """The gateway holds a sweep until the reset; a merge is sent at once."""
     github.on("GET", PULL, Says(pull_request(), headers=budget(clock, 500)), Says(pull_request()))
     await gateway.pull_request(repository, 3)
     with working(RequestPriority.BACKGROUND):
@@ -112,7 +113,7 @@ async def test_last_tenth_of_the_hours_requests_is_for_what_people_wait_for(
 async def test_requests_under_way_count_as_used(
     gateway: Gateway, github: GitHubDouble, repository: Repository, clock: ManualClock
 ) -> None:
-    """The last answer said that one is left, and that one is under way: the next waits to hear what came of it."""
+    """The last answer left one request, and that one is under way: the next call waits for its answer."""
     github.on("GET", PULL, Says(pull_request(), headers=budget(clock, 1)), Says(pull_request(), hang=True))
     await gateway.pull_request(repository, 3)
     last = asyncio.create_task(gateway.pull_request(repository, 3))
@@ -143,7 +144,7 @@ async def test_secondary_limit_that_names_no_time_is_waited_out_longer_each_time
 async def test_wait_for_a_limit_begins_again_when_the_clock_is_set_back(
     gateway: Gateway, github: GitHubDouble, repository: Repository, clock: ManualClock
 ) -> None:
-    """Nobody waits for an hour more because the clock was an hour ahead."""
+    """No call waits an hour more because the clock was an hour ahead."""
     github.on("GET", PULL, Says({"message": "slow"}, 429, {"retry-after": "30"}), Says(pull_request()))
     await limited(gateway.pull_request(repository, 3))
     clock.instant -= timedelta(hours=1)

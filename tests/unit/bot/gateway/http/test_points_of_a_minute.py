@@ -41,7 +41,7 @@ def test_rest_and_graphql_have_points_of_their_own() -> None:
     assert (used_up(pacing, READ, full), used_up(pacing, QUERY, full)) == (0, 0)
 
 
-def test_nobody_waits_longer_than_half_a_minute_once_points_are_used_up() -> None:
+def test_calls_wait_at_most_half_a_minute_once_points_are_used_up() -> None:
     """Else all queues are blocked for the rest of a minute that a burst used up in its first seconds."""
     pacing = Pacing(DOCUMENTED)
     used_up(pacing, READ, START)
@@ -69,7 +69,7 @@ def test_updates_and_merges_find_room_where_reads_take_each_point_that_becomes_f
         assert pacing.admit(call, RequestPriority.NOW, now) is None
 
 
-def test_what_people_are_told_leaves_points_to_merges() -> None:
+def test_notices_leave_points_to_merges() -> None:
     """While many merges wait, urgent check runs and labels fill half, and others four tenths; merges find room."""
     for priority, room in ((RequestPriority.NOW, 263), (RequestPriority.BACKGROUND, 210)):
         pacing = Pacing(DOCUMENTED)
@@ -83,7 +83,7 @@ def test_what_people_are_told_leaves_points_to_merges() -> None:
         assert pacing.admit(MERGE, RequestPriority.NOW, START) is None
 
 
-def test_what_people_are_told_leaves_no_more_points_than_the_merges_that_wait_may_need() -> None:
+def test_notices_leave_no_more_points_than_the_waiting_merges_may_need() -> None:
     """Three merges need sixty points; where none waits, all points are there to tell what became of them."""
     assert used_up(Pacing(DOCUMENTED), replace(CHECK_RUN, merges_waiting=3), START) == (526 - 60) // 5
     assert used_up(Pacing(DOCUMENTED), CHECK_RUN, START) == 526 // 5
@@ -95,7 +95,7 @@ OF_ONE = (
     *((call, RequestPriority.BACKGROUND) for call in (COMMENT, CHECK_RUN, EDIT)),
     *((call, RequestPriority.NOW) for call in (LABEL, CHECK_RUN, COMMENT)),
 )
-"""What a pull request that is told everything costs of REST's points: 45."""
+"""What all notices about one pull request cost of REST's points: 45."""
 
 
 @pytest.mark.parametrize("at_once", [True, False])
@@ -112,15 +112,15 @@ def test_ten_pull_requests_wait_for_no_limit(at_once: bool) -> None:
 
 
 LANDING = (*[READ] * 4, UPDATE, *[READ] * 6, MERGE, READ)
-TOLD = (CHECK_RUN, COMMENT, LABEL, COMMENT)
+NOTICES = (CHECK_RUN, COMMENT, LABEL, COMMENT)
 CALL = timedelta(milliseconds=50)
 
 
 @dataclass
 class Quick:
-    """A machine that needs no time: pull requests in queues that land by as many calls as they need, one by one.
+    """Simulate pull requests that land one by one in their queues, on a machine that needs no time.
 
-    Each queue is worked on by a process of three; all find what all have sent, and each tells its own when to return.
+    Three processes share the queues. Each sees the calls of all, and computes by itself when to return.
     """
 
     processes: list[Pacing] = field(default_factory=lambda: [Pacing(DOCUMENTED) for _ in range(3)])
@@ -150,17 +150,17 @@ class Quick:
         for queue in range(queues):
             heappush(due, (START, queue, queue, LANDING * (pulls // queues)))
         for words in range(queues, queues + pulls):
-            heappush(due, (START, words, words, TOLD))
+            heappush(due, (START, words, words, NOTICES))
         while due:
-            now, number, turns, calls = heappop(due)
-            wait = self.admit(turns, calls[0], now)
+            now, number, process, calls = heappop(due)
+            wait = self.admit(process, calls[0], now)
             if wait is not None:
-                heappush(due, (now + max(wait, timedelta(seconds=1)), number, turns + 1, calls))
+                heappush(due, (now + max(wait, timedelta(seconds=1)), number, process + 1, calls))
                 continue
             if number < queues and calls[0] is MERGE:
                 longest, landed[number] = max(longest, now - landed[number]), now
             if len(calls) > 1:
-                heappush(due, (now + CALL, number, turns, calls[1:]))
+                heappush(due, (now + CALL, number, process, calls[1:]))
         return longest
 
 

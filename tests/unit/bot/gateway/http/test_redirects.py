@@ -13,7 +13,7 @@ from tests.unit.bot.github_double import GitHubDouble, Says
 async def test_write_redirected_is_not_sent_elsewhere(
     gateway: Gateway, github: GitHubDouble, repository: Repository
 ) -> None:
-    """aiohttp would turn a redirected POST into a GET (301) or send it to where nobody asked it to."""
+    """aiohttp would send a redirected POST as a GET (301), or send it to another host."""
     github.on("PUT", MERGE, Says({"message": "Moved Permanently"}, 301, {"location": "/elsewhere"}))
     with pytest.raises(Unavailable, match="Moved Permanently"):
         await _merge(gateway, repository)
@@ -105,7 +105,7 @@ async def test_redirect_with_a_password_is_not_followed(
 
 
 async def test_paging_without_end_ends(gateway: Gateway, github: GitHubDouble, repository: Repository) -> None:
-    """A server that links to the same page for ever holds nobody hostage."""
+    """A server that links to the same page for ever does not hold a call for ever."""
     link = {"link": f'<{github.url}/repos/ada/engine/issues>; rel="next"'}
     github.on("GET", "/repos/ada/engine/issues", Says([], headers=link))
     with pytest.raises(Unavailable, match="pages"):

@@ -57,13 +57,13 @@ def gateways(
 @pytest.fixture
 def statements() -> Iterator[list[str]]:
     """The statements that the database was sent."""
-    seen: list[str] = []
+    sent: list[str] = []
 
     def note(_connection: object, _cursor: object, statement: str, *_: object) -> None:
-        seen.append(statement)
+        sent.append(statement)
 
     event.listen(Engine, "before_cursor_execute", note)
-    yield seen
+    yield sent
     event.remove(Engine, "before_cursor_execute", note)
 
 
@@ -177,7 +177,7 @@ async def test_points_left_over_survive_a_merge(
 async def test_pause_that_one_process_was_asked_for_holds_all(
     gateways: tuple[Gateway, Gateway], github: GitHubDouble, repository: Repository, clock: ManualClock
 ) -> None:
-    """GitHub may ban who goes on: the other sends nothing until the time is over."""
+    """GitHub may ban a client that keeps sending, so the other process sends nothing until the time is over."""
     limit = {"message": "You have exceeded a secondary rate limit."}
     github.on("GET", PULL, Says(limit, 403, headers={"retry-after": "90"}), Says(pull_request()))
     with pytest.raises(RateLimitError):

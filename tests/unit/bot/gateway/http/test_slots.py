@@ -31,10 +31,10 @@ from tests.unit.bot.github_double import GitHubDouble, Says
 from tests.unit.queue_engine.retryable_errors import PASSES
 
 
-async def test_calls_of_an_installation_are_a_few_at_once_and_the_others_wait_their_turn(
+async def test_calls_of_an_installation_are_a_few_at_once_and_the_others_wait_in_order(
     gateway: Gateway, github: GitHubDouble, repository: Repository
 ) -> None:
-    """Well below the hundred at which GitHub refuses; nobody who waits is forgotten."""
+    """The limit is well below the hundred at which GitHub refuses; every waiting call is sent."""
     github.on("GET", PULL, Says(pull_request(), hang=True))
     calls = [asyncio.create_task(gateway.pull_request(repository, 3)) for _ in range(20)]
     await soon(lambda: gateway.slots_status().rt_queue == 12 and len(github.asked_for("GET", PULL)) == 8)
@@ -77,7 +77,7 @@ async def test_call_that_finds_the_line_full_is_sent_back_to_come_later(
 async def test_call_that_fails_in_passing_keeps_its_slot_for_the_next_try(
     gateway: Gateway, github: GitHubDouble, repository: Repository, clock: ManualClock
 ) -> None:
-    """A retry in two seconds does not stand in line again; one in half a minute does."""
+    """A retry in two seconds keeps its slot; a retry in half a minute waits for a new one."""
     github.on("GET", PULL, Says(status=503, body=b""))
     for again, free in ((2 * SECOND, 15), (30 * SECOND, 16)):
         with working(holder=f"job:{again}", again=again), pytest.raises(Unavailable):
@@ -90,7 +90,7 @@ async def test_call_that_fails_in_passing_keeps_its_slot_for_the_next_try(
 async def test_call_refused_for_good_keeps_no_slot(
     gateway: Gateway, github: GitHubDouble, repository: Repository
 ) -> None:
-    """Nobody comes back for a 404."""
+    """A call refused with 404 is not retried."""
     github.on("GET", PULL, Says({"message": "Not Found"}, 404))
     with working(holder="job:1", again=SECOND), pytest.raises(NotFound):
         await gateway.pull_request(repository, 3)

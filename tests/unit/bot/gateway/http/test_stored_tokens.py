@@ -83,7 +83,7 @@ async def test_token_that_expires_within_minutes_is_not_taken_over(processes: Pr
 
 
 async def test_refused_token_is_deleted_for_all_and_no_newer_one_with_it(processes: Processes) -> None:
-    """Otherwise each process that starts would be refused with it once more."""
+    """Otherwise GitHub would refuse the token for each process that starts."""
     first, second = processes.start(), processes.start()
     assert (await used(first), await used(second)) == ("token-1", "token-1")
     await first.forget(SCOPE, SecretStr("token-1"))

@@ -14,7 +14,7 @@ MINUTE, SECOND = timedelta(minutes=1), timedelta(seconds=1)
 
 
 class Issuer:
-    """Makes tokens `t1`, `t2`, ... that live for an hour, unless told otherwise."""
+    """Makes tokens `t1`, `t2`, ... that live for an hour by default."""
 
     def __init__(self, clock: ManualClock) -> None:
         self.clock, self.life, self.made = clock, timedelta(hours=1), 0
@@ -67,7 +67,7 @@ async def test_token_that_is_refused_is_forgotten_and_no_newer_one_with_it(issue
 async def test_tokens_of_one_installation_are_renewed_with_its_new_permissions(
     issuer: Issuer, clock: ManualClock
 ) -> None:
-    """Neither the one at hand nor the one before it has them; others stay."""
+    """Neither the current token nor its predecessor has the new permissions; other tokens stay."""
     await issuer.get(OTHER)
     await issuer.get()
     clock.instant += 36 * MINUTE

@@ -99,10 +99,10 @@ async def test_code_scanning_that_github_enforces_needs_no_check(
 
 
 @pytest.mark.parametrize("answer", [Says({"name": "main"}), Says({"message": "Not Found"}, status=404)])
-async def test_approvals_are_counted_where_github_does_not_tell_whether_imq_may_bypass_them(
+async def test_approvals_are_counted_where_it_is_unknown_whether_imq_may_bypass_them(
     gateway: Gateway, github: GitHubDouble, repository: Repository, answer: Says
 ) -> None:
-    """P4: nobody relies on GitHub to count them; what IMQ cannot check is left to GitHub, and refuses nobody."""
+    """P4: IMQ counts approvals itself; what IMQ cannot check is left to GitHub, and ejects no pull request."""
     demanded = rule("pull_request", required_approving_review_count=1, require_code_owner_review=True)
     github.on("GET", RULES, Says([demanded]))
     github.on("GET", RULESET, answer)
@@ -165,7 +165,7 @@ async def test_head_branch_is_guarded_by_rulesets_that_keep_out_others_but_not_i
 async def test_head_branches_cost_no_request_where_imq_may_bypass_nothing(
     gateway: Gateway, github: GitHubDouble, repository: Repository
 ) -> None:
-    """P7: the list of rulesets is cached until a webhook tells of a change."""
+    """P7: IMQ caches the list of rulesets until a webhook announces a change."""
     github.on("GET", f"{REPO}/rulesets", Says([]))
     for branch in ("one", "two"):
         assert await gateway.is_guarded(repository, branch) is False

@@ -26,7 +26,7 @@ async def rules_of(gateway: Gateway, github: GitHubDouble, repository: Repositor
 
 
 async def test_protection_in_full_becomes_rules(gateway: Gateway, github: GitHubDouble, repository: Repository) -> None:
-    """Everything that can be told before a merge is there, and the branch itself is not asked for."""
+    """The rules have everything that is known before a merge, and cost no request for the branch."""
     holds = {"enabled": True}
     protection = {
         "required_status_checks": {
@@ -83,7 +83,7 @@ async def test_protection_without_a_part_does_not_demand_it(
 async def test_push_restriction_that_names_the_app_leaves_it_in(
     gateway: Gateway, github: GitHubDouble, repository: Repository, apps: Any, restricted: bool
 ) -> None:
-    """People and teams on the list do not matter: an App is neither. Where no Apps are told nothing is concluded."""
+    """People and teams on the list do not matter: an App is neither. A list without Apps proves nothing."""
     protection = {"restrictions": {"users": [{"login": "ada"}], "teams": [], "apps": apps}}
     assert (await rules_of(gateway, github, repository, protection)).push_restricted is restricted
 

@@ -81,7 +81,7 @@ def refused(kind: str, message: str, path: list[str] | None = None, code: str | 
     return Says({"data": {"repository": None}, "errors": [error]})
 
 
-async def test_one_query_tells_all(gateway: Gateway, github: GitHubDouble, repository: Repository) -> None:
+async def test_one_query_reads_all(gateway: Gateway, github: GitHubDouble, repository: Repository) -> None:
     """Pull request, permission, comparison, reviews, conversations and merge methods; a bot's login as REST has it."""
     github.on("POST", GRAPHQL, answer())
     taken = await gateway.snapshot(repository, 3, login="grace", head_sha="h1")
@@ -119,7 +119,7 @@ async def test_comparison_that_is_not_of_this_head_is_left_out(
     assert (await gateway.snapshot(repository, 3, login="grace", head_sha="h1")).comparison is None
 
 
-async def test_head_behind_its_base_is_told_without_a_merge_base(
+async def test_head_behind_its_base_is_read_without_a_merge_base(
     gateway: Gateway, github: GitHubDouble, repository: Repository
 ) -> None:
     """GraphQL names no merge base: such an update is proved by REST."""
@@ -148,7 +148,7 @@ async def test_permission_that_graphql_hides_is_asked_for_by_itself(
     ("pages", "resolved", "asked"),
     [([(True,), (False,)], False, 2), ([(True,), (True,)], True, 2), ([(False,)], False, 1)],
 )
-async def test_conversations_are_looked_through_page_by_page(
+async def test_conversations_are_read_page_by_page(
     gateway: Gateway,
     github: GitHubDouble,
     repository: Repository,
@@ -167,7 +167,7 @@ async def test_conversations_are_looked_through_page_by_page(
 async def test_conversations_without_end_are_unknown(
     gateway: Gateway, github: GitHubDouble, repository: Repository
 ) -> None:
-    """P7: the number of pages has a bound; GitHub's refusal to merge tells the rest."""
+    """P7: the number of pages has a bound; beyond it GitHub itself refuses the merge."""
     more = Says({"data": {"repository": {"pullRequest": {"reviewThreads": threads(True, after="c")}}}})
     github.on("POST", GRAPHQL, answer(pull(reviewThreads=threads(True, after="c"))), more)
     assert (await gateway.snapshot(repository, 3, login=None)).resolved is None
@@ -291,7 +291,7 @@ async def test_query_goes_to_the_enterprise_servers_address(
 async def test_merge_methods_of_a_snapshot_are_believed_for_two_hours(
     gateway: Gateway, github: GitHubDouble, repository: Repository, clock: ManualClock
 ) -> None:
-    """A maintainer may allow another one since, of which no webhook tells every App."""
+    """A maintainer may allow another method meanwhile, and not every App gets a webhook about it."""
     github.on("POST", GRAPHQL, answer())
     github.on("GET", PULL, Says(pull_request()))
     await gateway.snapshot(repository, 3, login=None)
