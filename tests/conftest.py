@@ -49,10 +49,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown() -> None:
-    """Let go of the test's web applications, and of all that they hold: the whole bot, with its database.
+    """Release the test's web applications.
 
-    aiohttp remembers the handlers of the last 1,024 routes that were asked for, for ever; a process that serves one
-    application never notices, one that runs a thousand tests grew by a gigabyte.
+    Each holds a whole bot with its database. The library aiohttp remembers the handlers of the last 1,024 routes for
+    ever: a process that ran a thousand tests grew by a gigabyte.
     """
     web_app._cached_build_middleware.cache_clear()
 
@@ -75,7 +75,7 @@ def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest
 
 
 def refuse_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
-    """Turn a skip into a failure where skips count."""
+    """Make a skip a failure where skips count."""
     if report.skipped and os.environ.get("IMQ_TEST_NO_SKIPS"):
         report.outcome = "failed"
         report.longrepr = f"skipped although IMQ_TEST_NO_SKIPS is set: {report.longrepr}"

@@ -16,7 +16,7 @@ from queue_engine.store import Store
 from tests.support.documents import read
 from tests.test_docs import anchors
 from tests.unit.bot.conftest import ManualClock
-from tests.unit.bot.process.test_report import board
+from tests.unit.bot.process.test_report import reporter
 
 FOLDER = ROOT / "deploy" / "prometheus"
 RULES = YAML(typ="safe").load(FOLDER / "alerts.yml")
@@ -50,8 +50,8 @@ def run(*command: str, text: str | None = None) -> tuple[int, str]:
 def test_rules_and_their_cases_hold(promtool: str) -> None:
     """Prometheus takes the file as it is, and each alert fires and is silent as its cases say."""
     assert run(promtool, "check", "rules", str(FOLDER / "alerts.yml"))[0] == 0
-    code, said = run(promtool, "test", "rules", str(FOLDER / "alerts_test.yml"))
-    assert code == 0, said
+    code, output = run(promtool, "test", "rules", str(FOLDER / "alerts_test.yml"))
+    assert code == 0, output
 
 
 def thresholds() -> Iterator[tuple[str, str, str]]:
@@ -67,18 +67,18 @@ def thresholds() -> Iterator[tuple[str, str, str]]:
 def test_threshold_that_is_moved_a_little_is_noticed(promtool: str, tmp_path: Path) -> None:
     """The cases stand at the edges: no threshold can drift without a case that fails."""
     files = dict[str, tuple[str, str, str]]()
-    for number, (alert, said, moved) in enumerate(sorted(set(thresholds()))):
-        rule = ALERTS[alert] | {"expr": ALERTS[alert]["expr"].replace(said, moved)}
+    for number, (alert, comparison, moved) in enumerate(sorted(set(thresholds()))):
+        rule = ALERTS[alert] | {"expr": ALERTS[alert]["expr"].replace(comparison, moved)}
         assert rule != ALERTS[alert]
         own = [case for case in CASES["tests"] if _is_about(case, alert)]
         rules, cases = f"alerts-{number}.yml", tmp_path / f"cases-{number}.yml"
         _write(tmp_path / rules, {"groups": [{"name": "imq", "rules": [rule]}]})
         _write(cases, CASES | {"rule_files": [rules], "tests": own})
-        files[str(cases)] = alert, said, moved
+        files[str(cases)] = alert, comparison, moved
     assert files
     _, answer = run(promtool, "test", "rules", *files)
-    told = dict(part.split(maxsplit=1) for part in answer.split("Unit Testing:")[1:])
-    assert [drift for file, drift in files.items() if "FAILED" not in told[file]] == []
+    verdicts = dict(part.split(maxsplit=1) for part in answer.split("Unit Testing:")[1:])
+    assert [drift for file, drift in files.items() if "FAILED" not in verdicts[file]] == []
 
 
 def _is_about(case: dict[str, Any], alert: str) -> bool:
@@ -118,23 +118,23 @@ def test_alert_has_the_threshold_that_was_asked_for(alert: str) -> None:
 
 
 def samples() -> dict[str, set[str]]:
-    """The names under which samples are told, each with its labels."""
-    told: dict[str, set[str]] = {}
+    """The names of all samples, each with its labels."""
+    exposed: dict[str, set[str]] = {}
     for family in FAMILIES:
         endings = ("_sum", "_count", "_bucket") if family.kind is Kind.HISTOGRAM else ("",)
-        told |= {family.name + ending: {*family.labels, "process"} for ending in endings}
-    return told
+        exposed |= {family.name + ending: {*family.labels, "process"} for ending in endings}
+    return exposed
 
 
 @pytest.mark.parametrize("expression", [*(rule["expr"] for rule in ALERTS.values()), *QUERIES])
 def test_expression_speaks_of_figures_and_labels_that_exist(expression: str) -> None:
     """A rule about a figure that was renamed would be silent for ever."""
-    told = samples()
+    exposed = samples()
     named = re.findall(r"\b(imq_\w+)(?:\{([^}]*)\})?", expression)
     assert named
     for name, chosen in named:
-        assert name in told
-        assert set(re.findall(r"(\w+)(?==|!=|=~)", chosen)) <= told[name]
+        assert name in exposed
+        assert set(re.findall(r"(\w+)(?==|!=|=~)", chosen)) <= exposed[name]
 
 
 def test_queries_of_the_operators_page_can_be_asked(promtool: str, tmp_path: Path) -> None:
@@ -142,14 +142,14 @@ def test_queries_of_the_operators_page_can_be_asked(promtool: str, tmp_path: Pat
     assert len(QUERIES) >= 4
     recorded = [{"record": f"query:{number}", "expr": query} for number, query in enumerate(QUERIES)]
     _write(tmp_path / "queries.yml", {"groups": [{"name": "queries", "rules": recorded}]})
-    code, said = run(promtool, "check", "rules", str(tmp_path / "queries.yml"))
-    assert code == 0, said
+    code, output = run(promtool, "check", "rules", str(tmp_path / "queries.yml"))
+    assert code == 0, output
 
 
 async def test_page_is_one_that_prometheus_takes_without_complaint(promtool: str, store: Store) -> None:
     """With several processes on it, and names that follow its customs."""
     clock = ManualClock()
-    web, worker = board(store, clock, "web", "1a"), board(store, clock, "worker", "2b")
+    web, worker = reporter(store, clock, "web", "1a"), reporter(store, clock, "worker", "2b")
     for each in (web, worker):
         each.metrics.count("github_requests", call="GET /repos/{owner}/{repo}", status="200")
         each.metrics.observe("job_delay", 0.5, kind="webhook")

@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[1]
 CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
 
 CROWDS = ["queue_engine", "queue_engine.core", "queue_engine.store", "bot", "bot.gateway", "notifications", "sandbox"]
-"""The packages whose parts stand in layers. No circle is in any other either."""
+"""The packages whose parts are layers. No circle is in any other either."""
 
 MAY_IMPORT = {
     "core": "",

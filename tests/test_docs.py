@@ -46,7 +46,7 @@ def code(text: str) -> list[str]:
 
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_generated_parts_of_a_document_are_what_the_code_says(name: str) -> None:
-    """Nobody reads yesterday's comments, reasons or permissions; `make docs` renews them."""
+    """Comments, reasons and permissions in a document are never out of date; `make docs` renews them."""
     assert refreshed(read(name)) == read(name)
 
 
@@ -84,7 +84,7 @@ def test_docstrings_of_modules_begin_with_a_verb_or_a_noun_of_the_field() -> Non
 
 
 def test_architecture_takes_ten_minutes() -> None:
-    """A newcomer reads it to the end; details stand in the docstrings beside the code."""
+    """A newcomer reads the page to the end; the docstrings beside the code have the details."""
     assert len(read("ARCHITECTURE.md").replace("|", " ").split()) <= ARCHITECTURE_WORDS
 
 
@@ -116,13 +116,13 @@ def _default(value: Any) -> str:
 
 @pytest.mark.parametrize("command", main.commands)
 def test_command_is_documented(command: str) -> None:
-    """What `imq --help` lists stands in the table of the operator's page."""
+    """The table of the operator's page has every command of `imq --help`."""
     page = read("docs/operating.md").partition("\n## Commands\n")[2].partition("\n## ")[0]
     assert [cells for cells in rows(page) if re.match(rf"`imq {command}\b", cells[0])]
 
 
 def test_readme_takes_two_minutes_and_links_every_document() -> None:
-    """A person who decides about IMQ reads it to the end; details stand in the documents that it names."""
+    """A person who decides about IMQ reads the page to the end; the linked documents have the details."""
     readme = read("README.md")
     assert len(readme.split()) <= 1200
     assert {name for name in PAGE_NAMES if name != "README.md"} <= set(re.findall(r"\]\(([\w./-]+\.md)", readme))
@@ -169,16 +169,16 @@ def test_classes_named_in_a_document_exist(name: str) -> None:
     assert named - defined <= {"Phase"}  # of hypothesis
 
 
-def test_modules_of_the_shared_core_stand_in_its_table() -> None:
+def test_modules_of_the_shared_core_are_in_its_table() -> None:
     """A newcomer finds each module of the core with a few words about it."""
     nouns = {path.stem for path in (ROOT / "queue_engine/core").rglob("[a-z]*.py")}
     assert nouns
-    told = {noun for row in rows(read("ARCHITECTURE.md")) for noun in re.findall(r"`([a-z_]+)`", row[0])}
-    assert nouns <= told
+    explained = {noun for row in rows(read("ARCHITECTURE.md")) for noun in re.findall(r"`([a-z_]+)`", row[0])}
+    assert nouns <= explained
 
 
-def test_events_that_an_operator_may_meet_stand_in_the_table_of_the_log() -> None:
-    """Nobody has to read the source to know what a warning is about."""
+def test_events_that_an_operator_may_meet_are_in_the_table_of_the_log() -> None:
+    """An operator never has to read the source to understand a warning."""
     logged = re.compile(r"log\.(?:warning|error|exception|critical)\(\s*\"([^\"]+)\"")
     found: set[str] = set()
     for package in ("bot", "notifications", "queue_engine"):

@@ -20,12 +20,12 @@ def test_report_of_mutants_names_survivors_and_scores_what_was_tried(tmp_path: P
         stored = tmp_path / f"{module}.py.meta"
         stored.parent.mkdir(parents=True, exist_ok=True)
         stored.write_text(json.dumps({"exit_code_by_key": found}))
-    told = outcomes(tmp_path)
-    assert {module: list(tried.values()) for module, tried in told.items()} == {
+    by_module = outcomes(tmp_path)
+    assert {module: list(tried.values()) for module, tried in by_module.items()} == {
         "decide": [True, True, False, False],
         "store.order": [True],
     }
-    lines = report(told).splitlines()
+    lines = report(by_module).splitlines()
     assert lines[:3] == ["c", "d", ""]
     assert [line.split() for line in lines[3:6]] == [
         ["decide", "2", "of", "4", "noticed", "50.0%"],

@@ -11,8 +11,8 @@ def test_skip_on_a_machine_that_counts_is_a_failure(monkeypatch: pytest.MonkeyPa
     """Continuous integration cannot pass by leaving out what it cannot start."""
     monkeypatch.setenv("IMQ_TEST_NO_SKIPS", "1")
     skipped, passed = report("skipped"), report("passed")
-    for told in (skipped, passed):
-        refuse_skip(told)
+    for each in (skipped, passed):
+        refuse_skip(each)
     assert skipped.failed
     assert "no such component" in str(skipped.longrepr)
     assert passed.passed

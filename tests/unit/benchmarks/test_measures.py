@@ -29,7 +29,7 @@ def test_percentile_of_few_values_is_one_of_them() -> None:
 
 
 def test_table_missed_goal_says_so_and_shows_the_ratio(tmp_path: Path) -> None:
-    """Nobody has to compare figures to see that a goal was missed, nor by how much the reference differs."""
+    """The table itself marks a missed goal, and by how much the reference differs."""
     paper = StringIO()
     show(Console(width=200, file=paper), [ROW, replace(ROW, met=None, goal="", value=None)], "title")
     text = paper.getvalue()
@@ -82,11 +82,11 @@ async def test_fairness_beside_a_busy_repository_is_measured_while_it_is_busy(tm
 @pytest.mark.parametrize(("status", "word"), [(202, "stored"), (503, "503")])
 async def test_sender_counts_what_was_answered(status: int, word: str) -> None:
     """Each delivery is signed, sent once, and counted by its answer; only those stored are named as stored."""
-    seen: list[str] = []
+    measured: list[str] = []
 
     async def handle(request: web.Request) -> web.Response:
         assert request.headers["X-Hub-Signature-256"].startswith("sha256=")
-        seen.append(request.headers["X-GitHub-Delivery"])
+        measured.append(request.headers["X-GitHub-Delivery"])
         return web.json_response({"result": "stored"} if status == 202 else {}, status=status)
 
     app = web.Application()
@@ -101,4 +101,4 @@ async def test_sender_counts_what_was_answered(status: int, word: str) -> None:
         await runner.cleanup()
     assert answers.statuses == {word: 10}
     assert len(answers.times) == 10
-    assert sorted(answers.stored) == (sorted(seen) if status == 202 else [])
+    assert sorted(answers.stored) == (sorted(measured) if status == 202 else [])

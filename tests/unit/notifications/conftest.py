@@ -20,6 +20,6 @@ def post() -> Post:
 
 
 @pytest.fixture
-def courier(store: Store, post: Post, clock: MovedClock) -> OutboxDispatcher:
-    """A courier of this test's store."""
+def dispatcher(store: Store, post: Post, clock: MovedClock) -> OutboxDispatcher:
+    """A dispatcher on this test's store."""
     return OutboxDispatcher(store, post, clock, owner="a", random=lambda: 0.5)

@@ -1,4 +1,4 @@
-"""Doubles for the courier: a GitHub that only knows comments, check runs and labels, and a fuse that kills."""
+"""Doubles for the dispatcher: a GitHub with only comments, check runs and labels, and a fuse that kills."""
 
 from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
@@ -70,8 +70,8 @@ class MovedClock:
         self._now += by
 
     async def sleep(self, duration: timedelta) -> None:
-        """Nobody sleeps here."""
-        raise AssertionError(f"a courier slept for {duration}")
+        """A dispatcher must not sleep."""
+        raise AssertionError(f"a dispatcher slept for {duration}")
 
 
 @dataclass
@@ -143,7 +143,7 @@ class Post:
             self.comments[comment_id].bodies.append(body)
 
     async def delete_comment(self, repository: Repository, comment_id: int) -> bool:
-        """Gone; once more is no error."""
+        """Delete the comment; a second deletion is no error."""
         number = self.comments[comment_id].number if comment_id in self.comments else 0
         async with self._call("delete_comment", number):
             return self.comments.pop(comment_id, None) is not None
@@ -181,12 +181,12 @@ class Post:
         return found[0] if found else None
 
     async def add_label(self, repository: Repository, number: int, label: str) -> None:
-        """The label is on; once more is no error."""
+        """Set the label; to set it again is no error."""
         async with self._call("add_label", number):
             self.labels_on.append((number, label))
 
     async def remove_label(self, repository: Repository, number: int, label: str) -> None:
-        """The label is off; once more is no error."""
+        """Remove the label; to remove it again is no error."""
         async with self._call("remove_label", number):
             self.labels_off.append((number, label))
 

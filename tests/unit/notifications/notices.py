@@ -1,4 +1,4 @@
-"""Notices, stories and answers to try the texts on, as the engine would make them."""
+"""Notices, histories and replies for tests of the texts, as the engine makes them."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -108,7 +108,7 @@ def event(name: str, minutes: float, *, number: int = 42, reason: Reason | None 
     )
 
 
-FLAKY_STORY = (
+FLAKY_EVENTS = (
     event("queued", 65, by="bob", head=HEAD, position=2),
     event("paused", 50, number=0, reason=Reason.PAUSED_BY_HAND, by="carol", detail="", until=None),
     event("resumed", 40, number=0, reason=Reason.PAUSED_BY_HAND, by="carol", detail=""),
@@ -120,7 +120,7 @@ FLAKY_STORY = (
 )
 """It landed at second try of one check, after its queue had been paused for ten minutes."""
 
-LANDED_STORY = (*FLAKY_STORY, event("landed", 0, sha=LANDED, queue=3900, front=1800, checks=1440))
+LANDED_EVENTS = (*FLAKY_EVENTS, event("landed", 0, sha=LANDED, queue=3900, front=1800, checks=1440))
 
 REPLIES: dict[ReplyKind, dict[str, Any]] = {
     ReplyKind.QUEUED: {"position": 1, "depth": 2, "base_branch": "main"},

@@ -1,4 +1,4 @@
-"""Letters as the engine wants them, for tests of the courier, and those that died."""
+"""Outbox items as the engine wants them, for tests of the dispatcher, and their dead letters."""
 
 from queue_engine.core.jobs.dead_letters import DeadLetter
 from queue_engine.domain.notice import Notice
@@ -8,10 +8,10 @@ from tests.unit.notifications.notices import NOW, REPOSITORY
 
 
 async def want(store: Store, kind: OutboxKind, wanted: Notice, number: int = 42) -> None:
-    """Have a notice told, as the engine does."""
+    """Want a notice shown, as the engine does."""
     async with store.transaction() as tx:
-        told = wanted.model_copy(update={"number": number})
-        await tx.outbox.want(kind, REPOSITORY, number, due=NOW, notice=told)
+        numbered = wanted.model_copy(update={"number": number})
+        await tx.outbox.want(kind, REPOSITORY, number, due=NOW, notice=numbered)
 
 
 async def want_label_off(store: Store, number: int = 42) -> None:

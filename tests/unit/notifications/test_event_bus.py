@@ -1,4 +1,4 @@
-"""The event bus tells everybody, and nobody's failure is another's."""
+"""The event bus publishes to all subscribers, and isolates their failures."""
 
 import asyncio
 
@@ -18,39 +18,39 @@ def named(event: Event) -> str:
     return event.event
 
 
-def test_bus_subscribers_hear_events_until_they_unsubscribe() -> None:
+def test_bus_subscribers_receive_events_until_they_unsubscribe() -> None:
     """Each event once, in order; ending a subscription twice is no error."""
-    bus, heard = EventBus(), list[str]()
-    end = bus.subscribe(lambda e: heard.append(named(e)))
+    bus, received = EventBus(), list[str]()
+    end = bus.subscribe(lambda e: received.append(named(e)))
     bus.publish(event("queued"))
     bus.publish(event("landed"))
     end()
     end()
     bus.publish(event("unheard"))
-    assert heard == ["queued", "landed"]
+    assert received == ["queued", "landed"]
 
 
 def test_bus_failing_subscriber_harms_neither_publisher_nor_others() -> None:
-    """The next subscriber hears the event all the same."""
-    bus, heard = EventBus(), list[str]()
+    """The next subscriber receives the event all the same."""
+    bus, received = EventBus(), list[str]()
 
     def fail(_: Event) -> None:
         raise RuntimeError
 
     bus.subscribe(fail)
-    bus.subscribe(lambda e: heard.append(named(e)))
+    bus.subscribe(lambda e: received.append(named(e)))
     bus.publish(event("queued"))
-    assert heard == ["queued"]
+    assert received == ["queued"]
 
 
 def test_bus_subscriber_that_ends_another_while_hearing_breaks_nothing() -> None:
     """Subscriptions may change during a publication."""
-    bus, heard = EventBus(), list[str]()
+    bus, received = EventBus(), list[str]()
     ends = [bus.subscribe(lambda e: ends[1]())]
-    ends.append(bus.subscribe(lambda e: heard.append(named(e))))
+    ends.append(bus.subscribe(lambda e: received.append(named(e))))
     bus.publish(event("first"))
     bus.publish(event("second"))
-    assert heard == ["first"]
+    assert received == ["first"]
 
 
 async def test_stream_reads_events_published_before_and_after_it_waits() -> None:
@@ -74,7 +74,7 @@ async def test_stream_slow_reader_loses_the_oldest_and_knows_how_many() -> None:
         assert events.missed == 2
 
 
-async def test_stream_closed_hears_nothing_more() -> None:
+async def test_stream_closed_receives_no_more_events() -> None:
     """Leaving the block ends the subscription."""
     bus = EventBus()
     async with bus.stream(buffer=1) as events:

@@ -20,8 +20,8 @@ from queue_engine.domain.notice import BlockerFacts, Notice, NoticeKind
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.replies import ReplyKind
 from tests.unit.notifications.notices import (
-    FLAKY_STORY,
-    LANDED_STORY,
+    FLAKY_EVENTS,
+    LANDED_EVENTS,
     NOW,
     REPLIES,
     WHY,
@@ -119,8 +119,8 @@ CASES: Mapping[str, str] = (
         "history_lines": _group((name, _history_line(name)) for name in HISTORY),
         "reply_variants": _group(REPLY_VARIANTS.items()),
         "kind_variants": _group((name, content(render_comment(each))) for name, each in KIND_VARIANTS.items()),
-        "history_landed": render_comment(of_kind(NoticeKind.LANDED), events=LANDED_STORY),
-        "history_run_again": render_comment(of_kind(NoticeKind.CHECKING), events=FLAKY_STORY[:6]),
+        "history_landed": render_comment(of_kind(NoticeKind.LANDED), events=LANDED_EVENTS),
+        "history_run_again": render_comment(of_kind(NoticeKind.CHECKING), events=FLAKY_EVENTS[:6]),
         "history_failed_and_queued_again": render_comment(
             of_kind(NoticeKind.QUEUED),
             events=(

@@ -1,4 +1,4 @@
-"""The courier and what may have happened already: whatever dies when, people see everything once."""
+"""The outbox dispatcher after a crash or a lost answer: each comment and check run exists once."""
 
 from collections.abc import Iterator
 from contextlib import nullcontext
@@ -21,25 +21,25 @@ from tests.unit.notifications.outbox_items import dead, want, want_label_off
 
 
 async def test_comment_whose_creation_was_answered_with_an_error_is_found_and_not_written_twice(
-    store: Store, courier: OutboxDispatcher, post: Post, clock: MovedClock
+    store: Store, dispatcher: OutboxDispatcher, post: Post, clock: MovedClock
 ) -> None:
     """A failed call may have happened: look before creating again."""
     post.fail_after["create_comment"] = [Unavailable("timeout")]
     await want(store, OutboxKind.COMMENT, of_kind(NoticeKind.QUEUED))
-    await courier.run_due()
+    await dispatcher.run_due()
     clock.move(timedelta(seconds=30))
     await want(store, OutboxKind.COMMENT, of_kind(NoticeKind.LANDED))
-    await courier.run_due()
+    await dispatcher.run_due()
     (comment,) = post.comments_on(42)
     assert comment.bodies[-1] == render_comment(of_kind(NoticeKind.LANDED))
 
 
 async def test_comment_that_somebody_must_act_on_is_a_new_one_and_the_old_one_goes(
-    store: Store, courier: OutboxDispatcher, post: Post
+    store: Store, dispatcher: OutboxDispatcher, post: Post
 ) -> None:
     """GitHub notifies of new comments only; progress and outcomes that need no action edit the existing one."""
-    seen = list[int]()
-    for told in (
+    comment_ids = list[int]()
+    for wanted in (
         of_kind(NoticeKind.QUEUED),
         of_kind(NoticeKind.CHECKING),
         of_reason(Reason.CONFLICT),
@@ -50,62 +50,64 @@ async def test_comment_that_somebody_must_act_on_is_a_new_one_and_the_old_one_go
         of_reason(Reason.BASE_RED),
         of_kind(NoticeKind.LANDED),
     ):
-        await want(store, OutboxKind.COMMENT, told.model_copy(update={"at": NOW + timedelta(minutes=len(seen))}))
-        await courier.run_due()
+        await want(
+            store, OutboxKind.COMMENT, wanted.model_copy(update={"at": NOW + timedelta(minutes=len(comment_ids))})
+        )
+        await dispatcher.run_due()
         ((comment_id, _),) = post.comments.items()
-        seen.append(comment_id)
-    assert seen == [1001, 1001, 1002, 1002, 1003, 1003, 1003, 1003, 1003]
+        comment_ids.append(comment_id)
+    assert comment_ids == [1001, 1001, 1002, 1002, 1003, 1003, 1003, 1003, 1003]
     assert post.calls == {"create_comment": 3, "update_comment": 6, "delete_comment": 2}
 
 
-async def test_comment_that_announced_an_outcome_is_edited_when_the_outcome_is_told_once_more(
-    store: Store, courier: OutboxDispatcher, post: Post
+async def test_comment_that_announced_an_outcome_is_edited_when_it_is_sent_again(
+    store: Store, dispatcher: OutboxDispatcher, post: Post
 ) -> None:
-    """An answer to a command below it notifies nobody a second time."""
+    """A reply to a command below the outcome notifies no account a second time."""
     await want(store, OutboxKind.COMMENT, of_kind(NoticeKind.QUEUED))
-    await courier.run_due()
+    await dispatcher.run_due()
     await want(store, OutboxKind.COMMENT, of_reason(Reason.CONFLICT).model_copy(update={"at": NOW + LEASE}))
-    await courier.run_due()
+    await dispatcher.run_due()
     async with store.transaction() as tx:
         assert await tx.outbox.resend(REPOSITORY.id, 42, due=NOW)
-    await courier.run_due()
+    await dispatcher.run_due()
     assert list(post.comments) == [1002]
     assert post.calls["create_comment"] == 2
 
 
 async def test_comment_that_replaces_one_and_was_answered_with_an_error_is_found(
-    store: Store, courier: OutboxDispatcher, post: Post, clock: MovedClock
+    store: Store, dispatcher: OutboxDispatcher, post: Post, clock: MovedClock
 ) -> None:
     """A failed call may have happened: then the new comment stays, and the old one is deleted."""
     await want(store, OutboxKind.COMMENT, of_kind(NoticeKind.QUEUED))
-    await courier.run_due()
+    await dispatcher.run_due()
     post.fail_after["create_comment"] = [Unavailable("timeout")]
     await want(store, OutboxKind.COMMENT, of_reason(Reason.CONFLICT).model_copy(update={"at": NOW + LEASE}))
-    await courier.run_due()
+    await dispatcher.run_due()
     assert len(post.comments_on(42)) == 2
     clock.move(timedelta(minutes=1))
-    await courier.run_due()
+    await dispatcher.run_due()
     assert list(post.comments) == [1002]
     assert post.calls["create_comment"] == 2
 
 
-async def test_comment_that_was_refused_is_not_looked_for(
-    store: Store, courier: OutboxDispatcher, post: Post, clock: MovedClock
+async def test_comment_that_was_refused_is_not_searched_for(
+    store: Store, dispatcher: OutboxDispatcher, post: Post, clock: MovedClock
 ) -> None:
-    """Nothing was created, and so the next try costs no look; the new comment still replaces the old one."""
+    """GitHub created nothing, so the next try costs no search; the new comment still replaces the old one."""
     await want(store, OutboxKind.COMMENT, of_kind(NoticeKind.QUEUED))
-    await courier.run_due()
+    await dispatcher.run_due()
     post.fail["create_comment"] = [RateLimitError("slow down", retry_after=timedelta(minutes=1))]
     await want(store, OutboxKind.COMMENT, of_reason(Reason.CONFLICT).model_copy(update={"at": NOW + LEASE}))
-    await courier.run_due()
+    await dispatcher.run_due()
     clock.move(timedelta(minutes=1))
-    await courier.run_due()
+    await dispatcher.run_due()
     assert list(post.comments) == [1002]
     assert post.calls == {"create_comment": 3, "delete_comment": 1}
 
 
 async def test_comment_of_a_lost_database_is_found_and_edited(
-    store: Store, courier: OutboxDispatcher, post: Post
+    store: Store, dispatcher: OutboxDispatcher, post: Post
 ) -> None:
     """An empty database knows no ids: on a pull request with comments one is looked for first, once."""
     post.comments[7] = Comment(42, [render_comment(of_kind(NoticeKind.CHECKING))])
@@ -114,69 +116,69 @@ async def test_comment_of_a_lost_database_is_found_and_edited(
         assert not await tx.outbox.exists(OutboxKind.COMMENT, REPOSITORY.id, 42)
     for kind in (NoticeKind.QUEUED, NoticeKind.UPDATING):
         await want(store, OutboxKind.COMMENT, of_kind(kind))
-        await courier.run_due()
+        await dispatcher.run_due()
     assert list(post.comments) == [7]
     assert post.calls == {"find_comments": 1, "update_comment": 2}
 
 
-@pytest.mark.parametrize("told", [of_kind(NoticeKind.QUEUED), of_reason(Reason.CONFLICT)])
+@pytest.mark.parametrize("wanted", [of_kind(NoticeKind.QUEUED), of_reason(Reason.CONFLICT)])
 async def test_comment_that_replaced_the_known_one_after_a_backup_is_taken_over(
-    store: Store, courier: OutboxDispatcher, post: Post, told: Notice
+    store: Store, dispatcher: OutboxDispatcher, post: Post, wanted: Notice
 ) -> None:
     """P6: a restored database knows an id that is gone; there is one comment, and it says what is true."""
     await want(store, OutboxKind.COMMENT, of_kind(NoticeKind.CHECKING))
-    await courier.run_due()
+    await dispatcher.run_due()
     del post.comments[1001]
     post.comments[1007] = Comment(42, [render_comment(of_reason(Reason.CHECKS_FAILED))])
-    await want(store, OutboxKind.COMMENT, told.model_copy(update={"at": NOW + LEASE}))
-    await courier.run_due()
+    await want(store, OutboxKind.COMMENT, wanted.model_copy(update={"at": NOW + LEASE}))
+    await dispatcher.run_due()
     (comment,) = post.comments_on(42)
-    assert comment.bodies[-1] == render_comment(told.model_copy(update={"at": NOW + LEASE}))
+    assert comment.bodies[-1] == render_comment(wanted.model_copy(update={"at": NOW + LEASE}))
     assert post.calls["find_comments"] == 1
 
 
-async def test_comment_that_somebody_deleted_is_looked_for_once(
-    store: Store, courier: OutboxDispatcher, post: Post
+async def test_comment_that_somebody_deleted_is_searched_for_once(
+    store: Store, dispatcher: OutboxDispatcher, post: Post
 ) -> None:
     """P7: a deleted comment is not written again, and each further notice costs one request."""
     await want(store, OutboxKind.COMMENT, of_kind(NoticeKind.QUEUED))
-    await courier.run_due()
+    await dispatcher.run_due()
     post.comments.clear()
     for kind in (NoticeKind.UPDATING, NoticeKind.CHECKING, NoticeKind.UPDATING):
         await want(store, OutboxKind.COMMENT, of_kind(kind))
-        await courier.run_due()
+        await dispatcher.run_due()
     assert post.comments == {}
     assert post.calls == {"create_comment": 1, "find_comments": 1, "update_comment": 4}
 
 
 async def test_comment_that_says_landed_is_never_turned_into_anything_else(
-    store: Store, courier: OutboxDispatcher, post: Post
+    store: Store, dispatcher: OutboxDispatcher, post: Post
 ) -> None:
     """A restored database still has it in its queue, an empty one knows nothing of it; both leave it as it is."""
     await want(store, OutboxKind.COMMENT, of_kind(NoticeKind.CHECKING))
-    await courier.run_due()
+    await dispatcher.run_due()
     landed = render_comment(of_kind(NoticeKind.LANDED))
-    for number, (comment_id, told) in enumerate(
+    for number, (comment_id, wanted) in enumerate(
         ((1001, of_reason(Reason.MERGED_ELSEWHERE)), (7, of_kind(NoticeKind.ANSWERED))), start=42
     ):
         post.comments[comment_id] = Comment(number, [landed])
         async with store.transaction() as tx:
             await tx.outbox.search_first(REPOSITORY, number, NOW)
-        for each in (told, of_kind(NoticeKind.UPDATING)):
+        for each in (wanted, of_kind(NoticeKind.UPDATING)):
             await want(store, OutboxKind.COMMENT, each, number)
-            await courier.run_due()
+            await dispatcher.run_due()
         assert [comment.bodies for comment in post.comments_on(number)] == [[landed]]
 
 
 async def test_check_run_whose_creation_was_answered_with_an_error_is_found_and_not_made_twice(
-    store: Store, courier: OutboxDispatcher, post: Post, clock: MovedClock
+    store: Store, dispatcher: OutboxDispatcher, post: Post, clock: MovedClock
 ) -> None:
     """As for the comment, by external id."""
     post.fail_after["create_check_run"] = [Unavailable("timeout")]
     await want(store, OutboxKind.CHECK_RUN, of_kind(NoticeKind.CHECKING))
-    await courier.run_due()
+    await dispatcher.run_due()
     clock.move(timedelta(seconds=30))
-    await courier.run_due()
+    await dispatcher.run_due()
     assert len(post.runs_of(42)) == 1
     assert post.calls["find_check_run"] == 1
 
@@ -184,20 +186,20 @@ async def test_check_run_whose_creation_was_answered_with_an_error_is_found_and_
 @pytest.mark.parametrize("reason", [Reason.NOT_QUEUED, Reason.CLOSED, Reason.MERGED_ELSEWHERE])
 @pytest.mark.parametrize("shown", [NoticeKind.CHECKING, NoticeKind.LANDED, None])
 async def test_check_run_of_a_lost_entry_is_completed_unless_it_has_ended_or_never_was(
-    store: Store, courier: OutboxDispatcher, post: Post, shown: NoticeKind | None, reason: Reason
+    store: Store, dispatcher: OutboxDispatcher, post: Post, shown: NoticeKind | None, reason: Reason
 ) -> None:
     """An empty database knows nothing of it: what waits is completed, what has landed stays so, nothing is created."""
-    told = of_reason(reason)
+    wanted = of_reason(reason)
     if shown is not None:
-        standing = of_kind(shown).model_copy(update={"head_sha": told.head_sha})
+        standing = of_kind(shown).model_copy(update={"head_sha": wanted.head_sha})
         await post.create_check_run(
             REPOSITORY, render_check_run(standing, external_id=external_id(REPOSITORY, standing))
         )
     before = [dict(run) for run in post.runs_of(42)]
     async with store.transaction() as tx:
         await tx.outbox.search_first(REPOSITORY, 42, NOW, kind=OutboxKind.CHECK_RUN)
-    await want(store, OutboxKind.CHECK_RUN, told)
-    await courier.run_due()
+    await want(store, OutboxKind.CHECK_RUN, wanted)
+    await dispatcher.run_due()
     runs = post.runs_of(42)
     if shown is NoticeKind.CHECKING:
         assert [(run["status"], run["conclusion"]) for run in runs] == [("completed", "neutral")]
@@ -207,20 +209,22 @@ async def test_check_run_of_a_lost_entry_is_completed_unless_it_has_ended_or_nev
 
 @pytest.mark.parametrize("listed", [True, False])
 async def test_check_run_of_a_restored_database_stays_landed_and_one_that_is_not_listed_yet_is_completed(
-    store: Store, courier: OutboxDispatcher, post: Post, listed: bool
+    store: Store, dispatcher: OutboxDispatcher, post: Post, listed: bool
 ) -> None:
     """It is known by its id, but somebody else is said to have merged: that may have been IMQ before the restore."""
-    told = of_reason(Reason.MERGED_ELSEWHERE)
-    await want(store, OutboxKind.CHECK_RUN, of_kind(NoticeKind.CHECKING).model_copy(update={"head_sha": told.head_sha}))
-    await courier.run_due()
+    wanted = of_reason(Reason.MERGED_ELSEWHERE)
+    await want(
+        store, OutboxKind.CHECK_RUN, of_kind(NoticeKind.CHECKING).model_copy(update={"head_sha": wanted.head_sha})
+    )
+    await dispatcher.run_due()
     (run,) = post.runs.values()
     if listed:
         landed = of_kind(NoticeKind.LANDED)
-        run.fields |= render_check_run(landed, external_id=run.fields["external_id"]) | {"head_sha": told.head_sha}
+        run.fields |= render_check_run(landed, external_id=run.fields["external_id"]) | {"head_sha": wanted.head_sha}
     else:
         run.fields["name"] = "not listed"
-    await want(store, OutboxKind.CHECK_RUN, told)
-    await courier.run_due()
+    await want(store, OutboxKind.CHECK_RUN, wanted)
+    await dispatcher.run_due()
     assert run.fields["conclusion"] == ("success" if listed else "neutral")
     assert len(post.runs) == 1
 
@@ -234,7 +238,7 @@ def sqlite_in_place(database_url: str) -> Iterator[None]:
 
 BOTH = (OutboxKind.COMMENT, OutboxKind.CHECK_RUN)
 RUN = (OutboxKind.CHECK_RUN,)
-STORIES: dict[str, tuple[tuple[OutboxKind, ...], tuple[Notice, ...]]] = {
+SEQUENCES: dict[str, tuple[tuple[OutboxKind, ...], tuple[Notice, ...]]] = {
     "failed": (BOTH, (of_kind(NoticeKind.CHECKING), of_reason(Reason.CONFLICT))),
     "landed": (BOTH, (of_kind(NoticeKind.CHECKING), of_kind(NoticeKind.LANDED))),
     "refused": (BOTH, (of_reason(Reason.LABEL_WITHOUT_RIGHT),)),
@@ -243,24 +247,27 @@ STORIES: dict[str, tuple[tuple[OutboxKind, ...], tuple[Notice, ...]]] = {
 
 
 @pytest.mark.parametrize(
-    ("database_url", "story"),
-    # The order of commits and requests is told on one database; that a lease ends and is taken over, on both.
-    [*(("sqlite", story) for story in STORIES), pytest.param("postgres", "refused", marks=pytest.mark.postgres)],
+    ("database_url", "sequence"),
+    # One database suffices for the order of commits and requests. Both have to take over an expired lease.
+    [
+        *(("sqlite", sequence) for sequence in SEQUENCES),
+        pytest.param("postgres", "refused", marks=pytest.mark.postgres),
+    ],
     indirect=["database_url"],
 )
-async def test_courier_killed_at_any_instant_tells_everything_once(
-    sqlite_in_place: None, store: Store, clock: MovedClock, story: str
+async def test_dispatcher_killed_at_any_instant_shows_everything_once(
+    sqlite_in_place: None, store: Store, clock: MovedClock, sequence: str
 ) -> None:
     """Before or after any request and any commit: the next start finishes, with one comment and one run per head."""
-    kinds, notices = STORIES[story]
+    kinds, notices = SEQUENCES[sequence]
     number, survived = 0, False
     while not survived:
         number += 1
         post = Post(fuse := Fuse(number))
-        for later, told in enumerate(notices):
-            told = told.model_copy(update={"at": NOW + later * LEASE})
+        for later, wanted in enumerate(notices):
+            wanted = wanted.model_copy(update={"at": NOW + later * LEASE})
             for kind in kinds:
-                await want(store, kind, told, number)
+                await want(store, kind, wanted, number)
             if later == len(notices) - 1:
                 await want_label_off(store, number)
             try:
@@ -272,9 +279,9 @@ async def test_courier_killed_at_any_instant_tells_everything_once(
                 clock.move(LEASE)
                 await OutboxDispatcher(store, post, clock, owner="b", random=lambda: 0.5).run_due()
         survived = not fuse.blown
-        last = render_comment(told.model_copy(update={"number": number}))
+        last = render_comment(wanted.model_copy(update={"number": number}))
         assert [comment.bodies[-1] for comment in post.comments_on(number)] == [last] * (kinds is BOTH)
-        heads = dict.fromkeys(told.head_sha for told in notices)
+        heads = dict.fromkeys(wanted.head_sha for wanted in notices)
         assert [run["head_sha"] for run in post.runs_of(number)] == list(heads)
         assert (number, "merge-queue") in post.labels_off
         async with store.reading() as tx:

@@ -1,4 +1,4 @@
-"""Progress reaches the bus and, rarely, the check run; never after the end of the story."""
+"""Progress reaches the bus and, rarely, the check run; never after the outcome."""
 
 import asyncio
 from dataclasses import replace
@@ -58,13 +58,13 @@ async def checked(store: Store, *, reported: tuple[str, ...] = ("a",), sent: boo
         kind = NoticeKind.CHECKING
         await announce_progress(tx, entry, kind, POLICY, NOW, depth=1, checks=(shown,))
         if sent:
-            while letter := await tx.outbox.claim(owner="w", now=NOW + MINUTE, lease=MINUTE):
-                await tx.outbox.done(letter, NOW)
+            while item := await tx.outbox.claim(owner="w", now=NOW + MINUTE, lease=MINUTE):
+                await tx.outbox.done(item, NOW)
     return entry
 
 
 async def wanted(store: Store) -> tuple[datetime | None, Notice | None]:
-    """When the next letter is due, and what the check run is to say."""
+    """When the next outbox item is due, and the notice for the check run."""
     async with store.reading() as tx:
         return await tx.outbox.next_due(), await tx.outbox.wanted(OutboxKind.CHECK_RUN, REPOSITORY.id, 1)
 
@@ -93,7 +93,7 @@ def sink(store: Store, clock: Clock) -> CheckRunProgress:
 async def test_check_run_progress_waits_for_the_next_of_a_few_instants(
     store: Store, clock: Clock, sink: CheckRunProgress, after: timedelta, due: timedelta | None
 ) -> None:
-    """Long after the head was bound, and then much longer; at the end it is left to the end of the story."""
+    """The check run changes at a few instants after the head was bound; the last change is the outcome's."""
     entry = await checked(store)
     clock.time = NOW + after
     await sink.on_progress(event(entry))
@@ -109,7 +109,7 @@ async def test_check_run_progress_says_how_many_and_keeps_the_links(store: Store
     assert [(check.name, check.url) for check in notice.checks] == [("b", "https://ci.example/b"), ("c", None)]
 
 
-async def test_check_run_progress_delays_no_letter_that_is_due_sooner(store: Store, sink: CheckRunProgress) -> None:
+async def test_check_run_progress_delays_no_item_that_is_due_sooner(store: Store, sink: CheckRunProgress) -> None:
     """The run that is about to be created says at once what is known by then."""
     await sink.on_progress(event(await checked(store, sent=False)))
     due, notice = await wanted(store)
@@ -118,7 +118,7 @@ async def test_check_run_progress_delays_no_letter_that_is_due_sooner(store: Sto
     assert notice.progress == (1, 3)
 
 
-async def test_check_run_progress_is_replaced_by_the_end_of_the_story(store: Store, sink: CheckRunProgress) -> None:
+async def test_check_run_progress_is_replaced_by_the_outcome(store: Store, sink: CheckRunProgress) -> None:
     """One request, at once, and none later."""
     entry = await checked(store)
     await sink.on_progress(event(entry))
@@ -130,10 +130,8 @@ async def test_check_run_progress_is_replaced_by_the_end_of_the_story(store: Sto
     assert (notice.kind, notice.progress) == (NoticeKind.CANCELLED, None)
 
 
-async def test_check_run_progress_of_what_has_left_or_waits_elsewhere_is_not_told(
-    store: Store, sink: CheckRunProgress
-) -> None:
-    """Told late, of another head, or of something that is no entry at all: nothing is sent."""
+async def test_check_run_progress_of_a_former_head_or_entry_is_not_sent(store: Store, sink: CheckRunProgress) -> None:
+    """IMQ sends nothing for late progress, for progress of another head, or for progress of no entry."""
     entry = await checked(store)
     await sink.on_progress(ProgressEvent("process-1", ProgressStatus.IN_PROGRESS, "", 1, 3))
     async with store.transaction() as tx:
@@ -161,8 +159,8 @@ async def test_check_run_progress_of_an_entry_that_leaves_meanwhile_never_has_th
         leaving = asyncio.create_task(leave())
         ended, _ = await asyncio.wait({leaving}, timeout=0.3)
         assert not ended
-        told = notice(NoticeKind.CHECKING).model_copy(update={"number": 1})
-        await tx.outbox.want(OutboxKind.CHECK_RUN, REPOSITORY, 1, due=NOW, notice=told)
+        sent = notice(NoticeKind.CHECKING).model_copy(update={"number": 1})
+        await tx.outbox.want(OutboxKind.CHECK_RUN, REPOSITORY, 1, due=NOW, notice=sent)
     await leaving
     _, last = await wanted(store)
     assert last is not None
@@ -173,11 +171,11 @@ async def test_check_run_progress_of_an_entry_that_leaves_meanwhile_never_has_th
 
 async def test_bus_progress_is_an_event_like_others() -> None:
     """Each subscriber gets it in order."""
-    bus, heard = EventBus(), list[Any]()
-    bus.subscribe(heard.append)
-    told = ProgressEvent("process-1", ProgressStatus.COMPLETED, "3 of 3", 3, 3)
-    await BusProgress(bus).on_progress(told)
-    assert heard == [told]
+    bus, received = EventBus(), list[Any]()
+    bus.subscribe(received.append)
+    sent = ProgressEvent("process-1", ProgressStatus.COMPLETED, "3 of 3", 3, 3)
+    await BusProgress(bus).on_progress(sent)
+    assert received == [sent]
 
 
 def test_check_run_shows_progress_in_its_title_and_summary() -> None:

@@ -58,7 +58,7 @@ def test_texts_headline_has_one_symbol_at_most_and_title_nothing_foreign(kind: N
 
 
 @pytest.mark.parametrize("reason", Reason)
-def test_texts_reason_blames_nobody(reason: Reason) -> None:
+def test_texts_reason_blames_no_person(reason: Reason) -> None:
     """No sentence scolds."""
     words = f"{texts.REASONS[reason].sentence} {texts.REASONS[reason].next_step}".lower()
     assert not re.search(r"\b(your fault|you broke|you must|invalid|illegal|wrong|bad|error)\b", words)

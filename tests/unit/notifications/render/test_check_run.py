@@ -6,7 +6,7 @@ from notifications.render.check_run import completes, conclusion, external_id, r
 from queue_engine.domain.notice import NoticeKind
 from queue_engine.domain.reasons import Reason
 from tests.unit.notifications.hostile import mentions
-from tests.unit.notifications.notices import HEAD, LANDED_STORY, REPOSITORY, check, notice, of_kind, of_reason
+from tests.unit.notifications.notices import HEAD, LANDED_EVENTS, REPOSITORY, check, notice, of_kind, of_reason
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ from tests.unit.notifications.notices import HEAD, LANDED_STORY, REPOSITORY, che
     ],
 )
 def test_check_run_of_each_kind_has_githubs_status_and_the_fields_it_needs(kind: NoticeKind, status: str) -> None:
-    """Waiting, running and finished are told in GitHub's words; only a finished run has a conclusion."""
+    """Each kind has one of GitHub's statuses; only a completed run has a conclusion."""
     run = render_check_run(of_kind(kind), external_id="imq:7:42:1")
     assert (run["name"], run["head_sha"], run["external_id"], run["status"]) == ("IMQ", HEAD, "imq:7:42:1", status)
     assert ("conclusion" in run) is ("completed_at" in run) is (status == "completed") is completes(of_kind(kind))
@@ -33,8 +33,8 @@ def test_check_run_of_each_kind_has_githubs_status_and_the_fields_it_needs(kind:
 
 
 @pytest.mark.parametrize("reason", Reason)
-def test_check_run_is_red_only_for_what_the_change_must_mend(reason: Reason) -> None:
-    """A red IMQ would block merging by hand, so nobody else's trouble colours the commit."""
+def test_check_run_fails_only_for_what_the_author_must_fix(reason: Reason) -> None:
+    """A failed IMQ run would block merging by hand, so only the author's own faults fail it."""
     found = conclusion(of_reason(reason))
     assert found == ("failure" if reason in {Reason.CONFLICT, Reason.CHECKS_FAILED} else "neutral")
 
@@ -50,7 +50,7 @@ def test_check_run_of_a_landed_change_succeeds_with_the_times_of_its_way() -> No
 
 
 @pytest.mark.parametrize("reason", Reason)
-def test_check_run_mentions_nobody(reason: Reason) -> None:
+def test_check_run_mentions_no_account(reason: Reason) -> None:
     """The comment speaks to people, once."""
     assert mentions(render_check_run(of_reason(reason), external_id="x")["output"]["summary"]) == set()
 
@@ -74,9 +74,9 @@ def test_external_id_of_two_heads_differs_and_of_one_head_does_not() -> None:
     assert external_id(REPOSITORY, notice(head_sha="2" * 40)) != external_id(REPOSITORY, notice())
 
 
-def test_check_run_tells_the_story_beside_its_summary() -> None:
-    """Under the summary stands what happened, with times; without a story nothing is sent for it."""
-    run = render_check_run(of_kind(NoticeKind.LANDED), external_id="x", events=LANDED_STORY)
+def test_check_run_shows_the_history_below_its_summary() -> None:
+    """The text below the summary has the events with their times; without events IMQ sends no text."""
+    run = render_check_run(of_kind(NoticeKind.LANDED), external_id="x", events=LANDED_EVENTS)
     assert "- 2026-03-14 15:09 UTC: Landed on `main` as `abcdef0`" in run["output"]["text"]
     assert "text" not in render_check_run(of_kind(NoticeKind.LANDED), external_id="x")["output"]
 

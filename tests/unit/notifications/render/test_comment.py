@@ -1,4 +1,4 @@
-"""The sticky comment: what it says, whom it mentions, and that nobody else can speak through it.
+"""The sticky comment: its texts, its mentions, and that strangers' text cannot add any.
 
 Covers `notifications/render/body.py`, `notifications/render/formats.py` and `queue_engine/domain/notice.py`.
 """
@@ -44,10 +44,10 @@ def test_comment_of_every_kind_and_reason_mentions_only_who_must_act(kind: Notic
         (NoticeKind.FAILED, None, None),
     ],
 )
-def test_comment_tells_an_author_who_may_not_queue_whom_to_ask(
+def test_comment_names_whom_an_author_who_may_not_queue_can_ask(
     kind: NoticeKind, queued_by: str | None, words: str | None
 ) -> None:
-    """The author of a fork's pull request cannot set a label; who queued it without a right is nobody to ask."""
+    """The author of a fork's pull request cannot set a label; the comment names only accounts that may queue."""
     text = render_comment(notice(kind, reason=Reason.CONFLICT, queued_by=queued_by))
     assert ("If you cannot, ask" in text) == (words is not None)
     assert words is None or words in text
@@ -142,7 +142,7 @@ def test_comment_checking_names_the_awaited_checks_since_when_and_where() -> Non
     assert "- `docs / links`: queued" in text
 
 
-def test_comment_landed_tells_the_commit_and_the_time_it_took() -> None:
+def test_comment_landed_shows_the_commit_and_the_time_it_took() -> None:
     """Which commit, how long in the queue, how long at the front."""
     text = render_comment(of_kind(NoticeKind.LANDED))
     assert LANDED in text

@@ -12,7 +12,7 @@ from queue_engine.domain.notice import Notice, NoticeKind
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.replies import ReplyKind
 from tests.unit.notifications.hostile import NASTY, flat, mentions
-from tests.unit.notifications.notices import LANDED_STORY, answer, of_kind, of_reason
+from tests.unit.notifications.notices import LANDED_EVENTS, answer, of_kind, of_reason
 
 TEMPLATES = (
     "Thanks! It is on {base}.",
@@ -44,18 +44,18 @@ def worded(text: str, **changes: str) -> Notice:
 
 def whole(notice: Notice) -> str:
     """A comment with everything that can follow the repository's words."""
-    return render_comment(notice, events=LANDED_STORY, answer=answer(ReplyKind.HELP))
+    return render_comment(notice, events=LANDED_EVENTS, answer=answer(ReplyKind.HELP))
 
 
 def tail(markdown: str) -> list[tuple[str, str]]:
     """What the parser sees of IMQ's own paragraphs: from whose move it is to the end of the comment."""
-    seen = [(token.type, token.content) for token in flat(markdown)]
-    texts = [place for place, (kind, words) in enumerate(seen) if kind == "text" and words.startswith("Next step, ")]
-    return seen[texts[-1] :]
+    shown = [(token.type, token.content) for token in flat(markdown)]
+    texts = [place for place, (kind, words) in enumerate(shown) if kind == "text" and words.startswith("Next step, ")]
+    return shown[texts[-1] :]
 
 
 def test_own_words_stand_in_the_place_of_headline_and_explanation() -> None:
-    """The marker, whose move it is, the answer and the story stay; what only IMQ knows does as well."""
+    """Marker, next step, reply and history stay; so do facts that only IMQ knows."""
     text = whole(worded("Sorry! See [our guide](https://dev.example/rebase)."))
     assert text.startswith(
         f"{MARKER} failed -->\nSorry! See [our guide](https://dev.example/rebase).\n\n**Next step, @alice @carol:**"
@@ -91,7 +91,7 @@ def test_own_words_keep_their_markdown() -> None:
     ],
 )
 def test_own_words_cannot_swallow_or_call(text: str) -> None:
-    """What follows them is read as always, and nobody is mentioned for them."""
+    """Custom text hides nothing that follows it, and mentions no account."""
     found = whole(worded(text))
     assert tail(found) == tail(whole(worded("words")))
     assert mentions(found) == SAFE

@@ -1,4 +1,4 @@
-"""The story: every event that concerns people has its line, and nothing in it can speak for itself.
+"""The history: every event that concerns people has a line, and no value in it adds markup or mentions.
 
 Covers `queue_engine/domain/timeline_event.py`.
 """
@@ -20,7 +20,7 @@ from queue_engine.domain.model import EntryStatus
 from queue_engine.domain.notice import NoticeKind
 from queue_engine.domain.reasons import Reason
 from tests.unit.notifications.hostile import NASTY, mentions, skeleton
-from tests.unit.notifications.notices import FLAKY_STORY, LANDED_STORY, event, of_kind
+from tests.unit.notifications.notices import FLAKY_EVENTS, LANDED_EVENTS, event, of_kind
 
 
 def words_written() -> set[str]:
@@ -43,29 +43,29 @@ def words_written() -> set[str]:
     return found
 
 
-def test_story_every_word_of_the_timeline_has_its_sentence() -> None:
-    """Nothing that the engine writes down is missing, and no sentence is for what nobody writes."""
+def test_history_has_a_sentence_for_every_event() -> None:
+    """Each event that the engine records has a sentence, and each sentence has such an event."""
     assert words_written() == set(HISTORY)
 
 
 @pytest.mark.parametrize("word", HISTORY)
-def test_story_sentence_is_filled_from_its_own_facts_only(word: str) -> None:
+def test_history_sentence_needs_its_own_facts_only(word: str) -> None:
     """A sentence needs the base branch at most; each addition only the fact that it is for."""
     HISTORY[word].sentence.format(base="`main`")
     for name, addition in HISTORY[word].also.items():
         assert addition.format(**{name: "x"})
 
 
-def test_story_is_folded_with_a_time_for_each_line() -> None:
+def test_history_is_a_details_block_with_a_time_for_each_line() -> None:
     """It takes one line until somebody unfolds it."""
-    text = details_block(LANDED_STORY)
+    text = details_block(LANDED_EVENTS)
     assert text is not None
     assert text.startswith("<details>\n<summary>History</summary>\n\n- 2026-03-14 14:04 UTC: ")
     assert text.endswith("\n\n</details>")
     assert details_block(()) is None
 
 
-def test_story_of_a_queue_is_told_while_the_pull_request_was_in_it() -> None:
+def test_history_has_events_of_the_queue_while_the_pull_request_was_in_it() -> None:
     """Pauses before it came and after it went do not concern it."""
     paused = [event("paused", minutes, number=0, reason=Reason.FROZEN) for minutes in (90, 50, 1)]
     lines = history_lines(
@@ -79,15 +79,15 @@ def test_story_of_a_queue_is_told_while_the_pull_request_was_in_it() -> None:
 
 
 @pytest.mark.parametrize("word", ["queued", "priority"])
-def test_story_of_a_precedence_says_whom_it_delays_and_by_how_much(word: str) -> None:
-    """A hotfix by label is render_replies like one by command; who has no history is told no time."""
+def test_history_of_a_precedence_shows_whom_it_delays_and_by_how_much(word: str) -> None:
+    """A hotfix by label reads like one by command; without past durations the line names no delay."""
     line = history_lines((event("queued", 9), event(word, 3, delays=[4, 7], delay=720)))[-1]
     assert line.endswith(", ahead of `#4`, `#7` (about 12 min later each)")
     unknown = history_lines((event("queued", 9), event(word, 3, delays=[*range(4, 16)], delay=None)))[-1]
     assert unknown.endswith("`#12`, `#13`, ...")
 
 
-def test_story_that_is_long_shows_its_end() -> None:
+def test_history_that_is_long_shows_its_end() -> None:
     """At most thirty lines, and one that says that there were more."""
     lines = history_lines(
         [event("queued", 5000, position=0), *(event("updating", 4000 - minute) for minute in range(40))]
@@ -96,29 +96,29 @@ def test_story_that_is_long_shows_its_end() -> None:
     assert lines[0] == "- Earlier events are not shown"
 
 
-def test_story_of_another_version_of_imq_is_told_as_far_as_it_is_understood() -> None:
+def test_history_of_another_version_of_imq_shows_the_known_events() -> None:
     """Unknown words are left out, and so are facts of another form."""
     assert history_lines([event("teleported", 9), event("queued", 8, position={"first": 1}, by=None, until=3)]) == [
         "- 2026-03-14 15:01 UTC: Queued for `main`"
     ]
 
 
-def test_story_tells_flaky_checks_and_the_time_in_ci_of_this_stay_only() -> None:
-    """What was run again is told until it has passed, what was flaky when it has landed."""
-    assert rerun_checks(FLAKY_STORY[:6]) == ("build",)
-    assert rerun_checks(FLAKY_STORY) == ()
-    assert flaky(LANDED_STORY) == ("build",)
-    assert time_in_ci(LANDED_STORY) == timedelta(minutes=24)
-    again = (*LANDED_STORY, event("queued", 0))
+def test_history_has_flaky_checks_and_time_in_ci_of_this_entry_only() -> None:
+    """A check that ran again shows until it passes; a flaky check shows once the pull request landed."""
+    assert rerun_checks(FLAKY_EVENTS[:6]) == ("build",)
+    assert rerun_checks(FLAKY_EVENTS) == ()
+    assert flaky(LANDED_EVENTS) == ("build",)
+    assert time_in_ci(LANDED_EVENTS) == timedelta(minutes=24)
+    again = (*LANDED_EVENTS, event("queued", 0))
     assert (rerun_checks(again), flaky(again), time_in_ci(again)) == ((), (), None)
 
 
 @given(word=st.sampled_from(sorted(HISTORY)), base=NASTY, foreign=NASTY, data=st.none() | st.just({"checks": ["x"]}))
 @settings(max_examples=80, deadline=None)
-def test_story_hostile_facts_change_nothing_but_code_spans(
+def test_history_hostile_facts_change_nothing_but_code_spans(
     word: str, base: str, foreign: str, data: dict[str, list[str]] | None
 ) -> None:
-    """Check names, logins and branches in the timeline speak for nobody."""
+    """Check names, logins and branches in the timeline add no markup and no mention."""
 
     def rendered(name: str, base_branch: str) -> str:
         facts: dict[str, Any] = {fact: [name] if fact == "checks" else f"x{name}" for fact in HISTORY[word].also}

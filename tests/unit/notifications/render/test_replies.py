@@ -60,7 +60,7 @@ def test_answer_of_help_lists_the_catalogue() -> None:
 
 
 def test_answers_to_several_commands_stand_in_their_order_below_what_imq_says() -> None:
-    """The quotation comes after the paragraphs of the notice and before the story."""
+    """The reply comes after the paragraphs of the notice and before the history."""
     text = render_comment(of_kind(NoticeKind.QUEUED), answer=answer(ReplyKind.QUEUED, ReplyKind.NOT_PAUSED))
     places = [text.index(words) for words in ("To dequeue it", "Queued for `main` at position 2", "No one has paused")]
     assert places == sorted(places)
@@ -76,7 +76,7 @@ def test_answers_to_several_commands_stand_in_their_order_below_what_imq_says() 
     ],
 )
 def test_answer_goes_when_the_pull_request_joins_or_leaves_after_it(happened: str, minutes: float, shown: bool) -> None:
-    """Nobody reads "No one has paused" below "Landed"; effects of the command itself do not hide its answer."""
+    """No comment says "No one has paused" below "Landed"; effects of the command itself do not hide its reply."""
     given = answer(ReplyKind.NOT_PAUSED)
     text = render_comment(of_kind(NoticeKind.LANDED), events=(event(happened, minutes),), answer=given)
     assert ("No one has paused" in text) == shown
@@ -94,7 +94,7 @@ def test_answer_of_another_version_of_imq_says_at_least_who_asked() -> None:
 def test_answer_hostile_words_change_nothing_but_code_spans(
     code: ReplyKind, by: str, command: str, foreign: str
 ) -> None:
-    """Who typed what, and why, mentions nobody and adds no markup."""
+    """Who typed the command, and why, mentions no account and adds no markup."""
 
     def rendered(by: str, command: str, words: str) -> str:
         named = ("detail", "argument", "usage", "label", "base_branch", "needs", "has")
@@ -112,19 +112,19 @@ def test_answer_hostile_words_change_nothing_but_code_spans(
 
 
 @pytest.mark.parametrize(
-    ("interrupts", "lost", "said"),
+    ("interrupts", "lost", "sentence"),
     [
         (12, 240, "It preempts `#12`, whose checks start over after 4 min."),
         (12, None, "It preempts `#12`, whose checks start over.\n"),
         (None, None, None),
     ],
 )
-def test_answer_to_a_priority_says_whose_turn_it_takes_and_what_is_lost(
-    interrupts: int | None, lost: int | None, said: str | None
+def test_answer_to_a_priority_names_what_it_preempts_and_what_is_lost(
+    interrupts: int | None, lost: int | None, sentence: str | None
 ) -> None:
-    """Who asks for it sees what it costs; where nobody is interrupted nothing is said of it."""
+    """The reply shows the cost of a preemption; where no run is preempted it does not mention one."""
     text = comment(ReplyKind.PRIORITY, interrupts=interrupts, lost=lost)
-    assert said in text if said else "It preempts" not in text
+    assert sentence in text if sentence else "It preempts" not in text
 
 
 def test_answer_to_a_resume_says_what_still_holds() -> None:
@@ -138,7 +138,7 @@ def test_answer_to_a_resume_says_what_still_holds() -> None:
 
 
 def test_answer_to_a_misread_argument_says_what_is_wrong_with_it() -> None:
-    """The fault ends a sentence; words in it mention nobody."""
+    """The fault ends a sentence; text in the fault mentions no account."""
     text = comment(ReplyKind.NOT_UNDERSTOOD, argument="until 2026-02-30", fault="has no such day: @org <b>")
     assert "`until 2026-02-30` has no such day&#58; " in text
     assert mentions(text) == set()

@@ -1,4 +1,4 @@
-"""The courier's letters one after another, and side by side."""
+"""The outbox dispatcher's items in order for one pull request, and at the same time for several."""
 
 import asyncio
 
@@ -21,7 +21,7 @@ class Gate:
         self._changed = asyncio.Condition()
 
     async def __call__(self, method: str, number: int) -> None:
-        """Stand in front of a call."""
+        """Hold a call until the gate opens."""
         async with self._changed:
             self.entered.append((method, number))
             self._changed.notify_all()
@@ -34,15 +34,15 @@ class Gate:
             await self._changed.wait_for(lambda: len(self.entered) >= count)
 
 
-async def test_letters_of_one_pull_request_go_one_after_another(
-    store: Store, courier: OutboxDispatcher, post: Post
+async def test_items_of_one_pull_request_go_one_after_another(
+    store: Store, dispatcher: OutboxDispatcher, post: Post
 ) -> None:
     """While its comment is on the way, neither its check run nor its label is touched."""
     post.before = gate = Gate(42)
     await want(store, OutboxKind.COMMENT, of_kind(NoticeKind.CHECKING))
     await want(store, OutboxKind.CHECK_RUN, of_kind(NoticeKind.CHECKING))
     await want_label_off(store)
-    running = asyncio.ensure_future(courier.run_due())
+    running = asyncio.ensure_future(dispatcher.run_due())
     async with asyncio.timeout(10):
         await gate.wait_for(1)
         # Once nothing is left to claim the others have had their chance.
@@ -54,17 +54,17 @@ async def test_letters_of_one_pull_request_go_one_after_another(
     assert len(gate.entered) == 3
 
 
-async def test_letter_that_hangs_holds_up_no_other_pull_request(
-    store: Store, courier: OutboxDispatcher, post: Post
+async def test_item_that_hangs_delays_no_other_pull_request(
+    store: Store, dispatcher: OutboxDispatcher, post: Post
 ) -> None:
-    """The comments of ten others arrive while one pull request's three letters wait for GitHub."""
+    """The comments of ten others arrive while three items of one pull request wait for GitHub."""
     post.before = gate = Gate(42)
     await want(store, OutboxKind.COMMENT, of_kind(NoticeKind.CHECKING))
     await want(store, OutboxKind.CHECK_RUN, of_kind(NoticeKind.CHECKING))
     await want_label_off(store)
     for number in range(1, 11):
         await want(store, OutboxKind.COMMENT, of_kind(NoticeKind.QUEUED), number)
-    running = asyncio.ensure_future(courier.run_due())
+    running = asyncio.ensure_future(dispatcher.run_due())
     async with asyncio.timeout(10):
         await gate.wait_for(11)
     gate.opened.set()
@@ -72,13 +72,13 @@ async def test_letter_that_hangs_holds_up_no_other_pull_request(
     assert len(post.comments) == 11
 
 
-async def test_courier_serves_only_a_few_pull_requests_at_once(store: Store, post: Post, clock: MovedClock) -> None:
+async def test_dispatcher_serves_only_a_few_pull_requests_at_once(store: Store, post: Post, clock: MovedClock) -> None:
     """GitHub's secondary limits do not like crowds."""
     post.before = gate = Gate(*range(1, 6))
     for number in range(1, 6):
         await want(store, OutboxKind.COMMENT, of_kind(NoticeKind.QUEUED), number)
-    courier = OutboxDispatcher(store, post, clock, owner="a", random=lambda: 0.5, concurrency=2)
-    running = asyncio.ensure_future(courier.run_due())
+    dispatcher = OutboxDispatcher(store, post, clock, owner="a", random=lambda: 0.5, concurrency=2)
+    running = asyncio.ensure_future(dispatcher.run_due())
     async with asyncio.timeout(10):
         await gate.wait_for(2)
         for _ in range(3):
@@ -89,14 +89,14 @@ async def test_courier_serves_only_a_few_pull_requests_at_once(store: Store, pos
     assert len(post.comments) == 5
 
 
-async def test_letter_whose_turn_comes_after_its_lease_is_left_to_the_next_courier(
-    store: Store, courier: OutboxDispatcher, post: Post, clock: MovedClock
+async def test_item_reached_after_its_lease_is_left_to_the_next_dispatcher(
+    store: Store, dispatcher: OutboxDispatcher, post: Post, clock: MovedClock
 ) -> None:
-    """What waited too long behind a hanging letter may have been sent by another courier, and is not sent twice."""
+    """Another dispatcher may have sent an item that waited too long behind a hanging one: it is not sent twice."""
     post.before = gate = Gate(42)
     await want_label_off(store)
     await want(store, OutboxKind.COMMENT, of_kind(NoticeKind.QUEUED))
-    running = asyncio.ensure_future(courier.run_due())
+    running = asyncio.ensure_future(dispatcher.run_due())
     async with asyncio.timeout(10):
         await gate.wait_for(1)
         while await _unclaimed(store):
@@ -111,7 +111,7 @@ async def test_letter_whose_turn_comes_after_its_lease_is_left_to_the_next_couri
 
 
 async def _unclaimed(store: Store) -> bool:
-    """Whether a letter is still free to be claimed."""
+    """Whether an item is still unclaimed."""
     async with store.reading() as tx:
         due = await tx.outbox.next_due()
     return due is not None and due <= NOW
