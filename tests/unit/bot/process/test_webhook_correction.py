@@ -99,14 +99,14 @@ async def test_webhook_whose_signature_was_refused_gets_the_secret(place: Place,
 
 
 async def test_webhook_is_left_alone_without_a_public_address(place: Place) -> None:
-    """IMQ does not know where GitHub reaches it, or was told not to correct it."""
+    """IMQ does not know where GitHub reaches it, or a setting forbids the correction."""
     place.app.webhook_url = None
     assert await place.corrected(None) == []
     assert place.changes() == 0
 
 
 async def test_webhook_that_github_does_not_let_imq_correct_is_reported(place: Place) -> None:
-    """The start goes on; a person sets the address."""
+    """The start continues; a person sets the address."""
     place.app.webhook_url = "https://old.example.com/webhook"
     place.server.faults.add(Fault("fail", method="PATCH", status=403))
     (line,) = await place.corrected()
