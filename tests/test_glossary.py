@@ -27,6 +27,12 @@ SPOKEN_TESTS = tuple(
 )
 """Packages of tests in which no test is named, and nothing is described, with such a word."""
 
+SPOKEN_TESTS_AROUND = tuple(
+    f"tests/{each}"
+    for each in ("process", "sandbox", "sandbox_rest", "unit/benchmarks", "unit/bot", "unit/notifications")
+)
+"""Such packages that test what surrounds the engine."""
+
 
 def listed(name: str) -> set[str]:
     """The words in one of the lists beside this test."""
@@ -123,7 +129,7 @@ def test_identifiers_and_docstrings_have_no_private_word(package: str) -> None:
     assert found == {}
 
 
-@pytest.mark.parametrize("package", SPOKEN_TESTS)
+@pytest.mark.parametrize("package", [*SPOKEN_TESTS, *SPOKEN_TESTS_AROUND])
 def test_tests_are_named_and_described_without_a_private_word(package: str) -> None:
     """A maintainer who reads the names of failed tests knows what is broken."""
     found: list[str] = []
