@@ -43,8 +43,8 @@ class Caller:
         headers = {} if self.token is None else {"Authorization": f"Bearer {self.token}"}
         url = f"http://127.0.0.1:{self.world.runner.addresses[0][1]}{path}"
         async with self.session.request(method, url, json=body, headers=headers) as response:
-            told = {name: value for name, value in response.headers.items() if name not in {"Date", "Content-Length"}}
-            return response.status, await response.text(), told
+            stable = {name: value for name, value in response.headers.items() if name not in {"Date", "Content-Length"}}
+            return response.status, await response.text(), stable
 
     async def queue(self, pull: Any, *, key: str | None = None, **body: Any) -> Answer:
         return await self.ask("POST", path_of(pull), body=body or None, key=key)

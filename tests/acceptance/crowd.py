@@ -38,7 +38,7 @@ class Crowd:
             most = LONGEST_LAG * self.chance.choice([0.1, 0.4, 1] if kind in OF_BASES else [0, 0.1, 0.4, 1])
             least = most if self.chance.random() < 0.5 else timedelta(0)
             lag.between(least, most, kind, seed=self.chance.randrange(10**6))
-            self.witness.tell(f"{kind} lags {least} to {most}")
+            self.witness.log_line(f"{kind} lags {least} to {most}")
 
     def open(self, count: int) -> None:
         """Open pull requests; some can land alone only, as their numbers add up to more than ten."""
@@ -59,7 +59,7 @@ class Crowd:
         )
         elsewhere: list[Callable[[Any], Any]] = [self._push_to_base] * 2 + [self._kill, self._lose_an_answer]
         act = self.chance.choice(likely + elsewhere)
-        self.witness.tell(f"#{pull.number} {act.__name__.strip('_')}")
+        self.witness.log_line(f"#{pull.number} {act.__name__.strip('_')}")
         if not pull.merged or act in elsewhere:
             await act(pull)
         pause = self.chance.choice([0.0, 0.4, 1, 3, 6, 30, 100, 200])

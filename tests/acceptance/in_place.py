@@ -32,13 +32,13 @@ class _AtOnce:
 
     def put_nowait(self, order: Order) -> None:
         future, statement = order
-        tell: Callable[[asyncio.Future[Any], Any], None]
+        settle: Callable[[asyncio.Future[Any], Any], None]
         try:
-            tell, outcome = aiosqlite.core.set_result, statement()
+            settle, outcome = aiosqlite.core.set_result, statement()
         except BaseException as error:  # Any error is for the task that awaits the statement.
-            tell, outcome = aiosqlite.core.set_exception, error
+            settle, outcome = aiosqlite.core.set_exception, error
         if future is not None:
-            tell(future, outcome)
+            settle(future, outcome)
 
 
 class _NoThread:

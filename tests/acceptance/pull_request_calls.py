@@ -8,7 +8,7 @@ from tests.acceptance.world import World
 HOME = "/api/v1/repositories/acme/widgets"
 
 
-async def look(by: Caller, pull: Any) -> Any:
+async def read_entry(by: Caller, pull: Any) -> Any:
     answer = await by.ask("GET", path_of(pull))
     assert answer.status == 200, answer
     return answer.body

@@ -99,7 +99,7 @@ class _Server:
             self._loop = loop
             self._awaited.clear()
             self._running.clear()
-            loop.add_reader(self._output, self._hear)
+            loop.add_reader(self._output, self._read_output)
         assert self._process.stdin is not None
         return self._process.stdin.fileno()
 
@@ -107,10 +107,10 @@ class _Server:
         assert self._process is not None
         self._process.communicate()
 
-    def _hear(self) -> None:
-        told = os.read(self._output, 65536)
-        assert told, "the template ended"
-        *lines, self._unread = (self._unread + told).split(b"\n")
+    def _read_output(self) -> None:
+        received = os.read(self._output, 65536)
+        assert received, "the template ended"
+        *lines, self._unread = (self._unread + received).split(b"\n")
         for line in lines:
             pid, *code = map(int, line.split())
             if not pid:
@@ -175,21 +175,21 @@ def main() -> None:
         ready = {key.fd for key, _ in selector.select()}
         if woken in ready:
             os.read(woken, 4096)
-            _tell_ends(running)
+            _report_ends(running)
         if 0 in ready:
-            told = os.read(0, 65536)
-            if not told:
+            received = os.read(0, 65536)
+            if not received:
                 for child in running:
                     os.kill(child, signal.SIGKILL)
                 return
-            *orders, unread = (unread + told).split(b"\n")
+            *orders, unread = (unread + received).split(b"\n")
             for order in orders:
                 child = _forked(json.loads(order), (woken, wakes, selector.fileno()))
                 running |= {child} - {0}
                 print(child, flush=True)
 
 
-def _tell_ends(running: set[int]) -> None:
+def _report_ends(running: set[int]) -> None:
     try:
         while (ended := os.waitpid(-1, os.WNOHANG))[0]:
             running.discard(ended[0])

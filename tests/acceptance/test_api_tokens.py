@@ -24,8 +24,8 @@ async def walk(world: World, session: aiohttp.ClientSession) -> tuple[Call, ...]
 async def events(world: World, pull: Any, name: str) -> list[dict[str, Any]]:
     """The timeline's entries for events of this name."""
     async with world.bot.engine.store.reading() as tx:
-        told = await tx.timeline.of_pull_request(pull.record.repository.id, pull.number)
-    return [dict(each.data or {}) for each in told if each.event == name]
+        timeline = await tx.timeline.of_pull_request(pull.record.repository.id, pull.number)
+    return [dict(each.data or {}) for each in timeline if each.event == name]
 
 
 async def test_token_that_is_over_revoked_or_forged_opens_no_route(

@@ -130,11 +130,13 @@ async def test_rules_that_change_are_read_again_at_once(world: World, organisati
     assert len(world.repository.log("main")[0].parents) == 1
 
 
-@pytest.mark.parametrize("told", [True, False])
-async def test_check_that_is_required_while_a_pull_request_waits_is_waited_for_too(world: World, told: bool) -> None:
+@pytest.mark.parametrize("announced", [True, False])
+async def test_check_that_is_required_while_a_pull_request_waits_is_waited_for_too(
+    world: World, announced: bool
+) -> None:
     """P1: from `branch_protection_rule` on no merge is asked for before the new check has passed; else GitHub's own
     refusal teaches it."""
-    if not told:
+    if not announced:
         world.app.events -= {"branch_protection_rule"}
     slow = world.repository.add_ci("ci/slow", settings=CISettings(app="slow", duration=CI_TIME * 2))
     pull = world.open("add")
@@ -147,7 +149,7 @@ async def test_check_that_is_required_while_a_pull_request_waits_is_waited_for_t
     assert entry is not None
     assert (entry.status.value, entry.run.pending_checks) == ("checking", ("ci/slow",))
     await world.until(lambda: pull.merged, within=CI_TIME)
-    assert world.requests("PUT /repos/{owner}/{repo}/pulls/{number}/merge") == (1 if told else 2)
+    assert world.requests("PUT /repos/{owner}/{repo}/pulls/{number}/merge") == (1 if announced else 2)
 
 
 async def _generation(world: World) -> int:

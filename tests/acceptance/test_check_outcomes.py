@@ -40,8 +40,8 @@ def with_unit(world: World, **more: Any) -> Any:
 async def events(world: World, pull: Any, word: str) -> list[dict[str, Any]]:
     """The data of these events in a pull request's timeline."""
     async with world.bot.engine.store.reading() as tx:
-        told = await tx.timeline.of_pull_request(pull.record.repository.id, pull.number)
-    return [dict(event.data or {}) for event in told if event.event == word]
+        recorded = await tx.timeline.of_pull_request(pull.record.repository.id, pull.number)
+    return [dict(event.data or {}) for event in recorded if event.event == word]
 
 
 async def test_flaky_check_is_run_again_once_and_its_pull_request_lands_in_its_place(world: World) -> None:
@@ -61,7 +61,7 @@ async def test_flaky_check_is_run_again_once_and_its_pull_request_lands_in_its_p
     assert world.requests(RERUN) == 1
     assert await world.reasons(flaky) == []
     for word in ("rerun", "flaky"):
-        assert [told["checks"] for told in await events(world, flaky, word)] == [["unit"]]
+        assert [recorded["checks"] for recorded in await events(world, flaky, word)] == [["unit"]]
     assert await events(world, behind, "rerun") == []
 
 

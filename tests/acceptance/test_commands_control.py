@@ -76,6 +76,6 @@ async def test_priority_of_a_hotfix_by_command_names_the_preempted_front(world: 
     facts = answer.replies[0].facts
     assert (facts["interrupts"], facts["overtakes"]) == (front.number, [[front.number, None]])
     assert isinstance(facts["lost"], int)
-    said = f"It preempts `#{front.number}`, whose checks start over after "
-    await world.until(lambda: world.spoken(hotfix) == 1 and said in world.comment(hotfix))
+    cost = f"It preempts `#{front.number}`, whose checks start over after "
+    await world.until(lambda: world.spoken(hotfix) == 1 and cost in world.comment(hotfix))
     await world.until(lambda: front.merged)

@@ -276,8 +276,8 @@ async def test_validate_against_a_pull_request_shows_its_present_status(world: W
     async def present() -> list[str]:
         target = f"acme/widgets#{pull.number}"
         result = await validate(world, tmp_path, "depth: 1", "--against", target, "--by", "mona", "--json")
-        told: list[str] = json.loads(result.stdout[result.stdout.index("{\n") :])["present"]
-        return told
+        printed: list[str] = json.loads(result.stdout[result.stdout.index("{\n") :])["present"]
+        return printed
 
     assert await present() == ["No pull request was queued for main yet."]
     pull.comment("/pause The demo", by="rhea")
@@ -292,8 +292,8 @@ async def test_validate_against_a_pull_request_shows_its_present_status(world: W
     assert still.startswith("The queue is blocked. ")
     assert still.endswith("(The demo)")
     world.environment["DATABASE_URL"] = "sqlite:///elsewhere.db"
-    (unseen,) = await present()
-    assert "no database elsewhere.db here" in unseen
+    (line,) = await present()
+    assert "no database elsewhere.db here" in line
 
 
 @pytest.mark.parametrize(

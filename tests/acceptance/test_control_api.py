@@ -10,7 +10,7 @@ import aiohttp
 import pytest
 
 from tests.acceptance.callers import Answer, Caller, caller, path_of
-from tests.acceptance.pull_request_calls import HOME, look, order
+from tests.acceptance.pull_request_calls import HOME, order, read_entry
 from tests.acceptance.test_priorities import opened
 from tests.acceptance.world import CI_TIME, LABEL, World
 
@@ -39,7 +39,7 @@ async def test_pause_by_the_api_holds_everybody_until_it_is_resumed(world: World
     await world.pass_time(timedelta(hours=1))
     assert not pull.merged
     assert "The release goes first." in world.comment(pull)
-    assert (await look(rhea, pull))["entry"]["halts"] == [halt]
+    assert (await read_entry(rhea, pull))["entry"]["halts"] == [halt]
     resumed = await rhea.ask("DELETE", PAUSE)
     assert (resumed.status, resumed.body["changed"], resumed.body["halts"]) == (200, True, [])
     assert resumed.body["concerned"] == [pull.number]
@@ -135,7 +135,7 @@ async def test_who_may_merge_only_steers_nothing_by_the_api(
 ) -> None:
     """As for commands: it takes maintain or admin, asked of GitHub at that moment; nothing is done half."""
     pull = world.open("add")
-    nobody = await caller(world, session, None)
+    anonymous = await caller(world, session, None)
     calls: list[tuple[str, str, Any]] = [
         ("POST", PAUSE, {}),
         ("DELETE", PAUSE, {}),
@@ -146,7 +146,7 @@ async def test_who_may_merge_only_steers_nothing_by_the_api(
         ("PATCH", path_of(pull), {"priority": 1}),
         ("POST", path_of(pull), {"priority": 1}),
     ]
-    for by in (mona, nobody):
+    for by in (mona, anonymous):
         for method, path, body in calls:
             assert (await by.ask(method, path, body=body)).status == 403, (method, path)
     assert (await order(world), pull.labels, await world.paused()) == ([], [], None)

@@ -34,9 +34,9 @@ async def test_approval_counts_by_permission_whatever_github_calls_its_author(wo
     pull.review("APPROVED", by="hubot")
     await _queue(world, pull)
     assert pull.merged
-    told = [one.payload for one in world.github.state.deliveries if one.event == "pull_request_review"]
-    assert len(told) == 2
-    assert all('"author_association":"NONE"' in payload for payload in told)
+    sent = [one.payload for one in world.github.state.deliveries if one.event == "pull_request_review"]
+    assert len(sent) == 2
+    assert all('"author_association":"NONE"' in payload for payload in sent)
 
 
 @BOTH
@@ -113,9 +113,9 @@ async def test_comment_that_may_not_be_deleted_does_not_prevent_the_next_one(wor
         await _queue(world, pull)
         await world.pass_time(timedelta(minutes=1))
     assert await world.reasons(pull) == ["checks_failed"] * 3
-    told = [comment.body for comment in pull.comments]
-    assert "ci/test" in told[-1]
-    assert len(told) == 3
+    sent = [comment.body for comment in pull.comments]
+    assert "ci/test" in sent[-1]
+    assert len(sent) == 3
     pull.push({"limits.txt": "1\n"}, by="mona")
     await _queue(world, pull)
     await world.settle()

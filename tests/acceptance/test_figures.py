@@ -53,8 +53,8 @@ async def test_page_counts_a_merge_without_a_name_or_a_secret(tmp_path: Path) ->
     assert ("app", "run") in budgets
     assert values(done, "imq_processes") == {("run",): 1, ("web",): 0, ("worker",): 0}
     samples = [line for line in done.splitlines() if not line.startswith("#")]
-    told = [line for line in samples if re.search(r"acme|widgets|mona|main\b|one\b|s3cret|imq\.db|127\.0\.0", line)]
-    assert told == []
+    leaks = [line for line in samples if re.search(r"acme|widgets|mona|main\b|one\b|s3cret|imq\.db|127\.0\.0", line)]
+    assert leaks == []
 
 
 async def test_page_counts_a_dead_letter_and_its_retry(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ priority:
 """
 
 
-async def steer(world: World, how: Any, **more: Any) -> Any:
+async def control(world: World, how: Any, **more: Any) -> Any:
     """A maintainer's control of the queue of `main`."""
     record = world.repository.record
     repository = Repository(record.id, "acme", "widgets", await installation(world))
@@ -113,16 +113,16 @@ async def test_pause_by_hand_stops_everybody_and_resume_lets_all_go_on(world: Wo
     front, other = await opened(world, "front", "other")
     front.label(LABEL, by="mona")
     await world.until_status(front, "checking")
-    assert (await steer(world, pauses.pause, reason="the @disk is full")).concerned == (front.number,)
-    assert not (await steer(world, pauses.pause, reason="the @disk is full")).changed
+    assert (await control(world, pauses.pause, reason="the @disk is full")).concerned == (front.number,)
+    assert not (await control(world, pauses.pause, reason="the @disk is full")).changed
     other.label(LABEL, by="mona")
     await world.pass_time(24 * HOUR)
     assert not front.merged
     for pull in (front, other):
         assert "paused" in world.comment(pull)
         assert "the @disk is full" in world.comment(pull)
-    assert (await steer(world, pauses.resume)).changed
-    assert not (await steer(world, pauses.resume)).changed
+    assert (await control(world, pauses.resume)).changed
+    assert not (await control(world, pauses.resume)).changed
     await world.until(lambda: other.merged)
     assert world.landed() == [front.number, other.number]
     assert await events(world) == [("paused", "paused_by_hand"), ("resumed", "paused_by_hand")]
@@ -132,7 +132,7 @@ async def test_freeze_by_hand_of_a_branch_without_a_queue_holds_who_comes_until_
     """A release branch is frozen before anybody wants to land there."""
     pull = world.open("early")
     await world.pass_time(CI_TIME * 2)
-    done = await steer(world, pauses.freeze, until=world.clock.now() + 3 * HOUR, reason="release")
+    done = await control(world, pauses.freeze, until=world.clock.now() + 3 * HOUR, reason="release")
     assert (done.changed, done.concerned) == (True, ())
     pull.label(LABEL, by="mona")
     await world.pass_time(2 * HOUR)
@@ -145,12 +145,12 @@ async def test_freeze_by_hand_of_a_branch_without_a_queue_holds_who_comes_until_
 async def test_pause_and_freeze_are_shown_together_and_what_remains_after_each_is_announced_once(world: World) -> None:
     """The pause is lifted by itself: the comment then names the freeze alone, which holds until its end."""
     (pull,) = await opened(world, "pull")
-    await steer(world, pauses.freeze, until=world.clock.now() + 3 * HOUR, reason="the fair")
-    await steer(world, pauses.pause, reason="the disk is full")
+    await control(world, pauses.freeze, until=world.clock.now() + 3 * HOUR, reason="the fair")
+    await control(world, pauses.pause, reason="the disk is full")
     pull.label(LABEL, by="mona")
     await world.pass_time(HOUR)
     assert all(words in world.comment(pull) for words in ("the fair", "the disk is full"))
-    await steer(world, pauses.resume)
+    await control(world, pauses.resume)
     await world.pass_time(HOUR)
     assert not pull.merged
     assert "the fair" in world.comment(pull)
@@ -170,7 +170,7 @@ async def test_pause_while_a_merge_is_in_doubt_lets_it_be_settled(world: World) 
         await world.settle()
     await world.until(lambda: first.merged)
     assert len(await world.entries()) == 2
-    await steer(world, pauses.pause)
+    await control(world, pauses.pause)
     await world.pass_time(3 * HOUR)
     assert [e.number for e in await world.entries()] == [second.number]
     assert not second.merged
@@ -243,7 +243,7 @@ async def test_announced_blocker_survives_a_restart(world: World) -> None:
     pull = (await opened(world, "pull"))[0]
     pull.label(LABEL, by="mona")
     await world.until_status(pull, "checking")
-    await steer(world, pauses.pause, reason="hold")
+    await control(world, pauses.pause, reason="hold")
     await world.pass_time(HOUR)
     edits = world.requests("PATCH /repos/{owner}/{repo}/issues/comments/{comment_id}")
     await world.kill()
@@ -251,5 +251,5 @@ async def test_announced_blocker_survives_a_restart(world: World) -> None:
     await world.pass_time(HOUR)
     assert world.requests("PATCH /repos/{owner}/{repo}/issues/comments/{comment_id}") == edits
     async with world.bot.database.reading() as connection:
-        told = (await connection.execute(text("SELECT announced FROM queues"))).scalars().all()
-    assert [t is not None for t in told] == [True]
+        announced = (await connection.execute(text("SELECT announced FROM queues"))).scalars().all()
+    assert [t is not None for t in announced] == [True]

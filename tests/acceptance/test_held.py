@@ -23,7 +23,7 @@ async def full(tmp_path: Path) -> AsyncIterator[World]:
         yield world
 
 
-async def labelled(world: World, count: int) -> list[Any]:
+async def labeled(world: World, count: int) -> list[Any]:
     """So many pull requests, labelled one after the other; there is room for the first only."""
     pulls = [world.open(f"add-{number}") for number in range(count)]
     await world.pass_time(timedelta(seconds=5))
@@ -41,7 +41,7 @@ async def held(world: World) -> list[int]:
 
 async def test_held_get_room_in_order_and_each_has_one_comment(full: World) -> None:
     """P3, P6: first in, first out, beyond the limit as well; each reads in its one comment how it stands."""
-    pulls = await labelled(full, 4)
+    pulls = await labeled(full, 4)
     await full.pass_time(timedelta(seconds=5))
     assert await held(full) == [pull.number for pull in pulls[1:]]
     assert "is full. The pull request waits for room" in full.comment(pulls[3])
@@ -54,9 +54,9 @@ async def test_held_get_room_in_order_and_each_has_one_comment(full: World) -> N
 
 async def test_held_while_the_queue_remains_full_asks_github_nothing(full: World) -> None:
     """P7: it waits, and a pause that holds those before it is not announced to it."""
-    pulls = await labelled(full, 3)
+    pulls = await labeled(full, 3)
     await full.pass_time(timedelta(seconds=10))
-    said = full.comment(pulls[2])
+    before = full.comment(pulls[2])
     async with full.bot.engine.store.transaction() as tx:
         (queue,) = await tx.queues.all()
         await tx.pauses.put(queue.id, Pause(Reason.TREE_MISMATCH, "looked into", full.clock.now()))
@@ -65,13 +65,13 @@ async def test_held_while_the_queue_remains_full_asks_github_nothing(full: World
     since = list(full.server.requests)[asked:]
     assert [r.path for r in since if r.path.endswith(tuple(f"/{pull.number}" for pull in pulls[1:]))] == []
     assert await held(full) == [pulls[1].number, pulls[2].number]
-    assert full.comment(pulls[2]) == said
+    assert full.comment(pulls[2]) == before
 
 
 async def test_held_gets_room_after_a_restart_with_a_greater_limit(tmp_path: Path) -> None:
     """P2: entries survive the process; a greater depth makes room without any event."""
     async with a_world(tmp_path, settings={"IMQ_MAX_QUEUE_DEPTH": "1"}) as world:
-        pulls = await labelled(world, 4)
+        pulls = await labeled(world, 4)
         await world.kill()
         world.environment["IMQ_MAX_QUEUE_DEPTH"] = "20"
         await world.restart()
@@ -84,7 +84,7 @@ async def test_held_gets_room_after_a_restart_with_a_greater_limit(tmp_path: Pat
 @pytest.mark.parametrize("act", ["unlabel", "close", "push", "edit_base", "draft"])
 async def test_held_is_not_wanted_any_more_and_leaves_with_a_word(full: World, act: str) -> None:
     """P4: consent ends at once, with room or without."""
-    pulls = await labelled(full, 3)
+    pulls = await labeled(full, 3)
     full.repository.create_branch("next", "main", by="rhea")
     first = pulls[1]
     match act:
@@ -109,7 +109,7 @@ async def test_held_is_not_wanted_any_more_and_leaves_with_a_word(full: World, a
 
 async def test_label_set_when_room_is_made_does_not_overtake_those_that_wait(full: World) -> None:
     """P3: room belongs to the first that waits for it, not to the next label."""
-    pulls = await labelled(full, 2)
+    pulls = await labeled(full, 2)
     late = full.open("late")
     await full.pass_time(CI_TIME)
     full.meanwhile(f"PUT {PULL}/merge", lambda: late.label(LABEL, by="mona"), phase="after")
@@ -142,7 +142,7 @@ async def test_held_has_its_limit_of_time_although_the_queue_is_paused(tmp_path:
     async with a_world(tmp_path, settings={"IMQ_MAX_QUEUE_DEPTH": "1"}) as world:
         world.repository.push("main", {".github/imq.yml": "timeouts: {hold: 1h}\n"}, "Rules", by="rhea")
         await world.settle()
-        pulls = await labelled(world, 2)
+        pulls = await labeled(world, 2)
         async with world.bot.engine.store.transaction() as tx:
             (queue,) = await tx.queues.all()
             await tx.pauses.put(queue.id, Pause(Reason.TREE_MISMATCH, "looked into", world.clock.now()))
@@ -156,13 +156,13 @@ async def test_held_has_its_limit_of_time_although_the_queue_is_paused(tmp_path:
 
 async def test_held_label_removed_and_added_again_at_once_keeps_its_position_and_one_comment(full: World) -> None:
     """P6: hints are followed by what is true now; the same consent again edits nothing and counts nothing."""
-    pulls = await labelled(full, 3)
+    pulls = await labeled(full, 3)
     await full.pass_time(timedelta(seconds=5))
-    said = full.requests(COMMENTS, COMMENT)
+    before = full.requests(COMMENTS, COMMENT)
     pulls[1].unlabel(LABEL, by="mona")
     pulls[1].label(LABEL, by="mona")
     await full.pass_time(timedelta(seconds=5))
-    assert full.requests(COMMENTS, COMMENT) == said
+    assert full.requests(COMMENTS, COMMENT) == before
     assert await held(full) == [pulls[1].number, pulls[2].number]
     page = await full.bot.reporter.page()
     assert 'imq_queue_full_total{process="run",where="label"} 2.0' in page

@@ -85,10 +85,10 @@ async def test_no_other_address_names_what_is_private(world: World, session: aio
     """Lists, figures, health, the document and refusals: for a stranger with a token, and for one without."""
     await hide(world)
     await world.pass_time(timedelta(minutes=20))
-    stranger, nobody = await caller(world, session, "stranger"), Caller(world, session, None)
+    stranger, anonymous = await caller(world, session, "stranger"), Caller(world, session, None)
     addresses = [call.path(HIDDEN) for call in await walk(world) if not call.of_repository and not call.writes]
     addresses += [path for method, path in OUTSIDE if method == "GET"] + [f"/{HIDDEN}", "/api/v1/nothing"]
-    for attacker in (stranger, nobody):
+    for attacker in (stranger, anonymous):
         for path in addresses:
             _, text, headers = await attacker.read(path)
             assert not [word for word in WORDS if word in f"{text} {headers}"], path
@@ -113,9 +113,9 @@ async def test_metrics_are_shown_to_operators_alone_where_that_is_set(
 ) -> None:
     """Sums tell of private repositories too: a caller who may not see all of them sees no page."""
     async with a_world(tmp_path, settings={"IMQ_METRICS": "token"}) as world:
-        rhea, nobody = await caller(world, session, "rhea"), Caller(world, session, None)
+        rhea, anonymous = await caller(world, session, "rhea"), Caller(world, session, None)
         prometheus = await caller(world, session, None, name="p", operator=True, access=Permission.READ)
-        answers = [await each.read("/metrics") for each in (nobody, rhea, prometheus)]
+        answers = [await each.read("/metrics") for each in (anonymous, rhea, prometheus)]
     assert [status for status, _, _ in answers] == [401, 403, 200]
     assert ["imq_queues" in text for _, text, _ in answers] == [False, False, True]
 

@@ -12,7 +12,7 @@ from sandbox.rest.record import RecordedCall
 from tests.acceptance.project import total_at_most_ten
 from tests.acceptance.world import LABEL, World, a_world
 
-SLOW_LOOKS = 4
+SLOW_POLLS = 4
 """Looks of the slow fallback in three hours of CI: after 15, 30, 60 and 120 minutes."""
 
 SWEEPS = {f"GET /repos/{{owner}}/{{repo}}/{name}" for name in ("issues", "issues/comments", "pulls")}
@@ -55,10 +55,10 @@ async def test_hours_of_ci_cost_no_more_than_a_few_slow_polls(tmp_path: Path) ->
     # Fifteen, and three more for the first of a repository: its configuration takes one request, and its rules three
     # where there is no classic protection.
     assert len(short) <= 18
-    looks = [r for r in long if r.template.endswith("/check-runs") and r.method == "GET"]
-    assert len(looks) <= SLOW_LOOKS + 1
+    slow_polls = [r for r in long if r.template.endswith("/check-runs") and r.method == "GET"]
+    assert len(slow_polls) <= SLOW_POLLS + 1
     # A branch's protection and rules are read with another token at the end: their ETags miss (otterdog #201).
-    assert counted(long) - counted(short) <= SLOW_LOOKS + 2
+    assert counted(long) - counted(short) <= SLOW_POLLS + 2
 
 
 async def test_ten_minutes_of_ci_and_some_seconds_cost_no_slow_poll(tmp_path: Path) -> None:

@@ -32,5 +32,5 @@ async def test_all_that_is_green_and_agreed_lands_and_nothing_else_however_reads
             await crowd.act()
         await crowd.finish()
         await world.pass_time(CI_TIME * PULLS * 2 + timedelta(minutes=20))
-        assert not crowd.witness.complaints, crowd.witness.story
+        assert not crowd.witness.complaints, crowd.witness.report
         assert [pull.number for pull in crowd.pulls if not pull.merged and crowd.green_on_base(pull)] == []

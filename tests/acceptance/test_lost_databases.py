@@ -35,7 +35,7 @@ async def front(world: World) -> Any:
     return pull
 
 
-async def told(world: World, *pulls: Any) -> None:
+async def label_in_order(world: World, *pulls: Any) -> None:
     """Label pull requests one after the other, until IMQ has commented on each."""
     for pull in pulls:
         pull.label(LABEL, by="mona")
@@ -48,7 +48,7 @@ async def test_queue_of_a_lost_database_stands_again_in_its_order(world: World, 
     """IMQ's own comments, and its update of the front, came after the labels; no person has to label again."""
     pulls = [world.open(name) for name in ("first", "second", "third")]
     first = await front(world)
-    await told(world, *pulls)
+    await label_in_order(world, *pulls)
     pulls[2].comment("Nice.", by="hubot")
     await lose_database(world, tmp_path)
     await world.until(lambda: all(pull.merged for pull in (first, *pulls)), within=timedelta(hours=1))
@@ -76,7 +76,7 @@ async def test_push_with_a_forged_date_does_not_land_by_an_earlier_label(
     if where == "elsewhere_before":
         world.repository.push_commit("other", forged, by="hubot")
     await front(world)
-    await told(world, pull)
+    await label_in_order(world, pull)
     place = world.github.repository(pull.record.head_repository.full_name)
     place.push_commit(pull.record.head_branch, forged, by=pull.record.author.login, webhook=False)
     await lose_database(world, tmp_path)
@@ -92,7 +92,7 @@ async def test_label_does_not_count_after_a_missed_withdrawal(world: World, tmp_
     world.repository.create_branch("dev", "main")
     pull = world.open("pull")
     await front(world)
-    await told(world, pull)
+    await label_in_order(world, pull)
     await world.kill()
     if act == "close":
         pull.close(by="mona", webhook=False)
@@ -131,7 +131,7 @@ async def test_pull_request_from_a_fork_is_queued_again_where_github_shows_the_f
     world.clock.set(world.clock.now() + timedelta(days=2))
     await world.settle()
     await front(world)
-    await told(world, pull)
+    await label_in_order(world, pull)
     await lose_database(world, tmp_path)
     await world.pass_time(timedelta(hours=1))
     assert pull.merged is lands

@@ -162,7 +162,7 @@ async def test_backup_of_a_few_minutes_ago_changes_nothing_that_landed_since(
     await world.kill()
     world.clock.set(world.clock.now() + timedelta(minutes=2))
     copy(tmp_path / "backup.db", tmp_path / "imq.db")
-    told = [world.comment(pull) for pull in (first, second)]
+    comments = [world.comment(pull) for pull in (first, second)]
     world.server.requests.clear()
     await world.restart()
     # The loops of a process run side by side: a letter and a pass may be earlier than the sweep.
@@ -171,5 +171,5 @@ async def test_backup_of_a_few_minutes_ago_changes_nothing_that_landed_since(
     await world.pass_time(timedelta(minutes=30))
     written = [request.path for request in world.server.requests if request.method in {"PUT", "PATCH", "POST"}]
     assert not [path for path in written if "comments" in path or "update-branch" in path]
-    assert [world.comment(pull) for pull in (first, second)] == told
+    assert [world.comment(pull) for pull in (first, second)] == comments
     assert not await world.entries()

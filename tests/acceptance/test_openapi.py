@@ -66,6 +66,8 @@ async def test_document_is_open_to_everybody_and_complete(world: World) -> None:
     port = world.runner.addresses[0][1]
     async with aiohttp.ClientSession() as session, session.get(f"http://127.0.0.1:{port}/api/v1/openapi.json") as got:
         assert got.status == 200
-        told = json.loads(await got.text())
-    assert told["openapi"] == "3.1.0"
-    assert {"/api/v1/dead-letters", "/api/v1/repositories/{owner}/{repo}/pulls/{number}/queue"} <= set(told["paths"])
+        document = json.loads(await got.text())
+    assert document["openapi"] == "3.1.0"
+    assert {"/api/v1/dead-letters", "/api/v1/repositories/{owner}/{repo}/pulls/{number}/queue"} <= set(
+        document["paths"]
+    )

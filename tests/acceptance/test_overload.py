@@ -13,7 +13,7 @@ UPDATE = "PUT /repos/{owner}/{repo}/pulls/{number}/update-branch"
 SERIES = (1, 2, 4, 30, 60, 120, 240, 300, 300)
 
 
-async def hint(world: World) -> None:
+async def wake_queues(world: World) -> None:
     """Something happens that calls for attention, as a webhook does."""
     async with world.bot.engine.change() as change:
         for queue in await change.tx.queues.all():
@@ -32,7 +32,7 @@ async def test_queue_in_an_outage_backs_off_through_webhooks_and_restarts(world:
     )
     await world.until(lambda: fault.hits == 1)
     while fault.hits < len(SERIES):
-        await hint(world)
+        await wake_queues(world)
         await world.pass_time(timedelta(seconds=29))
         if fault.hits == 6:
             await world.kill()

@@ -28,7 +28,7 @@ async def behind_with(world: World, *minutes: float) -> Any:
     return pull
 
 
-def heard(world: World) -> list[Any]:
+def published(world: World) -> list[Any]:
     """All progress that the bus carries from now on."""
     events: list[Any] = []
     world.bot.bus.subscribe(lambda e: events.append(e) if isinstance(e, ProgressEvent) else None)
@@ -43,7 +43,7 @@ def edits(world: World) -> list[str]:
 async def test_progress_of_three_required_checks_is_published_in_order(tmp_path: Path) -> None:
     """From none to all, each once, under the id of the entry."""
     async with a_world(tmp_path, ci=False, protect=False) as world:
-        events = heard(world)
+        events = published(world)
         pull = await behind_with(world, 2, 5, 8)
         await world.until_status(pull, "checking")
         entry = await world.entry(pull)
@@ -57,7 +57,7 @@ async def test_progress_of_three_required_checks_is_published_in_order(tmp_path:
 async def test_progress_that_only_polls_find_is_published_too(tmp_path: Path) -> None:
     """Webhooks are hints: those of checks never come."""
     async with a_world(tmp_path, ci=False, protect=False) as world:
-        events = heard(world)
+        events = published(world)
         pull = await behind_with(world, 5, 20, 50)
         await world.until_status(pull, "checking")
         world.app.events = frozenset(world.app.events) - {"check_run", "check_suite", "status"}

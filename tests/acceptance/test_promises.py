@@ -196,8 +196,8 @@ async def never_land(
             await world.until(lambda pull=pull: LABEL not in pull.labels)  # type: ignore[misc]
         assert world.server.on_request is None, f"nobody pushed in the case {case}"
     await world.pass_time(timedelta(minutes=30))
-    told = [(case, await world.reasons(pull), pull.merged) for case, pull in pulls.items()]
-    assert told == [(case, ["head_changed"], False) for case in pulls]
+    outcomes = [(case, await world.reasons(pull), pull.merged) for case, pull in pulls.items()]
+    assert outcomes == [(case, ["head_changed"], False) for case in pulls]
     assert world.repository.tree("main") == before
 
 

@@ -8,7 +8,7 @@ import aiohttp
 
 from queue_engine.store.operations.tokens import TokenPolicy
 from tests.acceptance.callers import Answer, Caller, caller, path_of
-from tests.acceptance.pull_request_calls import HOME, look, order
+from tests.acceptance.pull_request_calls import HOME, order, read_entry
 from tests.acceptance.test_held import held
 from tests.acceptance.test_priorities import configure, opened
 from tests.acceptance.world import LABEL, World, a_world
@@ -55,7 +55,7 @@ async def test_requeue_by_the_api_gives_its_place_to_who_waited_longer(
         second.label(LABEL, by="mona")
         await world.pass_time(timedelta(seconds=5))
         assert await held(world) == [second.number]
-        assert (await look(mona, second))["waiting_before"] == 0
+        assert (await read_entry(mona, second))["waiting_before"] == 0
         answer = await requeue(mona, first)
         assert (answer.status, answer.body["status"], answer.body["position"]) == (202, "held", None)
         await world.until(lambda: first.merged)
@@ -86,7 +86,7 @@ async def test_pull_request_is_explained_from_admission_to_its_landing(world: Wo
     """What it waits for now, and how its last stay ended; GitHub is asked for the caller's right and no more."""
     pull = world.open("add")
     await world.settle()
-    assert (await look(mona, pull)) == {
+    assert (await read_entry(mona, pull)) == {
         "repository": "acme/widgets",
         "number": pull.number,
         "state": "not_queued",
@@ -99,15 +99,15 @@ async def test_pull_request_is_explained_from_admission_to_its_landing(world: Wo
     await mona.queue(pull)
     await world.until_status(pull, "checking")
     before = world.requests()
-    told = await look(mona, pull)
+    read = await read_entry(mona, pull)
     assert world.requests() == before, "the right is remembered"
-    assert (told["state"], told["queue"], told["depth"], told["entry"]["position"]) == ("checking", "main", 1, 0)
-    assert (told["entry"]["awaited"], told["entry"]["queued_by"]) == (["ci/test"], "mona")
+    assert (read["state"], read["queue"], read["depth"], read["entry"]["position"]) == ("checking", "main", 1, 0)
+    assert (read["entry"]["awaited"], read["entry"]["queued_by"]) == (["ci/test"], "mona")
     shown = (await mona.ask("GET", f"{HOME}/branches/main/queue")).body
-    assert shown["entries"] == [told["entry"]]
+    assert shown["entries"] == [read["entry"]]
     await world.until(lambda: pull.merged)
     await world.settle()
-    landed = await look(mona, pull)
+    landed = await read_entry(mona, pull)
     assert (landed["state"], landed["last"]["event"], landed["last"]["reason"]) == ("not_queued", "landed", None)
     assert (await mona.ask("GET", f"{HOME}/queues")).body["queues"] == [
         {"branch": "main", "depth": 0, "held": 0, "halts": []}
@@ -121,12 +121,12 @@ async def test_private_repository_is_not_there_for_who_may_not_read_it(
     pull = world.open("add")
     await mona.queue(pull)
     world.github.create_user("stranger")
-    stranger, nobody = await caller(world, session, "stranger"), await caller(world, session, None)
+    stranger, anonymous = await caller(world, session, "stranger"), await caller(world, session, None)
     async with world.bot.engine.change() as change:
         token = await change.tx.tokens.create("on call", TokenPolicy(login=None, operator=True), now=change.now)
     operator = Caller(world, session, str(token))
     for path in (path_of(pull), f"{HOME}/queues", f"{HOME}/branches/main/queue"):
         hidden, missing = await stranger.ask("GET", path), await mona.ask("GET", path.replace("widgets", "nothing"))
         assert (hidden.status, hidden.body) == (missing.status, missing.body) == (404, missing.body)
-        assert (await nobody.ask("GET", path)).status == 404
+        assert (await anonymous.ask("GET", path)).status == 404
         assert (await operator.ask("GET", path)).status == 200

@@ -25,8 +25,8 @@ async def test_status_shows_strangers_the_load_and_callers_their_queues(
     """Slots for anybody; queues, their sums and names with a token only."""
     async with a_world(tmp_path, settings={"IMQ_MAX_QUEUE_DEPTH": "2"}) as world:
         mona = await caller(world, session)
-        anybody = Caller(world, session, None)
-        empty = (await anybody.ask("GET", "/queue/status")).body
+        anonymous = Caller(world, session, None)
+        empty = (await anonymous.ask("GET", "/queue/status")).body
         assert (empty["rt_queue"], empty["be_queue"], empty["accepting"], empty["queues"]) == (0, 0, True, [])
         assert empty["max_queue_depth"] == 2
         assert empty["available_slots"] == empty["total_slots"] > 0
@@ -35,35 +35,35 @@ async def test_status_shows_strangers_the_load_and_callers_their_queues(
             await world.settle()
             pull.label(LABEL, by="mona")
             await world.pass_time(timedelta(seconds=1))
-        told = (await mona.ask("GET", "/queue/status")).body
-        (queue,) = told["queues"]
+        reported = (await mona.ask("GET", "/queue/status")).body
+        (queue,) = reported["queues"]
         assert (queue["repository"], queue["branch"]) == ("acme/widgets", "main")
         assert (queue["depth"], queue["held"], queue["accepting"], queue["paused"]) == (2, 1, False, None)
-        assert not told["accepting"]
-        assert (await anybody.ask("GET", "/queue/status")).body == {**told, "queues": [], "accepting": True}
+        assert not reported["accepting"]
+        assert (await anonymous.ask("GET", "/queue/status")).body == {**reported, "queues": [], "accepting": True}
         wrong = Caller(world, session, "imq_" + "x" * 43)
         assert (await wrong.ask("GET", "/queue/status")).status == 401
 
 
 async def test_status_sums_the_slots_of_all_processes(world: World, session: aiohttp.ClientSession) -> None:
     """A worker has no port: its last report counts, unless that is minutes old."""
-    anybody = Caller(world, session, None)
-    own = (await anybody.ask("GET", "/queue/status")).body
-    told = {"rt_queue": 3, "be_queue": 2, "total_slots": 8, "available_slots": 1, "accepting": True}
+    anonymous = Caller(world, session, None)
+    own = (await anonymous.ask("GET", "/queue/status")).body
+    reported = {"rt_queue": 3, "be_queue": 2, "total_slots": 8, "available_slots": 1, "accepting": True}
     store, now = world.bot.engine.store, world.clock.now()
     async with store.transaction() as tx:
-        await tx.processes.report("worker:1", now, told, "")
-        await tx.processes.report("worker:2", now - timedelta(minutes=3), told, "")
-        await tx.processes.report(world.bot.engine.owner, now, told, "")
+        await tx.processes.report("worker:1", now, reported, "")
+        await tx.processes.report("worker:2", now - timedelta(minutes=3), reported, "")
+        await tx.processes.report(world.bot.engine.owner, now, reported, "")
     world.clock.set(now + timedelta(seconds=1))
-    both = (await anybody.ask("GET", "/queue/status")).body
+    both = (await anonymous.ask("GET", "/queue/status")).body
     names = ("rt_queue", "be_queue", "total_slots", "available_slots")
     assert [both[name] - own[name] for name in names] == [3, 2, 8, 1]
     assert both["accepting"]
     async with store.transaction() as tx:
-        await tx.processes.report("worker:1", world.clock.now(), told | {"accepting": False}, "")
+        await tx.processes.report("worker:1", world.clock.now(), reported | {"accepting": False}, "")
     world.clock.set(now + timedelta(seconds=2))
-    assert not (await anybody.ask("GET", "/queue/status")).body["accepting"], "its slots are full, and its line is"
+    assert not (await anonymous.ask("GET", "/queue/status")).body["accepting"], "its slots are full, and its line is"
 
 
 async def test_call_that_github_cannot_answer_now_says_why_and_when_to_try_again(
@@ -79,9 +79,9 @@ async def test_call_that_github_cannot_answer_now_says_why_and_when_to_try_again
         (Unavailable("502"), 503, "30", "GitHub is failing"),
     ):
         monkeypatch.setattr(enqueue, "enqueue", AsyncMock(side_effect=error))
-        said = await mona.queue(pull)
-        assert (said.status, said.headers["Retry-After"]) == (status, seconds)
-        assert words in said.body["error"]
+        answer = await mona.queue(pull)
+        assert (answer.status, answer.headers["Retry-After"]) == (status, seconds)
+        assert words in answer.body["error"]
 
 
 async def test_status_of_a_paused_queue_says_why(world: World, session: aiohttp.ClientSession) -> None:
@@ -93,6 +93,6 @@ async def test_status_of_a_paused_queue_says_why(world: World, session: aiohttp.
         paused = await tx.queues.find_or_create(repository, "main", now)
         await tx.queues.find_or_create(repository, "next", now)
         await tx.pauses.put(paused.id, Pause(Reason.TREE_MISMATCH, "looked into", now))
-    (told,) = (await mona.ask("GET", "/queue/status")).body["queues"]
-    assert re.fullmatch(r"[0-9a-f]{16}", told["id"]), "numbers would tell how many queues are hidden"
-    assert (told["paused"], told["depth"], told["accepting"]) == ("tree_mismatch", 0, True)
+    (reported,) = (await mona.ask("GET", "/queue/status")).body["queues"]
+    assert re.fullmatch(r"[0-9a-f]{16}", reported["id"]), "numbers would tell how many queues are hidden"
+    assert (reported["paused"], reported["depth"], reported["accepting"]) == ("tree_mismatch", 0, True)

@@ -81,8 +81,11 @@ def handled(monkeypatch: pytest.MonkeyPatch) -> Handled:
 
     monkeypatch.setattr(Store, "reading", counted_reading)
     monkeypatch.setattr(Policies, "of", counted_of)
-    of_hint = event(lambda _inbox, _repository, hint: hint.action or hint.kind.value, Inbox._of_repository)
-    monkeypatch.setattr(Inbox, "_of_repository", of_hint)
+    of_webhook = event(
+        lambda _inbox, _repository, webhook_event: webhook_event.action or webhook_event.kind.value,
+        Inbox._of_repository,
+    )
+    monkeypatch.setattr(Inbox, "_of_repository", of_webhook)
     for call in ("enqueue", "requeue", "dequeue", "prioritise"):
         monkeypatch.setattr(QueueRoutes, call, event(lambda *_: "call", getattr(QueueRoutes, call)))
     return events

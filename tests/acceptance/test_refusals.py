@@ -68,13 +68,13 @@ async def test_automation_that_sets_a_refused_label_again_starts_nothing(world: 
     pull.label(LABEL, by="mona")
     await world.until(lambda: LABEL not in pull.labels)
     await world.settle()
-    said, asked = world.comment(pull), world.requests()
+    comment, asked = world.comment(pull), world.requests()
     for _ in range(5):
         pull.label(LABEL, by="robot[bot]")
         await world.pass_time(timedelta(minutes=1))
         pull.unlabel(LABEL, by="robot[bot]")
         await world.pass_time(timedelta(minutes=1))
-    assert world.comment(pull) == said
+    assert world.comment(pull) == comment
     assert world.requests() - asked <= 4
 
 

@@ -26,15 +26,15 @@ async def test_person_who_labels_too_often_reads_when_labels_count_again(world: 
     await world.pass_time(CI_TIME * 2)
     assert await insist(world, pull) >= 4
     assert LABEL not in pull.labels
-    said = world.comment(pull)
-    assert "repeatedly added" in said
-    assert "Next step, @mona" in said
-    assert "Until 20" in said
-    assert "/queue" in said
+    comment = world.comment(pull)
+    assert "repeatedly added" in comment
+    assert "Next step, @mona" in comment
+    assert "Until 20" in comment
+    assert "/queue" in comment
     asked = world.requests()
     pull.label(LABEL, by="mona")
     await world.pass_time(2 * SECOND)
-    assert world.comment(pull) == said
+    assert world.comment(pull) == comment
     assert world.requests() - asked <= 1
     pull.unlabel(LABEL, by="mona")
     await world.pass_time(HOUR)

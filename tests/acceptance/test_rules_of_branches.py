@@ -41,9 +41,9 @@ async def reported_and_fixed(world: World, case: Case, *, words: str, merges_ask
     pull = await green(world)
     case.wrong(world, pull)
     await world.pass_time(CI_TIME * 2)
-    reason, told = await rejected(world, pull)
+    reason, sentence = await rejected(world, pull)
     assert reason == case.reason
-    assert words in told
+    assert words in sentence
     assert world.requests(MERGE) == merges_asked
     case.mend(world, pull)
     await lands(world, pull)
@@ -150,9 +150,9 @@ async def test_reviewers_count_by_their_permission_where_github_makes_no_decisio
     rule(world, reviews=ReviewRule(1))
     pull = await green(world)
     pull.review("APPROVED", by="tria")
-    reason, told = await rejected(world, pull)
+    reason, sentence = await rejected(world, pull)
     assert (reason, world.requests(MERGE)) == ("approval_missing", 0)
-    assert "0 of 1" in told
+    assert "0 of 1" in sentence
     pull.review("APPROVED", by="hubot")
     await lands(world, pull)
     assert (world.requests(REVIEWS) > 0) is not offered

@@ -45,10 +45,10 @@ async def test_ruleset_with_unenforced_requirements_is_refused_until_it_is_split
     """Before, each of these was skipped. Split as the comment says, GitHub checks the demand, and IMQ may update."""
     whole = world.repository.add_ruleset("main", update=True, bypass={"imq": mode}, by="rhea", **rules)
     pull = await green(world)
-    reason, told = await refused(world, pull)
+    reason, sentence = await refused(world, pull)
     assert reason == "ruleset_bypassed"
-    assert f"main: {named}" in told
-    assert "to a ruleset that IMQ cannot bypass" in told
+    assert f"main: {named}" in sentence
+    assert "to a ruleset that IMQ cannot bypass" in sentence
     assert world.requests(MERGE) == 0
     world.repository.remove_ruleset(whole, by="rhea")
     world.repository.add_ruleset("who", update=True, bypass={"imq": mode}, by="rhea")

@@ -77,12 +77,12 @@ async def by_command(world: World, pull: Any) -> Answer:
 
 async def by_api(mona: Caller, pull: Any) -> Answer:
     """The answer to a program; the whole queue shows the same entry, and its summary the same queue."""
-    said = (await mona.ask("GET", path_of(pull))).body
-    left_for = None if said["last"] is None else said["last"]["reason"]
-    if said["entry"] is None:
-        depth = None if said["queue"] is None else said["depth"]
-        return Answer(said["state"], None, depth, said["waiting_before"], left_for=left_for)
-    entry, repository = said["entry"], "/api/v1/repositories/acme/widgets"
+    shown = (await mona.ask("GET", path_of(pull))).body
+    left_for = None if shown["last"] is None else shown["last"]["reason"]
+    if shown["entry"] is None:
+        depth = None if shown["queue"] is None else shown["depth"]
+        return Answer(shown["state"], None, depth, shown["waiting_before"], left_for=left_for)
+    entry, repository = shown["entry"], "/api/v1/repositories/acme/widgets"
     whole = (await mona.ask("GET", f"{repository}/branches/main/queue")).body
     assert [each for each in whole["entries"] if each["number"] == pull.number] == [entry]
     (summary,) = (await mona.ask("GET", f"{repository}/queues")).body["queues"]
@@ -90,9 +90,9 @@ async def by_api(mona: Caller, pull: Any) -> Answer:
     since = entry["trouble_since"]
     assert entry["eta"] is None, "nobody landed here yet"
     return Answer(
-        said["state"],
+        shown["state"],
         entry["position"],
-        said["depth"],
+        shown["depth"],
         None,
         tuple(entry["awaited"]),
         tuple(blocker["reason"] for blocker in entry["halts"]),
@@ -108,17 +108,19 @@ async def command_line_agrees(world: World, pull: Any, answer: Answer) -> None:
         repository = await tx.queues.repository("acme", "widgets")
     assert repository is not None
     policy = await engine.policies.of(repository, "main")
-    said = await describe_status(
+    shown = await describe_status(
         load_settings(world.environment), record.id, pull.number, "main", policy, world.clock.now()
     )
     if answer.position is None:
-        told = {"held": "Waiting for room in the queue", "not_queued": f"Its head {pull.head_sha[:7]}"}[answer.state]
-        assert said[0].startswith(told), said
+        headline = {"held": "Waiting for room in the queue", "not_queued": f"Its head {pull.head_sha[:7]}"}[
+            answer.state
+        ]
+        assert shown[0].startswith(headline), shown
         return
-    assert f"position {answer.position + 1}, {answer.state}." in said[0]
+    assert f"position {answer.position + 1}, {answer.state}." in shown[0]
     sentences = [texts.REASONS[Reason(each)].sentence.format(base="main", label=LABEL) for each in answer.blockers]
-    assert len(said[1:-1]) == len(sentences), said
-    assert all(sentence in line for line, sentence in zip(said[1:-1], sentences, strict=True)), said
+    assert len(shown[1:-1]) == len(sentences), shown
+    assert all(sentence in line for line, sentence in zip(shown[1:-1], sentences, strict=True)), shown
 
 
 async def status_page_agrees(mona: Caller, answer: Answer) -> None:

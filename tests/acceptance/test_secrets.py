@@ -52,11 +52,11 @@ def credentials_sent_to(theatre: Theatre) -> set[str]:
 async def a_token(theatre: Theatre) -> str:
     """An operator's token of the API, made as operators make it."""
     assert theatre.template is not None
-    told = theatre.log.with_name("token.log")
+    output = theatre.log.with_name("token.log")
     arguments = ("token", "create", "ops", "--operator", "--login", "mona")
-    made = await theatre.template.fork_module("bot", arguments, theatre.environment, told)
+    made = await theatre.template.fork_module("bot", arguments, theatre.environment, output)
     assert await made.wait() == 0
-    (token,) = [line for line in told.read_text().splitlines() if line.startswith("imq_")]
+    (token,) = [line for line in output.read_text().splitlines() if line.startswith("imq_")]
     return token
 
 

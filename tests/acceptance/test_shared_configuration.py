@@ -154,12 +154,12 @@ async def test_validate_of_a_shared_configuration_says_what_does_not_count(
     home.protect("main", required_approvals=1)
     reviewed = await validate(world, tmp_path, ATTACK, *against)
     assert "the whole file in acme/.github is ignored: no rule requires" in unreviewed.stdout
-    said = {
+    expected = {
         SharedConfig.OFF: "the whole file is ignored: IMQ_ORGANIZATION_CONFIG is off",
         SharedConfig.TIGHTEN: "who_may_queue.people is ignored: in a shared configuration it may not be set",
         SharedConfig.TRUST: "",
     }[allowed]
     for result in (alone, reviewed):
-        assert said in result.stdout
-        assert ("Ignored" in result.stdout) == bool(said)
+        assert expected in result.stdout
+        assert ("Ignored" in result.stdout) == bool(expected)
     assert ("It would be queued" in reviewed.stdout) == (allowed is SharedConfig.TRUST)

@@ -36,9 +36,9 @@ async def test_stacked_pull_request_is_refused_when_queued_and_lands_outside_of_
     world.github.behaviour.graphql = graphql
     formed = stack(world)
     bottom = world.repository.pull(formed.pulls[0].number)
-    reason, told = await dequeued(world, bottom)
+    reason, sentence = await dequeued(world, bottom)
     assert reason == "stacked"
-    assert "Remove the pull request from the stack" in told
+    assert "Remove the pull request from the stack" in sentence
     assert world.requests(MERGE, UPDATE) == 0
     world.github.stacks.dissolve(world.repository.record, formed)
     bottom.label(LABEL, by="mona")
@@ -51,7 +51,7 @@ async def test_stack_that_is_not_shown_is_recognised_by_the_refused_merge(world:
     world.github.behaviour.graphql_stacks = False
     world.github.behaviour.stacked_merge_status = status
     formed = stack(world)
-    reason, told = await dequeued(world, world.repository.pull(formed.pulls[0].number))
+    reason, sentence = await dequeued(world, world.repository.pull(formed.pulls[0].number))
     assert reason == "stacked"
-    assert "Remove the pull request from the stack" in told
+    assert "Remove the pull request from the stack" in sentence
     assert world.requests(MERGE) == 1

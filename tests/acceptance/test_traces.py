@@ -25,7 +25,7 @@ def delivery_of_the_label(world: World) -> str:
     return str(guid)
 
 
-def told(log: Log, guid: str) -> list[dict[str, Any]]:
+def lines_of(log: Log, guid: str) -> list[dict[str, Any]]:
     """The lines of the trace that belongs to a delivery."""
     return log.lines(trace_id=UUID(guid).hex)
 
@@ -49,7 +49,7 @@ async def test_delivery_is_followed_from_the_webhook_to_the_merge_and_the_letter
         pull.label(LABEL, by="mona")
         await lands(world, pull)
     guid = delivery_of_the_label(world)
-    lines = told(log, guid)
+    lines = lines_of(log, guid)
     steps = ["delivery stored", "eligibility", "updating", "checking", "ready", "landed"]
     followed = [one(lines, step) for step in steps]
     assert [line["timestamp"] for line in followed] == sorted(line["timestamp"] for line in followed)
@@ -96,7 +96,7 @@ async def test_pull_request_that_waited_for_room_keeps_its_own_trace(tmp_path: P
             await world.until(lambda: all(pull.merged for pull in pulls))
         guids = {d.guid for d in world.github.state.deliveries if d.app is world.app and d.action == "labeled"}
     assert len(guids) == 2
-    assert {one(told(log, guid), "landed")["delivery"] for guid in guids} == guids
+    assert {one(lines_of(log, guid), "landed")["delivery"] for guid in guids} == guids
     assert [line["answer"] for line in log.lines(event="eligibility")] == ["Admit", "Admit"]
 
 

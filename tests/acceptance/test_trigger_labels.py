@@ -34,7 +34,7 @@ async def two_queued(world: World) -> tuple[Any, Any]:
 
 def again_while_the_label_goes(world: World, pull: Any, *, phase: str, deaf: bool = False) -> list[str | None]:
     """Have `/queue` carried out while IMQ's removal of the label is on its way; the status that it had then."""
-    seen: list[str | None] = []
+    statuses: list[str | None] = []
 
     async def hook(exchange: RecordedCall) -> None:
         if exchange.phase == phase and exchange.template.startswith("DELETE") and "labels" in exchange.template:
@@ -43,23 +43,23 @@ def again_while_the_label_goes(world: World, pull: Any, *, phase: str, deaf: boo
             for _ in range(6):
                 await world.github.schedule.run_due()
                 await world.bot.worker.run_due()
-            seen.append(await world.status(pull))
+            statuses.append(await world.status(pull))
             if deaf:
                 world.app.webhook_url = "http://127.0.0.1:9/webhook"
 
     world.server.on_request = hook
-    return seen
+    return statuses
 
 
 @pytest.mark.parametrize("phase", ["before", "after"])
 async def test_pull_request_queued_again_while_imq_removes_the_label_remains_queued(world: World, phase: str) -> None:
     """Labels that IMQ itself changes are no commands: the label is set again, once, and it lands."""
     _, pull = await two_queued(world)
-    seen = again_while_the_label_goes(world, pull, phase=phase)
+    statuses = again_while_the_label_goes(world, pull, phase=phase)
     pull.comment("/unqueue", by="mona")
     await world.settle()
     await world.pass_time(30 * SECOND)
-    assert seen == ["pending"]
+    assert statuses == ["pending"]
     assert LABEL in pull.labels
     assert await world.reasons(pull) == [Reason.UNQUEUED.value]
     await world.until(lambda: pull.merged)
@@ -78,12 +78,12 @@ async def test_label_is_found_by_the_sweep_when_the_removals_webhook_was_lost(wo
     """GitHub shows who removed the label, however IMQ learns that it is gone."""
     _, pull = await two_queued(world)
     address = world.app.webhook_url
-    seen = again_while_the_label_goes(world, pull, phase="before", deaf=True)
+    statuses = again_while_the_label_goes(world, pull, phase="before", deaf=True)
     pull.comment("/unqueue", by="mona")
     await world.settle()
     world.app.webhook_url = address
     await world.until(lambda: pull.merged)
-    assert seen == ["pending"]
+    assert statuses == ["pending"]
     assert await world.reasons(pull) == [Reason.UNQUEUED.value]
 
 

@@ -30,14 +30,14 @@ MOST_STATEMENTS = 7
 @contextmanager
 def statements() -> Iterator[list[str]]:
     """The statements that reach the database meanwhile."""
-    seen: list[str] = []
+    executed: list[str] = []
 
     def note(_connection: object, _cursor: object, statement: str, *_: object) -> None:
-        seen.append(statement)
+        executed.append(statement)
 
     event.listen(Engine, "before_cursor_execute", note)
     try:
-        yield seen
+        yield executed
     finally:
         event.remove(Engine, "before_cursor_execute", note)
 
@@ -72,10 +72,10 @@ async def forget_all(world: World) -> None:
 async def run_passes(world: World) -> tuple[list[RecordedCall], list[str]]:
     """Run the passes that are due, and nothing else; return their requests and statements."""
     before = len(world.server.requests)
-    with statements() as seen:
+    with statements() as executed:
         while await world.bot.processor.run_due():
             pass
-    return list(world.server.requests)[before:], seen
+    return list(world.server.requests)[before:], executed
 
 
 def tokens(requests: list[RecordedCall]) -> list[RecordedCall]:
@@ -83,9 +83,9 @@ def tokens(requests: list[RecordedCall]) -> list[RecordedCall]:
     return [request for request in requests if request.template.endswith("/access_tokens")]
 
 
-def entry_reads(seen: list[str]) -> int:
+def entry_reads(executed: list[str]) -> int:
     """How many statements read all entries of a queue."""
-    return sum("AS placed" in statement for statement in seen)
+    return sum("AS placed" in statement for statement in executed)
 
 
 async def test_queues_woken_for_nothing_ask_github_nothing_and_read_their_entries_once(tmp_path: Path) -> None:
@@ -95,10 +95,10 @@ async def test_queues_woken_for_nothing_ask_github_nothing_and_read_their_entrie
         await wake_all(world)
         await run_passes(world)
         await wake_all(world)
-        requests, seen = await run_passes(world)
+        requests, executed = await run_passes(world)
         assert requests == []
-        assert entry_reads(seen) == COUNT
-        assert len(seen) <= COUNT * MOST_STATEMENTS, Counter(seen)
+        assert entry_reads(executed) == COUNT
+        assert len(executed) <= COUNT * MOST_STATEMENTS, Counter(executed)
 
 
 async def test_queues_woken_after_a_restart_ask_for_one_token_for_each_repository(tmp_path: Path) -> None:
@@ -121,8 +121,8 @@ async def test_queues_that_the_pace_keeps_waiting_for_a_token_read_no_entries(tm
         now = world.clock.now()
         world.bot.gateway._connection.limits._paces[None].fill([(POINTS, now, DOCUMENTED.points_per_minute)])
         await wake_all(world)
-        requests, seen = await run_passes(world)
-        assert (requests, entry_reads(seen)) == ([], 0)
+        requests, executed = await run_passes(world)
+        assert (requests, entry_reads(executed)) == ([], 0)
         async with world.bot.engine.store.reading() as tx:
             dues = list(await tx.connection.scalars(select(queues.c.due_at)))
         assert len({due for due in dues if due > now}) == COUNT

@@ -38,12 +38,12 @@ async def behind(world: World, *names: str) -> list[Any]:
     return pulls
 
 
-def said(world: World) -> int:
+def writes(world: World) -> int:
     """How often a comment was written or edited."""
     return world.requests(EDIT, CREATE)
 
 
-def story(text: str) -> list[str]:
+def history_lines(text: str) -> list[str]:
     """The folded lines, without their times."""
     _, _, folded = text.partition("<details>")
     return [line.partition(" UTC: ")[2] for line in folded.splitlines() if line.startswith("- ")]
@@ -64,10 +64,10 @@ async def test_author_reads_the_whole_way_in_one_comment_of_four_edits(world: Wo
     text = world.comment(second)
     assert re.search(r"\*\*✅ Landed on `main` as [0-9a-f]{40}\*\*", text)
     assert "in CI." in text
-    assert story(text)[0] == "Queued for `main` at position 2 by `mona`"
-    assert story(text)[-1].startswith("Landed on `main` as `")
+    assert history_lines(text)[0] == "Queued for `main` at position 2 by `mona`"
+    assert history_lines(text)[-1].startswith("Landed on `main` as `")
     assert "@" not in text
-    assert 2 < said(world) <= 2 * 4
+    assert 2 < writes(world) <= 2 * 4
 
 
 async def test_author_reads_no_time_in_ci_that_was_a_pause(world: World) -> None:
@@ -83,8 +83,8 @@ async def test_author_reads_no_time_in_ci_that_was_a_pause(world: World) -> None
     await world.settle()
     assert "Time in the queue: 5 h 1 min, of which 1 min at the front and 1 min in CI." in world.comment(pull)
     async with world.bot.engine.store.reading() as tx:
-        told = await tx.timeline.of_pull_request(pull.record.repository.id, pull.number)
-    (took,) = [event.data["checks"] for event in told if event.event == "ready" and event.data]
+        timeline = await tx.timeline.of_pull_request(pull.record.repository.id, pull.number)
+    (took,) = [event.data["checks"] for event in timeline if event.event == "ready" and event.data]
     assert CI_TIME - timedelta(seconds=1) < timedelta(seconds=took) <= CI_TIME
 
 
@@ -95,7 +95,7 @@ async def test_comments_of_those_behind_do_not_change_at_every_landing(world: Wo
         pull.label(LABEL, by="mona")
     await world.until(lambda: pulls[-1].merged)
     await world.settle()
-    assert len(pulls) < said(world) <= 4 * len(pulls)
+    assert len(pulls) < writes(world) <= 4 * len(pulls)
 
 
 async def test_author_reads_a_range_once_there_is_a_history(world: World) -> None:
@@ -122,14 +122,14 @@ async def test_author_of_a_closed_pull_request_reads_the_leave_and_nothing_after
     await world.settle()
     pull.close(by="hubot")
     await world.pass_time(MINUTE)
-    text, before = world.comment(pull), said(world)
+    text, before = world.comment(pull), writes(world)
     assert "Someone closed the pull request." in text
     pull.comment("/why", by="mona")
     pull.comment("/queue", by="mona")
     await world.pass_time(timedelta(hours=2))
     assert world.comment(pull) == text
     assert world.spoken(pull) == 1
-    assert said(world) - before <= 2, "only the other one's landing is told"
+    assert writes(world) - before <= 2, "only the other one's landing is told"
     assert before > 0
 
 

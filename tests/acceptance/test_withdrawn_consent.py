@@ -14,7 +14,7 @@ PULL = "/repos/{owner}/{repo}/pulls/{number}"
 
 Act = Callable[[Any], object]
 
-UNDONE: dict[str, tuple[Act, Act, list[str]]] = {
+WITHDRAWALS: dict[str, tuple[Act, Act, list[str]]] = {
     "draft": (lambda p: p.convert_to_draft(by="mona"), lambda p: p.ready_for_review(by="mona"), ["draft"]),
     "close": (lambda p: p.close(by="mona"), lambda p: p.reopen(by="mona"), ["closed"]),
     "base": (lambda p: p.edit_base("release", by="mona"), lambda p: p.edit_base("main", by="mona"), ["base_changed"]),
@@ -27,10 +27,10 @@ UNDONE: dict[str, tuple[Act, Act, list[str]]] = {
 """An act that withdraws consent, what undoes it, and the reasons for which the pull request leaves its queue."""
 
 
-async def labelled(world: World, *, queued: bool) -> dict[str, Any]:
+async def labeled(world: World, *, queued: bool) -> dict[str, Any]:
     """A pull request for each act, with its label; reads lag from now on."""
     world.repository.create_branch("release", "main")
-    pulls = {name: world.open(name) for name in UNDONE}
+    pulls = {name: world.open(name) for name in WITHDRAWALS}
     await world.pass_time(CI_TIME * 2)
     world.repository.push("main", {"moved.py": "moved\n"}, "Move", by="rhea")
     await world.settle()
@@ -49,34 +49,34 @@ async def joined(world: World, pulls: dict[str, Any]) -> list[int]:
     """The pull requests that IMQ has queued."""
     async with world.bot.engine.store.reading() as tx:
         repository = (await tx.queues.all())[0].repository
-        told = [await tx.timeline.of_pull_request(repository.id, pull.number) for pull in pulls.values()]
-    return [event.number for events in told for event in events if event.event == "queued"]
+        timelines = [await tx.timeline.of_pull_request(repository.id, pull.number) for pull in pulls.values()]
+    return [event.number for events in timelines for event in events if event.event == "queued"]
 
 
 @pytest.mark.parametrize(
-    ("queued", "between"), [(False, 0.3), (True, 0.0), (True, 1.5)], ids=["labelled", "queued-burst", "queued"]
+    ("queued", "between"), [(False, 0.3), (True, 0.0), (True, 1.5)], ids=["labeled", "queued-burst", "queued"]
 )
 async def test_consent_withdrawn_and_unchanged_again_before_imq_reads_it_lands_nothing(
     world: World, queued: bool, between: float
 ) -> None:
     """A triager's label, or a draft that is ready again, does not bring back what a person took back."""
-    pulls = await labelled(world, queued=queued)
-    for name, (act, _, _) in UNDONE.items():
+    pulls = await labeled(world, queued=queued)
+    for name, (act, _, _) in WITHDRAWALS.items():
         act(pulls[name])
     if between:
         await world.pass_time(between * SECOND)
-    for name, (_, undo, _) in UNDONE.items():
+    for name, (_, undo, _) in WITHDRAWALS.items():
         undo(pulls[name])
     await world.pass_time(CI_TIME * 4)
     left = {name: await world.reasons(pull) for name, pull in pulls.items()}
-    expected = {name: reasons for name, (_, _, reasons) in UNDONE.items()}
+    expected = {name: reasons for name, (_, _, reasons) in WITHDRAWALS.items()}
     if not queued:
         # The first label was never judged: it was taken off before IMQ read it.
         expected["label"] = ["label_without_right"]
         assert await joined(world, pulls) == []
     assert left == expected
     assert [pull.number for pull in pulls.values() if pull.merged] == []
-    assert {name: pull.labels for name, pull in pulls.items()} == {name: [] for name in UNDONE}
+    assert {name: pull.labels for name, pull in pulls.items()} == {name: [] for name in WITHDRAWALS}
 
 
 @pytest.mark.parametrize("fails", [False, True], ids=["lagging", "failing"])

@@ -40,17 +40,17 @@ class Witness:
         """Something happened by which the pull request may not land any more."""
         self.agreed.pop(_place(pull), None)
 
-    def tell(self, what: str) -> None:
+    def log_line(self, what: str) -> None:
         """Add a line to the log that a failing test shows."""
         self.log.append(f"{self.github.clock.now():%H:%M:%S.%f} {what}")
 
     def complain(self, what: str) -> None:
         """A promise was broken."""
         self.complaints.append(what)
-        self.tell(f"BROKEN {what}")
+        self.log_line(f"BROKEN {what}")
 
     @property
-    def story(self) -> str:
+    def report(self) -> str:
         """The complaints, and the log."""
         return "\n".join((*self.complaints, *self.log))
 
@@ -65,7 +65,7 @@ class Witness:
         """P1: the base rests on green trees only, and each merge commit holds exactly the tree that was tested."""
         repository = self.github.repository(name)
         commit = repository.record.git.must(tip)
-        self.tell(f"{name} {branch} is at {tip[:7]} {commit.title}")
+        self.log_line(f"{name} {branch} is at {tip[:7]} {commit.title}")
         if not total_at_most_ten(repository.files(tip)):
             self.complain(f"P1: {name} {branch} is red at {tip[:7]}")
         if len(commit.parents) < 2:
@@ -81,7 +81,7 @@ class Witness:
         """P4: the label is on, and what lands is the head it was set on, or IMQ's own updates of that."""
         pull = self.github.pull(*place)
         self.landed.append(place)
-        self.tell(f"{place[0]}#{place[1]} lands as {pull.head_sha[:7]}")
+        self.log_line(f"{place[0]}#{place[1]} lands as {pull.head_sha[:7]}")
         if LABEL not in pull.labels:
             self.complain(f"P4: {place} landed without its label")
         git, head, agreed = pull.record.repository.git, pull.head_sha, self.agreed.get(place)

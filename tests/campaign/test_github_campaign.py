@@ -109,7 +109,7 @@ class Campaign:
 
     async def _restart_database(self, way: str) -> None:
         self.restarts.append(way)
-        self.witness.tell(f"PostgreSQL stops: {way}")
+        self.witness.log_line(f"PostgreSQL stops: {way}")
         with self.time.stopped():
             await asyncio.to_thread(self.postgres.stop, way)
             await asyncio.to_thread(self.postgres.start)
@@ -120,8 +120,8 @@ class Campaign:
             self._watch()
             self.longest_put_off = max(self.longest_put_off, await asyncio.to_thread(put_off, self.postgres.url))
             assert self.longest_put_off < NO_PROGRESS, stored(self.postgres.url)
-            assert not self.witness.complaints, self.witness.story
-            assert self.time.seconds < SECONDS + SETTLING_SECONDS, self.witness.story
+            assert not self.witness.complaints, self.witness.report
+            assert self.time.seconds < SECONDS + SETTLING_SECONDS, self.witness.report
             await asyncio.sleep(0.2)  # no-sleep-ok: the end of other processes' work is no event
 
     def _watch(self) -> None:
@@ -134,7 +134,7 @@ class Campaign:
                     and (not pull.merged if self.good(pull) else LABEL in pull.labels)
                 ]
                 if self.progress.note((name, base), len(waiting)) > NO_PROGRESS:
-                    story = f"{self.witness.story}\n{stored(self.postgres.url)}"
+                    story = f"{self.witness.report}\n{stored(self.postgres.url)}"
                     raise AssertionError(f"no progress of {name} {base} for a minute\n{story}")
 
     async def judge(self) -> None:
@@ -227,5 +227,5 @@ async def test_house_whose_processes_and_database_die_lands_all_that_is_green_an
                     print(campaign.summary)
             await campaign.judge()
             assert {code for post in posts for code in post.ends} <= {-signal.SIGKILL}, "a process ended by itself"
-    assert not campaign.witness.complaints, campaign.witness.story
+    assert not campaign.witness.complaints, campaign.witness.report
     assert campaign.restarts

@@ -61,7 +61,7 @@ async def test_bot_killed_at_each_step_lands_every_green_pull_request_once(datab
 
         await theatre.until(over, seconds=240)
         # Comments may wait half a minute for the points that merges leave.
-        await theatre.until(lambda: all("anded" in _said(pull) for pull in pulls), seconds=90)
+        await theatre.until(lambda: all("anded" in _text_of(pull) for pull in pulls), seconds=90)
         steps = {step.rpartition(" ")[0] for step in theatre.deaths}
         wanted = {"POST", "PUT", "DELETE"} | ({"GET"} if reading else set())
         assert {step.split(" ")[0] for step in steps} >= wanted, theatre.deaths
@@ -79,5 +79,5 @@ async def test_bot_killed_at_each_step_lands_every_green_pull_request_once(datab
             assert sum(f"#{pull.number} " in message for message in log if message.startswith("Merge pull")) == 1
 
 
-def _said(pull: Any) -> str:
+def _text_of(pull: Any) -> str:
     return "".join(c.body for c in pull.comments)

@@ -21,12 +21,12 @@ async def say(theatre: Theatre, pull: Any, text: str, *, by: str) -> None:
     await theatre.until(lambda: "imq[bot]" in comment.reactions.get("+1", ()), seconds=120)
 
 
-def said(pull: Any) -> str:
+def text_of(pull: Any) -> str:
     """What IMQ says on a pull request."""
     return "".join(comment.body for comment in pull.comments if "<!-- imq:comment" in comment.body)
 
 
-async def story(theatre: Theatre, pull: Any) -> list[tuple[str, str | None]]:
+async def history(theatre: Theatre, pull: Any) -> list[tuple[str, str | None]]:
     """What happened to a pull request: events, with their reasons."""
     database = Database(theatre.environment["DATABASE_URL"])
     async with Store(database).reading() as tx:
@@ -48,7 +48,7 @@ async def test_commands_at_a_full_queue_are_done_once_by_a_bot_that_is_killed_at
         await theatre.start()
         await say(theatre, front, "/pause until all is said", by="rhea")
         front.label(LABEL, by="mona")
-        await theatre.until(lambda: "is paused" in said(front), seconds=20)
+        await theatre.until(lambda: "is paused" in text_of(front), seconds=20)
         theatre.kill_once_at_each_step(reading=False)
         await say(theatre, first, "/queue priority=high", by="rhea")
         await say(theatre, gone, "/queue", by="mona")
@@ -57,11 +57,15 @@ async def test_commands_at_a_full_queue_are_done_once_by_a_bot_that_is_killed_at
         theatre.server.on_request = None
         await say(theatre, front, "/resume", by="rhea")
         await theatre.until(lambda: first.merged and front.merged and LABEL not in gone.labels, seconds=60)
-        await theatre.until(lambda: all("Landed" in said(pull) for pull in (first, front)), seconds=20)
+        await theatre.until(lambda: all("Landed" in text_of(pull) for pull in (first, front)), seconds=20)
         assert len(theatre.deaths) >= 8, theatre.deaths
-        told = [await story(theatre, pull) for pull in (front, first, gone)]
+        histories = [await history(theatre, pull) for pull in (front, first, gone)]
     left = ("cancelled", "unqueued")
-    assert [event for event in told[0] if event == left or event[0] == "landed"] == [left, ("landed", None)]
-    assert [event[0] for event in told[1] if event[0] in {"held", "queued", "landed"}] == ["held", "queued", "landed"]
-    assert told[2] == [("held", "queue_full"), ("cancelled", "unqueued")]
+    assert [event for event in histories[0] if event == left or event[0] == "landed"] == [left, ("landed", None)]
+    assert [event[0] for event in histories[1] if event[0] in {"held", "queued", "landed"}] == [
+        "held",
+        "queued",
+        "landed",
+    ]
+    assert histories[2] == [("held", "queue_full"), ("cancelled", "unqueued")]
     assert not gone.merged

@@ -46,9 +46,9 @@ async def readiness_of(theatre: Theatre, status: int) -> dict[str, Any]:
     """What the bot says once it answers so: it looks once a second."""
     async with asyncio.timeout(10):
         while True:
-            answered, said = await ready(theatre)
+            answered, body = await ready(theatre)
             if answered == status:
-                return said
+                return body
             await asyncio.sleep(0.05)  # no-sleep-ok: real processes live in real time
 
 
@@ -92,7 +92,7 @@ async def test_postgres_restarted_under_a_bot_lands_what_was_labeled_meanwhile(
         await theatre.until(lambda: LABEL in before.labels and any(before.comments), seconds=30)
         await asyncio.to_thread(private_postgres.stop)
         during.label(LABEL, by="mona")
-        await theatre.until(lambda: _told(theatre, "delivery not stored", OutageKind.UNREACHABLE), seconds=30)
+        await theatre.until(lambda: _was_logged(theatre, "delivery not stored", OutageKind.UNREACHABLE), seconds=30)
         answer = await readiness_of(theatre, 503)
         assert answer["why"] == {
             "database": OutageKind.UNREACHABLE.sentence,
@@ -107,7 +107,7 @@ async def test_postgres_restarted_under_a_bot_lands_what_was_labeled_meanwhile(
         assert [line for line in logged(theatre) if line["level"] in {"error", "critical"}] == []
 
 
-def _told(theatre: Theatre, event: str, fault: OutageKind) -> bool:
+def _was_logged(theatre: Theatre, event: str, fault: OutageKind) -> bool:
     return any(line["event"] == event and line.get("fault") == fault for line in logged(theatre))
 
 
@@ -121,7 +121,7 @@ async def test_bot_started_before_its_postgres_waits_for_it(private_postgres: Pr
     async with a_theatre(private_postgres.url, tmp_path) as theatre:
         theatre.template = Template()
         starting = asyncio.create_task(theatre.start())
-        await theatre.until(lambda: _told(theatre, "database_awaited", OutageKind.UNREACHABLE), seconds=30)
+        await theatre.until(lambda: _was_logged(theatre, "database_awaited", OutageKind.UNREACHABLE), seconds=30)
         await asyncio.to_thread(private_postgres.start)
         async with asyncio.timeout(30):
             await starting
@@ -195,7 +195,7 @@ async def test_sqlite_on_a_full_disk_refuses_clearly_and_goes_on_when_there_is_r
         refused = stored.pop()
         assert (status, answer["error"]) == (503, f"the delivery could not be stored; redeliver it. {_FULL}")
         during.label(LABEL, by="mona")
-        await theatre.until(lambda: _told(theatre, "delivery not stored", OutageKind.FULL), seconds=30)
+        await theatre.until(lambda: _was_logged(theatre, "delivery not stored", OutageKind.FULL), seconds=30)
         assert await readiness_of(theatre, 503) == {
             "status": "not ready",
             "failing": ["database"],

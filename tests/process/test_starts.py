@@ -29,8 +29,8 @@ async def refused(theatre: Theatre, command: str = "run", **settings: str) -> st
         stderr=asyncio.subprocess.STDOUT,
     )
     async with asyncio.timeout(60):
-        said, _ = await process.communicate()
-    lines = [line for line in said.decode().splitlines() if not line.startswith('{"event"')]
+        output, _ = await process.communicate()
+    lines = [line for line in output.decode().splitlines() if not line.startswith('{"event"')]
     assert process.returncode == 2, lines
     assert len(lines) == 1, lines
     return lines[0]
@@ -43,12 +43,12 @@ async def test_process_that_cannot_start_says_the_way_out_in_one_sentence(tmp_pa
         await theatre.start()
         assert theatre.process is not None
         for command in ("run", "web"):
-            told = await refused(theatre, command)
-            assert f"in use by `imq run`, process {theatre.process.pid}" in told
-            assert "PostgreSQL" in told
+            message = await refused(theatre, command)
+            assert f"in use by `imq run`, process {theatre.process.pid}" in message
+            assert "PostgreSQL" in message
         elsewhere = f"sqlite:///{tmp_path / 'other.db'}"
-        told = await refused(theatre, DATABASE_URL=elsewhere, PORT=str(theatre.port))
-        assert "Set PORT to a free port" in told
+        message = await refused(theatre, DATABASE_URL=elsewhere, PORT=str(theatre.port))
+        assert "Set PORT to a free port" in message
         assert "does not exist: create it" in await refused(theatre, DATABASE_URL=f"sqlite:///{tmp_path}/none/imq.db")
         assert await theatre.stop() == 0
 
@@ -82,8 +82,8 @@ async def test_github_that_cannot_be_reached_is_one_line_of_the_log(tmp_path: Pa
         theatre.environment |= {"IMQ_GITHUB_API_URL": f"http://127.0.0.1:{_free()}", "IMQ_SWEEP_SECONDS": "0.5"}
         await theatre.start()
         await theatre.until(lambda: _sent(tmp_path) > 1, seconds=30)
-        told = [line for line in logged(theatre) if line["level"] != "debug" and "127.0.0.1" in str(line)]
-        assert [line["event"] for line in told] == ["listening", "github_unreachable"]
+        message = [line for line in logged(theatre) if line["level"] != "debug" and "127.0.0.1" in str(line)]
+        assert [line["event"] for line in message] == ["listening", "github_unreachable"]
         assert "Traceback" not in theatre.log.read_text()
 
 

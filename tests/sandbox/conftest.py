@@ -12,8 +12,8 @@ from sandbox.facade.repository_handle import RepositoryHandle
 LINES = "".join(f"{number}\n" for number in range(1, 10))
 
 
-class Heard:
-    """Every event that left, in order."""
+class PublishedEvents:
+    """Records every published event, in order."""
 
     def __init__(self, github: GitHub) -> None:
         self.events: list[tuple[str, dict[str, Any]]] = []
@@ -42,8 +42,8 @@ def repository(github: GitHub) -> RepositoryHandle:
 
 
 @pytest.fixture
-def heard(github: GitHub) -> Heard:
-    return Heard(github)
+def published(github: GitHub) -> PublishedEvents:
+    return PublishedEvents(github)
 
 
 def edited(number: int, text: str = "changed") -> str:

@@ -9,7 +9,7 @@ from sandbox.core.errors import Forbidden, Invalid
 from sandbox.facade.github import GitHub
 from sandbox.facade.repository_handle import RepositoryHandle
 from sandbox.state import Actor, CheckRun, WorkflowRun
-from tests.sandbox.conftest import Heard
+from tests.sandbox.conftest import PublishedEvents
 
 MINUTE = timedelta(minutes=1)
 
@@ -26,7 +26,7 @@ def workflow_run(repository: RepositoryHandle) -> WorkflowRun:
 
 
 async def test_ci_flaky_by_plan_passes_when_it_is_run_again(
-    github: GitHub, repository: RepositoryHandle, heard: Heard
+    github: GitHub, repository: RepositoryHandle, published: PublishedEvents
 ) -> None:
     """A person presses Re-run: its app gets it, a new run of a new id starts, and the tree is judged after all."""
     repository.add_ci(settings=CISettings(duration=MINUTE, plan=("failure",)))
@@ -38,7 +38,7 @@ async def test_ci_flaky_by_plan_passes_when_it_is_run_again(
     assert runs(repository, sha) == [("ci/test", "failure"), ("ci/test", "success")]
     assert github.checks.latest_runs(repository.record, sha)[0].id > old.id
     # Only the check's own app hears that it was asked for again; the observer is nobody's app and sees all.
-    assert heard.names().count("check_run.rerequested") == 1
+    assert published.names().count("check_run.rerequested") == 1
 
 
 @pytest.mark.parametrize("conclusion", ["timed_out", "cancelled", "stale", "startup_failure", "action_required"])

@@ -19,19 +19,19 @@ def pull(repository: Any) -> Any:
 
 def actions(github: GitHub) -> list[str]:
     """The actions of the webhooks of auto-merge, from now on, filled as they leave."""
-    told: list[str] = []
+    sent: list[str] = []
 
     def observe(event: str, payload: dict[str, Any]) -> None:
         if event == "pull_request" and payload["action"].startswith("auto_merge"):
-            told.append(payload.get("reason", payload["action"]))
+            sent.append(payload.get("reason", payload["action"]))
 
     github.webhooks.observers.append(observe)
-    return told
+    return sent
 
 
 async def test_pull_request_merges_by_itself_when_its_last_requirement_is_met(github: GitHub, pull: Any) -> None:
     """By the person who enabled it, with the method chosen then; never before."""
-    told = actions(github)
+    sent = actions(github)
     pull.enable_auto_merge("squash", by="bob")
     await github.advance(timedelta(hours=1))
     assert not pull.merged
@@ -40,7 +40,7 @@ async def test_pull_request_merges_by_itself_when_its_last_requirement_is_met(gi
     assert pull.merged
     assert pull.record.merged_by.login == "bob"
     assert len(pull.record.repository.git.must(pull.merge_sha).parents) == 1
-    assert told == ["auto_merge_enabled"]
+    assert sent == ["auto_merge_enabled"]
 
 
 @pytest.mark.parametrize(
@@ -53,13 +53,13 @@ async def test_pull_request_merges_by_itself_when_its_last_requirement_is_met(gi
 )
 async def test_auto_merge_ends_with_what_it_was_for(github: GitHub, pull: Any, act: Any, reason: str) -> None:
     """A draft and a closed pull request lose it, and somebody may disable it."""
-    told = actions(github)
+    sent = actions(github)
     pull.enable_auto_merge(by="bob")
     act(pull)
     pull.review("APPROVED", by="octo")
     await github.advance(timedelta(seconds=2))
     assert not pull.merged
-    assert told == ["auto_merge_enabled", reason]
+    assert sent == ["auto_merge_enabled", reason]
 
 
 async def test_push_disables_auto_merge_only_without_write_access(github: GitHub, repository: Any) -> None:
@@ -67,15 +67,15 @@ async def test_push_disables_auto_merge_only_without_write_access(github: GitHub
     repository.record.allow_auto_merge = True
     repository.protect("main", required_approvals=1)
     pull = repository.open_pull_request("Theirs", head="topic", fork_of="stranger", files={"new.txt": "1\n"})
-    told = actions(github)
+    sent = actions(github)
     pull.enable_auto_merge(by="bob")
     repository.push("main", {"past.txt": "1\n"}, by="bob")
     pull.update_branch(by="bob")
     await github.advance(timedelta(seconds=2))
     assert len(repository.record.git.must(pull.head_sha).parents) == 2
-    assert told == ["auto_merge_enabled"]
+    assert sent == ["auto_merge_enabled"]
     pull.push({"more.txt": "2\n"}, by="stranger")
-    assert told[1:] == ["Head branch was pushed to by a user without write access"]
+    assert sent[1:] == ["Head branch was pushed to by a user without write access"]
 
 
 async def test_auto_merge_is_refused_where_there_is_nothing_to_wait_for(

@@ -7,7 +7,7 @@ from sandbox.domain.checks.checks import CheckRunFields
 from sandbox.facade.github import GitHub
 from sandbox.facade.repository_handle import RepositoryHandle
 from sandbox.state import Actor, App
-from tests.sandbox.conftest import Heard
+from tests.sandbox.conftest import PublishedEvents
 
 
 @pytest.fixture
@@ -18,18 +18,18 @@ def ci(github: GitHub) -> App:
 
 
 def test_push_requests_a_suite_of_each_app_that_may_write_checks(
-    github: GitHub, repository: RepositoryHandle, ci: App, heard: Heard
+    github: GitHub, repository: RepositoryHandle, ci: App, published: PublishedEvents
 ) -> None:
     """GitHub makes an empty, queued suite for each such app."""
     github.install(github.create_app("reader", permissions={"checks": "read"}), "octo")
     sha = repository.push("one", {"a": "1"})
     suites = github.checks.suites(repository.record, sha)
     assert [(suite.app, suite.status, suite.head_branch, suite.runs) for suite in suites] == [(ci, "queued", "one", [])]
-    assert heard.names().count("check_suite.requested") == 1
+    assert published.names().count("check_suite.requested") == 1
 
 
 def test_run_walks_from_queued_to_completed_and_its_suite_follows(
-    github: GitHub, repository: RepositoryHandle, ci: App, heard: Heard
+    github: GitHub, repository: RepositoryHandle, ci: App, published: PublishedEvents
 ) -> None:
     """Created and completed are published; the suite's conclusion is the worst of its runs."""
     sha = repository.sha()
@@ -44,10 +44,10 @@ def test_run_walks_from_queued_to_completed_and_its_suite_follows(
     assert (good.status, good.suite.status) == ("completed", "in_progress")
     checks.update_run(bad, CheckRunFields(conclusion="failure", output={"title": "Red"}))
     assert (bad.suite.status, bad.suite.conclusion) == ("completed", "failure")
-    told = [name for name in heard.names() if name.startswith("check_run")]
-    assert told == ["check_run.created", "check_run.created", "check_run.completed", "check_run.completed"]
-    assert heard.last("check_suite", "completed")["check_suite"]["conclusion"] == "failure"
-    assert heard.last("check_run", "completed")["check_run"]["output"]["title"] == "Red"
+    names = [name for name in published.names() if name.startswith("check_run")]
+    assert names == ["check_run.created", "check_run.created", "check_run.completed", "check_run.completed"]
+    assert published.last("check_suite", "completed")["check_suite"]["conclusion"] == "failure"
+    assert published.last("check_run", "completed")["check_run"]["output"]["title"] == "Red"
 
 
 def test_latest_runs_keep_the_newest_per_app_and_name(github: GitHub, repository: RepositoryHandle, ci: App) -> None:
@@ -64,7 +64,7 @@ def test_latest_runs_keep_the_newest_per_app_and_name(github: GitHub, repository
 
 
 def test_rerequest_publishes_and_reopens_the_suite(
-    github: GitHub, repository: RepositoryHandle, ci: App, heard: Heard
+    github: GitHub, repository: RepositoryHandle, ci: App, published: PublishedEvents
 ) -> None:
     """The run stays as it is, its suite waits; another app may not ask."""
     run = github.checks.create_run(
@@ -79,17 +79,17 @@ def test_rerequest_publishes_and_reopens_the_suite(
         github.checks.rerequest(run, actor=Actor(stranger.bot, stranger))
     github.checks.rerequest(run, actor=github.actor("bob"))
     assert (run.conclusion, run.suite.status) == ("failure", "queued")
-    assert heard.last("check_run", "rerequested")["sender"]["login"] == "bob"
+    assert published.last("check_run", "rerequested")["sender"]["login"] == "bob"
 
 
 def test_statuses_combine_the_newest_of_each_context(github: GitHub, repository: RepositoryHandle) -> None:
     """No status is pending; one red is failure; the newest report of a context counts."""
     sha, ann = repository.sha(), github.actor("ann")
-    seen = [github.checks.combined_state(repository.record, sha)]
+    states = [github.checks.combined_state(repository.record, sha)]
     for context, state in (("a", "success"), ("b", "error"), ("b", "success"), ("c", "pending")):
         github.checks.create_status(repository.record, sha, actor=ann, state=state, context=context)
-        seen.append(github.checks.combined_state(repository.record, sha))
-    assert seen == ["pending", "success", "failure", "success", "pending"]
+        states.append(github.checks.combined_state(repository.record, sha))
+    assert states == ["pending", "success", "failure", "success", "pending"]
 
 
 def test_reports_on_unknown_commits_are_invalid(github: GitHub, repository: RepositoryHandle, ci: App) -> None:

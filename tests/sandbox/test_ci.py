@@ -9,7 +9,7 @@ from sandbox.ci.single_check import CISettings
 from sandbox.core.clock import ManualClock
 from sandbox.facade.github import GitHub
 from sandbox.facade.repository_handle import RepositoryHandle
-from tests.sandbox.conftest import Heard
+from tests.sandbox.conftest import PublishedEvents
 
 HOUR = timedelta(hours=1)
 
@@ -20,21 +20,21 @@ def not_both(files: Mapping[str, str]) -> bool:
 
 
 async def test_ci_takes_its_time_and_reports_each_step(
-    github: GitHub, repository: RepositoryHandle, heard: Heard
+    github: GitHub, repository: RepositoryHandle, published: PublishedEvents
 ) -> None:
     """Queued, in progress after the wait, completed after the duration; an hour costs no time."""
     repository.add_ci(settings=CISettings(duration=HOUR, waits=timedelta(minutes=5)))
     pull = repository.open_pull_request("One", head="one", files={"one": "1"})
-    seen = []
+    statuses = []
     for step in (timedelta(0), timedelta(minutes=5), HOUR - timedelta(seconds=1), timedelta(seconds=1)):
         await github.advance(step)
-        seen.append(pull.check_runs[0].status)
-    assert seen == ["queued", "in_progress", "in_progress", "completed"]
+        statuses.append(pull.check_runs[0].status)
+    assert statuses == ["queued", "in_progress", "in_progress", "completed"]
     run = pull.check_runs[0]
     assert run.conclusion == "success"
     assert run.completed_at is not None
     assert run.completed_at - run.started_at == HOUR
-    assert heard.last("check_run", "completed")["check_run"]["details_url"].startswith(github.addresses.html_url)
+    assert published.last("check_run", "completed")["check_run"]["details_url"].startswith(github.addresses.html_url)
     assert len(pull.check_runs) == 1
 
 

@@ -112,11 +112,11 @@ def test_git_store_is_readable_by_plain_git(git: Git) -> None:
 
 async def test_github_same_actions_give_same_shas() -> None:
     """Seed, clock and actions decide every SHA and id."""
-    seen = []
+    results = []
     for _ in range(2):
         world = GitHub(ManualClock(), seed=3)
         repository = world.create_repository("octo/app", files={"a": "1"})
         pull = repository.open_pull_request("One", head="one", files={"b": "2"})
-        seen.append((pull.merge("squash"), pull.record.id, repository.sha()))
+        results.append((pull.merge("squash"), pull.record.id, repository.sha()))
         await world.close()
-    assert seen[0] == seen[1]
+    assert results[0] == results[1]

@@ -11,7 +11,7 @@ from sandbox.facade.github import GitHub
 from sandbox.facade.pull_request_handle import PullRequestHandle
 from sandbox.facade.repository_handle import RepositoryHandle
 from sandbox.state import Actor
-from tests.sandbox.conftest import Heard, edited
+from tests.sandbox.conftest import PublishedEvents, edited
 
 ALL = {"contents": "write", "pull_requests": "write"}
 
@@ -26,17 +26,19 @@ def bot(github: GitHub, permissions: dict[str, str]) -> Actor:
     return Actor(app.bot, app, permissions)
 
 
-def test_merge_makes_githubs_merge_commit(repository: RepositoryHandle, pull: PullRequestHandle, heard: Heard) -> None:
+def test_merge_makes_githubs_merge_commit(
+    repository: RepositoryHandle, pull: PullRequestHandle, published: PublishedEvents
+) -> None:
     """Two parents, base first; GitHub's message; author who merged, committer GitHub; push and closed are published."""
     tip = repository.sha()
-    heard.events.clear()
+    published.events.clear()
     landed = repository.record.git.must(pull.merge(by="bob"))
     assert landed.parents == (tip, pull.head_sha)
     assert landed.message == "Merge pull request #1 from octo/one\n\nOne"
     assert (landed.author.name, landed.committer.name) == ("bob", "GitHub")
     assert repository.sha() == landed.sha == pull.merge_sha
-    assert [name for name in heard.names() if "check" not in name] == ["push", "pull_request.closed"]
-    assert heard.last("pull_request", "closed")["pull_request"]["merged"] is True
+    assert [name for name in published.names() if "check" not in name] == ["push", "pull_request.closed"]
+    assert published.last("pull_request", "closed")["pull_request"]["merged"] is True
 
 
 def test_merge_squash_of_several_commits_lists_them(repository: RepositoryHandle, pull: PullRequestHandle) -> None:
@@ -194,7 +196,7 @@ async def test_mergeable_keeps_a_test_merge(
 
 
 async def test_update_branch_merges_base_into_head_later(
-    github: GitHub, repository: RepositoryHandle, pull: PullRequestHandle, heard: Heard
+    github: GitHub, repository: RepositoryHandle, pull: PullRequestHandle, published: PublishedEvents
 ) -> None:
     """Accepted at once, done later: parents old head and base tip, the actor as author and sender."""
     old, tip = pull.head_sha, repository.push("main", {"other": "1"})
@@ -205,7 +207,7 @@ async def test_update_branch_merges_base_into_head_later(
     assert commit.parents == (old, tip)
     assert (commit.author.name, commit.committer.name) == ("imq[bot]", "GitHub")
     assert commit.message == "Merge branch 'main' into one"
-    assert heard.last("pull_request", "synchronize")["sender"]["login"] == "imq[bot]"
+    assert published.last("pull_request", "synchronize")["sender"]["login"] == "imq[bot]"
 
 
 async def test_update_branch_pushed_meanwhile_does_nothing(

@@ -5,15 +5,15 @@ import pytest
 from sandbox.core.errors import Forbidden, Invalid, NotFound
 from sandbox.facade.github import GitHub
 from sandbox.facade.repository_handle import RepositoryHandle
-from tests.sandbox.conftest import Heard, edited
+from tests.sandbox.conftest import PublishedEvents, edited
 
 
-def test_pull_opened_is_published_and_keeps_its_ref(repository: RepositoryHandle, heard: Heard) -> None:
+def test_pull_opened_is_published_and_keeps_its_ref(repository: RepositoryHandle, published: PublishedEvents) -> None:
     """Opening pushes the branch, publishes both, and keeps `refs/pull/N/head`."""
     pull = repository.open_pull_request("One", head="one", by="ann", files={"lines.txt": edited(1)})
-    assert [name for name in heard.names() if "check" not in name] == ["push", "create", "pull_request.opened"]
+    assert [name for name in published.names() if "check" not in name] == ["push", "create", "pull_request.opened"]
     assert repository.record.git.ref(f"pull/{pull.number}/head") == pull.head_sha
-    assert heard.last("pull_request", "opened")["sender"]["login"] == "ann"
+    assert published.last("pull_request", "opened")["sender"]["login"] == "ann"
 
 
 def test_pull_open_twice_or_empty_is_refused(repository: RepositoryHandle) -> None:
@@ -28,38 +28,38 @@ def test_pull_open_twice_or_empty_is_refused(repository: RepositoryHandle) -> No
     assert empty.value.errors[0]["message"] == "No commits between main and empty"
 
 
-def test_pull_push_moves_head_and_synchronizes(repository: RepositoryHandle, heard: Heard) -> None:
+def test_pull_push_moves_head_and_synchronizes(repository: RepositoryHandle, published: PublishedEvents) -> None:
     """A push to the head branch is a push and a synchronize with before and after."""
     pull = repository.open_pull_request("One", head="one", by="ann", files={"a": "1"})
     before = pull.head_sha
     after = pull.push({"a": "2"})
-    told = heard.last("pull_request", "synchronize")
-    assert pull.head_sha == after == told["after"] == told["pull_request"]["head"]["sha"]
-    assert told["before"] == before
-    assert heard.last("push")["forced"] is False
+    synchronize = published.last("pull_request", "synchronize")
+    assert pull.head_sha == after == synchronize["after"] == synchronize["pull_request"]["head"]["sha"]
+    assert synchronize["before"] == before
+    assert published.last("push")["forced"] is False
 
 
-def test_pull_force_push_is_published_as_forced(repository: RepositoryHandle, heard: Heard) -> None:
+def test_pull_force_push_is_published_as_forced(repository: RepositoryHandle, published: PublishedEvents) -> None:
     """A rewritten head has the base as parent, is marked forced, and leaves a line in the timeline."""
     pull = repository.open_pull_request("One", head="one", by="ann", files={"a": "1"})
     pull.force_push({"a": "2"})
-    assert heard.last("push")["forced"] is True
+    assert published.last("push")["forced"] is True
     assert repository.record.git.must(pull.head_sha).parents == (repository.sha(),)
     assert pull.events[-1].event == "head_ref_force_pushed"
 
 
-def test_pull_webhook_false_changes_state_in_silence(repository: RepositoryHandle, heard: Heard) -> None:
+def test_pull_webhook_false_changes_state_in_silence(repository: RepositoryHandle, published: PublishedEvents) -> None:
     """A lost webhook: the state is new, and no webhook was sent."""
     pull = repository.open_pull_request("One", head="one", files={"a": "1"})
-    heard.events.clear()
+    published.events.clear()
     pull.push({"a": "2"}, webhook=False)
     pull.label("merge-queue", webhook=False)
     pull.close(webhook=False)
-    assert heard.events == []
+    assert published.events == []
     assert (pull.state, pull.labels) == ("closed", ["merge-queue"])
 
 
-def test_pull_head_reaching_base_by_push_is_merged(repository: RepositoryHandle, heard: Heard) -> None:
+def test_pull_head_reaching_base_by_push_is_merged(repository: RepositoryHandle, published: PublishedEvents) -> None:
     """A push of the head into the base merges the pull request, with the merge commit as its landing."""
     pull = repository.open_pull_request("One", head="one", files={"a": "1"})
     landed = repository.domain.merging.merge_branch(
@@ -67,7 +67,7 @@ def test_pull_head_reaching_base_by_push_is_merged(repository: RepositoryHandle,
     )
     assert pull.merged
     assert pull.merge_sha == landed
-    assert heard.last("pull_request", "closed")["pull_request"]["merged_by"]["login"] == "ann"
+    assert published.last("pull_request", "closed")["pull_request"]["merged_by"]["login"] == "ann"
 
 
 def test_pull_fast_forwarded_into_base_is_merged_as_its_head(repository: RepositoryHandle) -> None:
@@ -107,50 +107,50 @@ def test_pull_base_branch_deleted_closes_it(repository: RepositoryHandle) -> Non
     assert stacked.state == "closed"
 
 
-def test_pull_base_edited_names_the_former_base(repository: RepositoryHandle, heard: Heard) -> None:
+def test_pull_base_edited_names_the_former_base(repository: RepositoryHandle, published: PublishedEvents) -> None:
     """The webhook of an edited base has the old name and SHA."""
     repository.create_branch("release")
     pull = repository.open_pull_request("One", head="one", files={"a": "1"})
     pull.edit_base("release")
-    assert heard.last("pull_request", "edited")["changes"]["base"]["ref"] == {"from": "main"}
+    assert published.last("pull_request", "edited")["changes"]["base"]["ref"] == {"from": "main"}
     assert pull.record.base_branch == "release"
 
 
-def test_pull_draft_and_ready_are_published_once(repository: RepositoryHandle, heard: Heard) -> None:
+def test_pull_draft_and_ready_are_published_once(repository: RepositoryHandle, published: PublishedEvents) -> None:
     """Drafting is an event; drafting a draft is not."""
     pull = repository.open_pull_request("One", head="one", files={"a": "1"})
     pull.convert_to_draft()
     pull.convert_to_draft()
     pull.ready_for_review()
-    actions = [name for name in heard.names() if name.endswith(("draft", "review"))]
+    actions = [name for name in published.names() if name.endswith(("draft", "review"))]
     assert actions == ["pull_request.converted_to_draft", "pull_request.ready_for_review"]
 
 
-def test_pull_of_deleted_fork_has_no_head_repository(repository: RepositoryHandle, heard: Heard) -> None:
+def test_pull_of_deleted_fork_has_no_head_repository(repository: RepositoryHandle, published: PublishedEvents) -> None:
     """A deleted fork leaves the pull request with an unknown repository and its commits."""
     pull = repository.open_pull_request("One", head="one", fork_of="zoe", by="rea", files={"a": "1"})
     assert pull.record.from_fork
     pull.delete_fork()
     pull.label("x")
-    assert heard.last("pull_request", "labeled")["pull_request"]["head"]["repo"] is None
+    assert published.last("pull_request", "labeled")["pull_request"]["head"]["repo"] is None
     assert repository.record.git.ref(f"pull/{pull.number}/head") == pull.head_sha
 
 
-def test_label_deleted_is_published_without_its_label(repository: RepositoryHandle, heard: Heard) -> None:
+def test_label_deleted_is_published_without_its_label(repository: RepositoryHandle, published: PublishedEvents) -> None:
     """Deleting a label takes it off everywhere; those events name no label."""
     pull = repository.open_pull_request("One", head="one", files={"a": "1"})
     pull.label("merge-queue")
     repository.delete_label("merge-queue")
-    assert "label" not in heard.last("pull_request", "unlabeled")
+    assert "label" not in published.last("pull_request", "unlabeled")
     assert pull.labels == []
 
 
-def test_label_names_ignore_case_and_repeat_silently(repository: RepositoryHandle, heard: Heard) -> None:
+def test_label_names_ignore_case_and_repeat_silently(repository: RepositoryHandle, published: PublishedEvents) -> None:
     """GitHub's labels are the same in any case; a label that is on is no event."""
     pull = repository.open_pull_request("One", head="one", files={"a": "1"})
     pull.label("Merge-Queue")
     pull.label("merge-queue")
-    assert heard.names().count("pull_request.labeled") == 1
+    assert published.names().count("pull_request.labeled") == 1
     pull.unlabel("MERGE-QUEUE")
     with pytest.raises(NotFound, match="Label does not exist"):
         pull.unlabel("merge-queue")
@@ -171,15 +171,15 @@ def test_people_without_the_role_are_refused(github: GitHub, repository: Reposit
         repository.push("main", {"a": "1"}, by="tim")
 
 
-def test_comments_are_published_edited_and_deleted(repository: RepositoryHandle, heard: Heard) -> None:
+def test_comments_are_published_edited_and_deleted(repository: RepositoryHandle, published: PublishedEvents) -> None:
     """A comment's life: created, edited with its old text, deleted."""
     domain = repository.domain
     pull = repository.open_pull_request("One", head="one", files={"a": "1"})
     comment, actor = pull.comment("first", by="ann"), domain.accounts.actor("ann")
     domain.conversation.edit_comment(pull.record, comment, "second", actor=actor)
-    assert heard.last("issue_comment", "edited")["changes"] == {"body": {"from": "first"}}
+    assert published.last("issue_comment", "edited")["changes"] == {"body": {"from": "first"}}
     domain.conversation.delete_comment(pull.record, comment, actor=actor)
-    assert heard.names()[-1] == "issue_comment.deleted"
+    assert published.names()[-1] == "issue_comment.deleted"
     assert pull.comments == []
 
 

@@ -45,7 +45,7 @@ def test_pattern_of_branches_does_not_match_slashes_with_one_star(pattern: str, 
 
 
 @pytest.mark.parametrize(
-    ("rules", "said"),
+    ("rules", "message"),
     [
         ({"creation": True}, "Cannot create ref due to creations being restricted."),
         ({"branch_name": "^fix/"}, "Branch name must match a given regex pattern: ^fix/"),
@@ -60,16 +60,16 @@ def test_pattern_of_branches_does_not_match_slashes_with_one_star(pattern: str, 
     ],
 )
 def test_creation_of_a_branch_obeys_rulesets(
-    repository: RepositoryHandle, rules: dict[str, Any], said: str | None
+    repository: RepositoryHandle, rules: dict[str, Any], message: str | None
 ) -> None:
     """Also those of the organisation; `do_not_enforce_on_create` and exclusions leave it alone."""
     repository.add_ruleset("all", branches=["~ALL"], **rules)
-    if said is None:
+    if message is None:
         repository.create_branch("feature/one")
         return
     with pytest.raises(Invalid) as refused:
         repository.create_branch("feature/one")
-    assert refused.value.message == f"{HEADING}{said}\n\n"
+    assert refused.value.message == f"{HEADING}{message}\n\n"
 
 
 def test_all_violations_of_a_branch_are_listed(repository: RepositoryHandle) -> None:

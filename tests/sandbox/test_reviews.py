@@ -7,7 +7,7 @@ from sandbox.facade.github import GitHub
 from sandbox.facade.pull_request_handle import PullRequestHandle
 from sandbox.facade.repository_handle import RepositoryHandle
 from sandbox.state import Actor, ReviewRule
-from tests.sandbox.conftest import LINES, Heard, edited
+from tests.sandbox.conftest import LINES, PublishedEvents, edited
 
 OWNERS = {".github/CODEOWNERS": "* @bob\n/docs/ @cleo @dora @rea\n*.lock\n"}
 
@@ -66,7 +66,7 @@ def test_code_owners_of_the_pull_request_itself_do_not_count(repository: Reposit
 
 
 async def test_stale_approval_is_dismissed_by_a_push_and_not_by_an_update(
-    github: GitHub, repository: RepositoryHandle, pull: PullRequestHandle, heard: Heard
+    github: GitHub, repository: RepositoryHandle, pull: PullRequestHandle, published: PublishedEvents
 ) -> None:
     """Merging the base in changes nothing of the pull request's own; a commit does, and the apps get webhooks."""
     repository.protect("main", reviews=ReviewRule(1, dismiss_stale=True))
@@ -80,7 +80,7 @@ async def test_stale_approval_is_dismissed_by_a_push_and_not_by_an_update(
     assert [review.state for review in pull.record.reviews] == ["APPROVED"]
     pull.push({"more": "1"}, by="ann")
     assert refusal(pull) == "At least 1 approving review is required by reviewers with write access."
-    assert heard.last("pull_request_review", "dismissed")["review"]["state"] == "dismissed"
+    assert published.last("pull_request_review", "dismissed")["review"]["state"] == "dismissed"
 
 
 def test_last_push_must_be_approved_by_somebody_else(repository: RepositoryHandle, pull: PullRequestHandle) -> None:

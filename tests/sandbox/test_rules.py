@@ -73,7 +73,7 @@ def test_required_checks_missing_are_counted(repository: RepositoryHandle, pull:
 
 
 @pytest.mark.parametrize(
-    ("reports", "said"),
+    ("reports", "message"),
     [
         ({}, "3 of 3 required status checks are expected."),
         (
@@ -89,13 +89,13 @@ def test_required_checks_missing_are_counted(repository: RepositoryHandle, pull:
     ],
 )
 def test_required_checks_unmet_come_in_one_sentence(
-    repository: RepositoryHandle, pull: PullRequestHandle, ci: App, reports: dict[str, str | None], said: str
+    repository: RepositoryHandle, pull: PullRequestHandle, ci: App, reports: dict[str, str | None], message: str
 ) -> None:
     """By name when it is one; in numbers of one kind, else of several; runs under way are not counted out."""
     repository.protect("main", required_checks=["one", "two", "three"])
     for name, conclusion in reports.items():
         report(pull, ci, conclusion, name)
-    assert refusal(pull) == said
+    assert refusal(pull) == message
 
 
 def test_locked_branch_refuses_every_change(repository: RepositoryHandle, pull: PullRequestHandle) -> None:
@@ -227,16 +227,16 @@ async def test_mergeable_state_follows_the_rules(
     """Blocked, behind, unstable and clean, as GitHub shows them."""
     github.mergeability.mergeable(pull.record)
     await github.advance(github.timings.mergeable)
-    seen = [github.mergeability.mergeable_state(pull.record)]
+    states = [github.mergeability.mergeable_state(pull.record)]
     report(pull, ci, "failure", "optional")
-    seen.append(github.mergeability.mergeable_state(pull.record))
+    states.append(github.mergeability.mergeable_state(pull.record))
     repository.protect("main", required_checks=["ci/test"], strict=True)
-    seen.append(github.mergeability.mergeable_state(pull.record))
+    states.append(github.mergeability.mergeable_state(pull.record))
     repository.push("main", {"b": "1"})
     github.mergeability.mergeable(pull.record)
     await github.advance(github.timings.mergeable)
-    seen.append(github.mergeability.mergeable_state(pull.record))
-    assert seen == ["clean", "unstable", "blocked", "behind"]
+    states.append(github.mergeability.mergeable_state(pull.record))
+    assert states == ["clean", "unstable", "blocked", "behind"]
 
 
 def test_classic_reviews_spare_those_whom_they_name(repository: RepositoryHandle, pull: PullRequestHandle) -> None:

@@ -41,15 +41,15 @@ async def test_schedule_advance_stops_at_every_planned_instant() -> None:
     """Each callback sees the instant it was planned for, however far time is moved at once."""
     clock = ManualClock()
     start, schedule = clock.now(), Schedule(clock)
-    seen: list[datetime] = []
+    instants: list[datetime] = []
 
     def again() -> None:
-        seen.append(clock.now())
+        instants.append(clock.now())
         schedule.after(timedelta(minutes=20), again)
 
     again()
     await schedule.advance(timedelta(hours=1))
-    assert seen == [start + timedelta(minutes=20 * step) for step in range(4)]
+    assert instants == [start + timedelta(minutes=20 * step) for step in range(4)]
     assert clock.now() == start + timedelta(hours=1)
 
 

@@ -140,11 +140,11 @@ async def test_webhook_of_installation_comes_unasked(github: GitHub, receiver: R
     github.accounts.select(installation, [github.must_find("octo/two")])
     github.accounts.uninstall(installation)
     await github.settle()
-    told = [
+    sent = [
         (headers["X-GitHub-Event"], body["action"])
         for (headers, _), body in zip(receiver.got, receiver.bodies(), strict=True)
     ]
-    assert told == [
+    assert sent == [
         ("installation", "created"),
         ("installation_repositories", "added"),
         ("installation_repositories", "removed"),

@@ -11,7 +11,7 @@ from sandbox.facade.github import GitHub
 from sandbox.facade.pull_request_handle import PullRequestHandle
 from sandbox.facade.repository_handle import RepositoryHandle
 from sandbox.state import Actor, CheckRun
-from tests.sandbox.conftest import Heard, edited
+from tests.sandbox.conftest import PublishedEvents, edited
 
 MINUTE = timedelta(minutes=1)
 PULLS = [Trigger("pull_request")]
@@ -185,15 +185,17 @@ async def test_job_stays_queued_for_a_day_without_a_runner(
     assert (queued.started_at > queued.created_at) is (started_at == "renewed")
 
 
-async def test_run_is_published_step_by_step(github: GitHub, repository: RepositoryHandle, heard: Heard) -> None:
+async def test_run_is_published_step_by_step(
+    github: GitHub, repository: RepositoryHandle, published: PublishedEvents
+) -> None:
     """Requested, in progress, completed, each once, and its suite once."""
     repository.add_workflow(jobs=[Job("a", MINUTE), Job("b", MINUTE, needs=["a"])], on=PULLS)
     pull = opened(repository)
     await github.advance(2 * MINUTE)
-    told = ["workflow_run.requested", "workflow_run.in_progress", "workflow_run.completed"]
-    assert [name for name in heard.names() if name.startswith("workflow_run")] == told
-    assert heard.names().count("check_suite.completed") == 1
-    run = heard.last("workflow_run", "completed")["workflow_run"]
+    completed_by_approval = ["workflow_run.requested", "workflow_run.in_progress", "workflow_run.completed"]
+    assert [name for name in published.names() if name.startswith("workflow_run")] == completed_by_approval
+    assert published.names().count("check_suite.completed") == 1
+    run = published.last("workflow_run", "completed")["workflow_run"]
     assert (run["event"], run["conclusion"], run["head_sha"]) == ("pull_request", "success", pull.head_sha)
 
 
@@ -261,12 +263,12 @@ async def test_run_of_a_fork_waits_for_approval(
         repository.approve(run, by="ann")
 
 
-@pytest.mark.parametrize("told", [True, False])
+@pytest.mark.parametrize("completed_by_approval", [True, False])
 async def test_run_caused_by_an_app_waits_though_its_branch_is_here(
-    github: GitHub, repository: RepositoryHandle, heard: Heard, told: bool
+    github: GitHub, repository: RepositoryHandle, published: PublishedEvents, completed_by_approval: bool
 ) -> None:
     """The actor of the event counts: after an app's update the new head has a parked run, until it is run again."""
-    github.actions.parked_is_completed = told
+    github.actions.parked_is_completed = completed_by_approval
     repository.record.app_approval = True
     runner = repository.add_workflow(on=PULLS)
     pull = opened(repository)
@@ -276,8 +278,8 @@ async def test_run_caused_by_an_app_waits_though_its_branch_is_here(
     github.merging.update_branch(pull.record, actor=Actor(app.bot, app, dict(app.permissions)))
     await github.advance(MINUTE)
     assert [run.parked for run in runner.runs] == [None, "app"]
-    completed = [body for name, body in heard.events if name == "workflow_run" and body["action"] == "completed"]
-    assert ("action_required" in {body["workflow_run"]["conclusion"] for body in completed}) is told
+    completed = [body for name, body in published.events if name == "workflow_run" and body["action"] == "completed"]
+    assert ("action_required" in {body["workflow_run"]["conclusion"] for body in completed}) is completed_by_approval
     github.actions.rerun(runner.runs[1], actor=github.actor("ann"))
     await github.advance(MINUTE)
     assert newest(pull).conclusion == "success"

@@ -55,8 +55,8 @@ R = "/repos/acme/widgets"
 
 
 @dataclass
-class Seen:
-    """One answer as a client sees it."""
+class Answer:
+    """One answer as a client receives it."""
 
     status: int
     content: Any
@@ -122,7 +122,7 @@ class Client:
         who: str = "installation",
         json_body: Any = None,
         headers: dict[str, str] | None = None,
-    ) -> Seen:
+    ) -> Answer:
         """One request (percent-encoded path, or absolute address); a success is checked against GitHub's schema."""
         if not path.startswith("http"):
             path = self.server.url + path
@@ -136,7 +136,7 @@ class Client:
         raw = ".raw+json" in kind
         content = json.loads(text) if text and "json" in kind and not raw else text or None
         template = self.server.requests[-1].template
-        seen = Seen(status, content, received, template)
+        answer = Answer(status, content, received, template)
         assert expect is None or status == expect, f"{method} {path}: {status} {text[:500]}"
         if status < 300 and not raw and method != "HEAD" and template != GRAPHQL:
             check_answer(template, status, content)
@@ -147,9 +147,9 @@ class Client:
             assert content.keys() >= {"message", "documentation_url", "status"}
             assert content["status"] == str(status)
             octokit.check_answer(template, status, content)
-        return seen
+        return answer
 
-    async def get(self, path: str, expect: int | None = 200, **options: Any) -> Seen:
+    async def get(self, path: str, expect: int | None = 200, **options: Any) -> Answer:
         return await self.call("GET", path, expect, **options)
 
     async def settle(self, seconds: float = 1) -> None:

@@ -64,8 +64,8 @@ def _check(kind: str, name: str, content: Any) -> None:
         for place in ["/".join(str(step) for step in problem.instance_path)]
         if not _is_mistake(name, place, problem.message)
     ]
-    told = "\n".join(f"{place}: {message[:300]}" for place, message in problems[:_MOST])
-    assert not problems, f"{name} has {len(problems)} problems:\n{told}"
+    listed = "\n".join(f"{place}: {message[:300]}" for place, message in problems[:_MOST])
+    assert not problems, f"{name} has {len(problems)} problems:\n{listed}"
 
 
 def _is_mistake(name: str, place: str, problem: str) -> bool:

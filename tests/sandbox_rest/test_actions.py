@@ -27,14 +27,14 @@ async def test_failed_jobs_of_actions_run_again_with_the_permission(client: Clie
     place = f"{R}/actions/runs/{run_id}/rerun-failed-jobs"
     without = {name: level for name, level in PERMISSIONS.items() if name != "actions"}
     token = {"Authorization": f"Bearer {client.installation_token(without)}"}
-    seen = await client.call("POST", place, 403, who="anonymous", headers=token)
-    assert seen["message"] == "Resource not accessible by integration"
+    answer = await client.call("POST", place, 403, who="anonymous", headers=token)
+    assert answer["message"] == "Resource not accessible by integration"
     await client.call("POST", place, 201)
-    seen = await client.call("POST", place, 403)
-    assert seen["message"] == "This workflow is already running"
+    answer = await client.call("POST", place, 403)
+    assert answer["message"] == "This workflow is already running"
     await client.settle(5)
-    seen = await client.call("POST", place, 403)
-    assert seen["message"] == "This workflow run cannot be retried"
+    answer = await client.call("POST", place, 403)
+    assert answer["message"] == "This workflow run cannot be retried"
     listed = await client.get(f"{R}/commits/{job.head_sha}/check-runs")
     assert [(run["name"], run["conclusion"]) for run in listed["check_runs"]] == [("unit", "success")]
     assert listed["check_runs"][0]["id"] > job.id
@@ -48,8 +48,8 @@ async def test_run_of_another_app_is_not_rerequested(client: Client) -> None:
     own = await client.call("POST", f"{R}/check-runs", 201, json_body={"name": "IMQ", "head_sha": run.head_sha})
     await client.call("POST", f"{R}/check-runs/{own['id']}/rerequest", 201)
     await client.settle()
-    told = [body for headers, body in client.receiver.received if headers["X-GitHub-Event"] == "check_run"]
-    assert [body["check_run"]["id"] for body in told if body["action"] == "rerequested"] == [own["id"]]
+    received = [body for headers, body in client.receiver.received if headers["X-GitHub-Event"] == "check_run"]
+    assert [body["check_run"]["id"] for body in received if body["action"] == "rerequested"] == [own["id"]]
 
 
 async def test_runs_are_listed_by_what_identifies_them(client: Client) -> None:
@@ -76,8 +76,8 @@ async def test_runs_are_listed_by_what_identifies_them(client: Client) -> None:
     refs = await client.get(f"{R}/git/matching-refs/pull/{pull.number}/")
     assert [ref["ref"] for ref in refs.content] == ["refs/pull/1/head", "refs/pull/1/merge"]
     await client.call("POST", f"{R}/actions/runs/{run['id']}/cancel", 202)
-    seen = await client.call("POST", f"{R}/actions/runs/{run['id']}/cancel", 409)
-    assert seen["message"] == "Cannot cancel a workflow run that is completed."
+    answer = await client.call("POST", f"{R}/actions/runs/{run['id']}/cancel", 409)
+    assert answer["message"] == "Cannot cancel a workflow run that is completed."
 
 
 async def test_parked_run_is_approved_only_where_github_lets_it(client: Client) -> None:
@@ -90,8 +90,8 @@ async def test_parked_run_is_approved_only_where_github_lets_it(client: Client) 
     await client.settle(5)
     [run] = (await client.get(f"{R}/actions/runs?head_sha={pull.head_sha}"))["workflow_runs"]
     assert (run["status"], run["conclusion"], run["actor"]["login"]) == ("completed", "action_required", "imq[bot]")
-    seen = await client.call("POST", f"{R}/actions/runs/{run['id']}/approve", 403)
-    assert seen["message"] == "This run is not from a fork pull request or queued by the Actions bot."
+    answer = await client.call("POST", f"{R}/actions/runs/{run['id']}/approve", 403)
+    assert answer["message"] == "This run is not from a fork pull request or queued by the Actions bot."
     for finds, count in ((False, 0), (True, 1)):
         client.github.actions.status_finds_parked = finds
         assert (await client.get(f"{R}/actions/runs?status=action_required"))["total_count"] == count

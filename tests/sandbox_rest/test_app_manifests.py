@@ -53,10 +53,10 @@ async def test_manifest_gives_the_credentials_for_the_code_once(client: Client) 
     assert redirect.with_query(None) == URL("https://imq.example.com/setup/callback")
     assert (redirect.query["from"], redirect.query["state"]) == ("github", "s&t")
     path = f"/app-manifests/{redirect.query['code']}/conversions"
-    seen = await client.call("POST", path, 201, who="anonymous")
-    app = client.github.state.apps[seen["id"]]
-    assert (seen["slug"], seen["name"], seen["owner"]["login"]) == ("queue-of-acme", "Queue of acme", "guild")
-    assert (seen["pem"], seen["webhook_secret"]) == (app.private_key, app.webhook_secret)
+    answer = await client.call("POST", path, 201, who="anonymous")
+    app = client.github.state.apps[answer["id"]]
+    assert (answer["slug"], answer["name"], answer["owner"]["login"]) == ("queue-of-acme", "Queue of acme", "guild")
+    assert (answer["pem"], answer["webhook_secret"]) == (app.private_key, app.webhook_secret)
     assert (app.webhook_url, app.events) == ("https://imq.example.com/webhook", frozenset(MANIFEST["default_events"]))
     assert app.permissions == {"metadata": "read", "issues": "read", "checks": "write"}
     await client.call("POST", path, 404, who="anonymous")
@@ -103,22 +103,22 @@ async def test_manifest_with_a_taken_name_is_refused(client: Client) -> None:
 async def test_manifest_without_a_webhook_registers_an_app_that_has_none(client: Client) -> None:
     """`hook_attributes` may be left out; the address is set later."""
     redirect = await create(client, {key: MANIFEST[key] for key in MANIFEST if key != "hook_attributes"})
-    seen = await client.call("POST", f"/app-manifests/{redirect.query['code']}/conversions", 201, who="anonymous")
-    assert client.github.state.apps[seen["id"]].webhook_url is None
+    answer = await client.call("POST", f"/app-manifests/{redirect.query['code']}/conversions", 201, who="anonymous")
+    assert client.github.state.apps[answer["id"]].webhook_url is None
 
 
 async def test_registered_app_is_installed_and_the_person_sent_to_its_setup_url(client: Client) -> None:
     """`{html_url}/installations/new` leads to the installation, and its id to the app."""
     redirect = await create(client, MANIFEST)
-    seen = await client.call("POST", f"/app-manifests/{redirect.query['code']}/conversions", 201, who="anonymous")
-    chosen = await client.session.get(f"{seen['html_url']}/installations/new")
+    answer = await client.call("POST", f"/app-manifests/{redirect.query['code']}/conversions", 201, who="anonymous")
+    chosen = await client.session.get(f"{answer['html_url']}/installations/new")
     assert chosen.status == 200
     found = re.search(r'action="([^"]+)"', await chosen.text())
     assert found is not None
     answer = await submit(client, found[1])
     target = URL(answer.headers["Location"])
     installation = client.github.state.installations[int(target.query["installation_id"])]
-    assert installation.app.id == seen["id"]
+    assert installation.app.id == answer["id"]
     assert target.with_query(None) == URL(MANIFEST["setup_url"])
     assert target.query["setup_action"] == "install"
 
@@ -126,9 +126,9 @@ async def test_registered_app_is_installed_and_the_person_sent_to_its_setup_url(
 async def test_webhook_address_and_secret_are_changed_by_the_app(client: Client) -> None:
     """The secret is never shown; deliveries go to the new address, signed with the new secret, in the new format."""
     app: App = client.app
-    seen = await client.get("/app/hook/config", who="app")
-    address = seen["url"]
-    assert seen.content == {"content_type": "json", "insecure_ssl": "0", "url": address}
+    answer = await client.get("/app/hook/config", who="app")
+    address = answer["url"]
+    assert answer.content == {"content_type": "json", "insecure_ssl": "0", "url": address}
     change = {"secret": "another-secret-of-the-app", "content_type": "form"}
     changed = await client.call("PATCH", "/app/hook/config", 200, who="app", json_body=change)
     assert changed.content == {"content_type": "form", "insecure_ssl": "0", "url": address, "secret": "********"}

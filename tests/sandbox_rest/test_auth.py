@@ -13,8 +13,8 @@ async def test_jwt_of_the_app_is_accepted_by_id_and_client_id(client: Client) ->
     """An app signs in with its numeric id or its client id as issuer."""
     for issuer in (str(client.app.id), client.app.client_id):
         token = {"Authorization": f"Bearer {client.jwt(iss=issuer)}"}
-        seen = await client.get("/app", who="anonymous", headers=token)
-        assert seen["slug"] == "imq"
+        answer = await client.get("/app", who="anonymous", headers=token)
+        assert answer["slug"] == "imq"
 
 
 @pytest.mark.parametrize(
@@ -35,8 +35,8 @@ async def test_jwt_with_a_wrong_claim_is_refused(
     now = int(client.clock.now().timestamp())
     moved = {name: value + now if isinstance(value, int) else value for name, value in claims.items()}
     token = {"Authorization": f"Bearer {client.jwt(**moved)}"}
-    seen = await client.get("/app", status, who="anonymous", headers=token)
-    assert seen["message"].startswith(message)
+    answer = await client.get("/app", status, who="anonymous", headers=token)
+    assert answer["message"].startswith(message)
 
 
 async def test_jwt_signed_by_another_key_is_refused(client: Client) -> None:
@@ -46,8 +46,8 @@ async def test_jwt_signed_by_another_key_is_refused(client: Client) -> None:
     claims = {"iat": now, "exp": now + 60, "iss": str(client.app.id)}
     forged = jwt.encode(claims, other.private_key, algorithm="RS256")
     for token in (forged, "no.json.token", jwt.encode(claims, "s" * 32, algorithm="HS256")):
-        seen = await client.get("/app", 401, who="anonymous", headers={"Authorization": f"Bearer {token}"})
-        assert seen["message"] == "A JSON web token could not be decoded"
+        answer = await client.get("/app", 401, who="anonymous", headers={"Authorization": f"Bearer {token}"})
+        assert answer["message"] == "A JSON web token could not be decoded"
 
 
 async def test_installation_token_lives_one_hour(client: Client) -> None:
@@ -60,8 +60,8 @@ async def test_installation_token_lives_one_hour(client: Client) -> None:
     client.clock.advance(timedelta(minutes=59))
     await client.get(R, who="anonymous", headers=bearer)
     client.clock.advance(timedelta(minutes=1))
-    seen = await client.get(R, 401, who="anonymous", headers=bearer)
-    assert seen["message"] == "Bad credentials"
+    answer = await client.get(R, 401, who="anonymous", headers=bearer)
+    assert answer["message"] == "Bad credentials"
 
 
 async def test_installation_token_narrowed_reaches_less(client: Client) -> None:
@@ -81,8 +81,8 @@ async def test_installation_token_narrowed_reaches_less(client: Client) -> None:
 async def test_installation_token_for_more_than_granted_is_refused(client: Client) -> None:
     """No token has more than the installation was granted."""
     path = f"/app/installations/{client.installation.id}/access_tokens"
-    seen = await client.call("POST", path, 422, who="app", json_body={"permissions": {"administration": "write"}})
-    assert seen["message"] == "The permissions requested are not granted to this installation."
+    answer = await client.call("POST", path, 422, who="app", json_body={"permissions": {"administration": "write"}})
+    assert answer["message"] == "The permissions requested are not granted to this installation."
 
 
 async def test_installation_token_for_too_many_repositories_is_refused(client: Client) -> None:
@@ -103,11 +103,11 @@ async def test_missing_permission_is_named(client: Client) -> None:
     """A refusal for a missing permission names those that suffice."""
     token = client.installation_token({"metadata": "read", "issues": "read"})
     bearer = {"Authorization": f"Bearer {token}"}
-    seen = await client.call(
+    answer = await client.call(
         "POST", f"{R}/issues/1/comments", 403, who="anonymous", headers=bearer, json_body={"body": "x"}
     )
-    assert seen["message"] == "Resource not accessible by integration"
-    assert seen.headers["X-Accepted-GitHub-Permissions"] == "issues=write; pull_requests=write"
+    assert answer["message"] == "Resource not accessible by integration"
+    assert answer.headers["X-Accepted-GitHub-Permissions"] == "issues=write; pull_requests=write"
 
 
 async def test_pull_request_permission_reads_no_issues(client: Client) -> None:
@@ -118,8 +118,8 @@ async def test_pull_request_permission_reads_no_issues(client: Client) -> None:
     for path in ("labels", "comments", "events", "timeline"):
         await client.get(f"{R}/issues/{pull.number}/{path}", who="anonymous", headers=bearer)
     for path in ("/issues", f"/issues/{pull.number}"):
-        seen = await client.get(R + path, 403, who="anonymous", headers=bearer)
-        assert seen.headers["X-Accepted-GitHub-Permissions"] == "issues=read"
+        answer = await client.get(R + path, 403, who="anonymous", headers=bearer)
+        assert answer.headers["X-Accepted-GitHub-Permissions"] == "issues=read"
 
 
 async def test_repository_outside_the_installation_does_not_exist(client: Client) -> None:
@@ -144,16 +144,16 @@ async def test_people_use_the_api_with_their_roles(client: Client) -> None:
     await client.call("PUT", f"{R}/pulls/{pull.number}/merge", 200, who="maria")
     await client.call("POST", f"{R}/statuses/{pull.head_sha}", 403, who="tom", json_body={"state": "success"})
     await client.get(f"{R}/branches/main/protection", 403, who="ann")
-    seen = await client.call(
+    answer = await client.call(
         "POST", f"{R}/check-runs", 403, who="ann", json_body={"name": "x", "head_sha": pull.head_sha}
     )
-    assert seen["message"] == "You must authenticate via a GitHub App."
+    assert answer["message"] == "You must authenticate via a GitHub App."
 
 
 async def test_request_without_user_agent_is_refused(client: Client) -> None:
     """GitHub wants to know who is asking."""
-    seen = await client.call("GET", "/rate_limit", 403, headers={"User-Agent": ""})
-    assert "User-Agent" in seen.content
+    answer = await client.call("GET", "/rate_limit", 403, headers={"User-Agent": ""})
+    assert "User-Agent" in answer.content
 
 
 async def test_unknown_api_version_is_refused(client: Client) -> None:
@@ -165,16 +165,16 @@ async def test_unknown_api_version_is_refused(client: Client) -> None:
 async def test_unknown_path_and_method_do_not_exist(client: Client) -> None:
     """What GitHub does not have is 404 with its usual body; so is a method that a path does not know."""
     for method, path in (("GET", "/nowhere"), ("DELETE", R + "/pulls"), ("GET", "/api/v3/nowhere")):
-        seen = await client.call(method, path, 404)
-        assert seen["message"] == "Not Found"
+        answer = await client.call(method, path, 404)
+        assert answer["message"] == "Not Found"
 
 
 async def test_enterprise_server_prefix_serves_the_same(client: Client) -> None:
     """Below `/api/v3` everything is there as well, and page links stay below it."""
     for number in range(3):
         client.repo.create_branch(f"b{number}", "main", by="ann")
-    seen = await client.get(f"/api/v3{R}/branches?per_page=2")
-    assert f"{client.server.url}/api/v3/repositories/" in seen.headers["Link"]
+    answer = await client.get(f"/api/v3{R}/branches?per_page=2")
+    assert f"{client.server.url}/api/v3/repositories/" in answer.headers["Link"]
     assert client.server.requests[-1].template == "GET /repos/{owner}/{repo}/branches"
 
 
@@ -192,15 +192,15 @@ async def test_malformed_body_is_refused(client: Client, body: str, status: int,
 
 async def test_invalid_fields_are_named(client: Client) -> None:
     """A missing field and one of the wrong type are 422, and named."""
-    seen = await client.call("POST", f"{R}/merges", 422, json_body={"head": "x"})
-    assert '"base" wasn\'t supplied.' in seen["message"]
-    seen = await client.call("POST", f"{R}/merges", 422, json_body={"head": "x", "base": 1})
-    assert "For 'properties/base', 1 is not a string." in seen["message"]
+    answer = await client.call("POST", f"{R}/merges", 422, json_body={"head": "x"})
+    assert '"base" wasn\'t supplied.' in answer["message"]
+    answer = await client.call("POST", f"{R}/merges", 422, json_body={"head": "x", "base": 1})
+    assert "For 'properties/base', 1 is not a string." in answer["message"]
 
 
 async def test_archived_repository_is_read_only(client: Client) -> None:
     """An archived repository can be read, and not be changed."""
     client.github.state.repositories["acme/widgets"].archived = True
     await client.get(R)
-    seen = await client.call("POST", f"{R}/merges", 403, json_body={"base": "main", "head": "main"})
-    assert seen["message"] == "Repository was archived so is read-only."
+    answer = await client.call("POST", f"{R}/merges", 403, json_body={"base": "main", "head": "main"})
+    assert answer["message"] == "Repository was archived so is read-only."

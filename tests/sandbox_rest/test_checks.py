@@ -32,9 +32,9 @@ async def test_check_runs_come_in_pages_with_their_total(client: Client) -> None
     sha = client.repo.sha()
     for number in range(3):
         await report(client, sha, f"test {number}")
-    seen = await client.get(f"{R}/commits/{sha}/check-runs?per_page=2")
-    assert (seen["total_count"], len(seen["check_runs"])) == (3, 2)
-    assert 'rel="next"' in seen.headers["Link"]
+    answer = await client.get(f"{R}/commits/{sha}/check-runs?per_page=2")
+    assert (answer["total_count"], len(answer["check_runs"])) == (3, 2)
+    assert 'rel="next"' in answer.headers["Link"]
 
 
 async def test_check_run_of_another_app_cannot_be_touched(client: Client) -> None:
@@ -71,8 +71,8 @@ async def test_check_run_nonsense_is_refused(client: Client) -> None:
     await report(client, sha, "x", 422, output={"title": "x"})
     await report(client, sha, "x", 422, started_at="yesterday")
     await report(client, "0" * 40, "x", 422)
-    seen = await client.get(f"{R}/commits/nowhere/check-runs", 422)
-    assert seen["message"] == "No commit found for SHA: nowhere"
+    answer = await client.get(f"{R}/commits/nowhere/check-runs", 422)
+    assert answer["message"] == "No commit found for SHA: nowhere"
 
 
 async def test_combined_status_takes_the_newest_of_each_context(client: Client) -> None:
@@ -105,8 +105,8 @@ async def test_branch_shows_its_protection_in_short(client: Client) -> None:
     await client.get(
         f"{R}/branches/release%2F1/protection", 403, who="anonymous", headers={"Authorization": f"Bearer {token}"}
     )
-    seen = await client.get(f"{R}/branches/main/protection", 404)
-    assert seen["message"] == "Branch not protected"
+    answer = await client.get(f"{R}/branches/main/protection", 404)
+    assert answer["message"] == "Branch not protected"
     for name in ("nowhere", "nowhere/protection"):
         assert (await client.get(f"{R}/branches/{name}", 404))["message"] == "Branch not found"
 
@@ -133,8 +133,8 @@ async def test_rules_of_a_branch_need_metadata_only(client: Client) -> None:
     client.repo.add_ruleset("one", branches=["rel/*"], required_checks=[("ci/test", 7), ("lint", None)], by="acme")
     client.repo.add_ruleset("off", branches=["~ALL"], required_checks=[("x", None)], enforcement="disabled", by="acme")
     token = {"Authorization": f"Bearer {client.installation_token({'metadata': 'read'})}"}
-    seen = await client.get(f"{R}/rules/branches/rel%2F1", who="anonymous", headers=token)
-    (rule,) = seen.content
+    answer = await client.get(f"{R}/rules/branches/rel%2F1", who="anonymous", headers=token)
+    (rule,) = answer.content
     assert rule["type"] == "required_status_checks"
     assert rule["parameters"]["required_status_checks"] == [
         {"context": "ci/test", "integration_id": 7}, {"context": "lint"},

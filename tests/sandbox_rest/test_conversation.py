@@ -16,8 +16,8 @@ def pull(client: Client) -> Any:
 async def test_label_that_is_not_on_cannot_be_taken_off(client: Client, pull: Any) -> None:
     """GitHub's own words for it; label names ignore case, and may hold anything."""
     place = f"{R}/issues/{pull.number}/labels"
-    seen = await client.call("DELETE", f"{place}/merge-queue", 404)
-    assert seen["message"] == "Label does not exist"
+    answer = await client.call("DELETE", f"{place}/merge-queue", 404)
+    assert answer["message"] == "Label does not exist"
     await client.call("POST", place, 200, json_body={"labels": [{"name": "ready / soon"}]})
     await client.call("DELETE", f"{place}/Ready%20%2F%20Soon", 200)
     assert pull.labels == []
@@ -47,14 +47,14 @@ async def test_issues_are_found_by_all_their_labels(client: Client) -> None:
         pull.label("merge-queue", by="ann")
     pull.label("urgent", by="ann")
     pull.close(by="ann")
-    seen = await client.get(f"{R}/issues?labels=merge-queue")
-    assert [issue["number"] for issue in seen.content] == [2, 1]
-    assert all(issue["pull_request"]["url"] for issue in seen.content)
-    seen = await client.get(f"{R}/issues?labels=Merge-Queue,urgent&state=all")
-    assert [issue["number"] for issue in seen.content] == [3]
+    answer = await client.get(f"{R}/issues?labels=merge-queue")
+    assert [issue["number"] for issue in answer.content] == [2, 1]
+    assert all(issue["pull_request"]["url"] for issue in answer.content)
+    answer = await client.get(f"{R}/issues?labels=Merge-Queue,urgent&state=all")
+    assert [issue["number"] for issue in answer.content] == [3]
     since = client.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
-    seen = await client.get(f"{R}/issues?state=all&since={since}&direction=asc")
-    assert [issue["number"] for issue in seen.content] == [3]
+    answer = await client.get(f"{R}/issues?state=all&since={since}&direction=asc")
+    assert [issue["number"] for issue in answer.content] == [3]
 
 
 async def test_comment_of_somebody_else_is_not_an_apps_to_edit(client: Client, pull: Any) -> None:
@@ -80,8 +80,8 @@ async def test_comment_without_or_with_too_much_text_is_refused(client: Client, 
 async def test_comment_on_a_locked_conversation_is_refused(client: Client, pull: Any) -> None:
     """Only those who may write speak in a locked conversation."""
     pull.record.locked = True
-    seen = await client.call("POST", f"{R}/issues/{pull.number}/comments", 403, who="tom", json_body={"body": "x"})
-    assert seen["message"] == "Unable to create comment because issue is locked."
+    answer = await client.call("POST", f"{R}/issues/{pull.number}/comments", 403, who="tom", json_body={"body": "x"})
+    assert answer["message"] == "Unable to create comment because issue is locked."
     await client.call("POST", f"{R}/issues/{pull.number}/comments", 201, who="ann", json_body={"body": "x"})
 
 
@@ -101,21 +101,21 @@ async def test_reaction_given_twice_stands_once(client: Client, pull: Any) -> No
 
 async def test_assignees_without_access_are_passed_over(client: Client, pull: Any) -> None:
     """GitHub assigns whom it can and says nothing of the others."""
-    seen = await client.call(
+    answer = await client.call(
         "POST", f"{R}/issues/{pull.number}/assignees", 201, json_body={"assignees": ["ann", "stranger", "anonymous"]}
     )
-    assert [user["login"] for user in seen["assignees"]] == ["ann"]
+    assert [user["login"] for user in answer["assignees"]] == ["ann"]
 
 
 async def test_pull_request_of_a_deleted_fork_has_no_head_repository(client: Client) -> None:
     """`head.repo` is null once the fork is gone, everywhere it is shown."""
     pull = client.repo.open_pull_request("Change", head="topic", fork_of="stranger", files={"b": "1\n"})
-    seen = await client.get(f"{R}/pulls/{pull.number}")
-    assert seen["head"]["repo"]["full_name"] == "stranger/widgets"
-    assert seen["head"]["label"] == "stranger:topic"
+    answer = await client.get(f"{R}/pulls/{pull.number}")
+    assert answer["head"]["repo"]["full_name"] == "stranger/widgets"
+    assert answer["head"]["label"] == "stranger:topic"
     pull.delete_fork()
-    seen = await client.get(f"{R}/pulls/{pull.number}")
-    assert seen["head"]["repo"] is None
+    answer = await client.get(f"{R}/pulls/{pull.number}")
+    assert answer["head"]["repo"] is None
     assert (await client.get(f"{R}/pulls?state=all"))[0]["head"]["repo"] is None
 
 
@@ -125,11 +125,11 @@ async def test_comment_of_a_person_is_published_with_the_pull_request(client: Cl
     pull.edit_comment(comment, "/queue priority=high")
     pull.delete_comment(comment, by="maria")
     await client.settle()
-    told = [body for headers, body in client.receiver.received if headers["X-GitHub-Event"] == "issue_comment"]
-    assert [(body["action"], body["comment"]["body"], body["sender"]["login"]) for body in told] == [
+    received = [body for headers, body in client.receiver.received if headers["X-GitHub-Event"] == "issue_comment"]
+    assert [(body["action"], body["comment"]["body"], body["sender"]["login"]) for body in received] == [
         ("created", "/queue", "ann"),
         ("edited", "/queue priority=high", "ann"),
         ("deleted", "/queue priority=high", "maria"),
     ]
-    assert told[1]["changes"] == {"body": {"from": "/queue"}}
-    assert all(body["issue"]["pull_request"]["url"].endswith(f"/pulls/{pull.number}") for body in told)
+    assert received[1]["changes"] == {"body": {"from": "/queue"}}
+    assert all(body["issue"]["pull_request"]["url"].endswith(f"/pulls/{pull.number}") for body in received)

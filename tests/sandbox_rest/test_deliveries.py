@@ -39,10 +39,10 @@ async def test_deliveries_are_paged_by_cursor_newest_first(client: Client) -> No
     address: str | None = "/app/hook/deliveries?per_page=2"
     ids: list[Any] = []
     while address is not None:
-        seen = await client.get(address, who="app")
-        assert len(seen.content) <= 2
-        ids += [delivery["id"] for delivery in seen.content]
-        address = next_link(seen.headers.get("Link"))
+        answer = await client.get(address, who="app")
+        assert len(answer.content) <= 2
+        ids += [delivery["id"] for delivery in answer.content]
+        address = next_link(answer.headers.get("Link"))
     assert ids == sorted((delivery.id for delivery in client.github.state.deliveries), reverse=True)
 
 
@@ -53,8 +53,8 @@ async def test_deliveries_of_others_do_not_exist(client: Client) -> None:
     await client.settle()
     (foreign,) = (one for one in client.github.state.deliveries if one.app is other)
     await client.get(f"/app/hook/deliveries/{foreign.id}", 404, who="app")
-    seen = await client.get("/app/hook/deliveries", who="app")
-    assert foreign.id not in [delivery["id"] for delivery in seen.content]
+    answer = await client.get("/app/hook/deliveries", who="app")
+    assert foreign.id not in [delivery["id"] for delivery in answer.content]
     await client.get("/app/hook/deliveries", 401, who="installation")
 
 

@@ -38,8 +38,8 @@ async def test_fail_before_applying_changes_nothing(client: Client, status: int)
 async def test_fail_with_a_page_is_html(client: Client, status: int) -> None:
     """Proxies answer with a page, not with JSON."""
     client.server.faults.add(Fault(kind="fail", route="/rate_limit", status=status))
-    seen = await client.get("/rate_limit", status)
-    assert seen.headers["Content-Type"].startswith("text/html")
+    answer = await client.get("/rate_limit", status)
+    assert answer.headers["Content-Type"].startswith("text/html")
 
 
 async def test_apply_then_fail_has_applied(client: Client) -> None:
@@ -108,18 +108,18 @@ async def test_secondary_limit_with_and_without_retry_after(
 ) -> None:
     """The four ways GitHub says to slow down."""
     client.server.faults.add(Fault(kind="secondary_limit", status=status, retry_after=retry_after))
-    seen = await client.get(R, status)
-    assert "secondary rate limit" in seen["message"]
-    assert seen.headers.get("Retry-After") == (None if retry_after is None else str(retry_after))
+    answer = await client.get(R, status)
+    assert "secondary rate limit" in answer["message"]
+    assert answer.headers.get("Retry-After") == (None if retry_after is None else str(retry_after))
     assert client.server.limits.violations == []
 
 
 async def test_rate_limit_on_demand_lasts_until_the_reset(client: Client) -> None:
     """None remaining: 403 now and for the rest of the hour."""
     client.server.faults.add(Fault(kind="rate_limit"))
-    seen = await client.get(R, 403)
-    assert seen["message"].startswith(f"API rate limit exceeded for installation ID {client.installation.id}.")
-    assert seen.headers["X-RateLimit-Remaining"] == "0"
+    answer = await client.get(R, 403)
+    assert answer["message"].startswith(f"API rate limit exceeded for installation ID {client.installation.id}.")
+    assert answer.headers["X-RateLimit-Remaining"] == "0"
     await client.get(R, 403)
     client.clock.advance(timedelta(hours=1))
     await client.get(R)

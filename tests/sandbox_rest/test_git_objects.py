@@ -5,7 +5,7 @@ from typing import Any
 from tests.sandbox_rest.conftest import Client, R
 
 
-def told(client: Client, event: str) -> list[Any]:
+def payloads(client: Client, event: str) -> list[Any]:
     """The payloads of one event, oldest first."""
     return [payload for headers, payload in client.receiver.received if headers["X-GitHub-Event"] == event]
 
@@ -51,12 +51,12 @@ async def test_annotated_tag_is_an_object_that_a_reference_makes_a_tag(client: C
     assert (await client.get(f"{R}/commits/v1"))["sha"] == commit
     await client.call("DELETE", f"{R}/git/refs/tags/v1", 204)
     await client.settle()
-    assert [(push["ref"], push["after"], push["deleted"]) for push in told(client, "push")] == [
+    assert [(push["ref"], push["after"], push["deleted"]) for push in payloads(client, "push")] == [
         ("refs/tags/v1", sha, False),
         ("refs/tags/v1", "0" * 40, True),
     ]
-    assert told(client, "push")[0]["head_commit"]["id"] == commit
-    assert [told(client, event)[0]["ref_type"] for event in ("create", "delete")] == ["tag", "tag"]
+    assert payloads(client, "push")[0]["head_commit"]["id"] == commit
+    assert [payloads(client, event)[0]["ref_type"] for event in ("create", "delete")] == ["tag", "tag"]
 
 
 async def test_tag_object_of_another_type_is_refused(client: Client) -> None:

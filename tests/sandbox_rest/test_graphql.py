@@ -26,7 +26,7 @@ query($number: Int!) {
 """
 UPDATE = "mutation($input: UpdateRefsInput!) { updateRefs(input: $input) { clientMutationId } }"
 REPOSITORY_ID = '{ repository(owner: "acme", name: "widgets") { id } }'
-NOBODY = "0" * 40
+UNKNOWN_SHA = "0" * 40
 
 
 @pytest.fixture
@@ -148,24 +148,24 @@ async def test_refusals_come_with_status_200(client: Client, query: str, kind: s
 async def test_token_without_a_permission_is_refused_field_by_field(client: Client, pull: Any) -> None:
     """An App sees what its token allows; the rest of the query is answered."""
     token = client.installation_token({**PERMISSIONS, "contents": "none"})
-    seen = await client.call(
+    answer = await client.call(
         "POST",
         "/graphql",
         200,
         json_body={"query": PULL, "variables": {"number": pull.number}},
         headers={"Authorization": f"Bearer {token}"},
     )
-    assert {error["type"] for error in seen["errors"]} == {"FORBIDDEN"}
-    assert {error["message"] for error in seen["errors"]} == {"Resource not accessible by integration"}
-    assert ["repository", "pullRequest", "commits"] in [error["path"] for error in seen["errors"]]
+    assert {error["type"] for error in answer["errors"]} == {"FORBIDDEN"}
+    assert {error["message"] for error in answer["errors"]} == {"Resource not accessible by integration"}
+    assert ["repository", "pullRequest", "commits"] in [error["path"] for error in answer["errors"]]
 
 
 async def test_app_may_be_refused_to_see_who_collaborates(client: Client, pull: Any) -> None:
     """Whatever its token allows; a person who may push sees them all the same."""
     client.github.behaviour.collaborators_shown = False
-    seen = await ask(client, PULL, number=pull.number)
-    assert seen["data"]["repository"]["collaborators"] is None
-    assert [(error["type"], error["path"]) for error in seen["errors"]] == [
+    answer = await ask(client, PULL, number=pull.number)
+    assert answer["data"]["repository"]["collaborators"] is None
+    assert [(error["type"], error["path"]) for error in answer["errors"]] == [
         ("FORBIDDEN", ["repository", "collaborators"])
     ]
 
@@ -186,11 +186,11 @@ async def test_points_are_a_limit_of_their_own(client: Client) -> None:
     assert client.server.limits.budget(key).used == 0
     assert client.server.limits.budget(key, "graphql").used == 1
     client.server.limits.graphql = 1
-    seen = await client.call("POST", "/graphql", 200, json_body={"query": REPOSITORY_ID})
-    assert seen["errors"][0]["type"] == "RATE_LIMIT"
+    answer = await client.call("POST", "/graphql", 200, json_body={"query": REPOSITORY_ID})
+    assert answer["errors"][0]["type"] == "RATE_LIMIT"
     client.github.behaviour.graphql_limit_type = "RATE_LIMITED"
     assert (await ask(client, REPOSITORY_ID))["errors"][0]["type"] == "RATE_LIMITED"
-    assert (seen.headers["X-RateLimit-Remaining"], seen.headers["X-RateLimit-Resource"]) == ("0", "graphql")
+    assert (answer.headers["X-RateLimit-Remaining"], answer.headers["X-RateLimit-Resource"]) == ("0", "graphql")
 
 
 async def test_branches_move_together_or_not_at_all(client: Client) -> None:
@@ -203,7 +203,7 @@ async def test_branches_move_together_or_not_at_all(client: Client) -> None:
         return {
             "repositoryId": known,
             "refUpdates": [
-                {"name": "refs/heads/train", "beforeOid": NOBODY, "afterOid": new},
+                {"name": "refs/heads/train", "beforeOid": UNKNOWN_SHA, "afterOid": new},
                 {"name": "refs/heads/main", "beforeOid": before, "afterOid": new},
             ],
         }
@@ -213,7 +213,7 @@ async def test_branches_move_together_or_not_at_all(client: Client) -> None:
     assert "train" not in client.repo.record.git.branches()
     assert "errors" not in await ask(client, UPDATE, input=moves(main))
     assert client.repo.sha("train") == client.repo.sha("main") == new
-    gone = {"name": "refs/heads/train", "beforeOid": new, "afterOid": NOBODY}
+    gone = {"name": "refs/heads/train", "beforeOid": new, "afterOid": UNKNOWN_SHA}
     assert "errors" not in await ask(client, UPDATE, input={"repositoryId": known, "refUpdates": [gone]})
     assert "train" not in client.repo.record.git.branches()
 
@@ -237,9 +237,9 @@ async def test_moved_ref_is_refused_in_either_words(client: Client) -> None:
     main, new = client.repo.sha(), client.repo.push("next", {"x": "1\n"}, by="maria")
     move = {"name": "refs/heads/main", "beforeOid": new, "afterOid": new}
     words = []
-    for told in (True, False):
-        client.github.behaviour.names_moved_refs = told
+    for names_commit in (True, False):
+        client.github.behaviour.names_moved_refs = names_commit
         refused = await ask(client, UPDATE, input={"repositoryId": known, "refUpdates": [move]})
         words.append(refused["errors"][0]["message"])
     assert client.repo.sha() == main
-    assert [main in said for said in words] == [True, False]
+    assert [main in message for message in words] == [True, False]

@@ -11,15 +11,15 @@ from tests.sandbox_rest.schemas import next_link
 async def test_every_answer_has_githubs_headers(client: Client) -> None:
     """Success and refusal alike carry limits, request id and media type."""
     for path in (R, f"{R}/pulls/99"):
-        seen = await client.get(path, None)
-        assert seen.headers["Content-Type"] == "application/json; charset=utf-8"
-        assert seen.headers["X-GitHub-Media-Type"] == "github.v3; format=json"
-        assert seen.headers["X-RateLimit-Limit"] == "5000"
-        assert seen.headers["X-RateLimit-Resource"] == "core"
-        assert seen.headers["X-GitHub-Request-Id"]
-    reset = int(seen.headers["X-RateLimit-Reset"])
+        answer = await client.get(path, None)
+        assert answer.headers["Content-Type"] == "application/json; charset=utf-8"
+        assert answer.headers["X-GitHub-Media-Type"] == "github.v3; format=json"
+        assert answer.headers["X-RateLimit-Limit"] == "5000"
+        assert answer.headers["X-RateLimit-Resource"] == "core"
+        assert answer.headers["X-GitHub-Request-Id"]
+    reset = int(answer.headers["X-RateLimit-Reset"])
     assert reset == int((client.clock.now() + timedelta(hours=1)).timestamp())
-    assert (seen.headers["X-RateLimit-Used"], seen.headers["X-RateLimit-Remaining"]) == ("2", "4998")
+    assert (answer.headers["X-RateLimit-Used"], answer.headers["X-RateLimit-Remaining"]) == ("2", "4998")
 
 
 async def test_conditional_request_unchanged_is_304_and_free(client: Client) -> None:
@@ -53,9 +53,9 @@ async def test_pages_lead_to_every_item_once(client: Client) -> None:
     address: str | None = f"{R}/branches?per_page=3"
     names = []
     while address is not None:
-        seen = await client.get(address)
-        names += [branch["name"] for branch in seen.content]
-        address = next_link(seen.headers.get("Link"))
+        answer = await client.get(address)
+        names += [branch["name"] for branch in answer.content]
+        address = next_link(answer.headers.get("Link"))
     assert names == [*(f"branch/{number}" for number in range(7)), "main"]
 
 
@@ -63,8 +63,8 @@ async def test_exhausted_primary_limit_is_a_violation(client: Client) -> None:
     """A client that asks on when none remain is refused, and noted."""
     client.server.limits.primary = 1
     await client.get(R)
-    seen = await client.get(R, 403)
-    assert seen["message"] == f"API rate limit exceeded for installation ID {client.installation.id}."
+    answer = await client.get(R, 403)
+    assert answer["message"] == f"API rate limit exceeded for installation ID {client.installation.id}."
     assert [violation.kind for violation in client.server.limits.violations] == ["primary"]
     limits = await client.get("/rate_limit")
     assert limits["rate"]["remaining"] == 0
@@ -76,9 +76,9 @@ async def test_writes_and_creations_count_for_the_secondary_limits(client: Clien
     comments = f"{R}/issues/{pull.number}/comments"
     client.server.limits.creations_per_minute = 1
     await client.call("POST", comments, 201, json_body={"body": "One"})
-    seen = await client.call("POST", comments, 403, json_body={"body": "Two"})
-    assert "secondary rate limit" in seen["message"]
-    assert seen.headers["Retry-After"] == "60"
+    answer = await client.call("POST", comments, 403, json_body={"body": "Two"})
+    assert "secondary rate limit" in answer["message"]
+    assert answer.headers["Retry-After"] == "60"
     client.server.limits.points_per_minute = 5
     labels = f"{R}/issues/{pull.number}/labels"
     await client.call("POST", labels, 200, json_body={"labels": ["a"]})

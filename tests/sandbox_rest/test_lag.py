@@ -30,8 +30,8 @@ def merged_with(answer: Any) -> Any:
 
 
 Act = Callable[[Client, Any], object]
-Look = Callable[[Any], Any]
-READS: list[tuple[Kind, str, Act, Look]] = [
+Extract = Callable[[Any], Any]
+READS: list[tuple[Kind, str, Act, Extract]] = [
     ("pull_request", "/pulls/1", lambda c, p: p.push({"topic": "2\n"}), lambda a: a["head"]["sha"]),
     ("pull_request", "/pulls/1", lambda c, p: p.label("go", by="tom"), lambda a: a["labels"]),
     ("pull_request", "/pulls/1", lambda c, p: p.merge(by="maria"), merged_with),
@@ -69,24 +69,24 @@ def run(client: Client, pull: Any) -> None:
     client.github.checks.update_run(made, CheckRunFields(conclusion="success"))
 
 
-@pytest.mark.parametrize(("kind", "path", "act", "look"), READS, ids=[f"{kind} {path}" for kind, path, *_ in READS])
+@pytest.mark.parametrize(("kind", "path", "act", "extract"), READS, ids=[f"{kind} {path}" for kind, path, *_ in READS])
 async def test_read_that_lags_shows_what_was_there_until_the_lag_is_over(
-    client: Client, pull: Any, kind: Kind, path: str, act: Act, look: Look
+    client: Client, pull: Any, kind: Kind, path: str, act: Act, extract: Extract
 ) -> None:
     """Each kind of read shows the former state for two seconds; with another kind's lag it is current."""
     client.server.lag.set(LAG, kind)
     await client.settle(5)
-    before = look((await client.get(R + path)).content)
+    before = extract((await client.get(R + path)).content)
     act(client, pull)
     await client.settle(1.9)
-    assert look((await client.get(R + path)).content) == before
+    assert extract((await client.get(R + path)).content) == before
     client.server.lag.set(timedelta(0), kind)
     client.server.lag.set(LAG, next(other for other in KINDS if other != kind))
-    after = look((await client.get(R + path)).content)
+    after = extract((await client.get(R + path)).content)
     assert after != before
     client.server.lag.set(LAG, kind)
     await client.settle(0.2)
-    assert look((await client.get(R + path)).content) == after
+    assert extract((await client.get(R + path)).content) == after
 
 
 async def test_ended_check_shows_as_running_until_the_lag_is_over(client: Client, pull: Any) -> None:
@@ -98,8 +98,8 @@ async def test_ended_check_shows_as_running_until_the_lag_is_over(client: Client
     await client.settle(1)
     token = {"Authorization": f"Bearer {client.server.user_token('maria')}"}
     for path in (f"/check-runs/{made.id}", f"/commits/{pull.head_sha}/check-runs"):
-        seen = (await client.get(R + path, who="anonymous", headers=token)).content
-        assert seen.get("check_runs", [seen])[0]["status"] == "queued"
+        shown = (await client.get(R + path, who="anonymous", headers=token)).content
+        assert shown.get("check_runs", [shown])[0]["status"] == "queued"
     assert made.conclusion == "failure"
 
 
@@ -172,7 +172,7 @@ async def test_token_just_issued_is_refused_until_the_lag_is_over(client: Client
 
 async def test_replicas_that_differ_show_the_old_state_again_after_the_new_one(client: Client, pull: Any) -> None:
     """With a range each request has a lag of its own: by the same seed the same ones."""
-    seen = []
+    shown = []
     for _ in range(2):
         client.server.lag.between(timedelta(0), LAG, seed=3)
         client.server.lag.set(timedelta(0), "token")
@@ -180,9 +180,9 @@ async def test_replicas_that_differ_show_the_old_state_again_after_the_new_one(c
         state = {"closed": "open", "open": "closed"}[pull.state]
         pull.close() if state == "closed" else pull.reopen()
         await client.settle(1)
-        seen.append([(await client.get(f"{R}/pulls/{pull.number}"))["state"] == state for _ in range(12)])
-    assert seen[0] == seen[1]
-    assert {(True, False), (False, True)} <= set(zip(seen[0], seen[0][1:], strict=False))
+        shown.append([(await client.get(f"{R}/pulls/{pull.number}"))["state"] == state for _ in range(12)])
+    assert shown[0] == shown[1]
+    assert {(True, False), (False, True)} <= set(zip(shown[0], shown[0][1:], strict=False))
 
 
 async def test_versions_are_dropped_when_no_read_can_show_them(client: Client, pull: Any) -> None:

@@ -54,8 +54,8 @@ async def test_merge_is_accepted_and_carried_out_later(client: Client, method: s
     assert (await result(client, pull, asked))["status"] == "pending"
     assert not pull.merged
     await client.settle()
-    seen = await result(client, pull, asked)
-    assert (seen["status"], seen["details"]["sha"]) == ("merged", client.repo.sha())
+    answer = await result(client, pull, asked)
+    assert (answer["status"], answer["details"]["sha"]) == ("merged", client.repo.sha())
     assert client.repo.log()[0].message.startswith("Title") is (method != "rebase")
     closed = [body for _, body in client.receiver.received if body.get("action") == "closed"]
     assert [body["pull_request"]["merged"] for body in closed] == [True]
@@ -94,21 +94,21 @@ async def test_failed_merge_says_why(client: Client) -> None:
     """Rules, conflicts and moved heads are found when it runs; then it may be asked for again."""
     pull = opened(client)
     client.repo.protect("main", required_checks=["ci/test"], by="acme")
-    seen = await merged_later(client, pull)
-    assert seen.content == {
+    answer = await merged_later(client, pull)
+    assert answer.content == {
         "status": "failed",
         "details": {"message": 'Required status check "ci/test" is expected.'},
     }
     client.repo.unprotect("main", by="acme")
-    seen = await merged_later(client, pull, sha="0" * 40)
-    assert seen["details"]["message"] == "Head branch was modified. Review and try the merge again."
+    answer = await merged_later(client, pull, sha="0" * 40)
+    assert answer["details"]["message"] == "Head branch was modified. Review and try the merge again."
     asked = await ask(client, pull, 202)
     client.repo.push("one", {"late": "1\n"}, "Late", by="ann")
     await client.settle()
     assert (await result(client, pull, asked))["status"] == "failed"
     client.repo.push("main", {"one": "2\n"}, "In the way", by="maria")
-    seen = await merged_later(client, pull)
-    assert (seen["status"], pull.merged) == ("failed", False)
+    answer = await merged_later(client, pull)
+    assert (answer["status"], pull.merged) == ("failed", False)
     pull.close(by="ann")
 
 
@@ -136,8 +136,8 @@ async def test_merge_queue_takes_the_request_over(client: Client) -> None:
     pull = opened(client)
     assert (await merged_later(client, pull, merge_action="merge_queue"))["status"] == "failed"
     client.repo.add_ruleset("queue", branches=["main"], merge_queue=True, by="acme")
-    seen = await merged_later(client, pull, merge_method="squash")
-    assert seen["details"]["message"] == "Custom merge params are not supported when merging via a merge queue"
+    answer = await merged_later(client, pull, merge_method="squash")
+    assert answer["details"]["message"] == "Custom merge params are not supported when merging via a merge queue"
     assert (await merged_later(client, pull, merge_action="direct_merge"))["status"] == "failed"
     assert (await merged_later(client, pull))["status"] == "enqueued"
     assert (await ask(client, pull, 200))["status"] == "enqueued"
@@ -159,8 +159,8 @@ async def test_stack_is_shown_in_answers_and_webhooks(client: Client) -> None:
     listed = {pull["number"]: pull.get("stack") for pull in (await client.get(f"{R}/pulls")).content}
     assert [listed[pull.number]["position"] for pull in (one, two, three)] == [1, 2, 3]
     assert listed[alone.number] is None
-    told = [body for _, body in client.receiver.received if body.get("action") == "labeled"]
-    assert told[-1]["pull_request"]["stack"] == shown
+    received = [body for _, body in client.receiver.received if body.get("action") == "labeled"]
+    assert received[-1]["pull_request"]["stack"] == shown
     assert "stack" not in (await client.get(f"{R}/pulls/{alone.number}")).content
     client.github.behaviour.stack_null = True
     assert (await client.get(f"{R}/pulls/{alone.number}"))["stack"] is None
@@ -198,19 +198,19 @@ async def test_synchronous_merge_refuses_a_stacked_pull_request(client: Client, 
     """The bottom too (Kodiak #923); its base cannot be changed either (git-stk #306)."""
     client.github.behaviour.stacked_merge_status = status
     one, two, _ = stacked(client)
-    seen = await client.call("PUT", f"{R}/pulls/{one.number}/merge", status)
-    assert seen["message"] == REFUSAL
-    assert seen["documentation_url"].endswith("/rest/pulls/pulls#merge-a-pull-request-asynchronously")
-    seen = await client.call("PATCH", f"{R}/pulls/{two.number}", 422, json_body={"base": "main"})
-    assert seen["message"] == "Cannot change the base branch because the pull request is part of a stack."
+    answer = await client.call("PUT", f"{R}/pulls/{one.number}/merge", status)
+    assert answer["message"] == REFUSAL
+    assert answer["documentation_url"].endswith("/rest/pulls/pulls#merge-a-pull-request-asynchronously")
+    answer = await client.call("PATCH", f"{R}/pulls/{two.number}", 422, json_body={"base": "main"})
+    assert answer["message"] == "Cannot change the base branch because the pull request is part of a stack."
 
 
 @pytest.mark.parametrize("method", ["merge", "squash", "rebase"])
 async def test_stack_lands_up_to_the_one_that_was_asked_for(client: Client, method: str) -> None:
     """All below it land with it; the next one is retargeted and stays open and stacked."""
     one, two, three = stacked(client)
-    seen = await merged_later(client, two, merge_method=method, sha=two.head_sha)
-    assert (seen["status"], seen["details"]["sha"]) == ("merged", client.repo.sha())
+    answer = await merged_later(client, two, merge_method=method, sha=two.head_sha)
+    assert (answer["status"], answer["details"]["sha"]) == ("merged", client.repo.sha())
     assert [pull.merged for pull in (one, two, three)] == [True, True, False]
     assert client.repo.is_ancestor(one.merge_sha, "main")
     assert {"one", "two"} <= client.repo.files().keys()

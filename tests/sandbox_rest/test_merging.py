@@ -17,8 +17,8 @@ async def test_mergeable_is_null_until_somebody_asked(client: Client) -> None:
     pull = opened(client)
     assert (await client.get(f"{R}/pulls/{pull.number}"))["mergeable"] is None
     await client.settle()
-    seen = await client.get(f"{R}/pulls/{pull.number}")
-    assert (seen["mergeable"], seen["mergeable_state"]) == (True, "clean")
+    answer = await client.get(f"{R}/pulls/{pull.number}")
+    assert (answer["mergeable"], answer["mergeable_state"]) == (True, "clean")
 
 
 @pytest.mark.parametrize("method", ["merge", "squash", "rebase"])
@@ -26,9 +26,9 @@ async def test_merge_lands_and_says_where(client: Client, method: str) -> None:
     """The answer names the commit that is now the base's tip."""
     pull = opened(client)
     body = {"sha": pull.head_sha, "merge_method": method, "commit_title": "Title", "commit_message": "Text"}
-    seen = await client.call("PUT", f"{R}/pulls/{pull.number}/merge", 200, json_body=body)
+    answer = await client.call("PUT", f"{R}/pulls/{pull.number}/merge", 200, json_body=body)
     branch = await client.get(f"{R}/branches/main")
-    assert seen["sha"] == branch["commit"]["sha"]
+    assert answer["sha"] == branch["commit"]["sha"]
     assert (await client.get(f"{R}/pulls/{pull.number}"))["merged"] is True
     await client.get(f"{R}/pulls/{pull.number}/merge", 204)
 
@@ -37,19 +37,19 @@ async def test_merge_refusals_are_githubs(client: Client) -> None:
     """405 for what cannot be merged, 409 for a moved head, 422 for nonsense."""
     pull = opened(client)
     path = f"{R}/pulls/{pull.number}/merge"
-    seen = await client.call("PUT", path, 409, json_body={"sha": "0" * 40})
-    assert seen["message"] == "Head branch was modified. Review and try the merge again."
+    answer = await client.call("PUT", path, 409, json_body={"sha": "0" * 40})
+    assert answer["message"] == "Head branch was modified. Review and try the merge again."
     await client.call("PUT", path, 422, json_body={"merge_method": "teleport"})
     client.repo.protect("main", required_checks=["ci/test"], by="acme")
-    seen = await client.call("PUT", path, 405)
-    assert seen["message"] == 'Required status check "ci/test" is expected.'
+    answer = await client.call("PUT", path, 405)
+    assert answer["message"] == 'Required status check "ci/test" is expected.'
     client.repo.unprotect("main", by="acme")
     pull.convert_to_draft(by="ann")
     await client.call("PUT", path, 405)
     pull.ready_for_review(by="ann")
     client.repo.push("main", {"topic": "2\n"}, "In the way", by="maria")
-    seen = await client.call("PUT", path, 405)
-    assert seen["message"] == "Pull Request is not mergeable"
+    answer = await client.call("PUT", path, 405)
+    assert answer["message"] == "Pull Request is not mergeable"
     pull.close(by="ann")
     await client.call("PUT", path, 405)
 
@@ -57,8 +57,8 @@ async def test_merge_refusals_are_githubs(client: Client) -> None:
 async def test_merge_of_workflows_needs_the_permission(client: Client) -> None:
     """An app without `workflows` may not merge a change of workflows."""
     pull = opened(client, files={".github/workflows/ci.yml": "on: push\n"})
-    seen = await client.call("PUT", f"{R}/pulls/{pull.number}/merge", 403)
-    assert "without `workflows` permission" in seen["message"]
+    answer = await client.call("PUT", f"{R}/pulls/{pull.number}/merge", 403)
+    assert "without `workflows` permission" in answer["message"]
 
 
 async def test_update_branch_is_a_promise(client: Client) -> None:
@@ -67,16 +67,16 @@ async def test_update_branch_is_a_promise(client: Client) -> None:
     old = pull.head_sha
     tip = client.repo.push("main", {"c": "1\n"}, "On", by="maria")
     path = f"{R}/pulls/{pull.number}/update-branch"
-    seen = await client.call("PUT", path, 422, json_body={"expected_head_sha": "0" * 40})
-    assert "expected head sha didn" in seen["message"]
-    seen = await client.call("PUT", path, 202, json_body={"expected_head_sha": old})
-    assert seen["message"] == "Updating pull request branch."
+    answer = await client.call("PUT", path, 422, json_body={"expected_head_sha": "0" * 40})
+    assert "expected head sha didn" in answer["message"]
+    answer = await client.call("PUT", path, 202, json_body={"expected_head_sha": old})
+    assert answer["message"] == "Updating pull request branch."
     assert pull.head_sha == old
     await client.settle()
     commit = await client.get(f"{R}/git/commits/{pull.head_sha}")
     assert [parent["sha"] for parent in commit["parents"]] == [old, tip]
-    seen = await client.call("PUT", path, 422, json_body={"expected_head_sha": pull.head_sha})
-    assert seen["message"] == "There are no new commits on the base branch."
+    answer = await client.call("PUT", path, 422, json_body={"expected_head_sha": pull.head_sha})
+    assert answer["message"] == "There are no new commits on the base branch."
 
 
 async def test_merges_twice_has_nothing_to_do(client: Client) -> None:
@@ -93,8 +93,8 @@ async def test_merges_twice_has_nothing_to_do(client: Client) -> None:
     assert response.status == 204
     client.repo.create_branch("other", merged["parents"][0]["sha"], by="ann")
     client.repo.push("other", {"README.md": "Other\n"}, "Other", by="ann")
-    seen = await client.call("POST", f"{R}/merges", 409, json_body={"base": "main", "head": "other"})
-    assert seen["message"] == "Merge conflict"
+    answer = await client.call("POST", f"{R}/merges", 409, json_body={"base": "main", "head": "other"})
+    assert answer["message"] == "Merge conflict"
 
 
 async def test_ref_moves_forward_only(client: Client) -> None:
@@ -107,8 +107,8 @@ async def test_ref_moves_forward_only(client: Client) -> None:
     await client.call("POST", f"{R}/git/refs", 422, json_body={"ref": "refs/heads/a/b", "sha": main})
     path = f"{R}/git/refs/heads/a/b"
     await client.call("PATCH", path, 200, json_body={"sha": ahead})
-    seen = await client.call("PATCH", path, 422, json_body={"sha": main})
-    assert seen["message"] == "Update is not a fast forward"
+    answer = await client.call("PATCH", path, 422, json_body={"sha": main})
+    assert answer["message"] == "Update is not a fast forward"
     await client.call("PATCH", path, 200, json_body={"sha": main, "force": True})
     for address in (f"{R}/git/ref/heads/a/b", f"{R}/git/ref/heads%2Fa%2Fb"):
         assert (await client.get(address))["object"]["sha"] == main
@@ -123,11 +123,11 @@ async def test_compare_counts_and_pages(client: Client) -> None:
     commits = [client.repo.push("feature/x", {f"f{n}": "1\n"}, f"Commit {n}", by="ann") for n in range(3)]
     client.repo.push("main", {"m": "1\n"}, "Main", by="maria")
     for name in ("main...feature/x", "main...feature%2Fx"):
-        seen = await client.get(f"{R}/compare/{name}")
-        assert (seen["status"], seen["ahead_by"], seen["behind_by"]) == ("diverged", 3, 1)
-        assert [commit["sha"] for commit in seen["commits"]] == commits
-        assert seen["merge_base_commit"]["sha"] == base
-        assert len(seen["files"]) == 3
+        answer = await client.get(f"{R}/compare/{name}")
+        assert (answer["status"], answer["ahead_by"], answer["behind_by"]) == ("diverged", 3, 1)
+        assert [commit["sha"] for commit in answer["commits"]] == commits
+        assert answer["merge_base_commit"]["sha"] == base
+        assert len(answer["files"]) == 3
     page = await client.get(f"{R}/compare/main...feature%2Fx?per_page=2&page=2")
     assert [commit["sha"] for commit in page["commits"]] == commits[2:]
     assert page["total_commits"] == 3

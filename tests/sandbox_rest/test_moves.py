@@ -7,7 +7,7 @@ from tests.sandbox_rest.conftest import Client
 from tests.sandbox_rest.schemas import check_webhook
 
 
-def told(client: Client, *events: str) -> list[Delivery]:
+def deliveries_of(client: Client, *events: str) -> list[Delivery]:
     """The app's webhooks of these events, checked against GitHub's schemas."""
     found = [one for one in client.github.state.deliveries if one.app is client.app and one.event in events]
     for delivery in found:
@@ -26,7 +26,7 @@ async def test_renamed_repository_is_found_at_its_old_path_by_its_id(client: Cli
     await client.call("POST", "/repos/acme/widgets/git/refs", 307, json_body={})
     assert (await client.get(f"/repositories/{number}"))["full_name"] == "acme/gears"
     assert (await client.get("/repos/acme/gears"))["id"] == number
-    (delivery,) = told(client, "repository")
+    (delivery,) = deliveries_of(client, "repository")
     assert delivery.action == "renamed"
 
 
@@ -45,7 +45,9 @@ async def test_transferred_repository_leaves_the_installation(client: Client) ->
     client.repo.transfer("globex", by="acme")
     await client.settle()
     await client.get("/repos/acme/widgets", 404)
-    events: list[Any] = [(one.event, one.action) for one in told(client, "repository", "installation_repositories")]
+    events: list[Any] = [
+        (one.event, one.action) for one in deliveries_of(client, "repository", "installation_repositories")
+    ]
     assert events == [
         ("installation_repositories", "removed"),
         ("installation_repositories", "added"),
@@ -62,7 +64,7 @@ async def test_archived_repository_refuses_writes_and_can_be_read(client: Client
     assert (await client.get("/repos/acme/widgets"))["archived"]
     client.repo.archive(False, by="acme")
     await client.settle()
-    assert [one.action for one in told(client, "repository")] == ["archived", "unarchived"]
+    assert [one.action for one in deliveries_of(client, "repository")] == ["archived", "unarchived"]
 
 
 async def test_labels_of_a_repository_are_published_when_they_change(client: Client) -> None:
@@ -73,7 +75,7 @@ async def test_labels_of_a_repository_are_published_when_they_change(client: Cli
     assert [label.name for label in pull.record.labels] == ["land"]
     client.repo.delete_label("land", by="maria")
     await client.settle()
-    assert [one.action for one in told(client, "label")] == ["created", "edited", "deleted"]
+    assert [one.action for one in deliveries_of(client, "label")] == ["created", "edited", "deleted"]
 
 
 async def test_failed_deliveries_by_the_filter_are_those_with_a_status_of_400_to_599(client: Client) -> None:
@@ -94,7 +96,7 @@ async def test_push_lists_more_than_twenty_commits(client: Client) -> None:
         sha = client.repo.commit({"n": f"{number}\n"}, sha, by="maria")
     client.repo.push_commit("main", sha, by="maria")
     await client.settle()
-    (push,) = told(client, "push")
+    (push,) = deliveries_of(client, "push")
     assert push.payload.count('"distinct"') >= 25
 
 
@@ -106,7 +108,7 @@ async def test_renamed_account_takes_its_repositories_along(client: Client) -> N
     moved = await client.call("GET", "/repos/acme/widgets", 301)
     assert moved.headers["Location"].endswith(f"/repositories/{number}")
     assert (await client.get("/repos/globex/widgets"))["owner"]["login"] == "globex"
-    assert [one.action for one in told(client, "installation_target")] == ["renamed"]
+    assert [one.action for one in deliveries_of(client, "installation_target")] == ["renamed"]
 
 
 async def test_tag_suite_permissions_and_protections_are_published(client: Client) -> None:
@@ -121,7 +123,7 @@ async def test_tag_suite_permissions_and_protections_are_published(client: Clien
     client.repo.rerun_suite(run, by="maria")
     client.github.accounts.accept_permissions(client.installation, {"workflows": "write"})
     await client.settle()
-    assert '"refs/tags/v1"' in told(client, "push")[0].payload
-    assert [one.action for one in told(client, "branch_protection_configuration")] == ["disabled", "enabled"]
-    assert "rerequested" in [one.action for one in told(client, "check_suite")]
-    assert "new_permissions_accepted" in [one.action for one in told(client, "installation")]
+    assert '"refs/tags/v1"' in deliveries_of(client, "push")[0].payload
+    assert [one.action for one in deliveries_of(client, "branch_protection_configuration")] == ["disabled", "enabled"]
+    assert "rerequested" in [one.action for one in deliveries_of(client, "check_suite")]
+    assert "new_permissions_accepted" in [one.action for one in deliveries_of(client, "installation")]

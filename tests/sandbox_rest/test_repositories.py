@@ -17,9 +17,9 @@ async def test_contents_are_base64_at_a_ref(client: Client) -> None:
     """A file comes encoded, from the branch, tag or commit asked for; a missing one is 404."""
     client.repo.create_branch("config/new", "main", by="ann")
     client.repo.push("config/new", {".github/imq.yml": "version: 1\n"}, by="ann")
-    seen = await client.get(f"{R}/contents/.github/imq.yml?ref=config%2Fnew")
-    assert (seen["encoding"], seen["type"]) == ("base64", "file")
-    assert base64.b64decode(seen["content"]) == b"version: 1\n"
+    answer = await client.get(f"{R}/contents/.github/imq.yml?ref=config%2Fnew")
+    assert (answer["encoding"], answer["type"]) == ("base64", "file")
+    assert base64.b64decode(answer["content"]) == b"version: 1\n"
     missing = await client.get(f"{R}/contents/.github/imq.yml", 404)
     assert missing["message"] == "Not Found"
     await client.get(f"{R}/contents/README.md?ref=nowhere", 404)
@@ -30,10 +30,10 @@ async def test_contents_raw_are_the_file_itself(client: Client) -> None:
     client.repo.push("main", {".github/imq.yml": "labels: [ä]\n"}, by="maria")
     place, token = f"{R}/contents/.github/imq.yml", client.authorization("installation")
     raw = {"Accept": "application/vnd.github.raw+json", **token}
-    seen = await client.get(place, headers=raw)
-    assert seen.content == "labels: [ä]\n"
-    assert seen.headers["Content-Type"].startswith("application/vnd.github.raw+json")
-    again = await client.get(place, 304, headers={**raw, "If-None-Match": seen.headers["ETag"]})
+    answer = await client.get(place, headers=raw)
+    assert answer.content == "labels: [ä]\n"
+    assert answer.headers["Content-Type"].startswith("application/vnd.github.raw+json")
+    again = await client.get(place, 304, headers={**raw, "If-None-Match": answer.headers["ETag"]})
     assert again.content is None
     missing = await client.get(f"{R}/contents/.github/none.yml", 404, headers=raw)
     assert missing["message"] == "Not Found"
@@ -58,8 +58,8 @@ async def test_permission_names_the_role(client: Client) -> None:
         "stranger": ("none", "none"),
     }
     for login, (permission, role) in expected.items():
-        seen = await client.get(f"{R}/collaborators/{login}/permission")
-        assert (seen["permission"], seen["role_name"]) == (permission, role)
+        answer = await client.get(f"{R}/collaborators/{login}/permission")
+        assert (answer["permission"], answer["role_name"]) == (permission, role)
     await client.get(f"{R}/collaborators/ghost/permission", 404)
 
 
@@ -80,16 +80,16 @@ async def test_private_member_is_shown_to_those_who_may_see_members(client: Clie
     await client.call("PUT", f"{R}/pulls/1/merge", 200)
     assert [await association(headers=blind), await association()] == ["CONTRIBUTOR", "MEMBER"]
     await client.settle()
-    told = [payload["pull_request"] for _, payload in client.receiver.received if "pull_request" in payload]
-    assert {shown["author_association"] for shown in told} == {"COLLABORATOR", "CONTRIBUTOR"}
+    pulls = [payload["pull_request"] for _, payload in client.receiver.received if "pull_request" in payload]
+    assert {shown["author_association"] for shown in pulls} == {"COLLABORATOR", "CONTRIBUTOR"}
 
 
 async def test_suspended_installation_is_locked_out(client: Client) -> None:
     """No new token, and the old ones stop."""
     headers = client.authorization("installation")
     client.github.accounts.suspend(client.installation)
-    seen = await client.get(R, 403, who="anonymous", headers=headers)
-    assert seen["message"] == "This installation has been suspended"
+    answer = await client.get(R, 403, who="anonymous", headers=headers)
+    assert answer["message"] == "This installation has been suspended"
     path = f"/app/installations/{client.installation.id}/access_tokens"
     await client.call("POST", path, 403, who="app")
     assert (await client.get("/app/installations", who="app"))[0]["suspended_at"] is not None
@@ -98,12 +98,12 @@ async def test_suspended_installation_is_locked_out(client: Client) -> None:
 async def test_installation_repositories_are_those_of_the_token(client: Client) -> None:
     """All of the account's, or those chosen."""
     client.github.create_repository("acme/gadgets", files={"a": "1\n"})
-    seen = await client.get("/installation/repositories?per_page=1")
-    assert (seen["total_count"], seen["repository_selection"]) == (2, "all")
+    answer = await client.get("/installation/repositories?per_page=1")
+    assert (answer["total_count"], answer["repository_selection"]) == (2, "all")
     client.github.accounts.select(client.installation, [client.repo.record])
-    seen = await client.get("/installation/repositories")
-    assert [repository["full_name"] for repository in seen["repositories"]] == ["acme/widgets"]
-    assert seen["repository_selection"] == "selected"
+    answer = await client.get("/installation/repositories")
+    assert [repository["full_name"] for repository in answer["repositories"]] == ["acme/widgets"]
+    assert answer["repository_selection"] == "selected"
     await client.get("/installation/repositories", 403, who="maria")
 
 
@@ -133,29 +133,29 @@ async def test_standalone_server_says_how_to_use_it() -> None:
     )
     assert process.stdout is not None
     try:
-        told = json.loads(await asyncio.wait_for(process.stdout.readline(), 20))
+        printed = json.loads(await asyncio.wait_for(process.stdout.readline(), 20))
     finally:
         process.terminate()
         await process.communicate()
-    assert told["url"].startswith("http://127.0.0.1:")
-    assert told.keys() >= {"app_id", "private_key", "webhook_secret", "installation_id", "tokens"}
+    assert printed["url"].startswith("http://127.0.0.1:")
+    assert printed.keys() >= {"app_id", "private_key", "webhook_secret", "installation_id", "tokens"}
     assert process.returncode == 0
 
 
 @pytest.mark.parametrize(
-    ("mode", "told"), [("always", "always"), ("pull_request", "pull_requests_only"), ("exempt", "exempt")]
+    ("mode", "expected"), [("always", "always"), ("pull_request", "pull_requests_only"), ("exempt", "exempt")]
 )
-async def test_ruleset_says_whether_the_caller_may_pass_it(client: Client, mode: str, told: str) -> None:
+async def test_ruleset_says_whether_the_caller_may_pass_it(client: Client, mode: str, expected: str) -> None:
     """`current_user_can_bypass` is the caller's own; the list itself is for administrators, another's is 404."""
     rules = client.repo.add_ruleset("the queue's", update=True, bypass={"imq": mode}, by="acme")
     place = f"{R}/rulesets/{rules.id}"
-    seen = await client.get(place)
-    assert seen["current_user_can_bypass"] == told
-    assert "bypass_actors" not in seen.content
+    answer = await client.get(place)
+    assert answer["current_user_can_bypass"] == expected
+    assert "bypass_actors" not in answer.content
     assert (await client.get(place, who="maria"))["current_user_can_bypass"] == "never"
     ours = client.repo.add_ruleset("ours", organisation=True, required_approvals=1, by="acme")
-    seen = await client.get(f"{R}/rulesets/{ours.id}")
-    assert (seen["source_type"], seen["source"]) == ("Organization", "acme")
+    answer = await client.get(f"{R}/rulesets/{ours.id}")
+    assert (answer["source_type"], answer["source"]) == ("Organization", "acme")
     await client.get(f"{R}/rulesets/1", 404)
 
 
@@ -172,8 +172,8 @@ async def test_pull_requests_are_found_by_base_and_head(client: Client) -> None:
     }  # fmt: skip
     await client.call("DELETE", f"{R}/git/refs/heads/lower", 204)
     assert (lower.state, upper.state) == ("closed", "closed")
-    seen = await client.call("DELETE", f"{R}/git/refs/heads/lower", 422)
-    assert seen["message"] == "Reference does not exist"
+    answer = await client.call("DELETE", f"{R}/git/refs/heads/lower", 422)
+    assert answer["message"] == "Reference does not exist"
 
 
 async def test_ends_of_a_pull_request_show_merge_methods_only_where_github_does(client: Client) -> None:
@@ -209,8 +209,8 @@ async def test_pull_requests_of_a_commit_are_the_one_that_merged_it_or_all_that_
     other = client.repo.open_pull_request("Second", head="second", by="ann")
 
     async def numbers() -> set[int]:
-        seen = await client.get(f"{R}/commits/{pull.head_sha}/pulls")
-        return {each["number"] for each in seen.content}
+        answer = await client.get(f"{R}/commits/{pull.head_sha}/pulls")
+        return {each["number"] for each in answer.content}
 
     assert await numbers() == {pull.number, other.number}
     pull.merge(by="maria")
@@ -220,6 +220,6 @@ async def test_pull_requests_of_a_commit_are_the_one_that_merged_it_or_all_that_
 async def test_head_is_answered_as_get_without_a_body(client: Client) -> None:
     """Every read can be asked for by HEAD."""
     token = client.authorization("installation")
-    seen = await client.call("HEAD", R, 200, headers={"Accept": "application/json", **token})
-    assert seen.content is None
-    assert seen.headers["ETag"] == (await client.get(R, headers=token)).headers["ETag"]
+    answer = await client.call("HEAD", R, 200, headers={"Accept": "application/json", **token})
+    assert answer.content is None
+    assert answer.headers["ETag"] == (await client.get(R, headers=token)).headers["ETag"]

@@ -237,11 +237,11 @@ async def use_conversation(client: Client, number: int) -> None:
     await client.call("POST", f"{place}/assignees", 201, json_body={"assignees": ["ann", "stranger"]})
     await client.call("DELETE", f"{place}/assignees", 200, json_body={"assignees": ["ann"]})
     comment = await client.call("POST", f"{place}/comments", 201, json_body={"body": "First in line"})
-    said = f"{R}/issues/comments/{comment['id']}"
-    await client.call("PATCH", said, 200, json_body={"body": "Landed"})
-    await client.call("POST", f"{said}/reactions", 201, json_body={"content": "rocket"})
-    await client.get(f"{said}/reactions")
-    await client.get(said)
+    address = f"{R}/issues/comments/{comment['id']}"
+    await client.call("PATCH", address, 200, json_body={"body": "Landed"})
+    await client.call("POST", f"{address}/reactions", 201, json_body={"content": "rocket"})
+    await client.get(f"{address}/reactions")
+    await client.get(address)
     await client.get(f"{place}/comments")
     await client.get(f"{R}/issues/comments?sort=updated&direction=desc")
     await client.call("PATCH", place, 200, json_body={"title": "Better", "labels": ["merge-queue"]})
@@ -249,7 +249,7 @@ async def use_conversation(client: Client, number: int) -> None:
     await client.get(f"{R}/issues?labels=merge-queue&state=all&sort=updated&direction=asc")
     await client.get(f"{place}/events")
     await client.get(f"{place}/timeline")
-    await client.call("DELETE", said, 204)
+    await client.call("DELETE", address, 204)
 
 
 async def use_pulls(client: Client, pull: Any) -> None:

@@ -27,8 +27,8 @@ async def test_githubkit_lands_a_pull_request_as_an_installation(client: Client)
         await land_with_githubkit(client, server.url)
     finally:
         await server.stop()
-    tokens = [seen for seen in server.requests if seen.template.endswith("/access_tokens")]
-    assert [seen.status for seen in tokens] == [201]
+    tokens = [request for request in server.requests if request.template.endswith("/access_tokens")]
+    assert [request.status for request in tokens] == [201]
 
 
 async def land_with_githubkit(client: Client, url: str) -> None:

@@ -8,10 +8,10 @@ from tests.sandbox_rest.schemas import check_webhook
 
 async def test_every_webhook_fits_githubs_schema(client: Client) -> None:
     """People do everything that they can do; every event that follows is as GitHub documents it."""
-    seen: dict[str, set[str]] = {}
+    published: dict[str, set[str]] = {}
 
     def observe(event: str, payload: dict[str, Any]) -> None:
-        seen.setdefault(event, set()).add(payload.get("action", ""))
+        published.setdefault(event, set()).add(payload.get("action", ""))
 
     client.github.webhooks.observers.append(observe)
     await act_as_people(client)
@@ -19,13 +19,13 @@ async def test_every_webhook_fits_githubs_schema(client: Client) -> None:
     delivered = [delivery for delivery in client.github.state.deliveries if delivery.app is client.app]
     for delivery in delivered:
         check_webhook(delivery.event, delivery.payload)
-    assert set(seen) - {"installation", "installation_repositories"} == set(EVENTS)
-    assert seen["pull_request_review"] == {"submitted", "dismissed"}
-    assert seen["pull_request_review_thread"] == {"resolved", "unresolved"}
-    assert seen["repository_ruleset"] == {"created", "deleted"}
-    assert seen["workflow_run"] == {"requested", "in_progress", "completed"}
-    assert seen["issue_comment"] == {"created", "edited", "deleted"}
-    assert seen["pull_request"] >= {
+    assert set(published) - {"installation", "installation_repositories"} == set(EVENTS)
+    assert published["pull_request_review"] == {"submitted", "dismissed"}
+    assert published["pull_request_review_thread"] == {"resolved", "unresolved"}
+    assert published["repository_ruleset"] == {"created", "deleted"}
+    assert published["workflow_run"] == {"requested", "in_progress", "completed"}
+    assert published["issue_comment"] == {"created", "edited", "deleted"}
+    assert published["pull_request"] >= {
         "opened", "labeled", "unlabeled", "synchronize", "closed", "reopened", "edited", "converted_to_draft",
         "ready_for_review", "assigned",
     }  # fmt: skip
