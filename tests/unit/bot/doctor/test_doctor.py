@@ -175,7 +175,7 @@ async def test_failed_webhooks_are_found_until_they_are_redelivered(place: Place
     assert codes == {"webhook_address_wrong", "deliveries_fail"}
 
 
-async def test_app_without_a_webhook_is_told_to_set_one(place: Place) -> None:
+async def test_app_without_a_webhook_has_a_finding_that_names_the_remedy(place: Place) -> None:
     """GitHub answers 404 for its settings and its deliveries."""
     for route in ("/app/hook/config", "/app/hook/deliveries"):
         place.server.faults.add(Fault("fail", route=route, status=404, times=None))
