@@ -115,8 +115,8 @@ async def test_registered_app_is_installed_and_the_person_sent_to_its_setup_url(
     assert chosen.status == 200
     found = re.search(r'action="([^"]+)"', await chosen.text())
     assert found is not None
-    answer = await submit(client, found[1])
-    target = URL(answer.headers["Location"])
+    chosen = await submit(client, found[1])
+    target = URL(chosen.headers["Location"])
     installation = client.github.state.installations[int(target.query["installation_id"])]
     assert installation.app.id == answer["id"]
     assert target.with_query(None) == URL(MANIFEST["setup_url"])
