@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from notifications.render.comment import MARKER, render_comment
+from notifications.render.comment import render_comment
 from notifications.render.history import Events
 from queue_engine.domain.facts import CheckReport, CheckState
-from queue_engine.domain.notice import BlockerFacts, CommandReply, Notice, NoticeKind, Reply
+from queue_engine.domain.notice import FIRST_LINE, BlockerFacts, CommandReply, Notice, NoticeKind, Reply
 from queue_engine.domain.reasons import REASONS, Outcome, Reason
 from queue_engine.domain.replies import ReplyKind
 from queue_engine.domain.timeline_event import TimelineEvent
@@ -27,7 +27,7 @@ _KIND_OF_OUTCOME = {
 
 @dataclass(frozen=True, slots=True)
 class Screen:
-    """One comment: its notice, what happened before, and the answer to a command."""
+    """One comment: its notice, the events before it, and the reply to a command."""
 
     notice: Notice
     events: Events = ()
@@ -36,7 +36,7 @@ class Screen:
     def __str__(self) -> str:
         """The comment as a quotation, without its hidden marker."""
         text = render_comment(self.notice, events=self.events, answer=self.answer)
-        lines = text.removeprefix(f"{MARKER}\n").rstrip("\n").split("\n")
+        lines = FIRST_LINE.sub("", text, count=1).rstrip("\n").split("\n")
         return "".join(f"> {line}".rstrip() + "\n" for line in lines)
 
 
@@ -91,7 +91,7 @@ def _event(name: str, minutes: float, *, number: int = 42, reason: Reason | None
     return TimelineEvent(at, name, 1, "main", number, reason=reason, data=data)
 
 
-_STORY = (
+_EVENTS = (
     _event("queued", 0, by="grace", position=2),
     _event("paused", 5, number=0, reason=Reason.PAUSED_BY_HAND, by="linus"),
     _event("resumed", 9, number=0, reason=Reason.PAUSED_BY_HAND, by="linus"),
@@ -116,19 +116,19 @@ SCREENS: Mapping[str, Callable[[], Screen]] = {
     "Queued": lambda: Screen(_queued()),
     "First in the queue": lambda: Screen(_notice(NoticeKind.UPDATING, 24)),
     "Waiting for its checks": lambda: Screen(_checking()),
-    "A check did not pass, and is run again": lambda: Screen(_checking(), _STORY[:6]),
-    "Landed, after a flaky check (its history unfolds)": lambda: Screen(_landed(), _STORY),
+    "A check failed, and IMQ reran it": lambda: Screen(_checking(), _EVENTS[:6]),
+    "Landed, after a flaky check (its history unfolds)": lambda: Screen(_landed(), _EVENTS),
     "A check failed": lambda: Screen(_failed()),
     "It conflicts with what landed before": lambda: Screen(_left(Reason.CONFLICT, 24)),
     "Somebody pushed to it while it was queued": lambda: Screen(_left(Reason.HEAD_CHANGED, 12)),
-    "The label was taken off": lambda: Screen(_left(Reason.LABEL_REMOVED, 12)),
+    "The label was removed": lambda: Screen(_left(Reason.LABEL_REMOVED, 12)),
     "A required check never reported": lambda: Screen(
         _left(
             Reason.CHECKS_TIMED_OUT, 144, checks=(CheckReport("docs", None, CheckState.PENDING, "", None, None, None),)
         )
     ),
     "An approval is missing": lambda: Screen(_left(Reason.APPROVAL_MISSING, 0, detail="0 of 1")),
-    "Set by somebody who may not merge": lambda: Screen(_left(Reason.LABEL_WITHOUT_RIGHT, 0, queued_by="linus")),
+    "Labeled by somebody who may not merge": lambda: Screen(_left(Reason.LABEL_WITHOUT_RIGHT, 0, queued_by="linus")),
     "The queue is full": lambda: Screen(_left(Reason.QUEUE_FULL, 0)),
     "A maintainer paused the queue": lambda: Screen(_left(Reason.PAUSED_BY_HAND, 20, detail="new runners")),
     "The base branch is frozen": lambda: Screen(_left(Reason.FROZEN, 20, detail="Release week", until=_UNTIL)),
@@ -145,7 +145,7 @@ SCREENS: Mapping[str, Callable[[], Screen]] = {
         _left(Reason.MISCONFIGURED, 20, detail=".github/imq.yml of main, line 2: enabeld is unknown")
     ),
     "What landed is not what was tested": lambda: Screen(_left(Reason.TREE_MISMATCH, 20)),
-    "An answer to a command": lambda: _answered(
+    "A reply to a command": lambda: _answered(
         NoticeKind.QUEUED,
         "queue priority=high",
         ReplyKind.PRIORITY,
@@ -155,10 +155,10 @@ SCREENS: Mapping[str, Callable[[], Screen]] = {
         depth=3,
         overtakes=[[41, 540]],
     ),
-    "A command that was not done, where nothing is queued": lambda: _answered(
+    "A refused command, where nothing is queued": lambda: _answered(
         NoticeKind.ANSWERED, "pause", ReplyKind.NOT_ALLOWED, accepted=False, needs="maintain", has="write"
     ),
-    "The repository's own words": lambda: Screen(
+    "The repository's own text": lambda: Screen(
         _landed().model_copy(update={"text": "Thank you! It is on {base} **now**."})
     ),
 }

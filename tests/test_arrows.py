@@ -68,6 +68,16 @@ def test_rooms_of_the_engine_may_import_what_the_table_says() -> None:
     assert left == {room: set(allowed.split()) for room, allowed in MAY_IMPORT.items()}
 
 
+def floor(room: str) -> int:
+    """How many rooms a chain of imports from this room passes at most, itself included."""
+    return 1 + max(map(floor, MAY_IMPORT[room].split()), default=0)
+
+
+def test_rooms_of_the_engine_stand_on_ten_floors_at_most() -> None:
+    """A contributor meets few rooms below the one to be changed."""
+    assert max(map(floor, MAY_IMPORT)) <= 10
+
+
 def test_arrows_form_no_circle_in_any_package() -> None:
     """One contract looks into every package at every depth, at imports for type checking too."""
     (contract,) = [each for each in CONTRACTS if each["type"] == "acyclic_siblings"]

@@ -23,7 +23,7 @@ class Caller(StrEnum):
     """A token that writes, of a person who may queue there, or of a service whose scope covers the repository."""
     READER = "reader"
     """An operator's token, a person's who may read the repository, or one whose scope covers it."""
-    MAINTAINER = "steerer"
+    MAINTAINER = "maintainer"
     """A token that controls queues, of a person with the role maintain or admin there, or of a service as above."""
     OPERATOR = "operator"
 

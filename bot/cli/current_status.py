@@ -52,7 +52,7 @@ async def _describe(
     lines = list(_position(found))
     if queue is None:
         return (*lines, f"No pull request was queued for {base_branch} yet.")
-    if found.entry is None and policy.max_depth and queue.depth >= policy.max_depth:
+    if found.entry is None and not queue.accepts(policy.max_depth):
         lines.append(f"The queue is full with {queue.depth} pull requests.")
     blockers = queue.blockers
     if found.entry is not None and found.base_branch == base_branch:

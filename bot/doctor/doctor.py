@@ -8,12 +8,13 @@ from datetime import timedelta
 from typing import Any, TypeVar
 
 from bot.doctor.app_checks import app_findings
-from bot.doctor.facts import AppFacts, HeadChecks, HostFacts, RepositoryFacts, RulesetFacts
+from bot.doctor.facts import AppFacts, HeadChecks, HostFacts, RepositoryFacts
 from bot.doctor.finding import Finding
 from bot.doctor.host_checks import clock_findings, host_findings
 from bot.doctor.repository_checks import repository_findings
 from bot.doctor.update_bots import update_bot_findings
 from bot.gateway.app_schemas import InstallationAnswer, WebhookAnswer
+from bot.gateway.doctor_reads import RulesetBypass
 from bot.gateway.gateway import Gateway
 from bot.registration.manifest import read_manifest
 from queue_engine.config.document import parse
@@ -57,7 +58,7 @@ class Report:
     repositories: tuple[str, ...] = ()
     left_out: int = 0
     """Repositories beyond the limit."""
-    rulesets: Mapping[str, Sequence[RulesetFacts]] = field(default_factory=dict)
+    rulesets: Mapping[str, Sequence[RulesetBypass]] = field(default_factory=dict)
     """By repository, the rulesets that IMQ sees, with how it may bypass each."""
 
     def as_json(self) -> dict[str, Any]:
@@ -120,14 +121,14 @@ class Doctor:
         )
 
     async def _app(self) -> AppFacts:
-        app = self._gateway.app
+        app, ahead = self._gateway.app, None
         try:
             ahead = await self._clock_ahead()
             found = await app.read()
         except (Unauthorized, NotFound) as error:
-            return AppFacts(refusal=error.message, clock_ahead=await self._clock_ahead())
+            return AppFacts(clock_ahead=ahead, refusal=error.message)
         except GitHubError as error:
-            return AppFacts(outage=error.message)
+            return AppFacts(clock_ahead=ahead, outage=error.message)
         try:
             installations = tuple(await app.installations())
             deliveries = await self._deliveries()
@@ -220,7 +221,7 @@ class Doctor:
             auto_merge=settings.auto_merge,
             methods=settings.methods,
             rules=rules,
-            rulesets=tuple(RulesetFacts(each.name, each.organisation, each.bypass) for each in rulesets),
+            rulesets=rulesets,
             heads=heads,
             renovate=renovate,
             dependabot=next((found for path in DEPENDABOT if (found := _mapping(files.get(path)))), None),

@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 from bot.gateway.app_schemas import AppAnswer, InstallationAnswer, WebhookAnswer
+from bot.gateway.doctor_reads import RulesetBypass
 from queue_engine.config.problems import ConfigError
 from queue_engine.domain.facts import BranchRules, Delivery, MergeMethod
 from queue_engine.domain.model import Repository
@@ -46,16 +47,6 @@ class AppFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class RulesetFacts:
-    """A ruleset that is active on the default branch's repository."""
-
-    name: str
-    organisation: bool
-    bypass: str | None
-    """GitHub's word for how IMQ may bypass it; None if IMQ may not read the ruleset."""
-
-
-@dataclass(frozen=True, slots=True)
 class HeadChecks:
     """The names of all checks that reported on a head, each with the App that reported it."""
 
@@ -75,7 +66,7 @@ class RepositoryFacts:
     methods: frozenset[MergeMethod] = frozenset(MergeMethod)
     rules: BranchRules | None = None
     """None where IMQ could not read them."""
-    rulesets: tuple[RulesetFacts, ...] = ()
+    rulesets: tuple[RulesetBypass, ...] = ()
     heads: tuple[HeadChecks, ...] = ()
     """Of a few open and merged pull requests, the newest first."""
     renovate: tuple[str, Mapping[str, Any]] | None = None

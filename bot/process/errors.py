@@ -8,6 +8,11 @@ class StartRefused(Exception):
 class NotMigrated(StartRefused):
     """The database has the tables of another version."""
 
+    def __init__(
+        self, message: str = "The database is empty or older than this version: run `imq migrate` first."
+    ) -> None:
+        super().__init__(message)
+
 
 class NotListening(StartRefused):
     """The web process cannot listen on its address and port."""

@@ -58,7 +58,6 @@ _BURST_PAUSE_SECONDS = 0.05
 _JOBS_DURING_BURST = 2
 """During a burst of deliveries: how long jobs wait before some are started, and how many may run."""
 
-
 _Part = tuple[str, Callable[[], Awaitable[bool]], Callable[[], Awaitable[datetime | None]], tuple[str, ...]]
 """A loop: its name, its work, when that is due next, and the topics that wake it."""
 
@@ -66,6 +65,14 @@ _Part = tuple[str, Callable[[], Awaitable[bool]], Callable[[], Awaitable[datetim
 def role_of(*, web: bool, worker: bool) -> str:
     """Return the command that starts these parts."""
     return "run" if web and worker else "web" if web else "worker"
+
+
+def set_by_signals() -> asyncio.Event:
+    """Return an event that SIGTERM and SIGINT set, in place of any earlier one."""
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    return stop
 
 
 async def run(settings: Settings, *, web: bool, worker: bool, bound: socket.socket | None = None) -> None:
@@ -76,12 +83,9 @@ async def run(settings: Settings, *, web: bool, worker: bool, bound: socket.sock
     When the clock is set back, all parts are built again: those in memory then have no instants of the wrong clock, and
     the start corrects those in the database.
     """
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
+    stop = set_by_signals()
     clock, role = SystemClock(), role_of(web=web, worker=worker)
-    loop.set_exception_handler(AcceptErrors(clock))
+    asyncio.get_running_loop().set_exception_handler(AcceptErrors(clock))
     clock_change = ClockChange(clock)
     with exclusive(settings.database_url.get_secret_value(), role):
         while not stop.is_set():
@@ -101,7 +105,7 @@ async def _started(bot: Bot, stop: asyncio.Event, *, worker: bool) -> bool:
     async def start() -> None:
         await bot.start(worker=worker)
         if await current(bot.database) != HEAD:
-            raise NotMigrated("The database is empty or older than this version: run `imq migrate` first.")
+            raise NotMigrated
 
     return await start_when_database_answers(start, stop)
 

@@ -75,7 +75,7 @@ class SetupMode:
         if self._database.dialect == "sqlite":
             await migrate(self._database)
         if await current(self._database) != HEAD:
-            raise NotMigrated("The database is empty or older than this version: run `imq migrate` first.")
+            raise NotMigrated
 
     async def _serve(self, public_url: str) -> socket.socket:
         """Serve the pages until there are credentials; return the socket, on which clients are queued meanwhile."""

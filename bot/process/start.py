@@ -1,7 +1,5 @@
 """Start a process: with the credentials of its settings, or with those of the database."""
 
-import asyncio
-import signal
 from collections.abc import Mapping
 
 from bot.process import lifecycle
@@ -12,9 +10,7 @@ from bot.settings.environment import HostSettings
 
 async def run(environ: Mapping[str, str], settings: HostSettings, *, web: bool, worker: bool) -> None:
     """Complete the settings from the database, then run as `lifecycle.run` does. Raises StartRefused."""
-    stop = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    stop = lifecycle.set_by_signals()
     with exclusive(settings.database_url.get_secret_value(), lifecycle.role_of(web=web, worker=worker)):
         complete, bound = await SetupMode(environ, settings, stop).complete(serves=web)
     try:

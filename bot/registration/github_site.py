@@ -42,7 +42,7 @@ def registration_url(api_url: str, organization: str, state: str) -> str:
 
 
 async def exchange(client: Client, code: str) -> Credentials:
-    """RecordedCall the code, which works once and for an hour. Raises CodeRefused, and Unavailable to try again."""
+    """Exchange the code, which works once and for an hour. Raises CodeRefused, and Unavailable to try again."""
     if not _CODE.fullmatch(code):
         raise CodeRefused("GitHub sent no code. Start again.")
     call = Call("POST", "/app-manifests/{code}/conversions", {"code": code})

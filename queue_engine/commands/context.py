@@ -69,12 +69,12 @@ class CommandContext:
         match request.command.right:
             case CommandPermission.ANYONE:
                 return None
-            case CommandPermission.STEERING:
+            case CommandPermission.CONTROL:
                 has = await self.permission()
                 return None if has in CONTROL_ROLES else _not_allowed(request, Permission.MAINTAIN, has)
-            case CommandPermission.LEAVING if self.by.casefold() == self.pull.author.casefold():
+            case CommandPermission.DEQUEUE if self.by.casefold() == self.pull.author.casefold():
                 return None
-            case CommandPermission.QUEUEING | CommandPermission.LEAVING:
+            case CommandPermission.QUEUE | CommandPermission.DEQUEUE:
                 has = await self.permission()
                 allowed = may_queue(self.policy, self.by, has) is None
                 return None if allowed else _not_allowed(request, self.policy.may_queue, has)

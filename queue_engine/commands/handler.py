@@ -26,14 +26,14 @@ from queue_engine.store.outbox.command_replies import KEPT
 
 _log = structlog.get_logger("imq.commands")
 
-_STEERING = {
+_CHANGES = {
     CommandName.PAUSE: pause,
     CommandName.RESUME: resume,
     CommandName.FREEZE: freeze,
     CommandName.PRIORITY: prioritise,
     CommandName.UNQUEUE: unqueue,
 }
-_LOOKING = {CommandName.WHY: why, CommandName.STATUS: status}
+_QUERIES = {CommandName.WHY: why, CommandName.STATUS: status}
 
 
 class Commands:
@@ -105,7 +105,7 @@ class Commands:
     async def _context_of(self, repository: Repository, webhook: WebhookEvent, by: str) -> CommandContext:
         """Read one snapshot for all commands, with the person's permission if one of them needs it."""
         rights = {command.right for command in _commands(webhook)}
-        login = by if rights & {CommandPermission.QUEUEING, CommandPermission.STEERING} else None
+        login = by if rights & {CommandPermission.QUEUE, CommandPermission.CONTROL} else None
         taken = await self._engine.github.snapshot(repository, webhook.number or 0, login=login)
         case = Case(repository, taken.pull.number, delivery=webhook.delivery)
         case = await case.with_policy(self._engine, taken.pull.base_branch)
@@ -164,10 +164,10 @@ class Commands:
     async def _execute_in(self, change: Change, context: CommandContext, request: CommandRequest) -> Reply:
         """Do the part that is stored together with the reply."""
         name = request.command.name
-        if name in _STEERING:
-            return await _STEERING[name](change, context, request)
-        if name in _LOOKING:
-            return await _LOOKING[name](change.tx, context, request, change.now)
+        if name in _CHANGES:
+            return await _CHANGES[name](change, context, request)
+        if name in _QUERIES:
+            return await _QUERIES[name](change.tx, context, request, change.now)
         return context.reply(request, ReplyKind.HELP)
 
     async def _keep(

@@ -24,9 +24,9 @@ class CommandPermission(StrEnum):
     """Who may give a command. IMQ reads the permission from GitHub each time."""
 
     ANYONE = "everyone who can comment"
-    QUEUEING = "people who may queue (write access, unless configured otherwise)"
-    LEAVING = "people who may queue, and the author"
-    STEERING = "the roles maintain and admin"
+    QUEUE = "people who may queue (write access, unless configured otherwise)"
+    DEQUEUE = "people who may queue, and the author"
+    CONTROL = "the roles maintain and admin"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,21 +44,21 @@ class Command:
 CATALOGUE: Mapping[CommandName, Command] = {
     command.name: command
     for command in (
-        Command(CommandName.QUEUE, "/queue", "Queue the pull request, as the label does.", CommandPermission.QUEUEING),
+        Command(CommandName.QUEUE, "/queue", "Queue the pull request, as the label does.", CommandPermission.QUEUE),
         Command(
             CommandName.PRIORITY,
             "/queue priority=high",
             "Queue it, or change its priority: `high`, `normal`, `low`, or a number from -1000 to 1000. "
             "Higher goes first, unless another pull request has waited much longer.",
-            CommandPermission.STEERING,
+            CommandPermission.CONTROL,
             takes=True,
         ),
-        Command(CommandName.UNQUEUE, "/unqueue", "Dequeue it.", CommandPermission.LEAVING),
+        Command(CommandName.UNQUEUE, "/unqueue", "Dequeue it.", CommandPermission.DEQUEUE),
         Command(
             CommandName.REQUEUE,
             "/requeue",
             "Dequeue it, and queue its current head at the end.",
-            CommandPermission.QUEUEING,
+            CommandPermission.QUEUE,
         ),
         Command(CommandName.WHY, "/why", "Show its position and what it waits for.", CommandPermission.ANYONE),
         Command(CommandName.STATUS, "/queue status", "Show the queue of the base branch.", CommandPermission.ANYONE),
@@ -66,21 +66,21 @@ CATALOGUE: Mapping[CommandName, Command] = {
             CommandName.PAUSE,
             "/pause [reason]",
             "Pause the queue of the base branch until someone resumes it.",
-            CommandPermission.STEERING,
+            CommandPermission.CONTROL,
             takes=True,
         ),
         Command(
             CommandName.RESUME,
             "/resume",
             "Resume the queue. If it is also frozen, a second `/resume` ends the freeze.",
-            CommandPermission.STEERING,
+            CommandPermission.CONTROL,
         ),
         Command(
             CommandName.FREEZE,
             "/freeze until <when> [reason]",
             "Freeze the queue for `2h`, until `2026-12-24 08:00`, or to the end of `2026-12-24`. "
             "Times are in the time zone of the configured freezes, else in UTC.",
-            CommandPermission.STEERING,
+            CommandPermission.CONTROL,
             takes=True,
         ),
         Command(CommandName.HELP, "/queue help", "Show these commands.", CommandPermission.ANYONE),

@@ -37,12 +37,10 @@ class RepositoryEvent(Event):
     def scope(self) -> Repository:
         """The repository whose apps get the webhook."""
         raise NotImplementedError
-        raise NotImplementedError
 
     @property
     def sender(self) -> User:
         """The account that GitHub names as the sender."""
-        raise NotImplementedError
         raise NotImplementedError
 
 
@@ -89,13 +87,6 @@ class ReviewChanged(_PullRequestEvent):
 
 
 @dataclass(frozen=True, slots=True)
-class ReviewCommentChanged(_PullRequestEvent):
-    """A comment on a line of the diff was created."""
-
-    thread: Thread
-
-
-@dataclass(frozen=True, slots=True)
 class ThreadChanged(_PullRequestEvent):
     """A conversation was resolved or reopened."""
 
@@ -103,36 +94,38 @@ class ThreadChanged(_PullRequestEvent):
 
 
 @dataclass(frozen=True, slots=True)
-class HeadMoved(Event):
+class ReviewCommentChanged(_PullRequestEvent):
+    """A comment on a line of the diff was created."""
+
+    thread: Thread
+
+
+@dataclass(frozen=True, slots=True)
+class _PublishedChange(Event):
+    pull: PullRequest
+    actor: Actor
+
+
+@dataclass(frozen=True, slots=True)
+class HeadMoved(_PublishedChange):
     """A pull request has another head, and its `synchronize` was published; `before` is the old head."""
 
-    pull: PullRequest
     before: str | None
-    actor: Actor
 
 
 @dataclass(frozen=True, slots=True)
-class BaseChanged(Event):
+class BaseChanged(_PublishedChange):
     """A pull request has another base branch, and its `edited` was published."""
 
-    pull: PullRequest
-    actor: Actor
-
 
 @dataclass(frozen=True, slots=True)
-class PullRequestClosed(Event):
+class PullRequestClosed(_PublishedChange):
     """A pull request was closed without a merge, and its `closed` was published."""
 
-    pull: PullRequest
-    actor: Actor
-
 
 @dataclass(frozen=True, slots=True)
-class PullRequestDrafted(Event):
+class PullRequestDrafted(_PublishedChange):
     """A pull request became a draft, and its `converted_to_draft` was published."""
-
-    pull: PullRequest
-    actor: Actor
 
 
 # Repositories and their rules

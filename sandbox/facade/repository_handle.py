@@ -188,11 +188,6 @@ class RepositoryHandle(RulesHandle):
             self.domain.tags.create(self.record, name, sha, actor=actor)
         return sha
 
-    def delete_tag(self, name: str, *, by: str | None = None, webhook: bool = True) -> None:
-        """Delete a tag."""
-        with self.domain.context.events.muted(not webhook):
-            self.domain.tags.delete(self.record, name, actor=self._actor(by))
-
     def cancel(self, run: WorkflowRun, *, by: str | None = None, webhook: bool = True) -> None:
         """Press "Cancel workflow" on a run of Actions."""
         with self.domain.context.events.muted(not webhook):

@@ -70,17 +70,17 @@ class Fault:
         if self.kind == "secondary_limit" and self.status == 500:
             self.status = 403
 
-    def fits(self, exchange: RecordedCall) -> bool:
-        if self.method is not None and self.method.upper() != exchange.method:
+    def fits(self, recorded: RecordedCall) -> bool:
+        if self.method is not None and self.method.upper() != recorded.method:
             return False
-        route = exchange.template.partition(" ")[2]
-        if isinstance(self.route, str) and self.route not in (route, exchange.template, exchange.path):
+        route = recorded.template.partition(" ")[2]
+        if isinstance(self.route, str) and self.route not in (route, recorded.template, recorded.path):
             return False
         if isinstance(self.route, re.Pattern) and not (
-            self.route.search(exchange.path) or self.route.search(exchange.template)
+            self.route.search(recorded.path) or self.route.search(recorded.template)
         ):
             return False
-        return self.when is None or self.when(exchange)
+        return self.when is None or self.when(recorded)
 
     @property
     def applies_first(self) -> bool:
@@ -108,11 +108,11 @@ class Faults:
         self._pending.append(fault)
         return fault
 
-    def take(self, exchange: RecordedCall) -> Fault | None:
+    def take(self, recorded: RecordedCall) -> Fault | None:
         """The fault that hits this request, if any; counts it."""
         hit = None
         for fault in list(self._pending):
-            if not fault.fits(exchange):
+            if not fault.fits(recorded):
                 continue
             if fault.skip > 0:
                 fault.skip -= 1

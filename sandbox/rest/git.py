@@ -83,7 +83,7 @@ def create_ref(call: Call) -> Answer:
 
 @routes.repository("PATCH", "/git/refs/{ref}", _WRITE, role="write", docs="#update-a-reference")
 def update_ref(call: Call) -> Answer:
-    """RepositoryChanges a branch or a tag; only forward unless forced."""
+    """Moves a branch or a tag; only forward unless forced."""
     sha, force = call.take("sha", str), call.take("force", bool, False)
     verbs, name = _verbs(call, call.params["ref"])
     verbs.update(call.repository, name, sha, actor=call.actor, force=force)

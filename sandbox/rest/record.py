@@ -51,9 +51,9 @@ class Requests:
 
     def open(self, at: datetime, method: str, path: str, query: dict[str, str], template: str) -> RecordedCall:
         self._sequence += 1
-        exchange = RecordedCall(self._sequence, at, method, path, query, template)
-        self._all.append(exchange)
-        return exchange
+        call = RecordedCall(self._sequence, at, method, path, query, template)
+        self._all.append(call)
+        return call
 
     def __iter__(self) -> Iterator[RecordedCall]:
         return iter(list(self._all))
@@ -65,25 +65,24 @@ class Requests:
         return self._all[index]
 
     def of(self, template: str) -> list[RecordedCall]:
-        """The exchanges of one route, for example "PUT /repos/{owner}/{repo}/pulls/{number}/merge"."""
-        return [exchange for exchange in self._all if exchange.template == template]
+        """The calls of one route, for example "PUT /repos/{owner}/{repo}/pulls/{number}/merge"."""
+        return [call for call in self._all if call.template == template]
 
     def by_template(self, *, since: datetime | None = None, installation: int | None = None) -> Counter[str]:
         """How many requests each route had, optionally from an instant on and of one installation."""
         return Counter(
-            exchange.template
-            for exchange in self._all
-            if (since is None or exchange.at >= since)
-            and (installation is None or exchange.installation == installation)
+            call.template
+            for call in self._all
+            if (since is None or call.at >= since) and (installation is None or call.installation == installation)
         )
 
     def between(self, start: datetime, end: datetime) -> list[RecordedCall]:
-        """The exchanges with `start <= at < end`."""
-        return [exchange for exchange in self._all if start <= exchange.at < end]
+        """The calls with `start <= at < end`."""
+        return [call for call in self._all if start <= call.at < end]
 
     def busiest(self, window: timedelta) -> int:
         """The largest number of requests that any span of that length saw."""
-        times = [exchange.at for exchange in self._all]
+        times = [call.at for call in self._all]
         most = first = 0
         for last, at in enumerate(times):
             while at - times[first] >= window:
@@ -92,5 +91,5 @@ class Requests:
         return most
 
     def clear(self) -> None:
-        """Forget all exchanges; the numbering continues."""
+        """Forget all calls; the numbering continues."""
         self._all.clear()

@@ -28,7 +28,7 @@ class ApiRequest:
     route: Route | None
     prefix: str
     request: web.Request
-    exchange: RecordedCall
+    recorded: RecordedCall
     caller: Caller
     raw: bytes
 
@@ -52,7 +52,7 @@ class ApiRequest:
     def path_by_id(self, repository: Repository) -> str:
         """Its path with the repository's id, which survives a renaming, as in GitHub's own links."""
         named = "/repos/{owner}/{repo}".format(**self.request.match_info)
-        return self.exchange.path.replace(named, f"/repositories/{repository.id}", 1)
+        return self.recorded.path.replace(named, f"/repositories/{repository.id}", 1)
 
 
 class RequestHandler:
@@ -79,7 +79,7 @@ class RequestHandler:
             token = incoming.request.headers.get("Authorization", "") if by_token else ""
             reply = replies.of_answer(self._handle(incoming, route), token)
         except PrimaryLimit as error:
-            return self.limited(error, incoming.exchange)
+            return self.limited(error, incoming.recorded)
         except ApiError as error:
             return replies.of_error(error, docs)
         except Exception as error:
@@ -90,9 +90,9 @@ class RequestHandler:
             self._limits.refund(caller.key)
         return reply
 
-    def limited(self, refusal: PrimaryLimit, exchange: RecordedCall) -> Reply:
+    def limited(self, refusal: PrimaryLimit, recorded: RecordedCall) -> Reply:
         """GraphQL answers 200 beyond its primary limit (github/docs #22607, githubkit #271)."""
-        if exchange.resource == "core":
+        if recorded.resource == "core":
             return replies.of_error(refusal, "")
         kind = self._github.behaviour.graphql_limit_type
         words = refusal.message.replace("exceeded", "already exceeded")
@@ -101,10 +101,10 @@ class RequestHandler:
     def _count(self, incoming: ApiRequest) -> None:
         self._limits.check(
             incoming.caller.key,
-            incoming.exchange.template,
+            incoming.recorded.template,
             write=incoming.writes,
             creates=incoming.route is not None and incoming.route.creates,
-            request_id=request_id(incoming.exchange),
+            request_id=request_id(incoming.recorded),
             resource=incoming.resource,
         )
 
@@ -118,8 +118,8 @@ class RequestHandler:
         admit(self._github, caller, route, found)
         bare = "labels" if route.path.endswith("/labels") else None
         data = {} if request.method in ("GET", "HEAD") else parse_body(incoming.raw, bare=bare)
-        incoming.exchange.body = data
-        path = incoming.path_by_id(found) if found is not None and "owner" in params else incoming.exchange.path
+        incoming.recorded.body = data
+        path = incoming.path_by_id(found) if found is not None and "owner" in params else incoming.recorded.path
         call = Call(
             self._github,
             self._tokens,
@@ -138,7 +138,7 @@ class RequestHandler:
         if kind == "graphql":
             call.branches = self._lag.part("graphql_branches")
         members = sees_members(caller, found)
-        with self._lag.view(kind) as incoming.exchange.lag, self._github.accounts.showing_members(members):
+        with self._lag.view(kind) as incoming.recorded.lag, self._github.accounts.showing_members(members):
             return route.handler(call)
 
     def _refuse_moved(self, incoming: ApiRequest, params: dict[str, str]) -> None:
@@ -153,7 +153,7 @@ class RequestHandler:
         raise Moved(url, read=incoming.request.method in {"GET", "HEAD"})
 
 
-def request_id(exchange: RecordedCall) -> str:
+def request_id(recorded: RecordedCall) -> str:
     """The identifier that GitHub gives a request."""
-    number = exchange.sequence
-    return f"{number:04X}:{number * 7:05X}:{number * 131:07X}:{number * 257:07X}:{int(exchange.at.timestamp()):08X}"
+    number = recorded.sequence
+    return f"{number:04X}:{number * 7:05X}:{number * 131:07X}:{number * 257:07X}:{int(recorded.at.timestamp()):08X}"

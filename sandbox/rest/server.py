@@ -111,57 +111,57 @@ class SandboxServer:
     async def handle(self, route: Route | None, prefix: str, request: web.Request) -> web.StreamResponse:
         """Answer a request to this endpoint, or to none, below this prefix."""
         template = "unknown" if route is None else route.template
-        exchange = self.requests.open(
+        recorded = self.requests.open(
             self.github.clock.now(),
             request.method,
             request.path.removeprefix(prefix),
             dict(request.query),
             template,
         )
-        exchange.resource = "core" if route is None else route.resource
+        recorded.resource = "core" if route is None else route.resource
         try:
-            reply = await self._exchange(route, prefix, request, exchange)
+            reply = await self._exchange(route, prefix, request, recorded)
         except DropConnection:
             if request.transport is not None:
                 request.transport.abort()
             return web.Response()
-        exchange.status = reply.status
+        recorded.status = reply.status
         return web.Response(status=reply.status, body=reply.body or None, headers=reply.headers)
 
-    async def _exchange(self, route: Route | None, prefix: str, request: web.Request, exchange: RecordedCall) -> Reply:
+    async def _exchange(self, route: Route | None, prefix: str, request: web.Request, recorded: RecordedCall) -> Reply:
         """From arrival to the answer, with the faults and hooks of its way."""
         raw = await request.read()
         with suppress(ApiError):
             # Known to faults and hooks before it is applied; what is no JSON is refused when it is.
-            exchange.body = {} if request.method in ("GET", "HEAD") else parse_body(raw, bare="")
+            recorded.body = {} if request.method in ("GET", "HEAD") else parse_body(raw, bare="")
         caller, refusal = self._identify(request)
-        exchange.installation = None if caller.installation is None else caller.installation.id
-        exchange.login = None if caller.actor is None else caller.actor.user.login
-        exchange.conditional = "If-None-Match" in request.headers
-        fault = self.faults.take(exchange)
-        exchange.fault = None if fault is None else fault.kind
+        recorded.installation = None if caller.installation is None else caller.installation.id
+        recorded.login = None if caller.actor is None else caller.actor.user.login
+        recorded.conditional = "If-None-Match" in request.headers
+        fault = self.faults.take(recorded)
+        recorded.fault = None if fault is None else fault.kind
         self.limits.enter(caller.key)
         try:
             if self.latency:
                 await self._pause(self.latency)
-            await self._notify(exchange, "before")
+            await self._notify(recorded, "before")
             reply = None
             if fault is not None and not fault.applies_first:
-                reply = await self._fail(fault, caller, exchange)
+                reply = await self._fail(fault, caller, recorded)
             if reply is None:
-                incoming = ApiRequest(route, prefix, request, exchange, caller, raw)
+                incoming = ApiRequest(route, prefix, request, recorded, caller, raw)
                 reply = refusal or self._request_handler.answer(incoming)
-                exchange.applied = reply.status
-                await self._notify(exchange, "after")
+                recorded.applied = reply.status
+                await self._notify(recorded, "after")
                 if fault is not None and fault.applies_first:
-                    reply = await self._fail(fault, caller, exchange) or reply
+                    reply = await self._fail(fault, caller, recorded) or reply
                     if fault.kind == "bad_json":
                         reply = reply.cut()
                     if fault.kind == "bad_link":
                         reply = reply.misleading()
         finally:
             self.limits.leave(caller.key)
-        return reply.with_headers(self._headers(caller, route, exchange))
+        return reply.with_headers(self._headers(caller, route, recorded))
 
     def _identify(self, request: web.Request) -> tuple[Caller, Reply | None]:
         if not request.headers.get("User-Agent"):
@@ -175,7 +175,7 @@ class SandboxServer:
             return ANONYMOUS, replies.of_error(error, "")
         return caller, None
 
-    async def _fail(self, fault: Fault, caller: Caller, exchange: RecordedCall) -> Reply | None:
+    async def _fail(self, fault: Fault, caller: Caller, recorded: RecordedCall) -> Reply | None:
         """The fault's own answer; None when the true answer shall be given after all."""
         kind = fault.kind.removeprefix("apply_then_")
         if kind == "reset":
@@ -189,9 +189,9 @@ class SandboxServer:
         if kind in ("bad_json", "bad_link"):
             return None
         if kind == "rate_limit":
-            return self._request_handler.limited(self.limits.exhaust(caller.key, exchange.resource), exchange)
+            return self._request_handler.limited(self.limits.exhaust(caller.key, recorded.resource), recorded)
         if kind == "secondary_limit":
-            refusal = self.limits.secondary(request_id(exchange), fault.status, fault.retry_after)
+            refusal = self.limits.secondary(request_id(recorded), fault.status, fault.retry_after)
             return replies.of_error(refusal, "")
         if kind == "expired_token":
             return replies.of_error(Refusal(401, "Bad credentials", docs=DOCS), "")
@@ -212,21 +212,21 @@ class SandboxServer:
                 wait.cancel()
             await asyncio.gather(*waits, return_exceptions=True)
 
-    async def _notify(self, exchange: RecordedCall, phase: Phase) -> None:
-        exchange.phase = phase
+    async def _notify(self, recorded: RecordedCall, phase: Phase) -> None:
+        recorded.phase = phase
         if self.on_request is not None:
-            await self.on_request(exchange)
+            await self.on_request(recorded)
 
-    def _headers(self, caller: Caller, route: Route | None, exchange: RecordedCall) -> dict[str, str]:
+    def _headers(self, caller: Caller, route: Route | None, recorded: RecordedCall) -> dict[str, str]:
         headers = {
-            "X-GitHub-Request-Id": request_id(exchange),
+            "X-GitHub-Request-Id": request_id(recorded),
             "X-GitHub-Media-Type": "github.v3; format=json",
             "X-GitHub-Api-Version-Selected": VERSION,
             "Server": "github.com",
             "Cache-Control": "private, max-age=60, s-maxage=60",
             "Vary": "Accept, Authorization, Cookie, X-GitHub-OTP, Accept-Encoding, Accept, X-Requested-With",
             "Date": self.github.clock.now().strftime("%a, %d %b %Y %H:%M:%S GMT"),
-            **self.limits.budget(caller.key, exchange.resource).headers(),
+            **self.limits.budget(caller.key, recorded.resource).headers(),
         }
         if route is not None and caller.installation is not None and route.access.who == "repository":
             headers["X-Accepted-GitHub-Permissions"] = route.access.accepted

@@ -26,10 +26,10 @@ class Case:
 
     rules: Act
     wrong: Act
-    mend: Act
+    remedy: Act
     reason: str
     words: str
-    merges_asked: int = 1
+    merges_asked: int = 0
     unread: str = ""
     """The reason after a refused merge, where the App may not read the branch's protection."""
 
@@ -38,6 +38,33 @@ def owned_by_rhea(world: World) -> None:
     """Every Python file of `main` has an owner, who has to agree."""
     world.repository.push("main", {".github/CODEOWNERS": "*.py @rhea\n"}, "Own", by="rhea")
     rule(world, reviews=ReviewRule(1, code_owners=True))
+
+
+def approved(*, by: str) -> Act:
+    """Somebody approves."""
+    return lambda _, pull: pull.review("APPROVED", by=by)
+
+
+def disputed(_world: World, pull: Any) -> None:
+    """One reviewer approves, another requests changes."""
+    pull.review("APPROVED", by="rhea")
+    pull.review("CHANGES_REQUESTED", by="hubot")
+
+
+def opened(_world: World, pull: Any) -> None:
+    """A reviewer opens a conversation."""
+    pull.open_thread("Really?", by="hubot")
+
+
+def resolved(_world: World, pull: Any) -> None:
+    """All conversations are resolved."""
+    for thread in pull.record.threads:
+        pull.resolve_thread(thread)
+
+
+def signed(_world: World, pull: Any) -> None:
+    """All commits are signed."""
+    pull.sign()
 
 
 def nothing(_world: World, _pull: Any) -> None:
@@ -62,94 +89,83 @@ def allow_squash(world: World, allowed: bool) -> None:
 CASES = {
     "approval, classic": Case(
         lambda world, _: guard(world, reviews=ReviewRule(2)),
-        lambda _, pull: pull.review("APPROVED", by="hubot"),
-        lambda _, pull: pull.review("APPROVED", by="rhea"),
+        approved(by="hubot"),
+        approved(by="rhea"),
         "approval_missing",
         "1 of 2",
-        merges_asked=0,
         unread="At least 2 approving reviews are required",
     ),
     "approval, ruleset": Case(
         lambda world, _: rule(world, reviews=ReviewRule(1)),
         nothing,
-        lambda _, pull: pull.review("APPROVED", by="hubot"),
+        approved(by="hubot"),
         "approval_missing",
         "0 of 1",
-        merges_asked=0,
     ),
     "approval, organisation": Case(
         lambda world, _: rule(world, reviews=ReviewRule(1), organisation=True),
         nothing,
-        lambda _, pull: pull.review("APPROVED", by="hubot"),
+        approved(by="hubot"),
         "approval_missing",
         "0 of 1",
-        merges_asked=0,
     ),
     "last push": Case(
         lambda world, _: guard(world, reviews=ReviewRule(1, last_push=True)),
         lambda _, pull: (pull.push({"more.py": "more\n"}, by="hubot"), pull.review("APPROVED", by="hubot")),
-        lambda _, pull: pull.review("APPROVED", by="rhea"),
+        approved(by="rhea"),
         "approval_missing",
         "for example of the newest push",
-        merges_asked=0,
     ),
     "changes requested, classic": Case(
         lambda world, _: guard(world, reviews=ReviewRule(1)),
-        lambda _, pull: (pull.review("APPROVED", by="rhea"), pull.review("CHANGES_REQUESTED", by="hubot")),
-        lambda _, pull: pull.review("APPROVED", by="hubot"),
+        disputed,
+        approved(by="hubot"),
         "changes_requested",
         "hubot",
-        merges_asked=0,
         unread="1 review requesting changes",
     ),
     "changes requested, ruleset": Case(
         lambda world, _: rule(world, reviews=ReviewRule(1)),
-        lambda _, pull: (pull.review("APPROVED", by="rhea"), pull.review("CHANGES_REQUESTED", by="hubot")),
-        lambda _, pull: pull.review("APPROVED", by="hubot"),
+        disputed,
+        approved(by="hubot"),
         "changes_requested",
         "hubot",
-        merges_asked=0,
     ),
     "code owner": Case(
         lambda world, _: owned_by_rhea(world),
-        lambda _, pull: pull.review("APPROVED", by="hubot"),
-        lambda _, pull: pull.review("APPROVED", by="rhea"),
+        approved(by="hubot"),
+        approved(by="rhea"),
         "code_owner_missing",
         "an approval from a code owner",
-        merges_asked=0,
     ),
     "conversation, classic": Case(
         lambda world, _: guard(world, required_conversation_resolution=True),
-        lambda _, pull: pull.open_thread("Really?", by="hubot"),
-        lambda _, pull: [pull.resolve_thread(thread) for thread in pull.record.threads],
+        opened,
+        resolved,
         "conversations_unresolved",
         "requires resolved conversations",
-        merges_asked=0,
     ),
     "conversation, ruleset": Case(
         lambda world, _: rule(world, reviews=ReviewRule(0, resolve_threads=True)),
-        lambda _, pull: pull.open_thread("Really?", by="hubot"),
-        lambda _, pull: [pull.resolve_thread(thread) for thread in pull.record.threads],
+        opened,
+        resolved,
         "conversations_unresolved",
         "requires resolved conversations",
-        merges_asked=0,
     ),
     "signatures, classic": Case(
         lambda world, _: guard(world, signatures=True),
         nothing,
-        lambda _, pull: pull.sign(),
+        signed,
         "signatures_missing",
         "some commits lack a signature",
-        merges_asked=0,
         unread="must have verified signatures",
     ),
     "signatures, ruleset": Case(
         lambda world, _: rule(world, signatures=True),
         nothing,
-        lambda _, pull: pull.sign(),
+        signed,
         "signatures_missing",
         "some commits lack a signature",
-        merges_asked=0,
     ),
     "deployment": Case(
         lambda world, _: rule(world, deployments=["staging"]),
@@ -157,6 +173,7 @@ CASES = {
         lambda _, pull: pull.deploy("staging"),
         "deployment_missing",
         "Missing successful active staging deployment",
+        merges_asked=1,
     ),
     "linear history, ruleset": Case(
         lambda world, _: linear(world, classic=False),
@@ -164,7 +181,6 @@ CASES = {
         lambda world, _: allow_squash(world, True),
         "linear_history_required",
         "requires a linear history",
-        merges_asked=0,
     ),
     "linear history, classic": Case(
         lambda world, _: linear(world, classic=True),
@@ -172,7 +188,6 @@ CASES = {
         lambda world, _: allow_squash(world, True),
         "linear_history_required",
         "requires a linear history",
-        merges_asked=0,
         unread="requires a linear history",
     ),
     "lock": Case(
@@ -181,7 +196,6 @@ CASES = {
         lambda world, _: guard(world),
         "branch_locked",
         "is locked",
-        merges_asked=0,
         unread="Cannot change this locked branch",
     ),
     "push restriction": Case(
@@ -190,7 +204,6 @@ CASES = {
         lambda world, _: guard(world, restrict_pushes=["imq"]),
         "push_restricted",
         "restricts who can push",
-        merges_asked=0,
         unread="not authorized to push to this branch",
     ),
 }

@@ -45,7 +45,7 @@ async def reported_and_fixed(world: World, case: Case, *, words: str, merges_ask
     assert reason == case.reason
     assert words in sentence
     assert world.requests(MERGE) == merges_asked
-    case.mend(world, pull)
+    case.remedy(world, pull)
     await lands(world, pull)
 
 

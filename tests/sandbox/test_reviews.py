@@ -140,7 +140,7 @@ def test_ruleset_leaves_some_merge_methods(repository: RepositoryHandle, pull: P
 
 
 def test_update_rule_freezes_the_branch(repository: RepositoryHandle, pull: PullRequestHandle) -> None:
-    """No one may move it, by merge neither."""
+    """No one may move it, not even by a merge."""
     repository.add_ruleset("frozen", update=True)
     assert refusal(pull, by="octo") == "Repository rule violations found\n\nCannot update this protected ref.\n\n"
 

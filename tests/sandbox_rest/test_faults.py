@@ -94,8 +94,8 @@ def phase_reached(client: Client, phase: str) -> asyncio.Event:
     """Set when the next merge has come that far; the fault strikes in the same iteration of the loop."""
     event = asyncio.Event()
 
-    async def watch(exchange: RecordedCall) -> None:
-        if exchange.phase == phase and exchange.template == "PUT " + MERGE:
+    async def watch(recorded: RecordedCall) -> None:
+        if recorded.phase == phase and recorded.template == "PUT " + MERGE:
             event.set()
 
     client.server.on_request = watch
@@ -155,7 +155,7 @@ async def test_bad_link_is_no_address(client: Client) -> None:
 async def test_fault_skips_and_counts(client: Client) -> None:
     """The first ones pass, the next are hit, then all pass again; only those that the condition names."""
     fault = client.server.faults.add(
-        Fault(kind="fail", skip=1, times=2, when=lambda exchange: "per_page" in exchange.query)
+        Fault(kind="fail", skip=1, times=2, when=lambda recorded: "per_page" in recorded.query)
     )
     statuses = [(await client.get(f"{R}?per_page=1", None)).status for _ in range(4)]
     await client.get(R)
@@ -174,9 +174,9 @@ async def test_hook_sees_both_sides_and_may_cut(client: Client) -> None:
     pull = pull_to_merge(client)
     phases: list[tuple[str, bool]] = []
 
-    async def watch(exchange: RecordedCall) -> None:
-        phases.append((exchange.phase, pull.merged))
-        if exchange.phase == "after":
+    async def watch(recorded: RecordedCall) -> None:
+        phases.append((recorded.phase, pull.merged))
+        if recorded.phase == "after":
             raise DropConnection
 
     client.server.on_request = watch

@@ -129,7 +129,7 @@ async def test_requests_are_recorded_by_template(client: Client) -> None:
     template = "GET /repos/{owner}/{repo}/pulls/{number}"
     assert requests.by_template() == {template: 2, "GET /app": 1}
     assert requests.by_template(since=start, installation=client.installation.id) == {template: 1}
-    assert [exchange.path for exchange in requests.of(template)] == [f"{R}/pulls/1", f"{R}/pulls/2"]
-    assert [exchange.sequence for exchange in requests] == [1, 2, 3]
+    assert [recorded.path for recorded in requests.of(template)] == [f"{R}/pulls/1", f"{R}/pulls/2"]
+    assert [recorded.sequence for recorded in requests] == [1, 2, 3]
     assert requests.busiest(timedelta(minutes=1)) == 2
     assert len(requests.between(start, start + timedelta(seconds=1))) == 2

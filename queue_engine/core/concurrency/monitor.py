@@ -1,4 +1,4 @@
-"""Monitor pending things: one entry each, read at growing intervals until it is no longer pending.
+"""Monitor pending things: poll each at growing intervals until it is no longer pending.
 
 `Monitor` keeps many in memory, for things that need not be watched beyond the life of their process. The state of one
 is `queue_engine.core.timing.monitor_entry`.
@@ -23,11 +23,11 @@ Key = TypeVar("Key", bound=Hashable)
 
 @logged("monitor")
 class Monitor(Generic[Key]):
-    """Looks at each pending thing when it is due, at most `concurrency` at once.
+    """Polls each pending thing when it is due, at most `concurrency` at once.
 
-    `pending` says from what is known here whether a thing still waits: True, False, or None when it is gone. It is
-    asked at the start, before and after each look, so that no look is wasted. `poll` looks, and lets `pending` know
-    what it found; raising is an error. `given_up` is called with a key whose errors ended its monitor.
+    `pending` returns by known facts whether a thing is pending: True, False, or None when it is gone. It is called at
+    the start, before and after each poll, so that no poll is wasted. `poll` makes its result known to `pending`, and
+    raises on an error. `given_up` is called with a key whose errors ended its monitor.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class Monitor(Generic[Key]):
         changed: Callable[[], None] = lambda: None,
         concurrency: int = 8,
     ) -> None:
-        """`changed` is called when something may be due sooner than was last said."""
+        """`changed` is called when a poll may be due sooner than `next_due` last returned."""
         self._poll = poll
         self._pending = pending
         self._clock = clock
@@ -51,7 +51,7 @@ class Monitor(Generic[Key]):
         self._given_up = given_up
         self._changed = changed
         self._entries: dict[Key, MonitorEntry] = {}
-        self._looking: set[Key] = set()
+        self._polling: set[Key] = set()
         self._pool = Pool(concurrency, done=changed)
 
     def __contains__(self, key: Key) -> bool:
@@ -68,7 +68,7 @@ class Monitor(Generic[Key]):
         return True
 
     def reset(self, key: Key) -> None:
-        """Somebody wants to know: look now, and go on from the shortest interval. Starts what was not watched."""
+        """Poll a thing now, and then from the shortest interval on. Starts to watch it, if need be."""
         if not self._pending(key):
             self.stop(key)
             return
@@ -76,49 +76,49 @@ class Monitor(Generic[Key]):
         self._changed()
 
     def stop(self, key: Key) -> None:
-        """Watch a thing no longer; a look under way changes nothing any more. Stopping twice is no error."""
+        """Watch a thing no longer; a poll under way changes nothing any more. Stopping twice is no error."""
         self._entries.pop(key, None)
 
     async def start_due(self) -> bool:
-        """Begin the looks that are due, as far as there is room; whether there were any."""
+        """Begin the polls that are due, as far as there is room; whether there were any."""
         now = self._clock.now()
         due = sorted((entry.next_at, number, key) for number, (key, entry) in enumerate(self._idle()))
         begun = False
         for at, _, key in due:
             if at > now or self._pool.free <= 0:
                 break
-            self._looking.add(key)
+            self._polling.add(key)
             self._pool.start(self._poll_one(key, self._entries[key]))
             begun = True
         return begun
 
     async def run_due(self) -> bool:
-        """Look at what is due and wait until that is done; whether anything was."""
+        """Do the polls that are due, and wait for them; whether there were any."""
         begun = await self.start_due()
         await self._pool.join()
         return begun
 
     async def next_due(self) -> datetime | None:
-        """When the next look is due; None if nothing is watched, or only what is being looked at."""
+        """When the next poll is due; None if no thing is watched, or all of them are being polled."""
         return min((entry.next_at for _, entry in self._idle()), default=None)
 
     async def cancel(self) -> None:
-        """End the looks under way."""
+        """End the polls under way."""
         await self._pool.cancel()
 
     def _idle(self) -> list[tuple[Key, MonitorEntry]]:
-        return [(key, entry) for key, entry in self._entries.items() if key not in self._looking]
+        return [(key, entry) for key, entry in self._entries.items() if key not in self._polling]
 
     async def _poll_one(self, key: Key, entry: MonitorEntry) -> None:
         try:
             error = await self._poll_pending(key)
             if not self._pending(key):
                 self.stop(key)
-            # Reset or stopped meanwhile: that counts, and not what this look would have led to.
+            # Reset or stopped meanwhile: that counts, and not the result of this poll.
             elif self._entries.get(key) is entry:
                 self._go_on(key, entry, error)
         finally:
-            self._looking.discard(key)
+            self._polling.discard(key)
 
     async def _poll_pending(self, key: Key) -> Exception | None:
         if self._pending(key):
@@ -134,7 +134,7 @@ class Monitor(Generic[Key]):
             self._entries[key] = entry.answered(self._policy, now, self._random)
             return
         after = entry.failed(self._policy, now, self._random)
-        _log.warning("look_failed", key=str(key), errors=entry.errors + 1, final=after is None, exc_info=error)
+        _log.warning("poll_failed", key=str(key), errors=entry.errors + 1, final=after is None, exc_info=error)
         if after is not None:
             self._entries[key] = after
         else:

@@ -55,7 +55,7 @@ OVERLOAD = Backoff(base=timedelta(seconds=30), maximum=timedelta(seconds=300), j
 MONITOR = Backoff(
     base=timedelta(seconds=1), factor=1.2, minimum=timedelta(seconds=1), maximum=timedelta(seconds=60), tries=5
 )
-"""Looking at something that is pending: from one second on, a fifth longer each time; five errors in a row end it."""
+"""Polls of a pending thing: from one second on, a fifth longer each time; five errors in a row end them."""
 
 REDELIVERY = Backoff(base=timedelta(minutes=2), maximum=timedelta(hours=1))
 """A stored job that failed again: 2^attempt minutes, counted from 1; at most an hour."""

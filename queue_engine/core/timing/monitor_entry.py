@@ -1,4 +1,4 @@
-"""Compute when to look again at one pending thing: pure transitions on a policy, for state kept in a row."""
+"""Compute when to poll one pending thing again: pure transitions on a policy, for state kept in a row."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from queue_engine.core.timing.backoff import Backoff, no_jitter, wait
 
 @dataclass(frozen=True, slots=True)
 class MonitorEntry:
-    """Where the monitor of one thing stands.
+    """The state of the monitor of one thing.
 
     `polls` counts those since it was started or reset: the exponent of the interval. `errors` counts failures in a row.
     """
@@ -20,15 +20,15 @@ class MonitorEntry:
 
     @classmethod
     def started(cls, now: datetime) -> "MonitorEntry":
-        """At the shortest interval, to be looked at now: the beginning, and what a reset leads back to."""
+        """Begin, or begin again after a reset: a poll now, and then the shortest interval."""
         return cls(next_at=now)
 
     def answered(self, policy: Backoff, now: datetime, random: Callable[[], float] = no_jitter) -> "MonitorEntry":
-        """It was looked at and is pending still: errors are forgotten, and the next wait is longer than the last."""
+        """Record a poll that found the thing pending: errors are forgotten, and the next wait is longer."""
         return MonitorEntry(now + wait(policy, self.polls, random=random), self.polls + 1)
 
     def failed(self, policy: Backoff, now: datetime, random: Callable[[], float] = no_jitter) -> "MonitorEntry | None":
-        """The look failed: waits grow as after an answer. None when the policy allows no further error in a row."""
+        """Record a failed poll: waits grow as after an answer. None if the policy allows no further error in a row."""
         if policy.exhausted(self.errors + 1):
             return None
         return MonitorEntry(now + wait(policy, self.polls, random=random), self.polls + 1, self.errors + 1)

@@ -152,7 +152,7 @@ class Pulls:
         if self._context.behaviour.pushes_touch_pulls:
             self._touch(pull)
         self._events.publish(PullRequestChanged(pull, "synchronize", actor, details={"before": before, "after": after}))
-        self._events.publish(HeadMoved(pull, before, actor))
+        self._events.publish(HeadMoved(pull, actor, before))
         if tip is not None and pull.repository.git.is_ancestor(after, tip):
             self.close(pull, actor)
 

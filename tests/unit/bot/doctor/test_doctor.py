@@ -200,6 +200,7 @@ async def test_wrong_id_is_the_only_finding_about_the_app(place: Place) -> None:
     """Without credentials IMQ knows nothing else of it."""
     report = await place.examine(app_id=999)
     assert [each.code for each in report.findings] == ["credentials_refused"]
+    assert len(place.server.requests.of("GET /rate_limit")) == 1
 
 
 async def test_app_without_an_installation_gets_the_address_to_install_it(place: Place) -> None:

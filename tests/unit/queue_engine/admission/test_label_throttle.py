@@ -197,7 +197,7 @@ async def test_maintainer_whose_drafts_are_refused_is_never_put_off(handler: Rec
 
 
 async def test_label_set_again_and_again_waits_once(handler: RecordedHandler) -> None:
-    """LogThrottle collapse; the newest counts."""
+    """Of repeated labels only the newest is stored."""
     await handler.label(range(1, 6))
     for _ in range(5):
         await handler.pass_time(SECOND)

@@ -249,7 +249,7 @@ async def test_reply_with_level_none_is_not_written(store: Store) -> None:
 
 @pytest.mark.parametrize("reason", [Reason.CLOSED, Reason.MERGED_ELSEWHERE])
 async def test_no_reply_is_written_after_another_person_closed_it(store: Store, reason: Reason) -> None:
-    """The leave ends replies to who asked before; who asks after it was opened again gets a reply."""
+    """After the close no earlier command gets a reply; one after the pull request was reopened does."""
     (entry,) = await joined(store, 1)
     await leave(store, entry, reason, now=NOW)
     assert await due(store)
