@@ -93,8 +93,8 @@ async def test_count_of_a_person_starts_again_after_a_quiet_day(scene: Setup) ->
         assert await change.tx.throttles.purge(change.now + timedelta(seconds=1)) == 1
 
 
-async def test_count_of_a_person_goes_on_within_a_quiet_day(scene: Setup) -> None:
-    """A person who waits out each refusal is still ignored for ever longer."""
+async def test_count_of_a_person_continues_within_a_quiet_day(scene: Setup) -> None:
+    """IMQ ignores a person for ever longer, even one who waits out each refusal."""
     async with scene.engine.change() as change:
         await change.tx.throttles.put(REPOSITORY.id, "eve", Throttle(9, change.now - KEPT))
         await count_without_right(change, REPOSITORY, "eve")

@@ -242,8 +242,8 @@ def test_as_keys_shows_what_was_written() -> None:
         ("{Merge-Queue-Fix: 7}", ()),
     ],
 )
-def test_red_base_can_be_mended_whatever_labels_are_configured(labels: str | None, fixes: tuple[str, ...]) -> None:
-    """Where no label marks a fix the usual one does, unless it was given something else."""
+def test_red_base_can_be_fixed_whatever_labels_are_configured(labels: str | None, fixes: tuple[str, ...]) -> None:
+    """Where no label marks a fix the usual one does, unless the configuration gives that label another meaning."""
     text = "" if labels is None else f"priority: {{labels: {labels}}}\n"
     policy = policy_for(read(text), Policy(), "main")
     assert policy.fix_labels == fixes

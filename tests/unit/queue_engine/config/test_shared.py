@@ -172,7 +172,7 @@ comments: {level: all}
     policy, loosening = tightened(wanted(text, operator), operator)
     assert (policy.may_queue_too, policy.ignored_checks) == (frozenset({"bob"}), ("lint",))
     assert (policy.blocking_titles, policy.freeze_exempt_labels) == (("^WIP", "^draft"), frozenset({"docs"}))
-    assert policy.comments is CommentPolicy.ALL, "a more talkative one harms nobody"
+    assert policy.comments is CommentPolicy.ALL, "more comments relax no rule"
     assert (policy.on_push, policy.check_timeout) == (PushPolicy.DEQUEUE, HOUR)
     ignored = {"who_may_queue.people", "checks.ignored", "checks.timeout", "freeze.exempt_labels"}
     assert {each.key.name for each in loosening} == ignored

@@ -26,8 +26,8 @@ async def change_queue(
 ) -> ControlResult:
     """A request about `main`, that long after NOW."""
     async with store.transaction() as tx:
-        steered: ControlResult = await how(Change(tx, NOW + at), REPOSITORY, "main", by=by, **more)
-    return steered
+        result: ControlResult = await how(Change(tx, NOW + at), REPOSITORY, "main", by=by, **more)
+    return result
 
 
 async def events(store: Store) -> list[tuple[str, Reason | None, Any]]:
@@ -37,9 +37,9 @@ async def events(store: Store) -> list[tuple[str, Reason | None, Any]]:
 
 async def test_pause_of_a_queue_without_entries_holds_its_first_entry(store: Store) -> None:
     """IMQ stores who paused, why and since when, and records them in the timeline."""
-    steered = await change_queue(store, pauses.pause, reason="the fair")
-    assert steered.queue.pauses == (Pause(Reason.PAUSED_BY_HAND, "the fair", NOW, None, "rhea"),)
-    assert (steered.changed, steered.lifted, steered.concerned) == (True, (), ())
+    result = await change_queue(store, pauses.pause, reason="the fair")
+    assert result.queue.pauses == (Pause(Reason.PAUSED_BY_HAND, "the fair", NOW, None, "rhea"),)
+    assert (result.changed, result.lifted, result.concerned) == (True, (), ())
     assert await events(store) == [
         ("paused", Reason.PAUSED_BY_HAND, {"by": "rhea", "detail": "the fair", "until": None})
     ]
@@ -73,8 +73,8 @@ async def test_freeze_and_pause_hold_side_by_side_whichever_came_first(store: St
     pause = Pause(Reason.PAUSED_BY_HAND, "look", NOW, None, "rhea")
     await change_queue(store, pauses.freeze, until=NOW + HOUR)
     assert (await change_queue(store, pauses.freeze, until=NOW + 2 * HOUR, reason="the fair")).changed
-    steered = await change_queue(store, pauses.pause, reason="look")
-    assert (steered.changed, steered.queue.pauses) == (True, (pause, freeze))
+    result = await change_queue(store, pauses.pause, reason="look")
+    assert (result.changed, result.queue.pauses) == (True, (pause, freeze))
     assert not (await change_queue(store, pauses.freeze, until=NOW + 2 * HOUR, reason="the fair")).changed
     sooner = await change_queue(store, pauses.freeze, until=NOW + HOUR)
     assert (sooner.changed, sooner.queue.pauses[0]) == (True, pause)
@@ -138,8 +138,8 @@ async def test_pause_by_imq_is_not_replaced_by_a_maintainers(store: Store) -> No
     """Why the queue stopped remains to be read: what landed was not what was tested."""
     async with store.transaction() as t:
         await t.pauses.put((await queue(t)).id, ALARM)
-    steered = await change_queue(store, pauses.pause)
-    assert (steered.changed, steered.queue.pauses[0], len(steered.queue.pauses)) == (True, ALARM, 2)
+    result = await change_queue(store, pauses.pause)
+    assert (result.changed, result.queue.pauses[0], len(result.queue.pauses)) == (True, ALARM, 2)
 
 
 @pytest.mark.parametrize("pause", [ALARM, Pause(Reason.FROZEN, "x", NOW, NOW + HOUR, "max")])
@@ -147,8 +147,8 @@ async def test_resume_lifts_any_pause_once(store: Store, pause: Pause) -> None:
     """The queue is due at once; the second resumption has nothing to lift, and says so."""
     async with store.transaction() as t:
         await t.pauses.put((await queue(t)).id, pause)
-    steered = await change_queue(store, pauses.resume, at=HOUR / 2)
-    assert (steered.changed, steered.lifted, steered.queue.pauses) == (True, ((pause.reason, pause.detail),), ())
+    result = await change_queue(store, pauses.resume, at=HOUR / 2)
+    assert (result.changed, result.lifted, result.queue.pauses) == (True, ((pause.reason, pause.detail),), ())
     again = await change_queue(store, pauses.resume)
     assert (again.changed, again.lifted) == (False, ())
     data = {"by": "rhea", "detail": pause.detail, "until": None}
@@ -165,15 +165,15 @@ async def test_resume_tries_a_red_base_again_and_is_announced_once(store: Store)
         main = await queue(t)
         await t.red_bases.note(main.id, RedBase("ci", "tip", NOW, 0, NOW + HOUR))
         await t.queues.note_announced(main.id, BlockerNotices.of([Blocker(Reason.BASE_RED, "ci")], ()).to_json())
-    steered = await change_queue(store, pauses.resume)
-    assert (steered.changed, steered.queue.red) == (True, None)
-    announced = BlockerNotices.from_json(steered.queue.announced)
+    result = await change_queue(store, pauses.resume)
+    assert (result.changed, result.queue.red) == (True, None)
+    announced = BlockerNotices.from_json(result.queue.announced)
     assert announced is not None
     assert [each.recorded for each in announced.blockers] == [True]
     assert [(event, reason) for event, reason, _ in await events(store)] == [("resumed", Reason.BASE_RED)]
 
 
-async def test_resume_of_a_queue_that_goes_on_says_so(store: Store) -> None:
-    """Also of one that never was."""
+async def test_resume_of_a_queue_without_blockers_says_so(store: Store) -> None:
+    """Also of a queue without any entry so far."""
     assert not (await change_queue(store, pauses.resume)).changed
     assert await events(store) == []

@@ -58,17 +58,17 @@ async def test_front_is_none_in_a_freeze_which_is_announced_once_on_each_entry(s
     assert await take(scene, queue, WINDOW) == QueueWait(NOW + HOUR)
     assert [await shown(scene, n) for n in (1, 2)] == [NoticeKind.PAUSED] * 2
     assert await take(scene, queue, WINDOW) == QueueWait(NOW + HOUR)
-    versions = await letters(scene)
+    versions = await comment_versions(scene)
     await second(scene, queue, 3)
     assert await take(scene, queue, WINDOW) == QueueWait(NOW + HOUR)
     assert await shown(scene, 3) is NoticeKind.PAUSED
-    after = await letters(scene)
+    after = await comment_versions(scene)
     assert {n: after[n] for n in versions} == versions
     assert await events(scene) == [(0, "paused", Reason.FROZEN)]
     assert scene.github.asked == []
 
 
-async def letters(scene: Setup) -> dict[int, int]:
+async def comment_versions(scene: Setup) -> dict[int, int]:
     """Versions of the comments, by pull request."""
     async with scene.store.transaction() as tx:
         rows = await tx.connection.exec_driver_sql("SELECT number, version FROM outbox WHERE kind = 'comment'")

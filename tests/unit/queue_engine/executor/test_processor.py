@@ -133,7 +133,7 @@ async def claimed_by_another(scene: Setup, at: datetime) -> tuple[Queue, ...]:
         return await tx.queues.claim_due(owner="another", now=at, lease=MINUTE, limit=9)
 
 
-async def test_processor_renews_the_lease_while_a_pass_goes_on_and_ends_the_pass_that_lost_it(
+async def test_processor_renews_the_lease_during_a_pass_and_ends_the_pass_that_lost_it(
     scene: Setup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A pass may take longer than its lease; one that lost it takes no step, stores nothing and counts no error."""

@@ -193,8 +193,8 @@ async def test_webhook_jobs_that_are_stored_together_keep_the_trace_of_each(data
     assert traces == {guid: guid.replace("-", "") for guid in guids}
 
 
-async def test_letter_that_is_dead_is_sent_again_when_somebody_has_it_done_again(database: Database) -> None:
-    """Done again like any dead job, and due at once with all its tries."""
+async def test_dead_outbox_item_is_sent_again_when_a_person_retries_it(database: Database) -> None:
+    """IMQ retries it like any dead job, and it is due at once with all its tries."""
     handler = RecordedHandler(database, Refusing())
     async with handler.engine.change() as change:
         await change.tx.outbox.want_label(REPOSITORY, 1, "merge-queue", on=False, due=NOW)

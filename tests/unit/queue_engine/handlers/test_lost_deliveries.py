@@ -195,7 +195,7 @@ async def test_next_sweep_begins_where_the_last_one_that_came_to_its_end_began(
     """After an outage of hours any process finds all lost deliveries, and reads no older ones again."""
     hooks.attempts = [attempt(1, at=NOW - HOUR)]
     await sweeps.sweep()
-    assert hooks.asked == [], "the first look of all goes back no further than it was told to"
+    assert hooks.asked == [], "the first sweep of all goes back no further than its setting"
     hooks.attempts += [attempt(2, at=NOW + HOUR)]
     clock.at = NOW + 10 * HOUR
     await RecordedSweeps(sqlite_database, clock, hooks).sweep()

@@ -139,7 +139,7 @@ def test_comparison_of_another_head_is_not_believed(at: Entry, head: str, fact: 
     assert decide(at, facts, POLICY, NOW) == ReadFact(fact)
 
 
-def test_front_whose_base_never_stands_still_leaves_in_the_end() -> None:
+def test_front_whose_base_always_moves_leaves_in_the_end() -> None:
     """P5: starting over has a limit; before it, the move is followed."""
     moved = facts_with(pull=pull(), comparison=comparison(behind=1))
     began = entry(status=READY, started_at=NOW - POLICY.run_timeout + HOUR)

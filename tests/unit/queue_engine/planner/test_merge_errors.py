@@ -77,7 +77,7 @@ def test_refused_merge_phrases_are_all_used() -> None:
         ),
     ],
 )
-def test_refused_merge_for_several_reasons_names_first_what_the_author_cannot_mend(words: str, reason: Reason) -> None:
+def test_refused_merge_for_several_reasons_names_first_what_the_author_cannot_fix(words: str, reason: Reason) -> None:
     """IMQ asks no person for an approval to a branch that is locked; checks under way are the least."""
     assert named(words) is reason
 

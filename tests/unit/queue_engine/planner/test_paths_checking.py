@@ -111,8 +111,8 @@ def test_walk_of_a_suspect_entry_reads_before_anything_else(
 
 
 @pytest.mark.parametrize("status", ["pending", "updating", "checking", "ready"])
-def test_walk_of_an_entry_suspected_wrongly_goes_on(status: str) -> None:
-    """Suspicion is stilled by one read."""
+def test_walk_of_an_entry_suspected_wrongly_continues(status: str) -> None:
+    """One read refutes the suspicion."""
     walk = Walk(GitHub(), entry(status=EntryStatus(status), needs_refetch=True, next_poll_at=NOW + MINUTE))
     walk.go()
     assert walk.asked.count("snapshot" if status == "ready" else "pull") == 1

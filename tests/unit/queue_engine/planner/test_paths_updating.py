@@ -87,8 +87,8 @@ def test_walk_whose_update_was_refused_while_mergeability_is_unknown_asks_again_
     assert walk.asked.count("update") <= 10
 
 
-def test_walk_whose_mergeability_becomes_known_during_the_wait_goes_on() -> None:
-    """The second try is accepted."""
+def test_walk_whose_mergeability_becomes_known_during_the_wait_continues() -> None:
+    """GitHub accepts the second try."""
     walk = behind(pull=pull(mergeable=None), updates=[Refusal("Validation failed")])
     walk.go()
     walk.github.pull = replace(walk.github.pull, mergeable=True)

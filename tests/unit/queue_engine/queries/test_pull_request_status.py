@@ -76,7 +76,7 @@ async def test_status_of_a_pull_request_that_left_shows_the_newest_end(sqlite_da
 
 
 @pytest.mark.parametrize("landed", [True, False])
-async def test_status_of_one_that_landed_or_never_was_queued_is_nobodys_move(
+async def test_status_of_a_pull_request_that_landed_or_never_was_queued_needs_no_action(
     sqlite_database: Database, landed: bool
 ) -> None:
     """Landing has no reason, and is an end all the same."""

@@ -211,10 +211,10 @@ def test_blocker_that_outlasts_another_counts_from_the_beginning_of_both(
         ([FREEZE, BASE_RED], NOW, {"started_at": NOW - HOUR, "freeze_exempt": True}, NOW + HOUR),
     ],
 )
-def test_front_that_goes_on_had_its_time_but_for_the_blockers(
+def test_time_of_a_front_that_proceeds_leaves_out_the_blockers(
     blockers: Sequence[Blocker], since: datetime | None, front: dict[str, Any], started: datetime | None
 ) -> None:
-    """Two hours are not held against it; what it had before is, and one that all exempted had them, too."""
+    """The blockers' two hours do not count; time from before them does, and an exempt entry keeps all of it."""
     announced = BlockerNotices.of(blockers, (), since)
     [entry] = line(front | {"github_failures": 2, "github_failing_since": NOW})
     on = announced.resumed_entry(entry, NOW + 2 * HOUR)

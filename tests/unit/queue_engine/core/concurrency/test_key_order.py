@@ -4,8 +4,8 @@ from contextlib import ExitStack
 from queue_engine.core.concurrency.key_order import KeyOrder
 
 
-async def _pass(line: KeyOrder, key: str, name: str, ready: asyncio.Event, passed: list[str]) -> None:
-    with line.enter(key) as wait:
+async def _pass(order: KeyOrder, key: str, name: str, ready: asyncio.Event, passed: list[str]) -> None:
+    with order.enter(key) as wait:
         await ready.wait()
         await wait()
         passed.append(name)
@@ -16,12 +16,12 @@ async def _settled() -> None:
         await asyncio.sleep(0)
 
 
-async def test_line_slow_first_is_waited_for_and_other_lines_are_not_held_up() -> None:
+async def test_order_waits_for_a_slow_first_and_holds_up_no_other_key() -> None:
     """The first to begin is the first to end, however long that takes; another key does not wait."""
-    line, slow, quick, passed = KeyOrder(), asyncio.Event(), asyncio.Event(), list[str]()
+    order, slow, quick, passed = KeyOrder(), asyncio.Event(), asyncio.Event(), list[str]()
     quick.set()
     tasks = [
-        asyncio.create_task(_pass(line, key, name, ready, passed))
+        asyncio.create_task(_pass(order, key, name, ready, passed))
         for key, name, ready in [("a", "first", slow), ("a", "second", quick), ("b", "other", quick)]
     ]
     await _settled()
@@ -31,15 +31,15 @@ async def test_line_slow_first_is_waited_for_and_other_lines_are_not_held_up() -
     assert passed == ["other", "first", "second"]
 
 
-async def test_line_one_that_gives_up_lets_those_behind_pass_but_not_those_ahead_be_overtaken() -> None:
-    """An error of one in the middle neither blocks the line nor shortens it."""
-    line, slow, quick, passed = KeyOrder(), asyncio.Event(), asyncio.Event(), list[str]()
+async def test_order_without_a_caller_that_gave_up_is_the_same_for_the_others() -> None:
+    """An error of one in the middle neither blocks the callers behind nor lets them overtake."""
+    order, slow, quick, passed = KeyOrder(), asyncio.Event(), asyncio.Event(), list[str]()
     quick.set()
-    first = asyncio.create_task(_pass(line, "a", "first", slow, passed))
+    first = asyncio.create_task(_pass(order, "a", "first", slow, passed))
     await _settled()
-    second = asyncio.create_task(_pass(line, "a", "second", asyncio.Event(), passed))
+    second = asyncio.create_task(_pass(order, "a", "second", asyncio.Event(), passed))
     await _settled()
-    third = asyncio.create_task(_pass(line, "a", "third", quick, passed))
+    third = asyncio.create_task(_pass(order, "a", "third", quick, passed))
     await _settled()
     second.cancel()
     await _settled()
@@ -50,20 +50,20 @@ async def test_line_one_that_gives_up_lets_those_behind_pass_but_not_those_ahead
     assert passed == ["first", "third"]
 
 
-async def test_line_one_that_waits_for_the_first_ahead_passes_before_the_others_have_left() -> None:
+async def test_order_lets_a_caller_wait_for_the_first_ahead_alone() -> None:
     """The order is still one: a wait for all ahead includes the others as well."""
-    line, passed = KeyOrder(), list[str]()
+    order, passed = KeyOrder(), list[str]()
 
     async def follow() -> None:
-        with line.enter("a") as wait:
+        with order.enter("a") as wait:
             await wait(1)
             passed.append("first left")
             await wait()
             passed.append("all left")
 
     with ExitStack() as second:
-        with line.enter("a"):
-            second.enter_context(line.enter("a"))
+        with order.enter("a"):
+            second.enter_context(order.enter("a"))
             task = asyncio.create_task(follow())
             await _settled()
             assert passed == []

@@ -30,25 +30,25 @@ async def begun(store: Store, calls: int) -> None:
         await asyncio.sleep(0)
 
 
-async def test_gather_calls_during_a_round_are_served_by_the_next_in_order() -> None:
+async def test_batch_serves_calls_during_a_round_in_the_next_one_in_order() -> None:
     """The first call goes alone and at once; those behind it go together, each with its own answer."""
     store = Store()
-    gather = MicroBatch(store.do)
-    calls = [asyncio.create_task(gather(1))]
+    batch = MicroBatch(store.do)
+    calls = [asyncio.create_task(batch(1))]
     await begun(store, 1)
-    calls += [asyncio.create_task(gather(n)) for n in (2, 3, 4)]
+    calls += [asyncio.create_task(batch(n)) for n in (2, 3, 4)]
     await begun(store, 3)
     store.gate.set()
     assert await asyncio.gather(*calls) == [2, 4, 6, 8]
     assert store.rounds == [[1], [2, 3, 4]]
 
 
-async def test_gather_more_than_a_round_holds_takes_several() -> None:
+async def test_batch_of_more_calls_than_a_round_holds_takes_several() -> None:
     """A round stays small enough not to hold up others who write."""
     store = Store()
     store.gate.set()
-    gather = MicroBatch(store.do, most=2)
-    assert await asyncio.gather(*(gather(n) for n in range(5))) == [0, 2, 4, 6, 8]
+    batch = MicroBatch(store.do, most=2)
+    assert await asyncio.gather(*(batch(n) for n in range(5))) == [0, 2, 4, 6, 8]
     assert store.rounds == [[0, 1], [2, 3], [4]]
 
 
@@ -57,18 +57,18 @@ async def test_batch_that_fails_raises_in_all_of_its_callers_and_no_others() -> 
     store = Store()
     store.gate.set()
     store.fails = True
-    gather = MicroBatch(store.do)
-    answers = await asyncio.gather(gather(1), gather(2), return_exceptions=True)
+    batch = MicroBatch(store.do)
+    answers = await asyncio.gather(batch(1), batch(2), return_exceptions=True)
     assert [type(answer) for answer in answers] == [OSError, OSError]
     store.fails = False
-    assert await gather(3) == 6
+    assert await batch(3) == 6
 
 
 async def test_batch_survives_a_caller_that_gives_up() -> None:
     """A sender that hangs up leaves its delivery to be stored, and the others their answers."""
     store = Store()
-    gather = MicroBatch(store.do)
-    gone, stays = asyncio.create_task(gather(1)), asyncio.create_task(gather(2))
+    batch = MicroBatch(store.do)
+    gone, stays = asyncio.create_task(batch(1)), asyncio.create_task(batch(2))
     await begun(store, 2)
     gone.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -77,16 +77,16 @@ async def test_batch_survives_a_caller_that_gives_up() -> None:
     assert await stays == 4
 
 
-async def test_gather_is_crowded_by_many_calls_in_a_moment_and_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_batch_is_under_burst_by_many_calls_in_a_moment_and_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
     """A caller that can wait learns that many calls come at once, and learns when that is over."""
     store = Store()
     store.gate.set()
-    gather = MicroBatch(store.do)
+    batch = MicroBatch(store.do)
     now = asyncio.get_running_loop().time()
-    await gather(0)
-    bursts = [gather.under_burst]
-    await asyncio.gather(*(gather(n) for n in range(100)))
-    bursts.append(gather.under_burst)
+    await batch(0)
+    bursts = [batch.under_burst]
+    await asyncio.gather(*(batch(n) for n in range(100)))
+    bursts.append(batch.under_burst)
     monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: now + 2)
-    bursts.append(gather.under_burst)
+    bursts.append(batch.under_burst)
     assert bursts == [False, True, False]

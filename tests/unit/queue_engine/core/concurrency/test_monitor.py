@@ -221,7 +221,7 @@ async def test_monitor_success_forgets_the_errors_before_it() -> None:
     assert "a" in things.monitor
 
 
-async def test_monitor_error_of_what_ended_meanwhile_is_nobodys_trouble() -> None:
+async def test_monitor_error_of_a_thing_that_ended_meanwhile_is_ignored() -> None:
     """It is not pending any more: nothing is given up."""
     things = Things("a")
     things.failing = 5

@@ -115,7 +115,7 @@ class SlotsMachine(RuleBasedStateMachine):
             accepting=self._free() > 0 or now + background < DEPTH,
             max_queue_depth=DEPTH,
         )
-        assert not (self._free() and (now or background)), "nobody waits beside a free slot"
+        assert not (self._free() and (now or background)), "no call waits beside a free slot"
 
     def teardown(self) -> None:
         """Nothing is left to run."""

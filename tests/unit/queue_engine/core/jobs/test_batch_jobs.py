@@ -142,7 +142,7 @@ async def test_bulk_killed_between_submission_and_noting_it_submits_nothing_twic
     assert await office.results() == ALL_DONE
 
 
-async def test_bulk_killed_while_the_batch_runs_goes_on_with_its_waits(database: Database) -> None:
+async def test_bulk_killed_while_the_batch_runs_continues_its_waits(database: Database) -> None:
     """Waits and their growth are in the database, not in the process that ended."""
     provider = Provider(RUNNING)
     office = BulkWorker(database, provider)

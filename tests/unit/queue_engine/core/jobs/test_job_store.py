@@ -12,8 +12,8 @@ from tests.support.unfinished_jobs import unfinished_jobs
 from tests.unit.queue_engine.core.jobs.job_examples import HOUR, LEASE, NOW, SOON, put, take
 
 
-async def test_job_that_waits_already_is_not_stored_once_more(jobs: Jobs) -> None:
-    """One that reads what it needs when it runs does for both; not one under way, nor one that failed and waits."""
+async def test_job_that_waits_already_is_not_stored_again(jobs: Jobs) -> None:
+    """A job that reads its input when it runs does for both; not one under way, nor one that failed and waits."""
 
     async def enqueue(request: dict[str, int]) -> int:
         await jobs.enqueue_once(kind="k", request=request, process_id="p", now=NOW)

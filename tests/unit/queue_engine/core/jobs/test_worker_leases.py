@@ -54,7 +54,7 @@ async def test_worker_keeps_its_lease_on_a_long_job(database: Database, clock: C
     assert handler.begun == ["long"]
 
 
-async def test_worker_whose_clock_jumped_ahead_goes_on_with_its_job_and_does_it_once(
+async def test_worker_whose_clock_jumped_ahead_continues_its_job_and_does_it_once(
     database: Database, clock: Clock
 ) -> None:
     """The lease seems to have ended; who holds it takes the job again, and just carries on."""

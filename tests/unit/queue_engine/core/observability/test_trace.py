@@ -80,14 +80,14 @@ def test_trace_continued_from_nothing_readable_begins_one(stored: str | None) ->
         assert trace.ids()["trace_id"] not in begun
 
 
-def test_trace_that_says_not_recorded_goes_on_not_recorded() -> None:
+def test_trace_that_is_not_recorded_continues_unrecorded() -> None:
     """Whether a trace is sampled was decided where it began."""
     with trace.continued(f"00-{TRACE}-{'1' * 16}-00"):
         assert (trace.current() or "").endswith("-00")
 
 
-async def test_trace_of_a_shared_round_is_nobodys() -> None:
-    """Calls that are done together belong to all who called, not to the first of them."""
+async def test_shared_batch_has_no_trace() -> None:
+    """Calls that are done together belong to all their callers, not to the first of them."""
     traces: list[str | None] = []
 
     async def do(items: Sequence[str]) -> list[None]:

@@ -51,7 +51,7 @@ def test_window_spreads_the_waits_of_those_it_rejects() -> None:
         window.take(START)
     waits = [window.delay(at(10)).total_seconds() for _ in range(4)]
     assert waits == [50, 60, 70, 80]
-    assert window.delay(at(65), 1) >= timedelta(0), "two of those who were told have come by now"
+    assert window.delay(at(65), 1) >= timedelta(0), "two of the rejected callers have come by now"
 
 
 @pytest.mark.parametrize("amount", [0, 11])
