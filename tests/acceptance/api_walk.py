@@ -13,6 +13,7 @@ OUTSIDE = {
     ("GET", "/metrics"),
     ("GET", "/queue/status"),
     ("GET", "/api/v1/openapi.json"),
+    ("GET", "/setup/installed"),
 }
 """What IMQ answers outside of the document of its API."""
 
