@@ -9,7 +9,9 @@ Beside the requests of a usual merge (the table in ARCHITECTURE.md) there are, w
   with the repository once in two hours for its merge methods.
 - A token an hour. Two requests for a branch's rules every two hours: three where it has no classic protection, or the
   App may not read it; one more for each ruleset whose demands GitHub does not check if IMQ may bypass it. As often the
-  list of rulesets, with one for each. Where IMQ may bypass one, the rules of each head branch when it is queued.
+  list of rulesets, with one for each. The rules of a head branch when it is queued, if IMQ may bypass a ruleset whose
+  conditions or rules GitHub does not show, or whose pattern has escapes or `**` within a part of a name.
+- The tip of a head branch before its update, if it is the default branch, ever had a queue, or is guarded by a ruleset.
 - Two lists of commits where GitHub cannot make the diff of a comparison.
 - A list of workflow runs, and one request for each run cancelled (at most twenty), when an update of IMQ's is
   outdated.
@@ -141,9 +143,9 @@ class Gateway(CheckReads):
         except (Forbidden, NotFound):
             return False
 
-    async def is_guarded(self, repository: Repository, branch: str) -> bool:
+    async def is_guarded(self, repository: Repository, branch: str, default_branch: str) -> bool:
         """Whether rulesets that IMQ may bypass keep others from pushing to this branch."""
-        return await self._rules.is_guarded(repository, branch)
+        return await self._rules.is_guarded(repository, branch, default_branch)
 
     def forget_rules(self, repository_id: int) -> None:
         """Drop remembered rules and merge methods of this repository."""

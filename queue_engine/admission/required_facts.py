@@ -21,7 +21,8 @@ async def requirements_of(
     """
     pull = taken.pull
     if pull.head_repository == repository.full_name:
-        taken = replace(taken, head_guarded=await engine.github.is_guarded(repository, pull.head_branch))
+        guarded = await engine.github.is_guarded(repository, pull.head_branch, pull.default_branch)
+        taken = replace(taken, head_guarded=guarded)
     rules = await engine.github.branch_rules(repository, pull.base_branch)
     requirements = await read_requirements(engine.github, repository, taken, rules, policy)
     if unmet_requirement(pull, repository, requirements, policy) is not None:

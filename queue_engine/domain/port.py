@@ -69,8 +69,11 @@ class GitHub(Protocol):
         """
         ...
 
-    async def is_guarded(self, repository: Repository, branch: str) -> bool:
-        """Whether rulesets keep others from pushing to this branch, while IMQ may bypass them; cached like rules."""
+    async def is_guarded(self, repository: Repository, branch: str, default_branch: str) -> bool:
+        """Whether rulesets keep others from pushing to this branch, while IMQ may bypass them; cached like rules.
+
+        `default_branch` is that of the repository; "" if it is not known.
+        """
         ...
 
     async def prepare_writes(self, repository: Repository) -> None:

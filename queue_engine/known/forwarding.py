@@ -62,9 +62,9 @@ class Forwarding:
         """As the port says."""
         return await self._github.branch_rules(repository, base_branch)
 
-    async def is_guarded(self, repository: Repository, branch: str) -> bool:
+    async def is_guarded(self, repository: Repository, branch: str, default_branch: str) -> bool:
         """As the port says."""
-        return await self._github.is_guarded(repository, branch)
+        return await self._github.is_guarded(repository, branch, default_branch)
 
     async def prepare_writes(self, repository: Repository) -> None:
         """As the port says."""

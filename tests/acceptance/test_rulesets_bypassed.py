@@ -122,6 +122,29 @@ async def test_writers_branch_is_not_merged_into_a_protected_branch_by_an_update
         assert await world.reasons(pull) == (["head_protected"] if protected else [])
 
 
+@pytest.mark.parametrize("webhook", [True, False])
+async def test_ruleset_that_changed_since_the_last_admission_protects_a_head_branch(
+    world: World, webhook: bool
+) -> None:
+    """P4: this process received the webhook, or another one."""
+    world.repository.add_ruleset("who", branches=["stable"], update=True, bypass=["imq", "rhea"], by="rhea")
+    first = await green(world)
+    first.label(LABEL, by="mona")
+    await world.until(lambda: first.merged, within=timedelta(minutes=1))
+    assert world.requests("GET /repos/{owner}/{repo}/rules/branches/{branch}") == 1
+    pull = await world.behind("release")
+    world.repository.add_ruleset(
+        "what", branches=["release"], update=True, bypass=["imq", "rhea"], by="rhea", webhook=webhook
+    )
+    if not webhook:
+        async with world.bot.engine.change() as change:
+            await change.tx.queues.renew_settings(pull.record.repository.id)
+    await world.settle()
+    head = pull.head_sha
+    assert (await refused(world, pull))[0] == "head_protected"
+    assert pull.head_sha == head
+
+
 @pytest.mark.parametrize("rules", [{"required_approvals": 1}, {"deployments": ["staging"]}])
 async def test_rules_whose_webhook_another_process_handled_during_the_pass_hold_for_its_merge(
     world: World, rules: dict[str, Any]

@@ -40,10 +40,9 @@ def matters(rule: RuleAnswer) -> bool:
     return rule.type in _BRANCH_UPDATES or rule.type == _SCANNED or _requires_approvals(rule) or bool(unchecked([rule]))
 
 
-def keeps_others_out(rules: Iterable[RuleAnswer], bypassed: Iterable[int]) -> bool:
-    """Whether these rulesets keep people from pushing to the branch, but not IMQ."""
-    ids = frozenset(bypassed)
-    return any(rule.type in _PUSHES and rule.ruleset_id in ids for rule in rules)
+def restricts_pushes(rules: Iterable[RuleAnswer]) -> bool:
+    """Whether these rules keep people from pushing to a branch."""
+    return any(rule.type in _PUSHES for rule in rules)
 
 
 def without_bypassed(rules: Iterable[RuleAnswer], bypassed: Iterable[int]) -> list[RuleAnswer]:

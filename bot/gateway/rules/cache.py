@@ -15,7 +15,7 @@ from pydantic import BaseModel
 
 from bot.gateway.http.client import owner_and_repo
 from bot.gateway.http.connection import Connection
-from bot.gateway.rules import bypasses
+from bot.gateway.rules import bypasses, ruleset_scope
 from bot.gateway.rules.branch_rules import branch_rules
 from bot.gateway.rules.schemas import BranchAnswer, ListedRulesetAnswer, ProtectionAnswer, RuleAnswer, RulesetAnswer
 from queue_engine.domain.errors import Forbidden, NotFound
@@ -26,6 +26,8 @@ M = TypeVar("M", bound=BaseModel)
 
 _CACHED_FOR = timedelta(hours=2)
 """The bound on the effect of a lost webhook."""
+_ONE_ADMISSION = timedelta(minutes=1)
+"""An admission reads the rulesets for the head branch and for the base branch."""
 _MAX_BRANCHES = 10_000
 _NOT_BYPASSABLE = (None, "never")
 """GitHub's values for a ruleset that IMQ is not known to bypass."""
@@ -42,10 +44,14 @@ class BranchRulesCache:
         self._cache: TTLCache[tuple[int, str], BranchRules] = TTLCache(
             _MAX_BRANCHES, ttl=_CACHED_FOR.total_seconds(), timer=lambda: clock.now().timestamp()
         )
-        self._bypassed: TTLCache[int, frozenset[int]] = TTLCache(
+        self._bypassed: TTLCache[int, dict[int, RulesetAnswer]] = TTLCache(
             _MAX_BRANCHES, ttl=_CACHED_FOR.total_seconds(), timer=lambda: clock.now().timestamp()
         )
-        """By repository, the rulesets past which IMQ may push."""
+        """By repository, the rulesets past which IMQ may push, by id."""
+        self._read_now: TTLCache[tuple[int, int], RulesetAnswer] = TTLCache(
+            _MAX_BRANCHES, ttl=_ONE_ADMISSION.total_seconds(), timer=lambda: clock.now().timestamp()
+        )
+        """The rulesets that were just read, by repository and id."""
         self._invalidations: Counter[int] = Counter()
         self._locks: WeakValueDictionary[tuple[int, str], asyncio.Lock] = WeakValueDictionary()
         """One lock per branch, so that concurrent callers share one read."""
@@ -78,30 +84,39 @@ class BranchRulesCache:
             self._cache[key] = rules
         return rules
 
-    async def is_guarded(self, repository: Repository, branch: str) -> bool:
+    async def is_guarded(self, repository: Repository, branch: str, default_branch: str) -> bool:
         """Whether rulesets keep others from pushing to this branch, but not IMQ.
 
-        In a repository without such a ruleset that costs no request. Classic protection is not looked at: who may push
-        past it is shown to administrators only.
+        That costs no request, unless IMQ cannot tell whether a ruleset past which it may push applies to the branch.
+        Classic protection is not looked at: who may push past it is shown to administrators only.
         """
-        forgotten = self._invalidations[repository.id]
-        bypassed = self._bypassed.get(repository.id)
-        if bypassed is None:
+        async with self._locks.setdefault((repository.id, ""), asyncio.Lock()):
             bypassed = await self._pushes_past(repository)
-            if forgotten == self._invalidations[repository.id]:
-                self._bypassed[repository.id] = bypassed
-        if not bypassed:
-            return False
-        variables = {**owner_and_repo(repository), "branch": branch}
-        return bypasses.keeps_others_out(await self._rulesets(repository, variables), bypassed)
+        found = {
+            number: ruleset_scope.keeps_people_out(each, branch, default_branch) for number, each in bypassed.items()
+        }
+        if True in found.values() or None not in found.values():
+            return True in found.values()
+        rules = await self._rulesets(repository, {**owner_and_repo(repository), "branch": branch})
+        return bypasses.restricts_pushes(rule for rule in rules if rule.ruleset_id in found)
 
-    async def _pushes_past(self, repository: Repository) -> frozenset[int]:
+    async def _pushes_past(self, repository: Repository) -> dict[int, RulesetAnswer]:
+        known: dict[int, RulesetAnswer] | None = self._bypassed.get(repository.id)
+        if known is not None:
+            return known
+        forgotten = self._invalidations[repository.id]
+        bypassed = await self._read_bypassed(repository)
+        if forgotten == self._invalidations[repository.id]:
+            self._bypassed[repository.id] = bypassed
+        return bypassed
+
+    async def _read_bypassed(self, repository: Repository) -> dict[int, RulesetAnswer]:
         """The active rulesets of branches past which IMQ may push: "pull_requests_only" lets it merge alone."""
         template = "/repos/{owner}/{repo}/rulesets?includes_parents=true&per_page=100"
         listed = await self._listed(repository, ListedRulesetAnswer, template, owner_and_repo(repository))
         ids = [each.id for each in listed if (each.target, each.enforcement) == ("branch", "active")]
         answers = {number: await self._ruleset(repository, number) for number in ids}
-        return frozenset(number for number in ids if answers[number].current_user_can_bypass in _PUSHES_PAST)
+        return {number: answers[number] for number in ids if answers[number].current_user_can_bypass in _PUSHES_PAST}
 
     def forget(self, repository_id: int) -> None:
         """Drop the cached rules of this repository."""
@@ -109,6 +124,8 @@ class BranchRulesCache:
         self._bypassed.pop(repository_id, None)
         for key in [key for key in self._cache if key[0] == repository_id]:
             self._cache.pop(key, None)
+        for read in [read for read in self._read_now if read[0] == repository_id]:
+            self._read_now.pop(read, None)
 
     async def _protection(self, repository: Repository, variables: dict[str, str]) -> ProtectionAnswer | None:
         """Read the protection in full if there is any and the App may; else its summary in the branch.
@@ -142,7 +159,17 @@ class BranchRulesCache:
             raise
 
     async def _ruleset(self, repository: Repository, ruleset: int) -> RulesetAnswer:
-        """Read a ruleset; return an empty answer if IMQ may not."""
+        """Return a ruleset that was just read, or read it; return an empty answer if IMQ may not."""
+        key, forgotten = (repository.id, ruleset), self._invalidations[repository.id]
+        known: RulesetAnswer | None = self._read_now.get(key)
+        if known is not None:
+            return known
+        answer = await self._read_ruleset(repository, ruleset)
+        if forgotten == self._invalidations[repository.id]:
+            self._read_now[key] = answer
+        return answer
+
+    async def _read_ruleset(self, repository: Repository, ruleset: int) -> RulesetAnswer:
         template = "/repos/{owner}/{repo}/rulesets/{ruleset_id}"
         variables = {**owner_and_repo(repository), "ruleset_id": str(ruleset)}
         try:

@@ -107,6 +107,23 @@ class RulesetAnswer(BaseModel):
 
     name: str = ""
     current_user_can_bypass: str | None = None
+    conditions: Any = None
+    """Parsed as `RulesetScopeAnswer` where IMQ needs them: IMQ works without."""
+    rules: Any = None
+    """Parsed as `RuleAnswer` where IMQ needs them."""
+
+
+class BranchNamesAnswer(BaseModel):
+    """Patterns of the branches to which a ruleset applies, and of those to which it does not."""
+
+    include: list[str]
+    exclude: list[str] = Field(default_factory=list)
+
+
+class RulesetScopeAnswer(BaseModel):
+    """The conditions of a ruleset; those of an organisation's about repositories do not matter here."""
+
+    ref_name: BranchNamesAnswer
 
 
 class ScanningToolAnswer(BaseModel):

@@ -1,0 +1,68 @@
+"""The requests of one merge are those of the table in ARCHITECTURE.md, also where IMQ may bypass a ruleset (P7)."""
+
+from collections import Counter
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.world import CI_TIME, LABEL, World, a_world
+
+ROOT = Path(__file__).parents[2]
+COLUMNS = ["up to date", "behind", "unbound, behind", "nothing required, behind"]
+RULES = "GET /rules/branches/{branch}"
+SWEEPS = {
+    "GET /app/hook/deliveries",
+    "GET /app/installations",
+    "GET /installation/repositories",
+    "GET /issues",
+    "GET /issues/comments",
+    "GET /pulls",
+    "POST /app/installations/{installation_id}/access_tokens",
+}
+"""Sent at fixed intervals, whatever is merged."""
+BYPASS = ["imq", "rhea"]
+
+
+def table() -> dict[str, Counter[str]]:
+    """The requests of the table, by column."""
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    lines = text[text.index("| request | ") :].split("\n\n")[0].splitlines()
+    cells = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines]
+    found = {name: number for number, name in enumerate(cells[0])}
+    return {column: +Counter({row[0].strip("`"): int(row[found[column]]) for row in cells[2:]}) for column in COLUMNS}
+
+
+async def requests_of_merge(world: World, name: str, *, behind: bool, by: str = "mona") -> Counter[str]:
+    """Land one pull request; return its requests, named as in the table."""
+    pull = world.open(name, by=by)
+    await world.pass_time(CI_TIME * 2)
+    if behind:
+        world.repository.push("main", {f"past-{pull.number}.py": "moved\n"}, "Move the base", by="rhea")
+    await world.settle()
+    before = world.server.requests.by_template()
+    pull.label(LABEL, by="mona")
+    await world.until(lambda: pull.merged, within=timedelta(minutes=20))
+    await world.settle()
+    spent = world.server.requests.by_template() - before
+    routes = {route: route.replace("/repos/{owner}/{repo}", "") for route in spent}
+    return Counter({name: spent[route] for route, name in routes.items() if name not in SWEEPS})
+
+
+@pytest.mark.parametrize("column", COLUMNS)
+async def test_merge_costs_what_the_table_says_also_where_imq_may_bypass_a_ruleset(tmp_path: Path, column: str) -> None:
+    """Whether the rulesets apply to a head branch costs one request, where IMQ cannot read a pattern of theirs."""
+    expected, behind = table()[column], column != "up to date"
+    assert expected.total() <= 15
+    async with a_world(tmp_path, protect=column in {"up to date", "behind"}) as world:
+        if column.startswith("unbound"):
+            world.repository.protect("main", required_checks=["ci/test"], by="rhea")
+        world.repository.add_ruleset("base", branches=["~DEFAULT_BRANCH"], update=True, bypass=BYPASS, by="rhea")
+        world.repository.add_ruleset("all", branches=["~ALL"], non_fast_forward=True, bypass=BYPASS, by="rhea")
+        world.repository.add_ruleset("lines", branches=["line/*", "odd-[!x]"], update=True, bypass=BYPASS, by="rhea")
+        await world.settle()
+        await requests_of_merge(world, "first", behind=behind)
+        assert await requests_of_merge(world, "second", behind=behind) == expected
+        assert await requests_of_merge(world, "odd-xx", behind=behind) == expected + Counter({RULES: 1})
+        if not behind:
+            assert await requests_of_merge(world, "line/one", behind=behind, by="rhea") == expected
