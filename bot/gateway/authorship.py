@@ -22,7 +22,7 @@ def co_authors(commits: Iterable[ListedPullCommitAnswer], *, author: str) -> tup
         if (person := commit.commit.author) is not None:
             if commit.author is not None and commit.author.login.casefold() == author.casefold():
                 own.add(person.email.casefold())
-            else:
+            elif person.name and person.email:
                 found.setdefault(person.email.casefold(), f"{person.name} <{person.email}>")
         for name, address in _trailers(commit.commit.message):
             found.setdefault(address.casefold(), f"{name} <{address}>")

@@ -12,6 +12,15 @@ class UserAnswer(BaseModel):
     login: str
 
 
+class CommitAccountAnswer(BaseModel):
+    """The account of a commit's author or committer.
+
+    An unknown one is null or an empty object (schema `commit`; danger/kotlin #249, octocrab #677).
+    """
+
+    login: str = ""
+
+
 class LabelAnswer(BaseModel):
     """A label."""
 
@@ -85,10 +94,10 @@ class ReviewAnswer(BaseModel):
 
 
 class PersonAnswer(BaseModel):
-    """Who wrote a commit, as git has it."""
+    """Who wrote a commit, as git has it. The schema promises no part (`git-user`)."""
 
-    name: str
-    email: str
+    name: str = ""
+    email: str = ""
 
 
 class VerificationAnswer(BaseModel):
@@ -111,7 +120,7 @@ class ListedPullCommitAnswer(BaseModel):
 
     sha: str = ""
     commit: AuthoredAnswer
-    author: UserAnswer | None = None
+    author: CommitAccountAnswer | None = None
     parents: list["ShaAnswer"] = Field(default_factory=list)
 
 
@@ -150,8 +159,8 @@ class ListedCommitAnswer(BaseModel):
     sha: str
     commit: InnerCommitAnswer
     parents: list[ShaAnswer]
-    author: UserAnswer | None = None
-    committer: UserAnswer | None = None
+    author: CommitAccountAnswer | None = None
+    committer: CommitAccountAnswer | None = None
 
 
 class ComparisonAnswer(BaseModel):

@@ -82,5 +82,8 @@ class Behaviour:
     """Whether the result of `merge-async` needs `contents: read`; its page names no permission."""
     app_commits_signed: bool = True
     """Whether `POST git/commits` of an App is signed where it names no author ("Signature verification for bots")."""
+    unknown_authors_empty: bool = False
+    """Whether the author or committer of a listed commit who has no account is `{}` (danger/kotlin #249, github/docs
+    #33599, octocrab #677) or null; its schema allows both."""
     names_moved_refs: bool = True
     """Whether `updateRefs` says where a ref is that is not at its `beforeOid`; no thread quotes GitHub."""

@@ -149,8 +149,9 @@ def _parents(source: Source, record: Repository, found: Commit, kind: str) -> li
 
 
 def _account(source: Source, who: Signature) -> dict[str, Any] | None:
-    account = source.accounts.account_of(who)
-    return None if account is None else user(source, account)
+    if (account := source.accounts.account_of(who)) is None:
+        return {} if source.behaviour.unknown_authors_empty else None
+    return user(source, account)
 
 
 def _pusher(source: Source, who: Signature) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from sandbox.ci.workflows import Job
+from sandbox.core.git import Signature
 from tests.acceptance.world import CI_TIME, LABEL, World
 
 MERGE = "PUT /repos/{owner}/{repo}/pulls/{number}/merge"
@@ -138,6 +139,26 @@ async def test_base_that_moves_in_the_moment_of_a_merge_costs_one_update_however
     await _queue(world, pull)
     assert (pull.merged, await world.reasons(pull)) == (True, [])
     assert (world.requests(MERGE), world.requests("PUT /repos/{owner}/{repo}/pulls/{number}/update-branch")) == (2, 1)
+
+
+@BOTH
+@pytest.mark.parametrize("graphql", [True, False], ids=["graphql", "rest"])
+async def test_commits_of_people_without_account_land_however_github_shows_them(
+    world: World, other: bool, graphql: bool
+) -> None:
+    """P5: neither the base's tip nor the head hold up a queue; GitHub shows no account as null or as `{}`."""
+    world.github.behaviour.unknown_authors_empty = other
+    world.github.behaviour.graphql = graphql
+    pull = world.open("add")
+    await world.pass_time(CI_TIME * 2)
+    for branch in ("main", "add"):
+        git, tip = world.repository.record.git, world.repository.sha(branch)
+        nobody = Signature("Nobody", "nobody@example.org", world.clock.now())
+        tree = git.write_tree(tip, {f"{branch}.py": "from a mail\n"})
+        world.repository.push_commit(branch, git.write_commit(tree, (tip,), "Apply", nobody), by="rhea")
+    await world.pass_time(CI_TIME * 2)
+    await _queue(world, pull)
+    assert (pull.merged, await world.reasons(pull)) == (True, [])
 
 
 @BOTH

@@ -127,7 +127,9 @@ async def test_co_authors_are_everybody_else_once_and_none_for_a_merge(
         "co-authored-by:  Pair Partner <Pair@x.org> \nCo-authored-by: Ada <ADA@example.org>\n"
         "Co-authored-by: bob <bob@EXAMPLE.org>\nCo-authored-by: <> <y@y> <z@z>\n"
     )
-    authored = [commit("Ada", "Ada", message=pair), commit("Bob", "bob", message="Co-authored-by: only a title <x@x>")]
+    nameless = {"commit": {"author": {"date": "2026-01-02T03:00:00Z"}, "message": ""}, "author": {}, "parents": []}
+    only_title = "Co-authored-by: only a title <x@x>"
+    authored = [nameless, commit("Ada", "Ada", message=pair), commit("Bob", "bob", message=only_title)]
     github.on("GET", f"{REPO}/pulls/4/commits", Says(authored))
     assert await gateway.co_authors(repository, 4, author="ada") == (
         "Pair Partner <Pair@x.org>",
