@@ -149,7 +149,7 @@ def _webhook(app: AppFacts) -> Iterator[Finding]:
             "Enter IMQ_GITHUB_WEBHOOK_SECRET on the App's settings page.",
             "docs/operating.md#webhook-answers",
         )
-    elif webhook.insecure_ssl == "1" and webhook.url.startswith("https://"):
+    elif webhook.insecure_ssl in ("1", 1) and webhook.url.startswith("https://"):
         yield _finding(
             "webhook_certificate_unchecked",
             "GitHub does not check the certificate of the webhook address.",

@@ -38,11 +38,14 @@ class InstallationAnswer(BaseModel):
 
 
 class WebhookAnswer(BaseModel):
-    """`GET /app/hook/config`. GitHub masks the secret, and leaves it out if there is none."""
+    """`GET /app/hook/config`. GitHub masks the secret, and leaves it out if there is none.
+
+    By its schema `insecure_ssl` may be a number.
+    """
 
     url: str = ""
     content_type: str = "json"
-    insecure_ssl: str = "0"
+    insecure_ssl: str | float = "0"
     secret: str | None = None
 
 

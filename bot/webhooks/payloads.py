@@ -155,10 +155,16 @@ class CheckRunEvent(OfRepository):
     check_run: CheckRun
 
 
+class SuiteApp(BaseModel):
+    id: Identity | None = None
+
+
 class CheckSuite(BaseModel):
+    """A check suite. By its schema the App's id may be null."""
+
     head_sha: Word
     conclusion: Word | None = None
-    app: Id | None = None
+    app: SuiteApp | None = None
 
 
 class CheckSuiteEvent(OfRepository):

@@ -106,7 +106,8 @@ def _is_enabled(part: EnabledAnswer | None) -> bool:
 
 
 def _app_ids(actors: ActorsAnswer | None) -> set[int]:
-    return {app.id for app in (actors.apps if actors is not None else None) or () if app is not None}
+    apps = (actors.apps if actors is not None else None) or ()
+    return {app.id for app in apps if app is not None and app.id is not None}
 
 
 def _protected_checks(protection: ProtectionAnswer) -> frozenset[RequiredCheck]:

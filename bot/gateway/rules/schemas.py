@@ -4,7 +4,7 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from bot.gateway.schemas import IdAnswer, ShaAnswer
+from bot.gateway.schemas import ShaAnswer
 
 
 class ProtectedCheckAnswer(BaseModel):
@@ -28,10 +28,16 @@ class EnabledAnswer(BaseModel):
     enabled: bool = False
 
 
+class AllowedAppAnswer(BaseModel):
+    """An App that may do something. The schema of restrictions promises no id."""
+
+    id: int | None = None
+
+
 class ActorsAnswer(BaseModel):
     """Who may do something; of people, teams and Apps only the Apps matter here. None: unknown."""
 
-    apps: list[IdAnswer | None] | None = None
+    apps: list[AllowedAppAnswer | None] | None = None
 
 
 class ProtectedReviewsAnswer(BaseModel):
