@@ -12,7 +12,7 @@ class UserAnswer(BaseModel):
     login: str
 
 
-class CommitAccountAnswer(BaseModel):
+class CommitUserAnswer(BaseModel):
     """The account of a commit's author or committer.
 
     An unknown one is null or an empty object (schema `commit`; danger/kotlin #249, octocrab #677).
@@ -120,7 +120,7 @@ class ListedPullCommitAnswer(BaseModel):
 
     sha: str = ""
     commit: AuthoredAnswer
-    author: CommitAccountAnswer | None = None
+    author: CommitUserAnswer | None = None
     parents: list["ShaAnswer"] = Field(default_factory=list)
 
 
@@ -159,8 +159,8 @@ class ListedCommitAnswer(BaseModel):
     sha: str
     commit: InnerCommitAnswer
     parents: list[ShaAnswer]
-    author: CommitAccountAnswer | None = None
-    committer: CommitAccountAnswer | None = None
+    author: CommitUserAnswer | None = None
+    committer: CommitUserAnswer | None = None
 
 
 class ComparisonAnswer(BaseModel):

@@ -28,7 +28,7 @@ class EnabledAnswer(BaseModel):
     enabled: bool = False
 
 
-class AllowedAppAnswer(BaseModel):
+class AppIdAnswer(BaseModel):
     """An App that may do something. The schema of restrictions promises no id."""
 
     id: int | None = None
@@ -37,7 +37,7 @@ class AllowedAppAnswer(BaseModel):
 class ActorsAnswer(BaseModel):
     """Who may do something; of people, teams and Apps only the Apps matter here. None: unknown."""
 
-    apps: list[AllowedAppAnswer | None] | None = None
+    apps: list[AppIdAnswer | None] | None = None
 
 
 class ProtectedReviewsAnswer(BaseModel):
