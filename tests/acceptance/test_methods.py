@@ -10,8 +10,7 @@ import pytest
 from sandbox.ci.single_check import CISettings
 from sandbox.payloads import pulls as payloads_of_pulls
 from sandbox.payloads.repositories import branch_repository
-from sandbox.rest.faults import Fault
-from tests.acceptance.world import CI_TIME, LABEL, REPOSITORY, World, a_world
+from tests.acceptance.world import CI_TIME, LABEL, World, a_world
 
 ONLY_SQUASH = {"allow_merge_commit": False, "allow_rebase_merge": False}
 ONLY_REBASE = {"allow_merge_commit": False, "allow_squash_merge": False}
@@ -115,61 +114,3 @@ async def test_two_queues_of_one_repository_progress_independently(tmp_path: Pat
         await world.until(lambda: all(pull.merged for pull in slow))
         assert world.landed("trunk") == [pull.number for pull in quick]
         assert world.landed("stable") == [pull.number for pull in slow]
-
-
-def rename(world: World, name: str, *, webhook: bool) -> None:
-    """Rename the repository. The old name redirects, reads by 301 and writes by 307, as on GitHub."""
-    record, state = world.repository.record, world.github.state
-    del state.repositories[REPOSITORY]
-    record.name = name
-    state.repositories[record.full_name] = record
-    for number in range(10):
-        for method, status in (("GET", 301), ("PUT", 307), ("POST", 307), ("PATCH", 307), ("DELETE", 307)):
-            for rest in ("", "/merge", "/update-branch"):
-                path = f"/pulls/{number}{rest}"
-                redirect(world, method, status, path)
-    for path in ("/compare", "/commits", "/branches", "/rules", "/issues", "/check-runs", "/git", "/pulls"):
-        world.server.faults.add(
-            Fault(
-                kind="fail",
-                route=re.compile(f"^/repos/{REPOSITORY}{path}"),
-                status=307,
-                times=None,
-                body={"message": "Moved"},
-            )
-        )
-    if webhook:
-        installation = next(iter(state.installations_of(record)))
-        payload = {
-            "action": "renamed",
-            "repository": {"id": record.id, "full_name": record.full_name},
-            "installation": {"id": installation.id},
-        }
-        world.github.webhooks.send_to(installation, "repository", "renamed", payload)
-
-
-def redirect(world: World, method: str, status: int, path: str) -> None:
-    world.server.faults.add(
-        Fault(
-            kind="fail",
-            method=method,
-            route=f"/repos/{REPOSITORY}{path}",
-            status=status,
-            times=None,
-            body={"message": "Moved Permanently"},
-            headers={"Location": f"{world.server.url}/repositories/{world.repository.record.id}{path}"},
-        )
-    )
-
-
-@pytest.mark.parametrize("webhook", [True, False])
-async def test_repository_renamed_while_queued_still_lands(world: World, webhook: bool) -> None:
-    """The id outlives the name: the rename's webhook, or any later look at the repositories, brings the new one."""
-    pull = await world.behind("add")
-    pull.label(LABEL, by="mona")
-    await world.until_status(pull, "checking")
-    rename(world, "gizmos", webhook=webhook)
-    await world.until(lambda: pull.merged, within=CI_TIME + timedelta(minutes=1 if webhook else 90))
-    await world.pass_time(timedelta(minutes=30))
-    assert "anded" in world.comment(pull)
-    assert LABEL not in pull.labels

@@ -28,10 +28,10 @@ def accept(world: World, *, webhook: bool) -> None:
     """The owner accepts the permission; the webhook may be lost. Tokens keep the permissions they were made with."""
     installed = world.github.state.installations_of(world.repository.record)
     installation = next(one for one in installed if one.app is world.app)
-    installation.permissions["workflows"] = "write"
     if webhook:
-        payload = {"action": "new_permissions_accepted", "installation": {"id": installation.id}}
-        world.github.webhooks.send_to(installation, "installation", "new_permissions_accepted", payload)
+        world.github.accounts.accept_permissions(installation, {"workflows": "write"})
+    else:
+        installation.permissions["workflows"] = "write"
 
 
 @pytest.mark.parametrize("webhook", [True, False])

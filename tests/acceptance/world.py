@@ -27,6 +27,7 @@ from tests.acceptance.driving import Driver
 from tests.acceptance.in_place import statements_in_place
 from tests.acceptance.project import EVENTS, FILES, PERMISSIONS, total_at_most_ten
 from tests.acceptance.starting import SharedClock, lay_out, plain_logs, start_bot
+from tests.support.published_schemas import compare_answers, compare_webhooks
 
 LABEL = "merge-queue"
 REPOSITORY = "acme/widgets"
@@ -267,6 +268,7 @@ async def a_world(
     github = GitHub(clock, seed=seed, directory=directory / "github")
     github.timings.notice_after(timedelta(seconds=1))
     server = SandboxServer(github)
+    compare_answers(server)
     await server.start()
     app, handle = _people_and_repository(github, repository or {}, ci=ci, protect=protect)
     environment = {
@@ -290,5 +292,8 @@ async def a_world(
             yield world
         finally:
             await world.kill()
-            await server.stop()
-            await github.close()
+            try:
+                await server.stop()
+            finally:
+                await github.close()
+        compare_webhooks(github)

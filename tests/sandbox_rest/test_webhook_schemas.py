@@ -1,35 +1,86 @@
 """Every webhook, against the schemas that GitHub publishes."""
 
-from typing import Any
+import ast
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
 
+import sandbox
+from sandbox.ci.workflows import Job
+from sandbox.core.event_permissions import EVENT_PERMISSIONS
+from sandbox.events.events import InstallationEvent, OrganisationRulesetChanged
+from sandbox.webhooks.compose import _COMPOSERS
 from tests.sandbox_rest.conftest import EVENTS, Client, R
 from tests.sandbox_rest.schemas import check_webhook
+
+SENT: dict[str, tuple[str, set[str]]] = {
+    "PullRequestChanged": (
+        "pull_request",
+        {
+            *("opened", "closed", "reopened", "edited", "synchronize", "converted_to_draft", "ready_for_review"),
+            *("labeled", "unlabeled", "assigned", "unassigned", "auto_merge_enabled", "auto_merge_disabled"),
+        },
+    ),
+    "CommentChanged": ("issue_comment", {"created", "edited", "deleted"}),
+    "ReviewChanged": ("pull_request_review", {"submitted", "dismissed"}),
+    "ReviewCommentChanged": ("pull_request_review_comment", {"created"}),
+    "ThreadChanged": ("pull_request_review_thread", {"resolved", "unresolved"}),
+    "CheckRunChanged": ("check_run", {"created", "completed", "rerequested"}),
+    "CheckSuiteChanged": ("check_suite", {"requested", "completed", "rerequested"}),
+    "WorkflowRunChanged": ("workflow_run", {"requested", "in_progress", "completed"}),
+    "StatusReported": ("status", {""}),
+    "RefMoved": ("push", {""}),
+    "LabelChanged": ("label", {"created", "edited", "deleted"}),
+    "RepositoryChanged": ("repository", {"renamed", "transferred", "archived", "unarchived"}),
+    "ProtectionChanged": ("branch_protection_rule", {"created", "edited", "deleted"}),
+    "ProtectionsSwitched": ("branch_protection_configuration", {"enabled", "disabled"}),
+    "RulesetChanged": ("repository_ruleset", {"created", "deleted"}),
+    "OrganisationRulesetChanged": ("repository_ruleset", {"created", "deleted"}),
+    "InstallationChanged": (
+        "installation",
+        {"created", "deleted", "suspend", "unsuspend", "new_permissions_accepted"},
+    ),
+    "RepositorySelectionChanged": ("installation_repositories", {"added", "removed"}),
+    "AccountRenamed": ("installation_target", {"renamed"}),
+}
+"""Class of the domain's event -> GitHub's event, and each action that the sandbox sends."""
+BESIDE_A_PUSH = {"create": {""}, "delete": {""}}
 
 
 async def test_every_webhook_fits_githubs_schema(client: Client) -> None:
     """People do everything that they can do; every event that follows is as GitHub documents it."""
-    published: dict[str, set[str]] = {}
-
-    def observe(event: str, payload: dict[str, Any]) -> None:
-        published.setdefault(event, set()).add(payload.get("action", ""))
-
-    client.github.webhooks.observers.append(observe)
     await act_as_people(client)
     await client.settle(60)
+    await act_on_checks(client)
+    await act_as_owner(client)
+    await client.settle(60)
     delivered = [delivery for delivery in client.github.state.deliveries if delivery.app is client.app]
+    delivered_actions: dict[str, set[str]] = {}
     for delivery in delivered:
         check_webhook(delivery.event, delivery.payload)
-    assert set(published) - {"installation", "installation_repositories"} == set(EVENTS)
-    assert published["pull_request_review"] == {"submitted", "dismissed"}
-    assert published["pull_request_review_thread"] == {"resolved", "unresolved"}
-    assert published["repository_ruleset"] == {"created", "deleted"}
-    assert published["workflow_run"] == {"requested", "in_progress", "completed"}
-    assert published["issue_comment"] == {"created", "edited", "deleted"}
-    assert published["pull_request"] >= {
-        "opened", "labeled", "unlabeled", "synchronize", "closed", "reopened", "edited", "converted_to_draft",
-        "ready_for_review", "assigned",
-    }  # fmt: skip
-    assert {delivery.event for delivery in delivered} == {*EVENTS, "installation", "installation_repositories"}
+        delivered_actions.setdefault(delivery.event, set()).add(delivery.action or "")
+    assert delivered_actions == dict(SENT.values()) | BESIDE_A_PUSH
+    assert delivered_actions.keys() == {*EVENTS, "installation", "installation_repositories", "installation_target"}
+    assert delivered_actions.keys() >= EVENT_PERMISSIONS.keys()
+
+
+def test_no_event_or_action_of_the_sandbox_is_left_out() -> None:
+    """The test above delivers every action of every class of events that the sandbox publishes."""
+    classes = {*_COMPOSERS, OrganisationRulesetChanged, *InstallationEvent.__subclasses__()}
+    assert {each.__name__ for each in classes} == SENT.keys()
+    published = set(published_actions())
+    assert len(published) > 30
+    assert {(name, action) for name, action in published if action not in SENT[name][1]} == set()
+
+
+def published_actions() -> Iterator[tuple[str, str]]:
+    """Read each action from the calls in the sandbox's code that make an event, with the event's class."""
+    for path in Path(sandbox.__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in SENT:
+                inner = (part for argument in node.args for part in ast.walk(argument))
+                texts = (part.value for part in inner if isinstance(part, ast.Constant))
+                yield from ((node.func.id, text) for text in texts if isinstance(text, str) and "/" not in text)
 
 
 async def act_as_people(client: Client) -> None:
@@ -85,3 +136,39 @@ def change_repository(client: Client) -> None:
     client.repo.enable_protections(by="acme")
     client.repo.archive(by="acme")
     client.repo.archive(False, by="acme")
+
+
+async def act_on_checks(client: Client) -> None:
+    """Somebody reruns a suite; auto-merge is asked for, called off, and asked for again."""
+    repo = client.repo
+    repo.add_workflow("Again", jobs=[Job("unit", timedelta(seconds=1))], on=["pull_request"])
+    repo.record.allow_auto_merge = True
+    repo.protect("main", required_checks=["ci/never"], by="acme")
+    repo.protect("main", required_checks=["ci/ever"], by="acme")
+    pull = repo.open_pull_request("Later", head="later", by="ann", files={"later": "1\n"})
+    pull.assign("ann", by="tom")
+    await client.call("DELETE", f"{R}/issues/{pull.number}/assignees", 200, json_body={"assignees": ["ann"]})
+    repo.edit_label("merge-queue", "queue", by="maria")
+    await client.settle(10)
+    await client.call("POST", f"{R}/check-runs", 201, json_body={"name": "IMQ", "head_sha": pull.head_sha})
+    repo.rerun_suite(next(run for run in pull.check_runs if run.name == "IMQ"), by="maria")
+    pull.enable_auto_merge(by="maria")
+    pull.disable_auto_merge(by="maria")
+    repo.unprotect("main", by="acme")
+
+
+async def act_as_owner(client: Client) -> None:
+    """The owner chooses repositories, grants, suspends, moves house, and removes the App."""
+    github, installation = client.github, client.installation
+    accounts = github.accounts
+    accounts.select(installation, [client.repo.record])
+    accounts.accept_permissions(installation, {"pages": "read"})
+    for suspended in (True, False):
+        accounts.suspend(installation, suspended)
+    await client.settle()
+    github.create_user("apex")
+    other = github.install(client.app, "apex")
+    client.repo.transfer("apex", by="acme")
+    await client.settle()
+    accounts.rename(github.user("apex"), "summit")
+    accounts.uninstall(other)

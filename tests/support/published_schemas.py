@@ -1,0 +1,40 @@
+"""Compare everything that a sandbox answers and sends in a test with the schemas that GitHub publishes."""
+
+import json
+
+from sandbox.facade.github import GitHub
+from sandbox.rest.reply import Reply
+from sandbox.rest.request_handler import ApiRequest
+from sandbox.rest.server import SandboxServer
+from tests.sandbox_rest import octokit
+
+
+def compare_answers(server: SandboxServer) -> None:
+    """Compare each answer of the REST API as it is given; `server.stop` raises the first difference.
+
+    GraphQL answers only what its schema allows, which is a part of GitHub's.
+    """
+    answer = server._request_handler.answer
+    known: set[tuple[str, bytes]] = set()
+
+    def compared(incoming: ApiRequest) -> Reply:
+        reply = answer(incoming)
+        route = incoming.route
+        if route is None or route.resource != "core" or "json" not in reply.headers.get("Content-Type", ""):
+            return reply
+        if "raw" in reply.headers["Content-Type"] or (route.template, reply.body) in known:
+            return reply
+        known.add((route.template, reply.body))
+        try:
+            octokit.check_answer(route.template, reply.status, json.loads(reply.body))
+        except AssertionError as difference:
+            server.crashes.append(difference)
+        return reply
+
+    server._request_handler.answer = compared  # type: ignore[method-assign]
+
+
+def compare_webhooks(github: GitHub) -> None:
+    """Compare each delivery to an App."""
+    for delivery in github.state.deliveries:
+        octokit.check_webhook(delivery.event, json.loads(delivery.payload))
