@@ -34,7 +34,7 @@ from queue_engine.domain.facts import (
 from queue_engine.domain.workflow_runs import CheckSuite, WorkflowRun
 
 PASSING_CONCLUSIONS = frozenset({"success", "neutral", "skipped"})
-"""GitHub's "About status checks": these three satisfy a required check."""
+"""GitHub's "About status checks": these satisfy a required check (skipped: Kodiak #780; neutral: Mergify #2544)."""
 
 _WEB_FLOW = "web-flow"
 """The committer of changes through GitHub's pages and API."""
@@ -116,7 +116,7 @@ def _is_made_by(commit: ListedCommitAnswer, login: str) -> bool:
     """Whether GitHub itself made this commit for that account: it is signed with GitHub's key.
 
     GitHub signs what an App changes through the API ("About commit signature verification: signature verification
-    for bots"), `update-branch` too, and commits it as `web-flow`.
+    for bots"), `update-branch` too (ai-memory-mcp #3844), and commits it as `web-flow`.
     """
     verification = commit.commit.verification
     signed = verification is not None and verification.verified
@@ -157,7 +157,8 @@ def check_reports(
 def is_contested(runs: Sequence[CheckRunAnswer]) -> bool:
     """Whether several runs of a check disagree, so that the workflow runs must decide which one counts.
 
-    GitHub's `filter=latest` is per suite (wait-on-check-action #156), and Actions has a suite per workflow run.
+    GitHub's `filter=latest` is per suite (wait-on-check-action #156, git-workflow-skill #223), and Actions has a suite
+    per workflow run.
     """
     newest = _newest(((run.name, _suite(run)), run.id, run) for run in runs if _by_actions(run))
     failed = {run.name for run in newest if run.status == "completed" and run.conclusion not in PASSING_CONCLUSIONS}
@@ -234,7 +235,10 @@ def _is_superseded(run: CheckRunAnswer, others: Iterable[CheckRunAnswer], of_sui
 
 
 def _newest(candidates: Iterable[tuple[K, int, V]]) -> list[V]:
-    """Return the value with the highest id per key: a rerun may have the times of its first run."""
+    """Return the value with the highest id per key: a rerun may have the times of its first run.
+
+    GitHub's `filter=latest` takes the highest id, too (agent-glovebox #3532).
+    """
     newest: dict[K, tuple[int, V]] = {}
     for key, age, value in candidates:
         if key not in newest or age > newest[key][0]:
@@ -280,7 +284,7 @@ def review_state(word: str) -> ReviewState:
 
 
 _APP_AVATAR = re.compile(r"https?://[^/?#]+(?:/avatars)?/in/(\d+)(?:[?#]|$)")
-"""Where GitHub keeps an App's picture (people's are under `/u/`): in the combined status nothing else names the App."""
+"""Where GitHub keeps an App's picture (simple-icons #10705): in the combined status nothing else names the App."""
 
 
 def _status_report(status: StatusAnswer) -> CheckReport:

@@ -44,10 +44,11 @@ PHRASES: tuple[tuple[str, Reason], ...] = (
 """Phrases of GitHub's messages, in lower case, and the reason that each stands for; the first match counts."""
 
 _BASE_MODIFIED = "base branch was modified"
+"""With 405, for a base that has moved (cli #12748), and also for one that has not (php-github-api #497)."""
 _HEAD_OUTDATED = "head branch is out of date"
 """With 405 or 409 (strands-labs/robots #2538). The base has moved (fullsend-ai/fullsend #2432, gabrielkoerich/orch
 #3371), or for some minutes GitHub does not know a new head. Then GitHub may also say "Head branch was modified" of a
-head that has not moved (open-learning-exchange/myplanet #15713)."""
+head that has not moved (open-learning-exchange/myplanet #15713, dlang-bot #77)."""
 _HEAD_MODIFIED = "head branch was modified"
 _STATUS_CHECK = "status check"
 _ENDED_BADLY = ("fail", "error", "cancel", "timed out", "action required", "stale")

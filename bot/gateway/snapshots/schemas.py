@@ -149,7 +149,7 @@ class PullCommit(Part):
 
 
 class Commits(Part):
-    """The last commit alone."""
+    """The last commit alone: `last: 1` is the newest (node-core-utils #477)."""
 
     nodes: list[PullCommit | None] | None = None
 
