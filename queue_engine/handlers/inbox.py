@@ -53,7 +53,7 @@ WEBHOOK_JOB = "webhook"
 """Kind of the job that follows one stored delivery."""
 
 
-FORMER_KINDS = {"hint": WEBHOOK_JOB, "retried": RETRIED_JOB}
+FORMER_KINDS = {"hint": WEBHOOK_JOB, "letter": OUTBOX_JOB, "retried": RETRIED_JOB}
 """Job kinds of an older IMQ; their stored jobs run as jobs of the present kinds."""
 
 

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, inspect, text
 
 from queue_engine.core.database.database import Database
 
-HEAD = "0027"
+HEAD = "0028"
 """The newest revision that this code knows."""
 
 _LOCK = 0x494D51

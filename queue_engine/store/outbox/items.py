@@ -13,8 +13,11 @@ from queue_engine.domain.model import Repository
 from queue_engine.domain.notice import Notice
 from queue_engine.store.repositories import repository_of
 
-OUTBOX_JOB = "letter"
+OUTBOX_JOB = "outbox_item"
 """Type of an item's dead letter, and kind of the job that resends the item."""
+
+_DEAD_ID = "letter"
+"""Prefix of what a dead letter's id is computed from. It stays, so that stored ids stay valid."""
 
 NAME = ("kind", "repository_id", "number", "label")
 """The key of an item, and the payload of its dead letter. `label` is empty for comments and check runs."""
@@ -62,7 +65,7 @@ class OutboxItem:
 def dead_id(kind: str, repository_id: int, number: int, label: str = "") -> str:
     """Compute the id of an item's dead letter: one per key, so that a retry finds it."""
     of_label = f":{label}" if label else ""
-    return sha256(f"{OUTBOX_JOB}:{kind}:{repository_id}:{number}{of_label}".encode()).hexdigest()[:32]
+    return sha256(f"{_DEAD_ID}:{kind}:{repository_id}:{number}{of_label}".encode()).hexdigest()[:32]
 
 
 def dead_letter(row: Row[Any], error: str, now: datetime, *, attempts: int, retryable: bool) -> DeadLetter:

@@ -15,7 +15,12 @@ async def test_dead_letter_is_kept_and_lives_again_when_wanted(t: Transaction) -
     assert await t.outbox.next_due() is None
     (dead,) = await t.dead_letters.list(9)
     assert dead.payload == {"kind": "comment", "repository_id": REPOSITORY.id, "number": 1, "label": ""}
-    assert (dead.job_type, dead.error_message, dead.attempts, dead.failed_at) == ("letter", "no permission", 1, NOW)
+    assert (dead.job_type, dead.error_message, dead.attempts, dead.failed_at) == (
+        "outbox_item",
+        "no permission",
+        1,
+        NOW,
+    )
     await want(t)
     assert await t.dead_letters.count() == 0
     letter = await take(t)

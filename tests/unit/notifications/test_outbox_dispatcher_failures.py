@@ -105,7 +105,7 @@ async def test_item_that_never_arrives_is_a_dead_letter_after_its_last_try(
         "label": "merge-queue",
     }
     assert (dead_item.job_type, dead_item.error_message, dead_item.attempts) == (
-        "letter",
+        "outbox_item",
         "timeout",
         MAX_ATTEMPTS,
     )

@@ -110,14 +110,14 @@ async def test_list_is_paged_from_the_latest_on(server: ApiServer) -> None:
     [
         ("job_type=webhook", [1, 3]),
         ("retryable=false", [3]),
-        ("retryable=true&job_type=letter", [2]),
+        ("retryable=true&job_type=outbox_item", [2]),
         ("job_type=sweep", []),
     ],
 )
 async def test_list_shows_only_what_is_asked_for(server: ApiServer, query: str, expected: list[int]) -> None:
     """By type of job, and by whether doing it again may help; counted alike."""
     await add_dead_letters(
-        server, a_dead_letter(1), a_dead_letter(2, job_type="letter"), a_dead_letter(3, retryable=False)
+        server, a_dead_letter(1), a_dead_letter(2, job_type="outbox_item"), a_dead_letter(3, retryable=False)
     )
     page = (await server.call("GET", f"/dead-letters?{query}")).body
     assert (numbers(page), page["count"]) == (expected, len(expected))

@@ -46,11 +46,11 @@ def named(character: str) -> DeadLetter:
 def test_list_shows_a_line_for_each_the_latest_first(imq: Imq) -> None:
     """What it was, when, whether doing it again may help, and the error's first line without secrets."""
     assert imq("jobs", "list").stdout == "No dead letters.\n"
-    later = replace(named("b"), failed_at=FAILED + timedelta(hours=1), job_type="letter", retryable=False)
+    later = replace(named("b"), failed_at=FAILED + timedelta(hours=1), job_type="outbox_item", retryable=False)
     add_dead_letters(imq, DEAD_LETTER, later)
     titles, first, second = imq("jobs", "list").stdout.splitlines()
     assert titles.split() == ["ID", "TYPE", "FAILED", "RETRYABLE", "ERROR"]
-    assert first.split()[:5] == ["b" * 32, "letter", "2026-01-05", "13:00:00Z", "no"]
+    assert first.split()[:5] == ["b" * 32, "outbox_item", "2026-01-05", "13:00:00Z", "no"]
     assert second.split()[:5] == ["a" * 32, "webhook", "2026-01-05", "12:00:00Z", "yes"]
     assert second.endswith("OSError: postgresql://imq:[secret]@db is away")
 
@@ -69,11 +69,13 @@ def test_text_of_strangers_cannot_control_the_terminal(imq: Imq) -> None:
 
 def test_list_is_limited_and_filtered_and_says_what_it_leaves_out(imq: Imq) -> None:
     """A table of a thousand rows has no use on a terminal."""
-    add_dead_letters(imq, DEAD_LETTER, replace(named("b"), job_type="letter"), replace(named("c"), retryable=False))
+    add_dead_letters(
+        imq, DEAD_LETTER, replace(named("b"), job_type="outbox_item"), replace(named("c"), retryable=False)
+    )
     result = imq("jobs", "list", "--limit", "1")
     assert (len(result.stdout.splitlines()), result.stderr) == (2, "2 more; raise --limit to see them.\n")
-    assert "b" * 32 in imq("jobs", "list", "--type", "letter").stdout
-    assert "a" * 32 not in imq("jobs", "list", "--type", "letter").stdout
+    assert "b" * 32 in imq("jobs", "list", "--type", "outbox_item").stdout
+    assert "a" * 32 not in imq("jobs", "list", "--type", "outbox_item").stdout
     assert "c" * 32 not in imq("jobs", "list", "--retryable").stdout
     assert "c" * 32 in imq("jobs", "list", "--not-retryable").stdout
 
