@@ -164,6 +164,8 @@ class Policy:
     """How long IMQ retries a merge after a refusal that may be temporary, counted from the first refusal."""
     settle: timedelta = timedelta(seconds=10)
     """Where nothing is required: how long after the last report later workflows may still start."""
+    later_workflows: timedelta = timedelta(minutes=1)
+    """Where nothing is required: how long after the first report on a head its other workflows may take to start."""
     ask_again: Backoff = _ASK_AGAIN
     """The polls of a value that GitHub computes in the background."""
     update_poll: Backoff = _UPDATE_POLL

@@ -107,7 +107,7 @@ def _await_first_report(entry: Entry, verdict: CommitChecks, facts: Facts, polic
         return _keep_checking(entry, verdict, policy, now, deadline)
     if policy.land_without_checks:
         return _passed(entry, verdict, policy, now, settled=True)
-    return with_former(entry, facts) or Dequeue(Reason.NO_CHECKS)
+    return with_former(entry, facts, policy, now) or Dequeue(Reason.NO_CHECKS)
 
 
 def _keep_checking(entry: Entry, verdict: CommitChecks, policy: Policy, now: datetime, deadline: datetime) -> Wait:

@@ -40,9 +40,10 @@ def missing_where_nothing_is_required(
     """Wait for further checks after all reported ones passed, where no check is required. None: none is missing.
 
     After IMQ's own update every check of the queued head has to report again. IMQ also waits for suites under way,
-    because a fast App passes long before a slow one reports.
+    because a fast App passes long before a slow one reports. Where no former check is known, the head may be so new
+    that its other workflows have not started.
     """
-    if (asked := with_former(entry, facts)) is not None:
+    if (asked := with_former(entry, facts, policy, now)) is not None:
         return asked
     if facts.suites is None:
         return ReadFact(FactKind.SUITES)
@@ -53,7 +54,10 @@ def missing_where_nothing_is_required(
             return unapproved
     under_way = tuple(sorted({suite.app for suite in facts.suites if suite.under_way}))
     if not under_way:
-        return None
+        due = _others_started(facts.reports or (), entry.status_since, policy)
+        if former_checks(entry.run) or now >= due:
+            return None
+        return Wait(replace(entry, run=replace(entry.run, next_poll_at=due)), due)
     deadline = check_deadline(entry, policy)
     if now >= deadline:
         return timed_out(entry, under_way, policy)
@@ -69,21 +73,26 @@ def missing_where_nothing_is_required(
     )
 
 
-def with_former(entry: Entry, facts: Facts) -> ReadFact | Save | None:
-    """Read, once for each of IMQ's own updates, which checks reported on the queued head. None: they are known."""
+def with_former(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> ReadFact | Save | Wait | None:
+    """Read, once for each of IMQ's own updates, which checks reported on the queued head. None: they are known.
+
+    Of a queued head that is newer than a minute, slow workflows may be missing: IMQ reads it again after that time.
+    """
     if entry.head == entry.queued_head or entry.run.former_checks is not None:
         return None
     if facts.former_reports is None:
         return ReadFact(FactKind.FORMER_REPORTS)
+    if now < (due := _others_started(facts.former_reports, entry.enqueued_at, policy)):
+        return Wait(replace(entry, run=replace(entry.run, next_poll_at=due)), due)
     return Save(replace(entry, run=replace(entry.run, former_checks=former_names(facts.former_reports))))
 
 
-def await_former(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> ReadFact | Save | None:
+def await_former(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> ReadFact | Save | Wait | None:
     """Put off the first poll of IMQ's update until all checks of the queued head have reported on it, by webhooks.
 
     So checks that complete minutes after each other cost one poll together. None: the poll is due.
     """
-    asked = with_former(entry, facts)
+    asked = with_former(entry, facts, policy, now)
     if not isinstance(asked, Save):
         return asked
     expected = judge((), (), policy.ignored_checks, former_checks(asked.entry.run)).pending_names
@@ -91,6 +100,15 @@ def await_former(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> R
         return asked
     again = now + wait(policy.check_poll, 0, random=no_jitter)
     return Save(replace(asked.entry, run=replace(asked.entry.run, pending_checks=expected, next_poll_at=again)))
+
+
+def _others_started(reports: tuple[CheckReport, ...], known_since: datetime, policy: Policy) -> datetime:
+    """Return when every workflow on a head has started: some time after its first report, or after IMQ knew the head.
+
+    A fast App reports within a second of the push, and a workflow of GitHub Actions may start half a minute after it.
+    """
+    reported = (at for report in reports for at in (report.started_at, report.completed_at) if at is not None)
+    return min([known_since, *reported]) + policy.later_workflows
 
 
 def not_repeated(verdict: CommitChecks) -> Dequeue:

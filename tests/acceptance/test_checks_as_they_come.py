@@ -51,6 +51,20 @@ async def test_fast_app_that_is_green_does_not_land_what_the_slow_ci_has_not_tes
     assert await world.reasons(bad) == ["checks_failed"]
 
 
+@pytest.mark.parametrize("behind", [False, True])
+async def test_workflow_that_starts_after_a_fast_app_has_passed_is_waited_for(world: World, behind: bool) -> None:
+    """P1: the label is set in the instant of the push, where nothing is required; the workflow starts 30 s later."""
+    world.repository.add_ci("fast", settings=CISettings(app="fast", duration=SECOND))
+    world.repository.add_workflow("Slow", jobs=[Job("test", duration=CI_TIME, judge=sound)], on=["pull_request"])
+    world.github.timings.workflow_run = 30 * SECOND
+    pull = world.open("red", files={"broken": "yes\n"})
+    if behind:
+        world.repository.push("main", {"past.py": "moved\n"}, "Move the base", by="rhea")
+    pull.label(LABEL, by="mona")
+    await world.until(lambda: pull.merged or LABEL not in pull.labels)
+    assert (pull.merged, await world.reasons(pull)) == (False, ["checks_failed"])
+
+
 async def test_check_that_does_not_come_again_is_named(world: World) -> None:
     """P5: a check that ran once, by hand, holds its pull request as long as any check, and is named then."""
     world.repository.add_ci("fast", settings=CISettings(app="fast", duration=SECOND))

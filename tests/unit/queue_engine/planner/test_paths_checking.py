@@ -72,7 +72,7 @@ def test_walk_without_required_checks_waits_for_late_workflows() -> None:
 def test_walk_without_required_checks_lands_when_the_reports_are_old() -> None:
     """Who was green long ago does not wait again."""
     walk = Walk(GitHub(rules=rules()))
-    walk.github.say(PASSED, at=NOW - POLICY.settle)
+    walk.github.say(PASSED, at=NOW - POLICY.later_workflows)
     assert landed(walk.go())
 
 

@@ -79,6 +79,29 @@ def test_first_report_on_an_update_where_nothing_is_required_starts_a_wait_for_a
     assert ignoring == Save(changed(reported, former_checks=("10:fast", "11:slow")))
 
 
+def test_new_head_where_nothing_is_required_waits_for_workflows_that_start_late() -> None:
+    """P1: a workflow of GitHub Actions may start half a minute after a fast App has passed."""
+    fresh = replace(FAST, started_at=NOW, completed_at=NOW)
+    soon, later = NOW + POLICY.settle, NOW + POLICY.later_workflows
+    waiting = judged(entry(status=CHECKING), fresh, at=soon)
+    assert isinstance(waiting, Wait)
+    assert waiting.until == later
+    assert isinstance(judged(entry(status=CHECKING), fresh, at=later), Save)
+    old = replace(fresh, started_at=NOW - HOUR)
+    assert isinstance(judged(entry(status=CHECKING), fresh, old, at=soon), Save)
+
+
+def test_former_checks_of_a_new_queued_head_are_read_again_after_a_minute() -> None:
+    """P1: the label was set a second after the push, before the slow workflow had started."""
+    front, fresh = updated(), replace(FAST, started_at=NOW, completed_at=NOW)
+    later = NOW + POLICY.later_workflows
+    waiting = judged(front, fresh, at=NOW + POLICY.settle, former_reports=(fresh,))
+    assert isinstance(waiting, Wait)
+    assert (waiting.until, waiting.entry.run.former_checks) == (later, None)
+    known = judged(front, fresh, at=later, former_reports=(fresh, SLOW))
+    assert known == Save(updated(former_checks=("10:fast", "11:slow")))
+
+
 @pytest.mark.parametrize(
     ("reports", "waits"),
     [
