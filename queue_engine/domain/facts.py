@@ -127,6 +127,11 @@ class Comparison:
     behind: int
     head: Commit
 
+    @property
+    def head_landed(self) -> bool:
+        """Whether the base contains the head already."""
+        return self.merge_base == self.head.sha
+
 
 @dataclass(frozen=True, slots=True)
 class LabelEvent:
@@ -277,6 +282,8 @@ class Snapshot:
     base_tip: str | None = None
     behind: int | None = None
     """How many commits of the base the head lacks."""
+    ahead: int | None = None
+    """How many commits of the head the base lacks."""
     decision: ReviewOutcome | None = None
     """Also None where no rule that GitHub counts here requires a review."""
     reviews: tuple[Review, ...] | None = None

@@ -84,6 +84,17 @@ class Facts:
     merge_denied: Reason | None = None
     """The reason of a refused merge whose HTTP status says that a retry cannot succeed."""
 
+    @property
+    def head_landed(self) -> bool:
+        """Whether the base contains the head, although GitHub still shows the pull request as open.
+
+        Somebody pushed it, or it landed as a part of another pull request. GitHub notices that seconds to hours later
+        (bors-ng #1605). An update until then may close the pull request as not merged (Mergify #4718).
+        """
+        if self.comparison is not None:
+            return self.comparison.head_landed
+        return self.snapshot is not None and self.snapshot.ahead == 0
+
 
 @dataclass(frozen=True, slots=True)
 class ReadFact:

@@ -76,6 +76,8 @@ def _in_doubt(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Acti
 
 
 def _pending(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Action:
+    if facts.head_landed:
+        return Dequeue(Reason.MERGED_ELSEWHERE)
     if not entry.head_proved:
         # It was updated, then preempted by a hotfix: another update would hide the parents of the unproved head.
         if facts.comparison is None:
@@ -132,6 +134,8 @@ def _judge_new_head(entry: Entry, head: str, facts: Facts, policy: Policy, now: 
         return Dequeue(Reason.HEAD_CHANGED)
     if facts.comparison is None:
         return ReadFact(FactKind.COMPARISON)
+    if facts.head_landed:
+        return Dequeue(Reason.MERGED_ELSEWHERE)
     if not is_own_update(entry.head, facts.comparison, policy):
         return Dequeue(Reason.HEAD_CHANGED)
     return Save(bind_head(entry, head, policy, now, proved=True))
@@ -147,6 +151,8 @@ def _follow_base(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> A
     """Update at once after the base moved: the commit that is tested now can no longer land."""
     if facts.comparison is None:
         return ReadFact(FactKind.COMPARISON)
+    if facts.head_landed:
+        return Dequeue(Reason.MERGED_ELSEWHERE)
     if (unproved := _prove(entry, facts.comparison, policy)) is not None:
         return unproved
     if facts.comparison.behind > 0:
@@ -179,6 +185,8 @@ def _ready(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Action:
         verdict := judge_refused_merge(entry, facts.merge_refused, facts, policy, now)
     ):
         return verdict
+    if facts.head_landed:
+        return Dequeue(Reason.MERGED_ELSEWHERE)
     if facts.comparison is None and entry.head_proved and facts.snapshot is not None and facts.snapshot.behind:
         return _start_over(entry, facts.snapshot.base_tip, policy, now)
     if facts.comparison is None:

@@ -1,5 +1,7 @@
 """What a push costs: the position in the queue, or the entry."""
 
+from datetime import timedelta
+
 import pytest
 
 from tests.acceptance.choosing import configure, leaves
@@ -96,3 +98,22 @@ async def test_push_during_an_update_is_distinguished_by_its_parents(world: Worl
     await world.until(lambda: pull.merged, within=CI_TIME * 4)
     assert world.repository.files("main")["late.py"] == "later\n"
     assert set(await world.reasons(pull)) <= {"head_changed"}
+
+
+@pytest.mark.parametrize("behind", [True, False])
+async def test_head_that_somebody_pushes_to_the_base_leaves_before_github_notices(world: World, behind: bool) -> None:
+    """An update until then would move the head of a merged pull request, which GitHub may close as not merged."""
+    timings = world.github.timings
+    timings.merged_by_push, timings.moved_head_closes = timedelta(minutes=20), True
+    timings.unnoticed_conflicts = True
+    pull, other = await world.behind("add") if behind else world.open("add"), world.open("other")
+    for each in (pull, other):
+        each.label(LABEL, by="mona")
+        await world.settle()
+    await world.until_status(pull, "checking")
+    tested = pull.head_sha
+    merged = world.repository.commit({"add.py": "add\n", "more.py": "more\n"}, tested, "By hand", by="rhea")
+    world.repository.push_commit("main", merged, by="rhea")
+    await world.until(lambda: other.merged and pull.merged)
+    assert await world.reasons(pull) == ["merged_elsewhere"]
+    assert (pull.head_sha, "outside the queue" in world.comment(pull)) == (tested, True)

@@ -141,12 +141,14 @@ class Snapshots(RepositoryApi):
         if permission is None and login:
             permission = await self.permission(repository, login)
         threads = pull.review_threads
+        compared = pull.base_ref.compare if pull.base_ref else None
         return Snapshot(
             pull=_pull_request(found, methods),
             permission=permission,
             comparison=_comparison(pull),
-            base_tip=pull.base_ref.compare.base_target.oid if pull.base_ref and pull.base_ref.compare else None,
-            behind=pull.base_ref.compare.behind_by if pull.base_ref and pull.base_ref.compare else None,
+            base_tip=compared.base_target.oid if compared else None,
+            behind=compared.behind_by if compared else None,
+            ahead=compared.ahead_by if compared and compared.head_target.oid == pull.head_ref_oid else None,
             decision=_decision(pull.review_decision),
             reviews=_reviews(pull),
             resolved=None if threads is None else await self._are_resolved(repository, pull.number, threads),

@@ -27,7 +27,7 @@ query PullRequest(
       baseRefName
       baseRef {
         compare(headRef: $head) @include(if: $compared) {
-          behindBy baseTarget { oid } headTarget { oid }
+          aheadBy behindBy baseTarget { oid } headTarget { oid }
         }
       }
       mergeable mergeStateStatus maintainerCanModify mergeCommit { oid }
@@ -117,6 +117,7 @@ class Labels(Part):
 class Compared(Part):
     """The head against the base's tip."""
 
+    ahead_by: int | None = None
     behind_by: int
     base_target: Oid
     head_target: Oid

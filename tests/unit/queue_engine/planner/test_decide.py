@@ -5,6 +5,7 @@ Covers `queue_engine/planner/actions.py`.
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -80,6 +81,24 @@ def test_pending_head_that_the_comparison_finds_behind_is_updated() -> None:
     action = decide(entry(), facts, POLICY, NOW)
     assert isinstance(action, Update)
     assert (action.entry.status, action.entry.run.base_tip) == (UPDATING, "base-2")
+
+
+@pytest.mark.parametrize(
+    ("of_entry", "of_facts"),
+    [
+        ({}, {"snapshot": Snapshot(pull(), base_tip="base-2", behind=1, ahead=0)}),
+        ({}, {"comparison": comparison(behind=1, merge_base="head-1")}),
+        ({"status": UPDATING, "new_head": "head-2"}, {"comparison": comparison("head-2", merge_base="head-2")}),
+        ({"status": CHECKING, "newer_tip": "head-1"}, {"comparison": comparison(merge_base="head-1")}),
+        ({"status": READY}, {"snapshot": Snapshot(pull(), base_tip="base-2", behind=1, ahead=0)}),
+    ],
+)
+def test_head_that_the_base_contains_is_dequeued_and_not_updated(
+    of_entry: dict[str, Any], of_facts: dict[str, Any]
+) -> None:
+    """GitHub shows the pull request as merged later, and may close it unmerged if its head moves until then."""
+    facts = facts_with(**{"pull": pull(head_sha=of_entry.get("new_head", "head-1")), "rules": rules("ci")} | of_facts)
+    assert decide(entry(**of_entry), facts, POLICY, NOW) == Dequeue(Reason.MERGED_ELSEWHERE)
 
 
 @pytest.mark.parametrize(("later", "action"), [(-SECOND, None), (SECOND, Dequeue(Reason.HEAD_CHANGED))])

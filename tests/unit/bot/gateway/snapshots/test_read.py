@@ -22,7 +22,7 @@ GRAPHQL = "/graphql"
 PULL = "/repos/ada/engine/pulls/3"
 PERMISSION = "/repos/ada/engine/collaborators/grace/permission"
 
-COMPARED = {"behindBy": 0, "baseTarget": {"oid": "b1"}, "headTarget": {"oid": "h1"}}
+COMPARED = {"aheadBy": 1, "behindBy": 0, "baseTarget": {"oid": "b1"}, "headTarget": {"oid": "h1"}}
 
 
 def pull(**parts: Any) -> dict[str, Any]:
@@ -123,10 +123,10 @@ async def test_head_behind_its_base_is_read_without_a_merge_base(
     gateway: Gateway, github: GitHubDouble, repository: Repository
 ) -> None:
     """GraphQL names no merge base: such an update is proved by REST."""
-    behind = {"behindBy": 2, "baseTarget": {"oid": "b2"}, "headTarget": {"oid": "h1"}}
+    behind = {"aheadBy": 0, "behindBy": 2, "baseTarget": {"oid": "b2"}, "headTarget": {"oid": "h1"}}
     github.on("POST", GRAPHQL, answer(pull(baseRef={"compare": behind})))
     taken = await gateway.snapshot(repository, 3, login=None, head_sha="h1")
-    assert (taken.comparison, taken.behind, taken.base_tip, taken.permission) == (None, 2, "b2", None)
+    assert (taken.comparison, taken.behind, taken.ahead, taken.base_tip, taken.permission) == (None, 2, 0, "b2", None)
 
 
 OTHERS = [{"permission": "ADMIN", "node": {"login": login}} for login in ("grace-admin", "mygrace")]
