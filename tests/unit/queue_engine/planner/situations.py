@@ -19,7 +19,18 @@ from queue_engine.domain.model import Entry
 from queue_engine.domain.reasons import Reason
 from queue_engine.planner.actions import Facts
 from tests.store.examples import changed
-from tests.unit.queue_engine.examples import NOW, READY, WAITING, comparison, entry, facts_with, pull, report, rules
+from tests.unit.queue_engine.examples import (
+    NOW,
+    READY,
+    UPDATING,
+    WAITING,
+    comparison,
+    entry,
+    facts_with,
+    pull,
+    report,
+    rules,
+)
 
 MERGE, SQUASH, REBASE = MergeMethod.MERGE, MergeMethod.SQUASH, MergeMethod.REBASE
 
@@ -34,7 +45,7 @@ def mostly(fit: object, *others: object) -> st.SearchStrategy[object]:
 
 instants = st.integers(-3 * 3600, 3600).map(lambda seconds: NOW + timedelta(seconds=seconds))
 
-entries = st.builds(
+any_entries = st.builds(
     changed,
     st.builds(entry),
     status=st.sampled_from(WAITING),
@@ -59,7 +70,16 @@ entries = st.builds(
     polls=st.integers(0, 30),
     next_poll_at=st.none() | instants,
     status_since=instants,
-).map(lambda e: e if e.status is READY else changed(e, merge_requested_at=None))
+)
+
+
+def reachable(at: Entry) -> Entry:
+    """Only ready entries have a merge request, and only an update has a head that is not bound."""
+    at = at if at.status is READY else changed(at, merge_requested_at=None)
+    return at if at.status is UPDATING else changed(at, new_head=None, new_head_is_ours=False)
+
+
+entries = any_entries.map(reachable)
 
 pulls = st.builds(
     pull,
@@ -154,8 +174,7 @@ def near_merges(draw: st.DrawFn) -> tuple[Entry, Facts]:
     at = replace(FIT, **{name: getattr(wild, name) for name in draw(some_of(Entry))})
     read = replace(read, **{name: getattr(wild_pull, name) for name in draw(some_of(PullRequest))})
     compared = replace(compared, **{name: getattr(wild_comparison, name) for name in draw(some_of(Comparison))})
-    if at.status is not READY:
-        at = changed(at, merge_requested_at=None)
+    at = reachable(at)
     reports = draw(st.one_of(st.just(ALL_FACTS.reports), st.none(), st.lists(checks, max_size=3).map(tuple)))
     return at, replace(ALL_FACTS, pull=read, comparison=compared, reports=reports)
 

@@ -189,7 +189,7 @@ def test_pass_over_unchanging_facts_ends(
     Fresh rules come with a new snapshot: IMQ asks again for a comparison that it lacks.
     """
     facts = Facts(update_refused=update_refused, merge_refused=merge_refused)
-    asked: list[tuple[FactKind, str, bool]] = []
+    asked: list[tuple[FactKind, str, bool, bool]] = []
     for _ in range(15):
         action: Action = decide(at, facts, POLICY, NOW)
         if isinstance(action, ENDS):
@@ -199,7 +199,8 @@ def test_pass_over_unchanging_facts_ends(
             continue
         assert isinstance(action, ReadFact)
         subject = at.run.new_head or at.head
-        asked.append((action.fact, subject, facts.rules_fresh))
+        # A snapshot replaces the comparison that was read before it.
+        asked.append((action.fact, subject, facts.rules_fresh, facts.snapshot is not None))
         assert len(set(asked)) == len(asked), asked
         match action.fact:
             case FactKind.PULL:
