@@ -7,6 +7,7 @@ import pytest
 
 from sandbox.ci.workflows import Job
 from sandbox.core.git import Signature
+from sandbox.rest.faults import Fault
 from tests.acceptance.world import CI_TIME, LABEL, World
 
 MERGE = "PUT /repos/{owner}/{repo}/pulls/{number}/merge"
@@ -175,3 +176,39 @@ async def test_push_is_noticed_whether_or_not_it_renews_updated_at(world: World,
     await world.until(lambda: pull.merged and LABEL not in pushed.labels, within=CI_TIME * 3)
     assert await world.reasons(pushed) == ["head_changed"]
     assert not pushed.merged
+
+
+@pytest.mark.parametrize(
+    ("switch", "answer"),
+    [
+        ("merge_settings_in_pulls", True),
+        ("etags_of_tokens", False),
+        ("graphql_limit_type", "RATE_LIMITED"),
+        ("collaborators_shown", False),
+        ("merge_settings_need_push", False),
+        ("methods_worded_as_settings", False),
+        ("apps_bypass_updates", False),
+        ("app_commits_signed", False),
+        ("merge_async", True),
+        ("stack_null", True),
+    ],
+)
+async def test_green_lands_and_red_leaves_with_the_other_answer(world: World, switch: str, answer: Any) -> None:
+    """P1, P5: each answer of GitHub that no other scenario gives, where only squashes are allowed."""
+    behaviour = world.github.behaviour
+    behaviour.stacks = "registered" if switch == "stack_null" else behaviour.stacks
+    setattr(behaviour, switch, answer)
+    world.repository.record.allow_merge_commit = False
+    green, red = await world.behind("add"), world.open("red", files={"limits.txt": "99\n"})
+    await world.pass_time(CI_TIME * 2)
+    if switch == "graphql_limit_type":
+        world.server.faults.add(Fault(kind="rate_limit", method="POST", route="/graphql"))
+    if switch == "methods_worded_as_settings":
+        world.repository.record.allow_squash_merge = False
+        world.repository.add_ruleset("main", allowed_methods=["rebase"], by="rhea")
+    for each in (green, red):
+        each.label(LABEL, by="mona")
+        await world.settle()
+    await world.until(lambda: green.merged and LABEL not in red.labels, within=timedelta(hours=3))
+    assert (await world.reasons(green), await world.reasons(red)) == ([], ["checks_failed"])
+    assert not red.merged
