@@ -1,4 +1,4 @@
 """GitHub's GraphQL API: a part of its schema, what its fields resolve to, and how it refuses.
 
-Knows nothing of HTTP: `sandbox.rest.graphql` serves it.
+Knows nothing of HTTP: `sandbox.rest.apps.graphql` serves it.
 """

@@ -1,25 +1,9 @@
 """Every endpoint there is, in the order in which paths are matched."""
 
-from sandbox.rest import (
-    actions,
-    app_settings,
-    apps,
-    branches,
-    checks,
-    comments,
-    compare,
-    deliveries,
-    git,
-    git_objects,
-    graphql,
-    issues,
-    labels,
-    merging,
-    meta,
-    pulls,
-    repositories,
-    statuses,
-)
+from sandbox.rest.apps import app_settings, apps, deliveries, graphql, meta
+from sandbox.rest.checks import actions, checks, statuses
+from sandbox.rest.pulls import comments, issues, labels, merging, pulls
+from sandbox.rest.repositories import branches, compare, git, git_objects, repositories
 from sandbox.rest.routing import Route
 
 # Reports on commits stand before the commits themselves: a ref in the path may hold slashes.

@@ -15,7 +15,7 @@ from yarl import URL
 
 from sandbox.core.clock import ManualClock
 from sandbox.facade.github import GitHub
-from sandbox.rest.graphql import TEMPLATE as GRAPHQL
+from sandbox.rest.apps.graphql import TEMPLATE as GRAPHQL
 from sandbox.rest.server import SandboxServer
 from tests.sandbox_rest import octokit
 from tests.sandbox_rest.schemas import check_answer

@@ -4,7 +4,7 @@ from sandbox import payloads
 from sandbox.callers.errors import invalid_request
 from sandbox.rest.answer import Answer
 from sandbox.rest.call import Call
-from sandbox.rest.checks import resolve
+from sandbox.rest.checks.checks import resolve
 from sandbox.rest.paging import paginate
 from sandbox.rest.routing import Routes
 

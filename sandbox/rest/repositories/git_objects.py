@@ -9,7 +9,7 @@ from sandbox.callers.errors import Refusal, not_found
 from sandbox.core.git import Signature, TreeChange
 from sandbox.rest.answer import Answer
 from sandbox.rest.call import Call
-from sandbox.rest.git import show_tree
+from sandbox.rest.repositories.git import show_tree
 from sandbox.rest.routing import Routes
 
 routes = Routes("git/commits")

@@ -8,8 +8,8 @@ from sandbox.callers.errors import invalid_request
 from sandbox.rest import fields
 from sandbox.rest.answer import Answer
 from sandbox.rest.call import Call
-from sandbox.rest.labels import label_names
-from sandbox.rest.pulls import apply_edits, sort_value
+from sandbox.rest.pulls.labels import label_names
+from sandbox.rest.pulls.pulls import apply_edits, sort_value
 from sandbox.rest.routing import Routes
 from sandbox.state import PullRequest
 

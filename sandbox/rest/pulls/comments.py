@@ -8,7 +8,7 @@ from sandbox.domain.pulls.conversation import REACTIONS
 from sandbox.rest import fields
 from sandbox.rest.answer import Answer
 from sandbox.rest.call import Call
-from sandbox.rest.issues import since
+from sandbox.rest.pulls.issues import since
 from sandbox.rest.routing import Routes
 from sandbox.state import Comment, PullRequest
 
