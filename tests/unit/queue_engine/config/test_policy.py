@@ -20,6 +20,7 @@ OPERATORS = {
     "not_followed",
     "own_app",
     "outage_timeout",
+    "later_workflows",
     "lost_merge_polls",
     "merge_refusals",
     "permission_retry",
