@@ -60,18 +60,22 @@ async def test_dismissed_approval_does_not_count_whether_it_is_listed_or_not(wor
     assert pull.merged
 
 
-@BOTH
-async def test_required_workflow_is_waited_for_in_whatever_words_github_misses_it(world: World, other: bool) -> None:
-    """P5: the workflow runs for half an hour after every required check has passed; it ejects no entry."""
-    world.github.behaviour.workflows_worded_as_checks = not other
-    long = Job("scan", timedelta(minutes=30))
-    world.repository.add_workflow("Scan", jobs=[long], on=["pull_request"], path=".github/workflows/scan.yml")
+async def land_with_required_workflow(world: World, job: Job, *, within: timedelta) -> None:
+    """Require a workflow of this job, queue a pull request, and assert that it lands in this time."""
+    world.repository.add_workflow("Scan", jobs=[job], on=["pull_request"], path=".github/workflows/scan.yml")
     world.repository.add_ruleset("scans", workflows=[".github/workflows/scan.yml"], by="rhea")
     pull = world.open("add")
     await world.pass_time(timedelta(seconds=30))
     pull.label(LABEL, by="mona")
-    await world.until(lambda: pull.merged or LABEL not in pull.labels, within=timedelta(hours=1))
+    await world.until(lambda: pull.merged or LABEL not in pull.labels, within=within)
     assert (pull.merged, await world.reasons(pull)) == (True, [])
+
+
+@BOTH
+async def test_required_workflow_is_waited_for_in_whatever_words_github_misses_it(world: World, other: bool) -> None:
+    """P5: the workflow runs for half an hour after every required check has passed; it ejects no entry."""
+    world.github.behaviour.workflows_worded_as_checks = not other
+    await land_with_required_workflow(world, Job("scan", timedelta(minutes=30)), within=timedelta(hours=1))
     assert world.requests(MERGE) <= 15
 
 
@@ -82,13 +86,7 @@ async def test_required_workflow_that_waits_a_day_for_a_runner_ejects_no_pull_re
     """P5: its time limit counts from the start of its job."""
     world.github.behaviour.workflows_worded_as_checks = not other
     late = Job("scan", timedelta(minutes=30), waits=timedelta(hours=20))
-    world.repository.add_workflow("Scan", jobs=[late], on=["pull_request"], path=".github/workflows/scan.yml")
-    world.repository.add_ruleset("scans", workflows=[".github/workflows/scan.yml"], by="rhea")
-    pull = world.open("add")
-    await world.pass_time(timedelta(seconds=30))
-    pull.label(LABEL, by="mona")
-    await world.until(lambda: pull.merged or LABEL not in pull.labels, within=timedelta(hours=22))
-    assert (pull.merged, await world.reasons(pull)) == (True, [])
+    await land_with_required_workflow(world, late, within=timedelta(hours=22))
 
 
 async def test_rights_are_known_where_github_shows_them_only_to_tokens_that_may_push(world: World) -> None:
