@@ -93,7 +93,7 @@ async def _bodies(theatre: Theatre) -> list[tuple[str, str]]:
 
 
 async def _send(theatre: Theatre, bodies: list[tuple[str, str]], seconds: float, cores: list[int]) -> dict[str, Any]:
-    told = {
+    order = {
         "url": f"http://127.0.0.1:{theatre.port}/webhook",
         "secret": theatre.environment["IMQ_GITHUB_WEBHOOK_SECRET"],
         "rate": _RATE,
@@ -109,7 +109,7 @@ async def _send(theatre: Theatre, bodies: list[tuple[str, str]], seconds: float,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
         )
-    out, _ = await sender.communicate(json.dumps(told).encode())
+    out, _ = await sender.communicate(json.dumps(order).encode())
     answers: dict[str, Any] = json.loads(out)
     return answers
 
@@ -131,7 +131,7 @@ async def _column(database: Path, query: str) -> list[str]:
 
 @contextmanager
 def _only_on(cores: list[int]) -> Iterator[None]:
-    """Processes started meanwhile stay on these cores; all of them where that cannot be said."""
+    """Processes started meanwhile stay on these cores; all of them where the system has no affinity."""
     if not cores:
         yield
         return

@@ -165,12 +165,12 @@ async def _engine(url: str, seconds: float) -> AsyncIterator[tuple[Engine, _Slow
 @asynccontextmanager
 async def _processing(engine: Engine) -> AsyncIterator[None]:
     """The processor's loop, as a process has it."""
-    processor, ear, over = Processor(engine), engine.wakeup.waiter((WakeupKind.QUEUES,)), asyncio.Event()
+    processor, waiter, over = Processor(engine), engine.wakeup.waiter((WakeupKind.QUEUES,)), asyncio.Event()
 
     async def loop() -> None:
         while not over.is_set():
             if not await processor.start_due():
-                await ear.wait(timedelta(seconds=_PAUSE_SECONDS))
+                await waiter.wait(timedelta(seconds=_PAUSE_SECONDS))
 
     task = asyncio.create_task(loop())
     try:

@@ -30,7 +30,7 @@ from tests.support.databases import PostgresServer
 _GOAL_SECONDS = 1.0
 _WAKING_GOAL_SECONDS = 2.0
 _BATCH = 5_000
-_LOOK = timedelta(hours=1)
+_NEXT_POLL = timedelta(hours=1)
 
 
 async def idle_rows(*, quick: bool, seed: int) -> list[Row]:
@@ -122,7 +122,7 @@ async def _bot_with_queues(url: str, directory: Path, count: int, depth: int) ->
 
 
 async def _fill(database: Database, clock: SharedClock, count: int, depth: int, installation: int) -> None:
-    now, later = clock.now(), clock.now() + _LOOK
+    now, later = clock.now(), clock.now() + _NEXT_POLL
     owners = [
         {"id": 10_000 + n, "owner": "acme", "name": f"r{n}", "installation_id": installation} for n in range(count)
     ]

@@ -51,7 +51,7 @@ async def jobs_rows(*, quick: bool, seed: int) -> list[Row]:
 
 
 def _speed_row(dialect: str, number: int, ours: float, peer: float | None) -> Row:
-    said = "not measured" if peer is None else f"procrastinate on PostgreSQL: {peer:.0f}/s"
+    reference = "not measured" if peer is None else f"procrastinate on PostgreSQL: {peer:.0f}/s"
     return Row(
         name=f"jobs {dialect}",
         what=f"jobs claimed, done and finished per second, one worker, {_CONCURRENCY} at once, {dialect}",
@@ -59,7 +59,7 @@ def _speed_row(dialect: str, number: int, ours: float, peer: float | None) -> Ro
         value=None if peer is None else 1 / ours,
         goal="",
         met=None,
-        reference=said,
+        reference=reference,
         reference_value=None if peer is None else 1 / peer,
         note="jobs that do nothing, each of a process of its own, all stored before the worker starts; what is done is "
         "deleted by both. The ratio is of the time for a job: above 1 the reference takes longer",

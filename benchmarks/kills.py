@@ -69,15 +69,15 @@ def _queued(theatre: Theatre, number: int) -> PullRequestHandle:
 
 
 async def _come_to_an_end(theatre: Theatre, pulls: list[PullRequestHandle]) -> bool:
-    """Let the last process live; whether everything landed, and was told so, in time."""
+    """Let the last process live. Return whether everything landed in time, with its comment."""
     try:
-        await theatre.until(lambda: all(_told_of_landing(pull) for pull in pulls), seconds=_PATIENCE_SECONDS)
+        await theatre.until(lambda: all(_reported_landing(pull) for pull in pulls), seconds=_PATIENCE_SECONDS)
     except TimeoutError:
         return False
     return True
 
 
-def _told_of_landing(pull: PullRequestHandle) -> bool:
+def _reported_landing(pull: PullRequestHandle) -> bool:
     return pull.merged and any("anded" in comment.body for comment in pull.comments)
 
 

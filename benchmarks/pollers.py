@@ -2,7 +2,7 @@
 
 A queue per base branch; its front is evaluated every three seconds: the pull request, the branch's protection, the
 check runs and the statuses are read; when it is behind it is updated, when it is green it is merged, and each
-evaluation is told in a check run of its own. After each merge every open pull request is read again (Kodiak issue 248).
+evaluation creates a check run of its own. After each merge every open pull request is read again (Kodiak issue 248).
 Where the rule leaves room it is read in the poller's favour: the reads of one evaluation run side by side and count as
 one request, as one GraphQL query would; tokens, comments and configuration files cost it nothing.
 """
@@ -24,13 +24,13 @@ _PASSING = frozenset({"success", "neutral", "skipped"})
 
 
 class Poller:
-    """Merges what is queued, by looking again and again. `requests` counts what GitHub would count."""
+    """Merges what is queued, by polling. `requests` counts what GitHub would count."""
 
     def __init__(self, stage: Stage) -> None:
         self.requests = 0
         self._stage = stage
         self._session = aiohttp.ClientSession()
-        self._lines: dict[str, deque[int]] = {}
+        self._queues: dict[str, deque[int]] = {}
         self._due: dict[str, datetime] = {}
         self._token = ""
         self._token_ends = stage.github.clock.now()
@@ -44,27 +44,27 @@ class Poller:
         await self._session.close()
 
     def queue(self, number: int, base: str) -> None:
-        """Stand a pull request at the end of its branch's line; an empty line is looked at now."""
-        line = self._lines.setdefault(base, deque())
-        if not line:
+        """Add a pull request to its branch's queue; the front of an empty queue is polled at once."""
+        queue = self._queues.setdefault(base, deque())
+        if not queue:
             self._due[base] = self._stage.github.clock.now()
-        line.append(number)
+        queue.append(number)
 
     async def run_due(self) -> bool:
-        """Evaluate the front of every line that is due; whether any was."""
+        """Evaluate the front of every queue that is due. Return whether any was."""
         now = self._stage.github.clock.now()
         due = [base for base, at in self._due.items() if at <= now]
         await asyncio.gather(*(self._evaluate(base) for base in due))
         return bool(due)
 
     async def next_due(self) -> datetime | None:
-        """When the next line is due."""
+        """Return when the next queue is due."""
         return min(self._due.values(), default=None)
 
     async def _evaluate(self, base: str) -> None:
-        number = self._lines[base][0]
+        number = self._queues[base][0]
         pull, contexts, reports = await self._read(number, base)
-        await self._tell(pull["head"]["sha"])
+        await self._report(pull["head"]["sha"])
         if pull["mergeable_state"] == "behind":
             await self._write("PUT", f"/pulls/{number}/update-branch", {"expected_head_sha": pull["head"]["sha"]})
         elif pull["mergeable"] and all(reports.get(context) == "passed" for context in contexts):
@@ -75,21 +75,21 @@ class Poller:
         self._due[base] = self._stage.github.clock.now() + INTERVAL
 
     async def _merged(self, base: str) -> None:
-        line = self._lines[base]
-        line.popleft()
+        queue = self._queues[base]
+        queue.popleft()
         del self._due[base]
-        if line:
+        if queue:
             self._due[base] = self._stage.github.clock.now()
         open_pulls = await self._get(f"/pulls?state=open&base={base}&per_page=100")
         self.requests += 1
         for pull in open_pulls:
-            if pull["number"] not in line:
+            if pull["number"] not in queue:
                 await self._get(f"/pulls/{pull['number']}")
                 self.requests += 1
 
     async def _read(self, number: int, base: str) -> tuple[dict[str, Any], list[str], dict[str, str]]:
-        """One evaluation's facts: the pull request, the required contexts, and how each context stands."""
-        # One GraphQL query would not need to be told the head.
+        """Read the pull request, the required contexts, and the state of each context."""
+        # One GraphQL query would need no head.
         head = f"/commits/{self._stage.repository.pull(number).head_sha}"
         pull, branch, runs, combined = await asyncio.gather(
             self._get(f"/pulls/{number}"),
@@ -103,7 +103,7 @@ class Poller:
         reports |= {each["context"]: "passed" for each in combined["statuses"] if each["state"] == "success"}
         return pull, contexts, reports
 
-    async def _tell(self, sha: str) -> None:
+    async def _report(self, sha: str) -> None:
         body = {"name": "poller: status", "head_sha": sha, "status": "in_progress"}
         await self._write("POST", "/check-runs", body)
 

@@ -33,7 +33,7 @@ class Reports:
         self._at: dict[str, datetime] = {}
         self._names = names
         self._clock = github.clock
-        github.webhooks.observers.append(self._hear)
+        github.webhooks.observers.append(self._observe)
 
     def reactions(self, server: SandboxServer, pulls: list[PullRequestHandle]) -> list[float]:
         """Seconds from the last report to the first merge call of each pull request."""
@@ -42,14 +42,14 @@ class Reports:
             merges.setdefault(exchange.path.split("/")[-2], exchange.at)
         return [(merges[str(pull.number)] - self._at[pull.head_sha]).total_seconds() for pull in pulls]
 
-    def _hear(self, event: str, payload: Mapping[str, Any]) -> None:
+    def _observe(self, event: str, payload: Mapping[str, Any]) -> None:
         if event == "check_run" and payload["action"] == "completed" and payload["check_run"]["name"] in self._names:
             self._at[payload["check_run"]["head_sha"]] = self._clock.now()
 
 
 async def reaction_row(*, quick: bool, seed: int) -> list[Row]:
     """The row: IMQ as its own process on SQLite, against the poller on a sandbox of its own."""
-    count = 3 if quick else 20
+    count = 3 if quick else 12  # A quarter of a minute of landings: more would wait for their share of GitHub's limits.
     ours = await imq_reactions(count, random.Random(seed))
     theirs = await _poller(3 if quick else 20, seed)
     return [

@@ -1,4 +1,4 @@
-"""A sender of webhooks, as a process of its own: `python -m benchmarks.sender`, told by one JSON object on its input.
+"""A sender of webhooks, as a process of its own: `python -m benchmarks.sender` reads one JSON object from its input.
 
 It is an open loop: each delivery has its instant, whatever became of those before it, and its time is counted from
 that instant. A receiver that stalls is charged with everything that was due meanwhile. The answers' summary is printed
@@ -20,7 +20,7 @@ import aiohttp
 
 @dataclass(frozen=True, slots=True)
 class Burst:
-    """What to send where: pairs of event and body, in turn, `rate` a second for `seconds`."""
+    """What to send where: pairs of event and body, one after another, `rate` a second for `seconds`."""
 
     url: str
     secret: str
@@ -91,8 +91,8 @@ def _signature(secret: str, body: str) -> str:
 
 def main() -> None:
     """Read the burst, send it, print the answers."""
-    told = json.load(sys.stdin)
-    burst = Burst(told["url"], told["secret"], told["rate"], told["seconds"], [tuple(b) for b in told["bodies"]])
+    order = json.load(sys.stdin)
+    burst = Burst(order["url"], order["secret"], order["rate"], order["seconds"], [tuple(b) for b in order["bodies"]])
     answers = asyncio.run(send(burst))
     json.dump(
         {

@@ -51,10 +51,10 @@ async def landing_beside(minutes: int) -> timedelta:
             queue.stage.server.latency = _LATENCY
             for number in range(minutes * _A_MINUTE * 2):
                 github.schedule.after(number * timedelta(minutes=1) / _A_MINUTE, _all_comment(target))
-            labelled = queue.clock.now() + timedelta(minutes=minutes)
+            label_set = queue.clock.now() + timedelta(minutes=minutes)
             github.schedule.after(timedelta(minutes=minutes), lambda: queue.ask(pull))
             await queue.time.until(lambda: pull.merged)
-            return queue.clock.now() - labelled
+            return queue.clock.now() - label_set
 
 
 def _all_comment(pull: PullRequestHandle) -> Callable[[], None]:

@@ -1,9 +1,8 @@
 """Virtual time: sandbox and client run side by side in one process, and the clock moves only when all of them wait.
 
-Nobody can ask an event loop whether its tasks still do something or only wait for a later hour. Here all that takes
-part talks by HTTP or to a database, so the world rests when neither has been touched for some milliseconds of real
-time and every task in progress waits for an answer that is on its way. Should a machine be so slow that
-the clock moves too early, what is measured looks slower, never quicker.
+An event loop cannot say whether its tasks still work or wait for a later hour. Everything here talks by HTTP or to a
+database. The clock moves when neither was used for some milliseconds of real time, and each task awaits an answer.
+On a slow machine the clock may move too early; the measured times then look longer, never shorter.
 """
 
 import asyncio
@@ -22,7 +21,7 @@ from sandbox.rest.record import RecordedCall
 from tests.acceptance.starting import SharedClock
 
 Part = tuple[Callable[[], Awaitable[bool]], Callable[[], Awaitable[datetime | None]]]
-"""Does what is due, and tells when something is due next."""
+"""Does what is due, and returns when something is due next."""
 
 _REST_SECONDS = 0.02
 _STUCK_SECONDS = 20.0
@@ -69,7 +68,7 @@ class VirtualTime:
         stage.server.on_request = self._request
 
     async def until(self, true: Callable[[], bool], *, within: timedelta = timedelta(hours=3)) -> None:
-        """Let virtual time pass until something holds. Raises TimeoutError when it does not `within` that time."""
+        """Let virtual time pass until a condition holds. Raises TimeoutError when it does not `within` that time."""
         schedule, end = self._stage.github.schedule, self._clock.now() + within
         self._wake()
         while True:
@@ -87,7 +86,7 @@ class VirtualTime:
             self._wake()
 
     async def settle(self) -> None:
-        """Let everything be done that is due now, or within the minute after."""
+        """Run all work that is due now or within the next minute."""
         end = self._clock.now() + timedelta(minutes=1)
         self._stage.github.schedule.at(end, self._touch, name="the end of a minute")
         await self.until(lambda: self._clock.now() >= end)
@@ -98,15 +97,15 @@ class VirtualTime:
         return self._living
 
     def listen(self, *, on: bool) -> None:
-        """Begin or end to follow every statement of every database of this process."""
+        """Start or stop observing the statements of every database of this process."""
         change = event.listen if on else event.remove
-        for name, heard in (
+        for name, listener in (
             ("before_cursor_execute", self._statement_begins),
             ("after_cursor_execute", self._statement_ends),
             ("commit", self._touch),
             ("checkin", self._touch),
         ):
-            change(Pool if name == "checkin" else Engine, name, heard)
+            change(Pool if name == "checkin" else Engine, name, listener)
 
     async def _live(self) -> None:
         stop = asyncio.Event()
@@ -115,7 +114,7 @@ class VirtualTime:
             for work, _ in self._client.parts:
                 group.create_task(self._loop(work, self._client.wakeup.waiter()))
 
-    async def _loop(self, work: Callable[[], Awaitable[bool]], ear: WakeupListener) -> None:
+    async def _loop(self, work: Callable[[], Awaitable[bool]], waiter: WakeupListener) -> None:
         while True:
             self._at_work += 1
             try:
@@ -124,15 +123,15 @@ class VirtualTime:
                 self._at_work -= 1
                 self._touches += 1
             if not worked:
-                await ear.wait(timedelta(hours=1))
+                await waiter.wait(timedelta(hours=1))
 
     async def _rest(self) -> None:
-        """Return when nothing has been touched for a while, and who is at work waits for an answer on its way."""
+        """Return when all tasks wait: no statement ran for a while, and each open request awaits its answer."""
         async with asyncio.timeout(_STUCK_SECONDS):
             while True:
-                seen = self._touches
+                touches = self._touches
                 await asyncio.sleep(_REST_SECONDS)
-                if seen != self._touches or self._in_database:
+                if touches != self._touches or self._in_database:
                     continue
                 if _DELAYED in self._stage.github.schedule.pending() or not await self._busy():
                     return

@@ -1,7 +1,7 @@
-"""Writes the parts of the documents that the code knows better than any author: `make docs`.
+"""Writes the generated parts of the documents: `make docs`.
 
-Lives here: what turns texts, reasons, transitions and the App's manifest into Markdown. A document marks such a part
-with `<!-- generated: NAME -->` and `<!-- end -->`; `tests/test_docs.py` fails when one is not what the code says.
+This module converts texts, reasons, transitions and the App's manifest to Markdown. A document marks such a part
+with `<!-- generated: NAME -->` and `<!-- end -->`; `tests/test_docs.py` fails when a generated part is out of date.
 """
 
 import re
@@ -38,7 +38,7 @@ _PART = re.compile(r"(?<=<!-- generated: )(?P<name>[a-z-]+)( -->\n).*?(?=<!-- en
 
 
 def refreshed(text: str) -> str:
-    """The text with every generated part as the code says it now. Raises KeyError for a part that nobody makes."""
+    """Return the text with every generated part renewed. Raises KeyError for an unknown part."""
     return _PART.sub(lambda found: f"{found['name']}{found[2]}{PARTS[found['name']]()}", text)
 
 

@@ -19,19 +19,12 @@ MOST_WORDS = 180
 
 EDGES = ("bot", "notifications")
 
-SPOKEN = (*EDGES, "sandbox", "queue_engine", "tests/support")
+DESCRIBED = (
+    *(*EDGES, "sandbox", "queue_engine", "benchmarks", "docs"),
+    *(f"tests/{each}" for each in ("acceptance", "campaign", "fuzz", "guard", "process", "sandbox", "sandbox_rest")),
+    *(f"tests/{each}" for each in ("store", "support", "unit")),
+)
 """Trees in which no identifier and no docstring has a word of the private language."""
-
-SPOKEN_TESTS = tuple(
-    f"tests/{each}" for each in ("acceptance", "campaign", "fuzz", "guard", "store", "support", "unit/queue_engine")
-)
-"""Packages of tests in which no test is named, and nothing is described, with such a word."""
-
-SPOKEN_TESTS_AROUND = tuple(
-    f"tests/{each}"
-    for each in ("process", "sandbox", "sandbox_rest", "unit/benchmarks", "unit/bot", "unit/notifications")
-)
-"""Such packages that test what surrounds the engine."""
 
 
 def listed(name: str) -> set[str]:
@@ -115,7 +108,7 @@ def test_plain_words_are_used_and_are_not_in_the_glossary() -> None:
     assert not PLAIN_IN_SANDBOX & (PLAIN | PLAIN_AT_EDGES)
 
 
-@pytest.mark.parametrize("package", SPOKEN)
+@pytest.mark.parametrize("package", DESCRIBED)
 def test_identifiers_and_docstrings_have_no_private_word(package: str) -> None:
     """A stranger reads functions, parameters and docstrings without a dictionary."""
     found: dict[str, list[str]] = {}
@@ -127,14 +120,3 @@ def test_identifiers_and_docstrings_have_no_private_word(package: str) -> None:
         if faults:
             found[str(path.relative_to(ROOT))] = faults
     assert found == {}
-
-
-@pytest.mark.parametrize("package", [*SPOKEN_TESTS, *SPOKEN_TESTS_AROUND])
-def test_tests_are_named_and_described_without_a_private_word(package: str) -> None:
-    """A maintainer who reads the names of failed tests knows what is broken."""
-    found: list[str] = []
-    for path in sorted((ROOT / package).rglob("*.py")):
-        source = path.read_text(encoding="utf-8")
-        named = (name for name in private_names(source) if name.startswith("test_"))
-        found += [f"{path.stem}: {fault}" for fault in (*named, *filter(PRIVATE.search, docstrings(source)))]
-    assert found == []

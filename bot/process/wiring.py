@@ -31,7 +31,7 @@ from bot.registration.installed import InstalledPage
 from bot.settings.environment import Settings
 from bot.web.application import create_app
 from bot.web.readiness import Readiness, RequirementError
-from bot.web.status import QueueStatus
+from bot.web.status import QueueStatusHandler
 from bot.webhooks.missed_deliveries import MissedDeliveries
 from bot.webhooks.normalize import may_matter
 from bot.webhooks.receiver import Receiver
@@ -144,7 +144,7 @@ class Bot:
         app.add_subapp(PREFIX, create_api(self.engine, access, self._examine))
         guarded = for_operators(self.reporter.handle, self.engine.store, self.clock)
         app.router.add_get("/metrics", guarded if self.settings.metrics == "token" else self.reporter.handle)
-        status = QueueStatus(self.engine, access, self.gateway.slots_status, self.settings.max_queue_depth)
+        status = QueueStatusHandler(self.engine, access, self.gateway.slots_status, self.settings.max_queue_depth)
         app.router.add_get("/queue/status", status.handle)
         app.router.add_get("/setup/installed", InstalledPage(self._delivered).handle)
         return app

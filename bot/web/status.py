@@ -36,7 +36,7 @@ class _Reading:
     others: tuple[ProcessReport, ...]
 
 
-class QueueStatus:
+class QueueStatusHandler:
     """Answers for all processes on one database. `slots` returns those of this process."""
 
     def __init__(self, engine: Engine, access: Access, slots: Callable[[], SlotsStatus], max_depth: int) -> None:

@@ -152,9 +152,9 @@ async def test_commits_of_people_without_account_land_however_github_shows_them(
     await world.pass_time(CI_TIME * 2)
     for branch in ("main", "add"):
         git, tip = world.repository.record.git, world.repository.sha(branch)
-        nobody = Signature("Nobody", "nobody@example.org", world.clock.now())
+        unnamed = Signature("Nobody", "nobody@example.org", world.clock.now())
         tree = git.write_tree(tip, {f"{branch}.py": "from a mail\n"})
-        world.repository.push_commit(branch, git.write_commit(tree, (tip,), "Apply", nobody), by="rhea")
+        world.repository.push_commit(branch, git.write_commit(tree, (tip,), "Apply", unnamed), by="rhea")
     await world.pass_time(CI_TIME * 2)
     await _queue(world, pull)
     assert (pull.merged, await world.reasons(pull)) == (True, [])

@@ -56,12 +56,12 @@ class Balancer:
 
     def __init__(self, ports: list[int]) -> None:
         self._ports = ports
-        self._turns = cycle(range(len(ports)))
+        self._next_port = cycle(range(len(ports)))
         self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=10))
 
     async def hand_on(self, request: web.Request) -> web.Response:
         """Ask one web after the other."""
-        body, first = await request.read(), next(self._turns)
+        body, first = await request.read(), next(self._next_port)
         headers = {name: value for name, value in request.headers.items() if name.startswith("X-") or "Type" in name}
         for port in self._ports[first:] + self._ports[:first]:
             try:

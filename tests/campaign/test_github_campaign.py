@@ -134,8 +134,8 @@ class Campaign:
                     and (not pull.merged if self.good(pull) else LABEL in pull.labels)
                 ]
                 if self.progress.note((name, base), len(waiting)) > NO_PROGRESS:
-                    story = f"{self.witness.report}\n{stored(self.postgres.url)}"
-                    raise AssertionError(f"no progress of {name} {base} for a minute\n{story}")
+                    report = f"{self.witness.report}\n{stored(self.postgres.url)}"
+                    raise AssertionError(f"no progress of {name} {base} for a minute\n{report}")
 
     async def judge(self) -> None:
         """Merged once each, nothing left its queue but what was red, and GitHub never had to slow anybody down."""

@@ -120,8 +120,8 @@ class Server:
             assert status != "202", answer[:200]
 
     async def _start(self) -> web.AppRunner:
-        async def store(hint: WebhookEvent) -> bool:
-            self._stored.append(hint)
+        async def store(webhook: WebhookEvent) -> bool:
+            self._stored.append(webhook)
             return True
 
         clock = SystemClock()

@@ -259,8 +259,8 @@ async def test_migrations_keep_tokens_valid_with_all_that_they_could_do(empty_da
     secret = "imq_" + "aZ0-_" * 8 + "abc"
     digest = hashlib.sha256(secret.encode()).hexdigest()
     async with empty_database.transaction() as connection:
-        told = {"id": "t", "name": "ops", "token_hash": digest, "login": "mona", "operator": True, "created_at": NOW}
-        await connection.execute(insert(api_tokens).values(told))
+        row = {"id": "t", "name": "ops", "token_hash": digest, "login": "mona", "operator": True, "created_at": NOW}
+        await connection.execute(insert(api_tokens).values(row))
     await migrate(empty_database)
     async with Store(empty_database).reading() as tx:
         token = await tx.tokens.find(secret, NOW)

@@ -124,7 +124,7 @@ class QueueMachine(RuleBasedStateMachine):
 
     @precondition(lambda self: self.kept)
     @rule(data=st.data())
-    def turn(self, data: st.DataObject) -> None:
+    def reorder(self, data: st.DataObject) -> None:
         """The front begins, or a hotfix preempts it."""
         branch = data.draw(st.sampled_from(sorted({kept.entry.base_branch for kept in self.kept})))
         front = self._standing(branch)[0]

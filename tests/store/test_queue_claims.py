@@ -56,13 +56,13 @@ async def test_release_of_a_queue_woken_meanwhile_whose_front_met_trouble_is_due
 async def test_wake_keeps_the_earlier_instant_and_counts(t: Transaction) -> None:
     """A call for later attention never puts off one for earlier."""
     main = await queue(t)
-    seen = []
+    claims = []
     for at in (NOW + SOON, NOW, NOW + 2 * SOON):
         await t.queues.wake(main.id, at)
         woken = await t.queues.get(main.id)
         assert woken is not None
-        seen.append((woken.due_at, woken.wake_count))
-    assert seen == [(NOW + SOON, 1), (NOW, 2), (NOW, 3)]
+        claims.append((woken.due_at, woken.wake_count))
+    assert claims == [(NOW + SOON, 1), (NOW, 2), (NOW, 3)]
 
 
 async def test_claim_due_takes_the_longest_due_first_and_no_more_than_asked(t: Transaction) -> None:

@@ -12,13 +12,18 @@ from tests.store.examples import NOW, OTHER, REPOSITORY, SOON
 
 async def test_timeline_shows_events_in_order(store: Store) -> None:
     """Every event is kept as it was recorded, and found by pull request, from the end, and from a known one on."""
-    told = [(REPOSITORY, 1, "enqueued"), (OTHER, 1, "enqueued"), (REPOSITORY, 2, "enqueued"), (REPOSITORY, 1, "left")]
+    recorded = [
+        (REPOSITORY, 1, "enqueued"),
+        (OTHER, 1, "enqueued"),
+        (REPOSITORY, 2, "enqueued"),
+        (REPOSITORY, 1, "left"),
+    ]
     async with store.transaction() as t:
-        for repository, number, event in told:
+        for repository, number, event in recorded:
             await t.timeline.append(TimelineEvent(NOW, event, repository.id, "main", number))
     async with store.reading() as t:
         events = await t.timeline.since(0)
-        assert [(e.repository_id, e.number, e.event) for e in events] == [(r.id, n, event) for r, n, event in told]
+        assert [(e.repository_id, e.number, e.event) for e in events] == [(r.id, n, event) for r, n, event in recorded]
         assert await t.timeline.of_pull_request(REPOSITORY.id, 1) == (events[0], events[3])
         assert await t.timeline.latest(2) == (events[3], events[2])
         assert await t.timeline.since(events[1].id) == events[2:]
@@ -47,7 +52,7 @@ async def test_timeline_reads_rows_without_data(store: Store) -> None:
 
 async def test_timeline_history_is_a_pull_requests_last_events_and_those_of_its_queue_since(store: Store) -> None:
     """Earlier events of the queue, and those of other queues and pull requests, are not part of its history."""
-    told = [
+    recorded = [
         (0, "main", "paused"),
         (1, "main", "queued"),
         (1, "main", "checking"),
@@ -57,7 +62,7 @@ async def test_timeline_history_is_a_pull_requests_last_events_and_those_of_its_
         (1, "main", "landed"),
     ]
     async with store.transaction() as t:
-        for number, branch, event in told:
+        for number, branch, event in recorded:
             await t.timeline.append(TimelineEvent(NOW, event, REPOSITORY.id, branch, number))
         await t.timeline.append(TimelineEvent(NOW, "paused", OTHER.id, "main", WHOLE_QUEUE))
     async with store.reading() as t:

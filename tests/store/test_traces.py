@@ -35,9 +35,9 @@ async def test_letter_has_the_trace_of_what_wanted_it_last(t: Transaction) -> No
     """The state that goes out is that of the newest cause."""
 
     async def claimed() -> OutboxItem:
-        letter = await t.outbox.claim(owner="me", now=LATER, lease=timedelta(0))
-        assert letter is not None
-        return letter
+        item = await t.outbox.claim(owner="me", now=LATER, lease=timedelta(0))
+        assert item is not None
+        return item
 
     await t.outbox.want_label(REPOSITORY, 1, "merge-queue", on=False, due=NOW)
     assert (await claimed()).trace is None

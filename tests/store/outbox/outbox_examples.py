@@ -22,6 +22,6 @@ async def want(t: Transaction, kind: OutboxKind = COMMENT, *, number: int = 1, n
 
 
 async def take(t: Transaction, *, owner: str = "w", now: datetime = NOW) -> OutboxItem:
-    letter = await t.outbox.claim(owner=owner, now=now, lease=LEASE)
-    assert letter is not None
-    return letter
+    item = await t.outbox.claim(owner=owner, now=now, lease=LEASE)
+    assert item is not None
+    return item

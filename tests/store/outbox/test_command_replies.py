@@ -39,17 +39,17 @@ async def test_answers_of_long_ago_are_forgotten(store: Store) -> None:
         assert await tx.answers.find(REPOSITORY.id, 3, comment_id=71) is not None
 
 
-async def test_letter_that_is_wanted_again_goes_out_with_the_notice_that_it_had(store: Store) -> None:
+async def test_item_that_is_wanted_again_goes_out_with_the_notice_that_it_had(store: Store) -> None:
     """An answer changes the comment although nothing about the pull request's place has changed."""
     notice = Notice(kind=NoticeKind.QUEUED, number=3, base_branch="main", head_sha="abc", at=NOW)
     async with store.transaction() as tx:
         assert not await tx.outbox.resend(REPOSITORY.id, 3, due=NOW)
         await tx.outbox.want(OutboxKind.COMMENT, REPOSITORY, 3, due=NOW, notice=notice)
-        letter = await tx.outbox.claim(owner="w", now=NOW, lease=LEASE)
-        assert letter is not None
-        await tx.outbox.done(letter, NOW)
+        item = await tx.outbox.claim(owner="w", now=NOW, lease=LEASE)
+        assert item is not None
+        await tx.outbox.done(item, NOW)
         assert await tx.outbox.resend(REPOSITORY.id, 3, due=NOW + SOON)
         assert await tx.outbox.claim(owner="w", now=NOW, lease=LEASE) is None
-        letter = await tx.outbox.claim(owner="w", now=NOW + SOON, lease=LEASE)
-        assert letter is not None
-        assert letter.notice == notice
+        item = await tx.outbox.claim(owner="w", now=NOW + SOON, lease=LEASE)
+        assert item is not None
+        assert item.notice == notice

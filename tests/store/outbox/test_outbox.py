@@ -16,7 +16,7 @@ from tests.store.outbox.outbox_examples import CHECK_RUN, COMMENT, LABEL, notice
 
 async def test_want_is_claimed_with_everything_it_says(t: Transaction) -> None:
     """A notice comes out of the outbox as it went in."""
-    told = Notice(
+    notice = Notice(
         kind=NoticeKind.FAILED,
         number=1,
         base_branch="main",
@@ -27,21 +27,21 @@ async def test_want_is_claimed_with_everything_it_says(t: Transaction) -> None:
         checks=(CheckReport("build", 5, CheckState.FAILED, "failure", "https://example.org/1", NOW, NOW + SOON),),
         enqueued_at=NOW,
     )
-    await t.outbox.want(COMMENT, REPOSITORY, 1, due=NOW, notice=told)
-    letter = await take(t, owner="w7")
-    assert letter.notice == told
-    assert (letter.kind, letter.repository, letter.number, letter.owner) == (COMMENT, REPOSITORY, 1, "w7")
-    assert (letter.remote_id, letter.maybe_created, letter.version, letter.attempts) == (None, False, 1, 0)
+    await t.outbox.want(COMMENT, REPOSITORY, 1, due=NOW, notice=notice)
+    item = await take(t, owner="w7")
+    assert item.notice == notice
+    assert (item.kind, item.repository, item.number, item.owner) == (COMMENT, REPOSITORY, 1, "w7")
+    assert (item.remote_id, item.maybe_created, item.version, item.attempts) == (None, False, 1, 0)
 
 
 async def test_want_again_before_it_was_sent_goes_out_once(t: Transaction) -> None:
     """Quick changes coalesce: one item of each kind and pull request, with the last content."""
     await want(t)
     await t.outbox.want(COMMENT, REPOSITORY, 1, due=NOW, notice=notice(NoticeKind.LANDED))
-    letter = await take(t)
-    assert letter.notice == notice(NoticeKind.LANDED)
+    item = await take(t)
+    assert item.notice == notice(NoticeKind.LANDED)
     assert await t.outbox.claim(owner="w", now=NOW, lease=LEASE) is None
-    await t.outbox.done(letter, NOW)
+    await t.outbox.done(item, NOW)
     assert await t.outbox.next_due() is None
 
 
@@ -54,14 +54,14 @@ async def test_want_again_never_puts_off_what_was_to_be_sent_sooner(t: Transacti
     assert await t.outbox.next_due() == NOW
 
 
-async def test_claim_takes_letters_in_the_order_in_which_they_fell_due(t: Transaction) -> None:
+async def test_claim_takes_items_in_the_order_in_which_they_fell_due(t: Transaction) -> None:
     """Who waits longest for an answer gets it first; what is not due is left alone."""
     await want(t, number=1, now=NOW)
     await want(t, number=2, now=NOW - SOON)
     await want(t, CHECK_RUN, number=2, now=NOW)
     await want(t, number=3, now=NOW + TICK)
     claimed = [await take(t) for _ in range(3)]
-    assert [(letter.number, letter.kind) for letter in claimed] == [(2, COMMENT), (1, COMMENT), (2, CHECK_RUN)]
+    assert [(item.number, item.kind) for item in claimed] == [(2, COMMENT), (1, COMMENT), (2, CHECK_RUN)]
     assert await t.outbox.claim(owner="w", now=NOW, lease=LEASE) is None
     assert await t.outbox.next_due() == NOW + TICK
 
@@ -69,33 +69,33 @@ async def test_claim_takes_letters_in_the_order_in_which_they_fell_due(t: Transa
 async def test_done_is_due_again_when_something_newer_was_wanted_meanwhile(t: Transaction) -> None:
     """The last word always goes out, even if it came while the one before was being sent."""
     await want(t)
-    letter = await take(t)
-    await t.outbox.created(letter, 99)
+    item = await take(t)
+    await t.outbox.created(item, 99)
     await want(t, now=NOW + TICK)
     assert await t.outbox.claim(owner="other", now=NOW + SOON, lease=LEASE) is None, "one sender at a time"
-    await t.outbox.done(letter, NOW + SOON)
+    await t.outbox.done(item, NOW + SOON)
     assert await t.outbox.next_due() == NOW + TICK
     newer = await take(t, now=NOW + SOON)
-    assert (newer.version, newer.remote_id) == (letter.version + 1, 99)
+    assert (newer.version, newer.remote_id) == (item.version + 1, 99)
 
 
-async def test_created_ids_are_known_to_every_later_letter(t: Transaction) -> None:
+async def test_created_ids_are_known_to_every_later_item(t: Transaction) -> None:
     """What was created once is edited from then on, and created again only when somebody deleted it."""
     await want(t, CHECK_RUN)
-    letter = await take(t)
-    await t.outbox.mark_maybe_created(letter)
-    await t.outbox.created(letter, 99, "abc")
-    await t.outbox.done(letter, NOW)
+    item = await take(t)
+    await t.outbox.mark_maybe_created(item)
+    await t.outbox.created(item, 99, "abc")
+    await t.outbox.done(item, NOW)
     await want(t, CHECK_RUN)
-    letter = await take(t)
-    assert (letter.remote_id, letter.remote_head, letter.maybe_created) == (99, "abc", False)
-    await t.outbox.lost(letter)
-    await t.outbox.retry(letter, at=NOW, error="gone")
-    letter = await take(t)
-    assert (letter.remote_id, letter.remote_head, letter.maybe_created) == (None, None, False)
+    item = await take(t)
+    assert (item.remote_id, item.remote_head, item.maybe_created) == (99, "abc", False)
+    await t.outbox.lost(item)
+    await t.outbox.retry(item, at=NOW, error="gone")
+    item = await take(t)
+    assert (item.remote_id, item.remote_head, item.maybe_created) == (None, None, False)
 
 
-async def test_crash_while_creating_leaves_the_letter_due_and_unsure(t: Transaction) -> None:
+async def test_crash_while_creating_leaves_the_item_due_and_unsure(t: Transaction) -> None:
     """Who takes over from a sender that died knows that a comment may stand already."""
     await want(t)
     await t.outbox.mark_maybe_created(await take(t, owner="died"))
@@ -125,22 +125,22 @@ async def test_retry_counts_and_waits_unless_something_newer_is_wanted(t: Transa
     await want(t)
     await t.outbox.retry(await take(t), at=NOW + SOON, error="no answer")
     assert await t.outbox.claim(owner="w", now=NOW, lease=LEASE) is None
-    letter = await take(t, now=NOW + SOON)
-    assert letter.attempts == 1
+    item = await take(t, now=NOW + SOON)
+    assert item.attempts == 1
     await want(t, now=NOW + SOON)
-    await t.outbox.retry(letter, at=NOW + LEASE, error="no answer")
+    await t.outbox.retry(item, at=NOW + LEASE, error="no answer")
     assert (await take(t, now=NOW + SOON)).attempts == 0
 
 
 async def test_label_removal_is_forgotten_when_done(t: Transaction) -> None:
     """A label taken off leaves nothing behind; one that is wanted off again meanwhile is taken off again."""
     await want(t, LABEL)
-    letter = await take(t)
-    assert (letter.label, letter.notice) == ("merge-queue", None)
+    item = await take(t)
+    assert (item.label, item.notice) == ("merge-queue", None)
     await want(t, LABEL)
-    await t.outbox.done(letter, NOW)
-    letter = await take(t)
-    await t.outbox.done(letter, NOW)
+    await t.outbox.done(item, NOW)
+    item = await take(t)
+    await t.outbox.done(item, NOW)
     await want(t, LABEL)
     assert (await take(t)).version == 1
 
@@ -171,7 +171,7 @@ async def test_label_has_a_state_of_its_own(t: Transaction) -> None:
     assert len({(await take(t)).id for _ in range(4)}) == 4
 
 
-async def test_rename_reaches_letters_on_their_way(t: Transaction) -> None:
+async def test_rename_reaches_items_on_their_way(t: Transaction) -> None:
     """An item is sent to the present name of its repository."""
     await want(t)
     renamed = replace(REPOSITORY, name="missile")
@@ -202,12 +202,12 @@ async def test_purge_forgets_only_what_is_long_finished(t: Transaction) -> None:
     assert await t.outbox.next_due() == NOW
     for number in (1, 2, 3):
         await want(t, number=number)
-    versions = {letter.number: letter.version for letter in [await take(t) for _ in range(5)] if letter.number != 4}
+    versions = {item.number: item.version for item in [await take(t) for _ in range(5)] if item.number != 4}
     assert versions[1] == 1, "forgotten and started again"
     assert versions[3] == 2, "kept"
 
 
-async def test_claim_by_many_senders_at_once_gives_each_letter_to_one(store: Store) -> None:
+async def test_claim_by_many_senders_at_once_gives_each_item_to_one(store: Store) -> None:
     """However many senders ask at the same time, no item is sent twice."""
     async with store.transaction() as t:
         for number in range(30):
@@ -217,10 +217,10 @@ async def test_claim_by_many_senders_at_once_gives_each_letter_to_one(store: Sto
         claimed: list[int] = []
         while True:
             async with store.transaction() as t:
-                letter = await t.outbox.claim(owner=owner, now=NOW, lease=LEASE)
-            if letter is None:
+                item = await t.outbox.claim(owner=owner, now=NOW, lease=LEASE)
+            if item is None:
                 return claimed
-            claimed.append(letter.number)
+            claimed.append(item.number)
 
     claimed = [number for done in await asyncio.gather(*(work(f"w{n}") for n in range(8))) for number in done]
     assert sorted(claimed) == list(range(30))

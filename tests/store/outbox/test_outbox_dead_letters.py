@@ -8,7 +8,7 @@ from tests.store.examples import LEASE, NOW, REPOSITORY, TICK
 from tests.store.outbox.outbox_examples import LABEL, take, want
 
 
-async def test_dead_letter_is_kept_and_lives_again_when_wanted(t: Transaction) -> None:
+async def test_dead_item_is_kept_and_lives_again_when_wanted(t: Transaction) -> None:
     """An item that cannot be sent delays no other and is kept."""
     await want(t)
     await t.outbox.dead(await take(t), "no permission", NOW, retryable=True)
@@ -23,16 +23,16 @@ async def test_dead_letter_is_kept_and_lives_again_when_wanted(t: Transaction) -
     )
     await want(t)
     assert await t.dead_letters.count() == 0
-    letter = await take(t)
-    assert letter.attempts == 0
+    item = await take(t)
+    assert item.attempts == 0
     await want(t, now=NOW + TICK)
-    await t.outbox.dead(letter, "no permission", NOW + TICK, retryable=True)
+    await t.outbox.dead(item, "no permission", NOW + TICK, retryable=True)
     assert await t.dead_letters.count() == 0, "something newer was wanted meanwhile"
     await take(t, now=NOW + TICK)
 
 
-async def test_dead_letter_of_a_label_that_is_wanted_otherwise_is_nothing_to_do_again(t: Transaction) -> None:
-    """A removal whose label is to be set since is no dead letter."""
+async def test_dead_item_of_a_label_that_is_wanted_otherwise_is_nothing_to_do_again(t: Transaction) -> None:
+    """A removal whose label is to be set since is no dead item."""
     await want(t, LABEL)
     await t.outbox.dead(await take(t), "no permission", NOW, retryable=True)
     await t.outbox.want_label(REPOSITORY, 1, "merge-queue", on=True, due=NOW)
@@ -40,7 +40,7 @@ async def test_dead_letter_of_a_label_that_is_wanted_otherwise_is_nothing_to_do_
     assert (await take(t)).label_on
 
 
-async def test_dead_letter_of_a_sender_whose_lease_ended_is_not_kept(t: Transaction) -> None:
+async def test_dead_item_of_a_sender_whose_lease_ended_is_not_kept(t: Transaction) -> None:
     """A sender that lost an outbox item cannot bury it while another sender holds it."""
     await want(t)
     lost = await take(t)
@@ -50,7 +50,7 @@ async def test_dead_letter_of_a_sender_whose_lease_ended_is_not_kept(t: Transact
     await t.outbox.done(holder, NOW + LEASE)
 
 
-async def test_dead_letter_revived_is_due_at_once_as_if_never_tried(t: Transaction) -> None:
+async def test_dead_item_revived_is_due_at_once_as_if_never_tried(t: Transaction) -> None:
     """Sent again after all, it has all its tries; one that is not dead any more is left as it is."""
     await want(t)
     await t.outbox.dead(await take(t), "no permission", NOW, retryable=True)
@@ -58,14 +58,14 @@ async def test_dead_letter_revived_is_due_at_once_as_if_never_tried(t: Transacti
     assert await t.outbox.requeue(dead.payload, NOW + LEASE)
     assert await t.dead_letters.count() == 0
     assert await t.outbox.next_due() == NOW + LEASE
-    letter = await take(t, now=NOW + LEASE)
-    assert letter.attempts == 0
-    await t.outbox.done(letter, NOW + LEASE)
+    item = await take(t, now=NOW + LEASE)
+    assert item.attempts == 0
+    await t.outbox.done(item, NOW + LEASE)
     assert not await t.outbox.requeue(dead.payload, NOW + LEASE)
     assert await t.outbox.next_due() is None
 
 
-async def test_claim_of_a_letter_that_cannot_be_read_buries_it_and_takes_the_next(t: Transaction) -> None:
+async def test_claim_of_a_item_that_cannot_be_read_buries_it_and_takes_the_next(t: Transaction) -> None:
     """An item written by another version delays no other, and is visible."""
     await want(t)
     await want(t, LABEL, now=NOW + TICK)

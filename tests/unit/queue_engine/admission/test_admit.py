@@ -130,9 +130,9 @@ async def test_comment_of_an_earlier_database_is_searched_for_where_one_may_exis
     github.comments = comments
     await handle_enqueue_request(engine, EnqueueRequest(Case(REPOSITORY, 1), "max", "head-1"))
     async with engine.store.transaction() as tx:
-        letter = await tx.outbox.claim(owner="w", now=NOW + MINUTE, lease=MINUTE)
-    assert letter is not None
-    assert (letter.kind, letter.maybe_created) == (OutboxKind.COMMENT, searched)
+        item = await tx.outbox.claim(owner="w", now=NOW + MINUTE, lease=MINUTE)
+    assert item is not None
+    assert (item.kind, item.maybe_created) == (OutboxKind.COMMENT, searched)
 
 
 @pytest.mark.parametrize(

@@ -70,9 +70,9 @@ async def due(store: Store) -> bool:
     """Whether a comment is to be written or edited; whatever is due is sent."""
     found = False
     async with store.transaction() as tx:
-        while letter := await tx.outbox.claim(owner="w", now=NOW + timedelta(days=1), lease=MINUTE):
-            found |= letter.kind is OutboxKind.COMMENT
-            await tx.outbox.done(letter, NOW)
+        while item := await tx.outbox.claim(owner="w", now=NOW + timedelta(days=1), lease=MINUTE):
+            found |= item.kind is OutboxKind.COMMENT
+            await tx.outbox.done(item, NOW)
     return found
 
 

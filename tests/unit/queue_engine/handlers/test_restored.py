@@ -80,13 +80,13 @@ async def test_comments_of_entries_and_those_that_are_due_are_searched_for_after
         for number in (1, 2, 3):
             await want(tx, number=number)
         for _ in (1, 2):
-            letter = await tx.outbox.claim(owner="w", now=NOW, lease=MINUTE)
-            assert letter is not None
-            await tx.outbox.created(letter, letter.number)
-            await tx.outbox.done(letter, NOW)
+            item = await tx.outbox.claim(owner="w", now=NOW, lease=MINUTE)
+            assert item is not None
+            await tx.outbox.created(item, item.number)
+            await tx.outbox.done(item, NOW)
         await sweep(tx, NOW)
         await refetch_after_pause(Change(tx, NOW + 2 * MINUTE))
         for number in (1, 2):
             await tx.outbox.resend(REPOSITORY.id, number, due=NOW)
-        letters = [await tx.outbox.claim(owner="w", now=NOW, lease=MINUTE) for _ in (1, 2, 3)]
-    assert {letter.number: letter.maybe_created for letter in letters if letter} == {1: True, 2: False, 3: True}
+        items = [await tx.outbox.claim(owner="w", now=NOW, lease=MINUTE) for _ in (1, 2, 3)]
+    assert {item.number: item.maybe_created for item in items if item} == {1: True, 2: False, 3: True}

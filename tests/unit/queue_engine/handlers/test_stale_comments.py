@@ -89,9 +89,9 @@ async def test_comment_of_an_entry_that_exists_no_more_is_corrected(
     assert (notice and notice.reason) == reason
     if reason is not None:
         async with engine.store.transaction() as tx:
-            letter = await tx.outbox.claim(owner="w", now=NOW + MINUTE, lease=MINUTE)
-        assert letter is not None
-        assert letter.maybe_created, "the comment is found by its marker"
+            item = await tx.outbox.claim(owner="w", now=NOW + MINUTE, lease=MINUTE)
+        assert item is not None
+        assert item.maybe_created, "the comment is found by its marker"
 
 
 @pytest.mark.parametrize(
@@ -188,8 +188,8 @@ async def test_check_run_beside_a_stale_comment_is_corrected_as_well(engine: Eng
     """It is looked for, as nothing is known of it."""
     assert (notice := await wanted(engine)) is not None
     async with engine.store.transaction() as tx:
-        letters = [await tx.outbox.claim(owner="w", now=NOW + MINUTE, lease=MINUTE) for _ in range(2)]
-    kinds = {letter.kind: (letter.maybe_created, letter.notice) for letter in letters if letter is not None}
+        items = [await tx.outbox.claim(owner="w", now=NOW + MINUTE, lease=MINUTE) for _ in range(2)]
+    kinds = {item.kind: (item.maybe_created, item.notice) for item in items if item is not None}
     assert kinds == {OutboxKind.COMMENT: (True, notice), OutboxKind.CHECK_RUN: (True, notice)}
 
 
