@@ -13,7 +13,7 @@ from bot.gateway.http.scopes import OPTIONAL
 from bot.metrics import FAMILIES
 from bot.metrics.families import Source
 from bot.registration.manifest import read_manifest
-from docs import calls, keys, screens
+from docs import calls, dashboard, keys, screens
 from notifications import texts
 from queue_engine.commands.table import CATALOGUE
 from queue_engine.core.database.outage import OutageKind
@@ -33,6 +33,7 @@ DOCUMENTS = (
 )
 SCHEMA = "docs/imq.schema.json"
 OPENAPI = "docs/openapi.json"
+DASHBOARD = "deploy/grafana/imq.json"
 
 _PART = re.compile(r"(?<=<!-- generated: )(?P<name>[a-z-]+)( -->\n).*?(?=<!-- end -->)", re.DOTALL)
 
@@ -49,6 +50,7 @@ def main() -> None:
         path.write_text(refreshed(path.read_text(encoding="utf-8")), encoding="utf-8")
     (ROOT / SCHEMA).write_text(keys.schema(), encoding="utf-8")
     (ROOT / OPENAPI).write_text(calls.openapi(), encoding="utf-8")
+    (ROOT / DASHBOARD).write_text(dashboard.dashboard(), encoding="utf-8")
 
 
 def _reasons() -> str:

@@ -6,6 +6,8 @@ No label may carry a name of a person, a repository or a branch: the page may be
 from enum import StrEnum
 from typing import NamedTuple
 
+from queue_engine.domain.reasons import REASONS, Outcome
+
 PREFIX = "imq_"
 
 
@@ -40,6 +42,7 @@ class Family(NamedTuple):
 
 
 _KIND = ("kind",)
+_LANDING_SECONDS = (30, 60, 300, 600, 1200, 1800, 3600, 7200, 14400, 43200, 86400)
 
 
 def _counter(meter: str, description: str, labels: tuple[str, ...], *initial_values: str) -> Family:
@@ -60,7 +63,15 @@ def _database_gauge(name: str, description: str, *labels: str) -> Family:
     return Family(f"{PREFIX}{name}", Kind.GAUGE, description, labels, Source.DATABASE)
 
 
+_DEQUEUED = tuple(
+    reason.value for reason, meaning in REASONS.items() if meaning.outcome in {Outcome.FAILED, Outcome.CANCELLED}
+)
+
 FAMILIES = (
+    _counter("landed", "Pull requests that landed, a mismatch of trees among them.", ()),
+    _counter(
+        "dequeued", "Pull requests that left their queue without landing, by reason code.", ("reason",), *_DEQUEUED
+    ),
     _counter(
         "requests_keyed",
         "New requests that came with an idempotency key; a webhook's delivery id is one.",
@@ -69,6 +80,9 @@ FAMILIES = (
         "api",
     ),
     _counter("duplicates", "Requests whose key was known, and which did nothing again.", ("scope",), "webhook", "api"),
+    _counter(
+        "deliveries_refused", "Webhooks that IMQ refused, by the status of the answer.", ("status",), "401", "503"
+    ),
     _counter("jobs_done", "Jobs done.", _KIND),
     _counter("jobs_retried", "Attempts of jobs that failed and are tried again by themselves.", _KIND),
     _counter("jobs_recovered", "Jobs done after at least one failed attempt.", _KIND),
@@ -78,6 +92,11 @@ FAMILIES = (
     _counter("queue_full", "Pull requests and calls that met a full queue.", ("where",), "label", "api"),
     _counter("outdated_reads", "Answers of GitHub that were older than known facts, by kind.", ("of",)),
     _counter("github_requests", "Requests to GitHub, by path template and status.", ("call", "status")),
+    _counter(
+        "github_unauthorized",
+        "Answers 401 of GitHub: it did not accept a token, or the App's key.",
+        (),
+    ),
     _counter(
         "github_limited",
         "Requests that had to wait: for GitHub's primary or secondary limit, our own pacing, or a free slot.",
@@ -95,6 +114,8 @@ FAMILIES = (
         "check_run",
         "label",
     ),
+    _histogram("queue_time", "From queued to landed, for each landing.", (), *_LANDING_SECONDS),
+    _histogram("front_time", "From first in the queue to landed, for each landing.", (), *_LANDING_SECONDS),
     _histogram(
         "job_delay",
         "From the moment that a job was due, after a failed attempt again, until it was done.",
@@ -142,6 +163,10 @@ FAMILIES = (
     _database_gauge("queues_paused", "Queues that are paused until a person resumes them."),
     _database_gauge(
         "queues_oldest_due_seconds", "How long the queue that is due longest has waited for a pass; 0 if none is due."
+    ),
+    _database_gauge(
+        "front_oldest_seconds",
+        "How long the oldest front has been first in its queue, over all queues without a blocker; 0 if there is none.",
     ),
     _database_gauge("queue_entries", "Pull requests in all queues.", "status"),
     _database_gauge("queue_depth_max", "Pull requests in the longest queue."),

@@ -90,6 +90,7 @@ def database_gauges(
         _single("queues", queues.queues),
         _single("queues_paused", queues.paused),
         _single("queues_oldest_due_seconds", age(queues.due_since)),
+        _single("front_oldest_seconds", age(queues.front_since)),
         _labeled("queue_entries", {(status.value,): queues.entries.get(status, 0) for status in _WAITING}),
         _single("queue_depth_max", queues.deepest),
         _single("held_pull_requests", queues.held),

@@ -69,6 +69,8 @@ class Metrics:
 
     def _labeled_child(self, families: Mapping[str, M], name: str, labels: Mapping[str, str]) -> M:
         """Return the figure of these labels, cached: Prometheus's own lookup takes longer than counting."""
+        if not labels:
+            return families[name]
         key = name, tuple(labels.items())
         child: M | None = self._children.get(key)
         if child is None:

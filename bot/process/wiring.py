@@ -136,6 +136,7 @@ class Bot:
             own_app_id=int(self.settings.github_app_id),
             store=self.missed.receive,
             clock=self.clock,
+            meter=self.metrics,
         )
         checks = {"database": self._database_answers, "migrations": self._migrated, "app": self._app_accepted}
         app = create_app(receiver, Readiness(checks, self.clock))

@@ -18,6 +18,7 @@ from bot.http.log_throttle import LogThrottle
 from bot.webhooks.normalize import MalformedPayload, normalize, why_ignored
 from queue_engine.core.database.outage import fault_of
 from queue_engine.core.observability import trace
+from queue_engine.core.observability.meter import Meter, NullMeter
 from queue_engine.core.timing.clock import Clock
 from queue_engine.domain.webhook_event import WebhookEvent
 
@@ -42,7 +43,14 @@ class Receiver:
     """
 
     def __init__(
-        self, *, secret: SecretStr, own_app_id: int, store: Store, clock: Clock, read_limit: timedelta = MAX_TIME
+        self,
+        *,
+        secret: SecretStr,
+        own_app_id: int,
+        store: Store,
+        clock: Clock,
+        read_limit: timedelta = MAX_TIME,
+        meter: Meter | None = None,
     ) -> None:
         if not secret.get_secret_value():
             raise ValueError("a webhook secret is needed: without one anybody could speak for GitHub")
@@ -51,6 +59,7 @@ class Receiver:
         self._store = store
         self._read_limit = read_limit
         self._log_throttle = LogThrottle(clock)
+        self._meter = meter or NullMeter()
 
     async def handle(self, request: web.Request) -> web.Response:
         """Answer 202: stored, known or ignored; 400, 401, 408, 413, 415: refused; 503: not stored, redeliver it."""
@@ -64,14 +73,14 @@ class Receiver:
         except Refused as refused:
             if (repeats := self._log_throttle.count(refused.sentence)) is not None:
                 log.warning("delivery refused", status=refused.status, why=refused.sentence, repeats=repeats)
-            return _refusal(refused)
+            return self._refusal(refused)
         # After verification: other senders must not write into the trace of a delivery.
         with structlog.contextvars.bound_contextvars(delivery=delivery), trace.of_delivery(delivery):
             try:
                 return await self._take(event, delivery, request.content_type, body)
             except Refused as refused:
                 log.warning("delivery refused", status=refused.status, why=refused.sentence)
-                return _refusal(refused)
+                return self._refusal(refused)
 
     async def _take(self, event_name: str, delivery: str, content_type: str, body: bytes) -> web.Response:
         payload = _payload(content_type, body)
@@ -93,6 +102,10 @@ class Receiver:
             "delivery stored" if new else "delivery known", kind=webhook.kind.value, action=webhook.action, **subject
         )
         return _accepted("stored" if new else "known")
+
+    def _refusal(self, refused: Refused) -> web.Response:
+        self._meter.count("deliveries_refused", status=str(refused.status))
+        return web.json_response({"error": refused.sentence}, status=refused.status)
 
     def _verify(self, signature: str, body: bytes) -> None:
         expected = hmac.new(self._secret.get_secret_value().encode(), body, hashlib.sha256).hexdigest()
@@ -159,10 +172,6 @@ def _subject(webhook: WebhookEvent, payload: dict[str, Any]) -> dict[str, Any]:
         "sha": webhook.head_sha or (head.get("sha") if isinstance(head, dict) else None),
     }
     return {name: value for name, value in found.items() if value is not None}
-
-
-def _refusal(refused: Refused) -> web.Response:
-    return web.json_response({"error": refused.sentence}, status=refused.status)
 
 
 def _accepted(result: str, **more: str) -> web.Response:

@@ -14,6 +14,7 @@ from queue_engine.domain.model import Entry, Queue
 from queue_engine.domain.port import GitHub
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.timeline_event import WHOLE_QUEUE, TimelineEvent
+from queue_engine.effects.outcomes import count_outcome
 from queue_engine.rules.policies import Policies
 from queue_engine.store import Store, Transaction
 
@@ -89,6 +90,7 @@ class Engine:
             change = Change(tx, self.clock.now())
             yield change
         for event in change.events:
+            count_outcome(self.meter, event)
             self.publish(event)
         for due in change.tx.due:
             self.wakeup.notify(due)

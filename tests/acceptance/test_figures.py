@@ -1,4 +1,7 @@
-"""The page of figures, asked over HTTP while and after a pull request lands."""
+"""The page of figures, asked over HTTP while and after a pull request lands.
+
+Covers `queue_engine/effects/outcomes.py`.
+"""
 
 import re
 from pathlib import Path
@@ -36,6 +39,13 @@ async def test_page_counts_a_merge_without_a_name_or_a_secret(tmp_path: Path) ->
         sent = world.requests()
     assert values(waiting, "imq_queue_entries")["checking",] == 1
     assert values(waiting, "imq_queue_depth_max") == {(): 1}
+    assert values(waiting, "imq_landed_total") == {("run",): 0}
+    assert values(done, "imq_landed_total") == {("run",): 1}
+    assert sum(values(done, "imq_dequeued_total").values()) == 0
+    for name in ("imq_queue_time_seconds", "imq_front_time_seconds"):
+        assert values(done, f"{name}_count") == {("run",): 1}
+        assert values(done, f"{name}_sum")["run",] > 0
+    assert values(done, "imq_front_oldest_seconds") == {(): 0}
     assert values(done, "imq_queue_depth_max") == {(): 0}
     assert values(done, "imq_queues") == {(): 1}
     assert values(done, "imq_requests_keyed_total")["run", "webhook"] > 3
@@ -53,8 +63,24 @@ async def test_page_counts_a_merge_without_a_name_or_a_secret(tmp_path: Path) ->
     assert ("app", "run") in budgets
     assert values(done, "imq_processes") == {("run",): 1, ("web",): 0, ("worker",): 0}
     samples = [line for line in done.splitlines() if not line.startswith("#")]
-    leaks = [line for line in samples if re.search(r"acme|widgets|mona|main\b|one\b|s3cret|imq\.db|127\.0\.0", line)]
+    leaks = [line for line in samples if re.search(r"acme|widgets|mona|main\b|\bone\b|s3cret|imq\.db|127\.0\.0", line)]
     assert leaks == []
+
+
+async def test_page_shows_the_age_of_the_front_and_why_it_left(tmp_path: Path) -> None:
+    """An operator sees a front that gets older, and by which reasons pull requests leave."""
+    async with a_world(tmp_path) as world:
+        first, second = world.open("one"), world.open("two")
+        for pull in (first, second):
+            pull.label(LABEL, by="mona")
+        await world.until_status(first, "checking")
+        began = world.clock.now()
+        first.unlabel(LABEL, by="mona")
+        await world.until_status(second, "checking")
+        waiting = await page(world)
+        assert 0 <= values(waiting, "imq_front_oldest_seconds")[()] <= (world.clock.now() - began).total_seconds()
+    left = {reason: count for (_, reason), count in values(waiting, "imq_dequeued_total").items() if count}
+    assert left == {"label_removed": 1}
 
 
 async def test_page_counts_a_dead_letter_and_its_retry(tmp_path: Path) -> None:

@@ -101,14 +101,13 @@ class Connection:
         """
         lines = {key: slots.status() for key, slots in self._slots.items()} or {None: self._new_slots().status()}
         installations = [status for key, status in lines.items() if key is not None]
-        each = list(lines.values())
         return SlotsStatus(
-            rt_queue=sum(status.rt_queue for status in each),
-            be_queue=sum(status.be_queue for status in each),
-            total_slots=sum(status.total_slots for status in each),
-            available_slots=sum(status.available_slots for status in each),
-            accepting=any(status.accepting for status in installations or each),
-            max_queue_depth=sum(status.max_queue_depth for status in each),
+            rt_queue=sum(status.rt_queue for status in lines.values()),
+            be_queue=sum(status.be_queue for status in lines.values()),
+            total_slots=sum(status.total_slots for status in lines.values()),
+            available_slots=sum(status.available_slots for status in lines.values()),
+            accepting=any(status.accepting for status in installations or lines.values()),
+            max_queue_depth=sum(status.max_queue_depth for status in lines.values()),
         )
 
     def forget_token(self, installation_id: int) -> None:
@@ -263,6 +262,7 @@ class Connection:
                 reply = await self.client.exchange(call, credential, etag=cached.headers["etag"] if cached else None)
                 log.debug("github", call=call.name, status=reply.status, installation=installation_id)
             status = str(reply.status)
+            self._meter.count("github_unauthorized", reply.status == HTTPStatus.UNAUTHORIZED)
         finally:
             self._meter.count("github_requests", call=call.name, status=status)
             self._meter.observe("github_duration", self._seconds_since(began), call=call.name)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, FromClause, Select, and_, func, or_, select, type_coerce
+from sqlalchemy import ColumnElement, FromClause, Select, Subquery, and_, func, or_, select, type_coerce
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.core.database.database import DatabaseInstant
@@ -13,7 +13,7 @@ from queue_engine.core.jobs.dead_letters import DeadLetters
 from queue_engine.core.jobs.job_table import JobStatus, failed_jobs, jobs
 from queue_engine.store.order import HELD
 from queue_engine.store.pauses import PAUSED_UNTIL_RESUMED
-from queue_engine.store.tables import entries, outbox, queues
+from queue_engine.store.tables import entries, outbox, queues, runs
 
 LATELY = timedelta(hours=1)
 """How long a dead letter counts as recent."""
@@ -33,7 +33,10 @@ class JobFigures:
 
 @dataclass(frozen=True, slots=True)
 class QueueFigures:
-    """All queues together; `paused` counts queues that a person has to resume, `deepest` is the greatest depth."""
+    """All queues together; `paused` counts queues that a person has to resume, `deepest` is the greatest depth.
+
+    `front_since` is when the oldest front became first in its queue, over all queues without a blocker.
+    """
 
     queues: int
     paused: int
@@ -41,6 +44,7 @@ class QueueFigures:
     entries: Mapping[str, int]
     deepest: int
     held: int
+    front_since: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +89,7 @@ class Figures:
             entries=await self._by_name(with_room),
             deepest=await self._one(select(func.coalesce(func.max(depths.c.depth), 0))),
             held=await self._count(entries, HELD),
+            front_since=await self._earliest(_fronts(now).c.since),
         )
 
     async def of_outbox(self, now: datetime) -> OutboxFigures:
@@ -109,3 +114,15 @@ class Figures:
 
     async def _one(self, statement: Any) -> Any:
         return (await self._connection.execute(statement)).scalar_one()
+
+
+def _fronts(now: datetime) -> Subquery:
+    """Select since when each queue without an announced blocker has its front.
+
+    A queue whose front has not begun should begin it at once: then its oldest entry counts, from its enqueueing on.
+    """
+    since = func.coalesce(func.min(runs.c.started_at), func.min(entries.c.enqueued_at)).label("since")
+    joined = entries.join(queues, queues.c.id == entries.c.queue_id).outerjoin(runs, runs.c.id == entries.c.run_id)
+    may_proceed = or_(entries.c.blocked_until.is_(None), entries.c.blocked_until <= now)
+    free = select(since).select_from(joined).where(queues.c.announced.is_(None), ~HELD, may_proceed)
+    return free.group_by(entries.c.queue_id).subquery()

@@ -1,13 +1,14 @@
 """Counts and ages of everything that is stored."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 from queue_engine.core.jobs.dead_letters import DeadLetters
-from queue_engine.domain.model import Pause
+from queue_engine.domain.model import EntryStatus, Pause
 from queue_engine.domain.reasons import Reason
 from queue_engine.store import Store, Transaction
 from queue_engine.store.operations.figures import JobFigures, OutboxFigures, QueueFigures
-from tests.store.examples import LEASE, NOW, OTHER, REPOSITORY, SOON, queue, stand
+from tests.store.examples import LEASE, NOW, OTHER, REPOSITORY, SOON, changed, queue, stand
 from tests.support.claims import claim_one
 
 HOUR = timedelta(hours=1)
@@ -70,8 +71,35 @@ async def test_figures_of_queues_show_all_together_and_the_longest(store: Store)
     async with store.reading() as tx:
         figures = await tx.figures.of_queues(NOW + SOON)
         later = await tx.figures.of_queues(NOW + LEASE)
-    assert figures == QueueFigures(3, 1, NOW + SOON, {"pending": 4}, 3, 1)
+    assert figures == QueueFigures(3, 1, NOW + SOON, {"pending": 4}, 3, 1, NOW)
     assert later.due_since == NOW, "its holder died"
+
+
+async def test_age_of_the_front_counts_from_the_start_of_its_run(store: Store) -> None:
+    """Those behind the front wait as long as they must; the oldest front of all queues counts."""
+    async with store.transaction() as tx:
+        main, release = await queue(tx), await queue(tx, "release")
+        front = await stand(tx, main, 1, at=NOW - HOUR)
+        await stand(tx, main, 2, at=NOW - HOUR)
+        assert (await tx.figures.of_queues(NOW)).front_since == NOW - HOUR, "no run has begun, as one should"
+        await tx.entries.save(changed(front, status=EntryStatus.UPDATING, started_at=NOW))
+        assert (await tx.figures.of_queues(NOW)).front_since == NOW
+        other = await stand(tx, release, 3, at=NOW - HOUR)
+        await tx.entries.save(changed(other, status=EntryStatus.UPDATING, started_at=NOW - SOON))
+        assert (await tx.figures.of_queues(NOW)).front_since == NOW - SOON
+
+
+async def test_age_of_the_front_leaves_out_what_people_know_to_wait(store: Store) -> None:
+    """Comments name a blocker or a missing permission, and an entry without room is no front."""
+    async with store.transaction() as tx:
+        main, release, stable = await queue(tx), await queue(tx, "release"), await queue(tx, "stable")
+        await stand(tx, main, 1)
+        await tx.queues.note_announced(main.id, "{}")
+        blocked = await stand(tx, release, 2)
+        await tx.entries.save(replace(blocked, blocked_since=NOW, blocked_until=NOW + SOON))
+        await stand(tx, stable, 3, held_since=NOW)
+        assert (await tx.figures.of_queues(NOW)).front_since is None
+        assert (await tx.figures.of_queues(NOW + SOON)).front_since == NOW, "its next try is due"
 
 
 async def test_figures_of_the_outbox_show_what_waits_and_since_when(store: Store) -> None:

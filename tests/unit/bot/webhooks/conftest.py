@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 from pydantic import SecretStr
 
+from bot.metrics import Metrics
 from bot.web.application import create_app, serve
 from bot.web.readiness import Readiness
 from bot.webhooks.receiver import Receiver
@@ -24,8 +25,20 @@ def read_limit() -> timedelta:
 
 
 @pytest.fixture
-async def url(inbox: Inbox, clock: ManualClock, read_limit: timedelta) -> AsyncIterator[str]:
-    receiver = Receiver(secret=SecretStr(SECRET), own_app_id=77, store=inbox.store, clock=clock, read_limit=read_limit)
+def metrics() -> Metrics:
+    return Metrics()
+
+
+@pytest.fixture
+async def url(inbox: Inbox, clock: ManualClock, read_limit: timedelta, metrics: Metrics) -> AsyncIterator[str]:
+    receiver = Receiver(
+        secret=SecretStr(SECRET),
+        own_app_id=77,
+        store=inbox.store,
+        clock=clock,
+        read_limit=read_limit,
+        meter=metrics,
+    )
     runner = await serve(create_app(receiver, Readiness({}, clock)), 0, "127.0.0.1")
     yield f"http://127.0.0.1:{runner.addresses[0][1]}/webhook"
     await runner.cleanup()

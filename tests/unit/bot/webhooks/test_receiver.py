@@ -12,9 +12,12 @@ import structlog
 from pydantic import SecretStr
 from structlog.testing import capture_logs
 
+from bot.metrics import Metrics
+from bot.metrics.exposition import text
 from bot.webhooks.receiver import Receiver
 from queue_engine.domain.webhook_event import WebhookKind
 from tests.unit.bot.conftest import ManualClock
+from tests.unit.bot.metrics.test_meter import values
 from tests.unit.bot.webhooks.signed import PAYLOAD, SECRET, Inbox, _post, _signed
 
 
@@ -156,6 +159,21 @@ async def test_delivery_refused_again_and_again_is_logged_once_a_minute(
         clock.instant += timedelta(minutes=1)
         assert (await _post(session, url, b"{}", X_Hub_Signature_256=None))[0] == 401
     assert [(line["status"], line["repeats"]) for line in lines] == [(401, 0), (400, 0), (401, 4)]
+
+
+async def test_deliveries_refused_are_counted_by_status(
+    session: aiohttp.ClientSession, url: str, inbox: Inbox, metrics: Metrics
+) -> None:
+    """The counts distinguish another secret from an outage of the database; accepted ones do not count."""
+    body = json.dumps(PAYLOAD).encode()
+    for _ in range(2):
+        await _post(session, url, body, X_Hub_Signature_256=None)
+    inbox.broken = True
+    await _post(session, url, body)
+    inbox.broken = False
+    await _post(session, url, body)
+    counted = values(text(metrics.read()), "imq_deliveries_refused_total")
+    assert counted == {("401",): 2, ("503",): 1}
 
 
 async def test_delivery_id_is_bound_to_every_line_logged_for_it(session: aiohttp.ClientSession, url: str) -> None:

@@ -20,6 +20,7 @@ from queue_engine.domain.facts import MergeMethod, Permission
 from queue_engine.domain.model import Repository
 from tests.unit.bot.answers import pull_request
 from tests.unit.bot.conftest import APP_ID, ManualClock
+from tests.unit.bot.gateway.http.pacing_examples import Figures
 from tests.unit.bot.github_double import GitHubDouble, Says
 
 PULL = "/repos/ada/engine/pulls/3"
@@ -186,13 +187,14 @@ async def test_tokens_not_accepted_for_half_a_minute_are_github_in_trouble(
 
 
 async def test_app_jwt_not_accepted_raises_unauthorized_at_once(
-    gateway: Gateway, github: GitHubDouble, repository: Repository
+    gateway: Gateway, github: GitHubDouble, repository: Repository, figures: Figures
 ) -> None:
-    """A wrong key or App id is not cured by asking again."""
+    """A wrong key or App id is not cured by asking again; an alert watches the count of such answers."""
     github.on("POST", TOKENS, Says({"message": "A JSON web token could not be decoded"}, 401))
     with pytest.raises(Unauthorized, match="could not be decoded"):
         await gateway.pull_request(repository, 3)
     assert len(github.asked) == 1
+    assert figures.counts["github_unauthorized",] == 1
 
 
 async def test_installations_never_share_a_token(
