@@ -55,7 +55,7 @@ def main() -> None:
 
 @main.command()
 def run() -> None:
-    """Run web and worker in one process, and migrate an SQLite database."""
+    """Run web and worker in one process, and migrate the database."""
     _run(web=True, worker=True)
 
 

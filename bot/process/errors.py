@@ -6,7 +6,7 @@ class StartRefused(Exception):
 
 
 class NotMigrated(StartRefused):
-    """The database has the tables of another version."""
+    """The database has the tables of another version, older or newer."""
 
     def __init__(
         self, message: str = "The database is empty or older than this version: run `imq migrate` first."

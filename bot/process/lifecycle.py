@@ -16,7 +16,8 @@ import structlog
 from aiohttp.web import Application, AppRunner
 
 from bot.http.site import AcceptErrors
-from bot.process.errors import NotListening, NotMigrated
+from bot.process import tables
+from bot.process.errors import NotListening
 from bot.process.sqlite_file import exclusive
 from bot.process.wiring import Bot
 from bot.settings.environment import HostSettings, Settings
@@ -30,7 +31,6 @@ from queue_engine.core.database.outage import OutageKind, fault_of
 from queue_engine.core.timing.backoff import Backoff, wait
 from queue_engine.core.timing.clock import Clock, SystemClock
 from queue_engine.core.timing.clock_changes import ClockChange
-from queue_engine.migrations import HEAD, current
 from queue_engine.store import WakeupKind
 
 _log = structlog.get_logger("imq.process")
@@ -91,7 +91,7 @@ async def run(settings: Settings, *, web: bool, worker: bool, bound: socket.sock
         while not stop.is_set():
             bot = Bot(settings, clock=clock, random=random.random, role=role)
             try:
-                if not await _started(bot, stop, worker=worker):
+                if not await _started(bot, stop, web=web, worker=worker):
                     return
                 await _run_until_stopped(bot, stop, clock_change, web=web, worker=worker, bound=bound)
                 bound = None
@@ -99,13 +99,13 @@ async def run(settings: Settings, *, web: bool, worker: bool, bound: socket.sock
                 await bot.close()
 
 
-async def _started(bot: Bot, stop: asyncio.Event, *, worker: bool) -> bool:
+async def _started(bot: Bot, stop: asyncio.Event, *, web: bool, worker: bool) -> bool:
     """Start once the database answers; return False when the process is stopped before. Raises NotMigrated."""
 
     async def start() -> None:
+        # A platform without a release phase runs both parts in one process, and nothing else migrates.
+        await tables.prepare(bot.database, migrates=web and worker)
         await bot.start(worker=worker)
-        if await current(bot.database) != HEAD:
-            raise NotMigrated
 
     return await start_when_database_answers(start, stop)
 

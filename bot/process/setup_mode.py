@@ -12,8 +12,8 @@ from aiohttp import web
 
 from bot.gateway.http.client import Client
 from bot.http.site import LimitedSite
-from bot.process import lifecycle
-from bot.process.errors import NotMigrated, StartRefused
+from bot.process import lifecycle, tables
+from bot.process.errors import StartRefused
 from bot.registration.credentials import Credentials
 from bot.registration.installed import InstalledPage
 from bot.registration.signed_cookies import derive_key
@@ -23,7 +23,6 @@ from bot.settings.environment import WAYS_OUT, HostSettings, Settings, load_sett
 from queue_engine.core.database.database import Database
 from queue_engine.core.database.outage import fault_of
 from queue_engine.core.timing.clock import SystemClock
-from queue_engine.migrations import HEAD, current, migrate
 from queue_engine.store import Store
 
 _POLL = timedelta(seconds=2)
@@ -51,13 +50,15 @@ class SetupMode:
         self._credentials = StoredCredentials(self._store, self._key)
         self._saved = asyncio.Event()
 
-    async def complete(self, *, serves: bool) -> tuple[Settings | None, socket.socket | None]:
+    async def complete(self, *, serves: bool, migrates: bool) -> tuple[Settings | None, socket.socket | None]:
         """Return the settings with credentials, and the listening socket; None if the process is stopped before.
 
-        `serves` says whether this process has a port. Raises StartRefused.
+        `serves` says whether this process has a port, `migrates` whether it migrates PostgreSQL too. Raises
+        StartRefused.
         """
+        prepare = partial(tables.prepare, self._database, migrates=migrates)
         try:
-            if not await lifecycle.start_when_database_answers(self._prepare, self._stop):
+            if not await lifecycle.start_when_database_answers(prepare, self._stop):
                 return None, None
             found, bound = await self._credentials.load(), None
             if found is None:
@@ -70,12 +71,6 @@ class SetupMode:
         finally:
             await self._database.close()
         return (None if found is None else load_settings({**self._environ, **found.settings()})), bound
-
-    async def _prepare(self) -> None:
-        if self._database.dialect == "sqlite":
-            await migrate(self._database)
-        if await current(self._database) != HEAD:
-            raise NotMigrated
 
     async def _serve(self, public_url: str) -> socket.socket:
         """Serve the pages until there are credentials; return the socket, on which clients are queued meanwhile."""

@@ -12,7 +12,7 @@ async def run(environ: Mapping[str, str], settings: HostSettings, *, web: bool, 
     """Complete the settings from the database, then run as `lifecycle.run` does. Raises StartRefused."""
     stop = lifecycle.set_by_signals()
     with exclusive(settings.database_url.get_secret_value(), lifecycle.role_of(web=web, worker=worker)):
-        complete, bound = await SetupMode(environ, settings, stop).complete(serves=web)
+        complete, bound = await SetupMode(environ, settings, stop).complete(serves=web, migrates=web and worker)
     try:
         if complete is not None and not stop.is_set():
             await lifecycle.run(complete, web=web, worker=worker, bound=bound)
