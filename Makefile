@@ -4,11 +4,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 GUARD := .venv-guard
+HOSTING := .venv-hosting
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Each process that the tests start would compile all modules again, and pytest rewrite all of its own.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: all demo test lint types arrows check fuzz audit secrets sbom campaign mutants bench docs pictures lock clean
+.PHONY: all demo test lint types arrows check fuzz audit secrets sbom hosting packages campaign mutants bench docs pictures lock clean
 all: $(STAMP)
 
 $(STAMP): requirements-dev.txt pyproject.toml
@@ -85,6 +86,18 @@ sbom: $(GUARD)/.installed
 		assert imq.get("version") == "$(VERSION)" != "", imq'
 	@echo "wrote build/imq.cdx.json"
 
+# The linters of the files for hosting platforms; `make test` skips their tests without them.
+hosting: $(HOSTING)/.installed
+
+$(HOSTING)/.installed: requirements-hosting.txt
+	$(PYTHON) -m venv $(HOSTING)
+	$(HOSTING)/bin/pip install --quiet --no-deps --require-hashes -r requirements-hosting.txt
+	touch $@
+
+# IMQ as people install it: its package by pip, pipx and uvx, and the steps of the Dockerfile.
+packages: $(STAMP) $(HOSTING)/.installed
+	$(BIN)/pytest -n 0 -m packages $(ARGS) tests/hosting
+
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks $(ARGS)
 
@@ -106,7 +119,9 @@ lock:
 		--custom-compile-command 'make lock' --constraint requirements-dev.txt pyproject.toml -o requirements.txt
 	$(VENV)-lock/bin/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --python-version 3.11 \
 		--custom-compile-command 'make lock' --group guard -o requirements-guard.txt
+	$(VENV)-lock/bin/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --python-version 3.11 \
+		--custom-compile-command 'make lock' --group hosting -o requirements-hosting.txt
 	rm -rf $(VENV)-lock
 
 clean:
-	rm -rf $(VENV) $(VENV)-lock $(GUARD) .mypy_cache .ruff_cache .pytest_cache mutants build *.egg-info
+	rm -rf $(VENV) $(VENV)-lock $(GUARD) $(HOSTING) .mypy_cache .ruff_cache .pytest_cache mutants build *.egg-info

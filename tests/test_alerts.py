@@ -34,9 +34,9 @@ SEED = {
 
 @pytest.fixture(scope="session")
 def promtool() -> str:
-    """The tool, from the PATH or from where `.ci/promtool` puts it."""
+    """The tool, from the PATH or from where `.ci/from-debian` puts it."""
     found = shutil.which("promtool") or shutil.which("promtool", path=ROOT / ".tools")
-    return found or pytest.skip("no promtool: run .ci/promtool, or install Prometheus")
+    return found or pytest.skip("no promtool: run .ci/from-debian prometheus usr/bin/promtool, or install Prometheus")
 
 
 def run(*command: str, text: str | None = None) -> tuple[int, str]:

@@ -1,0 +1,75 @@
+"""The files for hosting platforms, by the linters of those who know the formats."""
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from docs.generate import ROOT
+from tests.hosting.platform_files import COMPOSE, KUBERNETES, UNIT
+
+MOST_EXPOSED = 1.5
+"""Of ten, by systemd's own measure; a service without any hardening has 9.6."""
+_WHERE = {"systemd-analyze": "install Debian's package systemd"}
+
+Tool = Callable[[str], str]
+
+
+@pytest.fixture(scope="session")
+def tool() -> Tool:
+    """Finds a linter on the PATH, or where `make hosting` installs it."""
+
+    def find(name: str) -> str:
+        found = shutil.which(name) or shutil.which(name, path=ROOT / ".venv-hosting" / "bin")
+        return found or pytest.skip(f"no {name}: {_WHERE.get(name, 'run make hosting')}")
+
+    return find
+
+
+def run(*command: str) -> tuple[int, str]:
+    """Exit code, and all that was printed."""
+    pipe, together = subprocess.PIPE, subprocess.STDOUT
+    done = subprocess.run(command, stdout=pipe, stderr=together, text=True, check=False, cwd=ROOT)
+    return done.returncode, done.stdout
+
+
+def test_dockerfile_has_no_fault_that_hadolint_knows(tool: Tool, tmp_path: Path) -> None:
+    """Neither has a shell command in it, which ShellCheck reads within; a known fault is found."""
+    assert run(tool("hadolint"), "Dockerfile") == (0, "")
+    (tmp_path / "Dockerfile").write_text((ROOT / "Dockerfile").read_text().replace("debian:13-slim", "debian"))
+    assert "DL3006" in run(tool("hadolint"), str(tmp_path / "Dockerfile"))[1]
+
+
+def test_compose_file_has_the_form_of_its_specification(tool: Tool, tmp_path: Path) -> None:
+    """Docker Compose reads it as it is; a misspelt key is found."""
+    check = (tool("check-jsonschema"), "--builtin-schema", "vendor.compose-spec")
+    assert run(*check, COMPOSE)[0] == 0
+    (tmp_path / "compose.yaml").write_text((ROOT / COMPOSE).read_text().replace("read_only", "readonly"))
+    assert run(*check, str(tmp_path / "compose.yaml"))[0] == 1
+
+
+def test_manifests_have_the_form_of_kubernetes_own_schemas(tool: Tool, tmp_path: Path) -> None:
+    """With no key that the API server would drop; a misspelt one is found."""
+    check = (tool("kubernetes-validate"), "--strict")
+    code, output = run(*check, KUBERNETES)
+    assert code == 0, output
+    assert output.count(" passed for ") == 7
+    (tmp_path / "imq.yaml").write_text((ROOT / KUBERNETES).read_text().replace("readinessProbe", "readyProbe"))
+    assert run(*check, str(tmp_path / "imq.yaml"))[0] != 0
+
+
+def test_unit_is_one_that_systemd_starts_and_that_has_few_rights(tool: Tool, tmp_path: Path) -> None:
+    """systemd knows each directive, and its own measure of exposure is low."""
+    unit = (ROOT / UNIT).read_text().replace("/opt/imq/bin/imq", sys.executable)
+    path = tmp_path / "imq.service"
+    path.write_text(unit)
+    analyze = tool("systemd-analyze")
+    assert run(analyze, "--man=no", "verify", str(path)) == (0, "")
+    threshold = f"--threshold={MOST_EXPOSED * 10:.0f}"
+    code, output = run(analyze, "--offline=true", "--no-pager", threshold, "security", str(path))
+    assert code == 0, output
+    path.write_text(unit.replace("ProtectSystem", "ProtectsSystem"))
+    assert "ProtectsSystem" in run(analyze, "--man=no", "verify", str(path))[1]

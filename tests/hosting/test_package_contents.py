@@ -1,0 +1,64 @@
+"""What IMQ's package has in it: all that a process reads, and nothing of the tests."""
+
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+
+import pytest
+
+from bot import __version__
+from docs.generate import ROOT
+
+FOLDERS = ("bot", "notifications", "queue_engine", "sandbox")
+DATA = ("bot/registration/app.yml", "queue_engine/migrations/env.py", "bot/py.typed")
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
+    """The package as `pip wheel` builds it, by the same call to setuptools."""
+    source = tmp_path_factory.mktemp("source")
+    for folder in FOLDERS:
+        shutil.copytree(ROOT / folder, source / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    for file in ("pyproject.toml", "README.md", "LICENSE", "app.yml"):
+        shutil.copy(ROOT / file, source)
+    build = "from setuptools.build_meta import build_wheel; build_wheel('dist')"
+    subprocess.run([sys.executable, "-c", build], cwd=source, check=True, capture_output=True)
+    (built,) = (source / "dist").iterdir()
+    return zipfile.ZipFile(built)
+
+
+def test_package_has_every_module_and_what_they_read(package: zipfile.ZipFile) -> None:
+    """A migration, a query or the manifest that is not in the package fails only where it is installed."""
+    names = set(package.namelist())
+    sources = [path for folder in FOLDERS for path in (ROOT / folder).rglob("*") if path.is_file()]
+    read = {".py", ".graphql", ".mako", ".ini", ".yml", ".typed"}
+    expected = {path.relative_to(ROOT).as_posix() for path in sources if path.suffix in read or path.name == "py.typed"}
+    assert len(expected) > 300
+    assert expected <= names
+    assert set(DATA) <= names
+    assert package.read("bot/registration/app.yml") == (ROOT / "app.yml").read_bytes()
+    other = {path.suffix for path in sources} - read - {".pyc", ""}
+    assert other == set(), "a new kind of file: name it in pyproject.toml's package-data"
+
+
+def test_package_has_no_tests_and_no_tools(package: zipfile.ZipFile) -> None:
+    """What people install is the product; no package of IMQ's takes a name such as `tests` or `docs`."""
+    tops = {name.split("/")[0] for name in package.namelist()}
+    assert {top for top in tops if not top.endswith(".dist-info")} == {
+        "bot",
+        "notifications",
+        "queue_engine",
+        "sandbox",
+    }
+    assert not [name for name in package.namelist() if re.search(r"(^|/)test", name)]
+
+
+def test_package_has_the_command_and_the_licence(package: zipfile.ZipFile) -> None:
+    """`pipx install` finds `imq`, and the page of the package says under which licence."""
+    info = f"imq-{__version__}.dist-info"
+    assert "imq = bot.cli.main:main" in package.read(f"{info}/entry_points.txt").decode()
+    metadata = package.read(f"{info}/METADATA").decode()
+    assert "License-Expression: Apache-2.0" in metadata
+    assert f"{info}/licenses/LICENSE" in package.namelist()
