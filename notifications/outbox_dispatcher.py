@@ -66,6 +66,7 @@ class OutboxDispatcher:
         self._meter = meter or NullMeter()
         self._lease = lease
         self._concurrency = concurrency
+        self._ends = False
         self._writer = GithubWriter(store, github, clock)
 
     async def run_due(self) -> bool:
@@ -81,6 +82,10 @@ class OutboxDispatcher:
                 raise result
         return any(results)
 
+    def end(self) -> None:
+        """Send the claimed items, and claim no more."""
+        self._ends = True
+
     async def next_due(self) -> datetime | None:
         """Return when the next item is due, which may be in the past; None without items."""
         async with self._store.reading() as tx:
@@ -89,6 +94,8 @@ class OutboxDispatcher:
     async def _claim(self, at_most: int) -> list[OutboxItem]:
         """Claim due items in one transaction, so many at most."""
         claimed = list[OutboxItem]()
+        if self._ends:
+            return claimed
         async with self._store.transaction() as tx:
             while len(claimed) < at_most:
                 item = await tx.outbox.claim(owner=self._owner, now=self._clock.now(), lease=self._lease)

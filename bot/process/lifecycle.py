@@ -169,7 +169,7 @@ async def _run_until_stopped(
         _log.info("listening", address=bot.settings.address, port=runner.addresses[0][1])
         if bot.settings.bind is None:
             _log_reach(bot.settings.address)
-    ending = asyncio.Event()
+    ending = bot.engine.ending
     listener = bot.listener() if worker else None
     async with _listening(listener), relayed(bot.settings.relay_url, runner):
         if not worker:
@@ -178,7 +178,7 @@ async def _run_until_stopped(
         loops = [asyncio.create_task(work) for work in _loops(bot, listener, ending, web=web, worker=worker)]
         await _until_stopped_or_set_back(stop, clock_change)
         _log.info("draining")
-        ending.set()
+        bot.end()
         bot.engine.wakeup.notify()
         closing = [runner.cleanup()] if runner is not None else []
         await asyncio.gather(*closing, _drain(bot, loops))
@@ -253,6 +253,8 @@ async def _start_jobs(bot: Bot) -> bool:
     if not bot.inbox.under_burst:
         return await bot.worker.start_due()
     await asyncio.sleep(_BURST_PAUSE_SECONDS)
+    if bot.engine.ending.is_set():
+        return False
     return await bot.worker.start_due(at_most=_JOBS_DURING_BURST)
 
 

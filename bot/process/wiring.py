@@ -3,13 +3,12 @@
 import os
 import socket
 from collections.abc import Callable, Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 from typing import Any
 from uuid import uuid4
 
 import aiohttp
-import structlog
 from aiohttp import web
 
 from bot.api.access import Access
@@ -26,6 +25,7 @@ from bot.gateway.token_permissions import TokenPermissions
 from bot.metrics import Metrics
 from bot.process.app_status import AppStatus
 from bot.process.report import ProcessReporter
+from bot.process.wait_limits import shorten_waits
 from bot.process.webhook_correction import correction_of
 from bot.registration.installed import InstalledPage
 from bot.settings.environment import Settings
@@ -39,14 +39,12 @@ from notifications.event_bus import EventBus
 from notifications.outbox_dispatcher import OutboxDispatcher
 from notifications.progress_sink import BusProgress, CheckRunProgress
 from queue_engine.core.database.database import Database
-from queue_engine.core.database.instants import InstantKind, clamp_instants, clock_offset
 from queue_engine.core.database.listener import DatabaseListener
-from queue_engine.core.jobs.idempotency import KEPT
 from queue_engine.core.jobs.worker import Worker, WorkerSettings
 from queue_engine.core.observability.progress import ProgressLog, ProgressNotifiers
 from queue_engine.core.timing.clock import Clock
 from queue_engine.domain.errors import attempt_level, is_retryable
-from queue_engine.effects.context import Change, Engine
+from queue_engine.effects.context import Engine
 from queue_engine.executor.processor import Processor
 from queue_engine.handlers.inbox import Inbox
 from queue_engine.handlers.lost_deliveries import DELIVERIES
@@ -55,14 +53,6 @@ from queue_engine.handlers.restored import refetch_after_pause
 from queue_engine.known.reads import GitHubReads
 from queue_engine.migrations import HEAD, current, migrate
 from queue_engine.store import Store, WakeupKind
-
-_log = structlog.get_logger("imq.wiring")
-
-_LONGEST_WAIT = timedelta(hours=1)
-"""The longest wait that IMQ stores; a longer one was stored while the clock was wrong."""
-
-_CLOCKS_AGREE = timedelta(minutes=1)
-"""How far this machine's clock may differ from PostgreSQL's."""
 
 _OUTBOX_LEASES = 4
 """An outbox item takes a few requests, so its lease is a multiple of a job's."""
@@ -127,7 +117,7 @@ class Bot:
                     await change.tx.queues.release_all()
                     await change.tx.jobs.release_all(change.now)
                     await change.tx.outbox.release_all()
-                await self._shorten_waits(change)
+                await shorten_waits(change, self.settings.lease * _OUTBOX_LEASES)
 
     def application(self) -> web.Application:
         """Create the web application of this process."""
@@ -177,6 +167,11 @@ class Bot:
         async with self.engine.store.reading() as tx:
             due = await tx.next_due()
         return due if sweep is None or (due is not None and due < sweep) else sweep
+
+    def end(self) -> None:
+        """Finish the work under way, and begin none."""
+        self.engine.ending.set()
+        self.dispatcher.end()
 
     async def close(self) -> None:
         """Cancel running work and close connections."""
@@ -265,21 +260,6 @@ class Bot:
             lease=self.settings.lease * _OUTBOX_LEASES,
             meter=self.metrics,
         )
-
-    async def _shorten_waits(self, change: Change) -> None:
-        """Shorten waits that were stored while the clock was ahead, unless the current clock may be wrong itself."""
-        if (difference := await clock_offset(change.tx.connection, change.now)) > _CLOCKS_AGREE:
-            _log.warning("clock_differs_from_the_databases", seconds=difference.total_seconds())
-            return
-        lease = self.settings.lease * _OUTBOX_LEASES
-        bounds = {
-            InstantKind.PAST: timedelta(0),
-            InstantKind.LEASE: lease,
-            InstantKind.WAIT: _LONGEST_WAIT,
-            InstantKind.KEPT: KEPT,
-        }
-        if shortened := await clamp_instants(change.tx.connection, change.now, bounds):
-            _log.warning("waits_shortened", instants=shortened)
 
     async def _examine(self, repository: str | None) -> Mapping[str, Any]:
         """Examine the installation for a caller of the API. Raises RepositoryNotFound."""

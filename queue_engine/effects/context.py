@@ -1,5 +1,6 @@
 """The context that all parts of the engine share; the wiring creates it once."""
 
+from asyncio import Event
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -82,6 +83,8 @@ class Engine:
     wakeup: Wakeup = field(default_factory=Wakeup)
     """Wakes the loops when a queue, a job or an outbox item may be due; each topic is a `WakeupKind`."""
     meter: Meter = field(default_factory=NullMeter)
+    ending: Event = field(default_factory=Event)
+    """Set when the process is to end: it then finishes the work under way, and begins none."""
 
     @asynccontextmanager
     async def change(self) -> AsyncIterator[Change]:

@@ -36,7 +36,7 @@ class Processor:
 
     async def start_due(self) -> bool:
         """Start to advance due queues, as many as there is room for; whether any was due."""
-        if self._pool.free <= 0:
+        if self._pool.free <= 0 or self._engine.ending.is_set():
             return False
         now = self._engine.clock.now()
         async with self._engine.store.transaction() as tx:

@@ -4,8 +4,7 @@ The pass never sleeps: a wait is a due time in the database. Every state change 
 one decides again. It stores its intent before each request that changes GitHub, and reads GitHub after a kill (P2).
 
 A webhook during a pass increments `wake_count`; a pass that releases the queue with an older count makes it due at
-once. While no check reports, IMQ polls an entry after fifteen minutes and then ever less often, in case a webhook was
-lost. Facts are kept for one pass, or until a webhook changes the entry.
+once. While no check reports, IMQ polls an entry ever less often. Facts are kept for one pass, or until a webhook comes.
 """
 
 from collections.abc import Callable
@@ -53,8 +52,7 @@ _log = structlog.get_logger("imq.queue_pass")
 _STEPS = 200
 """More steps than any real pass needs; a pass with so many ends, and its queue is due again, behind the others."""
 
-_OF_PULL = frozenset({FactKind.PULL, FactKind.SNAPSHOT})
-"""Facts that contain the pull request itself."""
+_OF_PULL = frozenset({FactKind.PULL, FactKind.SNAPSHOT})  # Facts that contain the pull request itself.
 
 
 class LeaseLost(Exception):
@@ -98,6 +96,8 @@ class _Pass:
                 if isinstance(entry, QueueWait):
                     return entry.until
                 if entry.id != traced_id:
+                    if traced_id is not None and self._engine.ending.is_set():
+                        break
                     traced.close()
                     traced.enter_context(entry_trace(entry))
                     traced_id = entry.id

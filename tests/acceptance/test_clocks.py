@@ -1,6 +1,6 @@
 """A bot whose clock is set wrong for a while, and then right: GitHub refuses it meanwhile, and nothing is lost.
 
-Covers `queue_engine/core/timing/clock.py`.
+Covers `queue_engine/core/timing/clock.py` and `bot/process/wait_limits.py`.
 """
 
 from datetime import UTC, datetime, timedelta
