@@ -114,9 +114,13 @@ lock:
 	$(PYTHON) -m venv $(VENV)-lock
 	$(VENV)-lock/bin/pip install --quiet uv
 	$(VENV)-lock/bin/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --python-version 3.11 \
-		--custom-compile-command 'make lock' --extra demo --extra dev pyproject.toml -o requirements-dev.txt
+		--custom-compile-command 'make lock' --extra demo --extra dev --extra otlp pyproject.toml \
+		-o requirements-dev.txt
 	$(VENV)-lock/bin/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --python-version 3.11 \
 		--custom-compile-command 'make lock' --constraint requirements-dev.txt pyproject.toml -o requirements.txt
+	$(VENV)-lock/bin/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --python-version 3.11 \
+		--custom-compile-command 'make lock' --constraint requirements-dev.txt --extra otlp pyproject.toml \
+		-o requirements-otlp.txt
 	$(VENV)-lock/bin/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --python-version 3.11 \
 		--custom-compile-command 'make lock' --group guard -o requirements-guard.txt
 	$(VENV)-lock/bin/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --python-version 3.11 \

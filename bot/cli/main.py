@@ -122,13 +122,15 @@ def _run(*, web: bool, worker: bool) -> None:
     # Imported when needed, so that `imq --help` and faults in the settings are printed at once.
     from bot.process import lifecycle, start
     from bot.process.errors import StartRefused
+    from bot.process.traces import exported
     from queue_engine.core.database.outage import fault_of
 
     try:
-        if isinstance(settings, Settings):
-            asyncio.run(lifecycle.run(settings, web=web, worker=worker))
-        else:
-            asyncio.run(start.run(given, settings, web=web, worker=worker))
+        with exported(given):
+            if isinstance(settings, Settings):
+                asyncio.run(lifecycle.run(settings, web=web, worker=worker))
+            else:
+                asyncio.run(start.run(given, settings, web=web, worker=worker))
     except StartRefused as problem:
         raise _Refused(printable(str(problem))) from None
     except Exception as error:

@@ -8,14 +8,17 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from queue_engine.core.concurrency.wakeup import Wakeup
+from queue_engine.core.observability import trace_record
 from queue_engine.core.observability.meter import Meter, NullMeter
 from queue_engine.core.observability.progress import NullNotifier, ProgressEvent, ProgressNotifier
+from queue_engine.core.observability.trace_record import TraceRecord
 from queue_engine.core.timing.clock import Clock
 from queue_engine.domain.model import Entry, Queue
 from queue_engine.domain.port import GitHub
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.timeline_event import WHOLE_QUEUE, TimelineEvent
-from queue_engine.effects.outcomes import count_outcome
+from queue_engine.effects.landing_trace import spans_of
+from queue_engine.effects.outcomes import ENDS, count_outcome
 from queue_engine.rules.policies import Policies
 from queue_engine.store import Store, Transaction
 
@@ -35,6 +38,7 @@ class Change:
     now: datetime
     events: list[TimelineEvent] = field(default_factory=list)
     progress: list[ProgressEvent] = field(default_factory=list)
+    ended: list[Entry] = field(default_factory=list)
 
     async def record(
         self,
@@ -63,6 +67,17 @@ class Change:
             data=data or {},
         )
         self.events.append(await self.tx.timeline.append(happened))
+        if entry is not None and event in ENDS:
+            self.ended.append(entry)
+
+    async def spans(self) -> list[TraceRecord]:
+        """Return the spans of the entries that end in this transaction, if anything records them."""
+        if not trace_record.is_recorded():
+            return []
+        histories = [
+            (entry, await self.tx.timeline.of_pull_request(entry.repository.id, entry.number)) for entry in self.ended
+        ]
+        return [span for entry, events in histories for span in spans_of(entry, events)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +107,8 @@ class Engine:
         async with self.store.transaction() as tx:
             change = Change(tx, self.clock.now())
             yield change
+            spans = await change.spans()
+        trace_record.record(spans)
         for event in change.events:
             count_outcome(self.meter, event)
             self.publish(event)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.guard.audit import verdict
 
-LOCKS = ("requirements.txt", "requirements-dev.txt", "requirements-guard.txt")
+LOCKS = ("requirements.txt", "requirements-otlp.txt", "requirements-dev.txt", "requirements-guard.txt")
 
 REQUIRED = "IMQ_AUDIT_REQUIRED"
 """Set where the advisories can be reached: then an audit that was impossible fails."""

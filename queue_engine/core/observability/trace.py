@@ -71,14 +71,24 @@ def of_delivery(guid: str) -> AbstractContextManager[None]:
 
     An id that is no GUID has its SHA-256 stand for it. A repeated delivery belongs to the trace of the first.
     """
+    return _within(set_span_in_context(NonRecordingSpan(root_of(guid)), _OUTSIDE), "delivery")
+
+
+def root_of(guid: str) -> SpanContext:
+    """Return the root of a delivery's trace, which is above all that the delivery causes."""
     digest = sha256(guid.encode()).digest()
-    root = SpanContext(
+    return SpanContext(
         trace_id=_trace_id_of(guid) or int.from_bytes(digest[:16], "big"),
         span_id=int.from_bytes(digest[16:24], "big"),
         is_remote=True,
         trace_flags=_SAMPLED,
     )
-    return _within(set_span_in_context(NonRecordingSpan(root), _OUTSIDE), "delivery")
+
+
+def context_of(traceparent: str | None) -> SpanContext | None:
+    """Return the context that a stored traceparent names; None if there is none, or none that can be read."""
+    found = get_current_span(_W3C.extract({_PARENT: traceparent or ""}, _OUTSIDE)).get_span_context()
+    return found if found.is_valid else None
 
 
 @contextmanager
