@@ -10,7 +10,7 @@ from notifications import texts
 from queue_engine.core.database.database import Database
 from queue_engine.core.database.outage import fault_of
 from queue_engine.domain.policy import Policy
-from queue_engine.migrations import HEAD, current
+from queue_engine.migrations import MigrationState, migration_state
 from queue_engine.queries.pull_request_status import PullRequestStatus, load_pull_request
 from queue_engine.queries.queue_status import load_summaries
 from queue_engine.store import Store, Transaction
@@ -26,7 +26,7 @@ async def describe_status(
         if database.dialect == "sqlite" and not await asyncio.to_thread(Path(file).exists):
             # Connecting would create an empty file in the current directory.
             return (_unknown(f"no database {file} here"),)
-        if await current(database) != HEAD:
+        if await migration_state(database) is not MigrationState.USABLE:
             return (_unknown("the database has another version"),)
         async with Store(database).reading() as tx:
             return await _describe(tx, repository_id, number, base_branch, policy, now)

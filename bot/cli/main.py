@@ -76,8 +76,12 @@ def migrate() -> None:
     """Create or update the database's tables."""
     settings = host_settings()
     from bot.cli import maintenance
+    from queue_engine.migrations import MigrationError
 
-    asyncio.run(maintenance.migrate(settings))
+    try:
+        asyncio.run(maintenance.migrate(settings))
+    except MigrationError as problem:
+        raise _Refused(str(problem)) from None
 
 
 @main.command()

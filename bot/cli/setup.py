@@ -136,10 +136,10 @@ def with_database(settings: HostSettings, work: Callable[[Store], Awaitable[T]])
 
 async def _run_with_store(database: Database, work: Callable[[Store], Awaitable[T]]) -> T:
     # Imported when needed, so that `imq --help` and faults in the settings are printed at once.
-    from queue_engine.migrations import HEAD, current
+    from queue_engine.migrations import MigrationState, migration_state
 
     try:
-        if await current(database) != HEAD:
+        if await migration_state(database) is not MigrationState.USABLE:
             raise click.ClickException("The database has another version. Run `imq migrate`.")
         return await work(Store(database))
     finally:

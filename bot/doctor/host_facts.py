@@ -9,7 +9,7 @@ from bot.doctor.facts import HostFacts
 from bot.settings.environment import HostSettings, unknown_variables
 from queue_engine.core.database.database import Database
 from queue_engine.core.database.outage import fault_of
-from queue_engine.migrations import HEAD, current
+from queue_engine.migrations import MigrationState, migration_state
 
 
 async def read_host(settings: HostSettings, environ: Mapping[str, str]) -> HostFacts:
@@ -23,7 +23,7 @@ async def read_host(settings: HostSettings, environ: Mapping[str, str]) -> HostF
         if file is not None and not await asyncio.to_thread(file.exists):
             fault = f"There is no database {file}; `imq run` creates it."
         else:
-            migrated = await current(database) == HEAD
+            migrated = await migration_state(database) is MigrationState.USABLE
     except Exception as error:
         if (kind := fault_of(error)) is None:
             raise

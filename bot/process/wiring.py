@@ -51,7 +51,7 @@ from queue_engine.handlers.lost_deliveries import DELIVERIES
 from queue_engine.handlers.reconciler import Reconciler
 from queue_engine.handlers.restored import refetch_after_pause
 from queue_engine.known.reads import GitHubReads
-from queue_engine.migrations import HEAD, current, migrate
+from queue_engine.migrations import MigrationState, migrate, migration_state
 from queue_engine.store import Store, WakeupKind
 
 _OUTBOX_LEASES = 4
@@ -80,7 +80,7 @@ class Bot:
         """GitHub as all parts call it, so that no part uses an answer older than the known facts."""
         self.engine = self._engine(owner)
         self.sweeper = Reconciler(self.engine, interval=settings.sweep, matters=may_matter)
-        self.inbox = Inbox(self.engine, self.sweeper)
+        self.inbox = Inbox(self.engine, self.sweeper, timeline_kept=settings.timeline_kept)
         self.missed = MissedDeliveries(self.inbox.receive, self.sweeper.request_deliveries, self.engine.wakeup)
         self.worker = self._worker()
         self.processor = Processor(self.engine)
@@ -287,4 +287,4 @@ class Bot:
             return await tx.keys.any_in(DELIVERIES)
 
     async def _migrated(self) -> bool:
-        return await current(self.database) == HEAD
+        return await migration_state(self.database) is MigrationState.USABLE

@@ -5,11 +5,30 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import AliasChoices, BeforeValidator, Field, SecretStr, ValidationError, ValidationInfo, field_validator
+from pydantic import (
+    AfterValidator,
+    AliasChoices,
+    BeforeValidator,
+    Field,
+    SecretStr,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
 from pydantic_settings import BaseSettings, EnvSettingsSource, SettingsConfigDict
 
+from bot.settings.advice import ADVICE
 from bot.settings.private_key import private_key
-from bot.settings.safe_values import EVERYWHERE, HERE, bind_address, public_url, relay_url, safe_api_url, strong_secret
+from bot.settings.safe_values import (
+    EVERYWHERE,
+    HERE,
+    bind_address,
+    enough_days,
+    public_url,
+    relay_url,
+    safe_api_url,
+    strong_secret,
+)
 from bot.settings.setting_names import unknown_names
 from queue_engine.core.database.database import database_url
 from queue_engine.domain.policy import Policy, SharedConfig
@@ -114,6 +133,8 @@ class HostSettings(QueueSettings):
     """Between two reconciliation sweeps."""
     lease: Seconds = Field(timedelta(seconds=30), validation_alias="IMQ_LEASE_SECONDS")
     """How long a process that died can keep work from the others."""
+    timeline_days: Annotated[int, AfterValidator(enough_days)] = Field(365, validation_alias="IMQ_TIMELINE_DAYS", ge=0)
+    """The age at which an event of the timeline is deleted; 0 keeps the timeline for good."""
     metrics: Annotated[Literal["open", "token"], BeforeValidator(_lower)] = Field(
         "open", validation_alias="IMQ_METRICS"
     )
@@ -125,6 +146,11 @@ class HostSettings(QueueSettings):
         None, validation_alias="IMQ_LOG_FORMAT"
     )
     """None means console on a terminal, else json."""
+
+    @property
+    def timeline_kept(self) -> timedelta | None:
+        """Return the age at which an event of the timeline is deleted; None keeps the timeline for good."""
+        return timedelta(days=self.timeline_days) if self.timeline_days else None
 
     @property
     def webhook_address(self) -> str | None:
@@ -205,26 +231,6 @@ class Settings(HostSettings):
         return SecretStr(strong_secret(value.get_secret_value(), _ON_BOTH_SIDES))
 
 
-_ADVICE: Mapping[str, str] = {
-    "IMQ_GITHUB_APP_ID": "set it to the App's numeric id, which stands on the App's settings page",
-    "IMQ_GITHUB_PRIVATE_KEY": "set it to the App's private key: the PEM, its base64, or the path of its file",
-    "IMQ_GITHUB_WEBHOOK_SECRET": "set it to the secret that was entered as the App's webhook secret",
-    "PORT": "give a number from 0 to 65535",
-    "IMQ_INTERVAL_SECONDS": "give a number of seconds above 0",
-    "IMQ_SWEEP_SECONDS": "give a number of seconds above 0",
-    "IMQ_CHECK_TIMEOUT_SECONDS": "give a number of seconds above 0",
-    "IMQ_LEASE_SECONDS": "give a number of seconds above 0",
-    "IMQ_MAX_QUEUE_DEPTH": "give a whole number, 0 for no limit",
-    "IMQ_TRIGGER_LABEL": "give a label's name of at most 50 characters",
-    "IMQ_ORGANIZATION_CONFIG": "give off, tighten or trust",
-    "IMQ_LOG_LEVEL": "give debug, info, warning or error",
-    "IMQ_METRICS": "give open or token",
-    "IMQ_LOG_FORMAT": "give json or console",
-    "IMQ_ALLOW_EPHEMERAL_SQLITE": "give 1 or 0",
-    "IMQ_CORRECT_WEBHOOK": "give 1 or 0",
-}
-
-
 _ALIASES = (field.validation_alias for field in Settings.model_fields.values())
 _NAMES = frozenset(alias for alias in _ALIASES if isinstance(alias, str))
 
@@ -290,7 +296,7 @@ def _problem(place: str, kind: str, message: str) -> str:
     field = Settings.model_fields.get(place)
     name = str(field.validation_alias) if field else place
     if kind == "missing":
-        return f"{name} is missing: {_ADVICE[name]}"
+        return f"{name} is missing: {ADVICE[name]}"
     if kind == "value_error":
         return f"{name} {message.removeprefix('Value error, ')}"
-    return f"{name} cannot be used: {_ADVICE[name]}"
+    return f"{name} cannot be used: {ADVICE[name]}"

@@ -1,4 +1,4 @@
-"""Validate the webhook secret, the API's URL, and the address to listen on. Pure."""
+"""Validate the webhook secret, the API's URL, the address to listen on, and ages. Pure."""
 
 import ipaddress
 from urllib.parse import urlsplit
@@ -12,6 +12,8 @@ _REPLACEMENT_ADVICE = (
 
 _OWN_SUFFIXES = (".localhost", ".local", ".internal", ".home.arpa", ".test")
 """Suffixes of private names (RFC 6761, 6762 and 8375; ICANN reserved `.internal` in 2024)."""
+
+_MIN_DAYS, _MAX_DAYS = 30, 36500
 
 EVERYWHERE, HERE = "0.0.0.0", "127.0.0.1"  # noqa: S104 - an address to compare with and to choose
 
@@ -113,3 +115,13 @@ def bind_address(value: str) -> str:
             f"must be an IP address of this machine: {HERE} for this machine alone, {EVERYWHERE} (or ::) for everybody "
             "who reaches it"
         ) from None
+
+
+def enough_days(value: int) -> int:
+    """Return for how many days the timeline is kept; 0 is for good. Raises ValueError for less than a month.
+
+    Expected times, statistics and histories are made of the timeline.
+    """
+    if not (value == 0 or _MIN_DAYS <= value <= _MAX_DAYS):
+        raise ValueError(f"is out of range: give {_MIN_DAYS} to {_MAX_DAYS} days, 0 to keep the timeline for good")
+    return value

@@ -41,8 +41,9 @@ from queue_engine.handlers.checks import CheckReports
 from queue_engine.handlers.lost_deliveries import DELIVERIES
 from queue_engine.handlers.permissions import permissions_accepted, resend_refused
 from queue_engine.handlers.pull_requests import PullRequestChanges
-from queue_engine.handlers.reconciler import PURGE_JOB, Reconciler
+from queue_engine.handlers.reconciler import Reconciler
 from queue_engine.handlers.reviews import reviewed
+from queue_engine.handlers.table_limits import PURGE_JOB, TableLimits
 from queue_engine.handlers.workflow_runs import WorkflowRuns
 from queue_engine.store.outbox.outbox import OUTBOX_JOB
 
@@ -60,9 +61,11 @@ FORMER_KINDS = {"hint": WEBHOOK_JOB, "letter": OUTBOX_JOB, "retried": RETRIED_JO
 class Inbox:
     """Stores deliveries and follows their webhooks."""
 
-    def __init__(self, engine: Engine, sweeper: Reconciler) -> None:
+    def __init__(self, engine: Engine, sweeper: Reconciler, *, timeline_kept: timedelta | None = None) -> None:
+        """`timeline_kept` is the age at which an event of the timeline is deleted; None keeps the timeline for good."""
         self._engine = engine
         self._sweeper = sweeper
+        self._limits = TableLimits(engine, timeline_kept=timeline_kept)
         self._batch = MicroBatch(self._store)
         self._changes = PullRequestChanges(engine)
         self._reports = CheckReports(engine)
@@ -126,7 +129,7 @@ class Inbox:
             BRANCH_JOB: patient(Cleanup(self._engine).delete_branch),
             CANCEL_RUNS_JOB: patient(WorkflowRuns(self._engine).cancel),
             **{kind: patient(handler) for kind, handler in self._sweeper.handlers().items()},
-            PURGE_JOB: self._sweeper.purge,
+            PURGE_JOB: self._limits.purge,
             RETRIED_JOB: self._count_retried,
         }
         return handlers | {former: handlers[kind] for former, kind in FORMER_KINDS.items()}

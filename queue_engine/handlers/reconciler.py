@@ -21,13 +21,11 @@ from queue_engine.admission.enqueue_request import EnqueueRequest
 from queue_engine.admission.label_throttle import numbers_put_off
 from queue_engine.admission.lost_webhooks import LOST_LABEL_JOB
 from queue_engine.admission.revalidate import contradicts, revalidate
-from queue_engine.admission.throttle import KEPT as THROTTLE_KEPT
 from queue_engine.core.concurrency.request_context import RequestPriority, working
 from queue_engine.core.jobs.job_store import Job
 from queue_engine.core.jobs.worker import Handler
 from queue_engine.domain.errors import StaleRecord, naming
 from queue_engine.domain.facts import PullRequest
-from queue_engine.domain.known_facts import KEPT as FACTS_KEPT
 from queue_engine.domain.model import EntryStatus, Repository
 from queue_engine.domain.policy import has_label
 from queue_engine.domain.port import PAGE
@@ -36,7 +34,7 @@ from queue_engine.effects.repository_names import named_by
 from queue_engine.handlers.lost_deliveries import DELIVERIES_JOB, LostDeliveries, Matters
 from queue_engine.handlers.repositories import MISSING_JOB, enqueue_examination, examine_repository
 from queue_engine.handlers.stale_comments import STALE_COMMENTS_JOB, StaleComments, record_activity, request_sweep
-from queue_engine.store.outbox.command_replies import KEPT
+from queue_engine.handlers.table_limits import PURGE_JOB
 
 SWEEP_JOB = "sweep"
 """Kind of the job that lists the installations and enqueues a sweep of each."""
@@ -50,15 +48,9 @@ REPOSITORY_JOB = "sweep_repository"
 PULL_REQUEST_JOB = "sweep_pull_request"
 """Kind of the job that revalidates or admits one pull request. It has the same process id as its webhooks."""
 
-PURGE_JOB = "purge"
-"""Kind of the job that deletes old rows. It is a separate job, because it needs no request to GitHub."""
-
 _RENEW = timedelta(hours=1)
 _APART = 20
 """Sweeps begin at least this fraction of the interval apart, however often processes start: half a minute of ten."""
-_OUTBOX_KEPT = timedelta(days=30)
-_HOUR = timedelta(hours=1)
-"""Tokens of installations expire after an hour, and cached configuration files expire sooner."""
 
 
 class Reconciler:
@@ -196,17 +188,6 @@ class Reconciler:
             for repository in await change.tx.queues.with_work():
                 if repository.installation_id == installation_id and repository.id not in listed:
                     await enqueue_examination(change, repository)
-
-    async def purge(self, job: Job) -> None:
-        """Delete expired keys, throttles, tokens and files, old outbox items that were delivered, and old replies."""
-        async with self._engine.change() as change:
-            await change.tx.keys.purge(change.now)
-            await change.tx.outbox.purge(change.now - _OUTBOX_KEPT)
-            await change.tx.answers.purge(change.now - KEPT)
-            await change.tx.known.purge(change.now - FACTS_KEPT)
-            await change.tx.throttles.purge(change.now - THROTTLE_KEPT)
-            await change.tx.installation_tokens.purge(change.now - _HOUR)
-            await change.tx.configuration_files.purge(change.now - _HOUR)
 
     async def sweep_repository(self, job: Job) -> None:
         """Compare one repository's pull requests with its queues, and enqueue a job for each difference.

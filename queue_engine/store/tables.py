@@ -144,7 +144,7 @@ timeline = Table(
     "timeline",
     metadata,
     Column("id", Counter, primary_key=True, autoincrement=True),
-    Column("at", DatabaseInstant, nullable=False),
+    Column("at", DatabaseInstant, nullable=False, index=True),
     Column("event", String(64), nullable=False),
     Column("repository_id", BigInteger, nullable=False),
     Column("base_branch", String(255), nullable=False),

@@ -4,12 +4,12 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Integer, Row, Select, bindparam, select
+from sqlalchemy import Integer, Row, Select, and_, bindparam, delete, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.timeline_event import WHOLE_QUEUE, TimelineEvent
-from queue_engine.store.tables import timeline
+from queue_engine.store.tables import entries, timeline
 
 _ALL = select(timeline)
 _REPOSITORY = timeline.c.repository_id == bindparam("its_repository")
@@ -35,6 +35,32 @@ _JOINED = _latest(select(timeline.c.data).where(_REPOSITORY, _NUMBER, timeline.c
 _DEQUEUED = _latest(
     select(timeline.c.at).where(_REPOSITORY, _NUMBER, timeline.c.event.in_(("failed", "cancelled", "refused")))
 )
+_LEFT = ("failed", "cancelled", "refused")
+_later = timeline.alias("later")
+_IS_LAST_DEQUEUE = and_(
+    timeline.c.event.in_(_LEFT),
+    ~select(_later.c.id)
+    .where(
+        _later.c.repository_id == timeline.c.repository_id,
+        _later.c.number == timeline.c.number,
+        _later.c.id > timeline.c.id,
+        _later.c.event.in_((*_LEFT, "landed")),
+    )
+    .exists(),
+)
+"""A label counts as consent only if it was set later than this event (P4)."""
+_IS_QUEUED = (
+    select(entries.c.seq)
+    .where(entries.c.repository_id == timeline.c.repository_id, entries.c.number == timeline.c.number)
+    .exists()
+)
+_OLDEST = (
+    select(timeline.c.id)
+    .where(timeline.c.at < bindparam("before"), ~_IS_QUEUED, ~_IS_LAST_DEQUEUE)
+    .order_by(timeline.c.at, timeline.c.id)
+    .limit(bindparam("at_most", type_=Integer))
+)
+_PURGE = delete(timeline).where(timeline.c.id.in_(_OLDEST))
 _NUMBERS = _latest(select(timeline.c.number).where(_REPOSITORY, _BRANCH, _EVENT, timeline.c.at >= bindparam("since")))
 
 
@@ -104,6 +130,14 @@ class Timeline:
         With several writers on PostgreSQL an event may become visible after another with a higher id.
         """
         return await self._read(_SINCE, after=event_id)
+
+    async def purge(self, before: datetime, *, at_most: int) -> int:
+        """Delete the oldest events before this instant, at most so many; returns how many were deleted.
+
+        Two kinds of events stay: those of queued pull requests, and the last dequeue of each pull request that has not
+        landed since, which `dequeued_at` returns.
+        """
+        return (await self._connection.execute(_PURGE, {"before": before, "at_most": at_most})).rowcount
 
     async def _read(self, statement: Select[Any], **these: Any) -> tuple[TimelineEvent, ...]:
         return tuple(map(_event, await self._connection.execute(statement, these)))

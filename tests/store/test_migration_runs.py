@@ -1,6 +1,7 @@
 """Migrations run once, refuse a newer database, and belong to the package."""
 
 import asyncio
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
@@ -8,8 +9,10 @@ from setuptools import find_packages  # type: ignore[import-untyped]
 from sqlalchemy import text
 
 import queue_engine
+from queue_engine import migrations
 from queue_engine.core.database.database import Database
-from queue_engine.migrations import HEAD, MigrationError, current, migrate, run
+from queue_engine.migrations import HEAD, MigrationError, MigrationState, current, migrate, migration_state, run
+from tests.support.databases import PostgresServer
 
 
 async def test_migrations_by_many_processes_at_once_happen_once(empty_database_url: str) -> None:
@@ -22,10 +25,16 @@ async def test_migrations_by_many_processes_at_once_happen_once(empty_database_u
 
 
 async def test_migrations_of_a_newer_database_are_refused_with_a_sentence(empty_database: Database) -> None:
-    """An old version does not touch what a newer one has made."""
+    """An old version does not touch what a newer one has made, unless its tables tolerate this version."""
     await migrate(empty_database)
+    assert await migration_state(empty_database) is MigrationState.USABLE
     async with empty_database.transaction() as connection:
         await connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+    await migrate(empty_database)
+    assert await migration_state(empty_database) is MigrationState.USABLE
+    async with empty_database.transaction() as connection:
+        await connection.execute(text("UPDATE schema_compatibility SET oldest = '9998'"))
+    assert await migration_state(empty_database) is MigrationState.TOO_NEW
     with pytest.raises(MigrationError, match="9999"):
         await migrate(empty_database)
     assert await current(empty_database) == "9999"
@@ -53,3 +62,35 @@ async def test_migrations_have_postgres_sweep_the_tables_that_much_passes_throug
             name for name, options in await connection.execute(settings) if any("threshold=1000" in o for o in options)
         }
     assert swept == {"jobs", "idempotency_keys", "outbox", "processes"}
+
+
+@pytest.mark.postgres
+async def test_migrations_give_up_a_table_in_use_and_start_over(
+    postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Running processes wait two seconds at most for a table that a migration wants, and the migration succeeds."""
+    monkeypatch.setattr(migrations, "_LOCK_SECONDS", 0.05)
+    name = postgres_server.create()
+    database, other = (Database(postgres_server.url(name)) for _ in range(2))
+    await migrate(database, "0028")
+    pauses: list[float] = []
+    in_use = AsyncExitStack()
+    connection = await in_use.enter_async_context(other.transaction())
+    await connection.execute(text("SELECT count(*) FROM timeline"))
+    await connection.execute(text("INSERT INTO repositories VALUES (1, 'acme', 'rocket', 1, 0)"))
+    await connection.execute(text("LOCK TABLE timeline IN ROW EXCLUSIVE MODE"))
+
+    async def pause(seconds: float) -> None:
+        pauses.append(seconds)
+        assert await current(database) == "0028", "half of a migration is visible"
+        if len(pauses) == 2:
+            await in_use.aclose()
+
+    try:
+        await migrate(database, pause=pause)
+        assert (pauses, await current(database)) == ([1.0, 1.0], HEAD)
+    finally:
+        await in_use.aclose()
+        for each in (database, other):
+            await each.close()
+        postgres_server.drop(name)

@@ -34,10 +34,27 @@ async def test_start_without_migrating_refuses_an_empty_postgres_and_makes_sqlit
 
 @pytest.mark.parametrize("migrates", [True, False])
 async def test_start_on_the_tables_of_a_newer_version_is_refused(empty_database: Database, migrates: bool) -> None:
-    """After a rollback the process ends with a sentence instead of a traceback, and changes nothing."""
+    """The process ends with a sentence instead of a traceback, and changes nothing."""
     await prepare(empty_database, migrates=True)
-    async with empty_database.transaction() as connection:
-        await connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
-    with pytest.raises(NotMigrated):
+    await become(empty_database, "9001", oldest="9000")
+    with pytest.raises(NotMigrated, match=r"to revision 9001, .* Install the newer version, or restore a backup"):
         await prepare(empty_database, migrates=migrates)
-    assert await current(empty_database) == "9999"
+    assert await current(empty_database) == "9001"
+
+
+@pytest.mark.parametrize("migrates", [True, False])
+async def test_start_on_newer_tables_that_tolerate_this_version_is_allowed(
+    empty_database: Database, migrates: bool
+) -> None:
+    """A rolling upgrade restarts old processes, too: after a crash, or because the upgrade is taken back."""
+    await prepare(empty_database, migrates=True)
+    await become(empty_database, "9000", oldest=HEAD)
+    await prepare(empty_database, migrates=migrates)
+    assert await current(empty_database) == "9000"
+
+
+async def become(database: Database, revision: str, *, oldest: str) -> None:
+    """Let the tables be those of another revision, which tolerates code from `oldest` on."""
+    async with database.transaction() as connection:
+        await connection.execute(text("UPDATE alembic_version SET version_num = :now"), {"now": revision})
+        await connection.execute(text("UPDATE schema_compatibility SET oldest = :oldest"), {"oldest": oldest})

@@ -1,6 +1,6 @@
 """The operator's settings: every form that is accepted, every problem that is named.
 
-Covers `bot/settings/private_key.py`.
+Covers `bot/settings/private_key.py` and `bot/settings/advice.py`.
 """
 
 import base64
@@ -43,6 +43,7 @@ def test_settings_with_only_what_is_required_have_the_contracts_defaults(environ
     assert (settings.port, settings.max_queue_depth, settings.trigger_label) == (8080, 20, "merge-queue")
     assert (settings.interval, settings.sweep) == (timedelta(seconds=30), timedelta(minutes=10))
     assert settings.check_timeout == timedelta(hours=2)
+    assert settings.timeline_kept == timedelta(days=365)
     assert (settings.log_level, settings.log_format) == ("info", None)
     assert settings.organization_config is SharedConfig.TIGHTEN
     assert settings.policy().own_app == 77, "a check of IMQ's own App is waited for by nobody"
@@ -60,6 +61,7 @@ def test_settings_take_every_value_from_the_environment(environ: dict[str, str])
             "IMQ_SWEEP_SECONDS": "60",
             "IMQ_CHECK_TIMEOUT_SECONDS": "120",
             "IMQ_MAX_QUEUE_DEPTH": "0",
+            "IMQ_TIMELINE_DAYS": "0",
             "IMQ_TRIGGER_LABEL": "to merge",
             "IMQ_LOG_LEVEL": "DEBUG",
             "IMQ_LOG_FORMAT": "Console",
@@ -70,6 +72,7 @@ def test_settings_take_every_value_from_the_environment(environ: dict[str, str])
     assert (settings.port, settings.max_queue_depth, settings.trigger_label) == (5000, 0, "to merge")
     assert (settings.interval, settings.sweep) == (timedelta(seconds=0.5), timedelta(seconds=60))
     assert settings.check_timeout == timedelta(minutes=2)
+    assert settings.timeline_kept is None
     assert (settings.log_level, settings.log_format) == ("debug", "console")
 
 
@@ -162,6 +165,10 @@ def test_private_key_unusable_is_explained_without_repeating_it(
         ("IMQ_SWEEP_SECONDS", "1e300", "number of seconds"),
         ("IMQ_CHECK_TIMEOUT_SECONDS", "", ""),
         ("IMQ_MAX_QUEUE_DEPTH", "-1", "0 for no limit"),
+        ("IMQ_TIMELINE_DAYS", "29", "30 to 36500 days"),
+        ("IMQ_TIMELINE_DAYS", "36501", "30 to 36500 days"),
+        ("IMQ_TIMELINE_DAYS", "-1", "whole number of days"),
+        ("IMQ_TIMELINE_DAYS", "a year", "whole number of days"),
         ("IMQ_MAX_QUEUE_DEPTH", "many", "whole number"),
         ("IMQ_TRIGGER_LABEL", "x" * 51, "50 characters"),
         ("IMQ_LOG_LEVEL", "loud", "debug, info"),

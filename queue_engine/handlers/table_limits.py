@@ -1,0 +1,61 @@
+"""Delete rows that have expired, with each sweep.
+
+The timeline is deleted by age, a thousand events in one transaction: no other transaction waits long for one. The
+events that a decision needs stay (`Timeline.purge`).
+"""
+
+from datetime import timedelta
+
+import structlog
+
+from queue_engine.admission.throttle import KEPT as THROTTLE_KEPT
+from queue_engine.core.jobs.job_store import Job
+from queue_engine.domain.known_facts import KEPT as FACTS_KEPT
+from queue_engine.effects.context import Engine
+from queue_engine.store.outbox.command_replies import KEPT
+
+PURGE_JOB = "purge"
+"""Kind of the job that deletes old rows. It is a separate job, because it needs no request to GitHub."""
+
+_OUTBOX_KEPT = timedelta(days=30)
+_HOUR = timedelta(hours=1)
+"""Tokens of installations expire after an hour, and cached configuration files expire sooner."""
+
+_BATCH = 1000
+_MOST_BATCHES = 50
+"""Of one job: the next sweep continues, so that the first purge of a large timeline does not occupy a worker."""
+
+_log = structlog.get_logger("imq.purge")
+
+
+class TableLimits:
+    """Handles the job that deletes old rows."""
+
+    def __init__(self, engine: Engine, *, timeline_kept: timedelta | None) -> None:
+        """`timeline_kept` is the age at which an event of the timeline is deleted; None keeps the timeline for good."""
+        self._engine = engine
+        self._timeline_kept = timeline_kept
+
+    async def purge(self, job: Job) -> None:
+        """Delete expired keys, throttles, tokens and files, and old outbox items, replies and events."""
+        async with self._engine.change() as change:
+            await change.tx.keys.purge(change.now)
+            await change.tx.outbox.purge(change.now - _OUTBOX_KEPT)
+            await change.tx.answers.purge(change.now - KEPT)
+            await change.tx.known.purge(change.now - FACTS_KEPT)
+            await change.tx.throttles.purge(change.now - THROTTLE_KEPT)
+            await change.tx.installation_tokens.purge(change.now - _HOUR)
+            await change.tx.configuration_files.purge(change.now - _HOUR)
+        if self._timeline_kept is not None:
+            await self._purge_timeline(self._timeline_kept)
+
+    async def _purge_timeline(self, kept: timedelta) -> None:
+        before, deleted = self._engine.clock.now() - kept, 0
+        for _ in range(_MOST_BATCHES):
+            async with self._engine.change() as change:
+                of_batch = await change.tx.timeline.purge(before, at_most=_BATCH)
+            deleted += of_batch
+            if of_batch < _BATCH:
+                break
+        if deleted:
+            _log.info("timeline_purged", events=deleted, before=before.isoformat())

@@ -1,0 +1,97 @@
+"""The timeline is deleted by age, without the events that a decision needs."""
+
+from datetime import datetime, timedelta
+from typing import cast
+
+import pytest
+import structlog
+
+from queue_engine.core.jobs.job_store import Job
+from queue_engine.core.timing.clock import SystemClock
+from queue_engine.domain.policy import Policy
+from queue_engine.domain.port import GitHub
+from queue_engine.domain.timeline_event import WHOLE_QUEUE, TimelineEvent
+from queue_engine.effects.context import Engine
+from queue_engine.handlers import table_limits
+from queue_engine.handlers.table_limits import TableLimits
+from queue_engine.store import Store
+from tests.store.examples import NOW, OTHER, REPOSITORY, queue, stand
+from tests.support.policies import StaticPolicies
+
+KEPT = timedelta(days=365)
+EVENTS = (
+    (WHOLE_QUEUE, "paused"),
+    (1, "queued"),
+    (1, "landed"),
+    (2, "queued"),
+    (2, "failed"),
+    (2, "queued"),
+    (2, "cancelled"),
+    (3, "queued"),
+    (3, "checking"),
+    (4, "failed"),
+    (4, "landed"),
+)
+"""Number 1 and 4 landed, 2 was dequeued, and 3 is queued."""
+
+
+class At(SystemClock):
+    """A clock that stays at one instant."""
+
+    def __init__(self, now: datetime) -> None:
+        self._now = now
+
+    def now(self) -> datetime:
+        return self._now
+
+
+async def purged(store: Store, *, after: timedelta, kept: timedelta | None = KEPT) -> list[tuple[int, str]]:
+    """The events that are left once the job has run so long after the last event."""
+    engine = Engine(store, cast(GitHub, None), At(NOW + after), StaticPolicies(Policy()), lambda: 0.5, "test")
+    await TableLimits(engine, timeline_kept=kept).purge(cast(Job, None))
+    async with store.reading() as tx:
+        return [(event.number, event.event) for event in await tx.timeline.since(0)]
+
+
+async def store_events(store: Store) -> None:
+    async with store.transaction() as tx:
+        await stand(tx, await queue(tx), 3)
+        for seconds, (number, event) in enumerate(EVENTS, 1 - len(EVENTS)):
+            at = NOW + timedelta(seconds=seconds)
+            await tx.timeline.append(TimelineEvent(at, event, REPOSITORY.id, "main", number))
+
+
+@pytest.mark.parametrize("batch", [1, 1000])
+async def test_purge_deletes_old_events_but_not_those_that_a_decision_needs(
+    store: Store, monkeypatch: pytest.MonkeyPatch, batch: int
+) -> None:
+    """P4: what is queued keeps its events, and a label does not count again because a dequeue was forgotten."""
+    monkeypatch.setattr(table_limits, "_BATCH", batch)
+    await store_events(store)
+    with structlog.testing.capture_logs() as lines:
+        left = await purged(store, after=KEPT + timedelta(seconds=1))
+    assert left == [(2, "cancelled"), (3, "queued"), (3, "checking")]
+    assert [(line["event"], line["events"]) for line in lines] == [("timeline_purged", 8)]
+    async with store.reading() as tx:
+        assert await tx.timeline.dequeued_at(REPOSITORY.id, 2) == NOW - timedelta(seconds=4)
+
+
+async def test_purge_keeps_events_that_are_younger_and_all_without_an_age(store: Store) -> None:
+    """An event is deleted once it is older than the operator's number of days, never before."""
+    await store_events(store)
+    assert len(await purged(store, after=KEPT - timedelta(minutes=1))) == len(EVENTS)
+    assert len(await purged(store, after=10 * KEPT, kept=None)) == len(EVENTS)
+    assert await purged(store, after=KEPT - timedelta(seconds=8)) == list(EVENTS[2:])
+
+
+async def test_purge_of_one_job_is_bounded_and_the_next_job_continues(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A timeline of years is deleted in small transactions, over several sweeps."""
+    monkeypatch.setattr(table_limits, "_BATCH", 2)
+    monkeypatch.setattr(table_limits, "_MOST_BATCHES", 3)
+    async with store.transaction() as tx:
+        for number in range(1, 11):
+            await tx.timeline.append(TimelineEvent(NOW, "landed", OTHER.id, "main", number))
+    assert [number for number, _ in await purged(store, after=2 * KEPT)] == [7, 8, 9, 10]
+    assert await purged(store, after=2 * KEPT) == []
