@@ -104,6 +104,8 @@ class Doctor:
             return Report(tuple(findings))
         repositories, unread = await self._repositories(app.installations)
         findings += unread
+        if not (repositories or unread) and (active := [each for each in app.installations if not each.suspended_at]):
+            findings.append(_empty(active))
         if only is not None:
             repositories = [each for each in repositories if each.full_name.casefold() == only.casefold()]
             if not repositories:
@@ -273,4 +275,16 @@ def _unlisted(owner: str, error: GitHubError) -> Finding:
         "IMQ does not see what is labelled there.",
         "Run the command again later; if it persists, look at the installation on GitHub.",
         "docs/operating.md#troubleshooting",
+    )
+
+
+def _empty(installations: Sequence[InstallationAnswer]) -> Finding:
+    pages = " or ".join(each.html_url for each in installations)
+    return Finding(
+        "no_repositories",
+        "App",
+        "The App is installed, but on no repository.",
+        "IMQ has nothing to do.",
+        f"Choose repositories: {pages}",
+        "docs/self-hosting.md",
     )

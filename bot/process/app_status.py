@@ -19,6 +19,9 @@ _CHECK_EVERY = timedelta(minutes=5)
 _CHECK_AGAIN = timedelta(seconds=15)
 """How soon IMQ asks again while GitHub refuses the credentials, or did not answer."""
 
+_CHECK_EMPTY = timedelta(minutes=1)
+"""How soon IMQ asks again while the App has no repository."""
+
 _FIRST_ANSWER_SECONDS = 3.0
 """How long the readiness check waits for the first answer; without one the process counts as ready."""
 
@@ -32,7 +35,10 @@ _ADVICE = (
 
 
 class AppStatus:
-    """Asks GitHub for the App now and then. `refusal` says why GitHub does not accept the credentials, if so."""
+    """Asks GitHub for the App now and then. `refusal` says why GitHub does not accept the credentials, if so.
+
+    `advice` says where to install the App, or to choose repositories for it, while it has none.
+    """
 
     def __init__(
         self,
@@ -58,7 +64,8 @@ class AppStatus:
         self._due = clock.now()
         self._asked = False
         self._answered = asyncio.Event()
-        self._described = False
+        self._described: tuple[object, ...] | None = None
+        self.advice: str | None = None
         self.refusal: str | None = None
         self.accepted: bool | None = None
         """Whether GitHub accepted the credentials when it last answered; None before its first answer."""
@@ -107,26 +114,31 @@ class AppStatus:
         self.accepted, self.refusal = accepted, refusal
 
     async def _described_for(self, found: AppAnswer) -> timedelta:
-        """Describe the App unless IMQ has done so; return when to ask GitHub again."""
-        if self._described:
+        """Describe the App, again while it has no repository; return when to ask GitHub again."""
+        if self._described is not None and self.advice is None:
             return _CHECK_EVERY
         try:
             await self._describe(found)
         except Unavailable:
             return _CHECK_AGAIN
         except GitHubError as error:
-            _log.info("app_not_described", error=error.message)
-        self._described = True
-        return _CHECK_EVERY
+            if self._described is None:
+                _log.info("app_not_described", error=error.message)
+            self._described = self._described or ()
+        return _CHECK_EVERY if self.advice is None else _CHECK_EMPTY
 
     async def _describe(self, found: AppAnswer) -> None:
-        """Log once what IMQ found. Raises GitHubError; then the next check describes it."""
+        """Log what IMQ found, unless it has. Raises GitHubError; then the next check describes it."""
         installations = await self._app.installations()
         webhook = await self._app.webhook()
         if self._correct is not None:
             webhook = await self._correct(webhook)
         active = [each for each in installations if each.suspended_at is None]
         repositories = await self._count_repositories(active)
+        code, self.advice = _advice(found, installations, repositories)
+        former, self._described = self._described, (len(installations), len(active), repositories)
+        if self._described == former:
+            return
         _log.info(
             "app_found",
             slug=found.slug,
@@ -136,10 +148,8 @@ class AppStatus:
             repositories=repositories,
             webhook=webhook.url,
         )
-        if not installations:
-            _log.warning("app_not_installed", advice=f"Install the App: {found.html_url}/installations/new")
-        elif repositories == 0:
-            _log.warning("app_has_no_repositories", advice="Choose repositories for the App's installation on GitHub.")
+        if code is not None:
+            _log.warning(code, advice=self.advice)
         if (fault := address_fault(webhook.url, self._public_url, self._relay_url)) is not None:
             _log.warning("webhook_address_wrong", address=webhook.url, advice=fault)
 
@@ -149,3 +159,16 @@ class AppStatus:
             return None
         lists = [await self._repositories(each.id) for each in installations]
         return sum(map(len, lists))
+
+
+def _advice(
+    found: AppAnswer, installations: list[InstallationAnswer], repositories: int | None
+) -> tuple[str, str] | tuple[None, None]:
+    """Return how to give the App a repository, with the log line's event; None if it has one, or may have."""
+    if not installations:
+        return "app_not_installed", f"Install the App on a repository: {found.html_url}/installations/new"
+    if repositories == 0:
+        active = [each.html_url for each in installations if each.suspended_at is None]
+        step = "Choose repositories for the App" if active else "Unsuspend the App"
+        return "app_has_no_repositories", f"{step}: {' or '.join(active or [each.html_url for each in installations])}"
+    return None, None

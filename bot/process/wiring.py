@@ -129,7 +129,7 @@ class Bot:
             meter=self.metrics,
         )
         checks = {"database": self._database_answers, "migrations": self._migrated, "app": self._app_accepted}
-        app = create_app(receiver, Readiness(checks, self.clock))
+        app = create_app(receiver, Readiness(checks, self.clock, lambda: self.app_status.advice))
         access = Access(self.engine, self.gateway.people)
         app.router.add_routes([description(routes(self.engine, access))])
         app.add_subapp(PREFIX, create_api(self.engine, access, self._examine))

@@ -26,7 +26,11 @@ class RequirementError(Exception):
 class Readiness:
     """Runs named checks, such as `database` and `migrations`."""
 
-    def __init__(self, checks: Mapping[str, Check], clock: Clock) -> None:
+    def __init__(
+        self, checks: Mapping[str, Check], clock: Clock, advice: Callable[[], str | None] = lambda: None
+    ) -> None:
+        """`advice` is for the operator of a process that is ready, and yet has nothing to do."""
+        self._advice = advice
         self._checks = checks
         self._clock = clock
         self._lock = asyncio.Lock()
@@ -34,12 +38,13 @@ class Readiness:
         self._refreshed_at: datetime | None = None
 
     async def handle(self, _request: web.Request) -> web.Response:
-        """Answer 200; or 503 with the names of failed checks, and why if it is known."""
+        """Answer 200, with advice if there is any; or 503 with the names of failed checks, and why if it is known."""
         failing = await self._refresh()
         if failing:
             why = {name: sentence for name, sentence in failing.items() if sentence}
             return web.json_response({"status": "not ready", "failing": list(failing), "why": why}, status=503)
-        return web.json_response({"status": "ready"})
+        advice = self._advice()
+        return web.json_response({"status": "ready"} if advice is None else {"status": "ready", "advice": advice})
 
     async def _refresh(self) -> Mapping[str, str]:
         async with self._lock:

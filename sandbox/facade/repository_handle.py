@@ -114,6 +114,11 @@ class RepositoryHandle(RulesHandle):
         with self.domain.context.events.muted(not webhook):
             self.domain.refs.delete(self.record, name, actor=self._actor(by))
 
+    def rename_branch(self, name: str, new_name: str, *, by: str | None = None, webhook: bool = True) -> None:
+        """Rename a branch, the default branch too; its protection and its open pull requests follow."""
+        with self.domain.context.events.muted(not webhook):
+            self.domain.refs.rename(self.record, name, new_name, actor=self._actor(by))
+
     # Pull requests, labels, CI
 
     def pull(self, number: int) -> PullRequestHandle:

@@ -1,6 +1,7 @@
 """Move branches, with the consequences: webhooks of pushes, pull requests synchronised, merged or closed."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from pygit2 import GitError
 
@@ -12,7 +13,7 @@ from sandbox.domain.pulls.pulls import Pulls
 from sandbox.domain.rules.ref_rules import RefRules
 from sandbox.events.check_events import CommitPushed
 from sandbox.events.context import Context
-from sandbox.events.events import RefMoved
+from sandbox.events.events import RefMoved, RepositoryChanged
 from sandbox.state import Activity, Actor, PullRequest, Repository
 
 
@@ -55,6 +56,26 @@ class Refs:
         if repository.git.branch(branch) is None:
             raise Invalid("Reference does not exist")
         self.check(repository, branch, None, actor=actor, force=False)
+        self.move(repository, branch, None, actor=actor)
+
+    def rename(self, repository: Repository, branch: str, name: str, *, actor: Actor) -> None:
+        """Give a branch another name; its protection and the open pull requests on it follow.
+
+        GitHub's page "Renaming a branch", and its repository github/renaming. Sources disagree whether the pull
+        requests' webhooks come (kubernetes/test-infra #20829, kubernetes/community #5688): the caller may mute them.
+        """
+        self._accounts.require_role(actor, repository, "admin")
+        sha = repository.git.branch(branch)
+        if sha is None or repository.git.branch(name) is not None:
+            raise Invalid("Reference does not exist" if sha is None else "Reference already exists")
+        self.move(repository, name, sha, actor=actor)
+        if branch in repository.protections:
+            repository.protections[name] = replace(repository.protections.pop(branch), pattern=name)
+        if branch == repository.default_branch:
+            repository.default_branch = name
+            changes = {"changes": {"default_branch": {"from": branch}}}
+            self._events.publish(RepositoryChanged(repository, actor, "edited", details=changes))
+        self._pulls.retarget(repository, branch, name, actor)
         self.move(repository, branch, None, actor=actor)
 
     def check(self, repository: Repository, branch: str, sha: str | None, *, actor: Actor, force: bool) -> None:

@@ -210,6 +210,13 @@ async def test_app_without_an_installation_gets_the_address_to_install_it(place:
     assert (finding.code, finding.remedy.endswith("/apps/imq/installations/new")) == ("not_installed", True)
 
 
+async def test_app_on_no_repository_gets_the_address_to_choose_some(place: Place) -> None:
+    """An installation on selected repositories may have none."""
+    place.installation.repositories = frozenset()
+    findings = {each.code: each for each in (await place.examine()).findings}
+    assert findings["no_repositories"].remedy.endswith(f"/installations/{place.installation.id}")
+
+
 async def test_github_that_does_not_answer_is_one_finding(place: Place) -> None:
     """The command ends all the same."""
     place.server.faults.add(Fault("reset", times=None))

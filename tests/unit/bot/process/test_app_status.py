@@ -105,6 +105,30 @@ async def test_start_of_an_app_that_is_installed_nowhere_says_where_to_install_i
     assert lines[1]["advice"].endswith("/apps/imq/installations/new")
 
 
+async def test_app_that_gets_its_first_repository_is_described_again(place: Place) -> None:
+    """The operator who follows the advice sees within a minute that it helped, without a restart."""
+    status = await place.status(public_url="https://imq.acme.dev")
+    await found(status)
+    assert status.advice is not None
+    place.clock.advance(timedelta(minutes=1))
+    assert await found(status) == [], "nothing has changed"
+    place.github.create_repository("acme/one", files={"a": "1\n"})
+    place.github.install(place.app, "acme")
+    place.clock.advance(timedelta(minutes=1))
+    (line,) = await found(status)
+    assert (line["event"], line["installations"], line["repositories"]) == ("app_found", 1, 1)
+    assert status.advice is None
+
+
+async def test_app_whose_only_installation_is_suspended_gets_the_address_to_unsuspend_it(place: Place) -> None:
+    """To choose repositories would not help."""
+    installation = place.github.install(place.app, "acme")
+    installation.suspended_at = place.clock.now()
+    lines = await found(await place.status(public_url="https://imq.acme.dev"))
+    assert lines[1]["advice"].startswith("Unsuspend the App: http")
+    assert lines[1]["advice"].endswith(f"/installations/{installation.id}")
+
+
 async def test_start_names_a_webhook_address_that_is_not_imqs(place: Place) -> None:
     """GitHub would deliver elsewhere, and nothing else would say so."""
     place.github.create_repository("acme/one", files={"a": "1\n"})
@@ -117,9 +141,11 @@ async def test_start_names_a_webhook_address_that_is_not_imqs(place: Place) -> N
 async def test_start_without_any_repository_says_where_to_choose_some(place: Place) -> None:
     """An installation on selected repositories may have none left, and a suspended one shows none."""
     place.github.create_repository("acme/one", files={"a": "1\n"})
-    place.github.install(place.app, "acme", repositories=())
+    installation = place.github.install(place.app, "acme", repositories=())
     lines = await found(await place.status(public_url="https://imq.acme.dev"))
     assert [line["event"] for line in lines] == ["app_found", "app_has_no_repositories"]
+    assert lines[1]["advice"].startswith("Choose repositories for the App: http")
+    assert lines[1]["advice"].endswith(f"/installations/{installation.id}")
 
 
 @pytest.mark.parametrize("wrong", ["id", "key"])

@@ -70,6 +70,14 @@ async def test_readyz_answers_when_every_check_holds(aiohttp_client: AiohttpClie
     )
 
 
+async def test_readyz_of_a_process_without_repositories_says_what_to_do(aiohttp_client: AiohttpClient) -> None:
+    """It is ready all the same: the App can be installed only where its webhooks arrive."""
+    clock = ManualClock()
+    receiver = Receiver(secret=SecretStr("s"), own_app_id=1, store=_stored, clock=clock)
+    app = create_app(receiver, Readiness({"database": _yes}, clock, lambda: "Install the App."))
+    assert await _get(aiohttp_client, app, "/readyz") == (200, {"status": "ready", "advice": "Install the App."})
+
+
 async def test_readyz_names_what_is_not_there(aiohttp_client: AiohttpClient) -> None:
     """A check that raises is one that does not hold."""
     checks: dict[str, Check] = {"database": _broken, "migrations": _no, "other": _yes}
