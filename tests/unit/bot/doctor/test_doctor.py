@@ -212,7 +212,7 @@ async def test_app_without_an_installation_gets_the_address_to_install_it(place:
 
 async def test_app_on_no_repository_gets_the_address_to_choose_some(place: Place) -> None:
     """An installation on selected repositories may have none."""
-    place.installation.repositories = frozenset()
+    place.installation.repositories = set()
     findings = {each.code: each for each in (await place.examine()).findings}
     assert findings["no_repositories"].remedy.endswith(f"/installations/{place.installation.id}")
 
