@@ -128,6 +128,10 @@ class Gateway(CheckReads):
         """Classic protection and rulesets together, remembered for two hours."""
         return await self._rules.read(repository, base_branch)
 
+    def cached_rules(self, repository: Repository, base_branch: str) -> BranchRules | None:
+        """The remembered rules, if there are any."""
+        return self._rules.cached(repository, base_branch)
+
     async def organisation_configuration_is_reviewed(self, repository: Repository) -> bool:
         """`GET /repos/{owner}/.github`, and the rules of its default branch."""
         where = {"owner": repository.owner, "repo": OWN_RULES}

@@ -140,7 +140,17 @@ class Policies:
 
     async def of(self, repository: Repository, base_branch: str) -> Policy:
         """Return the policy of this base branch; with a `fault` if its file is invalid. Raises GitHubError."""
-        found = await self._found(repository, base_branch)
+        return self._policy(await self._found(repository, base_branch), base_branch)
+
+    def cached(self, repository: Repository, base_branch: str, generations: tuple[int, int]) -> Policy | None:
+        """Return the policy if the files are cached at these generations, the own one first; else None."""
+        own, shared = generations
+        known = self._cached((repository.id, base_branch), own)
+        if known is not None and known.found is None and self._shared is not SharedConfig.OFF:
+            known = self._cached(repository.owner.casefold(), shared)
+        return None if known is None else self._policy(known.found, base_branch)
+
+    def _policy(self, found: _Found | None, base_branch: str) -> Policy:
         if found is None:
             return self._defaults
         policy = policy_for(found.config, self._defaults, base_branch)
@@ -218,13 +228,16 @@ class Policies:
         reviewed: Callable[[], Awaitable[bool]] | None = None,
     ) -> _Found | None:
         async with self._locks.setdefault(file.key, asyncio.Lock()):
-            known: _CachedFile | None = self._cache.get(file.key)
-            if known is None or known.generation != generation:
-                known = _CachedFile(
-                    await self._parse(file, await self._load(file, generation, fetch, reviewed)), generation
-                )
+            known = self._cached(file.key, generation)
+            if known is None:
+                loaded = await self._load(file, generation, fetch, reviewed)
+                known = _CachedFile(await self._parse(file, loaded), generation)
                 self._cache[file.key] = known
             return known.found
+
+    def _cached(self, key: Hashable, generation: int) -> _CachedFile | None:
+        known: _CachedFile | None = self._cache.get(key)
+        return known if known is not None and known.generation == generation else None
 
     async def _load(
         self,

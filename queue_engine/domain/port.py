@@ -69,6 +69,10 @@ class GitHub(Protocol):
         """
         ...
 
+    def cached_rules(self, repository: Repository, base_branch: str) -> BranchRules | None:
+        """Return the cached rules; None if `branch_rules` would read them."""
+        ...
+
     async def is_guarded(self, repository: Repository, branch: str, default_branch: str) -> bool:
         """Whether rulesets keep others from pushing to this branch, while IMQ may bypass them; cached like rules.
 

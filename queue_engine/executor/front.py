@@ -3,16 +3,16 @@
 A blocked queue costs no requests, except for ever rarer polls of a red base.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime
 
 import structlog
 
 from queue_engine.domain.blocker import Blocker, BlockerNotice, BlockerNotices
 from queue_engine.domain.dequeue_reason import DequeueReason
-from queue_engine.domain.errors import InvariantError, StaleRecord
-from queue_engine.domain.model import PROCESSING, Entry, EntryStatus, Pause, Queue, RedBase, Stall
+from queue_engine.domain.errors import StaleRecord
+from queue_engine.domain.model import Entry, EntryStatus, Pause, Queue
 from queue_engine.domain.notice import NoticeKind
 from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
@@ -20,45 +20,15 @@ from queue_engine.effects import notices, record
 from queue_engine.effects.context import Change, Engine
 from queue_engine.executor.base_checks import poll_red_base, poll_untested_tip
 from queue_engine.executor.queue_depth import dequeue_together, follow_depth
-from queue_engine.planner.check_limits import waits_for_start
-from queue_engine.rules.blockers import (
-    blockers_of,
-    in_flight,
-    is_blocked,
-    next_poll_at,
-    select_front,
-    unannounced,
-    unblocked_at,
-    waits_for_base,
-    waits_until,
-)
-from queue_engine.rules.depth import held_until, with_room
-from queue_engine.rules.invariants import check_queue, check_transition
+from queue_engine.planner.front import Front, QueueAction, QueueChange, QueueWait, front_without_policy, next_front
+from queue_engine.rules.blockers import unannounced
+from queue_engine.rules.invariants import check_transition
 from queue_engine.rules.transitions import preempted
 
 _log = structlog.get_logger("imq.front")
 
 _STEPS = 20
-"""More changes than one pass has to make before it selects a front; the queue is due again at once after so many."""
-
-
-@dataclass(frozen=True, slots=True)
-class Front:
-    """The entry to work on, and how many entries of its queue have room."""
-
-    entry: Entry
-    depth: int
-    stall: Stall | None = None
-    """The queue's blocker for checks that do not start, if it has one."""
-    hold_ends: datetime | None = None
-    """When the first entry that waits for room reaches its time limit."""
-
-
-@dataclass(frozen=True, slots=True)
-class QueueWait:
-    """The queue has no entry to work on before `until`, unless an event wakes it."""
-
-    until: datetime | None
+"""More changes than one pass has to make before it has a front; the queue is due again at once after so many."""
 
 
 async def find_front(
@@ -79,83 +49,40 @@ async def find_front(
         if generation not in {None, queue.generation}:
             return QueueWait(engine.clock.now())
         if policy is None:
-            return _front_without_policy(queue, entries, engine.clock.now())
-        try:
-            found = await _next(engine, queue, entries, policy)
-        except StaleRecord:
-            continue
-        if found is not None:
+            return front_without_policy(queue, entries, engine.clock.now())
+        found = next_front(queue, entries, policy, engine.clock.now())
+        if not isinstance(found, QueueChange):
             return found
+        with suppress(StaleRecord):
+            await _make(engine, queue, found, policy)
     return QueueWait(engine.clock.now())
 
 
-def _front_without_policy(queue: Queue, entries: Sequence[Entry], now: datetime) -> Front | QueueWait:
-    if not entries or _fault(entries) is not None:
-        return QueueWait(None)
-    if pauses := [pause for pause in queue.pauses if not pause.has_ended(now)]:
-        return QueueWait(_first(pause.until for pause in pauses))
-    free = next((entry for entry in entries if not is_blocked(entry, now)), None)
-    return QueueWait(unblocked_at(entries, now)) if free is None else Front(free, len(entries))
-
-
-def _first(instants: Iterable[datetime | None]) -> datetime | None:
-    return min((at for at in instants if at is not None), default=None)
-
-
-async def _next(engine: Engine, queue: Queue, entries: tuple[Entry, ...], policy: Policy) -> Front | QueueWait | None:
-    """Return the front or the wait; None if this changed the queue, so that the caller has to read it again."""
-    now = engine.clock.now()
-    if over := [pause for pause in queue.pauses if pause.has_ended(now)]:
-        await _lift(engine, queue, over[0])
-        return None
-    broken = queue.pause(Reason.INVARIANT_BROKEN) is not None
-    if not broken and (fault := _fault(entries)) is not None:
-        await _pause(engine, queue, fault)
-        return None
-    if queue.stall is not None and not (entries and waits_for_start(entries[0], queue.stall.head)):
-        async with engine.change() as change:
-            await change.tx.stalls.note(queue.id, None)
-        return None
-    blockers = blockers_of(queue, policy, now)
-    if await follow_depth(engine, entries, blockers, policy):
-        return None
-    hold_ends = _first(held_until(entry, policy) for entry in entries)
-    entries = with_room(entries, policy)
-    if await _announce(engine, queue, entries, blockers, policy):
-        return None
-    if queue.red is not None and queue.red.untested and queue.red.next_poll_at <= now:
-        await poll_untested_tip(engine, queue, queue.red, policy)
-        return None
-    untested_poll = queue.red.next_poll_at if queue.red is not None and queue.red.untested else None
-    if broken or not entries:
-        return QueueWait(_first((*(blocker.until for blocker in blockers), untested_poll, hold_ends)))
-    ends = None
-    if queue.red is not None and waits_for_base(blockers):
-        if queue.red.next_poll_at <= now:
+async def _make(engine: Engine, queue: Queue, needed: QueueChange, policy: Policy) -> None:
+    """Make this change of the queue. Raises StaleRecord if an entry changed since it was read."""
+    entries, blockers = needed.entries, needed.blockers
+    match needed.action:
+        case QueueAction.LIFT if needed.pause is not None:
+            await _lift(engine, queue, needed.pause)
+        case QueueAction.PAUSE:
+            await _pause(engine, queue, needed.detail)
+        case QueueAction.END_STALL:
+            async with engine.change() as change:
+                await change.tx.stalls.note(queue.id, None)
+        case QueueAction.FOLLOW_DEPTH:
+            await follow_depth(engine, entries, blockers, policy)
+        case QueueAction.END_HOLD:
+            await dequeue_together(engine, entries, DequeueReason(Reason.HOLD_TIMED_OUT), policy)
+        case QueueAction.ANNOUNCE:
+            await _announce(engine, queue, entries, blockers, policy)
+        case QueueAction.POLL_TIP if queue.red is not None:
+            await poll_untested_tip(engine, queue, queue.red, policy)
+        case QueueAction.POLL_BASE if queue.red is not None:
             await poll_red_base(engine, queue, queue.red, entries, policy)
-            return None
-        waiting = [entry for entry in entries if not (blockers[0].exempts(entry) or in_flight(entry))]
-        if await _dequeue_overdue(engine, queue.red, waiting, policy, now):
-            return None
-        ends = _first(waits_until(queue.red, entry, policy) for entry in waiting)
-    chosen = select_front(entries, blockers, now)
-    if chosen is None:
-        checks = (next_poll_at(blockers), ends, unblocked_at(entries, now), untested_poll, hold_ends)
-        return QueueWait(_first(checks))
-    front = entries[0]
-    if chosen.id != front.id and front.status in PROCESSING:
-        await _preempt(engine, front, chosen, policy, len(entries))
-        return None
-    # The order puts an entry that starts before all others.
-    return Front(replace(chosen, position=0), len(entries), queue.stall, hold_ends)
-
-
-def _fault(entries: Sequence[Entry]) -> str | None:
-    try:
-        check_queue(entries)
-    except InvariantError as broken:
-        return str(broken)
-    return None
+        case QueueAction.DEQUEUE:
+            await dequeue_together(engine, entries, DequeueReason(Reason.BASE_STAYS_RED, needed.detail), policy)
+        case QueueAction.PREEMPT:
+            await _preempt(engine, entries[0], entries[1], policy, needed.depth)
 
 
 async def _pause(engine: Engine, queue: Queue, fault: str) -> None:
@@ -176,14 +103,12 @@ async def _lift(engine: Engine, queue: Queue, over: Pause) -> None:
 
 async def _announce(
     engine: Engine, queue: Queue, entries: Sequence[Entry], blockers: Sequence[Blocker], policy: Policy
-) -> bool:
-    """Announce new blockers, and the end of former ones; False if all are announced already."""
+) -> None:
+    """Announce new blockers, and the end of former ones."""
     known = BlockerNotices.from_json(queue.announced)
     before = known or BlockerNotices((), 0)
     outdated = unannounced(known, blockers, entries)
     began, ended = before.began(blockers), before.ended(blockers)
-    if not (outdated or began or ended):
-        return False
     async with engine.change() as change:
         after = before.followed_by(blockers, entries, change.now)
         await change.tx.queues.note_announced(queue.id, after.to_json() if blockers else None)
@@ -197,7 +122,6 @@ async def _announce(
             else:
                 await notices.announce_resumed(change.tx, entry, policy, change.now, depth=len(entries))
         await _record_changes(change, queue, began, ended)
-    return True
 
 
 async def _record_changes(
@@ -232,13 +156,3 @@ async def _preempt(engine: Engine, front: Entry, other: Entry, policy: Policy, d
         await notices.announce_progress(change.tx, saved, NoticeKind.QUEUED, policy, change.now, depth=depth)
         await change.record(EntryStatus.PENDING.value, saved, data={"head": saved.head, "yields_to": other.number})
     _log.info("preempted", repository=front.repository.full_name, number=front.number, by=other.number)
-
-
-async def _dequeue_overdue(
-    engine: Engine, red: RedBase, waiting: Sequence[Entry], policy: Policy, now: datetime
-) -> bool:
-    """Dequeue entries that waited for a red base until their time limit (P5); whether there were any."""
-    overdue = [entry for entry in waiting if waits_until(red, entry, policy) <= now]
-    if overdue:
-        await dequeue_together(engine, overdue, DequeueReason(Reason.BASE_STAYS_RED, red.check), policy)
-    return bool(overdue)

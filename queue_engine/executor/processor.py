@@ -14,6 +14,7 @@ from queue_engine.core.concurrency.pool import Pool
 from queue_engine.core.concurrency.request_context import RequestPriority, working
 from queue_engine.domain.model import Queue
 from queue_engine.effects.context import Engine
+from queue_engine.executor.pass_batch import PassBatch
 from queue_engine.executor.pass_errors import on_error
 from queue_engine.executor.queue_pass import LeaseLost, advance
 from queue_engine.store import WakeupKind
@@ -32,10 +33,11 @@ class Processor:
         self._of_repository = max(1, concurrency // 2)
         self._of_installation = max(1, concurrency * 3 // 4)
         self._under_way: set[int] = set()
+        self._batch = PassBatch(engine)
         self._pool = Pool(concurrency, done=partial(engine.wakeup.notify, WakeupKind.QUEUES))
 
     async def start_due(self) -> bool:
-        """Start to advance due queues, as many as there is room for; whether any was due."""
+        """Start to advance due queues, as many as there is room for, and release idle ones; whether any was due."""
         if self._pool.free <= 0 or self._engine.ending.is_set():
             return False
         now = self._engine.clock.now()
@@ -48,12 +50,14 @@ class Processor:
                 of_repository=self._of_repository,
                 of_installation=self._of_installation,
             )
-        # A lease may end while its pass still runs here: then the claim renewed it, and no second pass starts.
-        started = [queue for queue in queues if queue.id not in self._under_way]
-        for queue in started:
-            self._under_way.add(queue.id)
-            self._pool.start(self._advance(queue))
-        return bool(started)
+            # A lease may end while its pass still runs here: then the claim renewed it, and no second pass starts.
+            queues = tuple(queue for queue in queues if queue.id not in self._under_way)
+            idle = await self._batch.release_idle(tx, queues, self._under_way)
+        for queue in queues:
+            if queue.id not in idle:
+                self._under_way.add(queue.id)
+                self._pool.start(self._advance(queue))
+        return bool(queues or idle)
 
     async def run_due(self) -> bool:
         """Advance due queues and wait for their passes; whether any was due."""

@@ -12,40 +12,25 @@ from queue_engine.domain.blocker import Blocker
 from queue_engine.domain.dequeue_reason import DequeueReason
 from queue_engine.domain.model import Entry
 from queue_engine.domain.policy import Policy
-from queue_engine.domain.reasons import Reason
 from queue_engine.effects import notices, record
 from queue_engine.effects.context import Engine
 from queue_engine.effects.queue_depth import announce_joined
-from queue_engine.rules.depth import held_until, waits_for_room
+from queue_engine.rules.depth import moved_entries
 
 _log = structlog.get_logger("imq.front")
 
 
-async def follow_depth(engine: Engine, entries: Sequence[Entry], blockers: Sequence[Blocker], policy: Policy) -> bool:
-    """Announce each entry that moved across the depth limit; if none did, end overdue waits. Whether there was any.
+async def follow_depth(engine: Engine, entries: Sequence[Entry], blockers: Sequence[Blocker], policy: Policy) -> None:
+    """Announce each of these entries of a queue that moved across the depth limit.
 
-    `blockers` are those of the queue, which the comment of an entry that gets room shows. An unreadable configuration
-    has no limit, so that no entry moves then. Raises StaleRecord.
+    `blockers` are those of the queue, which the comment of an entry that gets room shows. Raises StaleRecord.
     """
-    moved = [each for each in entries if waits_for_room(each.position, policy) != (each.held_since is not None)]
-    if not moved or policy.fault is not None:
-        return await _end_waits(engine, entries, policy)
     async with engine.change() as change:
-        for entry in moved:
+        for entry in moved_entries(entries, policy):
             saved = await announce_joined(change, entry, policy, depth=len(entries))
             concerning = [blocker for blocker in blockers if blocker.concerns(saved)]
             if saved.held_since is None and concerning:
                 await notices.announce_blockers(change.tx, saved, concerning, policy, change.now)
-    return True
-
-
-async def _end_waits(engine: Engine, entries: Sequence[Entry], policy: Policy) -> bool:
-    """Dequeue entries that waited for room until the time limit (P5)."""
-    now = engine.clock.now()
-    overdue = [each for each in entries if (until := held_until(each, policy)) is not None and until <= now]
-    if overdue:
-        await dequeue_together(engine, overdue, DequeueReason(Reason.HOLD_TIMED_OUT), policy)
-    return bool(overdue)
 
 
 async def dequeue_together(engine: Engine, entries: Sequence[Entry], why: DequeueReason, policy: Policy) -> None:

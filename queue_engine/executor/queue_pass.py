@@ -34,7 +34,7 @@ from queue_engine.effects.labels import effective_labels
 from queue_engine.effects.repository_names import named_by, remember_name
 from queue_engine.executor import github_requests
 from queue_engine.executor.entry_trace import entry_trace
-from queue_engine.executor.front import QueueWait, find_front
+from queue_engine.executor.front import find_front
 from queue_engine.executor.hold_queue import hold_for_base, record_refused_merge, record_stall
 from queue_engine.executor.landing import land, land_elsewhere
 from queue_engine.executor.pass_errors import PassError
@@ -44,6 +44,7 @@ from queue_engine.planner import actions
 from queue_engine.planner.actions import Action, FactKind, Facts, ReadFact, Step, Wait
 from queue_engine.planner.check_outcome import rerun_answered
 from queue_engine.planner.decide import decide
+from queue_engine.planner.front import QueueWait
 from queue_engine.planner.github_outage import longest_wait, on_github_error, retry_at, shows_retrying
 from queue_engine.rules.transitions import with_refusal
 
@@ -75,11 +76,9 @@ async def advance(engine: Engine, queue: Queue, held: Callable[[], bool]) -> dat
 
 class _Pass:
     def __init__(self, engine: Engine, queue: Queue, held: Callable[[], bool], policy: Policy) -> None:
-        self._engine = engine
-        self._queue = queue
-        self._held = held
+        self._engine, self._queue, self._held = engine, queue, held
         self._facts = Facts()
-        self._facts_for: tuple[str, int] | None = None  # The front, by id and version, that `_seen` was read for.
+        self._facts_for: tuple[str, int] | None = None  # The front, by id and version, that `_facts` were read for.
         self._depth = 0
         self._hold_ends: datetime | None = None
         self._stall: Stall | None = None

@@ -62,6 +62,10 @@ class Forwarding:
         """As the port says."""
         return await self._github.branch_rules(repository, base_branch)
 
+    def cached_rules(self, repository: Repository, base_branch: str) -> BranchRules | None:
+        """As the port says."""
+        return self._github.cached_rules(repository, base_branch)
+
     async def is_guarded(self, repository: Repository, branch: str, default_branch: str) -> bool:
         """As the port says."""
         return await self._github.is_guarded(repository, branch, default_branch)

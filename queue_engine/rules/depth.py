@@ -33,3 +33,18 @@ def depth_within(total: int, policy: Policy) -> int:
 def held_until(entry: Entry, policy: Policy) -> datetime | None:
     """When an entry that waits for room is dequeued (P5); None if it does not wait."""
     return None if entry.held_since is None else entry.held_since + policy.hold_timeout
+
+
+def moved_entries(entries: Sequence[Entry], policy: Policy) -> tuple[Entry, ...]:
+    """Return the entries of an ordered queue that moved across the depth limit since their last announcement.
+
+    An unreadable configuration has no limit, so that no entry moves then.
+    """
+    if policy.fault is not None:
+        return ()
+    return tuple(each for each in entries if waits_for_room(each.position, policy) != (each.held_since is not None))
+
+
+def overdue_entries(entries: Sequence[Entry], policy: Policy, now: datetime) -> tuple[Entry, ...]:
+    """Return the entries that waited for room until the time limit (P5)."""
+    return tuple(each for each in entries if (until := held_until(each, policy)) is not None and until <= now)

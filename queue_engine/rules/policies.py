@@ -16,6 +16,14 @@ class Policies(Protocol):
         """
         ...
 
+    def cached(self, repository: Repository, base_branch: str, generations: tuple[int, int]) -> Policy | None:
+        """Return what `of` would, if it has to read nothing; else None. May be called within a transaction.
+
+        `generations` count the changes of the repository's configuration, and of the configuration that its owner
+        shares, both as the transaction reads them.
+        """
+        ...
+
     async def labels(self, repository: Repository) -> tuple[str, ...]:
         """Return the trigger labels of all branches, by the configuration on the default branch.
 

@@ -4,17 +4,17 @@ Each read computes positions from the stored order key (`queue_engine.store.orde
 entry leaves, so positions have no gaps by construction (P3). Every write is compare-and-set on the version.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from itertools import groupby
+from operator import attrgetter
 from typing import Any, Required, TypedDict, Unpack
 from uuid import uuid4
 
 from sqlalchemy import (
     BindParameter,
-    ColumnElement,
     Integer,
-    Row,
     Select,
     and_,
     bindparam,
@@ -30,14 +30,13 @@ from queue_engine.domain.entry_order import EntryOrder
 from queue_engine.domain.errors import StaleRecord
 from queue_engine.domain.model import PROCESSING, Entry, EntryStatus
 from queue_engine.domain.run import NOT_BEGUN
+from queue_engine.store.entry_query import STORED, entry_of, in_order, placed
 from queue_engine.store.errors import EntryConflict
-from queue_engine.store.order import HELD, IN_ORDER, Order, milliseconds, ranked
+from queue_engine.store.order import HELD, Order, milliseconds, ranked
 from queue_engine.store.pauses import PAUSED
-from queue_engine.store.repositories import REPOSITORY_FIELDS, repository_of
-from queue_engine.store.runs import RUN_FIELDS, Runs, run_of
+from queue_engine.store.runs import Runs
 from queue_engine.store.tables import entries, queues, repositories, runs
 
-_STORED = frozenset(Entry.__dataclass_fields__) & frozenset(entries.c.keys())
 _FIXED = frozenset({"id", "seq", "queue_id", "number", "enqueued_at", "arrived", "version", "trace", "delivery"}) | {
     "shared_head"
 }
@@ -77,24 +76,6 @@ class NewEntry(TypedDict, total=False):
     shared_head: str | None
 
 
-def _placed(scope: ColumnElement[bool]) -> Any:
-    """Select entries with their positions. `scope` covers whole queues, so that row numbers are positions."""
-    place = func.row_number().over(partition_by=entries.c.queue_id, order_by=IN_ORDER)
-    return select(entries, (place - 1).label("position")).where(scope).subquery("placed")
-
-
-def _in_order(placed: Any, *chosen: ColumnElement[bool]) -> Select[Any]:
-    """Select the `chosen` of these entries, with the columns that `_entry` reads."""
-    return (
-        select(placed, queues.c.base_branch, *REPOSITORY_FIELDS[1:], *RUN_FIELDS)
-        .join(queues, queues.c.id == placed.c.queue_id)
-        .join(repositories, repositories.c.id == placed.c.repository_id)
-        .outerjoin(runs, runs.c.id == placed.c.run_id)
-        .where(*chosen)
-        .order_by(placed.c.queue_id, placed.c.position)
-    )
-
-
 _ID: BindParameter[str] = bindparam("its_id")
 _QUEUE: BindParameter[int] = bindparam("its_queue")
 _REPOSITORY: BindParameter[int] = bindparam("its_repository")
@@ -102,17 +83,19 @@ _NUMBER: BindParameter[int] = bindparam("its_number")
 _ITS_OWN = and_(entries.c.repository_id == _REPOSITORY, entries.c.number == _NUMBER)
 _SAME = and_(entries.c.id == _ID, entries.c.version == bindparam("its_version"))
 
-_IN_ITS_QUEUE = _placed(entries.c.queue_id == select(entries.c.queue_id).where(entries.c.id == _ID).scalar_subquery())
-_IN_QUEUE = _placed(entries.c.queue_id == _QUEUE)
-_IN_REPOSITORY = _placed(entries.c.repository_id == _REPOSITORY)
+_IN_ITS_QUEUE = placed(entries.c.queue_id == select(entries.c.queue_id).where(entries.c.id == _ID).scalar_subquery())
+_IN_QUEUE = placed(entries.c.queue_id == _QUEUE)
+_IN_QUEUES = placed(entries.c.queue_id.in_(bindparam("its_queues", expanding=True)))
+_IN_REPOSITORY = placed(entries.c.repository_id == _REPOSITORY)
 
-_GET = _in_order(_IN_ITS_QUEUE, _IN_ITS_QUEUE.c.id == _ID)
-_FIND = _in_order(_IN_REPOSITORY, _IN_REPOSITORY.c.number == _NUMBER)
-_OF_QUEUE = _in_order(_IN_QUEUE)
-_FIRST_OF_QUEUE = _in_order(_IN_QUEUE, _IN_QUEUE.c.position < bindparam("most", type_=Integer))
-_OF_REPOSITORY = _in_order(_IN_REPOSITORY)
+_GET = in_order(_IN_ITS_QUEUE, _IN_ITS_QUEUE.c.id == _ID)
+_FIND = in_order(_IN_REPOSITORY, _IN_REPOSITORY.c.number == _NUMBER)
+_OF_QUEUE = in_order(_IN_QUEUE)
+_OF_QUEUES = in_order(_IN_QUEUES)
+_FIRST_OF_QUEUE = in_order(_IN_QUEUE, _IN_QUEUE.c.position < bindparam("most", type_=Integer))
+_OF_REPOSITORY = in_order(_IN_REPOSITORY)
 _ON_THE_WAY = [EntryStatus.UPDATING, EntryStatus.CHECKING]
-_UPDATED_OR_CHECKED = _in_order(_IN_REPOSITORY, _IN_REPOSITORY.c.status.in_(_ON_THE_WAY))
+_UPDATED_OR_CHECKED = in_order(_IN_REPOSITORY, _IN_REPOSITORY.c.status.in_(_ON_THE_WAY))
 _IS_QUEUED = select(entries.c.seq).where(_ITS_OWN)
 _UNDER_WAY = (
     select(entries.c.repository_id, entries.c.head, runs.c.candidate)
@@ -208,6 +191,11 @@ class Entries:
             return await self._read(_OF_QUEUE, its_queue=queue_id)
         return await self._read(_FIRST_OF_QUEUE, its_queue=queue_id, most=most)
 
+    async def of_queues(self, queue_ids: Sequence[int]) -> Mapping[int, tuple[Entry, ...]]:
+        """Return the entries of each of these queues in order, by the queue's id; an empty queue is left out."""
+        found = await self._read(_OF_QUEUES, its_queues=queue_ids)
+        return {queue_id: tuple(its_own) for queue_id, its_own in groupby(found, key=attrgetter("queue_id"))}
+
     async def of_repository(self, repository_id: int) -> tuple[Entry, ...]:
         """Return every entry of a repository, queue by queue, in order."""
         return await self._read(_OF_REPOSITORY, its_repository=repository_id)
@@ -244,7 +232,7 @@ class Entries:
         begins = is_member and run.id is None
         if begins:
             run = await self._runs.add(run)
-        values = {name: _stored(getattr(entry, name)) for name in _STORED - _FIXED}
+        values = {name: _stored(getattr(entry, name)) for name in STORED - _FIXED}
         values |= {"run_id": run.id if is_member else None, "version": entry.version + 1}
         # Lock the entry before its run, as every transaction does.
         if (await self._connection.execute(_SAVE, {**values, **_same(entry)})).rowcount != 1:
@@ -279,7 +267,7 @@ class Entries:
         await self._runs.end(entry.run)
 
     async def _read(self, statement: Select[Any], **its_own: object) -> tuple[Entry, ...]:
-        return tuple(map(_entry, await self._connection.execute(statement, its_own)))
+        return tuple(map(entry_of, await self._connection.execute(statement, its_own)))
 
 
 def _same(entry: Entry) -> dict[str, Any]:
@@ -296,11 +284,3 @@ def _only(found: tuple[Entry, ...]) -> Entry | None:
 
 def _stored(value: object) -> object:
     return list(value) if isinstance(value, tuple) else value
-
-
-def _entry(row: Row[Any]) -> Entry:
-    values = {name: row._mapping[name] for name in _STORED}
-    values["status"] = EntryStatus(row.status)
-    values["trusted_labels"] = tuple(row.trusted_labels)
-    surroundings = {"repository": repository_of(row), "base_branch": row.base_branch, "position": row.position}
-    return Entry(**values, **surroundings, run=run_of(row))

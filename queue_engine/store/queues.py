@@ -6,7 +6,7 @@ makes the queue due: a webhook, a command, or the reconciler, which wakes every 
 claimed like any other: its pass informs new entries, and notices that the blocker has ended.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -155,6 +155,10 @@ class Queues:
         """Return every queue."""
         return await self._many(_ALL)
 
+    async def some(self, queue_ids: Sequence[int]) -> tuple[Queue, ...]:
+        """Return the queues with these ids, in any order."""
+        return await self._many(_SOME, its_ids=queue_ids)
+
     async def refresh_repository(self, repository: Repository) -> None:
         """Store the present name and installation of a repository: its queues, entries and outbox items follow."""
         await repositories.refresh(self._connection, repository)
@@ -214,9 +218,7 @@ class Queues:
             taken += [queue_id for queue_id in ids if queue_id in locked]
             if len(ids) < at_most and len(locked) == len(ids):
                 break
-        if not taken:
-            return ()
-        claimed = {queue.id: queue for queue in await self._many(_SOME, its_ids=taken)}
+        claimed = {queue.id: queue for queue in await self.some(taken)} if taken else {}
         return tuple(claimed[queue_id] for queue_id in taken)
 
     async def count_error(self, queue_id: int, at: datetime) -> tuple[int, datetime]:
@@ -239,8 +241,8 @@ class Queues:
 
         False, without a change, when this owner has the lease no longer.
         """
-        values = {"its_wake_count": wake_count, "now": now, "at": due_at}
-        return await self._changes(_RELEASE, its_id=queue_id, its_owner=owner, **values)
+        its_own = {"its_id": queue_id, "its_owner": owner, "its_wake_count": wake_count}
+        return await self._changes(_RELEASE, **its_own, now=now, at=due_at)
 
     async def release_all(self) -> None:
         """End every lease: for the start of the only process on this database. Due times do not change."""
@@ -267,8 +269,7 @@ class Queues:
         await repositories.renew(self._connection, repository_id)
 
     async def _one(self, statement: Select[Any], **its_own: object) -> Queue | None:
-        row = (await self._connection.execute(statement, its_own)).one_or_none()
-        return None if row is None else _queue(row)
+        return next(iter(await self._many(statement, **its_own)), None)
 
     async def _many(self, statement: Select[Any], **their_own: object) -> tuple[Queue, ...]:
         return tuple(map(_queue, await self._connection.execute(statement, their_own)))

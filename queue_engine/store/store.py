@@ -36,6 +36,7 @@ from queue_engine.store.outbox.command_replies import CommandReplies
 from queue_engine.store.outbox.outbox import Outbox
 from queue_engine.store.outbox.table import NEXT_DUE as NEXT_ITEM
 from queue_engine.store.pauses import Pauses
+from queue_engine.store.queue_batch import QueueBatch
 from queue_engine.store.queues import NEXT_DUE as NEXT_QUEUE
 from queue_engine.store.queues import Queues
 from queue_engine.store.red_bases import RedBases
@@ -69,6 +70,10 @@ class Transaction:
     @cached_property
     def queues(self) -> Queues:
         return Queues(self.connection, partial(self.due.add, WakeupKind.QUEUES))
+
+    @cached_property
+    def queue_batch(self) -> QueueBatch:
+        return QueueBatch(self.connection, self.queues)
 
     @cached_property
     def pauses(self) -> Pauses:

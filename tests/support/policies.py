@@ -16,6 +16,10 @@ class StaticPolicies:
         """The one policy."""
         return self._policy
 
+    def cached(self, repository: Repository, base_branch: str, generations: tuple[int, int]) -> Policy | None:
+        """The one policy."""
+        return self._policy
+
     async def labels(self, repository: Repository) -> tuple[str, ...]:
         """Its trigger labels."""
         return self._policy.trigger_labels
@@ -30,3 +34,11 @@ class StaticPolicies:
 
     def forget(self, repository_id: int) -> None:
         """There is nothing to forget."""
+
+
+class UncachedPolicies(StaticPolicies):
+    """Has cached nothing, so that each queue needs a pass."""
+
+    def cached(self, repository: Repository, base_branch: str, generations: tuple[int, int]) -> Policy | None:
+        """The policy is to be read."""
+        return None

@@ -60,8 +60,13 @@ class BranchRulesCache:
         """Return the rules of a branch. Raises NotFound when it does not exist."""
         key = repository.id, branch
         async with self._locks.setdefault(key, asyncio.Lock()):
-            known: BranchRules | None = self._cache.get(key)
+            known = self.cached(repository, branch)
             return known if known is not None else await self._fetch(repository, branch)
+
+    def cached(self, repository: Repository, branch: str) -> BranchRules | None:
+        """Return the cached rules of a branch; None if `read` would read them."""
+        known: BranchRules | None = self._cache.get((repository.id, branch))
+        return known
 
     async def _fetch(self, repository: Repository, branch: str) -> BranchRules:
         key = repository.id, branch

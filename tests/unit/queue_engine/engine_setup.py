@@ -72,6 +72,8 @@ class GitHub:
         """The tip of the base branch, where it is asked for by itself."""
         self.reruns: list[int] = []
         """The workflow runs that were asked to run again."""
+        self.cached: BranchRules | None = None
+        """The rules that were read before."""
         self.prepared = 0
         """How often writes were prepared."""
 
@@ -131,6 +133,9 @@ class GitHub:
 
     async def branch_rules(self, *_: object) -> BranchRules:
         return await self._answer("rules", rules("ci", approvals=self.approvals))
+
+    def cached_rules(self, *_: object) -> BranchRules | None:
+        return self.cached
 
     async def branch_tip(self, *_: object) -> Branch | None:
         return await self._answer("branch_tip", self.tip)

@@ -7,7 +7,8 @@ from queue_engine.domain.model import Entry, Pause, Queue
 from queue_engine.domain.notice import NoticeKind
 from queue_engine.domain.policy import FreezeWindow, Policy
 from queue_engine.domain.reasons import Reason
-from queue_engine.executor.front import Front, QueueWait, find_front
+from queue_engine.executor.front import find_front
+from queue_engine.planner.front import Front, QueueWait
 from queue_engine.store.outbox.outbox import OutboxKind
 from tests.store.examples import stand
 from tests.unit.queue_engine.engine_setup import Setup

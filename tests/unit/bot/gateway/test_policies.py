@@ -211,3 +211,26 @@ async def test_of_while_github_is_in_trouble_raises_and_remembers_nothing(polici
         await policies.of(REPOSITORY, "main")
     files.own[REPOSITORY.id, "main"] = "depth: 3"
     assert (await policies.of(REPOSITORY, "main")).max_depth == 3
+
+
+async def test_cached_is_what_of_returns_until_something_changed(
+    policies: Policies, files: Files, clock: ManualClock
+) -> None:
+    """P1: many queues at once are judged by their policies only if these are read, and still the newest."""
+    files.own = {(REPOSITORY.id, "main"): "depth: 3"}
+    assert policies.cached(REPOSITORY, "main", (0, 0)) is None
+    policy = await policies.of(REPOSITORY, "main")
+    assert (policy.max_depth, policies.cached(REPOSITORY, "main", (0, 0))) == (3, policy)
+    assert policies.cached(REPOSITORY, "main", (1, 0)) is None, "its own file changed"
+    assert policies.cached(REPOSITORY, "main", (0, 1)) is not None, "the owner's file does not count where it has one"
+    clock.instant += timedelta(hours=1)
+    assert policies.cached(REPOSITORY, "main", (0, 0)) is None
+
+
+async def test_cached_policy_of_a_branch_without_a_file_is_the_owners(policies: Policies, files: Files) -> None:
+    """P1: as everywhere; a change of the owner's file counts at once."""
+    files.shared = "depth: 5"
+    policy = await policies.of(REPOSITORY, "main")
+    assert (policy.max_depth, policies.cached(REPOSITORY, "main", (0, 0))) == (5, policy)
+    assert policies.cached(REPOSITORY, "main", (0, 1)) is None
+    assert policies.cached(OTHER, "main", (0, 0)) is None, "whether it has a file is not known"

@@ -14,7 +14,8 @@ from queue_engine.domain.notice import NoticeKind
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.run import NOT_BEGUN
 from queue_engine.effects.context import Change, Engine
-from queue_engine.executor.front import Front, QueueWait, _front_without_policy, find_front
+from queue_engine.executor.front import find_front
+from queue_engine.planner.front import Front, QueueWait, front_without_policy
 from queue_engine.store import Store
 from queue_engine.store.outbox.outbox import OutboxKind
 from tests.support.policies import StaticPolicies
@@ -176,13 +177,13 @@ def test_front_while_the_rules_cannot_be_read_is_the_first_that_is_not_blocked()
     """An entry that waits for a permission blocks no other; if all wait, the queue is due when the first one is."""
     blocked, free = entry(blocked_until=NOW + HOUR), entry(id="2", number=2, position=1)
     queue = Queue(1, REPOSITORY, "main", due_at=None, wake_count=0)
-    assert _front_without_policy(queue, (blocked, free), NOW) == Front(free, 2)
-    assert _front_without_policy(queue, (blocked,), NOW) == QueueWait(NOW + HOUR)
-    assert _front_without_policy(queue, (blocked,), NOW + HOUR) == Front(blocked, 1)
-    assert _front_without_policy(queue, (free, blocked), NOW) == QueueWait(None), (
+    assert front_without_policy(queue, (blocked, free), NOW) == Front(free, 2)
+    assert front_without_policy(queue, (blocked,), NOW) == QueueWait(NOW + HOUR)
+    assert front_without_policy(queue, (blocked,), NOW + HOUR) == Front(blocked, 1)
+    assert front_without_policy(queue, (free, blocked), NOW) == QueueWait(None), (
         "what is stored is broken: the rules tell who reads of it"
     )
-    assert _front_without_policy(queue, (), NOW) == QueueWait(None)
+    assert front_without_policy(queue, (), NOW) == QueueWait(None)
 
 
 async def test_front_of_a_queue_whose_stored_state_is_broken_pauses_it(scene: Setup) -> None:

@@ -16,8 +16,8 @@ from queue_engine.domain.notice import NoticeKind
 from queue_engine.domain.policy import FIX
 from queue_engine.domain.reasons import Reason
 from queue_engine.executor.base_labels import find_fixes, mark_as_fix
-from queue_engine.executor.front import QueueWait
 from queue_engine.executor.landing import land
+from queue_engine.planner.front import QueueWait
 from queue_engine.store import Store
 from tests.unit.queue_engine.engine_setup import Setup
 from tests.unit.queue_engine.examples import (

@@ -19,10 +19,11 @@ from queue_engine.executor import processor
 from queue_engine.executor.processor import Processor
 from queue_engine.executor.queue_pass import LeaseLost
 from queue_engine.store import Store
+from tests.support.policies import UncachedPolicies
 from tests.unit.bot.conftest import ManualClock
 from tests.unit.queue_engine.core.recorded_worker import Clock
 from tests.unit.queue_engine.engine_setup import Setup
-from tests.unit.queue_engine.examples import HOUR, MINUTE, NOW
+from tests.unit.queue_engine.examples import HOUR, MINUTE, NOW, POLICY
 
 
 @pytest.fixture
@@ -207,7 +208,7 @@ async def test_processor_keeps_room_for_others_beside_a_repository_and_an_instal
     """However slow their passes are: half of the places for one repository, three quarters for one installation."""
     served = Served()
     monkeypatch.setattr(processor, "advance", served)
-    parts = Processor(scene.engine, concurrency=8)
+    parts = Processor(replace(scene.engine, policies=UncachedPolicies(POLICY)), concurrency=8)
     busy, busy_too, quiet, other = (
         Repository(number, "acme", f"r{number}", installation) for number, installation in enumerate((1, 1, 1, 2))
     )

@@ -12,8 +12,9 @@ from queue_engine.domain.model import EntryStatus, Queue
 from queue_engine.domain.notice import NoticeKind
 from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
-from queue_engine.executor.front import Front, QueueWait, find_front
+from queue_engine.executor.front import find_front
 from queue_engine.executor.queue_depth import follow_depth
+from queue_engine.planner.front import Front, QueueWait
 from queue_engine.store import Store
 from tests.unit.queue_engine.engine_setup import Setup
 from tests.unit.queue_engine.examples import HOUR, MINUTE, NOW, REPOSITORY

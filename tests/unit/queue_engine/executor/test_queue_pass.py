@@ -210,6 +210,9 @@ class Unreadable:
     async def of(self, *_: object) -> Policy:
         raise self.error
 
+    def cached(self, *_: object) -> Policy | None:
+        raise AssertionError
+
     async def labels(self, *_: object) -> tuple[str, ...]:
         raise self.error
 

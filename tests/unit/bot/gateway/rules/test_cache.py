@@ -140,3 +140,15 @@ async def test_protection_while_github_is_in_trouble_is_not_taken_for_the_summar
     github.on("GET", RULES, Says([]))
     with pytest.raises(Unavailable):
         await gateway.branch_rules(repository, "main")
+
+
+async def test_cached_rules_are_those_that_were_read_until_they_are_forgotten(
+    gateway: Gateway, github: GitHubDouble, repository: Repository
+) -> None:
+    """P7: where many queues are judged at once, none of them costs a request."""
+    assert gateway.cached_rules(repository, "main") is None
+    rules = await rules_of(gateway, github, repository, {"required_linear_history": {"enabled": True}})
+    assert gateway.cached_rules(repository, "main") == rules
+    assert gateway.cached_rules(repository, "next") is None
+    gateway.forget_rules(repository.id)
+    assert gateway.cached_rules(repository, "main") is None

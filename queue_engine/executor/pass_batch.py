@@ -1,0 +1,84 @@
+"""Release many idle queues in one transaction, without a pass over each.
+
+A sweep, a restart or a change of shared configuration wakes all queues at once. Most of them wait for a later instant.
+The decision is that of a pass (`queue_engine.planner.front`), made for many queues with a few statements.
+"""
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from queue_engine.domain.model import Entry, Queue
+from queue_engine.domain.policy import Policy
+from queue_engine.effects.context import Engine
+from queue_engine.planner.front import QueueWait, wait_of
+from queue_engine.store import Transaction
+
+_AT_MOST = 50
+"""Queues in one transaction, which takes some 30 ms: SQLite has one writer."""
+
+_MOST_BUSY = 5_000
+"""Queues that need a pass, remembered so that each is read here once."""
+
+
+class PassBatch:
+    """Releases idle queues, many together; each of the others needs a pass."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._busy: set[int] = set()
+        """Due queues that need a pass, and that this process has no room for."""
+
+    async def release_idle(self, tx: Transaction, claimed: Sequence[Queue], under_way: Collection[int]) -> set[int]:
+        """Release the idle ones of the queues that this transaction claimed, and of the others that are due.
+
+        Returns their ids. Costs one statement if no other queue is due: then a pass over each claimed one is as cheap.
+        `under_way` are the queues of passes that still run here.
+        """
+        now = self._engine.clock.now()
+        self._busy.difference_update(queue.id for queue in claimed)
+        if len(self._busy) > _MOST_BUSY:
+            self._busy.clear()
+        others = await tx.queue_batch.lock_due(now=now, without={*self._busy, *under_way}, at_most=_AT_MOST)
+        if not others:
+            return set()
+        waits = await self._waits(tx, [*claimed, *others], now)
+        await tx.queue_batch.release({queue_id: wait.until for queue_id, wait in waits.items()})
+        self._busy.update(queue.id for queue in others if queue.id not in waits)
+        return set(waits)
+
+    async def _waits(self, tx: Transaction, queues: Sequence[Queue], now: datetime) -> dict[int, QueueWait]:
+        """Return the waits of the idle ones of these queues, by queue id."""
+        policies = await self._policies(tx, queues)
+        if not policies:
+            return {}
+        try:
+            entries = await tx.entries.of_queues(sorted(policies))
+        except SQLAlchemyError:
+            raise
+        except Exception:
+            # The pass over the queue with the broken entry reports that; the others must not suffer from it (P5).
+            return {}
+        judged = [queue for queue in queues if queue.id in policies]
+        found = ((queue.id, self._wait(queue, entries.get(queue.id, ()), policies[queue.id], now)) for queue in judged)
+        return {queue_id: wait for queue_id, wait in found if wait is not None}
+
+    async def _policies(self, tx: Transaction, queues: Sequence[Queue]) -> dict[int, Policy]:
+        """Return the policies of these queues as far as they are cached, by queue id; a pass reads the others."""
+        shared = await tx.queue_batch.shared_generations(queues)
+        found = dict[int, Policy]()
+        for queue in queues:
+            generations = queue.generation, shared.get(queue.repository.owner.lower(), 0)
+            policy = self._engine.policies.cached(queue.repository, queue.base_branch, generations)
+            if policy is not None:
+                found[queue.id] = policy
+        return found
+
+    def _wait(self, queue: Queue, entries: tuple[Entry, ...], policy: Policy, now: datetime) -> QueueWait | None:
+        try:
+            rules = self._engine.github.cached_rules(queue.repository, queue.base_branch)
+            return wait_of(queue, entries, policy, rules, now)
+        except Exception:
+            # A pass meets the same error, and reports and counts it for its own queue alone (P5).
+            return None

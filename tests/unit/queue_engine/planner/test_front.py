@@ -1,0 +1,171 @@
+"""Which queues are idle: a pass would find their wait alone. `executor/test_front.py` has the steps of a pass."""
+
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from queue_engine.domain.blocker import BlockerNotices
+from queue_engine.domain.model import Entry, Pause, Queue, RedBase, Stall
+from queue_engine.domain.policy import Policy
+from queue_engine.domain.reasons import Reason
+from queue_engine.domain.run import NOT_BEGUN
+from queue_engine.planner.front import QueueWait, wait_of
+from queue_engine.rules.blockers import blockers_of
+from tests.unit.queue_engine.examples import (
+    CHECKING,
+    HOUR,
+    MINUTE,
+    NOW,
+    PENDING,
+    POLICY,
+    READY,
+    REPOSITORY,
+    UPDATING,
+    entry,
+    rules,
+)
+from tests.unit.queue_engine.queues import WINDOW
+
+QUEUE = Queue(1, REPOSITORY, "main", due_at=NOW, wake_count=1)
+LATER = NOW + MINUTE
+CHECKED = replace(POLICY, check_timeout=HOUR)
+
+
+def front(**changes: Any) -> Entry:
+    """A front whose checks passed, and that tries its merge again later."""
+    merging = entry(status=READY, id="1", base_tip="base-1", next_poll_at=LATER, **changes)
+    return replace(merging, run=replace(merging.run, id=1))
+
+
+def behind(position: int = 1, **changes: Any) -> Entry:
+    """An entry behind the front."""
+    return replace(entry(**changes), id=f"{position + 1}", number=position + 1, seq=position + 1, position=position)
+
+
+def checking(**changes: Any) -> Entry:
+    """A front whose checks have to report."""
+    values = {"base_tip": "base-1", "polls": 1, "pending_checks": ("ci",), "next_poll_at": LATER, **changes}
+    tested = entry(status=CHECKING, **values)
+    return replace(tested, run=replace(tested.run, id=1))
+
+
+def wait(*entries: Entry, queue: Queue = QUEUE, policy: Policy = POLICY, now: datetime = NOW) -> QueueWait | None:
+    return wait_of(queue, entries, policy, rules("ci"), now)
+
+
+def announced(queue: Queue, *entries: Entry, policy: Policy = POLICY) -> Queue:
+    """The queue, after its blockers were announced to these entries."""
+    notices = BlockerNotices.of(blockers_of(queue, policy, NOW), entries)
+    return replace(queue, announced=notices.to_json())
+
+
+@pytest.mark.parametrize("entries", [(front(),), (front(), behind()), (checking(),)])
+def test_queue_whose_front_waits_is_idle_until_then(entries: tuple[Entry, ...]) -> None:
+    """P7: nothing is to be read or stored before."""
+    assert wait(*entries, policy=CHECKED) == QueueWait(LATER)
+
+
+def test_queue_without_an_entry_is_idle_until_it_is_woken() -> None:
+    """An enqueue wakes the queue."""
+    assert wait() == QueueWait(None)
+
+
+def test_queue_of_which_the_rules_are_not_cached_is_not_idle_while_its_front_is_checked() -> None:
+    """P1: the rules say which checks count."""
+    assert wait_of(QUEUE, (checking(),), CHECKED, None, NOW) is None
+    assert wait_of(QUEUE, (front(),), CHECKED, None, NOW) == QueueWait(LATER), "a merge is tried again at its time"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"next_poll_at": NOW},
+        {"polls": 0, "next_poll_at": None, "status_since": NOW - 2 * HOUR},
+        {"needs_refetch": True},
+        {"newer_tip": "base-2"},
+        {"github_failures": 1, "github_failing_since": NOW},
+        {"github_failing_since": NOW},
+        {"pending_checks": ()},
+    ],
+    ids=str,
+)
+def test_queue_whose_checked_front_has_changed_is_not_idle(changes: dict[str, Any]) -> None:
+    """P2: a report, a lost webhook, lost consent, a newer base: its pass reads or stores that."""
+    assert wait(checking(**changes), policy=CHECKED) is None
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        entry(status=PENDING),
+        entry(status=UPDATING, new_head="head-2"),
+        replace(front(), run=replace(front().run, merge_requested_at=NOW)),
+        replace(front(), run=NOT_BEGUN),
+    ],
+    ids=["not begun", "updated", "merge requested", "no run"],
+)
+def test_queue_whose_front_may_proceed_is_not_idle(first: Entry) -> None:
+    """P2: whether GitHub answered a merge request, say, is known to a pass alone."""
+    assert wait(first) is None
+
+
+PAUSED = replace(QUEUE, pauses=(Pause(Reason.PAUSED_BY_HAND, "why", NOW - HOUR),))
+RED = replace(QUEUE, red=RedBase("ci", "base-1", NOW - HOUR, 1, LATER))
+
+
+@pytest.mark.parametrize(
+    ("queue", "policy"),
+    [
+        (replace(QUEUE, errors=1), POLICY),
+        (PAUSED, POLICY),
+        (replace(QUEUE, pauses=(Pause(Reason.FROZEN, "why", NOW - HOUR, NOW),)), POLICY),
+        (replace(announced(PAUSED, front()), pauses=()), POLICY),
+        (announced(PAUSED, front()), POLICY),
+        (RED, POLICY),
+        (replace(QUEUE, red=RedBase("ci", "base-1", NOW - HOUR, 1, NOW, untested=True)), POLICY),
+        (replace(QUEUE, stall=Stall(NOW - HOUR, "head-1", "ci")), POLICY),
+        (QUEUE, WINDOW),
+        (QUEUE, replace(POLICY, fault="line 1: broken")),
+        (QUEUE, replace(POLICY, max_depth=1)),
+    ],
+    ids=[
+        *("counted error", "paused", "pause over", "pause lifted", "joined while paused", "red base", "untested tip"),
+        *("checks started", "freeze", "broken configuration", "lower limit"),
+    ],
+)
+def test_queue_with_something_to_announce_is_not_idle(queue: Queue, policy: Policy) -> None:
+    """P6: a pause, a freeze, a red base, another limit: each begins and ends with a notice, also for a front."""
+    assert wait(front(), behind(), policy=policy, queue=queue) is None
+
+
+@pytest.mark.parametrize(
+    ("queue", "until"),
+    [(PAUSED, None), (RED, LATER), (replace(QUEUE, stall=Stall(NOW, "head-1", "ci")), LATER)],
+    ids=["paused", "red base", "checks not starting"],
+)
+def test_blocked_queue_is_idle_once_all_is_announced(queue: Queue, until: datetime | None) -> None:
+    """P7: a blocker costs nothing but the polls of a red base."""
+    entries = (checking(started_checks=()), behind())
+    assert wait(*entries, queue=announced(queue, *entries), policy=CHECKED) == QueueWait(until)
+
+
+def test_queue_whose_red_base_or_held_entry_is_due_is_not_idle() -> None:
+    """P5: each wait has its limit, and ends with a notice."""
+    entries = (front(), behind())
+    assert wait(*entries, queue=announced(RED, *entries), now=LATER) is None
+    held = (front(), behind(held_since=NOW))
+    one = replace(POLICY, max_depth=1, hold_timeout=MINUTE / 2)
+    assert wait(*held, policy=one) == QueueWait(NOW + MINUTE / 2), "before the front's own poll"
+    assert wait(*held, policy=one, now=NOW + MINUTE / 2) is None
+
+
+def test_queue_with_a_hotfix_that_preempts_the_front_is_not_idle() -> None:
+    """The pass preempts the front."""
+    assert wait(front(), behind(hotfix=True, preempts=True)) is None
+
+
+def test_queue_with_a_broken_invariant_is_not_idle() -> None:
+    """P3: its pass pauses it, with an alert."""
+    assert wait(front(), behind(status=READY)) is None
