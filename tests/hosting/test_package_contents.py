@@ -1,32 +1,21 @@
 """What IMQ's package has in it: all that a process reads, and nothing of the tests."""
 
 import re
-import shutil
-import subprocess
-import sys
 import zipfile
 
 import pytest
 
 from bot import __version__
 from docs.generate import ROOT
+from tests.hosting.built_package import FOLDERS, build
 
-FOLDERS = ("bot", "notifications", "queue_engine", "sandbox")
 DATA = ("bot/registration/app.yml", "queue_engine/migrations/env.py", "bot/py.typed")
 
 
 @pytest.fixture(scope="module")
 def package(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
-    """The package as `pip wheel` builds it, by the same call to setuptools."""
-    source = tmp_path_factory.mktemp("source")
-    for folder in FOLDERS:
-        shutil.copytree(ROOT / folder, source / folder, ignore=shutil.ignore_patterns("__pycache__"))
-    for file in ("pyproject.toml", "README.md", "LICENSE", "app.yml"):
-        shutil.copy(ROOT / file, source)
-    build = "from setuptools.build_meta import build_wheel; build_wheel('dist')"
-    subprocess.run([sys.executable, "-c", build], cwd=source, check=True, capture_output=True)
-    (built,) = (source / "dist").iterdir()
-    return zipfile.ZipFile(built)
+    """The built package."""
+    return zipfile.ZipFile(build(tmp_path_factory.mktemp("source")))
 
 
 def test_package_has_every_module_and_what_they_read(package: zipfile.ZipFile) -> None:
