@@ -9,7 +9,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Each process that the tests start would compile all modules again, and pytest rewrite all of its own.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: all demo test lint types arrows check fuzz audit secrets sbom hosting packages campaign mutants bench docs pictures lock clean
+.PHONY: all demo test lint types arrows check fuzz audit secrets sbom hosting packages campaign mutants bench release-check release-database docs pictures lock clean
 all: $(STAMP)
 
 $(STAMP): requirements-dev.txt pyproject.toml
@@ -100,6 +100,14 @@ packages: $(STAMP) $(HOSTING)/.installed
 
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks $(ARGS)
+
+# Whether version, changelog, database and tag of a release agree (docs/releasing.md): TAG=v1.2.3 checks a tag, too.
+release-check: $(STAMP)
+	$(BIN)/python -m tests.support.release $(if $(TAG),--tag $(TAG))
+
+# The database of the present version, on which later versions are tested.
+release-database: $(STAMP)
+	$(BIN)/python -m tests.support.release_databases
 
 # Renew the parts of the documents that are made from the running program.
 docs: $(STAMP)

@@ -1,0 +1,91 @@
+"""A release is whole: version, changelog, tag, database and tolerated revision agree.
+
+Covers `tests/support/release.py` and `tests/support/release_databases.py`.
+"""
+
+from dataclasses import replace
+from datetime import date
+from typing import Any
+
+import pytest
+
+from bot import __version__
+from tests.support import release as checked
+from tests.support.release import Release, Section, faults, main, ordered, present, sections_of
+
+TODAY = date(2026, 12, 1)
+WHOLE = Release(
+    version="1.1.0",
+    sections=(Section("1.1.0", TODAY, "- New."), Section("1.0.0", date(2026, 11, 1), "- First.")),
+    head="0031",
+    oldest="0029",
+    databases={"1.0.0": "0029", "1.1.0": "0031"},
+    tags=("v1.0.0",),
+)
+
+
+def test_release_that_is_whole_has_no_fault() -> None:
+    """The maintainer may tag it."""
+    assert faults(WHOLE, today=TODAY) == faults(WHOLE, today=TODAY, tag="v1.1.0") == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "tag", "words"),
+    [
+        ({"version": "1.1"}, None, "1.1 is no version"),
+        ({"version": "1.2.0", "databases": {"1.0.0": "0029", "1.2.0": "0031"}}, None, "must be that of 1.2.0"),
+        ({"sections": (Section("1.1.0", None, "- New."),), "tags": ()}, None, "write `## 1.1.0 (2026-12-01)`"),
+        ({"sections": (Section("1.1.0", date(2026, 12, 2), "- New."),), "tags": ()}, None, "date in the future"),
+        ({"sections": (Section("1.1.0", TODAY, ""),), "tags": ()}, None, "says nothing about 1.1.0"),
+        ({"databases": {"1.0.0": "0029"}}, None, "is missing: run `make release-database`"),
+        ({"databases": {"1.0.0": "0029", "1.1.0": "0030"}}, None, "is at revision 0030, not 0031"),
+        ({"oldest": "0030"}, None, "processes of 1.0.0 (revision 0029) could not run"),
+        ({"tags": ("v0.9.0",)}, None, "no section for the tag v0.9.0"),
+        ({}, "1.1.0", "tag it v1.1.0"),
+        ({}, "v1.0.0", "tag it v1.1.0"),
+    ],
+)
+def test_release_with_a_fault_is_named_with_what_to_do(changes: dict[str, Any], tag: str | None, words: str) -> None:
+    """Each fault stops the release with a sentence."""
+    (fault,) = faults(replace(WHOLE, **changes), today=TODAY, tag=tag)
+    assert words in fault
+
+
+@pytest.mark.parametrize("heading", ["## 1.0.0", "## 1.0.0 (soon)", "## 1.0.0 (2026-13-01)", "## News"])
+def test_headings_of_the_changelog_have_a_version_and_a_day(heading: str) -> None:
+    """A script can read them."""
+    with pytest.raises(ValueError, match=r"heading|month|time data|day"):
+        sections_of(f"# Changelog\n\n## 1.1.0 (unreleased)\n\n- New.\n\n{heading}\n\n- First.\n")
+
+
+def test_changelog_has_a_section_for_each_version_newest_first() -> None:
+    """Only the first may be unreleased; each released one has its database, on which later versions are tested."""
+    release = present()
+    versions = [section.version for section in release.sections]
+    assert versions[0] == __version__
+    assert versions == sorted(versions, key=ordered, reverse=True)
+    days = [section.day for section in release.sections[1:]]
+    assert None not in days
+    assert {section.version for section in release.sections if section.day} <= set(release.databases)
+    assert set(release.databases) <= set(versions)
+
+
+def test_previous_releases_processes_may_run_on_the_present_tables() -> None:
+    """The promise of a rolling upgrade: what `migrate` stores as the oldest revision is that of the last release."""
+    release = present()
+    assert [fault for fault in faults(release, today=TODAY) if "OLDEST" in fault] == []
+
+
+def test_release_check_prints_the_faults_and_fails(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`make release-check` ends with 1 unless the tag may be pushed."""
+    monkeypatch.setattr(checked, "present", lambda: replace(WHOLE, version="1.2.0", databases={"1.2.0": "0031"}))
+    assert main(["--tag", "v1.1.0"]) == 1
+    printed = capsys.readouterr().out.splitlines()
+    assert len(printed) == 2
+    assert printed[1].startswith("- the tag is v1.1.0")
+    changelog = "## 1.1.0 (2026-01-01)\n\n- A.\n\n## 1.0.0 (2025-01-01)\n\n- B.\n"
+    monkeypatch.setattr(checked, "present", lambda: replace(WHOLE, sections=sections_of(changelog)))
+    assert main([]) == 0
+    assert "can be released as v" in capsys.readouterr().out
