@@ -18,7 +18,7 @@ from notifications import texts
 from queue_engine.commands.table import CATALOGUE
 from queue_engine.core.database.outage import OutageKind
 from queue_engine.domain.model import TRANSITIONS
-from queue_engine.domain.reasons import REASONS, Outcome
+from queue_engine.domain.reasons import REASONS, Outcome, Reason
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCUMENTS = (
@@ -58,7 +58,8 @@ def _reasons() -> str:
     rows = ["| code | outcome | label | what people read | next step, and whose |", "| --- | --- | --- | --- | --- |"]
     for reason, facts in REASONS.items():
         words = texts.REASONS[reason]
-        label = "comes off" if facts.label_off else "stays" if facts.outcome is not Outcome.CANCELLED else "is off"
+        stays = facts.outcome is not Outcome.CANCELLED or reason is Reason.SHADOW_MODE
+        label = "comes off" if facts.label_off else "stays" if stays else "is off"
         step = f"{texts.NEXT_STEP_FOR[facts.next_actor]} {words.next_step}"
         cells = (f"`{reason}`", facts.outcome.value, label, _filled(words.sentence), _filled(step))
         rows.append(f"| {' | '.join(cells)} |")

@@ -21,6 +21,7 @@ from queue_engine.domain.errors import (
     Forbidden,
     GitHubError,
     RateLimitError,
+    ShadowModeError,
     StaleRead,
     Unauthorized,
     Unavailable,
@@ -136,6 +137,11 @@ class OutboxDispatcher:
             await self._writer.send(item)
         except RateLimitError as error:
             await self._hold(item, error, log)
+        except ShadowModeError:
+            # Written before the repository entered shadow mode; it would be outdated when IMQ may write again.
+            async with self._store.transaction() as tx:
+                await tx.outbox.done(item, self._clock.now())
+            log.info("outbox_item_dropped")
         # An operator can replace a refused key or token while items wait.
         except (Unavailable, Unauthorized) as error:
             outdated = isinstance(error, StaleRead) and not OUTDATED.exhausted(item.attempts)

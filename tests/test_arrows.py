@@ -26,7 +26,8 @@ MAY_IMPORT = {
     "control": "effects known queries store rules domain core",
     "executor": "planner effects known store rules domain core",
     "commands": "admission control effects queries store rules config domain core",
-    "handlers": "commands executor admission control effects known store rules domain core",
+    "shadow": "executor admission planner effects store rules domain core",
+    "handlers": "shadow commands executor admission control effects known store rules domain core",
 }
 
 

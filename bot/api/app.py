@@ -16,6 +16,7 @@ from bot.api.idempotent import idempotency
 from bot.api.openapi import document
 from bot.api.queue import QueueRoutes
 from bot.api.routes import Route
+from bot.api.shadow import ShadowRoutes
 from queue_engine.effects.context import Engine
 
 PREFIX = "/api/v1"
@@ -27,7 +28,13 @@ DOCUMENT = f"{PREFIX}/openapi.json"
 
 def routes(engine: Engine, access: Access, examine: Examine | None = None) -> Sequence[Route]:
     """List every route of the API. `examine` is None where they are described, and not served."""
-    made = (DeadLetterRoutes(engine), DoctorRoutes(examine), BranchRoutes(engine, access), QueueRoutes(engine, access))
+    made = (
+        DeadLetterRoutes(engine),
+        DoctorRoutes(examine),
+        BranchRoutes(engine, access),
+        QueueRoutes(engine, access),
+        ShadowRoutes(engine, access),
+    )
     return [route for each in made for route in each.routes()]
 
 

@@ -33,12 +33,13 @@ class FindingAnswer(BaseModel):
 
 
 class ReportAnswer(BaseModel):
-    """All findings; `left_out` is how many repositories were not examined."""
+    """All findings; `left_out` is how many repositories were not examined, `shadow` which are in shadow mode."""
 
     findings: tuple[FindingAnswer, ...]
     repositories: tuple[str, ...]
     left_out: int
     rulesets: Mapping[str, Sequence[Mapping[str, Any]]]
+    shadow: tuple[str, ...]
 
 
 class DoctorRoutes:

@@ -13,6 +13,7 @@ from bot.cli.jobs import jobs
 from bot.cli.register import setup
 from bot.cli.setup import RepositoryName, environ, host_settings, run_with_store
 from bot.cli.setup import settings as _settings
+from bot.cli.shadow import shadow
 from bot.cli.tokens import token
 from bot.cli.validate import validate
 from bot.logs.printable import printable
@@ -147,4 +148,5 @@ main.add_command(doctor)
 main.add_command(token)
 main.add_command(jobs)
 main.add_command(setup)
+main.add_command(shadow)
 main.add_command(validate)

@@ -25,7 +25,7 @@ from queue_engine.core.timing.clock import Clock
 from queue_engine.domain.errors import Forbidden, GitHubError, Invalid, NotFound, Unauthorized
 from queue_engine.domain.facts import BranchRules, Delivery
 from queue_engine.domain.model import Repository
-from queue_engine.domain.policy import Policy
+from queue_engine.domain.policy import Mode, Policy
 
 T = TypeVar("T")
 
@@ -60,6 +60,8 @@ class Report:
     """Repositories beyond the limit."""
     rulesets: Mapping[str, Sequence[RulesetBypass]] = field(default_factory=dict)
     """By repository, the rulesets that IMQ sees, with how it may bypass each."""
+    shadow: tuple[str, ...] = ()
+    """Repositories in shadow mode."""
 
     def as_json(self) -> dict[str, Any]:
         """Return the report as JSON data."""
@@ -68,6 +70,7 @@ class Report:
             "repositories": list(self.repositories),
             "left_out": self.left_out,
             "rulesets": {name: [asdict(each) for each in rulesets] for name, rulesets in self.rulesets.items()},
+            "shadow": list(self.shadow),
         }
 
     def as_text(self) -> str:
@@ -76,6 +79,7 @@ class Report:
         for name, rulesets in self.rulesets.items():
             listed = ", ".join(f"{each.name} (bypass: {each.bypass or 'unknown'})" for each in rulesets)
             lines.append(f"{name}: rulesets: {listed}")
+        lines += [f"{name}: in shadow mode: IMQ writes nothing there" for name in self.shadow]
         count = len(self.findings)
         examined = f"Repositories examined: {len(self.repositories)}."
         if self.left_out:
@@ -120,6 +124,7 @@ class Doctor:
             tuple(facts.repository.full_name for facts in read_facts),
             max(0, len(repositories) - MOST_REPOSITORIES),
             {facts.repository.full_name: facts.rulesets for facts in read_facts if facts.rulesets},
+            tuple(facts.repository.full_name for facts in read_facts if facts.policy.mode is Mode.SHADOW),
         )
 
     async def _app(self) -> AppFacts:

@@ -85,6 +85,7 @@ def pull_request(answer: PullRequestAnswer, remembered: tuple[MergeMethod, ...] 
         updated_at=answer.updated_at,
         comments=answer.comments,
         stacked=answer.stack is not None,
+        merged_at=answer.merged_at,
         default_branch=answer.base.repo.default_branch if answer.base.repo else "",
     )
 
@@ -270,11 +271,8 @@ _WRITERS = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})
 
 def review(answer: ReviewAnswer) -> Review:
     """Convert a review."""
-    return Review(
-        author=answer.user.login if answer.user else None,
-        state=review_state(answer.state),
-        by_writer=answer.author_association in _WRITERS,
-    )
+    author, by_writer = answer.user.login if answer.user else None, answer.author_association in _WRITERS
+    return Review(author, review_state(answer.state), by_writer, answer.submitted_at)
 
 
 def review_state(word: str) -> ReviewState:

@@ -16,22 +16,21 @@ from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Protocol
 from weakref import WeakValueDictionary
 
 import structlog
 from cachetools import LRUCache, TLRUCache
 
+from bot.gateway.config_files import Files, fetch_file, row_of
 from queue_engine.config.model import Config
-from queue_engine.config.parse import read
+from queue_engine.config.parse import declared_mode, read
 from queue_engine.config.policy import labels_of, policy_for
 from queue_engine.config.problems import ConfigError
 from queue_engine.config.shared import levels, limited, not_reviewed
 from queue_engine.core.timing.clock import Clock
-from queue_engine.domain.errors import Invalid
 from queue_engine.domain.facts import Permission
 from queue_engine.domain.model import Repository
-from queue_engine.domain.policy import Policy, SharedConfig
+from queue_engine.domain.policy import Mode, Policy, SharedConfig
 from queue_engine.rules.eligibility import may_queue
 from queue_engine.store import Store
 from queue_engine.store.operations.config_files import ConfigFile
@@ -49,22 +48,6 @@ _SHARED_FOR = timedelta(minutes=10)
 _MAX_FILES = 10_000
 
 _log = structlog.get_logger("imq.policies")
-
-
-class Files(Protocol):
-    """Reads configuration files. The gateway implements it."""
-
-    async def configuration(self, repository: Repository, base_branch: str | None) -> str | None:
-        """Read the file at this branch, or at the default branch; None if there is none."""
-        ...
-
-    async def organisation_configuration(self, repository: Repository) -> str | None:
-        """Read the file in the owner's repository `.github`; None if it is missing or hidden."""
-        ...
-
-    async def organisation_configuration_is_reviewed(self, repository: Repository) -> bool:
-        """Whether a change of that file needs an approving review."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +70,8 @@ class _Found:
     shared: bool = False
     not_followed: tuple[str, ...] = ()
     """Why the whole file is ignored."""
+    mode: Mode | None = None
+    """The mode that a faulty file asks for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +145,14 @@ class Policies:
             ignored += policy.not_followed
         return replace(policy, fault=found.fault, not_followed=ignored)
 
+    async def mode(self, repository: Repository) -> Mode | None:
+        """Return the mode that the default branch's file asks for; None if a faulty file names none."""
+        found = await self._found(repository, None)
+        if found is not None and found.fault is not None:
+            return found.mode
+        wanted = None if found is None else found.config.mode
+        return self._defaults.mode if wanted is None else Mode(wanted)
+
     async def labels(self, repository: Repository) -> tuple[str, ...]:
         """Return every trigger label in the default branch's file. Raises GitHubError."""
         found = await self._found(repository, None)
@@ -185,7 +178,7 @@ class Policies:
         """Drop the cached files of this repository."""
         for key in [key for key in self._cache if isinstance(key, tuple) and key[0] == repository_id]:
             self._cache.pop(key, None)
-            self._forgotten[_row(key)] = self._clock.now()
+            self._forgotten[row_of(key)] = self._clock.now()
 
     async def _found(self, repository: Repository, branch: str | None) -> _Found | None:
         own, shared = await self._generations(repository)
@@ -247,12 +240,12 @@ class Policies:
         reviewed: Callable[[], Awaitable[bool]] | None,
     ) -> ConfigFile:
         """Load the file from the database, else from GitHub."""
-        row, now = _row(file.key), self._clock.now()
+        row, now = row_of(file.key), self._clock.now()
         since = max(now - _SHARED_FOR, self._forgotten.get(row, now - _SHARED_FOR))
         async with self._store.reading() as tx:
             found = await tx.configuration_files.find(row, generation, since=since)
         if found is None:
-            found = await _fetch(fetch, reviewed)
+            found = await fetch_file(fetch, reviewed)
             async with self._store.transaction() as tx:
                 await tx.configuration_files.put(row, generation, found, now)
         return found
@@ -270,7 +263,8 @@ class Policies:
             # In a thread, because a hostile file may take half a second.
             config = await asyncio.to_thread(read, found.text, self._defaults)
         except ConfigError as error:
-            return self._broken(file, tuple(f", {problem}" for problem in error.problems))
+            mode = declared_mode(found.text)
+            return self._broken(file, tuple(f", {problem}" for problem in error.problems), mode)
         self._last_valid[file.key] = config
         if file.shared:
             self._log_ignored(file, config)
@@ -286,25 +280,7 @@ class Policies:
         if ignored := dict.fromkeys(sentence for _, policy in found for sentence in policy.not_followed):
             _log.warning("shared_configuration_limited", repository=file.repository, ignored=tuple(ignored))
 
-    def _broken(self, file: _File, problems: tuple[str, ...]) -> _Found:
+    def _broken(self, file: _File, problems: tuple[str, ...], mode: Mode | None = None) -> _Found:
         messages = tuple(f"{file.where}{problem}" for problem in problems)
         _log.warning("configuration_broken", repository=file.repository, problems=messages)
-        return _Found(self._last_valid.get(file.key, Config()), messages[0], file.shared)
-
-
-async def _fetch(
-    fetch: Callable[[], Awaitable[str | None]], reviewed: Callable[[], Awaitable[bool]] | None
-) -> ConfigFile:
-    """Read a file from GitHub, and whether a change of an existing one needs a review."""
-    text, unreadable = None, None
-    try:
-        text = await fetch()
-    except Invalid as error:
-        unreadable = error.message
-    there = text is not None or unreadable is not None
-    return ConfigFile(text, unreadable, reviewed=not there or reviewed is None or await reviewed())
-
-
-def _row(key: Hashable) -> str:
-    """Return the database key of a file: no owner's name has a colon."""
-    return ":".join("" if part is None else str(part) for part in key) if isinstance(key, tuple) else str(key)
+        return _Found(self._last_valid.get(file.key, Config()), messages[0], file.shared, mode=mode)

@@ -77,6 +77,7 @@ class PullRequestAnswer(BaseModel):
     """Of the public preview of stacks; absent or null outside of one."""
     comments: int = 0
     updated_at: datetime | None = None
+    merged_at: datetime | None = None
 
 
 class NumberAnswer(BaseModel):
@@ -91,6 +92,7 @@ class ReviewAnswer(BaseModel):
     user: UserAnswer | None = None
     state: str
     author_association: str = "NONE"
+    submitted_at: datetime | None = None
 
 
 class PersonAnswer(BaseModel):

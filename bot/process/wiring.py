@@ -52,6 +52,7 @@ from queue_engine.handlers.reconciler import Reconciler
 from queue_engine.handlers.restored import refetch_after_pause
 from queue_engine.known.reads import GitHubReads
 from queue_engine.migrations import MigrationState, migrate, migration_state
+from queue_engine.shadow.mode import may_write
 from queue_engine.store import Store, WakeupKind
 
 _OUTBOX_LEASES = 4
@@ -64,8 +65,7 @@ class Bot:
 
     def __init__(self, settings: Settings, *, clock: Clock, random: Callable[[], float], role: str = "run") -> None:
         """`role` is the command that started the process: `run`, `web` or `worker`."""
-        self.settings = settings
-        self.clock = clock
+        self.settings, self.clock = settings, clock
         self.metrics = Metrics()
         self.database = Database(settings.database_url.get_secret_value())
         self.bus = EventBus()
@@ -183,18 +183,18 @@ class Bot:
         await self.database.close()
 
     def _gateway(self, shared: SharedPace | None) -> Gateway:
-        return Gateway(
-            Connection(
-                self._session,
-                api_url=self.settings.github_api_url,
-                app_id=self.settings.github_app_id,
-                private_key=self.settings.github_private_key,
-                clock=self.clock,
-                meter=self.metrics,
-                shared=shared,
-                stored_tokens=StoredTokens(self._store, self.settings.github_private_key),
-            )
+        connection = Connection(
+            self._session,
+            api_url=self.settings.github_api_url,
+            app_id=self.settings.github_app_id,
+            private_key=self.settings.github_private_key,
+            clock=self.clock,
+            meter=self.metrics,
+            shared=shared,
+            stored_tokens=StoredTokens(self._store, self.settings.github_private_key),
         )
+        connection.may_write = lambda repository: may_write(self.engine, repository)
+        return Gateway(connection)
 
     def _app_status(self) -> AppStatus:
         return AppStatus(

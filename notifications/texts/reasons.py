@@ -29,6 +29,10 @@ REASONS: Mapping[Reason, ReasonText] = {
         "IMQ's database was restored or replaced, so the pull request is no longer queued.",
         "To queue it again, comment `/queue` or add the label {label}.",
     ),
+    Reason.SHADOW_MODE: ReasonText(
+        "The repository is in shadow mode: IMQ only reports what it would do, and writes nothing.",
+        "To let IMQ merge, remove `mode: shadow` from `.github/imq.yml` on the default branch.",
+    ),
     Reason.CLOSED: ReasonText(
         "Someone closed the pull request.",
         "To land it, reopen it. Then comment `/queue` or add the label {label}.",

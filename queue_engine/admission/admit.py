@@ -17,7 +17,7 @@ from queue_engine.core.concurrency.slots import SlotsBusy
 from queue_engine.domain.dequeue_reason import DequeueReason
 from queue_engine.domain.facts import LabelEvent, Permission, PullRequest, Snapshot
 from queue_engine.domain.model import Entry, Queue
-from queue_engine.domain.policy import Policy, has_label
+from queue_engine.domain.policy import Mode, Policy, has_label
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects import record
 from queue_engine.effects.context import Change, Engine
@@ -164,6 +164,9 @@ async def admit(
         # If somebody else has queued the pull request since the case was loaded, it is judged as an entry then.
         present = await change.tx.entries.find(repository.id, pull.number)
         answer: Admission = present or judged(request, taken, requirements, policy)
+        if await change.tx.shadow.mode(repository.id) is Mode.SHADOW:
+            # The repository switched during the reads, or a command or API call asks for what IMQ may not do.
+            answer = Reject(Reason.SHADOW_MODE) if answered else Ignore()
         if isinstance(answer, Admit) and not request.may_wait:
             await _check_room(engine, change, queue, policy)
         if not isinstance(answer, Entry) and not (answered and isinstance(answer, Reject)):

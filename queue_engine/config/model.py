@@ -248,6 +248,12 @@ class BranchRules(Rules):
 class Config(Rules):
     """Rules of IMQ's merge queue: `.github/imq.yml`."""
 
+    mode: Literal["queue", "shadow"] | None = Field(
+        None,
+        description="`shadow` writes nothing on GitHub, and only reports what IMQ would do. The file of the default "
+        "branch decides this for the whole repository.",
+    )
+
     branches: list[BranchRules] | None = Field(
         None, max_length=MOST, description="Rules for some base branches, which replace those at the top level."
     )

@@ -1,5 +1,6 @@
 """Parse a configuration from its text, or list all its faults, each with its line."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, get_args
 
@@ -12,7 +13,7 @@ from queue_engine.config.model import Config, Rules
 from queue_engine.config.problems import ConfigError, Problem, nearest, quoted, visible
 from queue_engine.domain.facts import RequiredCheck
 from queue_engine.domain.own_check import own_check
-from queue_engine.domain.policy import Policy
+from queue_engine.domain.policy import Mode, Policy
 
 _SENTENCES: Mapping[str, str] = {
     "bool_type": "must be true or false, not {input}",
@@ -31,6 +32,9 @@ _SENTENCES: Mapping[str, str] = {
     "too_long": "has more than {max_length} values",
 }
 """Sentences by pydantic's kinds of errors; `test_parse.py` asserts that no kind is missing."""
+
+
+_MODE = re.compile(r"""^["']?mode["']?[ \t]*:[ \t]*["']?([^\s"'#]*)""", re.MULTILINE)
 
 
 def decoded(content: bytes) -> str:
@@ -59,6 +63,17 @@ def read(text: str, defaults: Policy | None = None) -> Config:
     if problems := [*problems, *_contradictions(config, document, defaults or Policy())]:
         raise ConfigError(problems)
     return config
+
+
+def declared_mode(text: str) -> Mode | None:
+    """Return the mode that a faulty file asks for; None if it names none.
+
+    A misspelt mode counts as `shadow`: then IMQ writes nothing until somebody corrects the file.
+    """
+    found = _MODE.search(text)
+    if found is None or not found[1]:
+        return None
+    return Mode.QUEUE if found[1] == Mode.QUEUE else Mode.SHADOW
 
 
 def _without_empty(value: Any) -> Any:

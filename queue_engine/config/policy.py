@@ -9,7 +9,7 @@ from queue_engine.config import durations, freezes
 from queue_engine.config.model import BranchRules, Config, ConfigModel, Rules
 from queue_engine.config.patterns import branch_matches
 from queue_engine.domain.facts import MergeMethod, Permission, RequiredCheck
-from queue_engine.domain.policy import FIX, CommentPolicy, Policy, PriorityLabel, PushPolicy, has_label
+from queue_engine.domain.policy import FIX, CommentPolicy, Mode, Policy, PriorityLabel, PushPolicy, has_label
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +62,7 @@ def _label_priority(given: PriorityLabel) -> object:
 
 
 KEYS = (
+    Key("mode", "mode", Mode, str),
     Key("enabled", "served", _same, _same),
     Key("trigger_labels", "trigger_labels", tuple, list),
     Key("depth", "max_depth", _same, _same),

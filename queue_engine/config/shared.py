@@ -13,7 +13,7 @@ from typing import Any
 from queue_engine.config import policy as file_policy
 from queue_engine.config.model import Config
 from queue_engine.domain.facts import Permission
-from queue_engine.domain.policy import CommentPolicy, Policy, PushPolicy, SharedConfig
+from queue_engine.domain.policy import CommentPolicy, Mode, Policy, PushPolicy, SharedConfig
 
 IS_OFF = "the whole file is ignored: IMQ_ORGANIZATION_CONFIG is off"
 
@@ -109,11 +109,16 @@ def _level(operator: Policy, wanted: CommentPolicy) -> CommentPolicy:
     return min(operator.comments, wanted, key=_LEVELS.index)
 
 
+def _mode(operator: Policy, wanted: Mode) -> Mode:
+    return Mode.SHADOW if Mode.SHADOW in (operator.mode, wanted) else wanted
+
+
 _LATER = "longer waits would delay all queues"
 _ORDER = "a member would decide whose pull request goes first, and which one lands on a red base"
 _HISTORY = "a member's text would be in the history of all repositories"
 
 SHARED_KEYS = (
+    SharedKey("mode", "mode", "`shadow`", "IMQ would write where the operator does not let it", _mode),
     SharedKey("enabled", "served", "`false`", "a branch that has no queue would get one", _both("served")),
     SharedKey(
         "trigger_labels",

@@ -96,6 +96,10 @@ class Invalid(GitHubError):
     """422: GitHub refused a well-formed request; the message says why."""
 
 
+class ShadowModeError(GitHubError):
+    """IMQ sent nothing: the repository is in shadow mode, in which IMQ writes nothing on GitHub."""
+
+
 class Unauthorized(GitHubError):
     """401: GitHub does not accept the App's key, id or token."""
 

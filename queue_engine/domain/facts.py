@@ -76,6 +76,8 @@ class PullRequest:
     """When anything about the pull request changed last: a push, a label, a comment."""
     comments: int | None = 0
     """How many comments it has, IMQ's included; None where GitHub's answer has no count."""
+    merged_at: datetime | None = None
+    """When it was merged; None also where the answer lacks it."""
     stacked: bool = False
     """Whether the pull request is part of a stack, which only GitHub's asynchronous merge lands."""
     reported: tuple[PullRequestState | Consent, ...] = field(default=(), compare=False, repr=False)
@@ -265,6 +267,8 @@ class Review:
     state: ReviewState
     by_writer: bool
     """Whether GitHub says that the reviewer has write permission, so that the review counts."""
+    at: datetime | None = None
+    """When it was submitted; None where the answer lacks it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,15 @@ class CommentPolicy(StrEnum):
     NONE = "none"
 
 
+class Mode(StrEnum):
+    """Whether IMQ acts in a repository."""
+
+    QUEUE = "queue"
+    """IMQ queues and merges."""
+    SHADOW = "shadow"
+    """IMQ judges what it would do, and writes nothing on GitHub."""
+
+
 class SharedConfig(StrEnum):
     """The effect that the operator allows to an organisation's shared configuration."""
 
@@ -89,6 +98,8 @@ class Policy:
 
     trigger_labels: tuple[str, ...] = ("merge-queue",)
     """Each of these labels queues; IMQ names and sets the first. Case does not count, as on GitHub."""
+    mode: Mode = Mode.QUEUE
+    """As this branch's file says. The default branch's file decides for the repository: `Policies.mode`."""
     served: bool = True
     """Whether this base branch has a queue at all."""
     fault: str | None = None

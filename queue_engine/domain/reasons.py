@@ -41,6 +41,7 @@ class Reason(StrEnum):
     HEAD_CHANGED = "head_changed"
     PERMISSION_LOST = "permission_lost"
     NOT_QUEUED = "not_queued"
+    SHADOW_MODE = "shadow_mode"
     # At admission
     LABEL_WITHOUT_RIGHT = "label_without_right"
     LABEL_NOT_RECEIVED = "label_not_received"
@@ -120,6 +121,7 @@ REASONS: Mapping[Reason, ReasonFacts] = {
     Reason.HEAD_CHANGED: ReasonFacts(Outcome.CANCELLED, ReasonActor.AUTHOR),
     Reason.PERMISSION_LOST: ReasonFacts(Outcome.CANCELLED, ReasonActor.MAINTAINER),
     Reason.NOT_QUEUED: ReasonFacts(Outcome.CANCELLED, ReasonActor.NONE, label_off=False),
+    Reason.SHADOW_MODE: ReasonFacts(Outcome.CANCELLED, ReasonActor.NONE, label_off=False),
     Reason.LABEL_WITHOUT_RIGHT: ReasonFacts(Outcome.REFUSED, ReasonActor.MAINTAINER),
     Reason.LABEL_NOT_RECEIVED: ReasonFacts(Outcome.REFUSED, ReasonActor.AUTHOR),
     Reason.QUEUE_FULL: ReasonFacts(Outcome.HELD, ReasonActor.NONE, label_off=False),

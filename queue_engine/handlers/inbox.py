@@ -7,6 +7,7 @@ worker, which drops all leases at its start.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from datetime import timedelta
 from functools import partial
 
@@ -26,6 +27,7 @@ from queue_engine.domain.errors import (
     LabelOrderError,
     RateLimitError,
     ReadLagError,
+    ShadowModeError,
     StaleRead,
     StaleRecord,
     Unauthorized,
@@ -41,11 +43,14 @@ from queue_engine.handlers.checks import CheckReports
 from queue_engine.handlers.lost_deliveries import DELIVERIES
 from queue_engine.handlers.permissions import permissions_accepted, resend_refused
 from queue_engine.handlers.pull_requests import PullRequestChanges
-from queue_engine.handlers.reconciler import Reconciler
+from queue_engine.handlers.reconciler import REPOSITORY_JOB, Reconciler
 from queue_engine.handlers.reviews import reviewed
+from queue_engine.handlers.shadow import SHADOW_JOB, ShadowHandler
 from queue_engine.handlers.table_limits import PURGE_JOB, TableLimits
 from queue_engine.handlers.workflow_runs import WorkflowRuns
 from queue_engine.store.outbox.outbox import OUTBOX_JOB
+
+_log = structlog.get_logger("imq.inbox")
 
 RETRIED_JOB = "count_retried"
 """Kind of the job that counts, by kind, the dead letters that a command retried."""
@@ -67,7 +72,8 @@ class Inbox:
         self._sweeper = sweeper
         self._limits = TableLimits(engine, timeline_kept=timeline_kept)
         self._batch = MicroBatch(self._store)
-        self._changes = PullRequestChanges(engine)
+        self._shadow = ShadowHandler(engine)
+        self._changes = PullRequestChanges(engine, self._shadow)
         self._reports = CheckReports(engine)
         self._branches = Branches(engine)
         self._commands = Commands(engine)
@@ -118,6 +124,7 @@ class Inbox:
         """Wait for transactions and lookups under way."""
         await self._batch.drain()
         await self._reports.drain()
+        await self._shadow.drain()
 
     def handlers(self) -> dict[str, Handler]:
         """The handlers of all the engine's jobs, by kind."""
@@ -127,6 +134,7 @@ class Inbox:
             THROTTLED_LABEL_JOB: patient(self._judge_throttled),
             OUTBOX_JOB: self._resend,
             BRANCH_JOB: patient(Cleanup(self._engine).delete_branch),
+            SHADOW_JOB: patient(self._shadow.judge),
             CANCEL_RUNS_JOB: patient(WorkflowRuns(self._engine).cancel),
             **{kind: patient(handler) for kind, handler in self._sweeper.handlers().items()},
             PURGE_JOB: self._limits.purge,
@@ -177,6 +185,14 @@ class Inbox:
         return None
 
     async def _of_repository(self, repository: Repository, webhook: WebhookEvent) -> None:
+        if webhook.kind is WebhookKind.BASE_MOVED:
+            await self._branches.moved(repository, webhook)
+            if webhook.config and webhook.default_branch and await self._shadow.configuration_pushed(repository):
+                await self._sweep_again(repository)
+        # A label takes its place in the order before any read, also before that of the mode.
+        if webhook.kind is not WebhookKind.LABELED and await self._shadow.is_shadow(repository, webhook.kind):
+            await self._shadow.follow(repository, webhook)
+            return
         match webhook.kind:
             case WebhookKind.LABELED:
                 await self._changes.labeled(repository, webhook)
@@ -186,12 +202,22 @@ class Inbox:
                 await reviewed(self._engine, repository, webhook)
             case WebhookKind.CHECK | WebhookKind.CHECKS:
                 await self._reports.reported(repository, webhook)
-            case WebhookKind.BASE_MOVED:
-                await self._branches.moved(repository, webhook)
             case WebhookKind.COMMENT:
                 await self._commands.execute(repository, webhook)
+            case WebhookKind.BASE_MOVED:
+                return
             case WebhookKind.RULES | WebhookKind.INSTALLED:
                 raise AssertionError("may belong to an installation, not to a repository")
+
+    async def _sweep_again(self, repository: Repository) -> None:
+        """Enqueue a sweep of a repository whose mode switched: the labels that are there count as at a first start."""
+        async with self._engine.change() as change:
+            await change.tx.jobs.enqueue_once(
+                kind=REPOSITORY_JOB,
+                request=asdict(repository),
+                process_id=f"{REPOSITORY_JOB}:{repository.id}",
+                now=change.now,
+            )
 
 
 _PERMITTING = frozenset({"new_permissions_accepted", "unsuspend"})
@@ -237,6 +263,10 @@ def _obeying_limits(handler: Handler, random: Callable[[], float]) -> Handler:
             return Hold(early.retry_after, _HELD_FOR.get(type(early)))
         except StaleRecord:
             return Hold(timedelta(0))
+        except ShadowModeError as refused:
+            # What was to be written concerns a repository that entered shadow mode since.
+            _log.info("write_dropped", message=refused.message)
+            return None
         except StaleRead:
             tries = job.holds.get(_OUTDATED, 0)
             if OUTDATED.exhausted(tries):

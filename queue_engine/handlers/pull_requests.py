@@ -22,13 +22,16 @@ from queue_engine.domain.webhook_event import WebhookEvent
 from queue_engine.effects.context import Engine
 from queue_engine.effects.labels import queued_by
 from queue_engine.handlers.labels import LabelChanges
+from queue_engine.handlers.shadow import ShadowHandler
 
 
 class PullRequestChanges:
     """Follows webhooks about pull requests."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, shadow: ShadowHandler) -> None:
+        """`shadow` follows the labels of repositories in shadow mode."""
         self._engine = engine
+        self._shadow = shadow
         self._enqueue_order = KeyOrder()
         self._throttled = LabelThrottle(engine)
         self._labels = LabelChanges(engine)
@@ -42,6 +45,9 @@ class PullRequestChanges:
             self._enqueue_order.enter(repository.id) as order,
             self._throttled.enter(repository, webhook) as person_order,
         ):
+            if await self._shadow.is_shadow(repository, webhook.kind):
+                await self._shadow.follow(repository, webhook)
+                return
             case = await load_case(self._engine, repository, webhook.number, delivery=webhook.delivery)
             try:
                 handled, case = await self._request_enqueue(case, webhook, order, person_order)

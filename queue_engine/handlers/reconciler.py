@@ -33,6 +33,7 @@ from queue_engine.effects.context import Change, Engine
 from queue_engine.effects.repository_names import named_by
 from queue_engine.handlers.lost_deliveries import DELIVERIES_JOB, LostDeliveries, Matters
 from queue_engine.handlers.repositories import MISSING_JOB, enqueue_examination, examine_repository
+from queue_engine.handlers.shadow import ShadowHandler
 from queue_engine.handlers.stale_comments import STALE_COMMENTS_JOB, StaleComments, record_activity, request_sweep
 from queue_engine.handlers.table_limits import PURGE_JOB
 
@@ -63,6 +64,7 @@ class Reconciler:
         self._due = engine.clock.now()
         self._started = False
         self._redelivery = LostDeliveries(engine, first=2 * interval, apart=interval / _APART, matters=matters)
+        self._shadow = ShadowHandler(engine)
         self._installations: tuple[datetime, tuple[int, ...]] | None = None
         self._repositories: dict[int, tuple[datetime, tuple[Repository, ...]]] = {}
 
@@ -201,6 +203,8 @@ class Reconciler:
             if latest:
                 repository = named_by(next(iter(latest.values())), repository)
             labeled = await self._labeled(repository, latest)
+            if await self._shadow.sweep(repository, labeled):
+                return
             async with engine.store.reading() as tx:
                 writes_soon = bool(await tx.entries.of_repository(repository.id))
             if writes_soon:
@@ -223,6 +227,8 @@ class Reconciler:
         number = job.request["number"]
         with naming(f"pull request {number} of {repository.full_name}"):
             case = await load_case(self._engine, repository, number)
+            if await self._shadow.is_shadow(repository):
+                return
             if case.entry is not None:
                 await revalidate(self._engine, case)
             elif job.request["new"]:

@@ -12,6 +12,7 @@ from queue_engine.admission.throttle import KEPT as THROTTLE_KEPT
 from queue_engine.core.jobs.job_store import Job
 from queue_engine.domain.known_facts import KEPT as FACTS_KEPT
 from queue_engine.effects.context import Engine
+from queue_engine.handlers.shadow import SHADOW_KEPT
 from queue_engine.store.outbox.command_replies import KEPT
 
 PURGE_JOB = "purge"
@@ -43,6 +44,7 @@ class TableLimits:
             await change.tx.outbox.purge(change.now - _OUTBOX_KEPT)
             await change.tx.answers.purge(change.now - KEPT)
             await change.tx.known.purge(change.now - FACTS_KEPT)
+            await change.tx.shadow.purge(change.now - SHADOW_KEPT)
             await change.tx.throttles.purge(change.now - THROTTLE_KEPT)
             await change.tx.installation_tokens.purge(change.now - _HOUR)
             await change.tx.configuration_files.purge(change.now - _HOUR)

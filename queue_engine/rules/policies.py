@@ -3,7 +3,7 @@
 from typing import Protocol
 
 from queue_engine.domain.model import Repository
-from queue_engine.domain.policy import Policy
+from queue_engine.domain.policy import Mode, Policy
 
 
 class Policies(Protocol):
@@ -21,6 +21,13 @@ class Policies(Protocol):
 
         `generations` count the changes of the repository's configuration, and of the configuration that its owner
         shares, both as the transaction reads them.
+        """
+        ...
+
+    async def mode(self, repository: Repository) -> Mode | None:
+        """Return the mode that the default branch's file asks for; None if a faulty file names none.
+
+        Raises GitHubError as `of` does.
         """
         ...
 

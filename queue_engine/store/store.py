@@ -41,6 +41,7 @@ from queue_engine.store.queues import NEXT_DUE as NEXT_QUEUE
 from queue_engine.store.queues import Queues
 from queue_engine.store.red_bases import RedBases
 from queue_engine.store.rejections import Rejections
+from queue_engine.store.shadow import Shadow
 from queue_engine.store.timeline import Timeline
 
 
@@ -98,6 +99,10 @@ class Transaction:
     @cached_property
     def refusals(self) -> Rejections:
         return Rejections(self.connection)
+
+    @cached_property
+    def shadow(self) -> Shadow:
+        return Shadow(self.connection)
 
     @cached_property
     def throttles(self) -> Throttles:

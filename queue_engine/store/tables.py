@@ -28,8 +28,11 @@ repositories = Table(
     Column("name", String(255), nullable=False),
     Column("installation_id", BigInteger, nullable=False),
     Column("generation", Integer, nullable=False, server_default=text("0")),
+    Column("mode", String(16)),
 )
 """Names and installations, stored once for all tables that refer to a repository.
+
+`mode` is NULL until IMQ has read the configuration of the default branch.
 
 `generation` counts the changes of configuration and rules: reads under an older one are repeated.
 """
@@ -139,6 +142,23 @@ entries = Table(
     # Never reuse a sequence number: it decides the order, and a log may have that of a removed entry.
     sqlite_autoincrement=True,
 )
+
+shadow_pulls = Table(
+    "shadow_pulls",
+    metadata,
+    Column("repository_id", ForeignKey(repositories.c.id), primary_key=True),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("base_branch", String(255), nullable=False),
+    Column("head", String(64), nullable=False),
+    Column("merge_sha", String(64)),
+    Column("version", Integer, nullable=False),
+    Column("due_at", DatabaseInstant, info=instant(InstantKind.WAIT)),
+    Column("changed_at", DatabaseInstant, nullable=False, info=instant(InstantKind.PAST)),
+    Column("record", JSON, nullable=False),
+    Index(None, "repository_id", "head"),
+    Index(None, "repository_id", "merge_sha"),
+)
+"""Pull requests of repositories in shadow mode: what IMQ would have done, and how people merged them."""
 
 timeline = Table(
     "timeline",

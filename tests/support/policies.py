@@ -2,7 +2,7 @@
 
 from queue_engine.domain.facts import Permission
 from queue_engine.domain.model import Repository
-from queue_engine.domain.policy import Policy
+from queue_engine.domain.policy import Mode, Policy
 from queue_engine.rules.eligibility import may_queue
 
 
@@ -19,6 +19,10 @@ class StaticPolicies:
     def cached(self, repository: Repository, base_branch: str, generations: tuple[int, int]) -> Policy | None:
         """The one policy."""
         return self._policy
+
+    async def mode(self, repository: Repository) -> Mode | None:
+        """Its mode."""
+        return self._policy.mode
 
     async def labels(self, repository: Repository) -> tuple[str, ...]:
         """Its trigger labels."""

@@ -59,8 +59,10 @@ class Call:
 
     @property
     def reads(self) -> bool:
-        """Whether it changes nothing, like IMQ's GraphQL queries, which are POST requests."""
-        return self.method == "GET" or self.template == GRAPHQL
+        """Whether it changes nothing, like IMQ's GraphQL queries, which are POST requests. A mutation is a write."""
+        if self.template == GRAPHQL:
+            return str((self.body or {}).get("query", "query")).lstrip().startswith("query")
+        return self.method == "GET"
 
     @property
     def resource(self) -> str:

@@ -22,6 +22,7 @@ from bot.gateway.http.graphql import limit_of
 from bot.gateway.http.limits import Limits
 from bot.gateway.http.outage_log import OutageLog
 from bot.gateway.http.scopes import Purpose, Scope, Target, requested_permissions, scope_of
+from bot.gateway.http.shadow_mode import MayWrite, assert_may_write
 from bot.gateway.http.shared_pace import SharedPace
 from bot.gateway.http.tokens import AppKey, Token, Tokens, TokenStore
 from queue_engine.core.concurrency.request_context import current_work
@@ -84,12 +85,12 @@ class Connection:
     ) -> None:
         self.api_url, self.app_id, self.clock = api_url, int(app_id), clock
         self._meter = meter or NullMeter()
+        self.may_write: MayWrite | None = None
         self.limits = Limits(clock, self._meter, shared)
         self._slots: defaultdict[int | None, Slots] = defaultdict(self._new_slots)
         self.client = Client(session, api_url=api_url, clock=clock)
-        self._outage = OutageLog(clock)
+        self._outage, self._grants = OutageLog(clock), Grants()
         self._key = AppKey(app_id, private_key, clock)
-        self._grants = Grants()
         self._tokens = Tokens(self._fetch_token, clock, stored=stored_tokens, fits=self._grants.fits)
         # Raw replies, so that every reader gets its own object; never shared between installations.
         self._replies: dict[int, LRUCache[str, Reply]] = {}
@@ -116,9 +117,7 @@ class Connection:
         self._tokens.renew(installation_id)
 
     async def prepare_writes(self, repository: Repository) -> None:
-        """Fetch a token for writes before it is needed, and before the last one expires.
-
-        GitHub's replicas accept a new token only after seconds.
+        """Fetch a token for writes before it is needed: GitHub's replicas accept a new token only after seconds.
 
         If GitHub refuses the token, the write that needs it fails.
         """
@@ -136,6 +135,7 @@ class Connection:
 
     async def call(self, target: Target, call: Call, *, fresh: bool = False) -> Page:
         """Make a call, and repeat it with a new token if GitHub refuses the old one. `fresh` skips the cache."""
+        await assert_may_write(target, call, self.may_write)
         if target is None:
             return await self._attempt(None, call, Credential(jwt=self._key.jwt()), None)
         scope, cache = scope_of(target, call), None

@@ -1,6 +1,7 @@
 """Each repository's own rules: read once, remembered, read again when they change, and harmless when broken.
 
-Covers `queue_engine/rules/policies.py` and `queue_engine/store/operations/config_files.py`.
+Covers `bot/gateway/config_files.py`, `queue_engine/rules/policies.py` and
+`queue_engine/store/operations/config_files.py`.
 """
 
 import asyncio

@@ -12,6 +12,7 @@ from queue_engine.domain.model import Entry, EntryStatus
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.webhook_event import WebhookEvent, WebhookKind
 from queue_engine.handlers.pull_requests import PullRequestChanges
+from queue_engine.handlers.shadow import ShadowHandler
 from queue_engine.rules.consent_changes import CHANGED_SINCE_COMMAND
 from queue_engine.store import Store
 from queue_engine.store.outbox.outbox import OutboxKind
@@ -133,7 +134,7 @@ async def after_push(scene: Setup) -> Entry | None:
         head_sha="head-1",
     )
     scene.github.pull = pull(reported=(COMMAND, state_of()), labels=frozenset({POLICY.trigger_label}))
-    await PullRequestChanges(scene.engine).changed(REPOSITORY, webhook)
+    await PullRequestChanges(scene.engine, ShadowHandler(scene.engine)).changed(REPOSITORY, webhook)
     async with scene.store.reading() as tx:
         return await tx.entries.find(REPOSITORY.id, 1)
 

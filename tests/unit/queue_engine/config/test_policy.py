@@ -13,7 +13,7 @@ from queue_engine.config.model import Config
 from queue_engine.config.parse import keys, read
 from queue_engine.config.policy import KEYS, as_keys, labels_of, policy_for
 from queue_engine.domain.facts import MergeMethod, Permission, RequiredCheck
-from queue_engine.domain.policy import CommentPolicy, Policy, PriorityLabel, PushPolicy, WeeklyFreeze
+from queue_engine.domain.policy import CommentPolicy, Mode, Policy, PriorityLabel, PushPolicy, WeeklyFreeze
 
 OPERATORS = {
     "fault",
@@ -36,6 +36,7 @@ OPERATORS = {
 """What no repository sets: how IMQ treats GitHub, and its own verdict on the file."""
 
 EVERYTHING = """\
+mode: shadow
 enabled: false
 trigger_labels: [Land it, ship]
 depth: 1000
@@ -74,6 +75,7 @@ comments:
 """
 
 ALL_OF_IT = Policy(
+    mode=Mode.SHADOW,
     served=False,
     trigger_labels=("Land it", "ship"),
     max_depth=1000,

@@ -78,7 +78,7 @@ def test_every_key_is_attacked_here_unless_nothing_loosens_it() -> None:
     """A key without an example in LOOSENING is one with which nothing can be loosened from IMQ's defaults."""
     harmless = {key.name for key in SHARED_KEYS if key.risk == "nothing"}
     # Other operators' settings loosen nothing by these: the defaults are at their end already.
-    at_their_end = {"enabled", "checks.cancel_outdated", "timeouts.hold", "freeze.exempt_labels"}
+    at_their_end = {"mode", "enabled", "checks.cancel_outdated", "timeouts.hold", "freeze.exempt_labels"}
     assert LOOSENING.keys() == FIELDS.keys() - harmless - at_their_end
 
 

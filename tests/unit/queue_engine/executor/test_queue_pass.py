@@ -13,7 +13,7 @@ import pytest
 from queue_engine.core.database.database import Database
 from queue_engine.domain.errors import Forbidden, GitHubError, MergeError, RateLimitError, Unavailable
 from queue_engine.domain.facts import CheckState, Commit
-from queue_engine.domain.policy import Policy
+from queue_engine.domain.policy import Mode, Policy
 from queue_engine.domain.port import GitHub
 from queue_engine.executor import github_requests
 from queue_engine.executor.queue_pass import LeaseLost, advance
@@ -214,6 +214,9 @@ class Unreadable:
         raise AssertionError
 
     async def labels(self, *_: object) -> tuple[str, ...]:
+        raise self.error
+
+    async def mode(self, *_: object) -> Mode | None:
         raise self.error
 
     async def admit_readers(self, *_: object) -> bool:

@@ -27,6 +27,7 @@ from queue_engine.executor.processor import Processor
 from queue_engine.handlers.branches import Branches
 from queue_engine.handlers.checks import CheckReports
 from queue_engine.handlers.pull_requests import PullRequestChanges
+from queue_engine.handlers.shadow import ShadowHandler
 from queue_engine.store import Store
 from tests.store.examples import changed, stand
 from tests.support.databases import MakeUrl
@@ -107,7 +108,7 @@ async def wake(side: Side) -> None:
 
 
 def changes(side: Side) -> PullRequestChanges:
-    return PullRequestChanges(side.engine)
+    return PullRequestChanges(side.engine, ShadowHandler(side.engine))
 
 
 def check_ended(head: str = UPDATED) -> Handler:

@@ -1,0 +1,157 @@
+"""`imq shadow`: what IMQ would have done in repositories in shadow mode."""
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import click
+
+from bot.cli.console import echo
+from bot.cli.setup import RepositoryName, columns, instant, run_with_store
+from queue_engine.config.durations import duration, shown
+from queue_engine.domain.shadow import (
+    BaseState,
+    ShadowAction,
+    ShadowLanding,
+    ShadowOutcome,
+    ShadowPull,
+    ShadowRejection,
+)
+from queue_engine.queries.shadow_report import ShadowFigures, ShadowReport, load_shadow_report
+from queue_engine.store import Store
+
+_OUTCOMES = {
+    ShadowOutcome.REJECTED: "not queue it",
+    ShadowOutcome.WAITING: "wait",
+    ShadowOutcome.UPDATING: "update the branch",
+    ShadowOutcome.RERUNNING: "rerun failed jobs",
+    ShadowOutcome.DEQUEUED: "dequeue it",
+    ShadowOutcome.MERGED: "merge",
+}
+_REJECTIONS = {
+    ShadowRejection.REJECTED: "not have queued it",
+    ShadowRejection.CHECKS_NOT_PASSED: "not have merged without passed checks",
+    ShadowRejection.UNTESTED_TREE: "have updated it first: no check tested what landed",
+}
+_BASES = {
+    BaseState.PENDING: "checks run",
+    BaseState.GREEN: "green",
+    BaseState.RED: "red",
+    BaseState.UNKNOWN: "unknown",
+}
+
+
+class _Since(click.ParamType[datetime]):
+    """How long ago (`7d`), or an instant with its offset from UTC, or a date in UTC."""
+
+    name = "since"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
+        """Parse the option."""
+        try:
+            return datetime.now(UTC) - duration(value)
+        except ValueError:
+            pass
+        except OverflowError:
+            self.fail("This is too long ago.", param, ctx)
+        try:
+            at = datetime.fromisoformat(value)
+        except ValueError:
+            self.fail("Give a duration such as 7d, or a date such as 2026-11-01.", param, ctx)
+        return at.replace(tzinfo=UTC) if at.tzinfo is None else at
+
+
+@click.group()
+def shadow() -> None:
+    """Report on repositories in shadow mode."""
+
+
+@shadow.command()
+@click.option("--repository", type=RepositoryName(), help="Only this repository.")
+@click.option("--since", type=_Since(), default="30d", show_default=True, help="How long ago, or a date.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def report(repository: str | None, since: datetime, as_json: bool) -> None:
+    """Show what IMQ would have done, beside what people did.
+
+    The database has it; the command asks GitHub nothing.
+    """
+
+    async def work(store: Store) -> ShadowReport:
+        async with store.reading() as tx:
+            wanted = None
+            if repository is not None:
+                owner, _, name = repository.partition("/")
+                if (wanted := await tx.queues.repository(owner, name)) is None:
+                    raise click.ClickException(f"IMQ has no repository {repository}.")
+            return await load_shadow_report(tx, since, repository=wanted)
+
+    found = run_with_store(work)
+    if as_json:
+        from bot.api.shadow import ShadowAnswer
+
+        echo(json.dumps(ShadowAnswer.of(found).model_dump(mode="json"), indent=2, ensure_ascii=False))
+        return
+    echo("\n\n".join(_parts(found)))
+
+
+def _parts(found: ShadowReport) -> Iterator[str]:
+    """Format the report as paragraphs and a table."""
+    names = ", ".join(each.full_name for each in found.repositories) or "none"
+    yield f"Repositories in shadow mode: {names}. Since {instant(found.since)}:"
+    yield "\n".join(_sums(found.figures))
+    if found.pulls:
+        titles = ("PULL REQUEST", "BASE", "LABELED", "IMQ WOULD", "MERGED", "BY", "IMQ WOULD INSTEAD", "BASE AFTER")
+        yield columns(titles, map(_row, found.pulls))
+    if any(each.decision is not None and each.decision.predicted_at is not None for each in found.pulls):
+        yield (
+            "~ is a prediction: the checks of an update would take as long as those of the present head, and no other "
+            "pull request would be ahead."
+        )
+
+
+def _sums(figures: ShadowFigures) -> Iterator[str]:
+    outcomes = (f"{_OUTCOMES[ShadowOutcome(each)]} ({count})" for each, count in figures.outcomes.items())
+    yield f"Labels judged: {figures.labeled}" + (f"; IMQ would {', '.join(outcomes)}." if figures.labeled else ".")
+    yield f"Merges by others: {figures.merges}. IMQ would have made {figures.agreed} of them, too."
+    for each, count in figures.differences.items():
+        yield f"  {count}: IMQ would {_REJECTIONS[ShadowRejection(each)]}."
+    yield f"Merges after which the base became red: {figures.red_bases}."
+    times = {
+        "label to merge": figures.label_to_merge,
+        "last approval to merge": figures.approval_to_merge,
+        "label to IMQ's merge, without updates": figures.label_to_decision,
+    }
+    known = [f"{name} {shown(time)}" for name, time in times.items() if time is not None]
+    if known:
+        yield f"Median times: {'; '.join(known)}."
+
+
+def _row(pull: ShadowPull) -> tuple[str, ...]:
+    return (
+        f"{pull.repository.full_name}#{pull.number}",
+        pull.base_branch,
+        instant(pull.queued_at),
+        "-" if pull.decision is None else _decision(pull.decision),
+        *(("-",) * 4 if pull.landing is None else _landing(pull.landing)),
+    )
+
+
+def _decision(decision: ShadowAction) -> str:
+    words = f"{_OUTCOMES[decision.outcome]} at {instant(decision.at)}"
+    if decision.predicted_at is not None:
+        words += f", merge at ~{instant(decision.predicted_at)}"
+    why = [each for each in (decision.reason, decision.detail, *decision.checks) if each]
+    return f"{words} ({', '.join(why)})" if why else words
+
+
+def _landing(landing: ShadowLanding) -> tuple[str, str, str, str]:
+    differences = ", ".join(_REJECTIONS[each] for each in landing.differences)
+    why = [each for each in (landing.reason, landing.detail, *landing.not_passed) if each]
+    checks = f" ({', '.join(landing.base_checks)})" if landing.base_checks else ""
+    before = ", as before" if landing.red_before else ""
+    return (
+        instant(landing.at),
+        landing.by or "unknown",
+        (differences or "nothing") + (f" ({', '.join(why)})" if why else ""),
+        f"{_BASES[landing.base]}{before}{checks}",
+    )

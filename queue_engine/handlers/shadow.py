@@ -1,0 +1,85 @@
+"""Route the work of repositories in shadow mode to `queue_engine.shadow`, before anything for a queue sees it."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import timedelta
+
+import structlog
+
+from queue_engine.core.concurrency.micro_batch import MicroBatch
+from queue_engine.core.jobs.job_store import Job
+from queue_engine.domain.model import Repository
+from queue_engine.domain.policy import Mode
+from queue_engine.domain.webhook_event import WebhookEvent, WebhookKind
+from queue_engine.effects.context import Engine
+from queue_engine.shadow.mode import mode_of, refresh_mode
+from queue_engine.shadow.pull_requests import ShadowPulls
+
+SHADOW_JOB = "shadow"
+"""Kind of the job that judges a pull request again. It has the same process id as the webhooks of its pull request."""
+
+SHADOW_KEPT = timedelta(days=90)
+"""How long IMQ keeps what it would have done, from the last change on."""
+
+_log = structlog.get_logger("imq.shadow")
+
+_MAY_BE_FIRST = frozenset({WebhookKind.LABELED, WebhookKind.COMMENT})
+"""Webhooks that may queue a pull request of a repository whose mode is unknown."""
+
+
+class ShadowHandler:
+    """Routes webhooks, jobs and sweeps of repositories in shadow mode."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._pulls = ShadowPulls(engine)
+        self._modes = MicroBatch(self._stored_modes)
+
+    async def drain(self) -> None:
+        """Wait for lookups under way."""
+        await self._modes.drain()
+
+    async def is_shadow(self, repository: Repository, kind: WebhookKind | None = None) -> bool:
+        """Return whether a repository is in shadow mode; one whose mode is unknown is read if it may matter."""
+        known = await self._modes(repository.id)
+        if known is None and (kind is None or kind in _MAY_BE_FIRST):
+            known = await mode_of(self._engine, repository)
+        return known is Mode.SHADOW
+
+    async def follow(self, repository: Repository, webhook: WebhookEvent) -> None:
+        """Follow a webhook of a repository in shadow mode. Raises GitHubError."""
+        await self._pulls.follow(repository, webhook)
+
+    async def configuration_pushed(self, repository: Repository) -> bool:
+        """Read the mode after a push to the configuration; return whether it switched."""
+        known = await self._modes(repository.id)
+        return await refresh_mode(self._engine, repository) is not known
+
+    async def sweep(self, repository: Repository, labeled: set[int]) -> bool:
+        """Read the mode; in shadow mode enqueue a job for each pull request to judge. Return whether it is shadowed."""
+        if await refresh_mode(self._engine, repository) is not Mode.SHADOW:
+            return False
+        due = await self._pulls.find_due(repository, labeled)
+        _log.info("shadow_mode", repository=repository.full_name, to_judge=len(due))
+        async with self._engine.change() as change:
+            await change.tx.queues.refresh_repository(repository)
+            for number in due:
+                await change.tx.jobs.enqueue_once(
+                    kind=SHADOW_JOB,
+                    request={"repository": asdict(repository), "number": number},
+                    process_id=f"{repository.id}:{number}",
+                    now=change.now,
+                )
+        return True
+
+    async def judge(self, job: Job) -> None:
+        """Judge a pull request again, unless its repository has left shadow mode."""
+        repository = Repository(**job.request["repository"])
+        if await self.is_shadow(repository):
+            await self._pulls.judge(repository, job.request["number"])
+
+    async def _stored_modes(self, repository_ids: Sequence[int]) -> list[Mode | None]:
+        """Return the stored mode of each repository; webhooks that arrive together share this read."""
+        async with self._engine.store.reading() as tx:
+            modes = await tx.shadow.modes(set(repository_ids))
+        return [modes.get(each) for each in repository_ids]

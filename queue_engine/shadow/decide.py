@@ -1,0 +1,149 @@
+"""Judge a pull request as a queue would: the eligibility check, then the decisions of a pass, without its effects.
+
+`next_decision` calls `decide` as a pass does, and reads the facts that it asks for. Where a pass would write, it stops
+and says what IMQ would have done. Each pull request is judged alone, on its base branch as it is: the merges that IMQ
+would have made meanwhile do not exist.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from queue_engine.admission.admit import judged
+from queue_engine.admission.enqueue_request import EnqueueRequest
+from queue_engine.admission.required_facts import requirements_of
+from queue_engine.domain.facts import CheckReport, Snapshot
+from queue_engine.domain.model import Entry, EntryStatus, Queue
+from queue_engine.domain.policy import Policy
+from queue_engine.domain.reasons import Reason
+from queue_engine.domain.shadow import ShadowAction, ShadowOutcome
+from queue_engine.effects.context import Engine
+from queue_engine.executor.github_requests import read_fact
+from queue_engine.planner import actions
+from queue_engine.planner.actions import Facts, ReadFact, Step
+from queue_engine.planner.decide import decide
+from queue_engine.rules.blockers import blockers_of, in_flight
+from queue_engine.rules.checks import judge as judge_checks
+from queue_engine.rules.checks import required_checks
+from queue_engine.rules.eligibility import Answer
+from queue_engine.rules.priority import precedence_of
+
+_STEPS = 50
+"""More steps than any judgement needs."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShadowResult:
+    """A decision, the entry after it, and when to decide again unless a webhook comes before."""
+
+    decision: ShadowAction
+    entry: Entry
+    due_at: datetime | None = None
+
+
+async def judge_request(
+    engine: Engine, request: EnqueueRequest, taken: Snapshot, policy: Policy
+) -> tuple[Snapshot, Answer]:
+    """Judge whether IMQ would queue the pull request, as for a label. Raises GitHubError."""
+    taken, requirements = await requirements_of(engine, request.case.repository, taken, policy)
+    return taken, judged(request, taken, requirements, policy)
+
+
+def new_entry(request: EnqueueRequest, taken: Snapshot, policy: Policy, now: datetime) -> Entry:
+    """Return the entry that the pull request would have now, which no queue has."""
+    pull, precedence = taken.pull, precedence_of(taken.pull.labels, policy)
+    return Entry(
+        id="shadow",
+        queue_id=0,
+        repository=request.case.repository,
+        base_branch=pull.base_branch,
+        number=pull.number,
+        title=pull.title,
+        author=pull.author,
+        queued_by=request.by or "",
+        seq=0,
+        position=0,
+        status=EntryStatus.PENDING,
+        queued_head=pull.head_sha,
+        head=pull.head_sha,
+        head_proved=True,
+        updated_from=None,
+        newer_tip=taken.base_tip if taken.behind else None,
+        needs_refetch=False,
+        enqueued_at=now,
+        status_since=now,
+        version=1,
+        trusted_labels=tuple(sorted(pull.labels)),
+        **vars(precedence),
+    )
+
+
+async def next_decision(engine: Engine, entry: Entry, policy: Policy) -> ShadowResult:
+    """Decide about a would-be entry until a pass would write or wait. Raises GitHubError."""
+    now, facts = engine.clock.now(), Facts()
+    queue = Queue(entry.queue_id, entry.repository, entry.base_branch, None, 0)
+    blocker = next((each for each in blockers_of(queue, policy, now) if not each.exempts(entry)), None)
+    if blocker is not None and not entry.needs_refetch and not in_flight(entry):
+        return ShadowResult(_waiting(now, blocker.reason, blocker.detail), entry, blocker.until)
+    for _ in range(_STEPS):
+        action = decide(entry, facts, policy, now)
+        if isinstance(action, ReadFact):
+            facts = await read_fact(engine.github, entry, action.fact, facts, policy)
+        elif isinstance(action, actions.Save):
+            entry = action.entry
+            if blocker is not None and not in_flight(entry):
+                return ShadowResult(_waiting(now, blocker.reason, blocker.detail), entry, blocker.until)
+        else:
+            return await _stop(engine, entry, action, facts, policy)
+    raise AssertionError(f"no decision about pull request {entry.number}")
+
+
+async def _stop(engine: Engine, entry: Entry, action: Step, facts: Facts, policy: Policy) -> ShadowResult:
+    """Say what the action would have done, which ends the judgement."""
+    now = engine.clock.now()
+    match action:
+        case actions.Update(changed):
+            if entry.status is EntryStatus.UPDATING:
+                # A pass would send the request again; here nobody sent the first.
+                return ShadowResult(ShadowAction(ShadowOutcome.UPDATING, now), entry)
+            predicted = await _predicted(engine, entry, policy, now)
+            return ShadowResult(ShadowAction(ShadowOutcome.UPDATING, now, predicted_at=predicted), changed)
+        case actions.Merge(_, method):
+            return ShadowResult(ShadowAction(ShadowOutcome.MERGED, now, method=method.value), entry)
+        case actions.Dequeue(reason, detail, checks):
+            return ShadowResult(ShadowAction(ShadowOutcome.DEQUEUED, now, reason, detail, _names(checks)), entry)
+        case actions.Rerun(_, checks):
+            return ShadowResult(ShadowAction(ShadowOutcome.RERUNNING, now, checks=_names(checks)), entry)
+        case actions.HoldBase(_, check, _):
+            return ShadowResult(_waiting(now, Reason.BASE_RED, check.name), entry, now + policy.check_poll.base)
+        case actions.Block(_, reason, detail):
+            return ShadowResult(_waiting(now, reason, detail), entry, now + policy.permission_retry)
+        case actions.Wait(changed, until):
+            return ShadowResult(replace(_waiting(now), checks=changed.run.pending_checks), changed, until)
+        case _:
+            raise AssertionError(f"nobody asked for a merge, and the action is {action}")
+
+
+async def _predicted(engine: Engine, entry: Entry, policy: Policy, now: datetime) -> datetime | None:
+    """Predict when the checks of an update would end: they take as long as those of the present head took."""
+    rules = await engine.github.branch_rules(entry.repository, entry.base_branch)
+    required = required_checks(rules, policy)
+    reports = await engine.github.check_reports(entry.repository, entry.head, required)
+    counted = set(judge_checks(required, reports, policy.ignored_checks).completed_names)
+    taken = duration_of([report for report in reports if report.name in counted])
+    return None if taken is None else now + taken
+
+
+def duration_of(reports: Sequence[CheckReport]) -> timedelta | None:
+    """Return how long checks took, from the first start to the last end; None if no report has both."""
+    started = [each.started_at for each in reports if each.started_at is not None]
+    ended = [each.completed_at for each in reports if each.completed_at is not None]
+    return max(ended) - min(started) if started and ended and max(ended) >= min(started) else None
+
+
+def _waiting(now: datetime, reason: Reason | None = None, detail: str | None = None) -> ShadowAction:
+    return ShadowAction(ShadowOutcome.WAITING, now, reason, detail)
+
+
+def _names(checks: Sequence[CheckReport]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(check.name for check in checks))

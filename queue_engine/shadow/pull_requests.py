@@ -1,0 +1,279 @@
+"""Follow the webhooks about pull requests of a repository in shadow mode, and store what IMQ would have done.
+
+A label makes a would-be entry, which no queue has. It is judged again when a webhook may change the decision, or when
+a pass would have polled GitHub, and until it would have left the queue. When somebody else's merge lands a pull
+request, with a label or without, IMQ judges that merge.
+
+Commands in comments are not followed: IMQ could not answer them.
+"""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import structlog
+
+from queue_engine.admission.case import Case
+from queue_engine.admission.enqueue_request import EnqueueRequest
+from queue_engine.admission.entries import record_consent
+from queue_engine.admission.lost_webhooks import is_labeled_head
+from queue_engine.domain.facts import Permission, PullRequest
+from queue_engine.domain.model import EntryStatus, Repository
+from queue_engine.domain.policy import Policy, PushPolicy, has_label
+from queue_engine.domain.reasons import Reason
+from queue_engine.domain.shadow import BaseState, ShadowAction, ShadowOutcome, ShadowPull
+from queue_engine.domain.webhook_event import WebhookEvent, WebhookKind
+from queue_engine.effects.context import Engine
+from queue_engine.rules.eligibility import UNKNOWN_HEAD, Ignore, Reject
+from queue_engine.shadow.decide import ShadowResult, judge_request, new_entry, next_decision
+from queue_engine.shadow.landing import follow_base, judge_landing
+
+_REPEATED = timedelta(minutes=10)
+"""For how long a rejected label is not judged again, for the same person and head."""
+
+_log = structlog.get_logger("imq.shadow")
+
+
+class ShadowPulls:
+    """Follows pull requests in shadow mode."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    async def follow(self, repository: Repository, webhook: WebhookEvent) -> None:
+        """Follow a webhook of a repository in shadow mode. Raises GitHubError."""
+        number = webhook.number or 0
+        match webhook.kind:
+            case WebhookKind.LABELED:
+                await self._labeled(repository, webhook)
+            case WebhookKind.CONSENT if webhook.action == "closed":
+                await self._closed(repository, number, by=webhook.sender)
+            case WebhookKind.CONSENT:
+                await self._changed(repository, webhook)
+            case WebhookKind.REVIEW:
+                await self._reviewed(repository, number)
+            case WebhookKind.CHECK | WebhookKind.CHECKS:
+                await self._checked(repository, webhook)
+            case WebhookKind.BASE_MOVED:
+                await self._base_moved(repository, webhook)
+            case _:
+                return
+
+    async def find_due(self, repository: Repository, labeled: set[int]) -> list[int]:
+        """Return the pull requests to judge: those that are due, and labels for which no webhook came.
+
+        So do labels from before a time without shadow mode.
+        """
+        now = self._engine.clock.now()
+        async with self._engine.store.reading() as tx:
+            due = {pull.number for pull in await tx.shadow.due(repository.id, now)}
+            known = [(n, await tx.shadow.find(repository.id, n)) for n in sorted(labeled - due)]
+        return sorted(due | {n for n, pull in known if pull is None or pull.interrupted})
+
+    async def judge(self, repository: Repository, number: int) -> None:
+        """Judge a pull request that is due, or labeled without a webhook. Raises GitHubError."""
+        pull = await self._find(repository, number)
+        if pull is None or (pull.landing is None and pull.entry is None):
+            await self._find_label(repository, number)
+        elif pull.landing is not None:
+            await self._follow_base(pull)
+        else:
+            await self._decide(pull, refetch=True)
+
+    async def _labeled(self, repository: Repository, webhook: WebhookEvent) -> None:
+        """Judge a trigger label. Another label of an entry that waits may change what holds it."""
+        engine, number = self._engine, webhook.number or 0
+        triggers = await engine.policies.labels(repository)
+        if webhook.branch is not None:
+            triggers = (await engine.policies.of(repository, webhook.branch)).trigger_labels
+        known = await self._find(repository, number)
+        if known is not None and known.entry is not None:
+            await self._decide(known, refetch=True)
+        elif known is not None and self._is_repeated(known, webhook):
+            return
+        elif has_label([webhook.label or ""], triggers) and webhook.sender != await engine.github.own_login():
+            request = EnqueueRequest(
+                Case(repository, number, delivery=webhook.delivery),
+                by=webhook.sender,
+                head_sha=webhook.head_sha,
+                base_branch=webhook.branch,
+                label=webhook.label,
+                labeled_at=webhook.updated_at,
+            )
+            await self._request(request)
+
+    def _is_repeated(self, known: ShadowPull, webhook: WebhookEvent) -> bool:
+        """Whether the same person's label on the same head was rejected just now: people may set it all day."""
+        decision = known.decision
+        return (
+            decision is not None
+            and decision.outcome is ShadowOutcome.REJECTED
+            and (known.queued_by, known.head) == (webhook.sender, webhook.head_sha)
+            and self._engine.clock.now() < decision.at + _REPEATED
+        )
+
+    async def _find_label(self, repository: Repository, number: int) -> None:
+        """Judge a label for which no webhook came: it counts if GitHub proves that it was set on this head."""
+        engine = self._engine
+        pull = await engine.github.pull_request(repository, number)
+        policy = await engine.policies.of(repository, pull.base_branch)
+        for label in policy.trigger_labels:
+            if not has_label(pull.labels, [label]):
+                continue
+            last = await engine.github.last_labeled_event(repository, number, label)
+            if last is not None:
+                proved = await is_labeled_head(engine, repository, pull, last, policy)
+                head = pull.head_sha if proved else UNKNOWN_HEAD
+                await self._request(
+                    EnqueueRequest(Case(repository, number), by=last.by, head_sha=head, arrived_at=last.at)
+                )
+                return
+
+    async def _request(self, request: EnqueueRequest) -> None:
+        """Judge whether IMQ would queue the pull request, and then what it would do."""
+        engine, repository = self._engine, request.case.repository
+        taken = await engine.github.snapshot(repository, request.case.number, login=request.by)
+        if taken.permission is None:
+            permission = await engine.github.permission(repository, request.by or "") if request.by else Permission.NONE
+            taken = replace(taken, permission=permission)
+        request = replace(request, case=await request.case.with_policy(engine, taken.pull.base_branch))
+        policy, now = request.case.policy, engine.clock.now()
+        taken, answer = await judge_request(engine, request, taken, policy)
+        if isinstance(answer, Ignore):
+            return
+        shadowed = await self._of(repository, taken.pull)
+        shadowed = replace(shadowed, queued_at=request.labeled_at or request.arrived_at or now, queued_by=request.by)
+        if isinstance(answer, Reject):
+            decision = ShadowAction(ShadowOutcome.REJECTED, now, answer.reason, answer.detail)
+            await self._store(replace(shadowed, decision=decision, entry=None, due_at=None))
+            return
+        async with engine.change() as change:
+            await record_consent(change, request, taken.pull)
+        entry = new_entry(request, taken, policy, now)
+        await self._decided(shadowed, await next_decision(engine, entry, policy), policy)
+
+    async def _changed(self, repository: Repository, webhook: WebhookEvent) -> None:
+        """Judge again after a push, a removed label, a draft, a changed base or title."""
+        pull = await self._find(repository, webhook.number or 0)
+        if pull is None or pull.entry is None:
+            return
+        policy = await self._engine.policies.of(repository, pull.base_branch)
+        decision = await self._decide(pull, refetch=True)
+        pushed = webhook.action == "synchronize" and decision is not None and decision.reason is Reason.HEAD_CHANGED
+        if pushed and policy.on_push is PushPolicy.REQUEUE:
+            case = Case(repository, pull.number, delivery=webhook.delivery)
+            await self._request(EnqueueRequest(case, by=webhook.sender, head_sha=webhook.head_sha))
+
+    async def _closed(self, repository: Repository, number: int, *, by: str | None) -> None:
+        """Judge a merge by somebody else, or dequeue the would-be entry of a closed pull request."""
+        engine = self._engine
+        known = await self._find(repository, number)
+        if known is not None and known.landing is not None:
+            return
+        pull = await engine.github.pull_request(repository, number)
+        if not pull.merged:
+            if known is not None and known.entry is not None:
+                await self._decide(known, refetch=True)
+            return
+        policy = await engine.policies.of(repository, pull.base_branch)
+        case = await Case(repository, number).with_policy(engine, pull.base_branch)
+        landing = await judge_landing(engine, EnqueueRequest(case, by=by, head_sha=pull.head_sha), pull, policy)
+        shadowed = replace(await self._of(repository, pull), landing=landing, entry=None)
+        await self._follow_base(shadowed)
+
+    async def _reviewed(self, repository: Repository, number: int) -> None:
+        """Dequeue a would-be entry that no longer meets the rules, as after a dismissed approval."""
+        pull = await self._find(repository, number)
+        if pull is None or pull.entry is None:
+            return
+        engine, entry = self._engine, pull.entry
+        taken = await engine.github.snapshot(repository, number, login=entry.queued_by)
+        if taken.permission is None:
+            taken = replace(taken, permission=await engine.github.permission(repository, entry.queued_by))
+        case = await Case(repository, number).with_policy(engine, entry.base_branch)
+        request = EnqueueRequest(case, by=entry.queued_by, head_sha=taken.pull.head_sha)
+        _, answer = await judge_request(engine, request, taken, case.policy)
+        if isinstance(answer, Reject):
+            decision = ShadowAction(ShadowOutcome.DEQUEUED, engine.clock.now(), answer.reason, answer.detail)
+            await self._store(replace(pull, decision=decision, entry=None, due_at=None))
+
+    async def _checked(self, repository: Repository, webhook: WebhookEvent) -> None:
+        """Judge again what a report may decide: a failure, or the last of the pending checks."""
+        async with self._engine.store.reading() as tx:
+            pulls = await tx.shadow.of_commit(repository.id, webhook.head_sha or "")
+        for pull in pulls:
+            if pull.landing is not None and pull.landing.sha == webhook.head_sha:
+                await self._follow_base(pull)
+            elif pull.entry is not None:
+                pending = set(pull.entry.run.pending_checks) - {webhook.check_name}
+                if pending and webhook.passed and not webhook.unapproved:
+                    run = replace(pull.entry.run, pending_checks=tuple(sorted(pending)))
+                    await self._store(replace(pull, entry=replace(pull.entry, run=run)))
+                else:
+                    await self._decide(pull)
+
+    async def _base_moved(self, repository: Repository, webhook: WebhookEvent) -> None:
+        """Judge again the would-be entries of a branch that moved, and those that a changed configuration concerns."""
+        async with self._engine.store.reading() as tx:
+            pulls = await tx.shadow.of_branch(repository.id, webhook.branch or "")
+        for pull in pulls:
+            if (entry := pull.entry) is None or webhook.head_sha is None:
+                continue
+            updating = entry.status is EntryStatus.UPDATING
+            if not updating:
+                pull = replace(pull, entry=replace(entry, newer_tip=webhook.head_sha))
+            if webhook.config or not updating:
+                # One that would be updated anyway costs no request.
+                await self._decide(pull, refetch=True)
+
+    async def _decide(self, pull: ShadowPull, *, refetch: bool = False) -> ShadowAction | None:
+        """Decide again about a would-be entry; with `refetch` consent is compared with a fresh read first."""
+        engine, entry = self._engine, pull.entry
+        assert entry is not None
+        policy = await engine.policies.of(pull.repository, entry.base_branch)
+        entry = replace(
+            entry, needs_refetch=refetch or entry.needs_refetch, run=replace(entry.run, next_poll_at=engine.clock.now())
+        )
+        return await self._decided(pull, await next_decision(engine, entry, policy), policy)
+
+    async def _decided(self, pull: ShadowPull, found: ShadowResult, policy: Policy) -> ShadowAction:
+        """Store a decision. The same one as before keeps its instant and its prediction."""
+        decision, entry = found.decision, found.entry
+        before = pull.decision
+        if before is not None and before.outcome is decision.outcome is ShadowOutcome.UPDATING:
+            decision = before
+        open_entry = entry if decision.outcome.is_open else None
+        await self._store(replace(pull, decision=decision, entry=open_entry, head=entry.head, due_at=found.due_at))
+        return decision
+
+    async def _follow_base(self, pull: ShadowPull) -> None:
+        """Read what checks say of the landed commit, until they have ended."""
+        engine, landing = self._engine, pull.landing
+        assert landing is not None
+        policy = await engine.policies.of(pull.repository, pull.base_branch)
+        if landing.base is BaseState.PENDING and landing.sha:
+            landing = await follow_base(engine, pull.repository, pull.base_branch, landing, policy)
+        waits = landing.base is BaseState.PENDING and bool(landing.sha)
+        due = engine.clock.now() + policy.check_poll.base if waits else None
+        await self._store(replace(pull, landing=landing, due_at=due))
+
+    async def _find(self, repository: Repository, number: int) -> ShadowPull | None:
+        async with self._engine.store.reading() as tx:
+            return await tx.shadow.find(repository.id, number)
+
+    async def _of(self, repository: Repository, pull: PullRequest) -> ShadowPull:
+        """Return what is known of a pull request, with its present title, base and head."""
+        known = await self._find(repository, pull.number)
+        present = ShadowPull(repository, pull.number, pull.title, pull.base_branch, pull.head_sha)
+        if known is None:
+            return present
+        return replace(known, title=pull.title, base_branch=pull.base_branch, head=pull.head_sha)
+
+    async def _store(self, pull: ShadowPull) -> None:
+        async with self._engine.change() as change:
+            await change.tx.shadow.put(pull, change.now)
+        names = {"repository": pull.repository.full_name, "number": pull.number}
+        if pull.landing is not None:
+            _log.info("shadow_landing", **names, checks=pull.landing.checks.value, tested=pull.landing.tree_tested)
+        elif pull.decision is not None:
+            reason = pull.decision.reason
+            _log.info("shadow_decision", **names, outcome=pull.decision.outcome.value, reason=reason and reason.value)

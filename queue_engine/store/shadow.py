@@ -1,0 +1,157 @@
+"""Repositories in shadow mode, and their pull requests."""
+
+from collections.abc import Collection
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+from sqlalchemy import BindParameter, Row, Select, bindparam, delete, or_, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from queue_engine.core.database.database import Upsert
+from queue_engine.domain.errors import StaleRecord
+from queue_engine.domain.model import Repository
+from queue_engine.domain.policy import Mode
+from queue_engine.domain.shadow import ShadowPull
+from queue_engine.store.repositories import REPOSITORY_FIELDS, remember, repository_of
+from queue_engine.store.tables import outbox, refusals, repositories, shadow_pulls
+
+_RECORD = TypeAdapter(ShadowPull)
+
+_ID: BindParameter[int] = bindparam("its_repository")
+_OF_REPOSITORY = shadow_pulls.c.repository_id == _ID
+_MODE = select(repositories.c.mode).where(repositories.c.id == _ID)
+_MODES = select(repositories.c.id, repositories.c.mode).where(
+    repositories.c.id.in_(bindparam("its_repositories", expanding=True))
+)
+_SET_MODE = update(repositories).where(repositories.c.id == _ID).values(mode=bindparam("its_mode"))
+_IN_SHADOW = select(*REPOSITORY_FIELDS).where(repositories.c.mode == Mode.SHADOW.value).order_by(repositories.c.id)
+_PULLS = select(shadow_pulls.c.record, shadow_pulls.c.version, *REPOSITORY_FIELDS).join(
+    repositories, repositories.c.id == shadow_pulls.c.repository_id
+)
+_IN_ORDER = _PULLS.order_by(shadow_pulls.c.repository_id, shadow_pulls.c.number)
+_FIND = _PULLS.where(_OF_REPOSITORY, shadow_pulls.c.number == bindparam("its_number"))
+_OF_COMMIT = _IN_ORDER.where(
+    _OF_REPOSITORY, or_(shadow_pulls.c.head == bindparam("its_sha"), shadow_pulls.c.merge_sha == bindparam("its_sha"))
+)
+_DUE = _IN_ORDER.where(_OF_REPOSITORY, shadow_pulls.c.due_at <= bindparam("now"))
+_OF_BRANCH = _IN_ORDER.where(_OF_REPOSITORY, shadow_pulls.c.base_branch == bindparam("its_branch"))
+_CHANGED = _IN_ORDER.where(shadow_pulls.c.changed_at >= bindparam("since"))
+_PURGE = delete(shadow_pulls).where(shadow_pulls.c.changed_at < bindparam("before"))
+_ADD = Upsert(shadow_pulls, lambda insert: insert.on_conflict_do_nothing().returning(shadow_pulls.c.number))
+_SAVE = (
+    update(shadow_pulls)
+    .where(
+        _OF_REPOSITORY,
+        shadow_pulls.c.number == bindparam("its_number"),
+        shadow_pulls.c.version == bindparam("its_version"),
+    )
+    .returning(shadow_pulls.c.number)
+)
+
+
+class Shadow:
+    """Modes of repositories, and shadowed pull requests, on one connection."""
+
+    def __init__(self, connection: AsyncConnection) -> None:
+        self._connection = connection
+
+    async def mode(self, repository_id: int) -> Mode | None:
+        """Return the stored mode of a repository; None if its configuration was never read."""
+        found = (await self._connection.execute(_MODE, {"its_repository": repository_id})).scalar_one_or_none()
+        return None if found is None else Mode(found)
+
+    async def modes(self, repository_ids: Collection[int]) -> dict[int, Mode]:
+        """Return the stored modes of these repositories, by their ids."""
+        rows = await self._connection.execute(_MODES, {"its_repositories": list(repository_ids)})
+        return {row.id: Mode(row.mode) for row in rows if row.mode is not None}
+
+    async def set_mode(self, repository: Repository, mode: Mode) -> None:
+        """Store the mode of a repository."""
+        await remember(self._connection, repository)
+        await self._connection.execute(_SET_MODE, {"its_repository": repository.id, "its_mode": mode.value})
+
+    async def repositories(self) -> tuple[Repository, ...]:
+        """Return the repositories in shadow mode."""
+        return tuple(map(repository_of, await self._connection.execute(_IN_SHADOW)))
+
+    async def forget_writes(self, repository_id: int) -> None:
+        """Delete everything that IMQ meant to write in this repository, and its rejections.
+
+        Comments and check runs that exist stay on GitHub; IMQ finds its comment again when it needs it.
+        """
+        for table in (outbox, refusals):
+            await self._connection.execute(delete(table).where(table.c.repository_id == repository_id))
+
+    async def put(self, pull: ShadowPull, now: datetime) -> None:
+        """Store a pull request. Raises StaleRecord if it changed since it was read."""
+        await remember(self._connection, pull.repository)
+        own = {"repository_id": pull.repository.id, "number": pull.number}
+        values = {
+            "version": pull.version + 1,
+            "base_branch": pull.base_branch,
+            "head": pull.head,
+            "merge_sha": pull.landing.sha if pull.landing else None,
+            "due_at": pull.due_at,
+            "changed_at": now,
+            "record": _RECORD.dump_python(pull, mode="json"),
+        }
+        if pull.version == 0:
+            stored = await self._connection.execute(_ADD.on(self._connection), {**own, **values})
+        else:
+            its_own = {"its_repository": pull.repository.id, "its_number": pull.number, "its_version": pull.version}
+            stored = await self._connection.execute(_SAVE.values(values), its_own)
+        if stored.first() is None:
+            raise StaleRecord(f"the shadowed pull request {pull.number} changed since it was read")
+
+    async def interrupt(self, repository_id: int, now: datetime) -> None:
+        """End the would-be entries of a repository that leaves shadow mode; what was decided about them stays."""
+        for pull in await self._many(_IN_ORDER.where(_OF_REPOSITORY), its_repository=repository_id):
+            if pull.entry is not None or pull.due_at is not None:
+                await self.put(replace(pull, entry=None, due_at=None), now)
+
+    async def find(self, repository_id: int, number: int) -> ShadowPull | None:
+        """Return a pull request."""
+        found = await self._many(_FIND, its_repository=repository_id, its_number=number)
+        return next(iter(found), None)
+
+    async def of_commit(self, repository_id: int, sha: str) -> tuple[ShadowPull, ...]:
+        """Return the pull requests with this head, and those that landed as this commit."""
+        return await self._many(_OF_COMMIT, its_repository=repository_id, its_sha=sha)
+
+    async def of_branch(self, repository_id: int, base_branch: str) -> tuple[ShadowPull, ...]:
+        """Return the pull requests of a base branch."""
+        return await self._many(_OF_BRANCH, its_repository=repository_id, its_branch=base_branch)
+
+    async def due(self, repository_id: int, now: datetime) -> tuple[ShadowPull, ...]:
+        """Return the pull requests of a repository that are to be judged again."""
+        return await self._many(_DUE, its_repository=repository_id, now=now)
+
+    async def changed_since(
+        self, since: datetime, *, repository_ids: Collection[int] | None = None
+    ) -> tuple[ShadowPull, ...]:
+        """Return the pull requests that changed since, of these repositories or of all."""
+        found = _CHANGED
+        if repository_ids is not None:
+            found = found.where(shadow_pulls.c.repository_id.in_(repository_ids))
+        return await self._many(found, since=since)
+
+    async def purge(self, before: datetime) -> int:
+        """Delete the pull requests that did not change since. Returns how many."""
+        return (await self._connection.execute(_PURGE, {"before": before})).rowcount
+
+    async def _many(self, statement: Select[Any], **its_own: object) -> tuple[ShadowPull, ...]:
+        rows = await self._connection.execute(statement, its_own)
+        return tuple(pull for row in rows if (pull := _pull(row)) is not None)
+
+
+def _pull(row: Row[Any]) -> ShadowPull | None:
+    """Read a row; None for one of another version of IMQ: its pull request is judged again with its next event.
+
+    The repository may have another name by now.
+    """
+    try:
+        return _RECORD.validate_python({**row.record, "repository": repository_of(row), "version": row.version})
+    except ValidationError:
+        return None

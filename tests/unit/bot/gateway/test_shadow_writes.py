@@ -1,0 +1,112 @@
+"""Every write of the ports is refused in a repository in shadow mode, also one that is added later."""
+
+import inspect
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import timedelta
+from typing import Any
+
+from queue_engine.domain.errors import GitHubError, ShadowModeError
+from queue_engine.domain.facts import MergeMethod, PullRequest
+from queue_engine.domain.model import Repository
+from queue_engine.domain.port import GitHub, GitHubComments
+from tests.unit.bot.gateway.sandbox_place import Place
+
+OF_THE_APP = {
+    "POST /app/installations/{installation_id}/access_tokens",
+    "POST /app/hook/deliveries/{delivery_id}/attempts",
+}
+"""What changes no repository: tokens, and asking for a webhook again."""
+
+WRITES = {
+    "update_branch",
+    "merge",
+    "rerun",
+    "cancel_run",
+    "delete_branch",
+    "react",
+    "create_comment",
+    "update_comment",
+    "delete_comment",
+    "create_check_run",
+    "update_check_run",
+    "add_label",
+    "remove_label",
+}
+
+
+def operations() -> Iterator[str]:
+    """The coroutines of both ports."""
+    for port in (GitHub, GitHubComments):
+        for name, member in vars(port).items():
+            if inspect.iscoroutinefunction(member):
+                yield name
+
+
+def arguments(place: Place, name: str, pull: PullRequest) -> dict[str, Any]:
+    """Arguments with which a call would do something."""
+    head = place.pull.head_sha
+    given = {
+        "repository": place.repository,
+        "number": place.pull.number,
+        "login": "mona",
+        "base_branch": "main",
+        "branch": "topic/1",
+        "default_branch": "main",
+        "head_sha": head,
+        "sha": head,
+        "expected_head": head,
+        "required": (),
+        "method": MergeMethod.MERGE,
+        "author": "mona",
+        "actions_run": 5,
+        "comment_id": 7,
+        "content": "eyes",
+        "label": "shipped",
+        "since": place.github.clock.now() - timedelta(hours=1),
+        "pull": pull,
+        "cursor": None,
+        "body": "text",
+        "check_run": {"name": "IMQ", "head_sha": head, "status": "in_progress", "external_id": "e"},
+        "check_run_id": 9,
+        "name": "IMQ",
+        "external_id": "e",
+        "installation_id": place.repository.installation_id,
+    }
+    wanted = inspect.signature(getattr(place.gateway, name)).parameters.values()
+    return {each.name: given[each.name] for each in wanted if each.default is inspect.Parameter.empty}
+
+
+def written(place: Place) -> list[str]:
+    """The requests so far that change a repository."""
+    sent = (f"{each.method} {each.template.removeprefix(f'{each.method} ')}" for each in place.server.requests)
+    return [each for each in sent if not each.startswith("GET ") and each not in OF_THE_APP | {"POST /graphql"}]
+
+
+async def refused(place: Place) -> set[str]:
+    """Call every operation; return those that the gateway refused to send."""
+    found, pull = set[str](), await place.gateway.pull_request(place.repository, place.pull.number)
+    for name in operations():
+        with suppress(GitHubError):
+            try:
+                await getattr(place.gateway, name)(**arguments(place, name, pull))
+            except ShadowModeError:
+                found.add(name)
+    return found
+
+
+async def test_every_write_of_the_ports_is_refused_and_no_read(place: Place) -> None:
+    """A write that is added to a port is in this list, or the test fails; none is sent."""
+
+    async def in_shadow(_: Repository) -> bool:
+        return False
+
+    place.gateway._connection.may_write = in_shadow
+    assert await refused(place) == WRITES
+    assert written(place) == []
+
+
+async def test_the_same_writes_are_sent_in_other_repositories(place: Place) -> None:
+    """So the refusals above are not those of wrong arguments."""
+    assert await refused(place) == set()
+    assert len(written(place)) >= len(WRITES)
