@@ -4,11 +4,14 @@ import gc
 import os
 import shutil
 from collections.abc import Generator
+from pathlib import Path
 
 import pytest
 import structlog
 from aiohttp import web_app
 from hypothesis import HealthCheck, settings
+
+UNIT = Path(__file__).with_name("unit")
 
 MEMORY = "/dev/shm"
 """Where Linux keeps files in memory. The worlds' git writes ten thousand small ones, and SQLite waits for its disk."""
@@ -37,14 +40,37 @@ structlog.configure(
 pytest_plugins = ["tests.support.databases", "tests.support.private_postgres"]
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that take long come first, so that none is left over at the end while other processes have nothing to do.
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add `--thorough`, which CI sets."""
+    parser.addoption(
+        "--thorough", action="store_true", help="run the tests marked `thorough` too, as CI does: 3 minutes more"
+    )
 
-    What is loaded by now stays: the collector need not look through all of it again and again.
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out thorough tests where they were not asked for, and put those that take long first.
+
+    So none is left over at the end while other processes have nothing to do. What is loaded by now stays: the collector
+    need not look through all of it again and again.
     """
+    thorough = [] if config.option.thorough else [item for item in items if is_thorough(item)]
+    if thorough:
+        config.hook.pytest_deselected(items=thorough)
+        items[:] = [item for item in items if not is_thorough(item)]
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
     gc.collect()
     gc.freeze()
+
+
+def is_thorough(item: pytest.Item) -> bool:
+    """Whether a test is marked `thorough`, for all of its parameters or for those that the mark names.
+
+    The second database of a unit test counts as well. Every table has its tests in tests/store, on both databases.
+    """
+    parameters = item.callspec.id.split("-") if isinstance(item, pytest.Function) and hasattr(item, "callspec") else []
+    if "postgres" in parameters and item.path.is_relative_to(UNIT):
+        return True
+    return any(not mark.args or set(mark.args) & set(parameters) for mark in item.iter_markers("thorough"))
 
 
 @pytest.hookimpl(trylast=True)

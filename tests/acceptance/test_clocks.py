@@ -51,6 +51,7 @@ async def furthest_ahead(world: World) -> timedelta:
     return latest - world.clock.now()
 
 
+@pytest.mark.thorough("a year ahead", "a year back")
 @pytest.mark.parametrize(
     "wrong_by",
     [HOUR, timedelta(days=400), -HOUR, timedelta(days=-400)],

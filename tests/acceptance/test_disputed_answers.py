@@ -11,7 +11,10 @@ from sandbox.rest.faults import Fault
 from tests.acceptance.world import CI_TIME, LABEL, World
 
 MERGE = "PUT /repos/{owner}/{repo}/pulls/{number}/merge"
-BOTH = pytest.mark.parametrize("other", [False, True], ids=["as_believed", "the_other_answer"])
+BOTH = pytest.mark.parametrize(
+    "other", [pytest.param(False, marks=pytest.mark.thorough), True], ids=["as_believed", "the_other_answer"]
+)
+"""All other scenarios have the answer that is believed."""
 
 
 async def _queue(world: World, pull: Any) -> None:

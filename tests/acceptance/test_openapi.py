@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import aiohttp
+import pytest
 
 from queue_engine.handlers.inbox import WEBHOOK_JOB
 from queue_engine.store.operations.tokens import TokenPolicy
@@ -15,6 +16,7 @@ _SEED = "20261122"
 _EXAMPLES = "12"
 
 
+@pytest.mark.thorough
 async def test_api_answers_every_call_as_its_document_says(world: World, tmp_path: Path) -> None:
     """Valid, invalid and strange calls of every route get an answer that the document knows, and never a 500."""
     for name in ("one", "two"):

@@ -30,6 +30,7 @@ def set_limits(world: World) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 async def test_hours_of_more_work_than_githubs_limits_allow_meet_no_limit_and_land_everything(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -156,6 +156,7 @@ async def _unfinished(database: Database) -> int:
         return await unfinished_jobs(Jobs(connection))
 
 
+@pytest.mark.thorough("postgres")
 async def test_workers_killed_at_random_instants_do_every_job_once_and_in_order(
     database_url: str, tmp_path: Path
 ) -> None:

@@ -36,6 +36,7 @@ async def history(theatre: Theatre, pull: Any) -> list[tuple[str, str | None]]:
     return [(event.event, event.reason and event.reason.value) for event in in_order]
 
 
+@pytest.mark.thorough
 async def test_commands_at_a_full_queue_are_done_once_by_a_bot_that_is_killed_at_each_step(tmp_path: Path) -> None:
     """Waiting, its priority, leaving the line, giving the place up: each is done, answered, and done once."""
     async with a_theatre(f"sqlite:///{tmp_path / 'imq.db'}", tmp_path) as theatre:

@@ -40,6 +40,7 @@ async def until_green(person: Person, page: Page) -> Page:
     return page
 
 
+@pytest.mark.thorough
 async def test_hosted_imq_is_registered_in_the_browser_and_starts_by_itself(tmp_path: Path) -> None:
     """One process, one database: no secret is typed, none is in the log, and the page closes for good."""
     async with world(tmp_path, f"sqlite:///{tmp_path / 'imq.db'}") as place, Person() as person:

@@ -42,6 +42,7 @@ def test_table_missed_goal_says_so_and_shows_the_ratio(tmp_path: Path) -> None:
     assert written["rows"][0]["ratio"] == 3.0
 
 
+@pytest.mark.thorough
 async def test_queued_at_once_ci_time_is_part_of_the_wall_time() -> None:
     """Two pull requests cost one CI run of 20 s at least, and the poller more than IMQ, in the same virtual time."""
     ours, theirs = [await queued_at_once(make, 2) for make in (imq, kodiak_like)]
@@ -49,6 +50,7 @@ async def test_queued_at_once_ci_time_is_part_of_the_wall_time() -> None:
     assert ours < theirs < timedelta(seconds=60)
 
 
+@pytest.mark.thorough
 async def test_requests_of_sweeps_are_no_part_of_what_a_merge_costs() -> None:
     """They are counted by the hour; in an idle one nothing else is asked, but for the installation's next token."""
     hourly = await sweeps_an_hour(2)
@@ -71,6 +73,7 @@ async def test_idle_tick_over_waiting_queues_asks_github_nothing(tmp_path: Path)
         assert "0 requests" in row.measured
 
 
+@pytest.mark.thorough
 async def test_fairness_beside_a_busy_repository_is_measured_while_it_is_busy(tmp_path: Path) -> None:
     """Half of the passes at once are its own, and it is not through when the last quiet one has been served."""
     row = await fairness_on(f"sqlite:///{tmp_path / 'imq.db'}", 40, 1, 0.5, Random(1))

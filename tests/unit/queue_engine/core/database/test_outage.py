@@ -258,6 +258,7 @@ async def store_many(database: Database, stored: list[str]) -> None:
 
 @pytest.mark.postgres
 @pytest.mark.slow
+@pytest.mark.thorough("fast")
 @pytest.mark.parametrize("how", ["fast", "immediate"])
 async def test_postgres_restarted_while_jobs_flow_leaves_every_job_done_once(
     private_postgres: PrivatePostgres, how: str
