@@ -16,8 +16,7 @@ from queue_engine.domain.model import Repository
 _log = structlog.get_logger("imq.app")
 
 _CHECK_EVERY = timedelta(minutes=5)
-_CHECK_AGAIN = timedelta(seconds=15)
-"""How soon IMQ asks again while GitHub refuses the credentials, or did not answer."""
+_RETRY_AFTER = timedelta(seconds=15)
 
 _CHECK_EMPTY = timedelta(minutes=1)
 """How soon IMQ asks again while the App has no repository."""
@@ -49,13 +48,16 @@ class AppStatus:
         public_url: str | None = None,
         relay_url: str | None = None,
         correct: Callable[[WebhookAnswer], Awaitable[WebhookAnswer]] | None = None,
+        retry_after: timedelta = _RETRY_AFTER,
     ) -> None:
         """`repositories` lists those of an installation. `public_url` is where GitHub reaches IMQ, if it is
         known; `relay_url` is the relay that it sends webhooks to instead.
 
-        `correct` sets the App's webhook right, if IMQ may.
+        `correct` sets the App's webhook right, if IMQ may. After `retry_after` IMQ asks again while GitHub refuses the
+        credentials, or did not answer.
         """
         self._correct = correct
+        self._retry_after = retry_after
         self._app = app
         self._repositories = repositories
         self._clock = clock
@@ -76,7 +78,7 @@ class AppStatus:
         if self._due - _CHECK_EVERY <= now < self._due:
             return False
         self._asked = True
-        self._due = now + _CHECK_AGAIN
+        self._due = now + self._retry_after
         try:
             found = await self._app.read()
         except (Unauthorized, NotFound) as error:
@@ -120,7 +122,7 @@ class AppStatus:
         try:
             await self._describe(found)
         except Unavailable:
-            return _CHECK_AGAIN
+            return self._retry_after
         except GitHubError as error:
             if self._described is None:
                 _log.info("app_not_described", error=error.message)

@@ -204,6 +204,7 @@ class Bot:
             public_url=self.settings.public_url,
             relay_url=self.settings.relay_url,
             correct=correction_of(self.gateway.app, self.settings).apply,
+            retry_after=self.settings.interval / 2,
         )
 
     def _engine(self, owner: str) -> Engine:

@@ -5,14 +5,13 @@ import os
 import signal
 import socket
 import sqlite3
-import sys
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from sandbox.rest.faults import Fault
-from tests.acceptance.template import ROOT, Template
+from tests.acceptance.template import Template
 from tests.process.processes import Theatre, a_theatre
 from tests.process.test_outages import logged, readiness_of
 
@@ -21,17 +20,14 @@ pytestmark = pytest.mark.process
 
 async def refused(theatre: Theatre, command: str = "run", **settings: str) -> str:
     """What a process says that cannot start: a single line."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "bot", command),
-        cwd=ROOT,
-        env=theatre.environment | {"PORT": "0"} | settings,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-    )
+    assert theatre.template is not None
+    log = theatre.log.with_name("refused.log")
+    log.unlink(missing_ok=True)
+    process = await theatre.template.fork(theatre.environment | {"PORT": "0"} | settings, log, command)
     async with asyncio.timeout(60):
-        output, _ = await process.communicate()
-    lines = [line for line in output.decode().splitlines() if not line.startswith('{"event"')]
-    assert process.returncode == 2, lines
+        code = await process.wait()
+    lines = [line for line in log.read_text().splitlines() if not line.startswith('{"event"')]
+    assert code == 2, lines
     assert len(lines) == 1, lines
     return lines[0]
 
