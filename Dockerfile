@@ -10,9 +10,11 @@ RUN apt-get update \
 WORKDIR /src
 # An environment without pip; the final image has the same /usr/bin/python3.13.
 RUN python3.13 -m venv --without-pip /opt/imq
-COPY requirements.txt ./
+# requirements-otlp.txt adds what exports traces.
+ARG REQUIREMENTS=requirements.txt
+COPY requirements.txt requirements-otlp.txt ./
 RUN pip --python /opt/imq/bin/python install --no-cache-dir --no-deps --only-binary :all: \
-        --require-hashes -r requirements.txt
+        --require-hashes -r "$REQUIREMENTS"
 COPY pyproject.toml README.md LICENSE app.yml ./
 COPY bot bot
 COPY notifications notifications

@@ -13,7 +13,7 @@ from bot.gateway.http.scopes import OPTIONAL
 from bot.metrics import FAMILIES
 from bot.metrics.families import Source
 from bot.registration.manifest import read_manifest
-from docs import calls, dashboard, keys, screens
+from docs import calls, dashboard, keys, screens, sizing
 from notifications import texts
 from queue_engine.commands.table import CATALOGUE
 from queue_engine.core.database.outage import OutageKind
@@ -29,6 +29,8 @@ DOCUMENTS = (
     "docs/configuration.md",
     "docs/operating.md",
     "docs/self-hosting.md",
+    "docs/first-ten-minutes.md",
+    "docs/sizing.md",
     "docs/what-authors-read.md",
 )
 SCHEMA = "docs/imq.schema.json"
@@ -151,6 +153,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "shared-keys": keys.shared_keys,
     "optional-permissions": _optional_permissions,
     "commands": _commands,
+    "landings": sizing.landings,
 }
 """The generated parts by name."""
 

@@ -24,7 +24,7 @@ _MINUTE = timedelta(minutes=1)
 _HALF_MINUTE = timedelta(seconds=30)
 _HOUR = timedelta(hours=1)
 
-_MARGIN = 0.9
+MARGIN = 0.9
 """GitHub counts requests when they arrive, by its own clock, and does not report its count."""
 
 _BACKGROUND_SHARE = 0.8
@@ -92,16 +92,16 @@ class Pacing:
 
     def __init__(self, rates: Rates) -> None:
         self._content = (
-            RateLimit(int(rates.content_per_minute * _MARGIN), _MINUTE),
-            RateLimit(int(rates.content_per_hour * _MARGIN), _HOUR),
+            RateLimit(int(rates.content_per_minute * MARGIN), _MINUTE),
+            RateLimit(int(rates.content_per_hour * MARGIN), _HOUR),
         )
         self._points = {
             POINTS: _minute_windows(rates.points_per_minute),
             GRAPHQL_POINTS: _minute_windows(rates.graphql_points_per_minute),
         }
         self._comments = (
-            RateLimit(max(1, int(rates.content_per_minute * _MARGIN * _COMMENTS_PER_MINUTE)), _MINUTE),
-            RateLimit(max(1, int(rates.content_per_hour * _MARGIN * _COMMENTS_PER_HOUR)), _HOUR),
+            RateLimit(max(1, int(rates.content_per_minute * MARGIN * _COMMENTS_PER_MINUTE)), _MINUTE),
+            RateLimit(max(1, int(rates.content_per_hour * MARGIN * _COMMENTS_PER_HOUR)), _HOUR),
         )
 
     def admit(self, call: Call, priority: RequestPriority, now: datetime) -> timedelta | None:
@@ -184,7 +184,7 @@ def content_of(call: Call) -> str | None:
 
 def _minute_windows(points: int) -> tuple[RateLimit, RateLimit]:
     """Return the windows of a minute and of half a minute, so that no call waits for more than half a minute."""
-    limit = int(points * _MARGIN)
+    limit = int(points * MARGIN)
     return RateLimit(limit, _MINUTE), RateLimit(int(limit * _HALF_MINUTE_SHARE), _HALF_MINUTE)
 
 
