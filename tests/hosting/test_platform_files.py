@@ -8,7 +8,7 @@ import pytest
 
 from bot.cli.main import main
 from bot.process import lifecycle
-from bot.settings.environment import load_host_settings
+from bot.settings.environment import CREDENTIALS, load_host_settings
 from docs.generate import ROOT
 from tests.hosting.platform_files import (
     COMPOSE,
@@ -148,6 +148,14 @@ def test_kustomization_names_the_manifests_and_their_image() -> None:
     (kustomization,) = yaml("deploy/kubernetes/kustomization.yaml")
     assert kustomization["resources"] == ["imq.yaml"]
     assert {container["image"] for container in containers()} == {each["name"] for each in kustomization["images"]}
+
+
+def test_kubernetes_page_adds_to_the_file_of_the_registration_what_it_does_not_have() -> None:
+    """`kubectl` refuses a file that has a name twice, and the pods need the database and the credentials."""
+    added = re.findall(r"^ *echo '(\w+)=", read("docs/hosting/kubernetes.md"), re.MULTILINE)
+    assert added == ["DATABASE_URL"]
+    written = {*CREDENTIALS, "IMQ_PUBLIC_URL", "IMQ_RELAY_URL", "IMQ_GITHUB_API_URL"}
+    assert not set(added) & written
 
 
 def test_heroku_starts_what_the_procfile_has() -> None:
