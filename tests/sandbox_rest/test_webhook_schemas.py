@@ -31,7 +31,7 @@ SENT: dict[str, tuple[str, set[str]]] = {
     "StatusReported": ("status", {""}),
     "RefMoved": ("push", {""}),
     "LabelChanged": ("label", {"created", "edited", "deleted"}),
-    "RepositoryChanged": ("repository", {"renamed", "transferred", "archived", "unarchived"}),
+    "RepositoryChanged": ("repository", {"renamed", "transferred", "archived", "unarchived", "edited"}),
     "ProtectionChanged": ("branch_protection_rule", {"created", "edited", "deleted"}),
     "ProtectionsSwitched": ("branch_protection_configuration", {"enabled", "disabled"}),
     "RulesetChanged": ("repository_ruleset", {"created", "deleted"}),
@@ -165,6 +165,8 @@ async def act_as_owner(client: Client) -> None:
     accounts.accept_permissions(installation, {"pages": "read"})
     for suspended in (True, False):
         accounts.suspend(installation, suspended)
+    await client.settle()
+    client.repo.rename_branch(client.repo.record.default_branch, "trunk", by="acme")
     await client.settle()
     github.create_user("apex")
     other = github.install(client.app, "apex")
