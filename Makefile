@@ -42,8 +42,8 @@ check: lint types arrows test
 # The same, longer and by other seeds: SEED=61139 repeats one, ARGS="--basetemp=/tmp/campaign" keeps the logs; see the
 # tests for the variables.
 campaign: export IMQ_CAMPAIGN_SEED ?= $(SEED)
-campaign: export IMQ_CAMPAIGN_SECONDS ?= 60
-campaign: export IMQ_CAMPAIGN_PULLS ?= 40
+campaign: export IMQ_CAMPAIGN_SECONDS ?= 90
+campaign: export IMQ_CAMPAIGN_PULLS ?= 100
 campaign: export IMQ_LAG_SEEDS ?= 1-40
 campaign: export IMQ_LAG_ACTS ?= 30
 campaign: $(STAMP)

@@ -15,6 +15,7 @@ from rich.console import Console
 
 from benchmarks.burst import burst_row
 from benchmarks.fairness import fairness_rows
+from benchmarks.footprint import footprint_rows
 from benchmarks.idle import idle_rows
 from benchmarks.jobs import jobs_rows
 from benchmarks.kills import kills_row
@@ -23,6 +24,7 @@ from benchmarks.reaction import reaction_row
 from benchmarks.stage import READS_LAG
 from benchmarks.strangers import strangers_row
 from benchmarks.table import Row, save, show
+from benchmarks.workers import workers_rows
 
 Measure = Callable[..., Coroutine[None, None, list[Row]]]
 
@@ -32,6 +34,8 @@ MEASURES: Mapping[str, Measure] = {
     "ten": ten_row,
     "kills": kills_row,
     "idle": idle_rows,
+    "footprint": footprint_rows,
+    "workers": workers_rows,
     "fairness": fairness_rows,
     "strangers": strangers_row,
     "burst": burst_row,

@@ -1,4 +1,4 @@
-"""The whole of IMQ on PostgreSQL, on a GitHub whose reads lag, while processes and the database die at random.
+"""Two webs and three workers on one PostgreSQL, on a GitHub whose reads lag, while all of them die at random.
 
 `IMQ_CAMPAIGN_SEED` decides what happens; `IMQ_CAMPAIGN_SECONDS` how long processes die, and `IMQ_CAMPAIGN_PULLS` how
 many pull requests are queued: few in `make test`, many in `make campaign`. Seconds are those of `counted_time`, so that
@@ -9,7 +9,7 @@ import asyncio
 import os
 import random
 import signal
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from queue_engine.core.database.database import Database
+from queue_engine.domain.notice import MARKER
 from queue_engine.domain.reasons import Reason
 from queue_engine.migrations import migrate
 from queue_engine.store import Store
@@ -41,6 +42,8 @@ REPOSITORIES, BASES = ("acme/widgets", "acme/gadgets"), ("main", "release", "leg
 LONGEST_LAG = timedelta(seconds=2)
 SETTLING_SECONDS = 240.0
 NO_PROGRESS = 60.0
+OUTCOME = {True: f"{MARKER} landed", False: f"{MARKER} failed"}
+"""How the comment of a pull request begins that landed, or that did not."""
 
 pytestmark = [pytest.mark.process, pytest.mark.slow, pytest.mark.postgres]
 
@@ -56,6 +59,8 @@ class Campaign:
     witness: Witness
     time: CountedTime = field(default_factory=CountedTime)
     pulls: list[Any] = field(default_factory=list)
+    joined: dict[tuple[str, int], int] = field(default_factory=dict)
+    """When each was queued, as the number of its event in the timeline."""
     deaths: int = 0
     restarts: list[str] = field(default_factory=list)
     longest_put_off: float = 0.0
@@ -90,25 +95,26 @@ class Campaign:
         return total_at_most_ten(pull.record.repository.git.files(pull.head_sha))
 
     def settled(self) -> bool:
-        """Whether all that may land has landed, and all that may not has left."""
-        return all(pull.merged if self.good(pull) else LABEL not in pull.labels for pull in self.pulls)
+        """Whether all that may land has landed, all that may not has left, and the comments say so."""
+        return all(
+            (pull.merged if self.good(pull) else LABEL not in pull.labels)
+            and any(OUTCOME[self.good(pull)] in body for body in own_comments(pull))
+            for pull in self.pulls
+        )
 
     async def harass(self, posts: list[Post]) -> None:
-        """Kill a process every second, and restart the database once in each way."""
-        end, ways = self.time.seconds + SECONDS, self._ways()
+        """Kill a process every second, and restart the database in each way: after a third, and two thirds, landed."""
+        end, ways = self.time.seconds + SECONDS, self.chance.sample(["fast", "immediate"], 2)
         while self.time.seconds < end:
             await self.time.sleep(self.chance.uniform(0.7, 1.3))
             self.deaths += self.chance.choice(posts).kill()
-            if self.chance.random() < 2.5 / SECONDS and (way := next(ways, None)):
-                await self._restart_database(way)
+            if len(self.witness.landed) * 3 >= len(self.pulls) * (3 - len(ways)) and ways:
+                await self._restart_database(ways.pop())
         for way in ways:
             await self._restart_database(way)
 
-    def _ways(self) -> Iterator[str]:
-        yield from self.chance.sample(["fast", "immediate"], 2)
-
     async def _restart_database(self, way: str) -> None:
-        self.restarts.append(way)
+        self.restarts.append(f"{way} after {len(self.witness.landed)}")
         self.witness.log_line(f"PostgreSQL stops: {way}")
         with self.time.stopped():
             await asyncio.to_thread(self.postgres.stop, way)
@@ -138,11 +144,12 @@ class Campaign:
                     raise AssertionError(f"no progress of {name} {base} for a minute\n{report}")
 
     async def judge(self) -> None:
-        """Merged once each, nothing left its queue but what was red, and GitHub never had to slow anybody down."""
+        """Merged once each, in order and with one comment; only red ones left; GitHub never had to slow IMQ down."""
         assert self.server.limits.violations == []
         for pull in self.pulls:
             if self.good(pull):
                 assert self.witness.landed.count((pull.record.repository.full_name, pull.number)) == 1
+            assert len(own_comments(pull)) == 1, (pull.number, own_comments(pull))
         database = Database(self.postgres.url)
         try:
             async with Store(database).reading() as tx:
@@ -150,8 +157,33 @@ class Campaign:
                     events = await tx.timeline.of_pull_request(pull.record.repository.id, pull.number)
                     reasons = {event.reason for event in events if event.reason is not None}
                     assert reasons <= (set() if self.good(pull) else {Reason.CHECKS_FAILED}), (pull.number, reasons)
+                    queued = [event.id for event in events if event.event == "queued"]
+                    assert len(queued) == 1, (pull.number, queued)
+                    self.joined[place(pull)] = queued[0]
+                assert await tx.dead_letters.list(1) == ()
         finally:
             await database.close()
+        self._judge_order()
+
+    def _judge_order(self) -> None:
+        """P3: no pull request landed before another one whose label was set, and that was queued, earlier."""
+        labeled = {place(pull): number for number, pull in enumerate(self.pulls)}
+        bases = {place(pull): pull.record.base_branch for pull in self.pulls}
+        for number, later in enumerate(self.witness.landed):
+            for earlier in self.witness.landed[:number]:
+                if (earlier[0], bases[earlier]) == (later[0], bases[later]):
+                    first = labeled[earlier] < labeled[later] or self.joined[earlier] < self.joined[later]
+                    assert first, f"{earlier} landed before {later}"
+
+
+def place(pull: Any) -> tuple[str, int]:
+    """The repository and the number of a pull request."""
+    return pull.record.repository.full_name, pull.number
+
+
+def own_comments(pull: Any) -> list[str]:
+    """The comments of IMQ."""
+    return [comment.body for comment in pull.comments if MARKER in comment.body]
 
 
 @asynccontextmanager
@@ -203,7 +235,7 @@ def environment_of(campaign: Campaign) -> dict[str, str]:
 async def test_house_whose_processes_and_database_die_lands_all_that_is_green_and_nothing_else(
     private_postgres: PrivatePostgres, tmp_path: Path
 ) -> None:
-    """P1 to P5: nothing red lands, nothing leaves without a cause, and no queue is blocked for a minute."""
+    """P1 to P7: nothing red lands, each green one lands once, in order, with one comment, and none waits for ever."""
     seed = int(os.environ.get("IMQ_CAMPAIGN_SEED") or random.randrange(10**6))
     print(f"IMQ_CAMPAIGN_SEED={seed}")
     database = Database(private_postgres.url)

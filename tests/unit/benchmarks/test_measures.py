@@ -12,12 +12,13 @@ import pytest
 from aiohttp import web
 from rich.console import Console
 
-from benchmarks import reaction
+from benchmarks import footprint, reaction, workers
 from benchmarks.fairness import fairness_on
 from benchmarks.idle import rows_on
 from benchmarks.merging import imq, kodiak_like, queued_at_once, sweeps_an_hour, without_sweeps
 from benchmarks.sender import Burst, send
 from benchmarks.table import Row, percentile, save, show
+from tests.support.databases import MakeUrl
 
 ROW = Row("row", "what it is", "2 s", 2.0, "< 1 s", False, "poller 6 s", 6.0, "how it was measured")
 
@@ -71,6 +72,35 @@ async def test_idle_tick_over_waiting_queues_asks_github_nothing(tmp_path: Path)
     for row in await rows_on(f"sqlite:///{tmp_path / 'imq.db'}", tmp_path, 5, 20, 2):
         assert row.met
         assert "0 requests" in row.measured
+
+
+@pytest.mark.thorough
+@pytest.mark.process
+async def test_memory_and_start_of_a_process_are_measured() -> None:
+    """The figures are those of the process that was started, on whatever machine: none is judged here."""
+    row = await footprint.memory_row(owners=2, each=1)
+    assert row.what == "memory of one process after 2 merges, SQLite"
+    assert row.value is not None
+    assert row.value > 30, "megabytes"
+
+
+@pytest.mark.process
+async def test_start_is_measured_after_the_tables_are_made(tmp_path: Path) -> None:
+    """The first start of a process is counted apart."""
+    row = await footprint.start_row(f"sqlite:///{tmp_path / 'imq.db'}", 1)
+    assert "(n=1)" in row.measured
+    assert "processor time of a start" in row.note
+
+
+@pytest.mark.thorough
+@pytest.mark.process
+@pytest.mark.postgres
+async def test_workers_that_share_a_database_land_what_is_measured(make_postgres_url: MakeUrl, tmp_path: Path) -> None:
+    """Each kind of process has its part of the processor's time."""
+    measured = await workers.throughput(make_postgres_url(), tmp_path, 2, 1, 1)
+    assert (measured.workers, measured.merges) == (2, 3)
+    assert set(measured.used) == {"workers", "web", "sandbox"}
+    assert measured.rate > 0
 
 
 @pytest.mark.thorough

@@ -1,0 +1,131 @@
+"""How many pull requests one, two and four worker processes land in a second, on one PostgreSQL."""
+
+import asyncio
+import os
+import signal
+import tempfile
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+import aiohttp
+
+from benchmarks.footprint import owned, queued
+from benchmarks.idle import postgres_url
+from benchmarks.reaction import DEFAULTS
+from benchmarks.table import Row
+from queue_engine.core.database.database import Database
+from queue_engine.migrations import migrate
+from tests.acceptance.template import Forked, Template
+from tests.process.processes import Theatre, a_theatre
+
+_COUNTS = (1, 2, 4)
+_LATENCY = timedelta(milliseconds=200)
+_PATIENCE_SECONDS = 600.0
+_BASES = ("main", "release", "legacy")
+
+
+@dataclass(frozen=True, slots=True)
+class Throughput:
+    """What so many workers did."""
+
+    workers: int
+    merges: int
+    seconds: float
+    used: dict[str, float]
+    """Seconds of processor time, by kind of process; those of PostgreSQL are not counted."""
+
+    @property
+    def rate(self) -> float:
+        """Merges in a second."""
+        return self.merges / self.seconds
+
+
+async def workers_rows(*, quick: bool, seed: int) -> list[Row]:
+    """A row for each number of workers, with its rate beside that of one worker in the same run."""
+    owners, each = (2, 1) if quick else (8, 2)
+    measured = []
+    for count in _COUNTS:
+        # A database and a GitHub of its own for each, since what landed stays in both.
+        with tempfile.TemporaryDirectory() as name, postgres_url(Path(name)) as url:
+            if url is None:
+                return [Row("workers", "throughput of workers", "not measured: no PostgreSQL here", None, "", None)]
+            measured.append(await throughput(url, Path(name), count, owners, each))
+    return [_row(one, measured[0]) for one in measured]
+
+
+def _row(one: Throughput, alone: Throughput) -> Row:
+    used = ", ".join(f"{kind} {seconds:.1f} s" for kind, seconds in one.used.items())
+    ratio = one.rate / alone.rate
+    return Row(
+        name=f"workers {one.workers}",
+        what=f"merges with {one.workers} worker(s) and one web on PostgreSQL, GitHub answers in "
+        f"{_LATENCY / timedelta(milliseconds=1):.0f} ms",
+        measured=f"{one.rate:.2f}/s ({one.merges} merges in {one.seconds:.1f} s), {ratio:.2f} x one worker",
+        value=ratio,
+        goal="",
+        met=None,
+        note=f"processor time: {used}; the sandbox has one process, which shares {os.cpu_count()} processors with all "
+        "others, so that more workers gain only what one waits for GitHub",
+    )
+
+
+async def throughput(url: str, directory: Path, count: int, owners: int, each: int) -> Throughput:
+    """Land `each` pull requests in each of three queues of so many owners; measure from the first label on."""
+    database = Database(url)
+    await migrate(database)
+    await database.close()
+    async with a_theatre(url, directory) as theatre:
+        theatre.environment |= DEFAULTS | {"IMQ_MAX_QUEUE_DEPTH": "0"}
+        repositories = [owned(theatre, f"owner-{number}", bases=_BASES) for number in range(owners)]
+        theatre.server.latency = _LATENCY
+        async with _processes(theatre, count) as (web, workers):
+            before = [_used(pid) for pid in (web, *workers)]
+            begun, ran = time.perf_counter(), time.process_time()
+            pulls = [
+                queued(repository, _BASES.index(base) * each + number, base=base)
+                for number in range(each)
+                for base in _BASES
+                for repository in repositories
+            ]
+            await theatre.until(lambda: all(pull.merged for pull in pulls), seconds=_PATIENCE_SECONDS)
+            seconds, sandbox = time.perf_counter() - begun, time.process_time() - ran
+            web_used, *workers_used = [_used(pid) - since for pid, since in zip((web, *workers), before, strict=True)]
+    used = {"workers": sum(workers_used), "web": web_used, "sandbox": sandbox}
+    return Throughput(count, len(pulls), seconds, used)
+
+
+@asynccontextmanager
+async def _processes(theatre: Theatre, workers: int) -> AsyncIterator[tuple[int, list[int]]]:
+    """A web and its workers, ready; their process ids."""
+    template = Template()
+    made: list[Forked] = []
+    try:
+        for command in ("web", *["worker"] * workers):
+            made += [await template.fork(theatre.environment, theatre.log, command)]
+        await _ready(theatre)
+        yield made[0].pid, [each.pid for each in made[1:]]
+    finally:
+        for each in made:
+            each.send_signal(signal.SIGKILL)
+        await template.close()
+
+
+async def _ready(theatre: Theatre) -> None:
+    """Return when the web answers, and by then the workers, which start in less time, wait for work."""
+    async with aiohttp.ClientSession() as session, asyncio.timeout(_PATIENCE_SECONDS):
+        while True:
+            with suppress(aiohttp.ClientError):
+                async with session.get(f"http://127.0.0.1:{theatre.port}/readyz") as answer:
+                    if answer.status == 200:
+                        return
+            await asyncio.sleep(0.05)
+
+
+def _used(pid: int) -> float:
+    """Seconds for which a process ran."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / float(os.sysconf("SC_CLK_TCK"))
