@@ -23,6 +23,8 @@ _BASE = (
     "libpython3.13-stdlib libreadline8t64 libsqlite3-0 libtinfo6 libtirpc3t64 libuuid1 libc-bin "
     "python3.13-minimal python3.13-venv "
 )
+INSTRUCTIONS = {"ARG", "COPY", "FROM", "RUN", "WORKDIR"}
+"""What a stage that builds may have here."""
 NAMES = {"trixie": "13"}
 """Debian's releases by the number in the names of images."""
 
@@ -38,7 +40,7 @@ class Image:
         first, last = stages()
         assert first[0] == ("FROM", f"debian:{NAMES[RELEASE]}-slim AS build")
         _run("debootstrap", "--variant=minbase", RELEASE, str(self.build))
-        directory = "/"
+        directory, arguments = "/", list[str]()
         for name, rest in first[1:]:
             if name == "WORKDIR":
                 directory = rest
@@ -48,9 +50,11 @@ class Image:
                 for source in shlex.split(rest)[:-1]:
                     left_out = shutil.ignore_patterns("__pycache__")  # as .dockerignore does
                     _copy(ROOT / source, self.build / directory[1:] / ("" if target == "./" else target), left_out)
+            elif name == "ARG":
+                arguments.append(f"export {rest}; ")
             else:
                 assert name == "RUN", name
-                self._chroot(f"cd {directory} && {rest}")
+                self._chroot(f"{''.join(arguments)}cd {directory} && {rest}")
         self._base()
         for name, rest in last:
             if name == "COPY":

@@ -10,6 +10,7 @@ from bot.cli.main import main
 from bot.process import lifecycle
 from bot.settings.environment import CREDENTIALS, load_host_settings
 from docs.generate import ROOT
+from tests.hosting.debian_image import INSTRUCTIONS
 from tests.hosting.platform_files import (
     COMPOSE,
     KUBERNETES,
@@ -118,6 +119,13 @@ def test_image_installs_nothing_without_a_hash() -> None:
     )
     assert "--no-deps" in own
     assert own.endswith(" /wheels/*.whl")
+
+
+def test_image_is_built_by_instructions_that_its_test_carries_out() -> None:
+    """`make packages` carries them out without Docker; one that it does not know is found before."""
+    first, last = stages()
+    assert {name for name, _ in first} <= INSTRUCTIONS
+    assert not {name for name, _ in last} & {"ADD", "ARG", "ONBUILD", "RUN", "SHELL"}
 
 
 def test_image_copies_what_it_needs_and_dockerignore_lets_nothing_else_in() -> None:
