@@ -7,9 +7,11 @@ from typing import Any
 import click
 
 from bot import __version__
+from bot.cli.backup import backup
 from bot.cli.console import echo
 from bot.cli.doctor import doctor
 from bot.cli.jobs import jobs
+from bot.cli.queue_files import export_queues, import_queues
 from bot.cli.register import setup
 from bot.cli.setup import RepositoryName, environ, host_settings, run_with_store
 from bot.cli.setup import settings as _settings
@@ -147,6 +149,9 @@ def _run(*, web: bool, worker: bool) -> None:
 main.add_command(doctor)
 main.add_command(token)
 main.add_command(jobs)
+main.add_command(backup)
+main.add_command(export_queues)
+main.add_command(import_queues)
 main.add_command(setup)
 main.add_command(shadow)
 main.add_command(validate)

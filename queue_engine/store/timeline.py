@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Integer, Row, Select, and_, bindparam, delete, select
+from sqlalchemy import Integer, Row, Select, and_, bindparam, delete, or_, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.domain.reasons import Reason
@@ -54,9 +54,11 @@ _IS_QUEUED = (
     .where(entries.c.repository_id == timeline.c.repository_id, entries.c.number == timeline.c.number)
     .exists()
 )
+NEEDED = or_(_IS_QUEUED, _IS_LAST_DEQUEUE)
+"""Events that a decision may need, however old they are."""
 _OLDEST = (
     select(timeline.c.id)
-    .where(timeline.c.at < bindparam("before"), ~_IS_QUEUED, ~_IS_LAST_DEQUEUE)
+    .where(timeline.c.at < bindparam("before"), ~NEEDED)
     .order_by(timeline.c.at, timeline.c.id)
     .limit(bindparam("at_most", type_=Integer))
 )

@@ -112,9 +112,11 @@ def _end(connection: Any, how: Callable[[sqlite3.Connection], None]) -> None:
 
 async def _spawn(work: Callable[..., Any], *given: Any, _require_await: bool = False, **named: Any) -> Any:
     """What never awaits here is run at once; what may, as connecting does, runs in a greenlet, as ever."""
+    of = getattr(work, "__self__", None)
+    if any(_is_postgres(each) for each in (of, *given)):
+        return await greenlet_spawn(work, *given, **named)
     if _require_await:
         return work(*given, **named)
-    of = getattr(work, "__self__", None)
     if isinstance(of, Engine):
         if work.__name__ == "connect" and isinstance(of.pool, AsyncAdaptedQueuePool) and of.pool.checkedin():
             return work(*given, **named)
@@ -126,6 +128,12 @@ async def _spawn(work: Callable[..., Any], *given: Any, _require_await: bool = F
             if ends:
                 await asyncio.sleep(0)
     return await greenlet_spawn(work, *given, **named)
+
+
+def _is_postgres(subject: object) -> bool:
+    """Whether a statement is for PostgreSQL, which answers from another process: a world may move there."""
+    of = subject.connection if isinstance(subject, Transaction) else subject
+    return isinstance(of, Engine | Connection) and of.dialect.name == "postgresql"
 
 
 async def _to_its_end(closing: Awaitable[Any]) -> Any:

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from sqlalchemy import Select, func, or_, select, update
+from sqlalchemy import Select, delete, func, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.core.jobs.job_table import jobs
@@ -17,6 +17,12 @@ _NEWEST: tuple[Select[tuple[datetime | None]], ...] = (
 )
 NEWEST_WRITE = select(*(newest.scalar_subquery() for newest in _NEWEST))
 """The newest row of each table to which IMQ writes regularly."""
+
+MARK = "copied"
+"""Name under which a copy of the database keeps that it is one."""
+MARK_COPY = f"INSERT INTO sweeps (part, at) VALUES ('{MARK}', '1970-01-01 00:00:00.000000')"  # noqa: S608 - constants
+"""For SQLite; the statement marks a copy that is no running database yet."""
+_UNMARK = delete(sweeps).where(sweeps.c.part == MARK)
 
 REFETCH_ALL = (
     update(entries)
@@ -35,6 +41,11 @@ async def newest_write(connection: AsyncConnection) -> datetime | None:
     """Return about when any process last wrote to this database; None if none ever did."""
     row = (await connection.execute(NEWEST_WRITE)).one()
     return max((at for at in row if at is not None), default=None)
+
+
+async def unmark_copy(connection: AsyncConnection) -> bool:
+    """Remove the mark of a copy; returns whether this database has been one since its last start."""
+    return (await connection.execute(_UNMARK)).rowcount > 0
 
 
 async def refetch_all(connection: AsyncConnection) -> frozenset[int]:

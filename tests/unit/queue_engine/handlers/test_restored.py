@@ -9,11 +9,13 @@ from datetime import datetime
 
 import pytest
 
+from queue_engine.core.database.database import Database
 from queue_engine.domain.known_facts import Fact, Push, of_branch
 from queue_engine.domain.timeline_event import TimelineEvent
 from queue_engine.effects.context import Change
 from queue_engine.handlers.restored import refetch_after_pause
 from queue_engine.store import Store, Transaction
+from queue_engine.store.operations.restored import MARK_COPY
 from tests.store.examples import queue, stand
 from tests.store.outbox.outbox_examples import want
 from tests.unit.queue_engine.examples import MINUTE, NOW, REPOSITORY, SECOND, WAITING
@@ -60,6 +62,22 @@ async def test_restart_after_ten_seconds_marks_nothing_and_one_after_minutes_mar
                 (marked, entry.version + marked) for entry in before
             ]
             assert await tx.queues.next_due() == (NOW + MINUTE if marked else None)
+
+
+async def test_copy_is_doubted_at_its_first_start_however_young_it_is(sqlite_database: Database) -> None:
+    """P1: `imq backup` marks its copies, so that a minute need not pass before the start; the second start is none."""
+    store = Store(sqlite_database)
+    async with store.transaction() as tx:
+        main = await queue(tx)
+        await stand(tx, main, 1)
+        await sweep(tx, NOW)
+        await tx.connection.exec_driver_sql(MARK_COPY)
+        await refetch_after_pause(Change(tx, NOW + SECOND))
+        (entry,) = await tx.entries.of_queue(main.id)
+        assert entry.needs_refetch
+        await tx.entries.save(replace(entry, needs_refetch=False))
+        await refetch_after_pause(Change(tx, NOW + 2 * SECOND))
+        assert [each.needs_refetch for each in await tx.entries.of_queue(main.id)] == [False]
 
 
 async def test_empty_database_and_one_after_a_pause_of_which_nothing_is_queued_are_left_as_they_are(

@@ -1,0 +1,87 @@
+"""`imq export` and `imq import`: move queues in flight to another database."""
+
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import BinaryIO
+
+import click
+from pydantic import ValidationError
+
+from bot.cli.console import echo
+from bot.cli.setup import RepositoryName, run_with_store
+from queue_engine.store import EntryConflict, Store
+from queue_engine.store.operations.queue_file import FORMAT, VERSION, QueueFile, read_queues
+
+
+class FileRefused(click.ClickException):
+    """The file cannot be written or imported."""
+
+    exit_code = 2
+
+
+@click.command("export")
+@click.option("--output", type=click.Path(path_type=Path), help="Write a new file, and not to standard output.")
+@click.option("--repository", type=RepositoryName(), help="Export the queues of this repository only.")
+def export_queues(output: Path | None, repository: str | None) -> None:
+    """Write the queues in flight as JSON. Stop IMQ before."""
+
+    async def work(store: Store) -> QueueFile:
+        async with store.reading() as tx:
+            wanted = None
+            if repository is not None:
+                wanted = await tx.queues.repository(*repository.split("/", 1))
+                if wanted is None:
+                    raise FileRefused(f"{repository} has no queue.")
+            return await read_queues(tx.connection, datetime.now(UTC), None if wanted is None else wanted.id)
+
+    file = run_with_store(work)
+    content = file.model_dump_json(indent=1, exclude_unset=True)
+    if output is None:
+        echo(content)
+        return
+    try:
+        # Titles and branches of private repositories are for their owner only.
+        with os.fdopen(os.open(output, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as stream:
+            stream.write(f"{content}\n")
+    except OSError as error:
+        raise FileRefused(f"{output} cannot be written: {error.strerror}.") from None
+    echo(f"Exported {_counted(file)} to {output}")
+
+
+@click.command("import")
+@click.argument("file", type=click.File("rb"))
+def import_queues(file: BinaryIO) -> None:
+    """Store exported queues in this database. Start IMQ afterwards."""
+    read = _read(file)
+
+    async def work(store: Store) -> bool:
+        from queue_engine.effects.context import Change
+        from queue_engine.handlers.restored import import_queues as imported
+
+        async with store.transaction() as tx:
+            return await imported(Change(tx, datetime.now(UTC)), read)
+
+    try:
+        stored = run_with_store(work)
+    except EntryConflict as problem:
+        raise FileRefused(
+            f"Nothing was imported: {problem}. Import into a database whose queues are empty, from a complete file."
+        ) from None
+    echo(f"Imported {_counted(read)}" if stored else "These queues were imported before; nothing was changed.")
+
+
+def _read(file: BinaryIO) -> QueueFile:
+    try:
+        return QueueFile.model_validate_json(file.read())
+    except ValidationError as problem:
+        first, *others = problem.errors(include_url=False, include_input=False)
+        where = ".".join(map(str, first["loc"])) or "the file"
+        more = f" (and {len(others)} more faults)" if others else ""
+        raise FileRefused(
+            f"{file.name} is no file of queues in flight ({FORMAT}, version {VERSION}): {where}: {first['msg']}{more}."
+        ) from None
+
+
+def _counted(file: QueueFile) -> str:
+    return f"{len(file.queues)} queues with {len(file.entries)} pull requests"

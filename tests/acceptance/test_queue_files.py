@@ -1,0 +1,150 @@
+"""Queues in flight move to another database: `imq export` and `imq import`.
+
+Covers `queue_engine/store/operations/queue_file.py`, `queue_engine/store/operations/restored_queues.py` and
+`bot/cli/queue_files.py`.
+"""
+
+import json
+from datetime import timedelta
+
+import pytest
+
+from queue_engine.core.database.database import Database
+from queue_engine.domain.reasons import Reason
+from queue_engine.effects.context import Change
+from queue_engine.handlers.restored import import_queues
+from queue_engine.store import EntryConflict, Store
+from queue_engine.store.operations.queue_file import QueueFile, read_queues
+from tests.acceptance.test_lost_databases import front, label_in_order
+from tests.acceptance.world import LABEL, World
+from tests.support.databases import MakeUrl
+
+
+async def exported(world: World) -> QueueFile:
+    """The file of the world's queues, as it is read from disk."""
+    async with world.bot.engine.store.reading() as tx:
+        file = await read_queues(tx.connection, world.clock.now())
+    return QueueFile.model_validate_json(file.model_dump_json(exclude_unset=True))
+
+
+async def imported(world: World, url: str, file: QueueFile) -> bool:
+    """Import into the database at this address."""
+    database = Database(url)
+    try:
+        async with Store(database).transaction() as tx:
+            return await import_queues(Change(tx, world.clock.now()), file)
+    finally:
+        await database.close()
+
+
+async def move(world: World, url: str) -> QueueFile:
+    """Stop IMQ, export its queues, import them into another database, and start IMQ there."""
+    file = await exported(world)
+    await world.kill()
+    assert await imported(world, url, file)
+    world.environment["DATABASE_URL"] = url
+    await world.restart()
+    return file
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
+def other_url(request: pytest.FixtureRequest) -> str:
+    """The URL of another, empty database."""
+    make: MakeUrl = request.getfixturevalue(f"make_{request.param}_url")
+    return make()
+
+
+async def test_queue_in_flight_lands_in_its_order_on_another_database(world: World, other_url: str) -> None:
+    """P2, P3, P6: the check of the front counts, priority and order stay, and each has one comment."""
+    first = await front(world)
+    pulls = [world.open(name) for name in ("second", "third", "fourth")]
+    await label_in_order(world, *pulls)
+    pulls[2].comment("/queue priority=high", by="rhea")
+    await world.settle()
+    before = [(entry.number, entry.status, entry.head, entry.queued_by) for entry in await world.entries()]
+    await move(world, other_url)
+    after = await world.entries()
+    assert [(entry.number, entry.status, entry.head, entry.queued_by) for entry in after] == before
+    await world.until(lambda: all(pull.merged for pull in (first, *pulls)), within=timedelta(hours=1))
+    await world.settle()
+    assert world.landed() == [number for number, *_ in before]
+    assert [world.spoken(pull) for pull in (first, *pulls)] == [1, 1, 1, 1]
+    assert all(LABEL not in pull.labels for pull in (first, *pulls))
+
+
+async def test_push_between_export_and_import_ends_the_consent(world: World, other_url: str) -> None:
+    """P4: the head in the file is the one that somebody consented to, and no other lands."""
+    first = await front(world)
+    pulls = [world.open(name) for name in ("second", "third")]
+    await label_in_order(world, *pulls)
+    file = await exported(world)
+    await world.kill()
+    pulls[0].push({"unseen.py": "unseen\n"}, by="hubot", webhook=False)
+    assert await imported(world, other_url, file)
+    world.environment["DATABASE_URL"] = other_url
+    await world.restart()
+    await world.until(lambda: first.merged and pulls[1].merged, within=timedelta(hours=1))
+    assert not pulls[0].merged
+    assert Reason.HEAD_CHANGED.value in await world.reasons(pulls[0])
+
+
+async def test_landed_since_the_export_is_not_landed_again(world: World, make_sqlite_url: MakeUrl) -> None:
+    """P1, P2: IMQ went on after the export, by mistake; the import finds that on GitHub."""
+    other_url = make_sqlite_url()
+    first = await front(world)
+    second = world.open("second")
+    await label_in_order(world, second)
+    file = await exported(world)
+    await world.until(lambda: first.merged, within=timedelta(hours=1))
+    await world.kill()
+    assert await imported(world, other_url, file)
+    world.environment["DATABASE_URL"] = other_url
+    await world.restart()
+    await world.until(lambda: second.merged, within=timedelta(hours=1))
+    await world.settle()
+    assert world.landed() == [first.number, second.number]
+    assert [world.spoken(pull) for pull in (first, second)] == [1, 1]
+    assert "Landed" in world.comment(first)
+
+
+async def test_pause_moves_with_its_queue_and_a_second_import_changes_nothing(
+    world: World, make_sqlite_url: MakeUrl
+) -> None:
+    """An operator who repeats the command does no harm, also after entries have left."""
+    other_url = make_sqlite_url()
+    pull = world.open("pull")
+    pull.comment("/pause release", by="rhea")
+    await world.settle()
+    pull.label(LABEL, by="mona")
+    await world.settle()
+    file = await move(world, other_url)
+    assert await world.paused() == Reason.PAUSED_BY_HAND.value
+    assert not await imported(world, other_url, file)
+    pull.comment("/resume", by="rhea")
+    await world.until(lambda: pull.merged, within=timedelta(hours=1))
+    assert not await imported(world, other_url, file)
+    assert await world.entries() == ()
+
+
+async def test_import_into_a_queue_with_entries_is_refused_and_stores_nothing(
+    world: World, make_sqlite_url: MakeUrl
+) -> None:
+    """All or nothing: another queue of the file is not stored either."""
+    other_url = make_sqlite_url()
+    world.repository.create_branch("dev", "main")
+    first = await front(world)
+    other = world.open("other", base="dev")
+    other.label(LABEL, by="mona")
+    await world.settle()
+    file = await exported(world)
+    assert sorted(row.base_branch for row in file.queues) == ["dev", "main"]
+    content = json.loads(file.model_dump_json(exclude_unset=True))
+    only = [entry for entry in content["entries"] if entry["number"] == first.number]
+    content |= {"entries": [{**only[0], "id": "0" * 32}], "timeline": []}
+    assert await imported(world, other_url, QueueFile.model_validate(content))
+    with pytest.raises(EntryConflict, match=r"the queue for main in repository .* has 1 entries"):
+        await imported(world, other_url, file)
+    database = Database(other_url)
+    async with Store(database).reading() as tx:
+        assert [entry.number for entry in await tx.entries.of_repository(file.repositories[0].id)] == [first.number]
+    await database.close()

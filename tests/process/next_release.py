@@ -1,0 +1,53 @@
+"""`imq` of a release after this one: the same code, with one more revision of the kind that may follow a release.
+
+`python -m tests.process.next_release COMMAND` runs a command of it. Nothing of it is in the product.
+"""
+
+import sys
+from pathlib import Path
+from unittest.mock import patch
+
+import sqlalchemy as sa
+from alembic import op
+from alembic.config import Config
+
+from queue_engine import migrations
+from queue_engine.migrations import run
+
+PREVIOUS = migrations.HEAD
+NEXT = f"{int(PREVIOUS) + 1:04}"
+FOLDER = Path(__file__).with_name("next_release_versions")
+
+
+def upgrade() -> None:
+    """Add a column with a default, a column without one, a table and an index."""
+    op.add_column("entries", sa.Column("note", sa.Text()))
+    op.add_column("queues", sa.Column("notes", sa.Integer(), nullable=False, server_default=sa.text("0")))
+    op.create_table("notes", sa.Column("id", sa.Integer(), primary_key=True), sa.Column("text", sa.Text()))
+    op.create_index("ix_queues_created_at", "queues", ["created_at"])
+
+
+def become_next() -> None:
+    """Let this process be one of the next release."""
+    own = run._config
+
+    def with_next() -> Config:
+        config = own()
+        config.set_main_option("version_locations", f"{Path(run.__file__).parent / 'versions'}:{FOLDER}")
+        return config
+
+    patch.object(run, "_config", with_next).start()
+    patch.object(migrations, "HEAD", NEXT).start()
+    patch.object(migrations, "OLDEST", PREVIOUS).start()
+    assert migrations.migrate.__defaults__ is not None
+    migrations.migrate.__defaults__ = (NEXT,)
+
+
+if __name__ == "__main__":
+    from bot.cli.main import main
+    from tests.process import next_release
+
+    # By its own name, so that the revision finds the same module, and the revision before.
+    next_release.become_next()
+
+    main(sys.argv[1:], prog_name="imq")

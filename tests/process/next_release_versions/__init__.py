@@ -1,0 +1,1 @@
+"""Revisions of the release after this one, for `tests.process.next_release`."""
