@@ -4,23 +4,33 @@ Covers `queue_engine/shadow/landing.py`, `queue_engine/shadow/mode.py`, `queue_e
 `queue_engine/handlers/shadow.py` and `bot/api/shadow.py`.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 
 from queue_engine.domain.facts import CheckState
+from queue_engine.domain.model import Repository
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.shadow import BaseState, ShadowAction, ShadowLanding, ShadowOutcome, ShadowPull
+from queue_engine.executor.cleanup import BRANCH_JOB
 from sandbox.rest.record import RecordedCall
-from tests.acceptance.world import CI_TIME, LABEL, World, a_world
+from tests.acceptance.callers import caller
+from tests.acceptance.world import CI_TIME, LABEL, World
 
 FILE = ".github/imq.yml"
 SHADOW = "mode: shadow\n"
 QUERIES = {"POST /graphql", "POST /app/installations/{installation_id}/access_tokens"}
 """What IMQ posts in shadow mode too: queries, and requests for its own tokens."""
+
+
+def repository_of(world: World) -> Repository:
+    """The world's repository as IMQ addresses it."""
+    record = world.repository.record
+    installation = next(each for each in world.github.state.installations_of(record) if each.app is world.app)
+    return Repository(record.id, "acme", "widgets", installation.id)
 
 
 def writes(world: World, since: int = 0) -> list[RecordedCall]:
@@ -58,18 +68,17 @@ async def configure(world: World, text: str | None) -> None:
 
 
 @pytest.fixture
-async def shadow(tmp_path: Path) -> AsyncIterator[World]:
+async def shadow(world: World) -> AsyncIterator[World]:
     """A world whose repository is in shadow mode from the start; at its end IMQ has written nothing."""
-    async with a_world(tmp_path) as world:
-        await configure(world, SHADOW)
-        yield world
-        await world.settle()
-        assert writes(world) == []
-        assert await world.entries() == ()
+    await configure(world, SHADOW)
+    yield world
+    await world.settle()
+    assert writes(world) == []
+    assert await world.entries() == ()
 
 
-async def test_label_of_an_up_to_date_pull_request_would_be_merged(shadow: World) -> None:
-    """Its checks have passed on the base's tip: IMQ would merge at once, and does not."""
+async def test_label_of_an_up_to_date_pull_request_would_be_merged_at_once(shadow: World) -> None:
+    """Its checks have passed on the base's tip: IMQ would merge at once, and a person does half an hour later."""
     pull = shadow.open("green")
     await shadow.pass_time(CI_TIME * 2)
     pull.label(LABEL, by="mona")
@@ -78,6 +87,11 @@ async def test_label_of_an_up_to_date_pull_request_would_be_merged(shadow: World
     assert (found.outcome, found.method, found.at) == (ShadowOutcome.MERGED, "merge", shadow.clock.now())
     assert not pull.merged
     assert pull.labels == [LABEL]
+    await shadow.pass_time(timedelta(minutes=30))
+    pull.merge(by="mona")
+    await shadow.settle()
+    assert await decision(shadow, pull) == found
+    assert (await landing(shadow, pull)).at - found.at >= timedelta(minutes=30)
 
 
 async def test_label_while_checks_run_would_be_merged_when_they_pass(shadow: World) -> None:
@@ -140,27 +154,26 @@ async def test_label_without_right_would_be_rejected_once(shadow: World) -> None
     assert (await decision(shadow, pull)).outcome is ShadowOutcome.MERGED
 
 
-@pytest.mark.parametrize(
-    ("act", "reason"),
-    [
-        (lambda pull: pull.unlabel(LABEL, by="mona"), Reason.LABEL_REMOVED),
-        (lambda pull: pull.push({"more.py": "more\n"}, by="mona"), Reason.HEAD_CHANGED),
-        (lambda pull: pull.convert_to_draft(by="mona"), Reason.DRAFT),
-        (lambda pull: pull.close(by="mona"), Reason.CLOSED),
-    ],
-    ids=["unlabeled", "pushed", "draft", "closed"],
-)
-async def test_withdrawn_consent_would_dequeue(shadow: World, act: Any, reason: Reason) -> None:
-    """P4 holds for the would-be entry."""
-    pull = shadow.open("waiting")
+async def test_withdrawn_consent_would_dequeue(shadow: World) -> None:
+    """P4 holds for the would-be entry: a removed label, a push, a draft and a close count."""
+    acts: dict[Reason, Callable[[Any], object]] = {
+        Reason.LABEL_REMOVED: lambda pull: pull.unlabel(LABEL, by="mona"),
+        Reason.HEAD_CHANGED: lambda pull: pull.push({"more.py": "more\n"}, by="mona"),
+        Reason.DRAFT: lambda pull: pull.convert_to_draft(by="mona"),
+        Reason.CLOSED: lambda pull: pull.close(by="mona"),
+    }
+    pulls = {reason: shadow.open(reason.value) for reason in acts}
     await shadow.settle()
-    pull.label(LABEL, by="mona")
+    for pull in pulls.values():
+        pull.label(LABEL, by="mona")
     await shadow.settle()
-    assert (await decision(shadow, pull)).outcome is ShadowOutcome.WAITING
-    act(pull)
+    assert {(await decision(shadow, pull)).outcome for pull in pulls.values()} == {ShadowOutcome.WAITING}
+    for reason, act in acts.items():
+        act(pulls[reason])
     await shadow.settle()
-    found = await decision(shadow, pull)
-    assert (found.outcome, found.reason) == (ShadowOutcome.DEQUEUED, reason)
+    for reason, pull in pulls.items():
+        found = await decision(shadow, pull)
+        assert (found.outcome, found.reason) == (ShadowOutcome.DEQUEUED, reason)
 
 
 async def test_merge_by_hand_of_a_green_and_current_head_is_one_that_imq_would_have_made(shadow: World) -> None:
@@ -179,6 +192,7 @@ async def test_merge_by_hand_of_a_green_and_current_head_is_one_that_imq_would_h
     assert (await shadowed(shadow, pull)).decision is None
 
 
+@pytest.mark.lagging
 async def test_merges_that_pass_alone_but_break_together_are_named(shadow: World) -> None:
     """The conflict that a queue prevents: both heads are green, the second tree was never tested, the base is red."""
     pulls = [shadow.open(name, files={f"{name}.txt": "6\n"}) for name in ("one", "two")]
@@ -203,20 +217,6 @@ async def test_merge_by_hand_with_unfinished_checks_is_named(shadow: World) -> N
     assert (found.checks, found.not_passed) == (CheckState.PENDING, ("ci/test",))
 
 
-async def test_merge_by_hand_after_a_label_keeps_the_decision(shadow: World) -> None:
-    """So the report compares both instants."""
-    pull = shadow.open("both")
-    await shadow.pass_time(CI_TIME * 2)
-    pull.label(LABEL, by="mona")
-    await shadow.pass_time(timedelta(hours=2))
-    pull.merge(by="mona")
-    await shadow.settle()
-    found = await shadowed(shadow, pull)
-    assert found.decision is not None
-    assert found.landing is not None
-    assert found.landing.at - found.decision.at > timedelta(hours=1)
-
-
 async def test_changed_configuration_counts_for_the_pull_requests_that_wait(shadow: World) -> None:
     """A label that blocks from now on dequeues the would-be entry."""
     pull = shadow.open("blocked")
@@ -239,7 +239,7 @@ async def test_switch_to_shadow_mode_dequeues_without_a_write_and_judges_the_lab
     comment = world.comment(pull)
     since = len(world.server.requests)
     await configure(world, SHADOW)
-    await world.pass_time(timedelta(hours=1))
+    await world.pass_time(timedelta(minutes=15))
     assert await world.entries() == ()
     assert await world.reasons(pull) == ["shadow_mode"]
     assert writes(world, since) == []
@@ -265,6 +265,7 @@ async def test_switch_from_shadow_mode_queues_the_labels_that_are_there(world: W
 async def test_faulty_configuration_keeps_shadow_mode(shadow: World) -> None:
     """A mistake in the file does not make IMQ write, also after a restart with an empty memory."""
     await configure(shadow, SHADOW + "depth: many\n")
+    await shadow.kill()
     await shadow.restart()
     pull = shadow.open("change")
     await shadow.pass_time(CI_TIME * 2)
@@ -283,12 +284,57 @@ async def test_faulty_first_configuration_that_asks_for_shadow_mode_gets_it(worl
     assert writes(world) == []
 
 
-async def test_commands_are_not_followed(shadow: World) -> None:
-    """IMQ could not answer them."""
-    pull = shadow.open("asked")
-    await shadow.settle()
-    pull.comment("/queue", by="mona")
+async def test_calls_and_commands_are_refused_and_the_report_is_shown(
+    shadow: World, session: aiohttp.ClientSession
+) -> None:
+    """A program that queues learns why not; IMQ cannot answer a comment."""
+    mona = await caller(shadow, session)
+    pull = shadow.open("called")
     await shadow.pass_time(CI_TIME * 2)
+    refused = await mona.queue(pull)
+    assert (refused.status, refused.body["reason"]) == (422, "shadow_mode")
+    pull.comment("/queue", by="mona")
+    await shadow.settle()
+    pull.merge(by="mona")
+    await shadow.settle()
+    path = "/api/v1/repositories/acme/widgets/shadow"
+    found = await mona.ask("GET", path)
+    assert (found.status, found.body["repositories"]) == (200, ["acme/widgets"])
+    assert [each["merge"]["by"] for each in found.body["pull_requests"]] == ["mona"]
+    assert (found.body["figures"]["merges"], found.body["figures"]["agreed"]) == (1, 1)
+    assert (await mona.ask("GET", f"{path}?since=2100-01-01T00:00:00Z")).body["pull_requests"] == []
+
+
+async def test_gateway_sends_no_write_even_if_queues_forgot_the_mode(shadow: World) -> None:
+    """The entry, the label and the branch to delete are from before the switch; their writes are dropped."""
+    landed = shadow.open("landed")
+    pull = await shadow.behind("queued")
+    landed.merge(by="mona")
+    await shadow.settle()
+    async with shadow.bot.engine.change() as change:
+        queue = await change.tx.queues.find_or_create(repository_of(shadow), "main", change.now)
+        await change.tx.entries.add(
+            queue_id=queue.id,
+            number=pull.number,
+            title="Add",
+            author="mona",
+            queued_by="mona",
+            queued_head=pull.head_sha,
+            enqueued_at=change.now,
+        )
+        await change.tx.outbox.want_label(queue.repository, pull.number, "shipped", on=True, due=change.now)
+        await change.tx.jobs.enqueue(
+            kind=BRANCH_JOB,
+            request={"queue_id": queue.id, "number": landed.number, "head": landed.head_sha},
+            process_id="branch",
+            now=change.now,
+        )
+        await change.tx.queues.wake(queue.id, change.now)
+    await shadow.pass_time(timedelta(minutes=5))
+    assert writes(shadow) == []
+    async with shadow.bot.engine.store.reading() as tx:
+        assert await tx.outbox.wanted_labels(queue.repository.id, pull.number) == {}
+        assert await tx.dead_letters.count() == 0
 
 
 async def test_label_whose_webhook_was_lost_is_judged_by_the_sweep(shadow: World) -> None:
