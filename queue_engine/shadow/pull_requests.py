@@ -76,8 +76,9 @@ class ShadowPulls:
             await self._find_label(repository, number)
         elif pull.landing is not None:
             await self._follow_base(pull)
-        else:
-            await self._decide(pull, refetch=True)
+        elif (await self._decide(pull, refetch=True)).reason is Reason.MERGED_ELSEWHERE:
+            # The webhook of the merge was lost.
+            await self._closed(repository, number, by=None)
 
     async def _labeled(self, repository: Repository, webhook: WebhookEvent) -> None:
         """Judge a trigger label. Another label of an entry that waits may change what holds it."""
@@ -158,7 +159,7 @@ class ShadowPulls:
             return
         policy = await self._engine.policies.of(repository, pull.base_branch)
         decision = await self._decide(pull, refetch=True)
-        pushed = webhook.action == "synchronize" and decision is not None and decision.reason is Reason.HEAD_CHANGED
+        pushed = webhook.action == "synchronize" and decision.reason is Reason.HEAD_CHANGED
         if pushed and policy.on_push is PushPolicy.REQUEUE:
             case = Case(repository, pull.number, delivery=webhook.delivery)
             await self._request(EnqueueRequest(case, by=webhook.sender, head_sha=webhook.head_sha))
@@ -225,7 +226,7 @@ class ShadowPulls:
                 # One that would be updated anyway costs no request.
                 await self._decide(pull, refetch=True)
 
-    async def _decide(self, pull: ShadowPull, *, refetch: bool = False) -> ShadowAction | None:
+    async def _decide(self, pull: ShadowPull, *, refetch: bool = False) -> ShadowAction:
         """Decide again about a would-be entry; with `refetch` consent is compared with a fresh read first."""
         engine, entry = self._engine, pull.entry
         assert entry is not None
@@ -236,13 +237,17 @@ class ShadowPulls:
         return await self._decided(pull, await next_decision(engine, entry, policy), policy)
 
     async def _decided(self, pull: ShadowPull, found: ShadowResult, policy: Policy) -> ShadowAction:
-        """Store a decision. The same one as before keeps its instant and its prediction."""
-        decision, entry = found.decision, found.entry
-        before = pull.decision
+        """Store a decision. A prediction stays as it was; a merge by somebody else is left to its own webhook."""
+        decision, entry, due, before = found.decision, found.entry, found.due_at, pull.decision
+        if decision.reason is Reason.MERGED_ELSEWHERE:
+            return decision
         if before is not None and before.outcome is decision.outcome is ShadowOutcome.UPDATING:
             decision = before
+        if decision.outcome.is_open and due is None:
+            # Only webhooks change anything; one of them may be lost.
+            due = self._engine.clock.now() + policy.check_poll.maximum
         open_entry = entry if decision.outcome.is_open else None
-        await self._store(replace(pull, decision=decision, entry=open_entry, head=entry.head, due_at=found.due_at))
+        await self._store(replace(pull, decision=decision, entry=open_entry, head=entry.head, due_at=due))
         return decision
 
     async def _follow_base(self, pull: ShadowPull) -> None:

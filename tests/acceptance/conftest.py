@@ -8,6 +8,7 @@ import aiohttp
 import pytest
 
 from tests.acceptance.callers import Caller, caller
+from tests.acceptance.shadow_mode import SHADOW, configure, writes
 from tests.acceptance.world import LAG, World, a_world
 
 
@@ -41,3 +42,13 @@ async def session() -> AsyncIterator[aiohttp.ClientSession]:
 async def mona(world: World, session: aiohttp.ClientSession) -> Caller:
     """A caller for mona, who may merge, but not control queues."""
     return await caller(world, session)
+
+
+@pytest.fixture
+async def shadow(world: World) -> AsyncIterator[World]:
+    """A world whose repository is in shadow mode from the start; at its end IMQ has written nothing."""
+    await configure(world, SHADOW)
+    yield world
+    await world.settle()
+    assert writes(world) == []
+    assert await world.entries() == ()

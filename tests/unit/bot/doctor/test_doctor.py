@@ -144,6 +144,15 @@ async def test_sound_installation_has_no_finding(place: Place) -> None:
     assert report.repositories == (NAME,)
     assert [(each.name, each.bypass) for each in report.rulesets[NAME]] == [("Reviews", "never")]
     assert report.as_text().endswith("No findings. Repositories examined: 1.")
+    assert report.shadow == ()
+
+
+async def test_repository_in_shadow_mode_is_named_and_is_no_finding(place: Place) -> None:
+    """Its maintainers want IMQ to write nothing; an operator who wonders why nothing lands sees it."""
+    push(".github/imq.yml", "mode: shadow\n")(place)
+    report = await place.examine()
+    assert (report.findings, report.as_json()["shadow"]) == ((), [NAME])
+    assert f"{NAME}: in shadow mode: IMQ writes nothing there" in report.as_text()
 
 
 @pytest.mark.parametrize(("code", "words", "seed"), SEEDED, ids=[f"{code}-{words}" for code, words, _ in SEEDED])

@@ -14,6 +14,7 @@ from structlog.testing import capture_logs
 from bot.gateway.policies import Policies
 from queue_engine.domain.errors import Invalid, Unavailable
 from queue_engine.domain.model import Repository
+from queue_engine.domain.policy import Mode
 from queue_engine.store import Store
 from tests.store.examples import OTHER, REPOSITORY
 from tests.unit.bot.conftest import ManualClock
@@ -73,6 +74,26 @@ async def test_labels_are_those_of_the_default_branch(policies: Policies, files:
     """A label means something wherever one of the rules has it."""
     files.own = {(REPOSITORY.id, None): "trigger_labels: a\nbranches: [{match: next, trigger_labels: b}]"}
     assert await policies.labels(REPOSITORY) == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    ("text", "mode"),
+    [
+        (None, Mode.QUEUE),
+        ("depth: 3", Mode.QUEUE),
+        ("mode: shadow", Mode.SHADOW),
+        ("mode: shadow\ndepth: many", Mode.SHADOW),
+        ("depth: many", None),
+    ],
+)
+async def test_mode_is_that_of_the_default_branch(
+    policies: Policies, files: Files, text: str | None, mode: Mode | None
+) -> None:
+    """Files of other branches do not count; a faulty file that names no mode leaves it open."""
+    files.own[REPOSITORY.id, "next"] = "mode: shadow"
+    if text is not None:
+        files.own[REPOSITORY.id, None] = text
+    assert await policies.mode(REPOSITORY) is mode
 
 
 async def test_of_remembers_for_an_hour(policies: Policies, files: Files, clock: ManualClock) -> None:

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from queue_engine.config.model import Config
-from queue_engine.config.parse import _SENTENCES, decoded, read
+from queue_engine.config.parse import _SENTENCES, declared_mode, decoded, read
 from queue_engine.config.problems import ConfigError, Problem
-from queue_engine.domain.policy import Policy
+from queue_engine.domain.policy import Mode, Policy
 
 
 def problems(text: str) -> list[str]:
@@ -35,6 +35,29 @@ def problems_in(text: str) -> tuple[Problem, ...]:
 def test_read_nothing_sets_nothing() -> None:
     """An empty file, a comment, or sections whose lines are all commented out are fine."""
     assert read("") == read("# later\n") == read("checks:\n  # timeout: 2h\nbranches:\n") == Config()
+
+
+@pytest.mark.parametrize(
+    ("text", "mode"),
+    [
+        ("mode: shadow\ndepth: many", Mode.SHADOW),
+        ("depth: many\n'mode' : 'shadow' # for now", Mode.SHADOW),
+        ("mode: shadwo", Mode.SHADOW),
+        ("mode: queue\ndepth: many", Mode.QUEUE),
+        ("depth: many", None),
+        ("mode:\ndepth: many", None),
+        ("comments:\n  mode: shadow", None),
+        ("# mode: shadow\ndepth: many", None),
+    ],
+)
+def test_declared_mode_of_a_faulty_file_is_shadow_in_doubt(text: str, mode: Mode | None) -> None:
+    """A misspelt mode makes IMQ write nothing; only a key of the top level counts."""
+    assert declared_mode(text) is mode
+
+
+def test_mode_belongs_to_the_top_level() -> None:
+    """A branch's rule cannot switch the repository."""
+    assert any("mode" in each for each in problems("branches: [{match: next, mode: shadow}]"))
 
 
 def test_read_reports_everything_that_is_wrong_at_once() -> None:

@@ -1,0 +1,118 @@
+"""Switching between modes, and the places that keep IMQ from writing in shadow mode."""
+
+from datetime import timedelta
+
+import aiohttp
+
+from queue_engine.domain.reasons import Reason
+from queue_engine.executor.cleanup import BRANCH_JOB
+from tests.acceptance.callers import caller
+from tests.acceptance.shadow_mode import SHADOW, configure, decision, repository_of, shadowed, writes
+from tests.acceptance.world import CI_TIME, LABEL, World
+
+
+async def test_switch_to_shadow_mode_dequeues_without_a_write_and_judges_the_labels(world: World) -> None:
+    """The configuration forbids it: IMQ leaves label, comment and check run as they are."""
+    pull = await world.behind("queued")
+    pull.label(LABEL, by="mona")
+    await world.until_status(pull, "checking")
+    await world.pass_time(timedelta(minutes=1))
+    comment = world.comment(pull)
+    since = len(world.server.requests)
+    await configure(world, SHADOW)
+    await world.pass_time(timedelta(minutes=15))
+    assert await world.entries() == ()
+    assert await world.reasons(pull) == ["shadow_mode"]
+    assert writes(world, since) == []
+    assert (world.comment(pull), pull.labels, pull.merged) == (comment, [LABEL], False)
+    assert (await shadowed(world, pull)).decision is not None
+
+
+async def test_switch_from_shadow_mode_queues_the_labels_that_are_there(world: World) -> None:
+    """As at a first start: labels count if no push followed them."""
+    await configure(world, SHADOW)
+    pull = await world.behind("labeled")
+    pull.label(LABEL, by="mona")
+    await world.pass_time(timedelta(minutes=5))
+    assert writes(world) == []
+    await configure(world, None)
+    await world.until(lambda: pull.merged)
+    await world.settle()
+    assert "anded" in world.comment(pull)
+    found = await shadowed(world, pull)
+    assert (found.entry, found.interrupted) == (None, True)
+
+
+async def test_faulty_configuration_keeps_shadow_mode(shadow: World) -> None:
+    """A mistake in the file does not make IMQ write, also after a restart with an empty memory."""
+    await configure(shadow, SHADOW + "depth: many\n")
+    await shadow.kill()
+    await shadow.restart()
+    pull = shadow.open("change")
+    await shadow.pass_time(CI_TIME * 2)
+    pull.label(LABEL, by="mona")
+    await shadow.settle()
+    assert (await decision(shadow, pull)).reason is Reason.MISCONFIGURED
+
+
+async def test_faulty_first_configuration_that_asks_for_shadow_mode_gets_it(world: World) -> None:
+    """A team that tries IMQ out sees no comment of IMQ, whatever else is wrong in its file."""
+    await configure(world, "mode: shadow\ndepth: many\n")
+    pull = world.open("change")
+    await world.settle()
+    pull.label(LABEL, by="mona")
+    await world.pass_time(CI_TIME * 2)
+    assert writes(world) == []
+
+
+async def test_calls_and_commands_are_refused_and_the_report_is_shown(
+    shadow: World, session: aiohttp.ClientSession
+) -> None:
+    """A program that queues learns why not; IMQ cannot answer a comment."""
+    mona = await caller(shadow, session)
+    pull = shadow.open("called")
+    await shadow.pass_time(CI_TIME * 2)
+    refused = await mona.queue(pull)
+    assert (refused.status, refused.body["reason"]) == (422, "shadow_mode")
+    pull.comment("/queue", by="mona")
+    await shadow.settle()
+    pull.merge(by="mona")
+    await shadow.settle()
+    path = "/api/v1/repositories/acme/widgets/shadow"
+    found = await mona.ask("GET", path)
+    assert (found.status, found.body["repositories"]) == (200, ["acme/widgets"])
+    assert [each["merge"]["by"] for each in found.body["pull_requests"]] == ["mona"]
+    assert (found.body["figures"]["merges"], found.body["figures"]["agreed"]) == (1, 1)
+    assert (await mona.ask("GET", f"{path}?since=2100-01-01T00:00:00Z")).body["pull_requests"] == []
+
+
+async def test_gateway_sends_no_write_even_if_queues_forgot_the_mode(shadow: World) -> None:
+    """The entry, the label and the branch to delete are from before the switch; their writes are dropped."""
+    landed = shadow.open("landed")
+    pull = await shadow.behind("queued")
+    landed.merge(by="mona")
+    await shadow.settle()
+    async with shadow.bot.engine.change() as change:
+        queue = await change.tx.queues.find_or_create(repository_of(shadow), "main", change.now)
+        await change.tx.entries.add(
+            queue_id=queue.id,
+            number=pull.number,
+            title="Add",
+            author="mona",
+            queued_by="mona",
+            queued_head=pull.head_sha,
+            enqueued_at=change.now,
+        )
+        await change.tx.outbox.want_label(queue.repository, pull.number, "shipped", on=True, due=change.now)
+        await change.tx.jobs.enqueue(
+            kind=BRANCH_JOB,
+            request={"queue_id": queue.id, "number": landed.number, "head": landed.head_sha},
+            process_id="branch",
+            now=change.now,
+        )
+        await change.tx.queues.wake(queue.id, change.now)
+    await shadow.pass_time(timedelta(minutes=5))
+    assert writes(shadow) == []
+    async with shadow.bot.engine.store.reading() as tx:
+        assert await tx.outbox.wanted_labels(queue.repository.id, pull.number) == {}
+        assert await tx.dead_letters.count() == 0
