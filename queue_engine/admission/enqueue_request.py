@@ -29,6 +29,8 @@ class EnqueueRequest:
     arrived_at: datetime | None = None
     """When the request was made, if long ago, as after a failure, or for a label whose webhook was lost: the entry gets
     the position of that time (P3)."""
+    stored_at: datetime | None = None
+    """When the label's webhook was stored; None where none was, so that the request counts from now."""
     gives_consent: bool = True
     sets_label: str | None = None
     """The trigger label that IMQ sets on behalf of a command or an API call, if the pull request lacks it."""

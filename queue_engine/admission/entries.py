@@ -35,6 +35,7 @@ async def store_entry(
             queued_head=pull.head_sha,
             enqueued_at=now,
             arrived_at=request.arrived_at,
+            stored_at=request.stored_at,
             ageing=policy.ageing,
             trace=trace.current(),
             delivery=request.case.delivery,

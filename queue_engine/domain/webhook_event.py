@@ -55,6 +55,8 @@ class WebhookEvent(BaseModel):
     """For LABELED and COMMENT: the instant of the pull request's last change, by the label or the comment."""
     arrived_at: datetime | None = None
     """When the delivery was stored, if its job has failed since: its request keeps its position in the order."""
+    stored_at: datetime | None = Field(default=None, exclude=True)
+    """When the delivery was stored: its request counts from then, even if a worker has time only later."""
     order: int = Field(default=0, exclude=True)
     """The number of the delivery in the order of arrival."""
     tries: int = Field(default=0, exclude=True)

@@ -153,7 +153,8 @@ class Inbox:
             self._engine.meter.count("jobs_reprocessed", number, kind=kind)
 
     async def _follow(self, job: Job) -> None:
-        webhook = WebhookEvent.model_validate(job.request).model_copy(update={"order": job.seq, **_put_off(job)})
+        update = {"order": job.seq, "stored_at": job.created_at, **_put_off(job)}
+        webhook = WebhookEvent.model_validate(job.request).model_copy(update=update)
         if job.claims > 1:
             webhook = webhook.model_copy(update={"arrived_at": job.created_at})
         repository = _repository_of(webhook)

@@ -170,6 +170,7 @@ def _request_of(case: Case, webhook: WebhookEvent) -> EnqueueRequest:
         labeled_at=webhook.updated_at,
         by_machine=webhook.sender_is_bot,
         arrived_at=webhook.arrived_at,
+        stored_at=webhook.stored_at,
     )
 
 

@@ -138,20 +138,22 @@ class Entries:
         *,
         ageing: timedelta = timedelta(hours=1),
         arrived_at: datetime | None = None,
+        stored_at: datetime | None = None,
         **arrival: Unpack[NewEntry],
     ) -> Entry:
         """Add a pull request at the end of its priority, pending, bound to `queued_head`.
 
         With `arrived_at` the entry gets the position that it would have if it had joined then, behind entries being
-        processed. `ageing` is the head start of one point of priority. On PostgreSQL the caller takes
-        `Queues.lock_order` before, so that arrivals have an order.
+        processed. Without it the entry arrives at `stored_at`, or else at `enqueued_at`, but never before earlier
+        ones. `ageing` is the head start of one point of priority. On PostgreSQL the caller takes `Queues.lock_order`
+        before, so that arrivals have an order.
 
         Raises EntryConflict when the pull request is queued already; the transaction remains usable.
         """
         entry_id, queue_id = uuid4().hex, arrival["queue_id"]
         priority = arrival.get("priority", 0)
         if arrived_at is None:
-            arrived = await self._order.arrival(queue_id, arrival["enqueued_at"])
+            arrived = await self._order.arrival(queue_id, stored_at or arrival["enqueued_at"])
             rank = await self._order.last(queue_id, arrived, priority, ageing)
         else:
             arrived = milliseconds(arrived_at)

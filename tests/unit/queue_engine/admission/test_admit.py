@@ -122,6 +122,18 @@ async def test_label_whose_answer_a_failure_delayed_keeps_its_place(engine: Engi
     assert [number for number, _ in await queued(engine)] == [1, 2, 3]
 
 
+async def test_label_that_waited_for_a_worker_keeps_its_place_before_a_later_one_that_was_tried_twice(
+    engine: Engine,
+) -> None:
+    """P3: both count from the instant at which their webhooks were stored; none comes before an entry for that."""
+    for number, stored in ((1, NOW - HOUR), (2, NOW - 2 * HOUR)):
+        request = EnqueueRequest(Case(REPOSITORY, number), "max", f"head-{number}", stored_at=stored)
+        await handle_enqueue_request(engine, request)
+    late = EnqueueRequest(Case(REPOSITORY, 3), "max", "head-3", arrived_at=NOW - MINUTE)
+    await handle_enqueue_request(engine, late)
+    assert [number for number, _ in await queued(engine)] == [1, 2, 3]
+
+
 @pytest.mark.parametrize(("comments", "searched"), [(0, False), (2, True), (None, True)])
 async def test_comment_of_an_earlier_database_is_searched_for_where_one_may_exist(
     engine: Engine, github: LabeledGitHub, comments: int | None, searched: bool
