@@ -14,7 +14,7 @@ import pytest
 from docs.generate import ROOT
 from tests.support.plain_words import PRIVATE, docstrings, private_names
 
-MOST_WORDS = 182
+MOST_WORDS = 180
 """Distinct words in the names of `queue_engine`: it had 306 before each concept got one word."""
 
 EDGES = ("bot", "notifications")
@@ -56,9 +56,9 @@ def words_of(name: str) -> set[str]:
 
 
 def names(package: str) -> Iterator[str]:
-    """Public class and module names of a package; migrations are named after what they change."""
+    """Public class and module names of a package; migrations are named after what they change, and by Alembic."""
     for path in sorted((ROOT / package).rglob("*.py")):
-        if "versions" in path.parts:
+        if "versions" in path.parts or path.match("migrations/env.py"):
             continue
         yield path.parent.name if path.stem == "__init__" else path.stem
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

@@ -8,7 +8,7 @@ import click
 
 from bot.cli.console import echo
 from bot.cli.setup import RepositoryName, columns, instant, run_with_store
-from queue_engine.config.durations import duration, shown
+from queue_engine.config.timing import duration, shown
 from queue_engine.domain.shadow import (
     BaseState,
     ShadowAction,

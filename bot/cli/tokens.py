@@ -10,7 +10,7 @@ import click
 
 from bot.cli.console import echo
 from bot.cli.setup import RepositoryName, columns, instant, run_with_store, settings
-from queue_engine.config.durations import duration
+from queue_engine.config.timing import duration
 from queue_engine.domain.facts import Actor, Permission
 from queue_engine.store import Store, Transaction
 from queue_engine.store.operations.tokens import Token, TokenPolicy

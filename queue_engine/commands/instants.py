@@ -4,8 +4,8 @@ import re
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from zoneinfo import ZoneInfo
 
-from queue_engine.config.durations import duration
 from queue_engine.config.freezes import instant
+from queue_engine.config.timing import duration
 from queue_engine.domain.policy import Policy, WeeklyFreeze
 
 FARTHEST = timedelta(days=90)

@@ -7,7 +7,7 @@ from typing import Annotated, Any, TypeVar
 from pydantic import AfterValidator, BeforeValidator, GetJsonSchemaHandler, StringConstraints, WithJsonSchema
 from pydantic_core import CoreSchema
 
-from queue_engine.config import durations, merge_commit, patterns
+from queue_engine.config import merge_commit, patterns, timing
 from queue_engine.config.problems import nearest, quoted
 from queue_engine.domain.notice import NoticeKind
 from queue_engine.domain.reasons import Reason
@@ -32,9 +32,9 @@ class _Duration:
             return None
         if not isinstance(value, str):
             raise ValueError(f"must be a duration such as 20m or 2h, not {quoted(value)}")
-        length = durations.duration(value)
+        length = timing.duration(value)
         if not self._least <= length <= self._most:
-            bounds = f"{durations.shown(self._least)} to {durations.shown(self._most)}"
+            bounds = f"{timing.shown(self._least)} to {timing.shown(self._most)}"
             raise ValueError(f"must be from {bounds}, not {quoted(value)}")
         return length
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
-from queue_engine.config import durations, freezes
+from queue_engine.config import freezes, timing
 from queue_engine.config.model import BranchRules, Config, ConfigModel, Rules
 from queue_engine.config.patterns import branch_matches
 from queue_engine.domain.facts import MergeMethod, Permission, RequiredCheck
@@ -36,7 +36,7 @@ def _method(value: str) -> MergeMethod | None:
 
 
 def _limit(value: timedelta | None) -> str:
-    return "auto" if value is None else durations.shown(value)
+    return "auto" if value is None else timing.shown(value)
 
 
 def _check(check: RequiredCheck) -> object:
@@ -77,7 +77,7 @@ KEYS = (
         _priorities,
         lambda given: {each.label: _label_priority(each) for each in given},
     ),
-    Key("priority.ageing", "ageing", _same, durations.shown),
+    Key("priority.ageing", "ageing", _same, timing.shown),
     Key("merge.method", "method", _method, lambda value: "auto" if value is None else str(value)),
     Key(
         "merge.method_labels",
@@ -97,14 +97,14 @@ KEYS = (
     Key("checks.ignored", "ignored_checks", tuple, list),
     Key("checks.land_without", "land_without_checks", _same, _same),
     Key("checks.timeout", "check_timeout", _same, _limit),
-    Key("checks.fallback_timeout", "fallback_check_timeout", _same, durations.shown),
+    Key("checks.fallback_timeout", "fallback_check_timeout", _same, timing.shown),
     Key("checks.reruns", "check_reruns", _same, _same),
     Key("checks.cancel_outdated", "cancel_outdated", _same, _same),
-    Key("checks.first_report", "first_report", _same, durations.shown),
-    Key("checks.settle", "settle", _same, durations.shown),
-    Key("timeouts.update", "update_timeout", _same, durations.shown),
-    Key("timeouts.hold", "hold_timeout", _same, durations.shown),
-    Key("timeouts.run", "run_timeout", _same, durations.shown),
+    Key("checks.first_report", "first_report", _same, timing.shown),
+    Key("checks.settle", "settle", _same, timing.shown),
+    Key("timeouts.update", "update_timeout", _same, timing.shown),
+    Key("timeouts.hold", "hold_timeout", _same, timing.shown),
+    Key("timeouts.run", "run_timeout", _same, timing.shown),
     Key(
         "freeze.windows",
         "freezes",

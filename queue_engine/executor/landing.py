@@ -17,7 +17,7 @@ from queue_engine.effects.context import Change, Engine
 from queue_engine.effects.notices import announce_landed
 from queue_engine.executor.cleanup import schedule_branch_deletion
 from queue_engine.known.branches import pushes
-from queue_engine.rules.durations import figures_of
+from queue_engine.rules.check_figures import figures_of
 from queue_engine.rules.invariants import check_transition
 
 _log = structlog.get_logger("imq.landing")

@@ -19,9 +19,9 @@ from queue_engine.effects.notices import announce_blockers, announce_progress, a
 from queue_engine.effects.stale_runs import cancel_later
 from queue_engine.known.own_merges import record_merge_request
 from queue_engine.planner.github_outage import shows_retrying
+from queue_engine.rules.check_figures import check_limit_by
 from queue_engine.rules.check_progress import progress
 from queue_engine.rules.checks import rerun_names
-from queue_engine.rules.durations import check_limit_by
 from queue_engine.rules.invariants import check_transition
 from queue_engine.store import Transaction
 

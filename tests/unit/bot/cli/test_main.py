@@ -120,6 +120,10 @@ def test_help_names_every_command_of_the_contract() -> None:
         "jobs",
         "validate",
         "setup",
+        "shadow",
+        "export",
+        "import",
+        "backup",
     }
     assert all(command.get_short_help_str() for command in main.main.commands.values())
 

@@ -55,6 +55,7 @@ async def test_facts_contradict_nothing_of_other_subjects_and_nothing_for_ever(s
 
 
 BELIEVED = {
+    "cached_rules": "sends no request: rules that `branch_rules` read, for which a pass would ask no more",
     "check_suites": "its ends are told by the runs in it",
     "co_authors": "words of a commit",
     "deliveries": "asked for again at the next sweep",

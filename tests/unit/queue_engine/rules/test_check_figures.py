@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from queue_engine.domain.timeline_event import TimelineEvent
-from queue_engine.rules.durations import check_limit_by, figures_of, time_in_checks
+from queue_engine.rules.check_figures import check_limit_by, figures_of, time_in_checks
 from tests.unit.queue_engine.examples import HOUR, MINUTE, NOW, SECOND, entry
 
 DAY = timedelta(days=1)
