@@ -1,6 +1,7 @@
 """Read the facts once, with a bounded number of requests, and judge them."""
 
 import asyncio
+import re
 from collections.abc import Awaitable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
@@ -35,14 +36,18 @@ MOST_REPOSITORIES = 25
 MOST_HEADS = 6
 """Pull requests whose checks are read, of each repository."""
 
-RENOVATE = (
-    "renovate.json",
-    "renovate.json5",
-    ".github/renovate.json",
-    ".github/renovate.json5",
-    ".renovaterc",
-    ".renovaterc.json",
+RENOVATE = tuple(
+    f"{name}{ending}"
+    for name, endings in {
+        "renovate": (".json", ".jsonc", ".json5"),
+        ".github/renovate": (".json", ".jsonc", ".json5"),
+        ".renovaterc": ("", ".json", ".jsonc", ".json5"),
+    }.items()
+    for ending in endings
 )
+"""The files of Renovate in the order in which it looks for them (its `lib/config/app-strings`)."""
+_COMMENT = re.compile(r"(^|[\s,{}\[\]])(?://[^\n]*|/\*.*?\*/)", re.DOTALL)
+"""A comment of JSON5, which stands neither within a word nor right after a colon, as in an address."""
 DEPENDABOT = (".github/dependabot.yml", ".github/dependabot.yaml")
 
 
@@ -262,9 +267,12 @@ class Doctor:
 
 
 def _mapping(text: str | None) -> dict[str, Any]:
-    """Parse YAML, or JSON, which YAML contains; empty if it is neither, or no mapping."""
+    """Parse YAML, or JSON with comments, which YAML contains without them; empty if it is neither, or no mapping."""
     if text is None:
         return {}
+    if text.lstrip()[:1] in ("{", "/"):
+        # YAML takes no tab for indentation, and has other comments.
+        text = _COMMENT.sub(r"\1", text.replace("\t", " "))
     try:
         value = parse(text).value
     except ConfigError:

@@ -8,6 +8,9 @@ from bot.doctor.finding import Finding
 
 _LINK = "docs/self-hosting.md"
 _REBASES = "behind-base-branch"
+_REBASES_PRESET = "rebasestaleprs"
+_HOW = frozenset({"automergedisabled", "automergebranch", "automergepr", "automergerequireallstatuschecks"})
+"""Renovate's presets that say how to automerge, and do not turn it on (its own `default` presets)."""
 
 
 def update_bot_findings(facts: RepositoryFacts) -> Iterator[Finding]:
@@ -24,11 +27,12 @@ def update_bot_findings(facts: RepositoryFacts) -> Iterator[Finding]:
                 "Remove `automerge`, and let Renovate add the queue's label (`addLabels`).",
                 _LINK,
             )
-        if content.get("rebaseWhen") == _REBASES:
+        up_to_date = facts.rules is not None and facts.rules.up_to_date
+        if (why := _rebase_cause(content, facts.branch, up_to_date=up_to_date)) is not None:
             yield Finding(
                 "renovate_rebases",
                 name,
-                f"Renovate rebases every pull request that is behind ({path}: rebaseWhen).",
+                f"Renovate rebases every pull request that is behind ({path}: {why}).",
                 "A push to a queued pull request ends its consent, so it leaves the queue.",
                 'Set `"rebaseWhen": "conflicted"`: IMQ brings pull requests up to date itself.',
                 _LINK,
@@ -46,13 +50,38 @@ def update_bot_findings(facts: RepositoryFacts) -> Iterator[Finding]:
 
 def _merges(content: Mapping[str, Any]) -> bool:
     """Whether automerge is on, for all or some packages, by a key or by a preset."""
+    if any("automerge" in preset and preset not in _HOW for preset in _presets(content)):
+        return True
+    return any(part.get("automerge") is True for part in _parts(content))
+
+
+def _rebase_cause(content: Mapping[str, Any], branch: str, *, up_to_date: bool) -> str | None:
+    """Return why Renovate rebases whatever is behind its base; None if it does not, or a shared preset may decide.
+
+    Its default `auto` does so where the branch requires up-to-date heads (Renovate's "Updating and rebasing branches").
+    """
+    if any(part.get("rebaseWhen") == _REBASES for part in _parts(content)):
+        return "rebaseWhen"
+    wanted = content.get("rebaseWhen")
+    if wanted is None and _REBASES_PRESET in _presets(content):
+        return ":rebaseStalePrs"
+    is_shared = any(">" in preset for preset in _presets(content))
+    if up_to_date and (wanted == "auto" or (wanted is None and not is_shared)):
+        return f"rebaseWhen is auto, and {branch} requires branches to be up to date"
+    return None
+
+
+def _presets(content: Mapping[str, Any]) -> list[str]:
+    """Return the names of the presets in lower case, those of Renovate itself without their group."""
     presets = content.get("extends")
     names = [str(each).lower() for each in presets] if isinstance(presets, list) else []
-    if content.get("automerge") is True or any("automerge" in name and "disabled" not in name for name in names):
-        return True
+    return [name if ">" in name else name.rpartition(":")[2] for name in names]
+
+
+def _parts(content: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the whole configuration, its rules for packages, and its sections."""
     rules = [rule for rule in content.get("packageRules") or () if isinstance(rule, dict)]
-    sections = [value for value in content.values() if isinstance(value, dict)]
-    return any(part.get("automerge") is True for part in (*rules, *sections))
+    return [content, *rules, *(value for value in content.values() if isinstance(value, dict))]
 
 
 def _rebased(content: Mapping[str, Any]) -> list[str]:

@@ -16,6 +16,7 @@ from bot.gateway.rules.schemas import (
 )
 from queue_engine.domain.facts import BranchRules, MergeMethod, RequiredCheck
 
+_STRICT = "strict_required_status_checks_policy"
 _NONE = BranchRules(required_checks=frozenset(), native_queue=False, linear_history=False)
 
 
@@ -50,6 +51,7 @@ def branch_rules(
         workflows=ruled.workflows,
         approvals_bypassed=bypasses.approvals_bypassed(listed, undisclosed.union(bypassed)),
         bypassed=_unchecked(listed, bypassed),
+        up_to_date=classic.up_to_date or any((rule.parameters or {}).get(_STRICT) is True for rule in listed),
     )
 
 
@@ -77,6 +79,7 @@ def _from_protection(protection: ProtectionAnswer, own_app_id: int) -> BranchRul
         signatures=_is_enabled(protection.required_signatures),
         locked=_is_enabled(protection.lock_branch),
         push_restricted=pushing is not None and pushing.apps is not None and own_app_id not in _app_ids(pushing),
+        up_to_date=protection.required_status_checks is not None and protection.required_status_checks.strict,
     )
 
 

@@ -18,6 +18,7 @@ class ProtectedChecksAnswer(BaseModel):
     """Required checks of classic protection. `contexts` is the older form, and all that old servers tell."""
 
     enforcement_level: str | None = None
+    strict: bool = False
     contexts: list[str] = Field(default_factory=list)
     checks: list[ProtectedCheckAnswer] = Field(default_factory=list)
 
