@@ -10,7 +10,7 @@ _LINK = "docs/self-hosting.md"
 _REBASES = "behind-base-branch"
 _REBASES_PRESET = "rebasestaleprs"
 _HOW = frozenset({"automergedisabled", "automergebranch", "automergepr", "automergerequireallstatuschecks"})
-"""Renovate's presets that say how to automerge, and do not turn it on (its own `default` presets)."""
+"""Presets of Renovate that choose how to automerge, and do not enable it (its `presets/internal/default`)."""
 
 
 def update_bot_findings(facts: RepositoryFacts) -> Iterator[Finding]:

@@ -85,13 +85,14 @@ class ShadowLanding:
     """Why IMQ would not have queued this head; None if it would have."""
     detail: str | None
     checks: CheckState
-    """The required checks of the head when IMQ read them, just after the merge."""
+    """The required checks of the head at the instant of the merge."""
     not_passed: tuple[str, ...]
     tree_tested: bool | None
     """Whether the landed tree is the head's, which its checks tested. False: the head lacked commits of its base, so
     no check of the head tested this tree. None: GitHub does not name the landed commit."""
     before: str | None
-    """The base's tip before it, where GitHub's answer shows it: not after a rebase of several commits."""
+    """The base's tip before it, by the webhook of the push, else the first parent of the landed commit: after a rebase
+    of several commits that is another commit of the same change."""
     approved_at: datetime | None
     """The last approval before the merge."""
     base: BaseState = BaseState.PENDING

@@ -26,9 +26,13 @@ from queue_engine.effects.context import Engine
 from queue_engine.rules.checks import CommitChecks, judge, required_checks
 from queue_engine.rules.eligibility import Reject
 from queue_engine.shadow.decide import judge_request
+from queue_engine.shadow.webhook_facts import tip_before
 
 _REPORTS_WITHIN = timedelta(days=1)
 """How long checks on the landed commit may take to report."""
+
+_NOT_BY_PUSH = frozenset({"schedule", "workflow_dispatch", "repository_dispatch"})
+"""Events of GitHub Actions that run a workflow on a branch's tip without a push."""
 
 
 async def judge_landing(engine: Engine, request: EnqueueRequest, pull: PullRequest, policy: Policy) -> ShadowLanding:
@@ -92,26 +96,55 @@ def _before(landed: Commit | None, pull: PullRequest) -> str | None:
 async def follow_base(
     engine: Engine, repository: Repository, base_branch: str, landing: ShadowLanding, policy: Policy
 ) -> ShadowLanding:
-    """Read what checks reported on the landed commit. Raises GitHubError."""
+    """Read what checks reported on the landed commit. Raises GitHubError.
+
+    With the result comes a last look at the head's checks: GitHub may show a report late.
+    """
+    before = await tip_before(engine, repository, base_branch, landing.sha)
+    landing = replace(landing, before=before or landing.before)
     required = required_checks(await engine.github.branch_rules(repository, base_branch), policy)
-    checks = await _pushed_checks(engine, repository, landing.sha, required, policy)
+    followed = await _base_state(engine, repository, landing, required, policy)
+    if followed.base is BaseState.PENDING or followed.checks is CheckState.PASSED:
+        return followed
+    reports = await engine.github.check_reports(repository, landing.head, required)
+    checks = judge(required, (_at(landing.at, report) for report in reports), policy.ignored_checks)
+    passed = checks.state is CheckState.PASSED
+    return replace(followed, checks=checks.state, not_passed=()) if passed else followed
+
+
+async def _base_state(
+    engine: Engine, repository: Repository, landing: ShadowLanding, required: frozenset[RequiredCheck], policy: Policy
+) -> ShadowLanding:
+    """Judge the landed commit. Without all required checks, later workflows have as long to report as in a queue."""
+    checks, complete = await _pushed_checks(engine, repository, landing.sha, required, policy)
     if checks.failed:
         failed = tuple(dict.fromkeys(each.name for each in checks.failed))
         red_before = None
         if landing.before is not None:
-            former = await _pushed_checks(engine, repository, landing.before, required, policy)
+            former, _ = await _pushed_checks(engine, repository, landing.before, required, policy)
             red_before = any(each.name in failed for each in former.failed) if former.reported else None
         return replace(landing, base=BaseState.RED, base_checks=failed, red_before=red_before)
-    if checks.reported and not checks.pending:
+    age = engine.clock.now() - landing.at
+    if checks.reported and not checks.pending and (complete or age >= policy.first_report):
         return replace(landing, base=BaseState.GREEN)
-    late = engine.clock.now() - landing.at >= _REPORTS_WITHIN
-    return replace(landing, base=BaseState.UNKNOWN) if late else landing
+    return replace(landing, base=BaseState.UNKNOWN) if age >= _REPORTS_WITHIN else landing
 
 
 async def _pushed_checks(
     engine: Engine, repository: Repository, sha: str, required: frozenset[RequiredCheck], policy: Policy
-) -> CommitChecks:
-    """Judge the checks of a commit of the base: the required ones, or all if none of these reports on pushes."""
+) -> tuple[CommitChecks, bool]:
+    """Judge the checks of a commit of the base, and return whether all required ones passed.
+
+    The required checks count, or all if none of these reports on pushes. Runs that a schedule or a person started do
+    not: GitHub attaches them to the tip of the branch, whatever that commit changed ("Events that trigger workflows").
+    """
     reports = await engine.github.check_reports(repository, sha, frozenset())
     checks = judge(required, reports, policy.ignored_checks)
-    return checks if checks.reported else judge((), reports, policy.ignored_checks)
+    if required and checks.state is CheckState.PASSED:
+        return checks, True
+    if any(report.by_actions for report in reports):
+        runs = await engine.github.workflow_runs(repository, sha)
+        others = {run.suite for run in runs if run.event in _NOT_BY_PUSH}
+        reports = tuple(report for report in reports if report.suite is None or report.suite not in others)
+        checks = judge(required, reports, policy.ignored_checks)
+    return (checks if checks.reported else judge((), reports, policy.ignored_checks)), False

@@ -26,6 +26,7 @@ from queue_engine.effects.context import Engine
 from queue_engine.rules.eligibility import UNKNOWN_HEAD, Ignore, Reject
 from queue_engine.shadow.decide import ShadowResult, judge_request, new_entry, next_decision
 from queue_engine.shadow.landing import follow_base, judge_landing
+from queue_engine.shadow.webhook_facts import withdrawn_before_merge
 
 _REPEATED = timedelta(minutes=10)
 """For how long a rejected label is not judged again, for the same person and head."""
@@ -155,14 +156,23 @@ class ShadowPulls:
     async def _changed(self, repository: Repository, webhook: WebhookEvent) -> None:
         """Judge again after a push, a removed label, a draft, a changed base or title."""
         pull = await self._find(repository, webhook.number or 0)
-        if pull is None or pull.entry is None:
+        if pull is None:
             return
         policy = await self._engine.policies.of(repository, pull.base_branch)
-        decision = await self._decide(pull, refetch=True)
-        pushed = webhook.action == "synchronize" and decision.reason is Reason.HEAD_CHANGED
+        decided = self._correct(pull, policy) if pull.entry is None else self._decide(pull, refetch=True)
+        decision = await decided
+        pushed = webhook.action == "synchronize" and decision is not None and decision.reason is Reason.HEAD_CHANGED
         if pushed and policy.on_push is PushPolicy.REQUEUE:
             case = Case(repository, pull.number, delivery=webhook.delivery)
             await self._request(EnqueueRequest(case, by=webhook.sender, head_sha=webhook.head_sha))
+
+    async def _correct(self, pull: ShadowPull, policy: Policy) -> ShadowAction | None:
+        """Take back a decision to merge, if consent had ended before it: GitHub would have refused."""
+        if (reason := await withdrawn_before_merge(self._engine, pull, policy)) is None:
+            return None
+        decision = ShadowAction(ShadowOutcome.DEQUEUED, self._engine.clock.now(), reason)
+        await self._store(replace(pull, decision=decision))
+        return decision
 
     async def _closed(self, repository: Repository, number: int, *, by: str | None) -> None:
         """Judge a merge by somebody else, or dequeue the would-be entry of a closed pull request."""
@@ -171,11 +181,13 @@ class ShadowPulls:
         if known is not None and known.landing is not None:
             return
         pull = await engine.github.pull_request(repository, number)
+        policy = await engine.policies.of(repository, pull.base_branch)
         if not pull.merged:
             if known is not None and known.entry is not None:
                 await self._decide(known, refetch=True)
+            elif known is not None:
+                await self._correct(known, policy)
             return
-        policy = await engine.policies.of(repository, pull.base_branch)
         case = await Case(repository, number).with_policy(engine, pull.base_branch)
         landing = await judge_landing(engine, EnqueueRequest(case, by=by, head_sha=pull.head_sha), pull, policy)
         shadowed = replace(await self._of(repository, pull), landing=landing, entry=None)

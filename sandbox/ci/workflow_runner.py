@@ -12,7 +12,7 @@ from sandbox.domain.checks.checks import CheckRunFields
 from sandbox.domain.domain import Domain
 from sandbox.events.check_events import CheckRerequested, CommitPushed, WorkflowRunApproved
 from sandbox.events.events import PullRequestChanged
-from sandbox.state import CheckRun, PullRequest, Repository, Workflow, WorkflowRun
+from sandbox.state import Actor, CheckRun, PullRequest, Repository, Workflow, WorkflowRun
 
 _Step = Callable[[WorkflowRun, Job, CheckRun], None]
 
@@ -56,6 +56,24 @@ class WorkflowRunner:
     def runs(self) -> list[WorkflowRun]:
         """Its runs, oldest first."""
         return [run for run in self._repository.workflow_runs.values() if run.workflow is self.workflow]
+
+    def run_on_schedule(self) -> None:
+        """Run once on the default branch's tip, as its `schedule` does ("Events that trigger workflows")."""
+        branch = self._repository.default_branch
+        tip = self._repository.git.branch(branch)
+        assert tip is not None
+        owner = Actor(self._repository.owner)
+        self._start(
+            self._actions.begin(
+                self._repository,
+                self.workflow,
+                event="schedule",
+                head_sha=tip,
+                tested_sha=tip,
+                actor=owner,
+                branch=branch,
+            )
+        )
 
     def _learn(self, event: CodeEvent) -> None:
         if event.repository is self._repository and self._is_wanted(event):

@@ -1,7 +1,7 @@
 """`imq doctor` names each seeded fault, and finds nothing on a sound installation.
 
-Covers `bot/doctor/app_checks.py`, `bot/doctor/update_bots.py`, `bot/doctor/facts.py`, `bot/doctor/finding.py`,
-`bot/doctor/host_checks.py`, `bot/doctor/repository_checks.py`, and `bot/gateway/doctor_reads.py`.
+Covers `bot/doctor/app_checks.py`, `bot/doctor/facts.py`, `bot/doctor/finding.py`, `bot/doctor/host_checks.py`,
+`bot/doctor/repository_checks.py`, and `bot/gateway/doctor_reads.py`.
 """
 
 from collections.abc import AsyncIterator, Callable
@@ -102,29 +102,6 @@ def allow_no_method(place: Place) -> None:
     place.repository.add_ruleset("Linear", linear_history=True, by="mona")
 
 
-STALE = """// Comments are allowed here: https://docs.renovatebot.com
-{
-\t/* the order
-\t   matters */
-\t"$schema": "https://docs.renovatebot.com/renovate-schema.json", // as in an editor
-\textends: [\'config:recommended\', \':rebaseStalePrs\',],
-}
-"""
-
-
-def require_up_to_date(*, classic: bool) -> Callable[[Place], None]:
-    """Renovate's default rebases whatever is behind such a branch (renovate #527 and #38072)."""
-
-    def seed(place: Place) -> None:
-        push("renovate.json", '{"extends": ["config:recommended"]}')(place)
-        if classic:
-            place.repository.protect("main", required_checks=["ci/test"], strict=True)
-        else:
-            place.repository.add_ruleset("Current", required_checks=["ci/test"], strict=True, by="mona")
-
-    return seed
-
-
 def use_up_budget(place: Place) -> None:
     place.server.limits.budget(f"installation {place.installation.id}").used = 4_900
 
@@ -151,21 +128,19 @@ SEEDED: list[tuple[str, str, Callable[[Place], None]]] = [
     ("renovate_merges", "renovate.json", push("renovate.json", '{"packageRules": [{"automerge": true}]}')),
     ("renovate_merges", "renovate.json5", push(".github/renovate.json5", '{extends: [":automergeMinor"]}')),
     ("renovate_rebases", "rebaseWhen", push(".renovaterc", '{"rebaseWhen": "behind-base-branch"}')),
-    ("renovate_rebases", "rebaseStalePrs", push(".renovaterc.json5", STALE)),
-    ("renovate_rebases", "requires branches to be up to date", require_up_to_date(classic=True)),
-    ("renovate_rebases", "requires branches to be up to date", require_up_to_date(classic=False)),
     ("dependabot_rebases", "pip", push(".github/dependabot.yml", "updates:\n  - package-ecosystem: pip\n")),
 ]
 
 
 async def test_sound_installation_has_no_finding(place: Place) -> None:
     """Renovate and Dependabot may work beside the queue, and people may bypass rulesets."""
-    presets = '["config:recommended", ":automergeDisabled", ":automergeBranch", ":automergeRequireAllStatusChecks"]'
-    push("renovate.json", f'{{"extends": {presets}, "automerge": false, "rebaseWhen": "conflicted"}}')(place)
+    push("renovate.json", '{"extends": ["config:recommended", ":automergeDisabled"], "rebaseWhen": "conflicted"}')(
+        place
+    )
     updates = "updates:\n  - package-ecosystem: pip\n    rebase-strategy: disabled\n"
     push(".github/dependabot.yml", updates)(place)
     push(".github/imq.yml", "depth: 5\n")(place)
-    place.repository.add_ruleset("Reviews", required_checks=["ci/test"], strict=True, bypass={"mona": "always"}, by="mona")
+    place.repository.add_ruleset("Reviews", required_checks=["ci/test"], strict=True, bypass={"mona": "always"})
     report = await place.examine()
     assert report.findings == ()
     assert report.repositories == (NAME,)

@@ -50,6 +50,7 @@ async def test_protection_in_full_becomes_rules(gateway: Gateway, github: GitHub
         signatures=True,
         locked=True,
         push_restricted=True,
+        up_to_date=True,
     )
     assert github.asked_for("GET", BRANCH) == []
 
