@@ -16,15 +16,17 @@ from sandbox.facade.github import GitHub
 from sandbox.rest.server import SandboxServer
 
 PERMISSIONS = {
-    "metadata": "read",
+    "actions": "write",
+    "administration": "read",
     "checks": "write",
     "contents": "write",
-    "issues": "write",
+    "issues": "read",
+    "metadata": "read",
     "pull_requests": "write",
     "statuses": "read",
-    "administration": "read",
 }
 EVENTS = (
+    "branch_protection_configuration",
     "branch_protection_rule",
     "check_run",
     "check_suite",
@@ -32,8 +34,10 @@ EVENTS = (
     "pull_request",
     "pull_request_review",
     "push",
+    "repository",
     "repository_ruleset",
     "status",
+    "workflow_run",
 )
 
 

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import click
 
-from bot.cli.console import echo
-from bot.cli.queue_files import FileRefused
+from bot.cli.console import CommandRefused, echo
 from bot.cli.setup import host_settings
 from queue_engine.core.database.database import database_url
 from queue_engine.store.operations.restored import MARK_COPY
@@ -20,20 +19,20 @@ def backup(file: Path) -> None:
     """Copy SQLite's database into a new file, while IMQ runs."""
     url = database_url(host_settings(quiet=True).database_url.get_secret_value())
     if url.get_backend_name() != "sqlite":
-        raise FileRefused("The database is PostgreSQL: `pg_dump --format=custom --file=FILE` backs it up.")
+        raise CommandRefused("The database is PostgreSQL: `pg_dump --format=custom --file=FILE` backs it up.")
     source = Path(url.database or "")
     if not source.exists():
-        raise FileRefused(f"No database {source}. Change to the folder of IMQ, or set DATABASE_URL.")
+        raise CommandRefused(f"No database {source}. Change to the folder of IMQ, or set DATABASE_URL.")
     try:
         # The copy has everything that the database has: only its owner may read it, from its first byte on.
         os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     except OSError as error:
-        raise FileRefused(f"{file} cannot be written: {error.strerror}.") from None
+        raise CommandRefused(f"{file} cannot be written: {error.strerror}.") from None
     try:
         copy(source, file)
     except sqlite3.Error as error:
         file.unlink()
-        raise FileRefused(f"{source} cannot be copied to {file}: {error}.") from None
+        raise CommandRefused(f"{source} cannot be copied to {file}: {error}.") from None
     echo(f"Copied {source} to {file}")
 
 

@@ -6,18 +6,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from bot.cli.console import echo
+from bot.cli.console import CommandRefused, echo
 from bot.cli.setup import RepositoryName, environ, settings
 from bot.settings.environment import Settings
 
 if TYPE_CHECKING:
     from bot.doctor.doctor import Report
-
-
-class _CannotRun(click.ClickException):
-    """The repository to examine is not known."""
-
-    exit_code = 2
 
 
 @click.command()
@@ -35,7 +29,7 @@ def doctor(repository: str | None, as_json: bool) -> None:
     try:
         report = asyncio.run(_examine(operators, repository))
     except RepositoryNotFound as problem:
-        raise _CannotRun(str(problem)) from None
+        raise CommandRefused(str(problem)) from None
     echo(json.dumps(report.as_json(), indent=2, ensure_ascii=False) if as_json else report.as_text())
     raise SystemExit(1 if report.findings else 0)
 

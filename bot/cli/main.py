@@ -8,24 +8,18 @@ import click
 
 from bot import __version__
 from bot.cli.backup import backup
-from bot.cli.console import echo
+from bot.cli.console import CommandRefused, echo
 from bot.cli.doctor import doctor
 from bot.cli.jobs import jobs
 from bot.cli.queue_files import export_queues, import_queues
 from bot.cli.register import setup
-from bot.cli.setup import RepositoryName, environ, host_settings, run_with_store
+from bot.cli.setup import RepositoryName, check_file, environ, host_settings, run_with_store
 from bot.cli.setup import settings as _settings
 from bot.cli.shadow import shadow
 from bot.cli.tokens import token
 from bot.cli.validate import validate
 from bot.logs.printable import printable
 from bot.settings.environment import Settings, may_be_stored
-
-
-class _Refused(click.ClickException):
-    """A process or the demo cannot start."""
-
-    exit_code = 2
 
 
 class _Commands(click.Group):
@@ -39,15 +33,16 @@ class _Commands(click.Group):
         try:
             return super().invoke(ctx)
         except click.ClickException as error:
-            if type(error) is click.ClickException and error.message != printable(error.message):
-                raise click.ClickException(printable(error.message)) from None
+            # Messages about the usage have the command with them, and quote nothing foreign.
+            if type(error) in (click.ClickException, CommandRefused) and error.message != printable(error.message):
+                raise type(error)(printable(error.message)) from None
             raise
         except Exception as error:
             from queue_engine.core.database.outage import fault_of
 
             if (fault := fault_of(error)) is None:
                 raise
-            raise click.ClickException(fault.sentence) from None
+            raise CommandRefused(fault.sentence) from None
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -78,13 +73,14 @@ def worker() -> None:
 def migrate() -> None:
     """Create or update the database's tables."""
     settings = host_settings()
+    check_file(settings.database_url.get_secret_value())
     from bot.cli import maintenance
     from queue_engine.migrations import MigrationError
 
     try:
         asyncio.run(maintenance.migrate(settings))
     except MigrationError as problem:
-        raise _Refused(str(problem)) from None
+        raise CommandRefused(str(problem)) from None
 
 
 @main.command()
@@ -115,7 +111,7 @@ def demo(speed: float, seed: int, lag: float, keep_open: bool) -> None:
     try:
         from bot.demo.run import run_demo
     except ModuleNotFoundError as missing:
-        raise _Refused(
+        raise CommandRefused(
             f"The demo needs {missing.name}, which comes with IMQ's extra `demo`. In a clone of IMQ run `make demo`, "
             "or `pip install '.[demo]'` and `imq demo` again."
         ) from None
@@ -139,11 +135,11 @@ def _run(*, web: bool, worker: bool) -> None:
             else:
                 asyncio.run(start.run(given, settings, web=web, worker=worker))
     except StartRefused as problem:
-        raise _Refused(printable(str(problem))) from None
+        raise CommandRefused(printable(str(problem))) from None
     except Exception as error:
         if (fault := fault_of(error)) is None:
             raise
-        raise _Refused(fault.sentence) from None
+        raise CommandRefused(fault.sentence) from None
 
 
 main.add_command(doctor)

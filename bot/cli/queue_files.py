@@ -8,16 +8,10 @@ from typing import BinaryIO
 import click
 from pydantic import ValidationError
 
-from bot.cli.console import echo
+from bot.cli.console import CommandRefused, echo
 from bot.cli.setup import RepositoryName, run_with_store
 from queue_engine.store import EntryConflict, Store
 from queue_engine.store.operations.queue_file import FORMAT, VERSION, QueueFile, read_queues
-
-
-class FileRefused(click.ClickException):
-    """The file cannot be written or imported."""
-
-    exit_code = 2
 
 
 @click.command("export")
@@ -32,7 +26,7 @@ def export_queues(output: Path | None, repository: str | None) -> None:
             if repository is not None:
                 wanted = await tx.queues.repository(*repository.split("/", 1))
                 if wanted is None:
-                    raise FileRefused(f"{repository} has no queue.")
+                    raise CommandRefused(f"{repository} has no queue.")
             return await read_queues(tx.connection, datetime.now(UTC), None if wanted is None else wanted.id)
 
     file = run_with_store(work)
@@ -45,7 +39,7 @@ def export_queues(output: Path | None, repository: str | None) -> None:
         with os.fdopen(os.open(output, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as stream:
             stream.write(f"{content}\n")
     except OSError as error:
-        raise FileRefused(f"{output} cannot be written: {error.strerror}.") from None
+        raise CommandRefused(f"{output} cannot be written: {error.strerror}.") from None
     echo(f"Exported {_counted(file)} to {output}")
 
 
@@ -65,7 +59,7 @@ def import_queues(file: BinaryIO) -> None:
     try:
         stored = run_with_store(work)
     except EntryConflict as problem:
-        raise FileRefused(
+        raise CommandRefused(
             f"Nothing was imported: {problem}. Import into a database whose queues are empty, from a complete file."
         ) from None
     echo(f"Imported {_counted(read)}" if stored else "These queues were imported before; nothing was changed.")
@@ -78,7 +72,7 @@ def _read(file: BinaryIO) -> QueueFile:
         first, *others = problem.errors(include_url=False, include_input=False)
         where = ".".join(map(str, first["loc"])) or "the file"
         more = f" (and {len(others)} more faults)" if others else ""
-        raise FileRefused(
+        raise CommandRefused(
             f"{file.name} is no file of queues in flight ({FORMAT}, version {VERSION}): {where}: {first['msg']}{more}."
         ) from None
 

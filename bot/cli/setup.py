@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 import structlog
 
-from bot.cli.console import echo
+from bot.cli.console import CommandRefused, echo
 from bot.logs.configure import configure
 from bot.logs.printable import on_one_line
+from bot.process.errors import FileRefused
+from bot.process.sqlite_file import check
 from bot.settings import env_file
 from bot.settings.environment import (
     HostSettings,
@@ -72,11 +74,11 @@ def queue_settings() -> QueueSettings:
 
 
 def environ() -> dict[str, str]:
-    """Return the environment, completed by the file `.env` of the current directory. Raises ClickException."""
+    """Return the environment, completed by the file `.env` of the current directory. Raises CommandRefused."""
     try:
         return env_file.environment(os.environ, Path(env_file.NAME))
     except (OSError, UnicodeDecodeError) as error:
-        raise click.ClickException(f"{env_file.NAME} cannot be read: {error}") from None
+        raise CommandRefused(f"{env_file.NAME} cannot be read: {error}") from None
 
 
 def _load_complete(given: Mapping[str, str]) -> Settings:
@@ -94,7 +96,7 @@ def _stored_credentials(settings: HostSettings) -> "Credentials | None":
     try:
         return with_database(settings, lambda store: StoredCredentials(store, key).load())
     except WrongSecretKey as problem:
-        raise click.ClickException(str(problem)) from None
+        raise CommandRefused(str(problem)) from None
 
 
 def _load(load: Callable[[Mapping[str, str]], S]) -> S:
@@ -113,17 +115,18 @@ def _configured(found: H, *, quiet: bool) -> H:
 
 
 def run_with_store(work: Callable[[Store], Awaitable[T]]) -> T:
-    """Do `work` on the database of the settings. Raises ClickException when there is no usable one."""
+    """Do `work` on the database of the settings. Raises CommandRefused when there is no usable one."""
     return with_database(host_settings(quiet=True), work)
 
 
 def with_database(settings: HostSettings, work: Callable[[Store], Awaitable[T]]) -> T:
-    """Do `work` on the database of these settings. Raises ClickException when there is no usable one."""
+    """Do `work` on the database of these settings. Raises CommandRefused when there is no usable one."""
     database = Database(settings.database_url.get_secret_value())
     file = database.url.database or ""
     if database.dialect == "sqlite" and not Path(file).exists():
         # Connecting would create an empty file in the current directory.
-        raise click.ClickException(f"No database {file}. Change to the folder of IMQ, or set DATABASE_URL.")
+        raise CommandRefused(f"No database {file}. Change to the folder of IMQ, or set DATABASE_URL.")
+    check_file(settings.database_url.get_secret_value())
     try:
         return asyncio.run(_run_with_store(database, work))
     except click.ClickException:
@@ -131,7 +134,15 @@ def with_database(settings: HostSettings, work: Callable[[Store], Awaitable[T]])
     except Exception as error:
         if (fault := fault_of(error)) is None:
             raise
-        raise click.ClickException(fault.sentence) from None
+        raise CommandRefused(fault.sentence) from None
+
+
+def check_file(url: str) -> None:
+    """Refuse an SQLite file that is missing its directory, or that cannot be written. Raises CommandRefused."""
+    try:
+        check(url)
+    except FileRefused as problem:
+        raise CommandRefused(str(problem)) from None
 
 
 async def _run_with_store(database: Database, work: Callable[[Store], Awaitable[T]]) -> T:
@@ -140,7 +151,7 @@ async def _run_with_store(database: Database, work: Callable[[Store], Awaitable[
 
     try:
         if await migration_state(database) is not MigrationState.USABLE:
-            raise click.ClickException("The database has another version. Run `imq migrate`.")
+            raise CommandRefused("The database has another version. Run `imq migrate`.")
         return await work(Store(database))
     finally:
         await database.close()

@@ -78,7 +78,7 @@ def _rules(facts: RepositoryFacts, rules: BranchRules) -> Iterator[Finding]:
         "branch_locked": (
             rules.locked,
             f"{branch} is locked, and IMQ may not bypass that.",
-            "Unlock the branch, or let IMQ's App bypass the ruleset that restricts updates.",
+            "Unlock the branch, or let IMQ's App bypass the ruleset that restricts updates (docs/self-hosting.md).",
         ),
     }
     for code, (holds, finding, remedy) in refusals.items():

@@ -35,7 +35,7 @@ def exclusive(url: str, role: str) -> Iterator[None]:
     if file is None:
         yield
         return
-    _check(file)
+    check(url)
     descriptor = _open(file)
     try:
         _lock(descriptor, file)
@@ -52,7 +52,13 @@ def _file(url: str) -> Path | None:
     return Path(parsed.database or "") if parsed.get_backend_name() == "sqlite" else None
 
 
-def _check(file: Path) -> None:
+def check(url: str) -> None:
+    """Check the SQLite file of this URL, and nothing for other databases.
+
+    Raises FileRefused where the file cannot be created or written.
+    """
+    if (file := _file(url)) is None:
+        return
     directory = file.parent
     if not directory.is_dir():
         raise FileRefused(

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from bot.registration.manifest import read_manifest
+from sandbox.__main__ import EVENTS, PERMISSIONS
 from sandbox.core.schedule import Callback, ScheduledAction
 from tests.sandbox_rest.conftest import Client, R
 
@@ -140,6 +142,13 @@ async def test_standalone_server_says_how_to_use_it() -> None:
     assert printed["url"].startswith("http://127.0.0.1:")
     assert printed.keys() >= {"app_id", "private_key", "webhook_secret", "installation_id", "tokens"}
     assert process.returncode == 0
+
+
+def test_app_of_the_standalone_server_has_what_imq_asks_for() -> None:
+    """`imq doctor` finds nothing missing in a rehearsal. The sandbox itself reads no file of IMQ."""
+    manifest = read_manifest()
+    assert manifest.permissions == PERMISSIONS
+    assert sorted(manifest.events) == sorted(EVENTS)
 
 
 @pytest.mark.parametrize(

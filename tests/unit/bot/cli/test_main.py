@@ -134,14 +134,14 @@ def test_version_is_that_of_the_package() -> None:
     assert result.output.startswith("imq, version ")
 
 
-@pytest.mark.parametrize(("command", "code"), [(["migrate"], 1), (["web"], 2), (["resume", "acme/widgets"], 1)])
+@pytest.mark.parametrize("command", [["migrate"], ["web"], ["resume", "acme/widgets"]])
 def test_command_on_a_database_that_refuses_it_says_so_in_a_sentence(
-    environ: dict[str, str | None], tmp_path: Path, command: list[str], code: int
+    environ: dict[str, str | None], tmp_path: Path, command: list[str]
 ) -> None:
     """The output says how to fix it, and has no traceback through the drivers."""
     (tmp_path / "imq.db").write_bytes(b"not a database" * 300)
     result = CliRunner(env=environ | {"DATABASE_URL": f"sqlite:///{tmp_path / 'imq.db'}"}).invoke(main.main, command)
-    assert (result.exit_code, result.output) == (code, f"Error: {OutageKind.CORRUPT.sentence}\n")
+    assert (result.exit_code, result.output) == (2, f"Error: {OutageKind.CORRUPT.sentence}\n")
 
 
 def test_demo_without_its_libraries_says_where_it_runs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -203,5 +203,5 @@ def test_commands_read_the_file_of_their_directory(tmp_path: Path, monkeypatch: 
     (tmp_path / ".env").write_bytes(b"\xff\xfe")
     (tmp_path / "imq.yml").write_text("enabled: true\n")
     result = CliRunner().invoke(main.main, ["validate", "imq.yml"])
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert ".env cannot be read" in result.stderr
