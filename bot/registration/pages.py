@@ -54,6 +54,13 @@ def handover_page(target: str, origin: str, manifest: dict[str, Any]) -> web.Res
         "Create the App on GitHub",
         tag("p", "GitHub asks for the name again, creates the App, and sends you back here."),
         tag("p", "Webhooks will go to ", tag("code", hook), "."),
+        tag(
+            "p",
+            "Be signed in before you continue: ",
+            tag("a", "sign in to GitHub", href=f"{origin}/login", target="_blank", rel="noreferrer"),
+            " in a new tab. If GitHub asks you only then, it forgets what IMQ sent, and shows an empty form. "
+            "Then come back to this page.",
+        ),
         form(target, button="Continue to GitHub", hidden={"manifest": json.dumps(manifest)}),
         posts_to=origin,
     )

@@ -2,12 +2,14 @@
 
 A relay sends each delivery as a server-sent event: an object of the headers, with the payload as `body`. Newer relays
 add `rawbody`, the text that GitHub signed (probot/smee-client #325). Without it the payload is serialized as
-smee-client does it, without spaces, which gives the signed text again for what GitHub sends.
+smee-client does it, without spaces, which gives the signed text again for what GitHub sends. But GitHub escapes in
+upper case, as in `\\u001B` (octokit/webhooks.js #71, #96). What is refused so is posted again in lower case.
 """
 
 import asyncio
 import json
 import random
+import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
@@ -28,6 +30,9 @@ _MAX_EVENT = 64 * 1024 * 1024
 
 _RECONNECT = Backoff(base=timedelta(seconds=1), maximum=timedelta(seconds=60))
 _HEADERS = ("x-github-event", "x-github-delivery", "x-github-hook-id", "x-hub-signature-256", "user-agent")
+
+_ESCAPE = re.compile(r"(?<!\\)((?:\\\\)*\\u)([0-9a-f]{4})")
+"""An escaped character in JSON; a backslash that is escaped itself begins none."""
 
 _log = structlog.get_logger("imq.relay")
 
@@ -68,17 +73,22 @@ class Relay:
 
     async def _post(self, event: str) -> None:
         try:
-            headers, body = _delivery(event)
+            headers, bodies = _delivery(event)
         except ValueError as error:
             _log.warning("relay_event_ignored", error=str(error))
             return
-        timeout = aiohttp.ClientTimeout(total=_POST_SECONDS)
+        timeout, status, text = aiohttp.ClientTimeout(total=_POST_SECONDS), 0, ""
         try:
-            async with self._session.post(self._receiver, data=body, headers=headers, timeout=timeout) as answer:
-                if answer.status >= 400:
-                    _log.warning("relayed_delivery_refused", status=answer.status, answer=(await answer.text())[:200])
+            for body in bodies:
+                async with self._session.post(self._receiver, data=body, headers=headers, timeout=timeout) as answer:
+                    status, text = answer.status, await answer.text()
+                if status != 401:
+                    break
         except (aiohttp.ClientError, TimeoutError) as error:
             _log.warning("relayed_delivery_refused", error=repr(error))
+            return
+        if status >= 400:
+            _log.warning("relayed_delivery_refused", status=status, answer=text[:200])
 
 
 @asynccontextmanager
@@ -120,13 +130,17 @@ async def _events(stream: aiohttp.StreamReader) -> AsyncIterator[str]:
                 name, data, size = "", [], len(pending)
 
 
-def _delivery(event: str) -> tuple[dict[str, str], bytes]:
-    """Return headers and body of a delivery. Raises ValueError for an event that is none."""
+def _delivery(event: str) -> tuple[dict[str, str], list[bytes]]:
+    """Return headers and body of a delivery; several bodies are the texts that GitHub may have signed, likely ones
+    first. Raises ValueError for an event that is none."""
     content: Any = json.loads(event)
     if not isinstance(content, Mapping) or "x-github-event" not in content:
         raise ValueError("the event is no delivery of GitHub")
-    raw = content.get("rawbody")
-    if not isinstance(raw, str):
-        raw = json.dumps(content.get("body"), ensure_ascii=False, separators=(",", ":"))
     headers = {name: str(content[name]) for name in _HEADERS if name in content}
-    return headers | {"content-type": "application/json"}, raw.encode(errors="surrogatepass")
+    raw = content.get("rawbody")
+    if isinstance(raw, str):
+        texts = [raw]
+    else:
+        lower = json.dumps(content.get("body"), ensure_ascii=False, separators=(",", ":"))
+        texts = list(dict.fromkeys((_ESCAPE.sub(lambda found: found[1] + found[2].upper(), lower), lower)))
+    return headers | {"content-type": "application/json"}, [text.encode(errors="surrogatepass") for text in texts]

@@ -21,15 +21,24 @@ _REFUSED_TEXT = "<p>The configuration does not appear to be a valid GitHub App m
 
 
 class Website:
-    """The pages. `visitor` is the login of the person at the browser, who owns every organization."""
+    """The pages. `visitor` is the login of the person at the browser, who owns every organization.
+
+    A person who is not `signed_in` is sent to sign in, and comes back without the form that was sent: GitHub then shows
+    an empty page (agent-glovebox #393, probot #1170).
+    """
 
     def __init__(self, github: GitHub, *, visitor: str = "maintainer") -> None:
         self.visitor = visitor
+        self.signed_in = True
         self._github = github
 
     def routes(self) -> list[web.RouteDef]:
         """The pages' addresses."""
         return [
+            web.get("/login", self._login),
+            web.post("/session", self._sign_in),
+            web.get("/settings/apps/new", self._empty),
+            web.get("/organizations/{organization}/settings/apps/new", self._empty),
             web.post("/settings/apps/new", self._new),
             web.post("/organizations/{organization}/settings/apps/new", self._new),
             web.post("/settings/apps", self._create),
@@ -39,8 +48,24 @@ class Website:
             web.get("/settings/installations/{installation}", self._installed),
         ]
 
+    async def _login(self, request: web.Request) -> web.Response:
+        hidden = {"return_to": request.query.get("return_to", "/")}
+        return page("Sign in to GitHub", form("/session", hidden, "", "Sign in"))
+
+    async def _sign_in(self, request: web.Request) -> web.Response:
+        """Sign the person in, and send them on by a GET."""
+        self.signed_in = True
+        raise web.HTTPFound(URL(str((await request.post()).get("return_to", "/"))).path)
+
+    async def _empty(self, request: web.Request) -> web.Response:
+        """Ask for everything, as without a manifest."""
+        self._owner(request)
+        return page("Register new GitHub App", form(request.path.removesuffix("/new"), {}, "", "Create GitHub App"))
+
     async def _new(self, request: web.Request) -> web.Response:
         """Ask for the app's name."""
+        if not self.signed_in:
+            raise web.HTTPFound(URL("/login").with_query(return_to=request.path))
         self._owner(request)
         given = await request.post()
         manifest = _manifest(given.get("manifest"))

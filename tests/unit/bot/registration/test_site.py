@@ -38,6 +38,23 @@ async def test_person_registers_the_app_without_typing_a_secret(registration: Re
         assert not list(person.session.cookie_jar), "the browser keeps nothing"
 
 
+async def test_person_who_is_not_signed_in_comes_back_and_continues(registration: Registration) -> None:
+    """GitHub forgets the manifest while the person signs in; the page of IMQ says so, and still works."""
+    registration.server.website.signed_in = False
+    async with Person() as person:
+        opened = await registration.opened(person)
+        handed_over = await person.send(opened, opened.forms[0])
+        assert f"{registration.server.url}/login" in handed_over.links
+        assert "Then come back to this page" in handed_over.text
+        login = await person.send(handed_over, handed_over.forms[0])
+        assert login.url.path == "/login"
+        empty = await person.send(login, login.forms[0])
+        assert (empty.url.path, empty.forms[0].fields) == ("/settings/apps/new", [])
+        page = await person.send(handed_over, handed_over.forms[0])
+        await person.send(page, page.forms[0])
+        assert len(registration.saved) == 1
+
+
 async def test_permissions_stand_in_the_form_with_reason_and_consequence(registration: Registration) -> None:
     """Optional ones can be left out; the others only on GitHub's own pages."""
     async with Person() as person:

@@ -21,6 +21,10 @@ SECRET = b"s3cret-0123456789abcdef"
 PAYLOAD: dict[str, Any] = {"action": "labeled", "title": 'Größe "1" 😊\n</b>', "number": 1, "ratio": 0.5, "none": None}
 
 
+COLOURED = r'{"title":"\u001B[31mred\u001B[0m","path":"C:\\\\u00ff","bell":"\u0007"}'
+"""As GitHub writes control characters of a log that somebody pasted."""
+
+
 @dataclass
 class Receiver:
     """What was posted, and how it is answered."""
@@ -91,6 +95,33 @@ async def test_relayed_delivery_keeps_a_valid_signature(place: Place, raw: bool)
     assert (headers["x-github-event"], headers["x-github-delivery"]) == ("pull_request", "guid-1")
     assert headers["content-type"] == "application/json"
     assert "x-forwarded-for" not in headers
+
+
+@pytest.mark.parametrize("text", [COLOURED, COLOURED.replace("001B", "001b")], ids=["upper", "lower"])
+async def test_relayed_control_characters_keep_a_valid_signature(place: Place, text: str) -> None:
+    """GitHub escapes them in upper case, and a relay forgets that; lower case is understood, too."""
+
+    async def verify(request: web.Request) -> web.Response:
+        digest = hmac.new(SECRET, await request.read(), hashlib.sha256).hexdigest()
+        place.receiver.status = 202 if request.headers["X-Hub-Signature-256"] == f"sha256={digest}" else 401
+        return await place.receiver.handle(request)
+
+    application = web.Application()
+    application.router.add_post("/webhook", verify)
+    async with TestServer(application) as server:
+        forwarding = asyncio.create_task(
+            Relay(place.session, place.relay.url, str(server.make_url("/webhook"))).forward()
+        )
+        with capture_logs() as logs:
+            async with asyncio.timeout(10):
+                await place.relay.connected.wait()
+                await place.deliver(text)
+                await place.receiver.arrived.wait()
+                await place.relay.hang_up()
+                await forwarding
+    assert place.receiver.posted[-1][1] == text.encode()
+    assert place.receiver.status == 202
+    assert [line for line in logs if line["event"] == "relayed_delivery_refused"] == []
 
 
 async def test_relayed_event_that_is_no_delivery_is_ignored(place: Place) -> None:
