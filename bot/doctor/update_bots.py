@@ -24,7 +24,8 @@ def update_bot_findings(facts: RepositoryFacts) -> Iterator[Finding]:
                 name,
                 f"Renovate merges pull requests itself ({path}: automerge).",
                 "They land past the queue, untested on the newest base, and each outdates the run of the queue.",
-                "Remove `automerge`, and let Renovate add the queue's label (`addLabels`).",
+                "Remove `automerge`, let Renovate add the queue's label (`addLabels`), and name `renovate[bot]` under "
+                "`who_may_queue.people` in .github/imq.yml.",
                 _LINK,
             )
         up_to_date = facts.rules is not None and facts.rules.up_to_date

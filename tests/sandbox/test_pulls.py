@@ -39,6 +39,20 @@ def test_pull_push_moves_head_and_synchronizes(repository: RepositoryHandle, pub
     assert published.last("push")["forced"] is False
 
 
+def test_pull_follows_its_renamed_base_and_is_closed_with_its_renamed_head(repository: RepositoryHandle) -> None:
+    """Writers rename branches; only administrators the default branch and protected ones."""
+    repository.create_branch("dev")
+    pull = repository.open_pull_request("One", head="one", base="dev", by="ann", files={"a": "1"})
+    repository.rename_branch("dev", "next", by="ann")
+    assert (pull.record.base_branch, pull.state) == ("next", "open")
+    repository.protect("next", required_checks=["test"])
+    for name in ("next", "main"):
+        with pytest.raises(Forbidden):
+            repository.rename_branch(name, "trunk", by="ann")
+    repository.rename_branch("one", "other", by="ann")
+    assert pull.state == "closed"
+
+
 def test_pull_force_push_is_published_as_forced(repository: RepositoryHandle, published: PublishedEvents) -> None:
     """A rewritten head has the base as parent, is marked forced, and leaves a line in the timeline."""
     pull = repository.open_pull_request("One", head="one", by="ann", files={"a": "1"})

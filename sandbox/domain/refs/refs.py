@@ -61,10 +61,13 @@ class Refs:
     def rename(self, repository: Repository, branch: str, name: str, *, actor: Actor) -> None:
         """Give a branch another name; its protection and the open pull requests on it follow.
 
-        GitHub's page "Renaming a branch", and its repository github/renaming. Sources disagree whether the pull
-        requests' webhooks come (kubernetes/test-infra #20829, kubernetes/community #5688): the caller may mute them.
+        Rulesets keep their patterns, and a pull request from the branch is closed. Writers may rename a branch that is
+        neither protected nor the default. GitHub's page "Renaming a branch", and its repository github/renaming.
+        Sources disagree whether the pull requests' webhooks come (kubernetes/test-infra #20829, kubernetes/community
+        #5688): the caller may mute them.
         """
-        self._accounts.require_role(actor, repository, "admin")
+        guarded = branch == repository.default_branch or branch in repository.protections
+        self._accounts.require_role(actor, repository, "admin" if guarded else "write")
         sha = repository.git.branch(branch)
         if sha is None or repository.git.branch(name) is not None:
             raise Invalid("Reference does not exist" if sha is None else "Reference already exists")
