@@ -4,12 +4,15 @@ Each is a process of its own, which a campaign kills and which is started again 
 """
 
 import asyncio
+import json
 import signal
+import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import cycle
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 from aiohttp import web
@@ -57,19 +60,29 @@ class Balancer:
     def __init__(self, ports: list[int]) -> None:
         self._ports = ports
         self._next_port = cycle(range(len(ports)))
+        self.labeled: dict[tuple[str, int], tuple[float, float]] = {}
+        """By repository and number of a labeled pull request: when its first stored webhook came, and was stored."""
         self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=10))
 
     async def hand_on(self, request: web.Request) -> web.Response:
         """Ask one web after the other."""
-        body, first = await request.read(), next(self._next_port)
+        body, first, came = await request.read(), next(self._next_port), time.monotonic()
         headers = {name: value for name, value in request.headers.items() if name.startswith("X-") or "Type" in name}
         for port in self._ports[first:] + self._ports[:first]:
             try:
                 async with self._session.post(f"http://127.0.0.1:{port}/webhook", data=body, headers=headers) as answer:
-                    return web.Response(status=answer.status, body=await answer.read())
+                    stored = await answer.read()
+                    if answer.status == 202:
+                        self._note(json.loads(body), came)
+                    return web.Response(status=answer.status, body=stored)
             except (aiohttp.ClientError, TimeoutError):
                 continue
         return web.Response(status=502)
+
+    def _note(self, payload: Any, came: float) -> None:
+        if payload.get("action") == "labeled" and "pull_request" in payload:
+            place = payload["repository"]["full_name"], payload["number"]
+            self.labeled.setdefault(place, (came, time.monotonic()))
 
     async def close(self) -> None:
         """Close the connections."""
@@ -77,8 +90,8 @@ class Balancer:
 
 
 @asynccontextmanager
-async def a_house(environment: Mapping[str, str], directory: Path) -> AsyncIterator[tuple[list[Post], str]]:
-    """The processes, started and kept running; and the address where GitHub's webhooks go."""
+async def a_house(environment: Mapping[str, str], directory: Path) -> AsyncIterator[tuple[list[Post], str, Balancer]]:
+    """The processes, started and kept running; and the address where GitHub's webhooks go, with what answers there."""
     ports = [free_port() for _ in range(WEBS)]
     posts = [
         Post("web", {**environment, "PORT": str(port), "IMQ_BIND": "127.0.0.1"}, directory / f"web-{number}.log")
@@ -96,7 +109,7 @@ async def a_house(environment: Mapping[str, str], directory: Path) -> AsyncItera
     try:
         while any(post.process is None for post in posts):  # noqa: ASYNC110 - real processes start in real time
             await asyncio.sleep(0.05)  # no-sleep-ok: the same
-        yield posts, f"http://127.0.0.1:{site_port}/webhook"
+        yield posts, f"http://127.0.0.1:{site_port}/webhook", balancer
     finally:
         for task in keeping:
             task.cancel()
