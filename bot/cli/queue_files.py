@@ -1,6 +1,8 @@
 """`imq export` and `imq import`: move queues in flight to another database."""
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
@@ -9,7 +11,9 @@ import click
 from pydantic import ValidationError
 
 from bot.cli.console import CommandRefused, echo
-from bot.cli.setup import RepositoryName, run_with_store
+from bot.cli.setup import RepositoryName, host_settings, run_with_store
+from bot.process.errors import FileRefused
+from bot.process.sqlite_file import exclusive
 from queue_engine.store import EntryConflict, Store
 from queue_engine.store.operations.queue_file import FORMAT, VERSION, QueueFile, read_queues
 
@@ -21,6 +25,10 @@ def export_queues(output: Path | None, repository: str | None) -> None:
     """Write the queues in flight as JSON. Stop IMQ before."""
 
     async def work(store: Store) -> QueueFile:
+        with _without_processes("export"):
+            return await read(store)
+
+    async def read(store: Store) -> QueueFile:
         async with store.reading() as tx:
             wanted = None
             if repository is not None:
@@ -53,8 +61,9 @@ def import_queues(file: BinaryIO) -> None:
         from queue_engine.effects.context import Change
         from queue_engine.handlers.restored import import_queues as imported
 
-        async with store.transaction() as tx:
-            return await imported(Change(tx, datetime.now(UTC)), read)
+        with _without_processes("import"):
+            async with store.transaction() as tx:
+                return await imported(Change(tx, datetime.now(UTC)), read)
 
     try:
         stored = run_with_store(work)
@@ -63,6 +72,16 @@ def import_queues(file: BinaryIO) -> None:
             f"Nothing was imported: {problem}. Import into a database whose queues are empty, from a complete file."
         ) from None
     echo(f"Imported {_counted(read)}" if stored else "These queues were imported before; nothing was changed.")
+
+
+@contextmanager
+def _without_processes(command: str) -> Iterator[None]:
+    """Hold SQLite's file, so that no process lands an entry meanwhile. Raises CommandRefused if one runs on it."""
+    try:
+        with exclusive(host_settings(quiet=True).database_url.get_secret_value(), command):
+            yield
+    except FileRefused as problem:
+        raise CommandRefused(str(problem)) from None
 
 
 def _read(file: BinaryIO) -> QueueFile:

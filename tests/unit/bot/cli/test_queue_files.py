@@ -12,8 +12,10 @@ from typing import Any
 
 import pytest
 
+from bot.process.sqlite_file import exclusive
 from queue_engine.store import Transaction
 from tests.store.examples import queue, stand
+from tests.support.databases import MakeUrl
 from tests.unit.bot.cli.imq import Imq
 
 
@@ -90,6 +92,20 @@ def test_import_of_a_faulty_file_names_the_fault_and_stores_nothing(
     assert imq.within(numbers) == []
 
 
+def test_queues_move_only_while_no_process_runs_on_the_file(imq: Imq, make_sqlite_url: MakeUrl, tmp_path: Path) -> None:
+    """Two databases with the same queues would both merge."""
+    url = make_sqlite_url()
+    imq = Imq({**imq.environ, "DATABASE_URL": url})
+    file = tmp_path / "queues.json"
+    exported(imq, file)
+    with exclusive(url, "run"):
+        for arguments in (["export"], ["import", str(file)]):
+            refused = imq(*arguments)
+            assert (refused.exit_code, "is in use by `imq run`, process " in refused.output) == (2, True)
+    assert imq.within(numbers) == []
+    assert imq("import", str(file)).exit_code == 0
+
+
 def test_import_of_something_else_is_refused_in_a_sentence(imq: Imq, tmp_path: Path) -> None:
     """A file that was cut off, or that is no JSON."""
     file = tmp_path / "queues.json"
@@ -98,8 +114,9 @@ def test_import_of_something_else_is_refused_in_a_sentence(imq: Imq, tmp_path: P
     assert (refused.exit_code, "is no file of queues in flight" in refused.output) == (2, True)
 
 
-def test_backup_copies_a_file_in_use_for_its_owner_alone(imq: Imq, tmp_path: Path) -> None:
+def test_backup_copies_a_file_in_use_for_its_owner_alone(imq: Imq, make_sqlite_url: MakeUrl, tmp_path: Path) -> None:
     """The copy is one file, and no file is overwritten."""
+    imq = Imq({**imq.environ, "DATABASE_URL": make_sqlite_url()})
     imq.within(three_queued)
     file = tmp_path / "copy.db"
     done = imq("backup", str(file))
