@@ -4,6 +4,7 @@ from datetime import timedelta
 
 from queue_engine.core.jobs.idempotency import KEPT
 from queue_engine.domain.notice import CommandReply
+from queue_engine.domain.timeline_event import TimelineEvent
 from queue_engine.handlers.lost_deliveries import DELIVERIES
 from queue_engine.store.outbox import command_replies
 from sandbox.rest.faults import Fault
@@ -20,6 +21,8 @@ async def test_what_has_expired_is_purged_also_while_github_is_down(world: World
         answer = CommandReply(at=now - command_replies.KEPT, by="mona", replies=())
         await tx.answers.put(1, 1, 1, answer)
         await tx.answers.put(1, 1, 2, answer.model_copy(update={"at": now}))
+        for age in (366, 364):
+            await tx.timeline.append(TimelineEvent(now - timedelta(days=age), "landed", 1, "main", age))
     await world.pass_time(world.bot.settings.sweep + timedelta(minutes=1))
     async with world.bot.engine.store.reading() as tx:
         # At the instant at which it was recorded it would still be known, were it there.
@@ -27,3 +30,4 @@ async def test_what_has_expired_is_purged_also_while_github_is_down(world: World
         assert await tx.keys.known(DELIVERIES, "remembered", now)
         assert await tx.answers.find(1, 1, comment_id=1) is None
         assert await tx.answers.find(1, 1, comment_id=2) is not None
+        assert [event.number for event in await tx.timeline.since(0)] == [364], "a year is what operators get unasked"

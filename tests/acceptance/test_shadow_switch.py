@@ -55,6 +55,19 @@ async def test_faulty_configuration_keeps_shadow_mode(shadow: World) -> None:
     assert (await decision(shadow, pull)).reason is Reason.MISCONFIGURED
 
 
+async def test_configuration_that_cannot_be_read_at_all_keeps_shadow_mode(shadow: World) -> None:
+    """It names no mode, and a restart has forgotten the last valid file: the stored mode counts."""
+    await configure(shadow, "a: [")
+    await shadow.kill()
+    await shadow.restart()
+    pull = shadow.open("change")
+    await shadow.pass_time(CI_TIME * 2)
+    pull.label(LABEL, by="mona")
+    await shadow.pass_time(timedelta(minutes=15))
+    assert (await decision(shadow, pull)).reason is Reason.MISCONFIGURED
+    assert writes(shadow) == []
+
+
 async def test_faulty_first_configuration_that_asks_for_shadow_mode_gets_it(world: World) -> None:
     """A team that tries IMQ out sees no comment of IMQ, whatever else is wrong in its file."""
     await configure(world, "mode: shadow\ndepth: many\n")

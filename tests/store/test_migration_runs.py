@@ -40,6 +40,18 @@ async def test_migrations_of_a_newer_database_are_refused_with_a_sentence(empty_
     assert await current(empty_database) == "9999"
 
 
+async def test_migrations_of_each_release_say_which_code_may_run_on_their_tables(
+    empty_database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The record of the former release is replaced: the next upgrade must not fail on it."""
+    monkeypatch.setattr(migrations, "OLDEST", "0028")
+    await migrate(empty_database, "0029")
+    monkeypatch.undo()
+    await migrate(empty_database)
+    async with empty_database.reading() as connection:
+        assert list(await connection.scalars(text("SELECT oldest FROM schema_compatibility"))) == [migrations.OLDEST]
+
+
 def test_migrations_are_part_of_the_package() -> None:
     """An installed IMQ can migrate: the environment and the revisions are found where packages are looked for."""
     root = Path(queue_engine.__file__).parent.parent

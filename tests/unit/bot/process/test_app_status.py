@@ -17,6 +17,7 @@ from structlog.testing import capture_logs
 
 from bot.gateway.gateway import Gateway
 from bot.gateway.http.connection import Connection
+from bot.process import app_status
 from bot.process.app_status import AppStatus
 from sandbox.facade.github import GitHub
 from sandbox.rest.faults import Fault
@@ -187,3 +188,26 @@ async def test_github_that_fails_is_no_refusal(place: Place) -> None:
     assert not await status.run_due()
     place.clock.advance(timedelta(seconds=15))
     assert await status.run_due()
+
+
+async def test_app_whose_installations_could_not_be_read_is_described_soon(place: Place) -> None:
+    """GitHub failed for a moment at the start: the operator still learns where to install the App."""
+    place.server.faults.add(Fault("reset", route="/app/installations", times=None))
+    status = await place.status()
+    assert "app_found" not in [line["event"] for line in await found(status)]
+    place.server.faults.clear()
+    place.clock.advance(timedelta(seconds=15))
+    assert "app_not_installed" in [line["event"] for line in await found(status)]
+
+
+async def test_start_with_many_installations_counts_no_repositories(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each installation would cost a token and a list at every start."""
+    monkeypatch.setattr(app_status, "_MOST_LISTED", 1)
+    for owner in ("acme", "other"):
+        place.github.create_repository(f"{owner}/one", files={"a": "1\n"})
+        place.github.install(place.app, owner)
+    (line,) = await found(await place.status())
+    assert (line["event"], line["installations"], line["repositories"]) == ("app_found", 2, None)
+    assert not [each for each in place.server.requests if each.template.endswith("/access_tokens")]

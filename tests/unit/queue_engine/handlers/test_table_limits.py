@@ -1,21 +1,34 @@
 """The timeline is deleted by age, without the events that a decision needs."""
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import cast
 
 import pytest
 import structlog
+from sqlalchemy import func, select
 
+from queue_engine.admission import throttle
 from queue_engine.core.jobs.job_store import Job
 from queue_engine.core.timing.clock import SystemClock
+from queue_engine.domain import known_facts
+from queue_engine.domain.known_facts import Fact, Push, of_branch
 from queue_engine.domain.policy import Policy
 from queue_engine.domain.port import GitHub
 from queue_engine.domain.timeline_event import WHOLE_QUEUE, TimelineEvent
 from queue_engine.effects.context import Engine
 from queue_engine.handlers import table_limits
+from queue_engine.handlers.shadow import SHADOW_KEPT
 from queue_engine.handlers.table_limits import TableLimits
-from queue_engine.store import Store
+from queue_engine.store import Store, Transaction
+from queue_engine.store.operations import tables
+from queue_engine.store.operations.config_files import ConfigFile
+from queue_engine.store.operations.github_tokens import TokenKey
+from queue_engine.store.operations.throttles import Throttle
+from queue_engine.store.tables import outbox, shadow_pulls
 from tests.store.examples import NOW, OTHER, REPOSITORY, queue, stand
+from tests.store.outbox.outbox_examples import take, want
+from tests.store.test_shadow import PULL
 from tests.support.policies import StaticPolicies
 
 KEPT = timedelta(days=365)
@@ -95,3 +108,40 @@ async def test_purge_of_one_job_is_bounded_and_the_next_job_continues(
             await tx.timeline.append(TimelineEvent(NOW, "landed", OTHER.id, "main", number))
     assert [number for number, _ in await purged(store, after=2 * KEPT)] == [7, 8, 9, 10]
     assert await purged(store, after=2 * KEPT) == []
+
+
+HOUR = timedelta(hours=1)
+AGES = {
+    outbox: timedelta(days=30),
+    shadow_pulls: SHADOW_KEPT,
+    tables.known_facts: known_facts.KEPT,
+    tables.throttles: throttle.KEPT,
+    tables.installation_tokens: HOUR,
+    tables.configuration_files: HOUR,
+}
+"""How long each table keeps its rows; `tests/acceptance/test_purge.py` has keys and replies."""
+
+
+async def store_one_of_each(tx: Transaction, number: int, ago: dict[object, timedelta]) -> None:
+    """A row in each of the tables, written so long ago; none belongs to a queued pull request."""
+    at = {table: NOW - before for table, before in ago.items()}
+    await want(tx, number=number, now=at[outbox])
+    await tx.outbox.done(await take(tx, now=at[outbox]), at[outbox])
+    await tx.shadow.put(replace(PULL, number=number), at[shadow_pulls])
+    fact = Fact(subject=of_branch("main"), statement=Push(before="old", after="new"))
+    await tx.known.record(REPOSITORY.id, [fact], at[tables.known_facts])
+    await tx.throttles.put(REPOSITORY.id, f"ada-{number}", Throttle(1, at[tables.throttles]))
+    await tx.installation_tokens.put(TokenKey(number, None, "read"), "sealed", at[tables.installation_tokens])
+    await tx.configuration_files.put(f"file-{number}", 0, ConfigFile(None), at[tables.configuration_files])
+
+
+async def test_purge_deletes_what_has_expired_from_each_table_and_nothing_younger(store: Store) -> None:
+    """No table grows for good: a webhook's facts, GitHub's tokens and delivered comments are for a time only."""
+    second = timedelta(seconds=1)
+    async with store.transaction() as tx:
+        await store_one_of_each(tx, 1, {table: age + second for table, age in AGES.items()})
+        await store_one_of_each(tx, 2, {table: age - second for table, age in AGES.items()})
+    await purged(store, after=timedelta(0))
+    async with store.reading() as tx:
+        left = {table.name: await tx.connection.scalar(select(func.count()).select_from(table)) for table in AGES}
+    assert left == {table.name: 1 for table in AGES}
