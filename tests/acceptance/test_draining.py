@@ -29,6 +29,7 @@ async def test_process_that_ends_finishes_one_landing_and_begins_no_other(
     assert await world.status(second) == "pending"
     assert world.requests() == asked, "neither a queue nor an outbox item is taken any more"
     assert LABEL in first.labels
+    await world.kill()
     await world.restart()
     await world.until(lambda: second.merged)
     assert LABEL not in first.labels
