@@ -5,11 +5,14 @@ The first line printed is JSON: where it is served, and the app and the people's
 
 import argparse
 import asyncio
+import base64
 import json
+import os
 import secrets
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from sandbox.core.clock import SystemClock
 from sandbox.facade.github import GitHub
@@ -50,11 +53,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--repository", default="acme/widgets")
     parser.add_argument("--webhook-url", help="where the app's webhooks go")
-    asyncio.run(serve(parser.parse_args(arguments)))
+    parser.add_argument("--env-file", type=Path, help="a new file for the settings of an IMQ that uses this GitHub")
+    options = parser.parse_args(arguments)
+    try:
+        asyncio.run(serve(options))
+    except OSError as error:
+        parser.error(str(error))
 
 
 async def serve(options: argparse.Namespace) -> None:
-    """One repository, one app installed on it, one maintainer; until a signal comes."""
+    """One repository with one pull request, one app installed on it, one maintainer; until a signal comes."""
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
@@ -64,8 +72,8 @@ async def serve(options: argparse.Namespace) -> None:
     )
     try:
         owner = options.repository.partition("/")[0]
-        github.create_user(owner)
-        github.create_user("maintainer")
+        for login in dict.fromkeys((owner, "maintainer")):
+            github.create_user(login)
         app = github.create_app(
             "merge-queue",
             permissions=PERMISSIONS,
@@ -80,23 +88,40 @@ async def serve(options: argparse.Namespace) -> None:
         )
         repository.add_ci("ci/test")
         installation = github.install(app, owner)
-        await server.start()
-        _print(
-            {
-                "url": server.url,
-                "repository": options.repository,
-                "app_id": app.id,
-                "client_id": app.client_id,
-                "installation_id": installation.id,
-                "private_key": app.private_key,
-                "webhook_secret": app.webhook_secret,
-                "tokens": {"maintainer": server.user_token("maintainer")},
-            }
+        repository.open_pull_request(
+            "Describe the widgets", head="widgets", by="maintainer", files={"widgets.md": "They turn.\n"}
         )
+        await server.start()
+        content = {
+            "url": server.url,
+            "repository": options.repository,
+            "app_id": app.id,
+            "client_id": app.client_id,
+            "installation_id": installation.id,
+            "private_key": app.private_key,
+            "webhook_secret": app.webhook_secret,
+            "tokens": {"maintainer": server.user_token("maintainer")},
+        }
+        if options.env_file is not None:
+            _write_settings(options.env_file, content)
+        _print(content)
         await github.schedule.run(stop)
     finally:
         await server.stop()
         await github.close()
+
+
+def _write_settings(file: Path, content: Mapping[str, object]) -> None:
+    """Write IMQ's settings to a new file that only its owner reads. Raises FileExistsError."""
+    key = base64.b64encode(str(content["private_key"]).encode()).decode()
+    settings = {
+        "IMQ_GITHUB_APP_ID": content["app_id"],
+        "IMQ_GITHUB_PRIVATE_KEY": key,
+        "IMQ_GITHUB_WEBHOOK_SECRET": content["webhook_secret"],
+        "IMQ_GITHUB_API_URL": content["url"],
+    }
+    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as stream:
+        stream.writelines(f"{name}={value}\n" for name, value in settings.items())
 
 
 def _print(content: dict[str, object]) -> None:

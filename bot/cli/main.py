@@ -79,6 +79,7 @@ def migrate() -> None:
 
     try:
         asyncio.run(maintenance.migrate(settings))
+        echo("The database has the tables of this version.")
     except MigrationError as problem:
         raise CommandRefused(str(problem)) from None
 

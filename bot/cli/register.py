@@ -94,16 +94,21 @@ def setup(**given: Any) -> None:
         raise click.UsageError(wrong)
     _refuse_to_overwrite(options, settings)
     api_url = _api_url(options.enterprise) or settings.github_api_url
-    found = {"IMQ_PUBLIC_URL": url, "IMQ_RELAY_URL": relay, "IMQ_GITHUB_API_URL": options.enterprise and api_url}
+    elsewhere = api_url if api_url != HostSettings.model_fields["github_api_url"].default else None
+    found = {"IMQ_PUBLIC_URL": url, "IMQ_RELAY_URL": relay, "IMQ_GITHUB_API_URL": elsewhere}
     extra = {name: value for name, value in found.items() if value is not None}
+    # After the installation GitHub sends the person and the first webhook to the public address.
+    starts_first = url is not None
 
     async def save(credentials: "Credentials") -> str:
         try:
-            return await _save(options, settings, credentials, extra)
+            saved = await _save(options, settings, credentials, extra)
         except Exception as error:
             # GitHub shows the credentials once: they must not be lost.
             echo(_lines(credentials, extra))
-            return f"The credentials could not be stored ({error}). The terminal shows them."
+            saved = f"The credentials could not be stored ({error}). The terminal shows them."
+        echo(f"Registered the App. {saved}")
+        return f"{saved} Start IMQ with them first." if starts_first else saved
 
     def show(page: str) -> None:
         echo(f"Open this page in your browser: {page}")
@@ -112,9 +117,11 @@ def setup(**given: Any) -> None:
 
     offer = Offer(addresses_of(url, relay), api_url, options.org, options.without)
     credentials = asyncio.run(local.register(offer, save, show))
-    echo(f"Registered the App. Install it on your repositories: {credentials.install_url}")
-    if options.platform is None:
-        echo("Then start IMQ: `imq run`")
+    install = f"install the App on your repositories: {credentials.install_url}"
+    if starts_first:
+        echo(f"Start IMQ with them{'' if options.platform else ', by `imq run` for example'}. Then {install}")
+    else:
+        echo(f"Now {install}\nThen start IMQ: `imq run`")
 
 
 def _refuse_to_overwrite(options: _Options, settings: HostSettings) -> None:

@@ -49,8 +49,10 @@ def configure(level: str = "info", log_format: str | None = None, stream: TextIO
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
-    # Alembic logs its own plugins, which is useless to an operator.
+    # Alembic logs its own plugins, which is useless to an operator. It also logs every revision: on an empty database
+    # these lines would hide the few that tell an operator whether the first start went well.
     logging.getLogger("alembic.runtime.plugins").setLevel(logging.WARNING)
+    logging.getLogger("alembic.runtime.migration").setLevel(logging.NOTSET if level == "debug" else logging.WARNING)
     for name in _VERBOSE_LIBRARIES:
         logging.getLogger(name).setLevel(logging.INFO)
     structlog.configure(

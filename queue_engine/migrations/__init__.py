@@ -89,14 +89,18 @@ async def migration_state(database: Database) -> MigrationState:
 
 
 async def _migrate(database: Database, revision: str) -> None:
+    before = await current(database)
     async with database.transaction() as connection:
         if database.dialect == "postgresql":
             await connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
             await connection.execute(text(f"SET LOCAL lock_timeout = {round(1000 * _LOCK_SECONDS)}"))
-        await connection.run_sync(_upgrade, revision)
+        migrated = await connection.run_sync(_upgrade, revision)
+    if migrated:
+        _log.info("database_migrated", before=before, revision=revision)
 
 
-def _upgrade(connection: Connection, revision: str) -> None:
+def _upgrade(connection: Connection, revision: str) -> bool:
+    """Run the missing revisions; return whether there were any."""
     if _state(connection) is MigrationState.TOO_NEW:
         present = present_revision(connection)
         raise MigrationError(
@@ -104,11 +108,12 @@ def _upgrade(connection: Connection, revision: str) -> None:
             "Install the newer version, or restore a backup made before the upgrade."
         )
     if _state(connection) is MigrationState.USABLE:
-        return
+        return False
     from queue_engine.migrations import run
 
     run.upgrade(connection, revision)
     store_oldest(connection, OLDEST)
+    return True
 
 
 def _state(connection: Connection) -> MigrationState:

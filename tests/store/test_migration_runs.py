@@ -5,6 +5,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
+import structlog
 from setuptools import find_packages  # type: ignore[import-untyped]
 from sqlalchemy import text
 
@@ -18,7 +19,10 @@ from tests.support.databases import PostgresServer
 async def test_migrations_by_many_processes_at_once_happen_once(empty_database_url: str) -> None:
     """Processes that start together on an empty database do not stumble over each other."""
     processes = [Database(empty_database_url) for _ in range(5)]
-    await asyncio.gather(*(migrate(process) for process in processes))
+    with structlog.testing.capture_logs() as logged:
+        await asyncio.gather(*(migrate(process) for process in processes))
+    migrated = [line for line in logged if line["event"] == "database_migrated"]
+    assert [(line["before"], line["revision"]) for line in migrated] == [(None, HEAD)]
     assert {await current(process) for process in processes} == {HEAD}
     for process in processes:
         await process.close()

@@ -69,6 +69,7 @@ def test_migrate_command_migrates(environ: dict[str, str | None], monkeypatch: p
     monkeypatch.setattr(maintenance, "migrate", migrate)
     result = CliRunner(env={**environ, "DATABASE_URL": "postgres://u:p@db/imq"}).invoke(main.main, ["migrate"])
     assert (result.exit_code, migrated) == (0, ["postgres://u:p@db/imq"])
+    assert result.output == "The database has the tables of this version.\n"
 
 
 @pytest.mark.parametrize("problem", [NotMigrated, NotListening, FileRefused])

@@ -78,12 +78,16 @@ async def test_setup_writes_what_imq_reads(server: SandboxServer, tmp_path: Path
     work.mkdir()
     (work / ".env").write_text("PORT=8081\n")
     output, app, page = await register(server, work, "--url", URL, "--org", "guild", "--without", "actions")
-    assert "The credentials are in .env." in page.text
-    assert f"Install it on your repositories: {page.links[0]}" in output
+    assert "The credentials are in .env. Start IMQ with them first." in page.text
+    assert "Registered the App. The credentials are in .env.\n" in output
+    assert (
+        f"Start IMQ with them, by `imq run` for example. Then install the App on your repositories: {page.links[0]}\n"
+        in output
+    )
     settings = load_settings(env_file.read(work / ".env"))
     assert (settings.github_app_id, settings.github_private_key.get_secret_value()) == (str(app.id), app.private_key)
     assert settings.github_webhook_secret.get_secret_value() == app.webhook_secret
-    assert (settings.public_url, settings.port) == (URL, 8081)
+    assert (settings.public_url, settings.port, settings.github_api_url) == (URL, 8081, server.url)
     assert (work / ".env").stat().st_mode & 0o777 == 0o600
     assert (app.owner.login, app.webhook_url, app.setup_url) == ("guild", f"{URL}/webhook", f"{URL}/setup/installed")
     assert "actions" not in app.permissions

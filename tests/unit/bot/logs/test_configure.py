@@ -56,6 +56,15 @@ def test_standard_librarys_records_are_lines_of_the_same_kind() -> None:
     assert (line["event"], line["level"], line["logger"]) == ("broken pipe", "error", "aiohttp.server")
 
 
+@pytest.mark.parametrize(("level", "lines"), [("info", 0), ("debug", 1)])
+def test_revisions_of_a_migration_are_logged_for_debugging_only(level: str, lines: int) -> None:
+    """On an empty database there are dozens, before the lines that tell how the first start went."""
+    stream = io.StringIO()
+    configure(level, "json", stream)
+    logging.getLogger("alembic.runtime.migration").info("Running upgrade 0001 -> 0002")
+    assert len(_lines(stream)) == lines
+
+
 @pytest.mark.parametrize(
     ("logger", "component"),
     [
