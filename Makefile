@@ -13,7 +13,8 @@ unexport PYTHONDONTWRITEBYTECODE
 all: $(STAMP)
 
 $(STAMP): requirements-dev.txt pyproject.toml
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "IMQ needs Python 3.11 or later; this is %d.%d. Set PYTHON=." % sys.version_info[:2])'
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "IMQ needs Python 3.11 or later; this is %d.%d. Set PYTHON=." % sys.version_info[:2])'
+	@echo 'Installing into $(VENV); this may take a few minutes.'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --no-deps --require-hashes -r requirements-dev.txt
 	$(BIN)/pip install --quiet --no-deps --no-build-isolation --editable .

@@ -71,37 +71,9 @@ async def serve(options: argparse.Namespace) -> None:
         github, host=options.host, port=options.port, jwt_clock=SystemClock(), token_seed=secrets.randbits(128)
     )
     try:
-        owner = options.repository.partition("/")[0]
-        for login in dict.fromkeys((owner, "maintainer")):
-            github.create_user(login)
-        app = github.create_app(
-            "merge-queue",
-            permissions=PERMISSIONS,
-            events=EVENTS,
-            webhook_url=options.webhook_url,
-            webhook_secret=secrets.token_hex(32),
-        )
-        repository = github.create_repository(
-            options.repository,
-            files={"README.md": "A repository of the sandbox.\n"},
-            collaborators={"maintainer": "admin"},
-        )
-        repository.add_ci("ci/test")
-        installation = github.install(app, owner)
-        repository.open_pull_request(
-            "Describe the widgets", head="widgets", by="maintainer", files={"widgets.md": "They turn.\n"}
-        )
+        app = _furnish(github, options)
         await server.start()
-        content = {
-            "url": server.url,
-            "repository": options.repository,
-            "app_id": app.id,
-            "client_id": app.client_id,
-            "installation_id": installation.id,
-            "private_key": app.private_key,
-            "webhook_secret": app.webhook_secret,
-            "tokens": {"maintainer": server.user_token("maintainer")},
-        }
+        content = {"url": server.url, **app, "tokens": {"maintainer": server.user_token("maintainer")}}
         if options.env_file is not None:
             _write_settings(options.env_file, content)
         _print(content)
@@ -109,6 +81,38 @@ async def serve(options: argparse.Namespace) -> None:
     finally:
         await server.stop()
         await github.close()
+
+
+def _furnish(github: GitHub, options: argparse.Namespace) -> dict[str, object]:
+    """Create people, App, repository and pull request; return what a user of the App needs."""
+    owner = options.repository.partition("/")[0]
+    for login in dict.fromkeys((owner, "maintainer")):
+        github.create_user(login)
+    app = github.create_app(
+        "merge-queue",
+        permissions=PERMISSIONS,
+        events=EVENTS,
+        webhook_url=options.webhook_url,
+        webhook_secret=secrets.token_hex(32),
+    )
+    repository = github.create_repository(
+        options.repository,
+        files={"README.md": "A repository of the sandbox.\n"},
+        collaborators={"maintainer": "admin"},
+    )
+    repository.add_ci("ci/test")
+    installation = github.install(app, owner)
+    repository.open_pull_request(
+        "Describe the widgets", head="widgets", by="maintainer", files={"widgets.md": "They turn.\n"}
+    )
+    return {
+        "repository": options.repository,
+        "app_id": app.id,
+        "client_id": app.client_id,
+        "installation_id": installation.id,
+        "private_key": app.private_key,
+        "webhook_secret": app.webhook_secret,
+    }
 
 
 def _write_settings(file: Path, content: Mapping[str, object]) -> None:

@@ -42,7 +42,7 @@ def app_findings(app: AppFacts, manifest: Manifest) -> Iterator[Finding]:
             f"GitHub did not answer: {app.outage}",
             "IMQ can neither read nor merge.",
             "Check IMQ_GITHUB_API_URL, the network, and a proxy or firewall between.",
-            "docs/operating.md#troubleshooting",
+            "docs/troubleshooting.md",
         )
     if app.refusal is not None:
         yield _finding(
@@ -58,7 +58,7 @@ def app_findings(app: AppFacts, manifest: Manifest) -> Iterator[Finding]:
     yield from _events(app.app.events, manifest)
     yield from _installations(app)
     yield from _webhook(app)
-    yield from _deliveries(app.deliveries)
+    yield from recent_deliveries(app.deliveries)
     for account, (left, limit) in app.budgets.items():
         if left < limit * _LEAST_BUDGET:
             yield _finding(
@@ -120,7 +120,7 @@ def _installations(app: AppFacts) -> Iterator[Finding]:
                 f"The installation on {each.owner} is suspended.",
                 "GitHub refuses every request for its repositories.",
                 f"Unsuspend it: {each.html_url}",
-                "docs/operating.md#troubleshooting",
+                "docs/troubleshooting.md",
             )
             continue
         for name, level in app.app.permissions.items():
@@ -159,13 +159,15 @@ def _webhook(app: AppFacts) -> Iterator[Finding]:
         )
 
 
-def _deliveries(deliveries: tuple[Delivery, ...]) -> Iterator[Finding]:
-    """Judge the newest attempt of each delivery; one that was redelivered is in order."""
+def recent_deliveries(deliveries: tuple[Delivery, ...]) -> Iterator[Finding]:
+    """Judge the newest attempt of each delivery: one that was redelivered is in order. `deliveries`: newest first."""
     newest: dict[str, Delivery] = {}
     for each in deliveries[:_NEWEST]:
         newest.setdefault(each.guid, each)
     failed = [each for each in newest.values() if not each.succeeded]
-    if not failed:
+    succeeded = [each.succeeded for each in newest.values()]
+    # If all failures came before all successes, the cause is gone: IMQ was not started yet, or the secret was wrong.
+    if not failed or (succeeded[0] and succeeded == sorted(succeeded, reverse=True)):
         return
     yield _finding(
         "deliveries_fail",

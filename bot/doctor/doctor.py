@@ -287,7 +287,7 @@ def _unlisted(owner: str, error: GitHubError) -> Finding:
         f"GitHub did not list the repositories of {owner}: {error.message}",
         "IMQ does not see what is labelled there.",
         "Run the command again later; if it persists, look at the installation on GitHub.",
-        "docs/operating.md#troubleshooting",
+        "docs/troubleshooting.md",
     )
 
 

@@ -10,7 +10,7 @@ from queue_engine.rules.checks import required_checks
 
 _RULES = "docs/operating.md#what-imq-remembers-of-github"
 _CONFIGURATION = "docs/configuration.md#keys"
-_REASONS = "docs/operating.md#troubleshooting-by-reason-code"
+_REASONS = "docs/troubleshooting.md#reason-codes"
 _NOTHING_LANDS = "No pull request can land."
 
 
