@@ -88,7 +88,7 @@ def migrate() -> None:
 @click.argument("repository", metavar="OWNER/REPO", type=RepositoryName())
 @click.argument("branch", default="main")
 def resume(repository: str, branch: str) -> None:
-    """Resume the paused queue of a base branch."""
+    """Resume the paused queue of a base branch; without BRANCH that of main."""
     from bot.cli import maintenance
 
     try:

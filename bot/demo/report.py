@@ -106,8 +106,8 @@ def _show_figures(console: Console, environment: Environment, pulls: Mapping[int
     middle = figures.median(took)
     if middle is not None:
         console.print(
-            f"From the last required check to the merge request: {_ms(middle)} in the middle, "
-            f"{_ms(max(took))} at most (of {len(took)})."
+            f"From the last required check to the merge request: median {_ms(middle)}, "
+            f"at most {_ms(max(took))} ({len(took)} landings)."
         )
 
 
