@@ -116,6 +116,20 @@ async def test_withdrawn_consent_would_dequeue(shadow: World) -> None:
         assert (found.outcome, found.reason) == (ShadowOutcome.DEQUEUED, reason)
 
 
+async def test_push_that_queues_again_continues_with_the_new_head(shadow: World) -> None:
+    """As the configuration asks, from the push of a person who may queue."""
+    await configure(shadow, SHADOW + "on_push: requeue\n")
+    pull = shadow.open("again")
+    pull.label(LABEL, by="mona")
+    await shadow.settle()
+    pull.push({"more.py": "more\n"}, by="mona")
+    await shadow.settle()
+    assert (await decision(shadow, pull)).outcome is ShadowOutcome.WAITING
+    await shadow.pass_time(CI_TIME * 2)
+    assert (await decision(shadow, pull)).outcome is ShadowOutcome.MERGED
+    assert (await shadowed(shadow, pull)).head == pull.head_sha
+
+
 async def test_merge_by_hand_of_a_green_and_current_head_is_one_that_imq_would_have_made(shadow: World) -> None:
     """It has no label. IMQ judges the head that landed, and what checks say of the base afterwards."""
     pull = shadow.open("sound")
@@ -181,6 +195,33 @@ async def test_changed_configuration_counts_for_the_pull_requests_that_wait(shad
     await shadow.settle()
     assert (await decision(shadow, pull)).outcome is ShadowOutcome.WAITING
     await configure(shadow, SHADOW + "blocking: {labels: needs design}\n")
+    found = await decision(shadow, pull)
+    assert (found.outcome, found.reason) == (ShadowOutcome.DEQUEUED, Reason.BLOCKED_BY_LABEL)
+
+
+async def test_dismissed_approval_would_dequeue(shadow: World) -> None:
+    """The required approval counts until somebody takes it back."""
+    shadow.repository.protect("main", required_checks=["ci/test"], required_approvals=1, by="rhea")
+    pull = shadow.open("approved")
+    review = pull.review("APPROVED", by="hubot")
+    pull.label(LABEL, by="mona")
+    await shadow.settle()
+    assert (await decision(shadow, pull)).outcome is ShadowOutcome.WAITING
+    pull.dismiss_review(review, by="rhea")
+    await shadow.settle()
+    found = await decision(shadow, pull)
+    assert (found.outcome, found.reason) == (ShadowOutcome.DEQUEUED, Reason.APPROVAL_MISSING)
+
+
+async def test_label_that_blocks_counts_for_a_pull_request_that_waits(shadow: World) -> None:
+    """Any label may change what IMQ would do, not the trigger label alone."""
+    await configure(shadow, SHADOW + "blocking: {labels: needs design}\n")
+    pull = shadow.open("blocked")
+    pull.label(LABEL, by="mona")
+    await shadow.settle()
+    assert (await decision(shadow, pull)).outcome is ShadowOutcome.WAITING
+    pull.label("needs design", by="hubot")
+    await shadow.settle()
     found = await decision(shadow, pull)
     assert (found.outcome, found.reason) == (ShadowOutcome.DEQUEUED, Reason.BLOCKED_BY_LABEL)
 

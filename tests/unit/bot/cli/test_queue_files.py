@@ -11,10 +11,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import select
 
 from bot.process.sqlite_file import exclusive
+from queue_engine.domain.known_facts import Fact, Push, of_branch
+from queue_engine.domain.model import Pause
+from queue_engine.domain.notice import CommandReply
+from queue_engine.domain.reasons import Reason
+from queue_engine.domain.timeline_event import TimelineEvent
 from queue_engine.store import Transaction
-from tests.store.examples import queue, stand
+from queue_engine.store.operations.restored import MARK
+from queue_engine.store.tables import outbox
+from tests.store.examples import NOW, OTHER, REPOSITORY, queue, stand
+from tests.store.outbox.outbox_examples import want
 from tests.support.databases import MakeUrl
 from tests.unit.bot.cli.imq import Imq
 
@@ -59,6 +68,53 @@ def test_export_writes_a_private_file_once_and_import_reads_it(imq: Imq, tmp_pat
     assert json.loads(imq("export", "--repository", "acme/rocket").output)["format"] == "imq-queues"
     unknown = imq("export", "--repository", "acme/none")
     assert (unknown.exit_code, unknown.output) == (2, "Error: acme/none has no queue.\n")
+
+
+async def in_flight(tx: Transaction) -> None:
+    """In one repository an entry, a paused queue without one, and what is left of number 9; another has an entry."""
+    main, paused = await queue(tx), await queue(tx, "release")
+    await stand(tx, main, 1)
+    await stand(tx, await queue(tx, "main", OTHER), 2)
+    await tx.pauses.put(paused.id, Pause(Reason.PAUSED_BY_HAND, "why", NOW))
+    await tx.timeline.append(TimelineEvent(NOW, "failed", REPOSITORY.id, "main", 9))
+    await tx.outbox.want_label(REPOSITORY, 9, "merge-queue", on=False, due=NOW)
+    await tx.refusals.put(REPOSITORY.id, 9, "head-9", Reason.CONFLICT, NOW)
+    await tx.answers.put(REPOSITORY.id, 9, 1, CommandReply(at=NOW, by="mona", replies=()))
+    fact = Fact(subject=of_branch("main"), statement=Push(before="old", after="new"))
+    await tx.known.record(REPOSITORY.id, [fact], NOW)
+
+
+def test_export_has_all_that_later_decisions_need_and_nothing_of_other_repositories(imq: Imq) -> None:
+    """P4: a label that a dequeue ended does not count again; a pause remains, a comment is answered once."""
+    imq.within(in_flight)
+    content = json.loads(imq("export", "--repository", REPOSITORY.full_name).output)
+    assert {each["base_branch"] for each in content["queues"]} == {"main", "release"}
+    assert {each["repository_id"] for each in content["queues"]} == {REPOSITORY.id}
+    assert not [name for each in content["queues"] for name in each if "lease" in name]
+    for part in ("outbox", "refusals", "answers", "timeline"):
+        assert [each["number"] for each in content[part]] == [9], part
+    assert [each["subject"] for each in content["known_facts"]] == [of_branch("main")]
+    assert len(json.loads(imq("export").output)["entries"]) == 2
+
+
+def test_import_doubts_what_the_file_says_and_keeps_the_pauses_of_this_database(imq: Imq, tmp_path: Path) -> None:
+    """P2, P4: the file is older than GitHub, and a person who paused this queue meanwhile meant it."""
+
+    async def pause_here(tx: Transaction) -> None:
+        await tx.pauses.put((await queue(tx)).id, Pause(Reason.PAUSED_BY_HAND, "why", NOW))
+
+    async def doubts(tx: Transaction) -> tuple[set[bool], set[bool], list[Reason]]:
+        main = await queue(tx)
+        assert main.due_at is not None, "its first pass reads the pull requests"
+        entries = await tx.entries.of_queue(main.id)
+        unsure = await tx.connection.scalars(select(outbox.c.maybe_created))
+        return {entry.needs_refetch for entry in entries}, set(unsure), [pause.reason for pause in main.pauses]
+
+    imq.within(want)
+    exported(imq, tmp_path / "queues.json")
+    imq.within(pause_here)
+    assert imq("import", str(tmp_path / "queues.json")).exit_code == 0
+    assert imq.within(doubts) == ({True}, {True}, [Reason.PAUSED_BY_HAND])
 
 
 @pytest.mark.parametrize(
@@ -124,6 +180,7 @@ def test_backup_copies_a_file_in_use_for_its_owner_alone(imq: Imq, make_sqlite_u
     with closing(sqlite3.connect(file)) as copy:
         assert copy.execute("SELECT number FROM entries ORDER BY seq").fetchall() == [(1,), (2,), (3,)]
         assert copy.execute("PRAGMA journal_mode").fetchall() == [("delete",)]
+        assert (MARK,) in copy.execute("SELECT part FROM sweeps").fetchall(), "IMQ doubts it, however young it is"
     again = imq("backup", str(file))
     assert (again.exit_code, "cannot be written: File exists" in again.output) == (2, True)
 

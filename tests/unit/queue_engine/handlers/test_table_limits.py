@@ -89,6 +89,20 @@ async def test_purge_deletes_old_events_but_not_those_that_a_decision_needs(
         assert await tx.timeline.dequeued_at(REPOSITORY.id, 2) == NOW - timedelta(seconds=4)
 
 
+async def test_purge_does_not_mistake_a_pull_request_for_another_repositorys(store: Store) -> None:
+    """P4: each repository has a number 2; a refused label stays refused, too."""
+    async with store.transaction() as tx:
+        await stand(tx, await queue(tx), 3)
+        for repository, number, event in (
+            (REPOSITORY, 2, "refused"),
+            (OTHER, 2, "landed"),
+            (OTHER, 3, "landed"),
+            (REPOSITORY, 2, "updating"),
+        ):
+            await tx.timeline.append(TimelineEvent(NOW, event, repository.id, "main", number))
+    assert await purged(store, after=2 * KEPT) == [(2, "refused")]
+
+
 async def test_purge_keeps_events_that_are_younger_and_all_without_an_age(store: Store) -> None:
     """An event is deleted once it is older than the operator's number of days, never before."""
     await store_events(store)

@@ -161,6 +161,20 @@ def test_queue_whose_red_base_or_held_entry_is_due_is_not_idle() -> None:
     assert wait(*held, policy=one, now=NOW + MINUTE / 2) is None
 
 
+def test_queue_in_which_nothing_may_proceed_is_idle_until_the_first_instant_that_changes_that() -> None:
+    """P5: the time limit of a held entry also counts behind a broken invariant, and an untested tip is polled."""
+    entries = (front(), behind(held_since=NOW))
+    one = replace(POLICY, max_depth=1, hold_timeout=MINUTE / 2)
+    broken = replace(QUEUE, pauses=(Pause(Reason.INVARIANT_BROKEN, "why", NOW - HOUR),))
+    untested = replace(QUEUE, red=RedBase("ci", "base-1", NOW - HOUR, 1, LATER, untested=True))
+    assert wait(*entries, queue=announced(broken, *entries[:1]), policy=one) == QueueWait(NOW + MINUTE / 2)
+    assert wait(queue=announced(untested)) == QueueWait(LATER)
+    blocked = front(blocked_until=NOW + HOUR)
+    assert wait(blocked, queue=untested) == QueueWait(LATER)
+    assert wait(blocked) == QueueWait(NOW + HOUR)
+    assert wait(blocked, *entries[1:], policy=one) == QueueWait(NOW + MINUTE / 2)
+
+
 def test_queue_with_a_hotfix_that_preempts_the_front_is_not_idle() -> None:
     """The pass preempts the front."""
     assert wait(front(), behind(hotfix=True, preempts=True)) is None
