@@ -216,7 +216,7 @@ class World:
         assert not self.bot.metrics.unknown, self.bot.metrics.unknown
 
     async def restart(self) -> None:
-        """Start a new bot on the same database, after `kill`: a bot that is not closed fails whatever test runs later."""
+        """Start a new bot on the same database, after `kill`; a bot that is not closed fails a later test."""
         assert not self.runner.sites, "the bot still runs"
         self.bot, self.runner = await start_bot(self.environment, self.clock)
         self._point_webhooks()
