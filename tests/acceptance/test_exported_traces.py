@@ -244,8 +244,10 @@ def process(receiver: OtlpReceiver, *arguments: str, **environ: str) -> subproce
 
 
 def test_process_sends_its_last_spans_before_it_ends(receiver: OtlpReceiver) -> None:
-    """The provider is the process's own, under the name that the operator gave the service."""
-    process(receiver)
+    """The provider is the process's own, under the name that the operator gave the service; no log has the password."""
+    ran = process(receiver, OTEL_EXPORTER_OTLP_ENDPOINT=receiver.url.replace("://", "://ops:pw-of-ops@"))
+    assert "traces_exported" in ran.stdout
+    assert "pw-of-ops" not in ran.stdout + ran.stderr
     assert [span.name for span in receiver.spans()] == ["pass"]
     assert receiver.resource()["service.name"] == "queue"
 
