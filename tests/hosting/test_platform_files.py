@@ -97,7 +97,7 @@ def test_processes_have_the_time_to_finish_running_work() -> None:
 
 
 def test_image_runs_as_a_user_without_rights_and_writes_to_its_volume_alone() -> None:
-    """Whoever breaks into the process finds no shell, no package manager, and nothing to change."""
+    """A person who breaks into the process finds no shell, no package manager, and nothing to change."""
     last = dict(stages()[-1])
     assert int(last["USER"].split(":")[0]) > 0
     settings = load_host_settings(image_environment())
