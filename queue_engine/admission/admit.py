@@ -16,11 +16,11 @@ from queue_engine.admission.required_facts import requirements_of
 from queue_engine.core.concurrency.slots import SlotsBusy
 from queue_engine.domain.dequeue_reason import DequeueReason
 from queue_engine.domain.facts import LabelEvent, Permission, PullRequest, Snapshot
-from queue_engine.domain.model import Entry, Queue
+from queue_engine.domain.model import Entry
 from queue_engine.domain.policy import Mode, Policy, has_label
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects import record
-from queue_engine.effects.context import Change, Engine
+from queue_engine.effects.context import Engine
 from queue_engine.effects.labels import LabelStates, label_states
 from queue_engine.rules.consent_changes import withdrawn_since_label
 from queue_engine.rules.depth import waits_for_room
@@ -167,8 +167,6 @@ async def admit(
         if await change.tx.shadow.mode(repository.id) is Mode.SHADOW:
             # The repository switched during the reads, or a command or API call asks for what IMQ may not do.
             answer = Reject(Reason.SHADOW_MODE) if answered else Ignore()
-        if isinstance(answer, Admit) and not request.may_wait:
-            await _check_room(engine, change, queue, policy)
         if not isinstance(answer, Entry) and not (answered and isinstance(answer, Reject)):
             await count_label(change, repository, request.by, answer)
         match answer:
@@ -178,6 +176,8 @@ async def admit(
                     trusted = pull.labels
                     await record_consent(change, request, pull)
                 answer = await store_entry(change, queue, taken, policy, request, trusted)
+                if not request.may_wait:
+                    _check_room(engine, answer, policy)
                 if answer.held_since is not None:
                     engine.meter.count("queue_full", where="label")
             case Reject(reason, detail) if not answered:
@@ -188,9 +188,9 @@ async def admit(
     return answer
 
 
-async def _check_room(engine: Engine, change: Change, queue: Queue, policy: Policy) -> None:
-    """Raise SlotsBusy if one more entry would have to wait for room."""
-    if waits_for_room(await change.tx.entries.count(queue.id), policy):
+def _check_room(engine: Engine, entry: Entry, policy: Policy) -> None:
+    """Raise SlotsBusy if the new entry would have to wait for room at its position, so that it is not stored."""
+    if waits_for_room(entry.position, policy):
         engine.meter.count("queue_full", where="api")
         raise SlotsBusy("queue full")
 

@@ -8,7 +8,9 @@ from queue_engine.domain.model import Entry, Queue, Repository
 from queue_engine.domain.policy import Policy, has_label
 from queue_engine.effects.context import Change
 from queue_engine.effects.queue_depth import announce_joined
+from queue_engine.queries.position import load_durations
 from queue_engine.rules.consent_changes import last_change
+from queue_engine.rules.fair_share import earliest_key
 from queue_engine.rules.priority import precedence_of
 from queue_engine.store import EntryConflict
 
@@ -25,6 +27,8 @@ async def store_entry(
 ) -> Entry:
     """Add a pull request to its queue, and announce the entry; returns the present entry if there is one."""
     tx, now, pull = change.tx, change.now, taken.pull
+    queued = await tx.entries.arrivals(queue.id)
+    durations = await load_durations(tx, queue.repository.id, queue.base_branch)
     try:
         entry = await tx.entries.add(
             queue_id=queue.id,
@@ -37,6 +41,7 @@ async def store_entry(
             arrived_at=request.arrived_at,
             stored_at=request.stored_at,
             ageing=policy.ageing,
+            earliest=lambda arrived: earliest_key(pull.author, queued, durations, policy, arrived=arrived),
             trace=trace.current(),
             delivery=request.case.delivery,
             trusted_labels=sorted(trusted),

@@ -17,23 +17,26 @@ SHOWN = 10
 
 
 async def why(tx: Transaction, context: CommandContext, request: CommandRequest, now: datetime) -> Reply:
-    """Reply with the status of the pull request and why it waits."""
+    """Reply with the status of the pull request, why it waits, whose move it is, and the reason for the next step."""
     policies = {context.pull.base_branch: context.policy}
     found = await load_pull_request(tx, context.repository.id, context.pull.number, policies, now)
     facts = _facts(found, context.policy.trigger_label)
     if found.base_branch is not None:
         # Its entry is of the branch for which it was queued; the pull request may just have got another one.
         facts["base_branch"] = found.base_branch
+    facts["whose_move"], facts["next"] = found.whose_move.value, found.reason.value
     if context.policy.not_followed:
         facts["not_followed"] = list(context.policy.not_followed)
     return context.reply(request, ReplyKind.WHY, state=found.state, **facts)
 
 
 def _facts(found: PullRequestStatus, label: str) -> dict[str, Any]:
+    """Return the facts of a pull request; `share` if entries that joined later are ahead for its author's share."""
+    share = {} if found.share is None else {"share": list(found.share)}
     if found.entry is not None:
-        return entry_facts(found.entry)
+        return entry_facts(found.entry) | share
     if found.held_behind is not None:
-        return {"ahead": found.held_behind, "depth": found.depth}
+        return {"ahead": found.held_behind, "depth": found.depth} | share
     last = found.previous
     if last is None:
         return {"label": label}

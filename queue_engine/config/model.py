@@ -89,6 +89,28 @@ class Priority(ConfigModel):
     ageing: Timeout | None = Field(None, description="By how much waiting time one point of priority may overtake.")
 
 
+class FairShareRule(ConfigModel):
+    """How pull requests of others come between the many of one author."""
+
+    enabled: bool | None = Field(None, description="Whether they do; `fair_share: off` is short for `enabled: false`.")
+    waiting: int | None = Field(
+        None, ge=1, le=100, description="How many pull requests of one author keep their place by arrival."
+    )
+    agents: Many[Wildcards] | None = Field(
+        None,
+        description="Logins, or wildcards, of agents: they share one place with all bots, whose logins end in `[bot]`.",
+    )
+
+
+def _off_or_share(value: object) -> object:
+    return {"enabled": value in (True, "on")} if value in (True, False, "on", "off") else value
+
+
+FairShare = Annotated[
+    FairShareRule, BeforeValidator(_off_or_share, json_schema_input_type=Literal["on", "off"] | bool | FairShareRule)
+]
+
+
 class Merge(ConfigModel):
     """How a pull request lands."""
 
@@ -230,6 +252,9 @@ class Rules(ConfigModel):
         None, description="Labels and titles that keep a pull request out of the queue."
     )
     priority: Priority | None = Field(None, description="The order of pull requests.")
+    fair_share: FairShare | None = Field(
+        None, description="How pull requests of others come between the many of one author; `off` is by arrival alone."
+    )
     merge: Merge | None = Field(None, description="How a pull request lands.")
     checks: Checks | None = Field(None, description="Which checks have to pass, and how long they may take.")
     timeouts: WaitLimits | None = Field(None, description="How long other waits may last.")

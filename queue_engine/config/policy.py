@@ -78,6 +78,9 @@ KEYS = (
         lambda given: {each.label: _label_priority(each) for each in given},
     ),
     Key("priority.ageing", "ageing", _same, timing.shown),
+    Key("fair_share.enabled", "fair_share", _same, _same),
+    Key("fair_share.waiting", "share_waiting", _same, _same),
+    Key("fair_share.agents", "agents", lambda agents: tuple(each.casefold() for each in agents), list),
     Key("merge.method", "method", _method, lambda value: "auto" if value is None else str(value)),
     Key(
         "merge.method_labels",

@@ -147,6 +147,9 @@ SHARED_KEYS = (
     SharedKey("blocking.titles", "blocking_titles", "any patterns", "nothing", _added("blocking_titles")),
     SharedKey("priority.labels", "priorities", "nothing", _ORDER, _operators("priorities")),
     SharedKey("priority.ageing", "ageing", "nothing", _ORDER, _operators("ageing")),
+    SharedKey("fair_share.enabled", "fair_share", "nothing", _ORDER, _operators("fair_share")),
+    SharedKey("fair_share.waiting", "share_waiting", "nothing", _ORDER, _operators("share_waiting")),
+    SharedKey("fair_share.agents", "agents", "nothing", _ORDER, _operators("agents")),
     SharedKey("merge.method", "method", "any method that the rules allow", "nothing", lambda _, wanted: wanted),
     SharedKey(
         "merge.method_labels",

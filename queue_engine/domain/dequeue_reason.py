@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from queue_engine.domain.facts import CheckReport
+from queue_engine.domain.failing_check import FailingCheck
 from queue_engine.domain.reasons import Reason
 
 
@@ -20,3 +21,5 @@ class DequeueReason:
     """The webhook that caused the dequeue."""
     by: str | None = None
     """The person or program that asked for the dequeue, if any."""
+    failing: tuple[FailingCheck, ...] = ()
+    """The failed checks for programs and pages: one for each workflow run."""

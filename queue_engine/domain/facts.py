@@ -86,11 +86,12 @@ class PullRequest:
 
 @dataclass(frozen=True, slots=True)
 class RepositoryState:
-    """The present name of a repository, and whether it is archived, which makes it read-only."""
+    """The present name of a repository, whether it is archived, which makes it read-only, and whether it is public."""
 
     owner: str
     name: str
     archived: bool
+    public: bool = False
 
 
 @dataclass(frozen=True, slots=True)

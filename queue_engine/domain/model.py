@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from queue_engine.domain.failing_check import FailingCheck
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.run import NOT_BEGUN, Run
 
@@ -106,6 +107,8 @@ class RedBase:
     """Whether the result is still unknown: a push by hand made a tip that was never tested, and its checks run."""
     rerun: str | None = None
     """The tip whose failed jobs IMQ ran again."""
+    failing: tuple[FailingCheck, ...] = ()
+    """The checks that fail on the base, with their links; empty where an older IMQ found the base red."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +190,10 @@ class Entry:
     arrived: int = 0
     """Milliseconds since 1970, never fewer than of earlier entries: clocks may jump, the order may not."""
     rank: int = 0
-    """The order key: `arrived`, less the head start of the priority. The lowest comes first."""
+    """The order key: `arrived` and `share_delay`, less the head start of the priority. The lowest comes first."""
+    share_delay: int = 0
+    """By how many milliseconds the entry counts as later, because its author has others in the queue. It counts only
+    without a priority above 0."""
     hotfix: bool = False
     """Whether the entry comes before all entries that are no hotfixes, by any rank."""
     preempts: bool = False

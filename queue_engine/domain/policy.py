@@ -119,6 +119,12 @@ class Policy:
     priorities: tuple[PriorityLabel, ...] = (FIX,)
     ageing: timedelta = timedelta(hours=1)
     """The head start of one point of priority: a point overtakes no entry that has waited for longer."""
+    fair_share: bool = True
+    """Whether entries of others come between the many entries of one author; False: by arrival alone."""
+    share_waiting: int = 3
+    """How many entries of one share keep their place by arrival."""
+    agents: tuple[str, ...] = ()
+    """Patterns of logins, casefolded, whose entries are one share with those of bots."""
     method: MergeMethod | None = None
     """None: the first that repository and rules allow, of merge, squash, rebase."""
     method_labels: Mapping[str, MergeMethod] = field(default_factory=dict)

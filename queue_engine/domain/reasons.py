@@ -178,3 +178,21 @@ REASONS: Mapping[Reason, ReasonFacts] = {
 
 SENDER_REASONS = frozenset({Reason.LABEL_WITHOUT_RIGHT, Reason.NOT_ALLOWED_TO_QUEUE})
 """Reasons to reject a request because of its sender: the same request of another person may succeed."""
+
+RETRY_REASONS = frozenset(
+    {
+        Reason.QUEUE_FULL,
+        Reason.NOT_QUEUED,
+        Reason.HOLD_TIMED_OUT,
+        Reason.CHECKS_BROKE_DOWN,
+        Reason.MERGEABLE_UNKNOWN,
+        Reason.UPDATE_TIMED_OUT,
+        Reason.BASE_KEEPS_MOVING,
+        Reason.GITHUB_TROUBLE,
+    }
+)
+"""Reasons after which the same head may land by another try, without anybody's act: neither the change, nor a rule, nor
+a person stopped it."""
+
+MERGED_REASONS = frozenset({Reason.MERGED_ELSEWHERE, Reason.BASE_CHANGED_AT_MERGE})
+"""Reasons of pull requests that GitHub merged, so that none of them can be queued again."""

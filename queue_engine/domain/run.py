@@ -5,6 +5,20 @@ from datetime import datetime
 
 
 @dataclass(frozen=True, slots=True)
+class CheckTiming:
+    """When one check of a candidate ran, by GitHub's clock, as far as IMQ knows."""
+
+    name: str
+    url: str | None = None
+    """Its page, as the App that reports the check gives it: not trusted."""
+    started: datetime | None = None
+    ended: datetime | None = None
+    """None while the check runs."""
+    passed: bool | None = None
+    """The result of a check that has ended."""
+
+
+@dataclass(frozen=True, slots=True)
 class Run:
     """One test of a candidate on a tip of the base branch.
 
@@ -31,6 +45,8 @@ class Run:
     """Names of the checks that have ended on the candidate: at the last poll, and by the webhooks since."""
     started_checks: tuple[str, ...] = ()
     """Names of the checks that have started on the candidate, as far as IMQ knows."""
+    timings: tuple[CheckTiming, ...] = ()
+    """When the checks of the candidate ran, by name: those that its last read showed, and webhooks since."""
     checks_started_at: datetime | None = None
     """When the last of these started, as far as IMQ knows: their time limit counts from then."""
     former_checks: tuple[str, ...] | None = None

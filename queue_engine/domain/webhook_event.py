@@ -32,7 +32,7 @@ class WebhookKind(StrEnum):
     RULES = "rules"
     """branch_protection_rule or repository_ruleset."""
     INSTALLED = "installed"
-    """Repositories were added, removed, archived or renamed: `action`; for `repository` also which one."""
+    """Repositories were added, removed, archived, renamed or made private: `action`; of `repository` also which one."""
 
 
 class WebhookEvent(BaseModel):
@@ -86,6 +86,10 @@ class WebhookEvent(BaseModel):
     check_name: str | None = None
     passed: bool | None = None
     """For CHECK: whether its conclusion passes (success, skipped, neutral)."""
+    check_url: str | None = None
+    """For CHECK, as the two instants: the check's page, if its App names one."""
+    check_started: datetime | None = None
+    check_ended: datetime | None = None
     unapproved: bool = False
     """For CHECKS: a workflow run waits for approval."""
     facts: tuple[Fact, ...] = Field(default=(), exclude=True)

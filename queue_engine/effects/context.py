@@ -1,29 +1,41 @@
 """The context that all parts of the engine share; the wiring creates it once."""
 
 from asyncio import Event
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
 from queue_engine.core.concurrency.wakeup import Wakeup
+from queue_engine.core.jobs.job import JobRequest
 from queue_engine.core.observability import trace_record
 from queue_engine.core.observability.meter import Meter, NullMeter
 from queue_engine.core.observability.progress import NullNotifier, ProgressEvent, ProgressNotifier
 from queue_engine.core.observability.trace_record import TraceRecord
 from queue_engine.core.timing.clock import Clock
+from queue_engine.domain.departure import ENDS
 from queue_engine.domain.model import Entry, Queue
 from queue_engine.domain.port import GitHub
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.timeline_event import WHOLE_QUEUE, TimelineEvent
+from queue_engine.effects.departures import record_departure
 from queue_engine.effects.landing_trace import spans_of
-from queue_engine.effects.outcomes import ENDS, count_outcome
+from queue_engine.effects.outcomes import count_outcome
 from queue_engine.rules.policies import Policies
 from queue_engine.store import Store, Transaction
 
 Publish = Callable[[TimelineEvent], None]
 """Takes the events of a committed transaction, one by one; must not raise."""
+
+
+EventJobs = Callable[[TimelineEvent, Entry | Queue], Iterable[JobRequest]]
+"""Names the jobs that an event of an entry or queue causes, such as messages to sinks. Pure; must not raise."""
+
+
+def no_jobs(event: TimelineEvent, subject: Entry | Queue) -> Iterable[JobRequest]:
+    """Name no job."""
+    return ()
 
 
 def _no_subscriber(event: TimelineEvent) -> None:
@@ -36,6 +48,7 @@ class Change:
 
     tx: Transaction
     now: datetime
+    jobs_of: EventJobs = no_jobs
     events: list[TimelineEvent] = field(default_factory=list)
     progress: list[ProgressEvent] = field(default_factory=list)
     ended: list[Entry] = field(default_factory=list)
@@ -52,6 +65,7 @@ class Change:
     ) -> None:
         """Append an event of an entry or of a queue to the timeline, to be published after the commit.
 
+        The jobs that the event causes are stored with it (P2).
         `number` names a pull request that has no entry in the queue.
         """
         entry = subject if isinstance(subject, Entry) else None
@@ -66,9 +80,13 @@ class Change:
             delivery=delivery,
             data=data or {},
         )
-        self.events.append(await self.tx.timeline.append(happened))
+        stored = await self.tx.timeline.append(happened)
+        self.events.append(stored)
+        for caused in self.jobs_of(stored, subject):
+            await self.tx.jobs.enqueue_request(caused, self.now)
         if entry is not None and event in ENDS:
             self.ended.append(entry)
+            await record_departure(self.tx, stored, entry)
 
     async def spans(self) -> list[TraceRecord]:
         """Return the spans of the entries that end in this transaction, if anything records them."""
@@ -93,6 +111,8 @@ class Engine:
     publish: Publish = _no_subscriber
     progress: ProgressNotifier = field(default_factory=NullNotifier)
     """Receives the progress of entries' checks; must not raise."""
+    jobs_of: EventJobs = no_jobs
+    """Names the jobs that an event causes; IMQ stores them with the event."""
     lease: timedelta = timedelta(seconds=30)
     """How long a dead process can keep a queue or a job; a live process renews its lease each third of this time."""
     wakeup: Wakeup = field(default_factory=Wakeup)
@@ -105,7 +125,7 @@ class Engine:
     async def change(self) -> AsyncIterator[Change]:
         """Open a transaction; after its commit, publish its events and wake the loops that have work."""
         async with self.store.transaction() as tx:
-            change = Change(tx, self.clock.now())
+            change = Change(tx, self.clock.now(), self.jobs_of)
             yield change
             spans = await change.spans()
         trace_record.record(spans)

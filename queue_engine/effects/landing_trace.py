@@ -11,9 +11,9 @@ from opentelemetry.trace import SpanContext
 
 from queue_engine.core.observability import trace
 from queue_engine.core.observability.trace_record import TraceRecord
+from queue_engine.domain.departure import ENDS
 from queue_engine.domain.model import Entry, EntryStatus
 from queue_engine.domain.timeline_event import TimelineEvent
-from queue_engine.effects.outcomes import ENDS
 
 _BEGINS = frozenset({"queued", "preempted", *EntryStatus}) - ENDS
 """Events that begin a span, which lasts until the next of them, or until the end."""

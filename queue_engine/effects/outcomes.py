@@ -1,11 +1,13 @@
-"""Count how entries end, once their transaction is committed: landed or dequeued, and after how long."""
+"""Count how entries end, once their transaction is committed: landed or dequeued, and after how long.
+
+In shadow mode count what IMQ would have done, and how merges by others differ from that.
+"""
 
 from queue_engine.core.observability.meter import Meter
+from queue_engine.domain.departure import ENDS
 from queue_engine.domain.model import EntryStatus
+from queue_engine.domain.shadow import ShadowAction, ShadowLanding
 from queue_engine.domain.timeline_event import TimelineEvent
-
-ENDS = frozenset({EntryStatus.LANDED, EntryStatus.FAILED, EntryStatus.CANCELLED})
-"""The events that end an entry."""
 
 
 def count_outcome(meter: Meter, event: TimelineEvent) -> None:
@@ -18,3 +20,20 @@ def count_outcome(meter: Meter, event: TimelineEvent) -> None:
         meter.observe("front_time", event.data["front"])
     else:
         meter.count("dequeued", reason=str(event.reason))
+
+
+def count_shadow_decision(meter: Meter, before: ShadowAction | None, decision: ShadowAction | None) -> None:
+    """Count a decision in shadow mode, unless it only repeats the one before."""
+    if decision is not None and (before is None or _kind(before) != _kind(decision)):
+        meter.count("shadow_decisions", outcome=decision.outcome.value)
+
+
+def _kind(decision: ShadowAction) -> tuple[object, object]:
+    return decision.outcome, decision.reason
+
+
+def count_shadow_landing(meter: Meter, landing: ShadowLanding) -> None:
+    """Count a merge by somebody else in shadow mode, and each way in which IMQ would have acted otherwise."""
+    meter.count("shadow_merges", judgement="different" if landing.differences else "same")
+    for difference in landing.differences:
+        meter.count("shadow_differences", difference=difference.value)

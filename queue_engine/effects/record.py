@@ -10,6 +10,7 @@ from typing import Any
 
 from queue_engine.domain.dequeue_reason import DequeueReason
 from queue_engine.domain.errors import StaleRecord
+from queue_engine.domain.failing_check import as_data
 from queue_engine.domain.model import Entry, EntryStatus, Pause, Queue
 from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import REASONS, Outcome, Reason
@@ -17,6 +18,7 @@ from queue_engine.effects.context import Change
 from queue_engine.effects.notices import announce_dequeued
 from queue_engine.effects.stale_runs import cancel_later
 from queue_engine.queries.position import load_delay
+from queue_engine.rules.check_timing import check_data
 from queue_engine.store import Transaction
 
 __all__ = ["delays_caused", "dequeue", "dequeue_together", "pause", "status_of"]
@@ -53,7 +55,10 @@ async def dequeue(change: Change, entry: Entry, why: DequeueReason, policy: Poli
         await tx.refusals.put(entry.repository.id, entry.number, entry.head, reason, now)
     await tx.queues.wake(entry.queue_id, now)
     checks = [check.name for check in why.checks]
-    data = {"head": entry.head, "from": entry.status.value, "checks": checks, "detail": why.detail}
+    data: dict[str, Any] = {"head": entry.head, "from": entry.status.value, "checks": checks, "detail": why.detail}
+    if why.failing:
+        data["failing"] = as_data(why.failing)
+    data |= check_data(entry, now)
     if why.by is not None:
         data["dequeued_by"] = why.by
     await change.record(status_of(reason).value, entry, reason=reason, delivery=why.delivery, data=data)

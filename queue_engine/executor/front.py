@@ -6,12 +6,14 @@ A blocked queue costs no requests, except for ever rarer polls of a red base.
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
+from typing import Any
 
 import structlog
 
 from queue_engine.domain.blocker import Blocker, BlockerNotice, BlockerNotices
 from queue_engine.domain.dequeue_reason import DequeueReason
 from queue_engine.domain.errors import StaleRecord
+from queue_engine.domain.failing_check import as_data
 from queue_engine.domain.model import Entry, EntryStatus, Pause, Queue
 from queue_engine.domain.notice import NoticeKind
 from queue_engine.domain.policy import Policy
@@ -22,6 +24,7 @@ from queue_engine.executor.base_checks import poll_red_base, poll_untested_tip
 from queue_engine.executor.queue_depth import dequeue_together, follow_depth
 from queue_engine.planner.front import Front, QueueAction, QueueChange, QueueWait, front_without_policy, next_front
 from queue_engine.rules.blockers import unannounced
+from queue_engine.rules.check_timing import check_data
 from queue_engine.rules.invariants import check_transition
 from queue_engine.rules.transitions import preempted
 
@@ -80,7 +83,9 @@ async def _make(engine: Engine, queue: Queue, needed: QueueChange, policy: Polic
         case QueueAction.POLL_BASE if queue.red is not None:
             await poll_red_base(engine, queue, queue.red, entries, policy)
         case QueueAction.DEQUEUE:
-            await dequeue_together(engine, entries, DequeueReason(Reason.BASE_STAYS_RED, needed.detail), policy)
+            failing = () if queue.red is None else queue.red.failing
+            why = DequeueReason(Reason.BASE_STAYS_RED, needed.detail, failing=failing)
+            await dequeue_together(engine, entries, why, policy)
         case QueueAction.PREEMPT:
             await _preempt(engine, entries[0], entries[1], policy, needed.depth)
 
@@ -140,7 +145,9 @@ async def _record_changes(
 async def _record(
     change: Change, queue: Queue, event: str, reason: Reason, detail: str, until: datetime | None
 ) -> None:
-    data = {"by": None, "detail": detail, "until": until and until.isoformat()}
+    data: dict[str, Any] = {"by": None, "detail": detail, "until": until and until.isoformat()}
+    if event == "paused" and reason is Reason.BASE_RED and queue.red is not None:
+        data["failing"] = as_data(queue.red.failing)
     await change.record(event, queue, reason=reason, data=data)
     _log.info(event, repository=queue.repository.full_name, base_branch=queue.base_branch, reason=reason.value)
 
@@ -154,5 +161,6 @@ async def _preempt(engine: Engine, front: Entry, other: Entry, policy: Policy, d
         saved = await change.tx.entries.get(front.id)
         assert saved is not None
         await notices.announce_progress(change.tx, saved, NoticeKind.QUEUED, policy, change.now, depth=depth)
-        await change.record(EntryStatus.PENDING.value, saved, data={"head": saved.head, "yields_to": other.number})
+        data = {"head": saved.head, "yields_to": other.number, **check_data(front, change.now)}
+        await change.record(EntryStatus.PENDING.value, saved, data=data)
     _log.info("preempted", repository=front.repository.full_name, number=front.number, by=other.number)

@@ -3,6 +3,7 @@
 from datetime import datetime
 
 from queue_engine.domain.facts import CheckReport
+from queue_engine.domain.failing_check import FailingCheck
 from queue_engine.domain.model import Entry, Queue, RedBase, Stall
 from queue_engine.domain.policy import Policy
 from queue_engine.effects.context import Engine
@@ -10,13 +11,15 @@ from queue_engine.known.own_merges import record_merge_request
 from queue_engine.planner.check_limits import few, waits_for_start
 
 
-async def hold_for_base(engine: Engine, queue: Queue, policy: Policy, check: CheckReport, tip: str) -> datetime:
-    """Store that the base itself fails its check: only fixes of the base land until it passes."""
+async def hold_for_base(
+    engine: Engine, queue: Queue, policy: Policy, check: CheckReport, tip: str, failing: tuple[FailingCheck, ...]
+) -> datetime:
+    """Store that the base itself fails its check, and `failing`: only fixes of the base land until it passes."""
     now = engine.clock.now()
     async with engine.change() as change:
         # The first poll, at once, reruns a failed job of GitHub Actions.
         later = now if check.by_actions and policy.check_reruns else now + policy.ask_again.maximum
-        red = RedBase(check.name, tip, now, 0, later, check.app_id)
+        red = RedBase(check.name, tip, now, 0, later, check.app_id, failing=failing)
         await change.tx.red_bases.note(queue.id, red)
     return now
 

@@ -38,7 +38,7 @@ from queue_engine.executor.front import find_front
 from queue_engine.executor.hold_queue import hold_for_base, record_refused_merge, record_stall
 from queue_engine.executor.landing import land, land_elsewhere
 from queue_engine.executor.pass_errors import PassError
-from queue_engine.executor.save import Checks, EntryUpdates
+from queue_engine.executor.save import NO_RESULTS, CheckResults, Checks, EntryUpdates
 from queue_engine.known.own_merges import answered_merge, merged_by_imq
 from queue_engine.planner import actions
 from queue_engine.planner.actions import Action, FactKind, Facts, ReadFact, Step, Wait
@@ -46,6 +46,7 @@ from queue_engine.planner.check_outcome import rerun_answered
 from queue_engine.planner.decide import decide
 from queue_engine.planner.front import QueueWait
 from queue_engine.planner.github_outage import longest_wait, on_github_error, retry_at, shows_retrying
+from queue_engine.rules.failing_checks import failing_checks
 from queue_engine.rules.transitions import with_refusal
 
 _log = structlog.get_logger("imq.queue_pass")
@@ -159,14 +160,14 @@ class _Pass:
     async def _act(self, entry: Entry, action: Step) -> datetime | None:
         match action:
             case actions.Save(changed, ended):
-                await self._save(entry, changed, ended=ended)
+                await self._save(entry, changed, checks=CheckResults(ended=ended))
                 return None
             case Wait(changed, until, pending, not_starting):
                 settled = replace(changed, run=replace(changed.run, github_failures=0, github_failing_since=None))
                 if settled != entry:
                     recovered = shows_retrying(entry, self._engine.clock.now())
                     announce = recovered or settled.run.pending_checks != entry.run.pending_checks
-                    await self._save(entry, settled, announce=announce, checks=pending)
+                    await self._save(entry, settled, announce=announce, checks=CheckResults(pending))
                 return await record_stall(self._engine, self._queue, self._stall, changed, not_starting) or until
             case actions.Update(changed):
                 return await self._update(entry, changed)
@@ -181,9 +182,9 @@ class _Pass:
                 return None
             case actions.Rerun(changed, failed):
                 return await self._rerun(await self._save(entry, changed), failed)
-            case actions.HoldBase(changed, check, tip):
+            case actions.HoldBase(changed, check, tip, failing):
                 await self._save(entry, changed)
-                return await hold_for_base(self._engine, self._queue, self._policy, check, tip)
+                return await hold_for_base(self._engine, self._queue, self._policy, check, tip, failing)
 
     async def _save(
         self,
@@ -191,12 +192,11 @@ class _Pass:
         changed: Entry,
         *,
         announce: bool = False,
-        checks: Checks = (),
-        ended: datetime | None = None,
+        checks: CheckResults = NO_RESULTS,
         before_merge: bool = False,
     ) -> Entry:
         saved = await self._updates.save(
-            entry, changed, depth=self._depth, announce=announce, checks=checks, ended=ended, before_merge=before_merge
+            entry, changed, depth=self._depth, announce=announce, checks=checks, before_merge=before_merge
         )
         self._facts_for = (saved.id, saved.version)
         return saved
@@ -250,7 +250,7 @@ class _Pass:
         return None
 
     async def _rerun(self, entry: Entry, failed: Checks) -> datetime | None:
-        self._facts = Facts()
+        results, self._facts = CheckResults(failing=failing_checks(failed, self._facts.reports)), Facts()
         try:
             message = await github_requests.rerun(self._engine.github, entry, failed)
         except GitHubError as error:
@@ -258,7 +258,7 @@ class _Pass:
         if message is not None:
             _log.info("rerun_refused", number=entry.number, message=message)
         answered = rerun_answered(entry, failed, message, self._policy, self._engine.clock.now())
-        await self._save(entry, answered, announce=message is None)
+        await self._save(entry, answered, announce=message is None, checks=results)
         return None
 
     async def _land(self, entry: Entry, sha: str | None, *, squashed: bool = False) -> datetime | None:
@@ -283,7 +283,7 @@ class _Pass:
                 return None
         if pull is None and REASONS[reason].outcome is Outcome.FAILED and reason not in _UNREADABLE:
             return await self._read_fact(entry, FactKind.PULL)
-        await self._updates.dequeue(entry, reason, pull, detail=detail, checks=checks)
+        await self._updates.dequeue(entry, reason, self._facts, detail=detail, checks=checks)
         return None
 
     async def _on_error(self, entry: Entry, error: GitHubError, *, reading_pull: bool = False) -> datetime | None:

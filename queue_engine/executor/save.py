@@ -8,7 +8,8 @@ import structlog
 
 from queue_engine.domain.blocker import Blocker
 from queue_engine.domain.dequeue_reason import DequeueReason
-from queue_engine.domain.facts import CheckReport, PullRequest
+from queue_engine.domain.facts import CheckReport
+from queue_engine.domain.failing_check import FailingCheck, as_data
 from queue_engine.domain.model import Entry, EntryStatus
 from queue_engine.domain.notice import NoticeKind
 from queue_engine.domain.policy import Policy
@@ -18,10 +19,13 @@ from queue_engine.effects.context import Change, Engine
 from queue_engine.effects.notices import announce_blockers, announce_progress, announce_retrying
 from queue_engine.effects.stale_runs import cancel_later
 from queue_engine.known.own_merges import record_merge_request
+from queue_engine.planner.actions import Facts
 from queue_engine.planner.github_outage import shows_retrying
 from queue_engine.rules.check_figures import check_limit_by
 from queue_engine.rules.check_progress import progress
+from queue_engine.rules.check_timing import check_data, rerun_seconds, with_reports
 from queue_engine.rules.checks import rerun_names
+from queue_engine.rules.failing_checks import failing_checks
 from queue_engine.rules.invariants import check_transition
 from queue_engine.store import Transaction
 
@@ -30,6 +34,21 @@ _log = structlog.get_logger("imq.save")
 _NOTICE_OF_STATUS = {EntryStatus.UPDATING: NoticeKind.UPDATING, EntryStatus.CHECKING: NoticeKind.CHECKING}
 
 Checks = tuple[CheckReport, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResults:
+    """What a pass found out about the checks of an entry."""
+
+    running: Checks = ()
+    """The reports under way."""
+    ended: datetime | None = None
+    """When the last check completed, if they passed."""
+    failing: tuple[FailingCheck, ...] = ()
+    """The failed checks that run again, with their jobs."""
+
+
+NO_RESULTS = CheckResults()
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +65,13 @@ class EntryUpdates:
         *,
         depth: int,
         announce: bool = False,
-        checks: Checks = (),
-        ended: datetime | None = None,
+        checks: CheckResults = NO_RESULTS,
         before_merge: bool = False,
     ) -> Entry:
-        """Store a changed entry, with `checks` as the reports under way; returns the stored entry.
+        """Store a changed entry, with what is known of its checks; returns the stored entry.
 
-        `announce`: update the comment even if the status is the same. `ended` is when the last of its checks completed,
-        if they passed. `before_merge`: a merge request for its head follows, and is recorded in the same transaction.
+        `announce`: update the comment even if the status is the same. `before_merge`: a merge request for its head
+        follows, and is recorded in the same transaction.
 
         Raises StaleRecord if the entry changed since it was read, InvariantError for a forbidden transition.
         """
@@ -73,14 +91,14 @@ class EntryUpdates:
             if moved or announce:
                 # Once the check run names the pending checks, progress updates it, in rarer outbox items of its own.
                 check_run = moved or not entry.run.pending_checks
-                await self._announce(change, saved, depth=depth, checks=checks, check_run=check_run)
+                await self._announce(change, saved, depth=depth, checks=checks.running, check_run=check_run)
             if (event := progress(entry, saved)) is not None:
                 change.progress.append(event)
-            events = _events(entry, saved, change.now, ended)
+            events = _events(entry, saved, change.now, checks)
             for word, data in events.items():
                 await change.record(word, saved, delivery=saved.delivery, data=data)
         for word, data in events.items():
-            _log.info(word, repository=saved.repository.full_name, number=saved.number, **data)
+            _log.info(word, repository=saved.repository.full_name, number=saved.number, **_logged(data))
         return saved
 
     async def _announce(self, change: Change, saved: Entry, *, depth: int, checks: Checks, check_run: bool) -> None:
@@ -105,25 +123,28 @@ class EntryUpdates:
             blocker = Blocker(reason, message)
             await announce_blockers(change.tx, saved, [blocker], self.policy, change.now, kind=NoticeKind.BLOCKED)
             # Without a head, since this event is no refusal of one.
-            data = {"detail": message}
+            data = {"detail": message, **check_data(entry, change.now)}
             await change.record("blocked", saved, reason=reason, delivery=saved.delivery, data=data)
         _log.info("blocked", repository=saved.repository.full_name, number=saved.number, reason=reason.value)
 
     async def dequeue(
-        self, entry: Entry, reason: Reason, pull: PullRequest | None, *, detail: str | None, checks: Checks = ()
+        self, entry: Entry, reason: Reason, facts: Facts, *, detail: str | None, checks: Checks = ()
     ) -> None:
-        """Dequeue the entry. `pull` is the pull request, if this pass has read it."""
+        """Dequeue the entry, with what this pass has read."""
         check_transition(entry.status, record.status_of(reason))
-        people = (entry.author, *(pull.assignees if pull else ()))
+        people = (entry.author, *(facts.pull.assignees if facts.pull else ()))
+        entry = replace(entry, run=with_reports(entry.run, facts.reports or ()))
         async with self.engine.change() as change:
             if reason is Reason.CONFLICT and detail is None:
                 detail = await _landed_meanwhile(change.tx, entry)
-            why = DequeueReason(reason, detail, checks, tuple(dict.fromkeys(people)), entry.delivery)
+            failing = failing_checks(checks, facts.reports)
+            people = tuple(dict.fromkeys(people))
+            why = DequeueReason(reason, detail, checks, people, entry.delivery, failing=failing)
             await record.dequeue(change, entry, why, self.policy)
         _log.info("dequeued", repository=entry.repository.full_name, number=entry.number, reason=reason.value)
 
 
-def _events(before: Entry, after: Entry, now: datetime, ended: datetime | None) -> dict[str, dict[str, Any]]:
+def _events(before: Entry, after: Entry, now: datetime, checks: CheckResults) -> dict[str, dict[str, Any]]:
     """Return the events that this change of an entry adds to its timeline, with their data."""
     events: dict[str, dict[str, Any]] = {}
     if (
@@ -131,11 +152,20 @@ def _events(before: Entry, after: Entry, now: datetime, ended: datetime | None) 
         and after.run.rerun_at is None
         and before.run.rerun_checks == after.run.rerun_checks
     ):
-        events["rerun"] = {"head": after.head, "checks": list(rerun_names(after.run))}
+        seconds = rerun_seconds(before.run, after.run)
+        events["rerun"] = {"head": after.head, "checks": list(rerun_names(after.run)), "check_seconds": seconds}
+        if checks.failing:
+            events["rerun"]["failing"] = as_data(checks.failing)
     if after.status is before.status:
         return events
     data: dict[str, Any] = {"head": after.head, "base_tip": after.run.base_tip}
     events[after.status.value] = data
+    if before.run.candidate is not None and after.run.candidate is None:
+        # The run starts over: its checks are void, but they took their time.
+        data |= check_data(before, now)
+    elif after.status is EntryStatus.READY:
+        data |= check_data(replace(after, status_since=before.status_since), now, passed=True)
+    ended = checks.ended
     if after.status is EntryStatus.READY and ended is not None:
         # IMQ may find that later than the checks completed, for example after a pause.
         ended = min(max(ended, before.status_since), now)
@@ -147,6 +177,10 @@ def _events(before: Entry, after: Entry, now: datetime, ended: datetime | None) 
             # Only the checks of IMQ's own update all began with the status: their durations are history.
             data["checks"] = (ended - before.status_since).total_seconds()
     return events
+
+
+def _logged(data: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in data.items() if name not in ("check_seconds", "failing")}
 
 
 async def _with_limit(tx: Transaction, entry: Entry) -> Entry:

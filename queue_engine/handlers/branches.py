@@ -7,6 +7,7 @@ from queue_engine.domain.known_facts import SHARED_RULES
 from queue_engine.domain.model import Queue, Repository
 from queue_engine.domain.webhook_event import WebhookEvent
 from queue_engine.effects.context import Engine
+from queue_engine.handlers.base_pushes import record_push
 
 
 class Branches:
@@ -40,6 +41,7 @@ class Branches:
                 # No entry waits for the red base: the next front finds out whether this tip passes.
                 await change.tx.red_bases.note(queue.id, None)
             await change.tx.queues.wake(queue.id, change.now)
+        await record_push(self._engine, queue, webhook)
 
     def _configures(self, repository: Repository, webhook: WebhookEvent, *, served: bool) -> bool:
         """Whether a push may have changed a configuration that IMQ uses.

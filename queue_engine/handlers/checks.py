@@ -8,6 +8,7 @@ from queue_engine.domain.model import Entry, Repository
 from queue_engine.domain.webhook_event import WebhookEvent
 from queue_engine.effects.context import Change, Engine
 from queue_engine.rules.check_progress import progress
+from queue_engine.rules.check_timing import with_webhook
 from queue_engine.store import Transaction
 
 _REPORTS_KEPT = 200
@@ -82,6 +83,7 @@ async def _count(change: Change, entry: Entry, webhook: WebhookEvent, *, stalled
     if name is not None and (pending or webhook.passed is not False):
         reported = tuple(dict.fromkeys((*entry.run.completed_checks, name)))
         counted = replace(entry, run=replace(entry.run, completed_checks=reported[-_REPORTS_KEPT:]))
+    counted = replace(counted, run=with_webhook(counted.run, webhook))
     # While no check is known to have started, every report may decide.
     decides = stalled or webhook.passed is False or pending <= set(counted.run.completed_checks)
     if decides:

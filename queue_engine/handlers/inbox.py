@@ -44,6 +44,7 @@ from queue_engine.handlers.lost_deliveries import DELIVERIES
 from queue_engine.handlers.permissions import permissions_accepted, resend_refused
 from queue_engine.handlers.pull_requests import PullRequestChanges
 from queue_engine.handlers.reconciler import REPOSITORY_JOB, Reconciler
+from queue_engine.handlers.requests import request_of
 from queue_engine.handlers.reviews import reviewed
 from queue_engine.handlers.shadow import SHADOW_JOB, ShadowHandler
 from queue_engine.handlers.table_limits import PURGE_JOB, TableLimits
@@ -102,7 +103,7 @@ class Inbox:
             ]
             await change.tx.known.record_all(facts, change.now)
             followed = [one for one, is_new in zip(received, new, strict=True) if is_new]
-            await change.tx.jobs.enqueue_all(
+            ids = await change.tx.jobs.enqueue_all(
                 kind=WEBHOOK_JOB,
                 requests=[
                     (_process_of(webhook), webhook.model_dump(mode="json", exclude_none=True))
@@ -111,6 +112,9 @@ class Inbox:
                 now=change.now,
                 traces=[trace for _, trace in followed],
             )
+            pairs = zip(ids, (webhook for webhook, _ in followed), strict=True)
+            asked = (request_of(job_id, webhook, _repository_of(webhook), change.now) for job_id, webhook in pairs)
+            await change.tx.requests.add([each for each in asked if each is not None])
         self._engine.meter.count("requests_keyed", len(stored), scope=DELIVERIES)
         self._engine.meter.count("duplicates", len(received) - len(stored), scope=DELIVERIES)
         return new
@@ -166,11 +170,21 @@ class Inbox:
                     await resend_refused(self._engine, webhook.installation_id)
                 if repository is not None and webhook.action in _RENAMES:
                     await remember_name(self._engine, repository)
+                if repository is not None and webhook.action in _VISIBILITY:
+                    async with self._engine.change() as change:
+                        await change.tx.queues.renew_settings(repository.id)
                 await self._sweeper.request(renew=True)
             elif webhook.kind is WebhookKind.RULES:
                 await self._branches.rules_changed(repository, webhook.installation_id)
             elif repository is not None:
-                await self._of_repository(repository, webhook)
+                asked = await self._of_repository(repository, webhook)
+                if not asked and webhook.kind is WebhookKind.LABELED:
+                    await self._forget_request(job)
+
+    async def _forget_request(self, job: Job) -> None:
+        """Forget a label that asked IMQ for nothing."""
+        async with self._engine.change() as change:
+            await change.tx.requests.remove(job.id)
 
     async def _judge_throttled(self, job: Job) -> Outcome | None:
         """Judge a label that was put off, unless its sender is still throttled, or another person queued meanwhile."""
@@ -185,7 +199,8 @@ class Inbox:
             await self._changes.labeled(repository, webhook)
         return None
 
-    async def _of_repository(self, repository: Repository, webhook: WebhookEvent) -> None:
+    async def _of_repository(self, repository: Repository, webhook: WebhookEvent) -> bool:
+        """Handle the webhook of a repository; whether a label asked for anything."""
         if webhook.kind is WebhookKind.BASE_MOVED:
             await self._branches.moved(repository, webhook)
             if webhook.config and webhook.default_branch and await self._shadow.configuration_pushed(repository):
@@ -193,10 +208,10 @@ class Inbox:
         # A label takes its place in the order before any read, also before that of the mode.
         if webhook.kind is not WebhookKind.LABELED and await self._shadow.is_shadow(repository, webhook.kind):
             await self._shadow.follow(repository, webhook)
-            return
+            return False
         match webhook.kind:
             case WebhookKind.LABELED:
-                await self._changes.labeled(repository, webhook)
+                return await self._changes.labeled(repository, webhook)
             case WebhookKind.CONSENT:
                 await self._changes.changed(repository, webhook)
             case WebhookKind.REVIEW:
@@ -206,9 +221,10 @@ class Inbox:
             case WebhookKind.COMMENT:
                 await self._commands.execute(repository, webhook)
             case WebhookKind.BASE_MOVED:
-                return
+                pass
             case WebhookKind.RULES | WebhookKind.INSTALLED:
                 raise AssertionError("may belong to an installation, not to a repository")
+        return False
 
     async def _sweep_again(self, repository: Repository) -> None:
         """Enqueue a sweep of a repository whose mode switched: the labels that are there count as at a first start."""
@@ -224,6 +240,8 @@ class Inbox:
 _PERMITTING = frozenset({"new_permissions_accepted", "unsuspend"})
 """After these, GitHub may accept what it refused before."""
 _RENAMES = frozenset({"renamed", "transferred"})
+_VISIBILITY = frozenset({"privatized", "publicized"})
+"""Every process forgets at once whether the repository is public."""
 
 
 def _repository_of(webhook: WebhookEvent) -> Repository | None:

@@ -31,21 +31,25 @@ class LabelChanges:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    async def changed(self, case: Case, webhook: WebhookEvent) -> None:
-        """Handle a changed label that may dequeue an entry, change its priority, or be consent for it."""
+    async def changed(self, case: Case, webhook: WebhookEvent) -> bool:
+        """Handle a changed label that may dequeue an entry, change its priority, or be consent for it.
+
+        Returns whether it is such a label.
+        """
         repository = case.repository
         if case.entry is None:
-            return
+            return False
         case = await case.with_policy(self._engine, case.entry.base_branch)
         ranks = _ranks(case.policy, webhook)
         if not has_label([webhook.label or ""], case.policy.blocking_labels) and not (
             ranks and not await is_throttled(self._engine, repository, labeling(webhook.sender or ""))
         ):
-            return
+            return ranks
         if case.pull is None:
             case = await revalidate(self._engine, case)
         if ranks and case.entry is not None and case.pull is not None:
             await self._rank(case, case.entry, case.pull, webhook)
+        return True
 
     async def removed(self, case: Case, webhook: WebhookEvent) -> None:
         """Remove the trust in a removed trigger label: if another person sets it again, it is no consent."""

@@ -36,10 +36,13 @@ class PullRequestChanges:
         self._throttled = LabelThrottle(engine)
         self._labels = LabelChanges(engine)
 
-    async def labeled(self, repository: Repository, webhook: WebhookEvent) -> None:
-        """Handle a label that was set: a trigger label requests to enqueue the pull request."""
+    async def labeled(self, repository: Repository, webhook: WebhookEvent) -> bool:
+        """Handle a label that was set: a trigger label requests to enqueue the pull request.
+
+        Returns whether the label asked for anything.
+        """
         if webhook.label is None or webhook.number is None:
-            return
+            return False
         # The request takes its place in the order before any read, so that requests are answered in order (P3).
         with (
             self._enqueue_order.enter(repository.id) as order,
@@ -47,22 +50,21 @@ class PullRequestChanges:
         ):
             if await self._shadow.is_shadow(repository, webhook.kind):
                 await self._shadow.follow(repository, webhook)
-                return
+                return False
             case = await load_case(self._engine, repository, webhook.number, delivery=webhook.delivery)
             try:
-                handled, case = await self._request_enqueue(case, webhook, order, person_order)
+                case, queues = await self._triggers(case, webhook)
+                handled, case = await self._request_enqueue(case, webhook, order, person_order, queues=queues)
             except (StaleRead, ReadLagError, LabelOrderError) as why:
                 await postpone(self._engine, repository, webhook, why)
                 raise
-        if not handled:
-            await self._labels.changed(case, webhook)
+        return queues if handled else await self._labels.changed(case, webhook) or queues
 
     async def _request_enqueue(
-        self, case: Case, webhook: WebhookEvent, order: OrderWait, person_order: OrderWait
+        self, case: Case, webhook: WebhookEvent, order: OrderWait, person_order: OrderWait, *, queues: bool
     ) -> tuple[bool, Case]:
-        """Handle a trigger label; whether this completes the webhook, and the case as it is then."""
+        """Handle a trigger label, if it is one; whether this completes the webhook, and the case as it is then."""
         engine, repository = self._engine, case.repository
-        case, queues = await self._triggers(case, webhook)
         ignored = queues and (
             webhook.sender == await engine.github.own_login()
             or await self._throttled.put_off(repository, webhook, person_order)

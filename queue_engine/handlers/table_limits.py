@@ -1,7 +1,7 @@
 """Delete rows that have expired, with each sweep.
 
-The timeline is deleted by age, a thousand events in one transaction: no other transaction waits long for one. The
-events that a decision needs stay (`Timeline.purge`).
+The timeline and the departures are deleted by age, a thousand of each in one transaction: no other transaction waits
+long for one. The events that a decision needs stay (`Timeline.purge`).
 """
 
 from datetime import timedelta
@@ -12,8 +12,10 @@ from queue_engine.admission.throttle import KEPT as THROTTLE_KEPT
 from queue_engine.core.jobs.job_store import Job
 from queue_engine.domain.known_facts import KEPT as FACTS_KEPT
 from queue_engine.effects.context import Engine
+from queue_engine.handlers.departures import complete_departures
 from queue_engine.handlers.shadow import SHADOW_KEPT
 from queue_engine.store.outbox.command_replies import KEPT
+from queue_engine.store.requests import KEPT as REQUESTS_KEPT
 
 PURGE_JOB = "purge"
 """Kind of the job that deletes old rows. It is a separate job, because it needs no request to GitHub."""
@@ -38,7 +40,10 @@ class TableLimits:
         self._timeline_kept = timeline_kept
 
     async def purge(self, job: Job) -> None:
-        """Delete expired keys, throttles, tokens and files, and old outbox items, replies and events."""
+        """Delete expired keys, throttles, sessions, tokens and files, and old items, replies, events and departures.
+
+        Then complete the departures of events that have none.
+        """
         async with self._engine.change() as change:
             await change.tx.keys.purge(change.now)
             await change.tx.outbox.purge(change.now - _OUTBOX_KEPT)
@@ -46,18 +51,22 @@ class TableLimits:
             await change.tx.known.purge(change.now - FACTS_KEPT)
             await change.tx.shadow.purge(change.now - SHADOW_KEPT)
             await change.tx.throttles.purge(change.now - THROTTLE_KEPT)
+            await change.tx.sessions.purge(change.now)
             await change.tx.installation_tokens.purge(change.now - _HOUR)
             await change.tx.configuration_files.purge(change.now - _HOUR)
+            await change.tx.requests.purge(change.now - REQUESTS_KEPT)
         if self._timeline_kept is not None:
             await self._purge_timeline(self._timeline_kept)
+        await complete_departures(self._engine)
 
     async def _purge_timeline(self, kept: timedelta) -> None:
         before, deleted = self._engine.clock.now() - kept, 0
         for _ in range(_MOST_BATCHES):
             async with self._engine.change() as change:
                 of_batch = await change.tx.timeline.purge(before, at_most=_BATCH)
+                departures = await change.tx.departures.purge(before, at_most=_BATCH)
             deleted += of_batch
-            if of_batch < _BATCH:
+            if max(of_batch, departures) < _BATCH:
                 break
         if deleted:
             _log.info("timeline_purged", events=deleted, before=before.isoformat())

@@ -14,6 +14,7 @@ from queue_engine.domain.facts import (
     Review,
     Snapshot,
 )
+from queue_engine.domain.failing_check import FailingCheck
 from queue_engine.domain.model import Entry
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.workflow_runs import CheckSuite, WorkflowRun
@@ -184,6 +185,8 @@ class HoldBase:
     entry: Entry
     check: CheckReport
     tip: str
+    failing: tuple[FailingCheck, ...] = ()
+    """The checks that fail on the base."""
 
 
 Step = Save | Wait | Update | Merge | Landing | Dequeue | Block | Rerun | HoldBase

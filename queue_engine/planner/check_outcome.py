@@ -24,6 +24,7 @@ from queue_engine.planner.pending_checks import (
     unapproved_runs,
     with_former,
 )
+from queue_engine.rules.check_timing import without_reruns
 from queue_engine.rules.checks import (
     CommitChecks,
     former_checks,
@@ -34,6 +35,7 @@ from queue_engine.rules.checks import (
     run_key,
     with_runs,
 )
+from queue_engine.rules.failing_checks import failing_checks
 from queue_engine.rules.transitions import after_poll, enter
 
 BREAKDOWNS = frozenset({"startup_failure", "timed_out", "cancelled", "stale", "error"})
@@ -171,7 +173,9 @@ def _judge_failure(entry: Entry, verdict: CommitChecks, facts: Facts, policy: Po
         waiting = replace(
             entry, run=replace(entry.run, reruns=max(policy.check_reruns - 1, 0), polls=0, next_poll_at=None)
         )
-        return HoldBase(waiting, verdict.failed[0], entry.run.base_tip or entry.base_branch)
+        red = [report for report in on_base if report is not None]
+        failing = failing_checks(red, facts.base_reports)
+        return HoldBase(waiting, verdict.failed[0], entry.run.base_tip or entry.base_branch, failing)
     unsettled = all(
         report is not None and (_is_red(report) or report.state is CheckState.PENDING) for report in on_base
     )
@@ -274,7 +278,8 @@ def rerun_answered(
     runs, IMQ waits: its other jobs have not ended, or this rerun has begun already.
     """
     if message is None:
-        return replace(entry, run=replace(entry.run, rerun_at=None, polls=0, next_poll_at=now + policy.check_poll.base))
+        run = without_reruns(entry.run)
+        return replace(entry, run=replace(run, rerun_at=None, polls=0, next_poll_at=now + policy.check_poll.base))
     if _UNDER_WAY in message.lower():
         return after_poll(entry, policy.ask_again, now)
     refused = {run_key(check) for check in failed}

@@ -31,6 +31,7 @@ from queue_engine.planner.actions import (
 )
 from queue_engine.planner.check_outcome import judge_checks
 from queue_engine.planner.merge_errors import forbids_merge_commits, judge_refused_merge, judge_refused_update, named
+from queue_engine.rules.check_timing import with_reports
 from queue_engine.rules.checks import former_checks, judge, of_now, required_checks
 from queue_engine.rules.consent import consent_lost, is_own_update, may_be_updated_silently
 from queue_engine.rules.eligibility import may_queue
@@ -144,7 +145,8 @@ def _judge_new_head(entry: Entry, head: str, facts: Facts, policy: Policy, now: 
 def _checking(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Action:
     if entry.newer_tip is not None:
         return _follow_base(entry, facts, policy, now)
-    return judge_checks(entry, facts, policy, now)
+    timed = replace(entry, run=with_reports(entry.run, facts.reports or ()))
+    return judge_checks(timed, facts, policy, now)
 
 
 def _follow_base(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Action:

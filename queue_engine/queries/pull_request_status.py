@@ -4,18 +4,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from queue_engine.domain.failing_check import FailingCheck
 from queue_engine.domain.model import EntryStatus, Queue
 from queue_engine.domain.policy import Policy
-from queue_engine.domain.reasons import REASONS, Reason, ReasonActor
+from queue_engine.domain.reasons import MERGED_REASONS, REASONS, RETRY_REASONS, Reason, ReasonActor
 from queue_engine.domain.timeline_event import TimelineEvent
+from queue_engine.domain.wait_reasons import PullRequestActor, WaitReason
 from queue_engine.queries.position import load_durations
 from queue_engine.queries.queue_status import EntryView, entry_view, queue_blockers
 from queue_engine.rules.depth import with_room
+from queue_engine.rules.fair_share import share_behind
 from queue_engine.store import Transaction
 from queue_engine.store.rejections import Rejection
 
 HELD, NOT_QUEUED = "held", "not_queued"
 """The states of a pull request that waits for room or is not queued; otherwise its state is the entry's status."""
+
+_READ_AT_ONCE = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +31,20 @@ class QueueHistory:
     reason: Reason | None
     detail: str | None
     at: datetime
+    base_branch: str | None = None
+    """The base branch of that queue."""
+    head: str | None = None
+    """The head that left or was refused, where the event has it."""
+    failing: tuple[FailingCheck, ...] = ()
+    """The checks that failed."""
 
 
 @dataclass(frozen=True, slots=True)
 class PullRequestStatus:
-    """One pull request at one instant."""
+    """One pull request at one instant, and what has to happen next.
+
+    This is the only answer to "why does it wait", for `/why`, the API, the pages and the command line.
+    """
 
     number: int
     state: str
@@ -42,18 +56,110 @@ class PullRequestStatus:
     """Its entry, if that has room."""
     held_behind: int | None = None
     """While the entry waits for room: how many others get room before."""
+    share: tuple[str, int] | None = None
+    """If entries that joined later are ahead because of its author's share; `EntryView.share` has the meaning."""
     previous: QueueHistory | None = None
     """If the pull request is not queued: how it last left, if ever."""
     rejected: Rejection | None = None
     """If the pull request is not queued: the last rejected head, since it was last queued or landed."""
 
+    red_checks: tuple[FailingCheck, ...] = ()
+    """If the red base blocks its entry: the checks that fail there."""
+
     @property
-    def next_actor(self) -> ReasonActor:
-        """Who has to act now, or since the pull request left."""
+    def is_queued(self) -> bool:
+        """Whether the pull request has an entry, with or without room."""
+        return self.base_branch is not None
+
+    @property
+    def outcome(self) -> str | None:
+        """How the pull request left its queue (`landed`, `failed`, `cancelled`, `refused`); None if it is queued."""
+        return None if self.previous is None else self.previous.event
+
+    @property
+    def reason(self) -> Reason | WaitReason:
+        """The code for why the pull request waits, or for how it left."""
         if self.entry is not None:
-            return self.entry.next_actor
-        left_for = None if self.previous is None else self.previous.reason
-        return ReasonActor.NONE if left_for is None else REASONS[left_for].next_actor
+            return _wait_reason(self.entry)
+        if self.is_queued:
+            return Reason.QUEUE_FULL
+        if self.previous is None:
+            return WaitReason.NEVER_QUEUED
+        return self.previous.reason or WaitReason.LANDED
+
+    @property
+    def detail(self) -> str | None:
+        """Details of the reason; may hold text from GitHub or users."""
+        if self.entry is not None:
+            return (self.entry.blockers[0].detail or None) if self.entry.blockers else None
+        return None if self.previous is None else self.previous.detail
+
+    @property
+    def whose_move(self) -> PullRequestActor:
+        """Who has to act now, so that the pull request lands."""
+        return whose_move(self.reason)
+
+    @property
+    def retry_safe(self) -> bool:
+        """Whether the same head may land if it is queued again now, without anybody's act before."""
+        return not self.is_queued and self.reason in RETRY_REASONS
+
+    @property
+    def may_be_queued(self) -> bool:
+        """Whether the next call is to queue the pull request; unless `retry_safe`, somebody has to act before."""
+        return not self.is_queued and self.reason is not WaitReason.LANDED and self.reason not in MERGED_REASONS
+
+    @property
+    def failing(self) -> tuple[FailingCheck, ...]:
+        """The failed checks that the reason is about."""
+        return self.red_checks if self.previous is None else self.previous.failing
+
+
+_ACTORS: Mapping[Reason | WaitReason, PullRequestActor] = {
+    WaitReason.BEHIND_OTHERS: PullRequestActor.IMQ,
+    WaitReason.NEXT_IN_QUEUE: PullRequestActor.IMQ,
+    WaitReason.UPDATING_BRANCH: PullRequestActor.GITHUB,
+    WaitReason.CHECKS_PENDING: PullRequestActor.CI,
+    WaitReason.MERGING: PullRequestActor.IMQ,
+    WaitReason.GITHUB_FAILING: PullRequestActor.GITHUB,
+    WaitReason.NEVER_QUEUED: PullRequestActor.AUTHOR,
+    WaitReason.LANDED: PullRequestActor.NONE,
+    # Nobody is asked by a comment, but somebody has to act.
+    Reason.PAUSED_BY_HAND: PullRequestActor.MAINTAINER,
+    Reason.NOT_QUEUED: PullRequestActor.AUTHOR,
+}
+"""Who has to act, where the catalogue of reasons does not say it."""
+
+
+def whose_move(reason: Reason | WaitReason) -> PullRequestActor:
+    """Return who has to act next for a pull request that waits, or left, for this reason."""
+    if (actor := _ACTORS.get(reason)) is not None or not isinstance(reason, Reason):
+        return actor or PullRequestActor.NONE
+    meant = REASONS[reason].next_actor
+    return PullRequestActor.NONE if meant is ReasonActor.NONE else PullRequestActor(meant.value)
+
+
+_STATUS_REASONS: Mapping[EntryStatus, WaitReason] = {
+    EntryStatus.UPDATING: WaitReason.UPDATING_BRANCH,
+    EntryStatus.CHECKING: WaitReason.CHECKS_PENDING,
+    EntryStatus.READY: WaitReason.MERGING,
+}
+
+
+def _wait_reason(view: EntryView) -> Reason | WaitReason:
+    if view.blockers:
+        return view.blockers[0].reason
+    if view.deferral is not None:
+        return view.deferral.reason
+    if view.outage is not None:
+        return WaitReason.GITHUB_FAILING
+    return status_reason(view.entry.status.value, view.position.position)
+
+
+def status_reason(status: str, position: int) -> WaitReason:
+    """Return what an entry with this status waits for at this position, if nothing blocks it."""
+    waiting = WaitReason.BEHIND_OTHERS if position else WaitReason.NEXT_IN_QUEUE
+    return {each.value: reason for each, reason in _STATUS_REASONS.items()}.get(status, waiting)
 
 
 async def load_pull_request(
@@ -65,7 +171,7 @@ async def load_pull_request(
     """
     queue = await tx.queues.of_pull_request(repository_id, number)
     if queue is None:
-        previous = last_outcome(await tx.timeline.of_pull_request(repository_id, number))
+        previous = await _load_outcome(tx, repository_id, number)
         rejected = await tx.refusals.find(repository_id, number)
         return PullRequestStatus(number, NOT_QUEUED, None, 0, previous=previous, rejected=rejected)
     return await _of_queue(tx, queue, number, policies.get(queue.base_branch), now)
@@ -80,15 +186,43 @@ async def _of_queue(
     entry = next(each for each in every if each.number == number)
     behind = entry.position - len(entries)
     if behind >= 0:
-        return PullRequestStatus(number, HELD, queue.base_branch, len(entries), held_behind=behind)
+        share = share_behind(every, entry)
+        return PullRequestStatus(number, HELD, queue.base_branch, len(entries), held_behind=behind, share=share)
     durations = await load_durations(tx, queue.repository.id, queue.base_branch)
     view = entry_view(queue, entries, entry, queue_blockers(queue, policy, now), durations, now)
-    return PullRequestStatus(number, entry.status.value, queue.base_branch, len(entries), view)
+    red = queue.red is not None and view.blockers and view.blockers[0].reason is Reason.BASE_RED
+    return PullRequestStatus(
+        number,
+        entry.status.value,
+        queue.base_branch,
+        len(entries),
+        view,
+        share=view.share,
+        red_checks=queue.red.failing if red and queue.red is not None else (),
+    )
+
+
+async def _load_outcome(tx: Transaction, repository_id: int, number: int) -> QueueHistory | None:
+    """Load how a pull request last left a queue, by its last events: a long history is not read as a whole."""
+    before = None
+    while True:
+        found = await tx.timeline_reads.of_pull_request(repository_id, number, limit=_READ_AT_ONCE, before=before)
+        if (outcome := last_outcome(found[::-1])) is not None or len(found) < _READ_AT_ONCE:
+            return outcome
+        before = found[-1].id
 
 
 def last_outcome(events: Sequence[TimelineEvent]) -> QueueHistory | None:
     """Find how a pull request last left a queue, by its events, oldest first; None if it never did."""
     for event in reversed(events):
         if event.event == EntryStatus.LANDED or event.reason is not None:
-            return QueueHistory(event.event, event.reason, event.data.get("detail"), event.at)
+            return QueueHistory(
+                event.event,
+                event.reason,
+                event.data.get("detail"),
+                event.at,
+                event.base_branch,
+                event.data.get("head"),
+                FailingCheck.all_of(event.data),
+            )
     return None

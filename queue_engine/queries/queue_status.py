@@ -12,6 +12,7 @@ from queue_engine.queries.position import Position, load_durations, position_of
 from queue_engine.rules.blockers import blockers_of, is_blocked
 from queue_engine.rules.check_progress import pending_checks
 from queue_engine.rules.depth import with_room
+from queue_engine.rules.fair_share import share_behind
 from queue_engine.store import Transaction
 
 _STORED_ONLY = Policy()
@@ -50,6 +51,11 @@ class EntryView:
     pending_checks: tuple[str, ...]
     outage: GitHubOutage | None
     deferral: EntryBlock | None
+    share: tuple[str, int] | None = None
+    """If entries that joined later are ahead, because its author has many here: the author, and how many.
+
+    0 for one of many bots and agents, which share one place.
+    """
 
     @property
     def since(self) -> datetime:
@@ -149,13 +155,14 @@ def entry_view(
         pending_checks=pending_checks(entry.run),
         outage=outage,
         deferral=deferral,
+        share=share_behind(entries, entry),
     )
 
 
-async def load_queue(tx: Transaction, queue: Queue, policy: Policy, now: datetime) -> QueueStatus:
-    """Load the stored state of a queue."""
+async def load_queue(tx: Transaction, queue: Queue, policy: Policy | None, now: datetime) -> QueueStatus:
+    """Load the stored state of a queue; `queue_blockers` says what happens without a policy."""
     every = await tx.entries.of_queue(queue.id)
-    entries = with_room(every, policy)
+    entries = with_room(every, policy) if policy else tuple(each for each in every if each.held_since is None)
     durations = await load_durations(tx, queue.repository.id, queue.base_branch)
     holding = queue_blockers(queue, policy, now)
     views = tuple(entry_view(queue, entries, entry, holding, durations, now) for entry in entries)

@@ -17,6 +17,7 @@ from queue_engine.domain.model import PROCESSING, Entry, EntryStatus, Queue, Red
 from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.rules.checks import judge
+from queue_engine.rules.failing_checks import failing_checks
 
 
 def blockers_of(queue: Queue, policy: Policy, now: datetime) -> tuple[Blocker, ...]:
@@ -122,7 +123,8 @@ def base_checked(
         return None
     if not states:
         return replace(red, polls=1, next_poll_at=now + policy.first_report)
-    return base_unread(red, policy, now)
+    failed = [r for r in reports if (r.name, r.app_id) == (red.check, red.app_id) and r.state is CheckState.FAILED]
+    return base_unread(replace(red, failing=failing_checks(failed, reports) or red.failing), policy, now)
 
 
 def untested_checked(
@@ -142,7 +144,7 @@ def untested_checked(
     verdict = judge(required, reports, policy.ignored_checks)
     if verdict.state is CheckState.FAILED:
         first = verdict.failed[0]
-        return RedBase(first.name, tip, now, 0, now, first.app_id)
+        return RedBase(first.name, tip, now, 0, now, first.app_id, failing=failing_checks(verdict.failed, reports))
     if verdict.state is CheckState.PASSED:
         believed = now if required else (verdict.last_completed or now) + policy.first_report
         return None if now >= believed else replace(red, polls=red.polls + 1, next_poll_at=believed)

@@ -23,6 +23,7 @@ from queue_engine.domain.reasons import Reason
 from queue_engine.domain.shadow import BaseState, ShadowAction, ShadowOutcome, ShadowPull
 from queue_engine.domain.webhook_event import WebhookEvent, WebhookKind
 from queue_engine.effects.context import Engine
+from queue_engine.effects.outcomes import count_shadow_decision, count_shadow_landing
 from queue_engine.rules.eligibility import UNKNOWN_HEAD, Ignore, Reject
 from queue_engine.shadow.decide import ShadowResult, judge_request, new_entry, next_decision
 from queue_engine.shadow.landing import follow_base, judge_landing
@@ -146,7 +147,7 @@ class ShadowPulls:
         shadowed = replace(shadowed, queued_at=request.labeled_at or request.arrived_at or now, queued_by=request.by)
         if isinstance(answer, Reject):
             decision = ShadowAction(ShadowOutcome.REJECTED, now, answer.reason, answer.detail)
-            await self._store(replace(shadowed, decision=decision, entry=None, due_at=None))
+            await self._store(replace(shadowed, decision=decision, entry=None, due_at=None), shadowed.decision)
             return
         async with engine.change() as change:
             await record_consent(change, request, taken.pull)
@@ -171,7 +172,7 @@ class ShadowPulls:
         if (reason := await withdrawn_before_merge(self._engine, pull, policy)) is None:
             return None
         decision = ShadowAction(ShadowOutcome.DEQUEUED, self._engine.clock.now(), reason)
-        await self._store(replace(pull, decision=decision))
+        await self._store(replace(pull, decision=decision), pull.decision)
         return decision
 
     async def _closed(self, repository: Repository, number: int, *, by: str | None) -> None:
@@ -192,6 +193,7 @@ class ShadowPulls:
         landing = await judge_landing(engine, EnqueueRequest(case, by=by, head_sha=pull.head_sha), pull, policy)
         shadowed = replace(await self._of(repository, pull), landing=landing, entry=None)
         await self._follow_base(shadowed)
+        count_shadow_landing(engine.meter, landing)
 
     async def _reviewed(self, repository: Repository, number: int) -> None:
         """Dequeue a would-be entry that no longer meets the rules, as after a dismissed approval."""
@@ -207,7 +209,7 @@ class ShadowPulls:
         _, answer = await judge_request(engine, request, taken, case.policy)
         if isinstance(answer, Reject):
             decision = ShadowAction(ShadowOutcome.DEQUEUED, engine.clock.now(), answer.reason, answer.detail)
-            await self._store(replace(pull, decision=decision, entry=None, due_at=None))
+            await self._store(replace(pull, decision=decision, entry=None, due_at=None), pull.decision)
 
     async def _checked(self, repository: Repository, webhook: WebhookEvent) -> None:
         """Judge again what a report may decide: a failure, or the last of the pending checks."""
@@ -220,7 +222,7 @@ class ShadowPulls:
                 pending = set(pull.entry.run.pending_checks) - {webhook.check_name}
                 if pending and webhook.passed and not webhook.unapproved:
                     run = replace(pull.entry.run, pending_checks=tuple(sorted(pending)))
-                    await self._store(replace(pull, entry=replace(pull.entry, run=run)))
+                    await self._store(replace(pull, entry=replace(pull.entry, run=run)), pull.decision)
                 else:
                     await self._decide(pull)
 
@@ -259,7 +261,7 @@ class ShadowPulls:
             # Only webhooks change anything; one of them may be lost.
             due = self._engine.clock.now() + policy.check_poll.maximum
         open_entry = entry if decision.outcome.is_open else None
-        await self._store(replace(pull, decision=decision, entry=open_entry, head=entry.head, due_at=due))
+        await self._store(replace(pull, decision=decision, entry=open_entry, head=entry.head, due_at=due), before)
         return decision
 
     async def _follow_base(self, pull: ShadowPull) -> None:
@@ -271,7 +273,7 @@ class ShadowPulls:
             landing = await follow_base(engine, pull.repository, pull.base_branch, landing, policy)
         waits = landing.base is BaseState.PENDING and bool(landing.sha)
         due = engine.clock.now() + policy.check_poll.base if waits else None
-        await self._store(replace(pull, landing=landing, due_at=due))
+        await self._store(replace(pull, landing=landing, due_at=due), pull.decision)
 
     async def _find(self, repository: Repository, number: int) -> ShadowPull | None:
         async with self._engine.store.reading() as tx:
@@ -285,9 +287,10 @@ class ShadowPulls:
             return present
         return replace(known, title=pull.title, base_branch=pull.base_branch, head=pull.head_sha)
 
-    async def _store(self, pull: ShadowPull) -> None:
+    async def _store(self, pull: ShadowPull, before: ShadowAction | None) -> None:
         async with self._engine.change() as change:
             await change.tx.shadow.put(pull, change.now)
+        count_shadow_decision(self._engine.meter, before, pull.decision)
         names = {"repository": pull.repository.full_name, "number": pull.number}
         if pull.landing is not None:
             _log.info("shadow_landing", **names, checks=pull.landing.checks.value, tested=pull.landing.tree_tested)

@@ -4,7 +4,7 @@ Each read computes positions from the stored order key (`queue_engine.store.orde
 entry leaves, so positions have no gaps by construction (P3). Every write is compare-and-set on the version.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import groupby
@@ -32,13 +32,14 @@ from queue_engine.domain.model import PROCESSING, Entry, EntryStatus
 from queue_engine.domain.run import NOT_BEGUN
 from queue_engine.store.entry_query import STORED, entry_of, in_order, placed
 from queue_engine.store.errors import EntryConflict
-from queue_engine.store.order import HELD, Order, milliseconds, ranked
+from queue_engine.store.order import HELD, Order, delayed, milliseconds, ranked
 from queue_engine.store.pauses import PAUSED
 from queue_engine.store.runs import Runs
 from queue_engine.store.tables import entries, queues, repositories, runs
 
 _FIXED = frozenset({"id", "seq", "queue_id", "number", "enqueued_at", "arrived", "version", "trace", "delivery"}) | {
-    "shared_head"
+    "shared_head",
+    "share_delay",
 }
 """Columns that never change while an entry is queued; `version` changes only through `save`."""
 
@@ -96,11 +97,15 @@ _FIRST_OF_QUEUE = in_order(_IN_QUEUE, _IN_QUEUE.c.position < bindparam("most", t
 _OF_REPOSITORY = in_order(_IN_REPOSITORY)
 _ON_THE_WAY = [EntryStatus.UPDATING, EntryStatus.CHECKING]
 _UPDATED_OR_CHECKED = in_order(_IN_REPOSITORY, _IN_REPOSITORY.c.status.in_(_ON_THE_WAY))
+_IN_RUNS = in_order(_IN_QUEUES, _IN_QUEUES.c.run_id.is_not(None))
 _IS_QUEUED = select(entries.c.seq).where(_ITS_OWN)
 _UNDER_WAY = (
     select(entries.c.repository_id, entries.c.head, runs.c.candidate)
     .join(runs, runs.c.id == entries.c.run_id)
     .where(entries.c.repository_id.in_(bindparam("repositories", expanding=True)), entries.c.status.in_(_ON_THE_WAY))
+)
+_ARRIVALS = select(entries.c.author, entries.c.arrived, entries.c.share_delay).where(
+    entries.c.queue_id == _QUEUE, entries.c.priority <= 0, ~entries.c.hotfix
 )
 _COUNT = select(func.count()).select_from(entries).where(entries.c.queue_id == _QUEUE)
 _COUNT_OF_INSTALLATION = (
@@ -139,13 +144,15 @@ class Entries:
         ageing: timedelta = timedelta(hours=1),
         arrived_at: datetime | None = None,
         stored_at: datetime | None = None,
+        earliest: Callable[[int], int] = lambda arrived: arrived,
         **arrival: Unpack[NewEntry],
     ) -> Entry:
         """Add a pull request at the end of its priority, pending, bound to `queued_head`.
 
         With `arrived_at` the entry gets the position that it would have if it had joined then, behind entries being
         processed. Without it the entry arrives at `stored_at`, or else at `enqueued_at`, but never before earlier
-        ones. `ageing` is the head start of one point of priority. On PostgreSQL the caller takes `Queues.lock_order`
+        ones. `ageing` is the head start of one point of priority. `earliest` returns the least key of an entry without
+        priority that arrived then. On PostgreSQL the caller takes `Queues.lock_order`
         before, so that arrivals have an order.
 
         Raises EntryConflict when the pull request is queued already; the transaction remains usable.
@@ -158,12 +165,14 @@ class Entries:
         else:
             arrived = milliseconds(arrived_at)
             rank = ranked(arrived, priority, ageing)
+        share_delay = 0 if priority > 0 or arrival.get("hotfix") else max(0, earliest(arrived) - arrived)
         values = {
             **_AT_FIRST,
             **arrival,
             "id": entry_id,
             "arrived": arrived,
-            "rank": rank,
+            "rank": delayed(rank, priority, share_delay),
+            "share_delay": share_delay,
             "head": arrival["queued_head"],
             "status_since": arrival["enqueued_at"],
             "its_queue": queue_id,
@@ -198,6 +207,10 @@ class Entries:
         found = await self._read(_OF_QUEUES, its_queues=queue_ids)
         return {queue_id: tuple(its_own) for queue_id, its_own in groupby(found, key=attrgetter("queue_id"))}
 
+    async def in_runs(self, queue_ids: Sequence[int]) -> tuple[Entry, ...]:
+        """Return the members of runs in these queues, queue by queue, in order."""
+        return await self._read(_IN_RUNS, its_queues=queue_ids)
+
     async def of_repository(self, repository_id: int) -> tuple[Entry, ...]:
         """Return every entry of a repository, queue by queue, in order."""
         return await self._read(_OF_REPOSITORY, its_repository=repository_id)
@@ -213,6 +226,10 @@ class Entries:
         """Return the entries being updated or checked in these repositories: repository, head and candidate."""
         rows = await self._connection.execute(_UNDER_WAY, {"repositories": list(repository_ids)})
         return tuple((row.repository_id, row.head, row.candidate) for row in rows)
+
+    async def arrivals(self, queue_id: int) -> tuple[tuple[str, int, int], ...]:
+        """Return author, arrival and delay (in milliseconds) of each entry of a queue without a priority above 0."""
+        return tuple(map(tuple, await self._connection.execute(_ARRIVALS, {"its_queue": queue_id})))
 
     async def count(self, queue_id: int) -> int:
         """Count the entries of this queue."""
@@ -252,11 +269,16 @@ class Entries:
         The arrival remains: the entry gets the position that it would have if it had joined with this priority. The
         entry being processed remains the front. Raises StaleRecord as `save` does.
         """
-        rank = await self._order.between(entry.queue_id, entry.arrived, entry.seq, order.priority, ageing)
+        rank = await self.rank_with(entry, order.priority, ageing)
         await self.save(replace(entry, rank=rank, **vars(order)))
         changed = await self.get(entry.id)
         assert changed is not None
         return changed
+
+    async def rank_with(self, entry: Entry, priority: int, ageing: timedelta) -> int:
+        """Return the rank that this entry would get with another priority."""
+        rank = await self._order.between(entry.queue_id, entry.arrived, entry.seq, priority, ageing)
+        return delayed(rank, priority, entry.share_delay)
 
     async def lock(self, entry: Entry) -> bool:
         """Lock the entry until this transaction ends. False if it changed or left since it was read."""

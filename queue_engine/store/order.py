@@ -1,6 +1,7 @@
 """Order keys of a queue: stored once, and independent of clocks and settings.
 
-The key is a rank in milliseconds: the arrival of the entry, less the head start of its priority. So a waiting entry
+The key is a rank in milliseconds: the arrival of the entry, and the delay of its share, less the head start of its
+priority. So a waiting entry
 ages without a write: a later arrival overtakes only entries that arrived less than its head start before. Within a
 priority the first arrival is first. The entry being processed is before all others.
 
@@ -34,11 +35,15 @@ _IN_QUEUE = entries.c.queue_id == bindparam("its_queue")
 _ALIKE = and_(_IN_QUEUE, entries.c.priority == bindparam("its_priority"))
 _EARLIER = entries.c.seq < bindparam("its_seq")
 
+_DELAY = case((entries.c.priority > 0, 0), else_=entries.c.share_delay)
+_UNDELAYED = entries.c.rank - _DELAY
+"""The rank that an entry would have if it were alone in its share."""
+
 _LAST_ARRIVED = select(func.max(entries.c.arrived)).where(_IN_QUEUE)
-_LAST_ALIKE = select(func.max(entries.c.rank)).where(_ALIKE)
+_LAST_ALIKE = select(func.max(_UNDELAYED)).where(_ALIKE)
 _BETWEEN = select(
-    select(func.max(entries.c.rank)).where(_ALIKE, _EARLIER).scalar_subquery(),
-    select(func.min(entries.c.rank)).where(_ALIKE, ~_EARLIER, entries.c.seq != bindparam("its_seq")).scalar_subquery(),
+    select(func.max(_UNDELAYED)).where(_ALIKE, _EARLIER).scalar_subquery(),
+    select(func.min(_UNDELAYED)).where(_ALIKE, ~_EARLIER, entries.c.seq != bindparam("its_seq")).scalar_subquery(),
 )
 
 
@@ -54,13 +59,16 @@ class Order:
         return max(milliseconds(at), latest or 0)
 
     async def last(self, queue_id: int, arrived: int, priority: int, ageing: timedelta) -> int:
-        """Return the rank of a new entry, behind all of its priority. `ageing` is the head start of one point."""
+        """Return the rank of a new entry without a delay, behind all of its priority.
+
+        `ageing` is the head start of one point.
+        """
         alike = {"its_queue": queue_id, "its_priority": priority}
         lowest = (await self._connection.execute(_LAST_ALIKE, alike)).scalar_one()
         return _within(lowest, ranked(arrived, priority, ageing), None)
 
     async def between(self, queue_id: int, arrived: int, seq: int, priority: int, ageing: timedelta) -> int:
-        """Return the rank of entry `seq`, which arrived then, between its neighbours of this priority.
+        """Return the rank without a delay of entry `seq`, which arrived then, between its neighbours of this priority.
 
         The bounds matter only if the head start of a priority changed while the entries waited.
         """
@@ -77,6 +85,11 @@ def milliseconds(at: datetime) -> int:
 def ranked(arrived: int, priority: int, ageing: timedelta) -> int:
     """Compute the rank of an entry with this priority, in milliseconds; the lowest comes first."""
     return arrived - round(priority * ageing / _MILLISECOND)
+
+
+def delayed(rank: int, priority: int, share_delay: int) -> int:
+    """Return the rank with the delay of the entry's share, which a priority above 0 overrides."""
+    return rank if priority > 0 else rank + share_delay
 
 
 def _within(lowest: int | None, rank: int, highest: int | None) -> int:

@@ -27,11 +27,12 @@ from sqlalchemy import (
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.core.database.database import DatabaseInstant, Upsert
-from queue_engine.domain.model import Queue, RedBase, Repository, Stall
+from queue_engine.domain.model import Queue, Repository, Stall
 from queue_engine.store import repositories
 from queue_engine.store.order import IN_ORDER
 from queue_engine.store.pauses import pauses_of
 from queue_engine.store.queue_order import DUE, FAIR_ORDER
+from queue_engine.store.red_bases import red_base_of
 from queue_engine.store.repositories import REPOSITORY_FIELDS, repository_of
 from queue_engine.store.tables import entries, queues, runs
 from queue_engine.store.tables import repositories as repositories_table
@@ -279,18 +280,6 @@ class Queues:
 
 
 def _queue(row: Row[Any]) -> Queue:
-    red = None
-    if row.red_check is not None:
-        red = RedBase(
-            row.red_check,
-            row.red_tip,
-            row.red_since,
-            row.red_looks,
-            row.red_look_at,
-            row.red_app,
-            untested=row.red_untested,
-            rerun=row.red_rerun,
-        )
     stall = None
     if row.stalled_since is not None:
         stall = Stall(row.stalled_since, row.stalled_head, row.stalled_checks, row.ci_seen_at)
@@ -302,7 +291,7 @@ def _queue(row: Row[Any]) -> Queue:
         wake_count=row.wake_count,
         pauses=pauses_of(row),
         announced=row.announced,
-        red=red,
+        red=red_base_of(row),
         errors=row.errors,
         stall=stall,
         generation=row.generation,

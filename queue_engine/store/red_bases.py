@@ -3,11 +3,13 @@
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import replace
 from datetime import datetime
+from json import dumps, loads
 from typing import Any
 
-from sqlalchemy import ColumnElement, bindparam, select, update
+from sqlalchemy import ColumnElement, Row, bindparam, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from queue_engine.domain.failing_check import FailingCheck, as_data
 from queue_engine.domain.model import Queue, RedBase
 from queue_engine.store.tables import queues
 
@@ -68,4 +70,22 @@ def _values(red: RedBase | None) -> dict[ColumnElement[Any], Any]:
         queues.c.red_look_at: red and red.next_poll_at,
         queues.c.red_untested: bool(red and red.untested),
         queues.c.red_rerun: red and red.rerun,
+        queues.c.red_failing: dumps(as_data(red.failing)) if red and red.failing else None,
     }
+
+
+def red_base_of(row: Row[Any]) -> RedBase | None:
+    """Convert the columns of a queue's row; None where its base is not known to be red."""
+    if row.red_check is None:
+        return None
+    return RedBase(
+        row.red_check,
+        row.red_tip,
+        row.red_since,
+        row.red_looks,
+        row.red_look_at,
+        row.red_app,
+        untested=row.red_untested,
+        rerun=row.red_rerun,
+        failing=tuple(map(FailingCheck.of_data, loads(row.red_failing or "[]"))),
+    )

@@ -13,12 +13,13 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from queue_engine.core.database.database import Database
 from queue_engine.core.database.listener import DatabaseNotifier
 from queue_engine.core.database.outage import lost_race
-from queue_engine.core.jobs.dead_letters import DeadLetters
+from queue_engine.core.jobs.dead_letters import DeadLetters, FollowUp, no_follow_up
 from queue_engine.core.jobs.idempotency import Keys
 from queue_engine.core.jobs.job_store import Jobs
 from queue_engine.core.jobs.job_table import NEXT_DUE as NEXT_JOB
 from queue_engine.core.observability.meter import Meter, NullMeter
 from queue_engine.domain.errors import StaleRecord
+from queue_engine.store.departures import Departures
 from queue_engine.store.depths import Depths
 from queue_engine.store.entries import Entries
 from queue_engine.store.operations.config_files import ConfigFiles
@@ -29,6 +30,7 @@ from queue_engine.store.operations.known import KnownFacts
 from queue_engine.store.operations.processes import Processes
 from queue_engine.store.operations.rate_limits import RateLimits
 from queue_engine.store.operations.reconciler_state import ReconcilerState
+from queue_engine.store.operations.sessions import Sessions
 from queue_engine.store.operations.stalls import Stalls
 from queue_engine.store.operations.throttles import Throttles
 from queue_engine.store.operations.tokens import Tokens
@@ -41,8 +43,11 @@ from queue_engine.store.queues import NEXT_DUE as NEXT_QUEUE
 from queue_engine.store.queues import Queues
 from queue_engine.store.red_bases import RedBases
 from queue_engine.store.rejections import Rejections
+from queue_engine.store.requests import Requests
 from queue_engine.store.shadow import Shadow
+from queue_engine.store.statistics import Statistics
 from queue_engine.store.timeline import Timeline
+from queue_engine.store.timeline_reads import TimelineReads
 
 
 class WakeupKind(StrEnum):
@@ -51,8 +56,11 @@ class WakeupKind(StrEnum):
     JOBS = "jobs"
     QUEUES = "queues"
     OUTBOX = "outbox"
+    TIMELINE = "timeline"
+    """Events to be shown to subscribers in all processes."""
 
 
+_STORED = (WakeupKind.JOBS, WakeupKind.QUEUES, WakeupKind.OUTBOX)
 _NEXT_DUE = select(*(each.scalar_subquery() for each in (NEXT_JOB, NEXT_QUEUE, NEXT_ITEM)))
 
 
@@ -63,10 +71,13 @@ class Transaction:
     use: most transactions use two or three.
     """
 
-    def __init__(self, connection: AsyncConnection, meter: Meter | None = None) -> None:
+    def __init__(
+        self, connection: AsyncConnection, meter: Meter | None = None, *, follow_up: FollowUp = no_follow_up
+    ) -> None:
         self.connection = connection
         self.due: set[WakeupKind] = set()
         self._meter = meter
+        self._follow_up = follow_up
 
     @cached_property
     def queues(self) -> Queues:
@@ -94,7 +105,19 @@ class Transaction:
 
     @cached_property
     def timeline(self) -> Timeline:
-        return Timeline(self.connection)
+        return Timeline(self.connection, partial(self.due.add, WakeupKind.TIMELINE))
+
+    @cached_property
+    def departures(self) -> Departures:
+        return Departures(self.connection)
+
+    @cached_property
+    def timeline_reads(self) -> TimelineReads:
+        return TimelineReads(self.connection)
+
+    @cached_property
+    def statistics(self) -> Statistics:
+        return Statistics(self.connection)
 
     @cached_property
     def refusals(self) -> Rejections:
@@ -133,6 +156,10 @@ class Transaction:
         return Tokens(self.connection)
 
     @cached_property
+    def sessions(self) -> Sessions:
+        return Sessions(self.connection)
+
+    @cached_property
     def installation_tokens(self) -> GitHubTokens:
         return GitHubTokens(self.connection)
 
@@ -162,15 +189,20 @@ class Transaction:
 
     @cached_property
     def dead_letters(self) -> DeadLetters:
-        return DeadLetters(self.connection, partial(self.due.add, WakeupKind.JOBS), meter=self._meter)
+        due = partial(self.due.add, WakeupKind.JOBS)
+        return DeadLetters(self.connection, due, meter=self._meter, follow_up=self._follow_up)
 
     @cached_property
     def outbox(self) -> Outbox:
         return Outbox(self.connection, partial(self.due.add, WakeupKind.OUTBOX), dead_letters=self.dead_letters)
 
+    @cached_property
+    def requests(self) -> Requests:
+        return Requests(self.connection)
+
     async def dues(self) -> dict[WakeupKind, datetime]:
         """Return when the next job, queue and outbox item can be claimed; without kinds of which none waits."""
-        found = zip(WakeupKind, (await self.connection.execute(_NEXT_DUE)).one(), strict=True)
+        found = zip(_STORED, (await self.connection.execute(_NEXT_DUE)).one(), strict=True)
         return {each: due for each, due in found if due is not None}
 
     async def next_due(self) -> datetime | None:
@@ -181,9 +213,11 @@ class Transaction:
 class Store:
     """Transactions on one database. The caller closes the database."""
 
-    def __init__(self, database: Database, *, meter: Meter | None = None) -> None:
+    def __init__(self, database: Database, *, meter: Meter | None = None, follow_up: FollowUp = no_follow_up) -> None:
+        """`follow_up` names the jobs that a dead letter causes."""
         self.database = database
         self._meter = meter or NullMeter()
+        self._follow_up = follow_up
         self.notifier = DatabaseNotifier()
         """Notifies other processes of due work, at each commit."""
 
@@ -196,7 +230,7 @@ class Store:
         """
         try:
             async with self.database.transaction() as connection:
-                tx = Transaction(connection, self._meter)
+                tx = Transaction(connection, self._meter, follow_up=self._follow_up)
                 yield tx
                 await self.notifier.send(connection, tx.due)
         except DBAPIError as error:

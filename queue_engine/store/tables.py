@@ -53,6 +53,7 @@ queues = Table(
     Column("red_look_at", DatabaseInstant, info=instant(InstantKind.WAIT)),
     Column("red_untested", Boolean, nullable=False, server_default=text("FALSE")),
     Column("red_rerun", String(64)),
+    Column("red_failing", Text),
     Column("stalled_since", DatabaseInstant, info=instant(InstantKind.PAST)),
     Column("stalled_head", String(64)),
     Column("stalled_checks", Text),
@@ -82,6 +83,7 @@ runs = Table(
     Column("pending_checks", JSON, nullable=False),
     Column("completed_checks", JSON, nullable=False),
     Column("started_checks", JSON, nullable=False),
+    Column("timings", JSON, nullable=False, server_default=text("'[]'")),
     Column("checks_started_at", DatabaseInstant, info=instant(InstantKind.PAST)),
     Column("former_checks", JSON(none_as_null=True)),
     Column("check_seconds", Integer),
@@ -135,6 +137,7 @@ entries = Table(
     Column("shared_head", String(255)),
     Column("held_since", DatabaseInstant, info=instant(InstantKind.PAST)),
     Column("run_id", ForeignKey(runs.c.id), index=True),
+    Column("share_delay", BigInteger, nullable=False, server_default=text("0")),
     UniqueConstraint("repository_id", "number"),
     Index(None, "queue_id", "hotfix", "rank", "seq"),
     CheckConstraint("status IN ('pending', 'updating', 'checking', 'ready')", name="waiting"),
@@ -178,7 +181,10 @@ timeline = Table(
     sqlite_autoincrement=True,
 )
 """Events with durations carry them in `data`, in seconds: `ready` `checks`; `landed` `queue`, `front` and `checks`.
-`ready` also has the end of the last check, as `ended`."""
+`ready` also has the end of the last check, as `ended`.
+
+An event that ends a test of a commit has the commit as `tested`, and the seconds of each check as `check_seconds`. Of
+several events for one commit the newest has all; but those of `rerun`, of checks that ran again, are in no other."""
 
 answers = Table(
     "answers",
@@ -230,3 +236,19 @@ refusals = Table(
     Column("reason", String(64), nullable=False),
     Column("at", DatabaseInstant, nullable=False, info=instant(InstantKind.PAST)),
 )
+
+requests = Table(
+    "requests",
+    metadata,
+    Column("id", String(32), primary_key=True),
+    Column("repository_id", ForeignKey(repositories.c.id), nullable=False),
+    Column("number", Integer, nullable=False),
+    Column("kind", String(16), nullable=False),
+    Column("asked", String(255), nullable=False),
+    Column("asked_by", String(255)),
+    Column("process_id", String(255), index=True),
+    Column("asked_at", DatabaseInstant, nullable=False, info=instant(InstantKind.PAST)),
+    Index(None, "asked_at", "id"),
+    Index(None, "repository_id", "asked_at", "id"),
+)
+"""What people and programs asked of IMQ; `id` is that of the job, and outlives the job."""

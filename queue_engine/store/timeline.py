@@ -1,10 +1,11 @@
 """The timeline: one row per event, append-only. Pages, statistics and ETAs derive from it."""
 
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Integer, Row, Select, and_, bindparam, delete, or_, select
+from sqlalchemy import Integer, Row, Select, and_, bindparam, delete, or_, select, union_all
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.domain.reasons import Reason
@@ -17,6 +18,7 @@ _BRANCH = timeline.c.base_branch == bindparam("its_branch")
 _NUMBER = timeline.c.number == bindparam("its_number")
 _EVENT = timeline.c.event == bindparam("event")
 _AFTER = timeline.c.id > bindparam("after")
+_UP_TO = timeline.c.id <= bindparam("up_to")
 
 
 def _latest(found: Select[Any]) -> Select[Any]:
@@ -29,7 +31,17 @@ _OF_PULL_REQUEST = _ALL.where(_REPOSITORY, _NUMBER).order_by(timeline.c.id)
 _LATEST_OF_PULL_REQUEST = _latest(_ALL.where(_REPOSITORY, _NUMBER))
 _LATEST_OF_QUEUE = _latest(_ALL.where(_REPOSITORY, timeline.c.number == WHOLE_QUEUE, _AFTER, _BRANCH))
 _LATEST = _latest(_ALL)
-_SINCE = _ALL.where(_AFTER).order_by(timeline.c.id)
+_SINCE = (
+    _ALL.where(or_(_AFTER, timeline.c.id.in_(bindparam("also", expanding=True))))
+    .order_by(timeline.c.id)
+    .limit(bindparam("at_most", type_=Integer))
+)
+_LATEST_BLOCKERS = union_all(
+    *(
+        select(_latest(_ALL.where(_REPOSITORY, _BRANCH, timeline.c.event == event, _UP_TO)).subquery())
+        for event in ("paused", "resumed")
+    )
+)
 _DATA = _latest(select(timeline.c.data).where(_REPOSITORY, _BRANCH, _EVENT))
 _JOINED = _latest(select(timeline.c.data).where(_REPOSITORY, _NUMBER, timeline.c.event.in_(("queued", "held"))))
 _DEQUEUED = _latest(
@@ -69,14 +81,17 @@ _NUMBERS = _latest(select(timeline.c.number).where(_REPOSITORY, _BRANCH, _EVENT,
 class Timeline:
     """The timeline, on one connection."""
 
-    def __init__(self, connection: AsyncConnection) -> None:
+    def __init__(self, connection: AsyncConnection, appended: Callable[[], None] = lambda: None) -> None:
+        """`appended` is called for every stored event."""
         self._connection = connection
+        self._appended = appended
 
     async def append(self, event: TimelineEvent) -> TimelineEvent:
         """Store one event; returns the event with its id."""
         row = {name: getattr(event, name) for name in _STORED} | {"data": dict(event.data) or None}
         key = (await self._connection.execute(_APPEND, row)).inserted_primary_key
         assert key is not None
+        self._appended()
         return replace(event, id=key.id)
 
     async def of_pull_request(self, repository_id: int, number: int) -> tuple[TimelineEvent, ...]:
@@ -93,6 +108,14 @@ class Timeline:
             return ()
         whole = await self._read(_LATEST_OF_QUEUE, **some, its_branch=base_branch, after=found[-1].id)
         return tuple(sorted((*found, *whole), key=lambda event: event.id))
+
+    async def blockers(
+        self, repository_id: int, base_branch: str, *, up_to: int, limit: int = 50
+    ) -> tuple[TimelineEvent, ...]:
+        """Return the last pauses and resumptions of a queue up to this event, `limit` of each, oldest first."""
+        these = {"its_repository": repository_id, "its_branch": base_branch, "up_to": up_to, "at_most": limit}
+        found = map(event_of, await self._connection.execute(_LATEST_BLOCKERS, these))
+        return tuple(sorted(found, key=lambda event: event.id))
 
     async def latest(self, limit: int) -> tuple[TimelineEvent, ...]:
         """Return the last `limit` events of all, newest first."""
@@ -126,12 +149,12 @@ class Timeline:
         found = (await self._connection.execute(_NUMBERS, {**these, "since": since})).scalars().all()
         return tuple(reversed(found))
 
-    async def since(self, event_id: int) -> tuple[TimelineEvent, ...]:
-        """Return the events after this one, oldest first.
+    async def since(self, event_id: int, *, limit: int, also: Collection[int] = ()) -> tuple[TimelineEvent, ...]:
+        """Return the first `limit` events after this one, and `also` events of these ids, oldest first.
 
         With several writers on PostgreSQL an event may become visible after another with a higher id.
         """
-        return await self._read(_SINCE, after=event_id)
+        return await self._read(_SINCE, after=event_id, also=list(also), at_most=limit)
 
     async def purge(self, before: datetime, *, at_most: int) -> int:
         """Delete the oldest events before this instant, at most so many; returns how many were deleted.
@@ -142,9 +165,10 @@ class Timeline:
         return (await self._connection.execute(_PURGE, {"before": before, "at_most": at_most})).rowcount
 
     async def _read(self, statement: Select[Any], **these: Any) -> tuple[TimelineEvent, ...]:
-        return tuple(map(_event, await self._connection.execute(statement, these)))
+        return tuple(map(event_of, await self._connection.execute(statement, these)))
 
 
-def _event(row: Row[Any]) -> TimelineEvent:
+def event_of(row: Row[Any]) -> TimelineEvent:
+    """Read an event from its row."""
     reason = None if row.reason is None else Reason(row.reason)
     return TimelineEvent(**(dict(row._mapping) | {"reason": reason, "data": row.data or {}}))

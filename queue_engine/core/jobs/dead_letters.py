@@ -4,7 +4,7 @@ A dead letter keeps id, process, payload, priority and trace. Done again, its jo
 item is among them by its name; a newer event discards it.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -13,7 +13,7 @@ from sqlalchemy import ColumnElement, Row, bindparam, delete, func, select, tupl
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.core.database.database import Upsert
-from queue_engine.core.jobs.job import Job, new_job
+from queue_engine.core.jobs.job import Job, JobRequest, new_job
 from queue_engine.core.jobs.job_store import Jobs
 from queue_engine.core.jobs.job_table import failed_jobs, jobs
 from queue_engine.core.observability.log import logged
@@ -45,6 +45,15 @@ class DeadLetter:
         return self.failed_at, self.id
 
 
+FollowUp = Callable[[DeadLetter], Iterable[JobRequest]]
+"""Names the jobs that a new dead letter causes; IMQ stores them with it. Must not raise."""
+
+
+def no_follow_up(letter: DeadLetter) -> Iterable[JobRequest]:
+    """Name no job."""
+    return ()
+
+
 _FIELDS = tuple(failed_jobs.c[name] for name in DeadLetter.__dataclass_fields__)
 _ITS_OWN = failed_jobs.c.id == bindparam("its_id")
 _KEEP = Upsert(
@@ -65,12 +74,18 @@ class DeadLetters:
     """Dead letters, read and written in the transaction of one connection."""
 
     def __init__(
-        self, connection: AsyncConnection, due: Callable[[], None] = lambda: None, *, meter: Meter | None = None
+        self,
+        connection: AsyncConnection,
+        due: Callable[[], None] = lambda: None,
+        *,
+        meter: Meter | None = None,
+        follow_up: FollowUp = no_follow_up,
     ) -> None:
         """`due` is called for every dead letter that becomes a job again."""
         self._connection = connection
         self._due = due
         self._meter = meter or NullMeter()
+        self._follow_up = follow_up
 
     async def add(self, job: Job, error: str, now: datetime, *, attempts: int, retryable: bool) -> None:
         """Move a claimed job here. Raises LeaseLost."""
@@ -96,6 +111,9 @@ class DeadLetters:
         values = {column.name: getattr(letter, column.name) for column in _FIELDS}
         values["payload"] = dict(letter.payload)
         await self._connection.execute(_KEEP.on(self._connection), values)
+        jobs_of_letter = Jobs(self._connection, self._due)
+        for caused in self._follow_up(letter):
+            await jobs_of_letter.enqueue_request(caused, letter.failed_at)
         self._meter.count("jobs_dead", kind=letter.job_type)
 
     async def list(

@@ -49,6 +49,16 @@ class Job:
         return self.deaths >= POISON_DEATHS
 
 
+@dataclass(frozen=True, slots=True)
+class JobRequest:
+    """A job to be stored: its kind, its process and its content. A higher `priority` goes first."""
+
+    kind: str
+    process_id: str
+    request: Mapping[str, Any]
+    priority: int = 0
+
+
 _RENAMED = {"request": "request_json", "response": "response_json"}
 _COLUMNS = {name: _RENAMED.get(name, name) for name in Job.__dataclass_fields__}
 FIELDS = tuple(jobs.c[name] for name in _COLUMNS.values())

@@ -21,7 +21,7 @@ from typing import Any
 from sqlalchemy import bindparam, delete, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from queue_engine.core.jobs.job import FIELDS, Job, LeaseLost, claimed, job_of, lost, new_job
+from queue_engine.core.jobs.job import FIELDS, Job, JobRequest, LeaseLost, claimed, job_of, lost, new_job
 from queue_engine.core.jobs.job_leases import claim
 from queue_engine.core.jobs.job_table import (
     ENQUEUE,
@@ -75,6 +75,16 @@ class Jobs:
         self._due()
         return str(values["id"])
 
+    async def enqueue_request(self, wanted: JobRequest, now: datetime) -> str:
+        """Store a job that another part described, due now. Returns its id."""
+        return await self.enqueue(
+            kind=wanted.kind,
+            request=wanted.request,
+            process_id=wanted.process_id,
+            now=now,
+            priority=wanted.priority,
+        )
+
     async def enqueue_once(
         self,
         *,
@@ -104,13 +114,13 @@ class Jobs:
         requests: Sequence[tuple[str, Mapping[str, Any]]],
         now: datetime,
         traces: Sequence[str | None] | None = None,
-    ) -> None:
+    ) -> Sequence[str]:
         """Store many jobs of one kind at once, due now, in this order: each a process id and its request.
 
-        They belong to the work under way, unless `traces` has the trace of each.
+        They belong to the work under way, unless `traces` has the trace of each. Returns their ids.
         """
         if not requests:
-            return
+            return ()
         belonging = [current()] * len(requests) if traces is None else traces
         values = [
             new_job(kind, process, request, now, trace)
@@ -118,6 +128,7 @@ class Jobs:
         ]
         await self._connection.execute(ENQUEUE, values)
         self._due()
+        return [str(each["id"]) for each in values]
 
     async def claim_some(
         self, limit: int, *, owner: str, now: datetime, lease: timedelta, poison: bool = True

@@ -14,7 +14,7 @@ from queue_engine.core.concurrency.pool import Pool
 from queue_engine.core.concurrency.request_context import RequestPriority, working
 from queue_engine.core.database.database import Database
 from queue_engine.core.database.outage import fault_of
-from queue_engine.core.jobs.dead_letters import DeadLetters
+from queue_engine.core.jobs.dead_letters import DeadLetters, FollowUp, no_follow_up
 from queue_engine.core.jobs.job_store import Job, Jobs, LeaseLost
 from queue_engine.core.jobs.outcomes import Dead, Hold, JobResult, Outcome, Retry
 from queue_engine.core.observability import trace
@@ -69,6 +69,8 @@ class WorkerSettings:
     attempt_level: Callable[[Exception], int] = lambda error: logging.WARNING
     """The level at which a failed attempt is logged."""
     meter: Meter = field(default_factory=NullMeter)
+    follow_up: FollowUp = no_follow_up
+    """Names the jobs that a dead letter causes."""
 
 
 @logged("worker")
@@ -239,7 +241,7 @@ class Worker:
             if collected is not None:
                 await Jobs(connection).fail(job, outcome.error, now)
             else:
-                letters = DeadLetters(connection, meter=self._meter)
+                letters = DeadLetters(connection, meter=self._meter, follow_up=self._settings.follow_up)
                 await letters.add(job, outcome.error, now, attempts=attempts, retryable=outcome.retryable)
         # A person can mend the cause of a retryable one, so the fault is not IMQ's.
         level = logging.WARNING if outcome.retryable else logging.ERROR

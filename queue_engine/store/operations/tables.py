@@ -125,6 +125,31 @@ processes = Table(
 """The last report of each running process, so that any process can answer for all."""
 
 
+sessions = Table(
+    "sessions",
+    metadata,
+    Column("id", String(32), primary_key=True),
+    Column("secret_hash", String(64), nullable=False, unique=True),
+    Column("former_hash", String(64), index=True),
+    Column("former_until", DatabaseInstant, info=instant(InstantKind.WAIT)),
+    Column("person_id", BigInteger, nullable=False, index=True),
+    Column("login", String(255), nullable=False),
+    Column("created_at", DatabaseInstant, nullable=False, info=instant(InstantKind.PAST)),
+    Column("used_at", DatabaseInstant, nullable=False, info=instant(InstantKind.PAST)),
+    Column("renewed_at", DatabaseInstant, nullable=False, info=instant(InstantKind.PAST)),
+)
+"""People who are logged in at the pages; see `store.operations.sessions.Session`."""
+
+
+login_owners = Table(
+    "login_owners",
+    metadata,
+    Column("login", String(255), primary_key=True),
+    Column("person_id", BigInteger, nullable=False),
+)
+"""Who was first to log in with a login that IMQ_OPERATORS names: the login may belong to another account later."""
+
+
 app_registration = Table(
     "app_registration",
     metadata,

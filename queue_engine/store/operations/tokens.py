@@ -20,6 +20,9 @@ from queue_engine.store.operations.tables import api_tokens
 _NOTED = timedelta(minutes=1)
 """The precision of a token's last use: IMQ need not write at each call."""
 
+_LOGIN = "login:"
+"""How the names of tokens begin that a login made; no operator can choose such a name."""
+
 _SERVICE = re.compile(r"(.+)\[token\]")
 """No login of GitHub has brackets but those of Apps, which end in `[bot]`."""
 
@@ -76,9 +79,19 @@ class Token:
         """The name under which the token acts: a person's login, or a service's name in a form that no login has."""
         return service_login(self.name) if self.grant.service else self.grant.login
 
+    @property
+    def of_login(self) -> bool:
+        """Whether a person made the token by logging in."""
+        return self.name.startswith(_LOGIN)
+
     def noted(self, now: datetime) -> bool:
         """Return whether the stored last use is precise enough."""
         return self.last_used_at is not None and now - _NOTED < self.last_used_at <= now
+
+
+def name_of_login(login: str, suffix: str) -> str:
+    """Return the name of a token that a login makes."""
+    return f"{_LOGIN}{login}:{suffix}"
 
 
 def service_login(name: str) -> str:
@@ -95,7 +108,11 @@ def service_name(login: str) -> str | None:
 _ALL = select(api_tokens).order_by(api_tokens.c.name)
 _FIND = _ALL.where(api_tokens.c.token_hash == bindparam("its_hash"))
 _NAMED = _ALL.where(api_tokens.c.name == bindparam("its_name"))
+_BY_ID = _ALL.where(api_tokens.c.id == bindparam("its_id"))
 _REVOKE = delete(api_tokens).where(api_tokens.c.name == bindparam("its_name"))
+_OF_LOGIN = api_tokens.c.name.startswith(_LOGIN, autoescape=True)
+_LOGINS = _ALL.where(_OF_LOGIN, api_tokens.c.person_id == bindparam("its_person"))
+_REVOKE_EXPIRED_LOGINS = delete(api_tokens).where(_OF_LOGIN, api_tokens.c.expires_at <= bindparam("now"))
 _CREATE = Upsert(
     api_tokens, lambda insert: insert.on_conflict_do_nothing(index_elements=["name"]).returning(api_tokens.c.id)
 )
@@ -140,6 +157,14 @@ class Tokens:
         """Delete a token: its next call is refused. False if there is none of this name."""
         return (await self._connection.execute(_REVOKE, {"its_name": name})).rowcount == 1
 
+    async def of_logins(self, person_id: int) -> tuple[Token, ...]:
+        """Return the tokens that a person made by logging in."""
+        return tuple(map(_token, await self._connection.execute(_LOGINS, {"its_person": person_id})))
+
+    async def revoke_expired_logins(self, now: datetime) -> None:
+        """Delete the tokens of logins that have expired."""
+        await self._connection.execute(_REVOKE_EXPIRED_LOGINS, {"now": now})
+
     async def find(self, secret: str, now: datetime) -> Token | None:
         """Return the token with this secret; None if there is none, or if it has expired.
 
@@ -152,6 +177,10 @@ class Tokens:
     async def named(self, name: str, now: datetime) -> Token | None:
         """Return the token of this name; None if it was revoked, or has expired."""
         return await self._one(_NAMED, now, its_name=name)
+
+    async def by_id(self, token_id: str, now: datetime) -> Token | None:
+        """Return the token with this id; None if it was revoked, or has expired."""
+        return await self._one(_BY_ID, now, its_id=token_id)
 
     async def bind(self, token: Token, *, login: str, person_id: int) -> None:
         """Store the id and the login of the token's person."""

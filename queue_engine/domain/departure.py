@@ -1,0 +1,83 @@
+"""A departure: one entry that left its queue, and what it waited for. Statistics derive from these, not from events."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from queue_engine.domain.model import EntryStatus
+from queue_engine.domain.reasons import Reason
+
+ENDS = frozenset({EntryStatus.LANDED, EntryStatus.FAILED, EntryStatus.CANCELLED})
+"""The events that end an entry."""
+
+
+class WaitKind(StrEnum):
+    """What an entry waited for: the parts of the time in its queue."""
+
+    CAPACITY = "capacity"
+    """Others were ahead."""
+    CHECKS = "checks"
+    """Its own checks ran."""
+    PAUSED = "paused"
+    """A pause, a freeze, or another blocker than a red base held the queue."""
+    BASE_RED = "base_red"
+    """The base branch failed its own checks."""
+    OTHER = "other"
+    """Updates, merges, polls of GitHub, and GitHub's faults."""
+
+
+@dataclass(frozen=True, slots=True)
+class RerunCheck:
+    """A check that failed and passed in a rerun, and what that cost. GitHub Actions names a check run after its job."""
+
+    name: str
+    jobs: tuple[str, ...]
+    """The failed jobs behind the check; empty if IMQ knows none."""
+    reruns: int
+    ci_seconds: float | None
+    """How long the failed runs took; None: not known."""
+    waited: float
+    """Seconds from the first rerun until the checks had passed, divided among the checks that were rerun together."""
+
+    @property
+    def job_names(self) -> tuple[str, ...]:
+        """The jobs, or the check's own name: a check of GitHub Actions without further jobs is one."""
+        return self.jobs or (self.name,)
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> "RerunCheck":
+        """Read a check as a departure stores it."""
+        jobs = tuple(stored["jobs"])
+        return cls(stored["name"], jobs, stored["reruns"], stored["ci_seconds"], stored["waited"])
+
+
+@dataclass(frozen=True, slots=True)
+class Departure:
+    """An entry that left its queue. Its seconds in each `WaitKind` add up to `waited`."""
+
+    id: int
+    """The number of its event in the timeline."""
+    entry_id: str
+    repository_id: int
+    base_branch: str
+    number: int
+    title: str | None
+    """None for a departure from before IMQ kept departures."""
+    author: str | None
+    joined_at: datetime
+    left_at: datetime
+    outcome: EntryStatus
+    reason: Reason | None
+    waited: float
+    capacity: float
+    checks: float
+    paused: float
+    base_red: float
+    other: float
+    ci_seconds: float | None
+    """Seconds of CI, over all its checks and runs; None: not known."""
+    reruns: int
+    """How often IMQ ran failed checks again."""
+    flaky: tuple[RerunCheck, ...] = ()

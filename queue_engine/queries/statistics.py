@@ -1,0 +1,165 @@
+"""Load the statistics of one queue, or of all that a person may see, over the last days."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+from sqlalchemy import Row
+
+from queue_engine.domain.departure import RerunCheck, WaitKind
+from queue_engine.domain.model import EntryStatus
+from queue_engine.domain.reasons import Reason
+from queue_engine.queries.health import MEDIAN, P95, Health, health_of
+from queue_engine.store import Transaction
+from queue_engine.store.departures import day_of
+from queue_engine.store.statistics import DepartureQuery
+
+MOST_DAYS = 365
+USUAL_DAYS = 30
+
+_MOST_BARS = 92
+"""Longer periods have one count for each week."""
+_WEEK = 7
+
+
+@dataclass(frozen=True, slots=True)
+class LandingCount:
+    """How many pull requests landed from one day to another, both included."""
+
+    first: date
+    last: date
+    landed: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReasonCount:
+    """How many pull requests last left for a reason; None for those that landed."""
+
+    outcome: EntryStatus
+    reason: Reason | None
+    pulls: int
+
+
+@dataclass(frozen=True, slots=True)
+class RerunCount:
+    """A check, or a job, that was flaky: in how many departures, and what that cost."""
+
+    name: str
+    pulls: int
+    reruns: int
+    ci_seconds: float | None
+    """None: not known of any of them."""
+    waited: float
+
+
+@dataclass(frozen=True, slots=True)
+class QueueStatistics:
+    """The statistics of a period. Times in the queue are those of pull requests that landed."""
+
+    first: date
+    last: date
+    landed: int
+    median: float | None
+    p95: float | None
+    parts: Mapping[WaitKind, float]
+    """The mean seconds of a landing for each part of its wait; empty without a landing."""
+    landings: tuple[LandingCount, ...]
+    reasons: tuple[ReasonCount, ...]
+    """Each pull request once for each queue, by its last departure."""
+    flaky_checks: tuple[RerunCount, ...]
+    flaky_jobs: tuple[RerunCount, ...]
+    reruns: int
+    ci_seconds: float | None
+    """Of all departures whose CI time is known, those without a landing included."""
+    ci_per_landing: float | None
+    health: Health
+
+    @property
+    def pulls(self) -> int:
+        """The number of pull requests that left."""
+        return sum(each.pulls for each in self.reasons)
+
+
+def period(now: datetime, days: int) -> tuple[int, int]:
+    """Return the first and the last day of a period that ends today."""
+    today = day_of(now)
+    return today - days + 1, today
+
+
+def date_of(day: int) -> date:
+    """Return the date of a day since 1970."""
+    return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(days=day)).date()
+
+
+async def load_statistics(tx: Transaction, query: DepartureQuery) -> QueueStatistics:
+    """Load the statistics of these queues and days."""
+    sums = await tx.statistics.sums(query)
+    landed = [each for each in sums if each.outcome == EntryStatus.LANDED]
+    count = sum(each.departures for each in landed)
+    median, p95 = [await tx.statistics.waited(query, share, among=count) for share in (MEDIAN, P95)]
+    reasons = sorted((_reason(each) for each in sums if each.pulls), key=lambda each: (-each.pulls, str(each.reason)))
+    flaky = await tx.statistics.flaky(query)
+    ci, known = sum(each.ci_seconds for each in sums), sum(each.ci_known for each in sums)
+    landed_known = sum(each.ci_known for each in landed)
+    failed = sum(each.pulls for each in reasons if each.outcome is EntryStatus.FAILED)
+    left = sum(each.pulls for each in reasons if each.outcome is not EntryStatus.CANCELLED)
+    return QueueStatistics(
+        first=date_of(query.first_day),
+        last=date_of(query.last_day),
+        landed=count,
+        median=median,
+        p95=p95,
+        parts={kind: sum(getattr(each, kind.value) for each in landed) / count for kind in WaitKind} if count else {},
+        landings=_landings(query, await tx.statistics.landings(query)),
+        reasons=tuple(reasons),
+        flaky_checks=_flaky(flaky, lambda each: (each.name,)),
+        flaky_jobs=_flaky(flaky, lambda each: each.job_names),
+        reruns=sum(each.reruns for each in sums),
+        ci_seconds=ci if known else None,
+        ci_per_landing=ci / landed_known if landed_known else None,
+        health=health_of(median, p95, failed=failed, left=left),
+    )
+
+
+def _reason(row: Row[Any]) -> ReasonCount:
+    return ReasonCount(EntryStatus(row.outcome), None if row.reason is None else Reason(row.reason), row.pulls)
+
+
+def _landings(query: DepartureQuery, by_day: Mapping[int, int]) -> tuple[LandingCount, ...]:
+    """Count the landings of each day, or of each week of a long period; the last week ends with the period."""
+    length = query.last_day - query.first_day + 1
+    step = 1 if length <= _MOST_BARS else _WEEK
+    ends = range(query.last_day, query.first_day - 1, -step)
+    spans = [(max(end - step + 1, query.first_day), end) for end in reversed(ends)]
+    return tuple(
+        LandingCount(date_of(first), date_of(last), sum(by_day.get(day, 0) for day in range(first, last + 1)))
+        for first, last in spans
+    )
+
+
+def _flaky(
+    found: Iterable[Sequence[RerunCheck]], names_of: Callable[[RerunCheck], Sequence[str]]
+) -> tuple[RerunCount, ...]:
+    """Add up flaky checks by name; the cost of a check with several jobs is divided among them."""
+    pulls: dict[str, int] = defaultdict(int)
+    reruns: dict[str, int] = defaultdict(int)
+    ci: dict[str, float] = defaultdict(float)
+    waited: dict[str, float] = defaultdict(float)
+    known: set[str] = set()
+    for of_departure in found:
+        for name in {name for each in of_departure for name in names_of(each)}:
+            pulls[name] += 1
+        for each in of_departure:
+            names = names_of(each)
+            for name in names:
+                reruns[name] += each.reruns
+                waited[name] += each.waited / len(names)
+                if each.ci_seconds is not None:
+                    known.add(name)
+                    ci[name] += each.ci_seconds / len(names)
+    made = (
+        RerunCount(name, pulls[name], reruns[name], ci[name] if name in known else None, waited[name]) for name in pulls
+    )
+    return tuple(sorted(made, key=lambda each: (-each.pulls, each.name)))

@@ -1,0 +1,129 @@
+"""Record when the checks of a run's candidate ran, and derive how long each took. Pure.
+
+The instants are GitHub's. `started_at` of a job of GitHub Actions may show when the job was queued
+(strands-labs/robots #2509), so that these durations serve people and statistics, and decide nothing.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from statistics import median
+from typing import Any
+from urllib.parse import urlsplit
+
+from queue_engine.domain.facts import CheckReport, CheckState
+from queue_engine.domain.model import Entry
+from queue_engine.domain.run import CheckTiming, Run
+from queue_engine.domain.webhook_event import WebhookEvent
+from queue_engine.rules.checks import rerun_names, run_key
+
+MOST_CHECKS = 200
+"""How many checks of one candidate are recorded."""
+
+_LONGEST_LINK = 1000
+
+
+def safe_link(url: str | None) -> str | None:
+    """Return the address if it is one of the web, without credentials; anyone with write access sets these."""
+    if url is None or len(url) > _LONGEST_LINK or not url.isascii() or not url.isprintable() or " " in url:
+        return None
+    try:
+        parts = urlsplit(url)
+        parts.port  # noqa: B018 - reading it is what validates it
+    except ValueError:
+        return None
+    is_web = parts.scheme in {"http", "https"} and parts.hostname and "@" not in parts.netloc
+    return url if is_web and "\\" not in url else None
+
+
+def with_reports(run: Run, reports: Iterable[CheckReport]) -> Run:
+    """Record these reports on the candidate; a check run that IMQ asked GitHub to run again does not count."""
+    shown = [_timing(report) for report in reports if run_key(report) not in run.rerun_checks]
+    timings = {timing.name: timing for timing in run.timings}
+    timings |= {timing.name: timing for timing in sorted(shown, key=_rank)}
+    return _with(run, timings)
+
+
+def with_webhook(run: Run, webhook: WebhookEvent) -> Run:
+    """Record a check's report by webhook, which says when the check ended; a commit status has no start."""
+    name = webhook.check_name
+    if name is None or webhook.check_ended is None:
+        return run
+    before = {timing.name: timing for timing in run.timings}
+    known = before.get(name, CheckTiming(name))
+    url, started = webhook.check_url or known.url, webhook.check_started or known.started
+    return _with(run, {**before, name: CheckTiming(name, url, started, webhook.check_ended, webhook.passed)})
+
+
+def without_reruns(run: Run) -> Run:
+    """Forget the timings of checks that run again."""
+    again = set(rerun_names(run))
+    return replace(run, timings=tuple(timing for timing in run.timings if timing.name not in again))
+
+
+def rerun_seconds(before: Run, after: Run) -> dict[str, float]:
+    """Return how long the checks took that now run again; these seconds are in no other event."""
+    again, kept = set(rerun_names(after)), set(after.timings)
+    ended = [each for each in before.timings if each.name in again and each.ended is not None and each not in kept]
+    return {each.name: _seconds(each.started, each.ended) for each in ended if each.started and each.ended}
+
+
+def check_data(entry: Entry, now: datetime, *, passed: bool = False) -> dict[str, Any]:
+    """Return, as data of an event that ends a test, which commit was tested, and for how long by each check.
+
+    Checks that still run count until now; where the tests `passed`, these do not matter, and are left out. Checks of
+    IMQ's own update began with the status `checking`, if nothing else says when. Events of one commit repeat each
+    other's seconds: the newest has all.
+    """
+    begun = entry.status_since if entry.head != entry.queued_head else None
+    seconds: dict[str, float] = {}
+    for timing in entry.run.timings:
+        started, ended = timing.started or begun, timing.ended or (None if passed else now)
+        if started is not None and ended is not None:
+            seconds[timing.name] = _seconds(started, ended)
+    return {"tested": entry.run.candidate, "check_seconds": seconds} if seconds else {}
+
+
+def usual_seconds(events: Iterable[Mapping[str, Any]]) -> dict[str, float]:
+    """Return how long each check usually takes: the median of these events' `check_seconds`."""
+    each: dict[str, list[float]] = {}
+    for data in events:
+        for name, seconds in (data.get("check_seconds") or {}).items():
+            each.setdefault(name, []).append(seconds)
+    return {name: median(durations) for name, durations in each.items()}
+
+
+def _timing(report: CheckReport) -> CheckTiming:
+    if report.state is CheckState.PENDING:
+        started = report.started_at if report.started else None
+        return CheckTiming(report.name, safe_link(report.url), started)
+    passed = report.state is CheckState.PASSED
+    # The instants of a status are those of its newest report.
+    started = None if report.run_id is None else report.started_at
+    return CheckTiming(report.name, safe_link(report.url), started, report.completed_at, passed)
+
+
+def _rank(timing: CheckTiming) -> tuple[bool, bool, str]:
+    """Order reports of one name: of several Apps or events, one that runs counts before a failed one."""
+    return timing.ended is None, timing.passed is False, timing.url or ""
+
+
+def _with(run: Run, timings: Mapping[str, CheckTiming]) -> Run:
+    before = {timing.name: timing for timing in run.timings}
+    kept = [_merged(before.get(name), timings[name]) for name in sorted(timings)]
+    return replace(run, timings=_limited(kept))
+
+
+def _merged(before: CheckTiming | None, after: CheckTiming) -> CheckTiming:
+    """Keep what a newer report of the same check does not say: the start of a commit status."""
+    if before is None or after.started is not None or before.ended not in {None, after.ended}:
+        return after
+    return replace(after, started=before.started)
+
+
+def _limited(timings: Sequence[CheckTiming]) -> tuple[CheckTiming, ...]:
+    return tuple(timings[:MOST_CHECKS])
+
+
+def _seconds(started: datetime, ended: datetime) -> float:
+    return max((ended - started).total_seconds(), 0.0)

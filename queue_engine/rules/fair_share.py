@@ -1,0 +1,89 @@
+"""Give each author a fair share of a queue: many pull requests of one do not delay those of others. Pure.
+
+The entries of one author are a share; those of all bots and agents are one share together. The first few entries of a
+share keep their place by arrival. Each further one counts as later: an interval after the entry before it. So others
+come between. A share alone in its queue does not wait: only the order changes (a virtual clock; Zhang, "VirtualClock",
+SIGCOMM 1990).
+
+The key is computed once, when the entry joins, and never moves. It is at most six days after the arrival, so that each
+entry lands.
+"""
+
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
+from statistics import median
+
+from queue_engine.config.patterns import branch_matches
+from queue_engine.domain.model import Entry
+from queue_engine.domain.policy import Policy
+
+AGENTS = ""
+"""The share of all bots and agents; no login is empty."""
+
+LANDINGS = 10
+"""The interval in landings: a share with many entries is ahead of others for each tenth landing at most."""
+
+UNKNOWN = timedelta(minutes=10)
+"""How long a landing takes while none is known."""
+
+LONGEST = timedelta(days=6)
+"""By how much a key is later than the arrival at most: less than the seven days of `Policy.hold_timeout`."""
+
+_BOT = "[bot]"
+
+
+def share_of(author: str, policy: Policy) -> str:
+    """Return the share to which the entries of an author belong."""
+    login = author.casefold()
+    is_agent = login.endswith(_BOT) or any(branch_matches(each, login) for each in policy.agents)
+    return AGENTS if is_agent else login
+
+
+def interval(durations: Sequence[timedelta]) -> timedelta:
+    """Return the time between two keys of one share; `durations` is how long the last landed entries were in front."""
+    typical = timedelta(seconds=median(each.total_seconds() for each in durations)) if durations else UNKNOWN
+    return LANDINGS * typical
+
+
+def earliest_key(
+    author: str,
+    queued: Iterable[tuple[str, int, int]],
+    durations: Sequence[timedelta],
+    policy: Policy,
+    *,
+    arrived: int,
+) -> int:
+    """Return the least key of a new entry, in milliseconds since 1970; its arrival where its share is small.
+
+    `queued` has author, arrival and delay of each entry in the queue without a priority of its own. Only those count
+    that arrived before: IMQ may answer a request late. Within a share the first entry stays first.
+    """
+    if not policy.fair_share:
+        return arrived
+    share = share_of(author, policy)
+    own = [at + delay for other, at, delay in queued if at <= arrived and share_of(other, policy) == share]
+    if not own:
+        return arrived
+    last = max(own)
+    step = interval(durations) if len(own) >= policy.share_waiting else timedelta(0)
+    wanted = min(last + _milliseconds(step), arrived + _milliseconds(LONGEST))
+    return max(arrived, last, wanted)
+
+
+def share_behind(entries: Sequence[Entry], entry: Entry) -> tuple[str, int] | None:
+    """Return author and number of entries if later entries without priority are ahead because of the author's share.
+
+    0 if the author has no other: then other bots and agents fill the share.
+    """
+    later = (
+        each.seq > entry.seq and each.position < entry.position and each.priority <= 0 and not each.hotfix
+        for each in entries
+    )
+    if not entry.share_delay or entry.priority > 0 or not any(later):
+        return None
+    count = sum(each.author.casefold() == entry.author.casefold() for each in entries)
+    return entry.author, count if count > 1 and not entry.author.casefold().endswith(_BOT) else 0
+
+
+def _milliseconds(length: timedelta) -> int:
+    return round(length / timedelta(milliseconds=1))

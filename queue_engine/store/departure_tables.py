@@ -1,0 +1,68 @@
+"""The tables of departures, and of their sums."""
+
+from sqlalchemy import JSON, BigInteger, Boolean, Column, Double, Index, Integer, String, Table, Text, text
+
+from queue_engine.core.database.database import DatabaseInstant, metadata
+from queue_engine.core.database.instants import InstantKind, instant
+from queue_engine.domain.departure import WaitKind
+
+departures = Table(
+    "departures",
+    metadata,
+    Column("id", BigInteger, primary_key=True, autoincrement=False),
+    Column("entry_id", String(32), nullable=False),
+    Column("repository_id", BigInteger, nullable=False),
+    Column("base_branch", String(255), nullable=False),
+    Column("number", Integer, nullable=False),
+    Column("title", Text),
+    Column("author", String(255)),
+    Column("joined_at", DatabaseInstant, nullable=False, info=instant(InstantKind.PAST)),
+    Column("left_at", DatabaseInstant, nullable=False, index=True, info=instant(InstantKind.PAST)),
+    Column("outcome", String(16), nullable=False),
+    Column("reason", String(64)),
+    *(Column(name, Double, nullable=False) for name in ("waited", *WaitKind)),
+    Column("ci_seconds", Double),
+    Column("reruns", Integer, nullable=False),
+    Column("flaky", JSON(none_as_null=True)),
+    Column("is_last", Boolean, nullable=False),
+    Column("day", Integer, nullable=False),
+    Index(None, "repository_id", "number"),
+    Index(None, "repository_id", "base_branch", "day"),
+    # The last departures of a queue.
+    Index(None, "repository_id", "base_branch", "left_at"),
+    # Statistics of all queues read these in order, without a sort and mostly without the rows.
+    Index("ix_departures_days", "outcome", "day", "repository_id", "base_branch"),
+    Index("ix_departures_waits", "outcome", "waited", "day", "repository_id", "base_branch"),
+    Index(
+        "ix_departures_reasons",
+        *("outcome", "reason", "day", "repository_id", "base_branch", "is_last"),
+        sqlite_where=text("is_last"),
+        postgresql_where=text("is_last"),
+    ),
+    Index(
+        "ix_departures_flaky",
+        *("day", "repository_id", "base_branch"),
+        sqlite_where=text("flaky IS NOT NULL"),
+        postgresql_where=text("flaky IS NOT NULL"),
+    ),
+)
+"""One row for each entry that left its queue, by the number of its event in the timeline. `is_last` is set for the last
+departure of each pull request from each queue; `day` counts the days since 1970 in UTC."""
+
+departure_days = Table(
+    "departure_days",
+    metadata,
+    Column("day", Integer, primary_key=True, autoincrement=False),
+    Column("repository_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("base_branch", String(255), primary_key=True),
+    Column("outcome", String(16), primary_key=True),
+    Column("reason", String(64), primary_key=True, server_default=""),
+    *(Column(name, Integer, nullable=False) for name in ("departures", "pulls")),
+    *(Column(name, Double, nullable=False) for name in ("waited", *WaitKind)),
+    Column("ci_seconds", Double, nullable=False),
+    *(Column(name, Integer, nullable=False) for name in ("ci_known", "reruns")),
+    Index(None, "repository_id", "base_branch", "day"),
+)
+"""The sums of the departures of each queue, day, outcome and reason (empty: none), kept with each departure: a page
+adds up a year of these, and no year of departures. `pulls` counts the last departures of pull requests, and `ci_known`
+the departures with `ci_seconds`."""

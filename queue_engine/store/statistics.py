@@ -1,0 +1,130 @@
+"""Sums over departures. They come from the sums of the days, or read an index in its order: no statement reads the rows
+of a year of departures.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import ceil
+from typing import Any
+
+from sqlalchemy import ColumnElement, Row, Table, Text, cast, func, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from queue_engine.domain.departure import Departure, RerunCheck, WaitKind
+from queue_engine.domain.model import EntryStatus
+from queue_engine.domain.reasons import Reason
+from queue_engine.store.departure_tables import departure_days, departures
+from queue_engine.store.departures import departure_in
+
+
+@dataclass(frozen=True, slots=True)
+class DepartureQuery:
+    """Which departures: of these queues, in these days, with this outcome, reason or flaky check."""
+
+    first_day: int
+    """Days since 1970 in UTC, both ends included."""
+    last_day: int
+    repository_ids: frozenset[int] | None = None
+    """None: of all repositories."""
+    base_branch: str | None = None
+    outcome: EntryStatus | None = None
+    reason: Reason | None = None
+    last_only: bool = False
+    """Whether only the last departure of each pull request from each queue counts."""
+    check: str | None = None
+    job: str | None = None
+
+    def with_flaky(self, rerun: RerunCheck) -> bool:
+        """Return whether a flaky check is one that is asked for."""
+        return self.check in (None, rerun.name) and (self.job is None or self.job in rerun.job_names)
+
+    def conditions(self) -> list[ColumnElement[bool]]:
+        """Return the conditions of a statement; those of flaky checks are not among them."""
+        of = departures.c
+        found = self.of_days(departures)
+        if self.outcome is not None:
+            found.append(of.outcome == self.outcome)
+        if self.reason is not None:
+            found.append(of.reason == self.reason)
+        if self.last_only:
+            found.append(of.is_last)
+        if self.check is not None or self.job is not None:
+            found.append(of.flaky.is_not(None))
+        return found
+
+    def of_days(self, table: Table, *, by_day: bool = False) -> list[ColumnElement[bool]]:
+        """Return the conditions of the days and queues, for a table with these columns.
+
+        `by_day`: an index of the days is better even for one queue.
+        """
+        of = table.c
+        found = [of.day >= self.first_day, of.day <= self.last_day]
+        if self.repository_ids is not None:
+            # An index of the days, and not one of the repositories, is in the order of the statistics.
+            of_one = self.base_branch is not None and not by_day
+            found.append((of.repository_id if of_one else of.repository_id + 0).in_(sorted(self.repository_ids)))
+        if self.base_branch is not None:
+            found.append(of.base_branch == self.base_branch)
+        return found
+
+
+_ADDED = ("departures", "pulls", *WaitKind, "ci_seconds", "ci_known", "reruns")
+_SUMS = [func.sum(departure_days.c[name]).label(name) for name in _ADDED]
+_HALF = 0.5
+_LISTED = [departures.c[name] for name in Departure.__dataclass_fields__]
+
+
+class Statistics:
+    """The sums, on one connection."""
+
+    def __init__(self, connection: AsyncConnection) -> None:
+        self._connection = connection
+
+    async def sums(self, query: DepartureQuery) -> Sequence[Row[Any]]:
+        """Return the sums of each outcome and reason: `departures`, each `WaitKind`, CI and reruns.
+
+        `pulls` counts each pull request once for each queue, by its last departure.
+        """
+        of = departure_days.c
+        reason = func.nullif(of.reason, "").label("reason")
+        statement = select(of.outcome, reason, *_SUMS).where(*query.of_days(departure_days))
+        return (await self._connection.execute(statement.group_by(of.outcome, of.reason))).all()
+
+    async def landings(self, query: DepartureQuery) -> dict[int, int]:
+        """Return how many pull requests landed on each day."""
+        of = departure_days.c
+        where = [*query.of_days(departure_days), of.outcome == EntryStatus.LANDED]
+        found = await self._connection.execute(select(of.day, func.sum(of.departures)).where(*where).group_by(of.day))
+        return {row[0]: int(row[1]) for row in found}
+
+    async def waited(self, query: DepartureQuery, share: float, *, among: int) -> float | None:
+        """Return how long at most this share of the landings waited; `among` is the number of landings."""
+        if among == 0:
+            return None
+        waited, before = departures.c.waited, ceil(share * among) - 1
+        # From the nearer end of the index.
+        order, skipped = (waited, before) if share <= _HALF else (waited.desc(), among - 1 - before)
+        where = replace(query, outcome=EntryStatus.LANDED).conditions()
+        statement = select(waited).where(*where).order_by(order).offset(skipped).limit(1)
+        return (await self._connection.execute(statement)).scalar_one_or_none()
+
+    async def flaky(self, query: DepartureQuery) -> Sequence[tuple[RerunCheck, ...]]:
+        """Return the flaky checks of each departure that has some."""
+        where = [*query.of_days(departures, by_day=True), departures.c.flaky.is_not(None)]
+        found = (await self._connection.execute(select(cast(departures.c.flaky, Text)).where(*where))).scalars()
+        return [tuple(map(RerunCheck.from_json, each)) for each in json.loads(f"[{','.join(found)}]")]
+
+    async def listed(self, query: DepartureQuery, *, before: int | None, limit: int) -> Sequence[Departure]:
+        """Return the last `limit` of these departures before one of them, newest first."""
+        where = query.conditions() if before is None else [*query.conditions(), departures.c.id < before]
+        statement = select(*_LISTED).where(*where).order_by(departures.c.id.desc())
+        if query.check is None and query.job is None:
+            statement = statement.limit(limit)
+        found = map(departure_in, await self._connection.execute(statement))
+        return [each for each in found if _has_flaky(each, query)][:limit]
+
+
+def _has_flaky(departure: Departure, query: DepartureQuery) -> bool:
+    wanted = query.check is not None or query.job is not None
+    return not wanted or any(map(query.with_flaky, departure.flaky))
