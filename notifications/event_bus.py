@@ -7,7 +7,7 @@ slow harms neither the publisher nor the other listeners.
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from types import TracebackType
-from typing import Self
+from typing import Generic, Self, TypeVar
 
 import structlog
 
@@ -18,18 +18,18 @@ _log = structlog.get_logger(__name__)
 
 
 Event = TimelineEvent | ProgressEvent
-"""Events that the bus carries."""
+"""Events that the bus of a process carries."""
 
-Subscriber = Callable[[Event], None]
+E = TypeVar("E")
 
 
-class EventBus:
+class EventBus(Generic[E]):
     """Calls every subscriber with each published event, in the order of subscription."""
 
     def __init__(self) -> None:
-        self._subscribers: dict[object, Subscriber] = {}
+        self._subscribers: dict[object, Callable[[E], None]] = {}
 
-    def subscribe(self, callback: Subscriber) -> Callable[[], None]:
+    def subscribe(self, callback: Callable[[E], None]) -> Callable[[], None]:
         """Call `callback` with every event from now on. Returns the function that ends it; ending twice is no error."""
         key = object()
         self._subscribers[key] = callback
@@ -39,7 +39,7 @@ class EventBus:
 
         return unsubscribe
 
-    def publish(self, event: Event) -> None:
+    def publish(self, event: E) -> None:
         """Call all subscribers. An exception of a subscriber is logged, and never raised."""
         for callback in tuple(self._subscribers.values()):
             try:
@@ -47,19 +47,19 @@ class EventBus:
             except Exception:
                 _log.exception("event_subscriber_failed", event_type=type(event).__name__)
 
-    def stream(self, *, buffer: int = 256) -> "EventStream":
+    def stream(self, *, buffer: int = 256) -> "EventStream[E]":
         """Return a stream of the events from now on, for `async for` inside `async with`."""
         return EventStream(self, buffer)
 
 
-class EventStream(AsyncIterator[Event]):
+class EventStream(AsyncIterator[E]):
     """Buffers at most `buffer` (one or more) events for one reader.
 
     When the buffer is full, the oldest event is dropped; `missed` counts these.
     """
 
-    def __init__(self, bus: EventBus, buffer: int) -> None:
-        self._events: asyncio.Queue[Event] = asyncio.Queue(max(1, buffer))
+    def __init__(self, bus: EventBus[E], buffer: int) -> None:
+        self._events: asyncio.Queue[E] = asyncio.Queue(max(1, buffer))
         self._unsubscribe = bus.subscribe(self._put)
         self.missed = 0
 
@@ -71,14 +71,14 @@ class EventStream(AsyncIterator[Event]):
     ) -> None:
         self.close()
 
-    async def __anext__(self) -> Event:
+    async def __anext__(self) -> E:
         return await self._events.get()
 
     def close(self) -> None:
         """End the subscription."""
         self._unsubscribe()
 
-    def _put(self, event: Event) -> None:
+    def _put(self, event: E) -> None:
         if self._events.full():
             self._events.get_nowait()
             self.missed += 1

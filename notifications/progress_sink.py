@@ -1,6 +1,6 @@
 """Send progress to the event bus, and to the check run of an entry whose checks take long."""
 
-from notifications.event_bus import EventBus
+from notifications.event_bus import Event, EventBus
 from queue_engine.core.observability.progress import ProgressEvent
 from queue_engine.core.timing.clock import Clock
 from queue_engine.domain.facts import CheckReport, CheckState
@@ -15,7 +15,7 @@ from queue_engine.store.outbox.outbox import OutboxKind
 class BusProgress:
     """Publishes progress as an event."""
 
-    def __init__(self, bus: EventBus) -> None:
+    def __init__(self, bus: EventBus[Event]) -> None:
         self._bus = bus
 
     async def on_progress(self, event: ProgressEvent) -> None:

@@ -1,13 +1,15 @@
 """Check the App as GitHub has it against its manifest: credentials, permissions, events, webhook, limits. Pure."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from bot.doctor.facts import AppFacts
 from bot.doctor.finding import Finding
 from bot.doctor.webhook_address import address_fault
+from bot.gateway.app_schemas import InstallationAnswer
 from bot.gateway.http.scopes import OPTIONAL
 from bot.registration.manifest import Manifest
 from bot.registration.permissions import REASONS
+from queue_engine.domain.errors import GitHubError
 from queue_engine.domain.facts import Delivery
 
 _LEVELS = ("", "read", "write", "admin")
@@ -160,14 +162,21 @@ def _webhook(app: AppFacts) -> Iterator[Finding]:
 
 
 def recent_deliveries(deliveries: tuple[Delivery, ...]) -> Iterator[Finding]:
-    """Judge the newest attempt of each delivery: one that was redelivered is in order. `deliveries`: newest first."""
+    """Judge the newest attempt of each delivery: one that was redelivered is in order. `deliveries`: newest first.
+
+    If a later delivery of the same event arrived, the cause is gone: IMQ was not started, or the secret was wrong.
+    """
     newest: dict[str, Delivery] = {}
     for each in deliveries[:_NEWEST]:
         newest.setdefault(each.guid, each)
-    failed = [each for each in newest.values() if not each.succeeded]
-    succeeded = [each.succeeded for each in newest.values()]
-    # If all failures came before all successes, the cause is gone: IMQ was not started yet, or the secret was wrong.
-    if not failed or (succeeded[0] and succeeded == sorted(succeeded, reverse=True)):
+    arrived: set[str] = set()
+    failed: list[Delivery] = []
+    for each in newest.values():
+        if each.succeeded:
+            arrived.add(each.event)
+        elif each.event not in arrived:
+            failed.append(each)
+    if not failed:
         return
     yield _finding(
         "deliveries_fail",
@@ -176,6 +185,31 @@ def recent_deliveries(deliveries: tuple[Delivery, ...]) -> Iterator[Finding]:
         "See under Advanced on the App's settings page what your server or proxy answered. 401 means that the webhook "
         "secrets differ.",
         "docs/operating.md#webhook-answers",
+    )
+
+
+def installation_unlisted(owner: str, error: GitHubError) -> Finding:
+    """Return the finding for an installation whose repositories GitHub did not list."""
+    return Finding(
+        "installation_unreadable",
+        "App",
+        f"GitHub did not list the repositories of {owner}: {error.message}",
+        "IMQ does not see what is labelled there.",
+        "Run the command again later; if it persists, look at the installation on GitHub.",
+        "docs/troubleshooting.md",
+    )
+
+
+def no_repositories(installations: Sequence[InstallationAnswer]) -> Finding:
+    """Return the finding for an App without a repository."""
+    pages = " or ".join(each.html_url for each in installations)
+    return Finding(
+        "no_repositories",
+        "App",
+        "The App is installed, but on no repository.",
+        "IMQ has nothing to do.",
+        f"Choose repositories: {pages}",
+        "docs/self-hosting.md",
     )
 
 

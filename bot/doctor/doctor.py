@@ -8,12 +8,14 @@ from dataclasses import asdict, dataclass, field
 from datetime import timedelta
 from typing import Any, TypeVar
 
-from bot.doctor.app_checks import app_findings
+from bot.doctor.app_checks import app_findings, installation_unlisted, no_repositories
 from bot.doctor.facts import AppFacts, HeadChecks, HostFacts, RepositoryFacts
 from bot.doctor.finding import Finding
 from bot.doctor.host_checks import clock_findings, host_findings
 from bot.doctor.repository_checks import repository_findings
+from bot.doctor.sink_checks import sink_findings
 from bot.doctor.update_bots import update_bot_findings
+from bot.doctor.webhook_probe import WebhookProbe, probed
 from bot.gateway.app_schemas import InstallationAnswer, WebhookAnswer
 from bot.gateway.doctor_reads import RulesetBypass
 from bot.gateway.gateway import Gateway
@@ -97,8 +99,17 @@ class Doctor:
     """Examines an installation of IMQ. `policy` is the operator's."""
 
     def __init__(
-        self, gateway: Gateway, clock: Clock, policy: Policy, *, public_url: str | None, relay_url: str | None = None
+        self,
+        gateway: Gateway,
+        clock: Clock,
+        policy: Policy,
+        *,
+        public_url: str | None,
+        relay_url: str | None = None,
+        probe: WebhookProbe | None = None,
     ) -> None:
+        """`probe` calls the webhook address; without it only GitHub's view is examined."""
+        self._probe = probe
         self._gateway = gateway
         self._clock = clock
         self._policy = policy
@@ -110,11 +121,13 @@ class Doctor:
         app = await self._app()
         findings = [*host_findings(host), *clock_findings(app), *app_findings(app, read_manifest())]
         if app.app is None:
-            return Report(tuple(findings))
+            return Report((*findings, *sink_findings(host, None)))
+        if self._probe is not None:
+            findings += await probed(self._probe, app)
         repositories, unread = await self._repositories(app.installations)
-        findings += unread
+        findings += [*unread, *sink_findings(host, [] if unread else [each.full_name for each in repositories])]
         if not (repositories or unread) and (active := [each for each in app.installations if not each.suspended_at]):
-            findings.append(_empty(active))
+            findings.append(no_repositories(active))
         if only is not None:
             repositories = [each for each in repositories if each.full_name.casefold() == only.casefold()]
             if not repositories:
@@ -195,7 +208,7 @@ class Doctor:
             try:
                 found += await self._gateway.repositories(each.id)
             except GitHubError as error:
-                findings.append(_unlisted(each.owner, error))
+                findings.append(installation_unlisted(each.owner, error))
         return found, findings
 
     async def _repository(self, repository: Repository) -> RepositoryFacts:
@@ -278,26 +291,3 @@ def _mapping(text: str | None) -> dict[str, Any]:
     except ConfigError:
         return {}
     return value if isinstance(value, dict) else {}
-
-
-def _unlisted(owner: str, error: GitHubError) -> Finding:
-    return Finding(
-        "installation_unreadable",
-        "App",
-        f"GitHub did not list the repositories of {owner}: {error.message}",
-        "IMQ does not see what is labelled there.",
-        "Run the command again later; if it persists, look at the installation on GitHub.",
-        "docs/troubleshooting.md",
-    )
-
-
-def _empty(installations: Sequence[InstallationAnswer]) -> Finding:
-    pages = " or ".join(each.html_url for each in installations)
-    return Finding(
-        "no_repositories",
-        "App",
-        "The App is installed, but on no repository.",
-        "IMQ has nothing to do.",
-        f"Choose repositories: {pages}",
-        "docs/self-hosting.md",
-    )

@@ -7,6 +7,7 @@ from typing import Any
 
 from bot.gateway.app_schemas import AppAnswer, InstallationAnswer, WebhookAnswer
 from bot.gateway.doctor_reads import RulesetBypass
+from notifications.sinks.sink import Sink
 from queue_engine.config.problems import ConfigError
 from queue_engine.domain.facts import BranchRules, Delivery, MergeMethod
 from queue_engine.domain.model import Repository
@@ -23,6 +24,13 @@ class HostFacts:
     migrated: bool = True
     disk_free: int | None = None
     """Bytes of SQLite's file system that are free; None for other databases."""
+    missing_for_login: tuple[str, ...] = ()
+    """Settings that a login at the pages needs, where the pages have an address."""
+    sinks: tuple[Sink, ...] = ()
+    sinks_gone: frozenset[str] = frozenset()
+    """Names of sinks whose receiver is gone, as their dead letters say."""
+    sinks_failing: frozenset[str] = frozenset()
+    """Names of sinks with other dead letters."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,6 +47,15 @@ def host_findings(host: HostFacts) -> Iterator[Finding]:
             "Free some space, or enlarge the disk.",
             "when-the-database-is-away",
         )
+    if host.missing_for_login:
+        yield Finding(
+            "login_disabled",
+            "IMQ",
+            f"These settings are missing: {', '.join(host.missing_for_login)}.",
+            "People cannot log in to IMQ's pages.",
+            "Set them. IMQ_PUBLIC_URL followed by /auth/callback has to be a callback URL of the App.",
+            "docs/login.md#enable-the-login",
+        )
 
 
 def clock_findings(app: AppFacts) -> Iterator[Finding]:

@@ -15,9 +15,12 @@ ADVICE: Mapping[str, str] = {
     "IMQ_TIMELINE_DAYS": "give a whole number of days, 0 to keep the timeline for good",
     "IMQ_TRIGGER_LABEL": "give a label's name of at most 50 characters",
     "IMQ_ORGANIZATION_CONFIG": "give off, tighten or trust",
+    "IMQ_SINKS": "give a list of sinks as YAML, or the path of its file (docs/notifications.md)",
     "IMQ_LOG_LEVEL": "give debug, info, warning or error",
     "IMQ_METRICS": "give open or token",
+    "IMQ_IDEMPOTENCY_KEY": "give required or optional",
     "IMQ_LOG_FORMAT": "give json or console",
     "IMQ_ALLOW_EPHEMERAL_SQLITE": "give 1 or 0",
+    "IMQ_PUBLIC_PAGES": "give 1 or 0",
     "IMQ_CORRECT_WEBHOOK": "give 1 or 0",
 }

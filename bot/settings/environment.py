@@ -18,6 +18,7 @@ from pydantic import (
 from pydantic_settings import BaseSettings, EnvSettingsSource, SettingsConfigDict
 
 from bot.settings.advice import ADVICE
+from bot.settings.page_settings import PageSettings
 from bot.settings.private_key import private_key
 from bot.settings.safe_values import (
     EVERYWHERE,
@@ -30,6 +31,7 @@ from bot.settings.safe_values import (
     strong_secret,
 )
 from bot.settings.setting_names import unknown_names
+from bot.settings.sinks import Sinks
 from queue_engine.core.database.database import database_url
 from queue_engine.domain.policy import Policy, SharedConfig
 
@@ -90,7 +92,6 @@ class QueueSettings(BaseSettings):
     check_timeout: Seconds = Field(timedelta(seconds=7200), validation_alias="IMQ_CHECK_TIMEOUT_SECONDS")
     """How long required checks may take."""
     max_queue_depth: int = Field(20, validation_alias="IMQ_MAX_QUEUE_DEPTH", ge=0)
-    """Entries per queue; 0 means no limit."""
     trigger_label: str = Field("merge-queue", validation_alias="IMQ_TRIGGER_LABEL", max_length=50)
     organization_config: Annotated[SharedConfig, BeforeValidator(_lower)] = Field(
         SharedConfig.TIGHTEN, validation_alias="IMQ_ORGANIZATION_CONFIG"
@@ -106,11 +107,10 @@ class QueueSettings(BaseSettings):
         )
 
 
-class HostSettings(QueueSettings):
+class HostSettings(QueueSettings, PageSettings):
     """All settings but the App's credentials, which may be in the database. Construct with `load_host_settings`."""
 
     github_api_url: str = Field("https://api.github.com", validation_alias="IMQ_GITHUB_API_URL")
-    """Without a trailing slash."""
     public_url: str | None = Field(None, validation_alias="IMQ_PUBLIC_URL")
     """Where people and GitHub reach the web process; without a trailing slash."""
     relay_url: str | None = Field(None, validation_alias="IMQ_RELAY_URL")
@@ -128,17 +128,19 @@ class HostSettings(QueueSettings):
     bind: str | None = Field(None, validation_alias="IMQ_BIND")
     """The address that the web process listens on; None leaves it to `address`."""
     interval: Seconds = Field(timedelta(seconds=30), validation_alias="IMQ_INTERVAL_SECONDS")
-    """Of the processor loop."""
     sweep: Seconds = Field(timedelta(seconds=600), validation_alias="IMQ_SWEEP_SECONDS")
     """Between two reconciliation sweeps."""
     lease: Seconds = Field(timedelta(seconds=30), validation_alias="IMQ_LEASE_SECONDS")
     """How long a process that died can keep work from the others."""
     timeline_days: Annotated[int, AfterValidator(enough_days)] = Field(365, validation_alias="IMQ_TIMELINE_DAYS", ge=0)
     """The age at which an event of the timeline is deleted; 0 keeps the timeline for good."""
+    sinks: Sinks = Field((), validation_alias="IMQ_SINKS")
     metrics: Annotated[Literal["open", "token"], BeforeValidator(_lower)] = Field(
         "open", validation_alias="IMQ_METRICS"
     )
     """Who reads the metrics: everybody who reaches the port, or callers with an operator's token."""
+    idempotency_key: Literal["required", "optional"] = Field("required", validation_alias="IMQ_IDEMPOTENCY_KEY")
+    """Whether writing calls of the API need the header `Idempotency-Key`."""
     log_level: Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(_lower)] = Field(
         "info", validation_alias="IMQ_LOG_LEVEL"
     )
@@ -151,6 +153,12 @@ class HostSettings(QueueSettings):
     def timeline_kept(self) -> timedelta | None:
         """Return the age at which an event of the timeline is deleted; None keeps the timeline for good."""
         return timedelta(days=self.timeline_days) if self.timeline_days else None
+
+    def missing_for_login(self) -> list[str]:
+        """Return the names of the settings that a login at the pages needs and that are missing."""
+        needed = (self.public_url, self.secret_key, self.client_secret)
+        names = ("IMQ_PUBLIC_URL", "IMQ_SECRET_KEY", "IMQ_GITHUB_CLIENT_SECRET")
+        return [name for name, value in zip(names, needed, strict=True) if value is None]
 
     @property
     def webhook_address(self) -> str | None:

@@ -7,7 +7,9 @@ from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
-from cryptography.hazmat.primitives.serialization import load_pem_private_key
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_pem_private_key
 
 
 @lru_cache(maxsize=2)
@@ -17,6 +19,12 @@ def read_key(pem: str) -> PrivateKeyTypes:
     Raises TypeError when it is encrypted, and errors of the library when it is invalid.
     """
     return load_pem_private_key(pem.encode(), password=None)
+
+
+def derive_key(pem: str, purpose: bytes) -> bytes:
+    """Derive a key for Fernet from the private key: another one for each purpose."""
+    secret = read_key(pem).private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption())
+    return base64.urlsafe_b64encode(HKDF(SHA256(), length=32, salt=None, info=purpose).derive(secret))
 
 
 def private_key(given: str) -> str:

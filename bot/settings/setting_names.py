@@ -9,6 +9,9 @@ PREFIX = "IMQ_"
 _TESTS = "IMQ_TEST_"
 """The prefix of variables of IMQ's own tests; no setting may begin with it."""
 
+OF_AUTHORS = frozenset({"IMQ_URL", "IMQ_TOKEN"})
+"""Variables of the commands for authors, which are no settings of a server."""
+
 _SIMILARITY = 0.8
 """The least similarity of a misspelt name, as difflib measures it."""
 
@@ -25,6 +28,7 @@ def unknown_names(environ: Mapping[str, str], known: Collection[str]) -> dict[st
         for name, value in environ.items()
         if name.upper().startswith(PREFIX)
         and name not in known
+        and name not in OF_AUTHORS
         and not name.startswith(_TESTS)
         and not _SERVICE_NAME.search(name)
         and not _SERVICE_VALUE.match(value)

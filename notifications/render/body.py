@@ -36,7 +36,7 @@ def opening(notice: Notice) -> str:
 
 def headline(notice: Notice) -> str:
     """Render the status in one line. A position has its time, because it is not edited at every landing."""
-    line = _fill(kind_text(notice).headline, notice) + position_text(notice)
+    line = fill(kind_text(notice).headline, notice) + position_text(notice)
     if notice.kind is NoticeKind.LANDED and notice.landed_sha is not None:
         line += waiting.LANDED_AS.format(commit=commit(notice.landed_sha))
     return line
@@ -67,7 +67,7 @@ def paragraphs(notice: Notice, *, mentions: bool, events: history.Events = ()) -
         *not_followed(notice.not_followed),
     ]
     if notice.kind in WAITING:
-        found.append(_fill(waiting.HOW_TO_DEQUEUE, notice))
+        found.append(fill(waiting.HOW_TO_DEQUEUE, notice))
     return found
 
 
@@ -77,7 +77,7 @@ def not_followed(sentences: Iterable[str]) -> Iterable[str]:
         yield "\n".join([waiting.NOT_FOLLOWED, "", *lines])
 
 
-def _fill(template: str, notice: Notice) -> str:
+def fill(template: str, notice: Notice) -> str:
     fix = " or ".join(code(label) for label in notice.fix_labels) or texts.NO_FIX_LABEL
     return template.format(base=code(notice.base_branch), label=code(notice.trigger_label), fix=fix)
 
@@ -103,7 +103,7 @@ def _waiting(notice: Notice) -> Iterable[str]:
         case NoticeKind.QUEUED if notice.position is not None:
             yield _queued(notice, notice.position)
         case NoticeKind.UPDATING:
-            yield _fill(waiting.WAITS_FOR_UPDATE, notice)
+            yield fill(waiting.WAITS_FOR_UPDATE, notice)
         case NoticeKind.CHECKING if notice.progress is not None:
             done, total = notice.progress
             yield waiting.CHECKS_HAVE_REPORTED.format(done=done, total=total)
@@ -143,7 +143,7 @@ def _likely(notice: Notice) -> Iterable[str]:
 
 def _reason(notice: Notice) -> Iterable[str]:
     if notice.reason is not None and notice.text is None:
-        yield _fill(texts.REASONS[notice.reason].sentence, notice)
+        yield fill(texts.REASONS[notice.reason].sentence, notice)
     if notice.kind is NoticeKind.HELD and notice.position is not None:
         yield waiting.HELD_BEHIND.get(notice.position, waiting.HELD_BEHIND_MANY).format(count=notice.position)
     if notice.reason is Reason.LABEL_WITHOUT_RIGHT and notice.queued_by is not None:
@@ -162,17 +162,17 @@ def _other_blockers(notice: Notice) -> Iterable[str]:
     """Render the queue's blockers beside the reason as a list, if there are any."""
     lines = []
     for blocker in notice.other_blockers:
-        line = f"- {_fill(texts.REASONS[blocker.reason].sentence, notice)}"
+        line = f"- {fill(texts.REASONS[blocker.reason].sentence, notice)}"
         if blocker.until is not None:
             line += " " + waiting.UNTIL.format(time=instant(blocker.until))
         if blocker.detail:
             line += " " + waiting.DETAIL.format(detail=code(blocker.detail, MESSAGE_LIMIT)) + "."
         actor = REASONS[blocker.reason].next_actor
         if actor is not ReasonActor.NONE:
-            line += f" **{texts.NEXT_STEP_FOR[actor]}** {_fill(texts.REASONS[blocker.reason].next_step, notice)}"
+            line += f" **{texts.NEXT_STEP_FOR[actor]}** {fill(texts.REASONS[blocker.reason].next_step, notice)}"
         lines.append(line)
     if lines:
-        yield "\n".join([_fill(waiting.OTHER_BLOCKERS, notice), "", *lines])
+        yield "\n".join([fill(waiting.OTHER_BLOCKERS, notice), "", *lines])
 
 
 def _checks(notice: Notice) -> Iterable[str]:
@@ -240,7 +240,7 @@ def _next_step(notice: Notice, mentions: bool) -> Iterable[str]:
     if actor is ReasonActor.AUTHOR and notice.kind not in WAITING and mentions and mentioned:
         who = texts.NEXT_STEP_FOR_PEOPLE.format(people=" ".join(mentioned))
     step = texts.REASONS[notice.reason].next_step
-    yield f"**{who}** {_fill(step, notice)}{_ask_queuer(notice) if '{label}' in step else ''}"
+    yield f"**{who}** {fill(step, notice)}{_ask_queuer(notice) if '{label}' in step else ''}"
 
 
 def _ask_queuer(notice: Notice) -> str:

@@ -4,15 +4,20 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from notifications.render.body import not_followed
+from notifications.render.body import fill, not_followed
 from notifications.render.escape import MESSAGE_LIMIT, code
 from notifications.render.formats import instant, names, pull_requests
 from notifications.texts import REASONS
 from notifications.texts import why as texts
+from notifications.texts.waits import WAITS
 from queue_engine.domain.notice import Notice
 from queue_engine.domain.reasons import Reason
+from queue_engine.domain.wait_reasons import PullRequestActor
 
 Facts = Mapping[str, Any]
+
+_TEXTS = {reason.value: text for reason, text in (*REASONS.items(), *WAITS.items())}
+"""The texts of all reasons, by code."""
 
 
 def render_why(facts: Facts, notice: Notice) -> list[str]:
@@ -22,9 +27,9 @@ def render_why(facts: Facts, notice: Notice) -> list[str]:
     """
     limits = not_followed(str(sentence) for sentence in facts.get("not_followed") or ())
     if facts["state"] == "not_queued":
-        return [_state(facts, notice), *_last_time(facts, notice), *limits]
+        return [_state(facts, notice), *_last_time(facts, notice), *_next(facts, notice), *limits]
     if facts["state"] == "held":
-        return [_state(facts, notice), *limits]
+        return [_state(facts, notice), *_share(facts), *_next(facts, notice), *limits]
     blockers = [blocker_sentence(blocker, notice) for blocker in facts["halts"]]
     blocked = [texts.BLOCKED.format(sentence=_reason(facts["blocked"], notice))] if facts.get("blocked") else []
     return [
@@ -32,6 +37,7 @@ def render_why(facts: Facts, notice: Notice) -> list[str]:
         *_waiting(facts),
         *blocked,
         *(texts.QUEUE_BLOCKED.format(sentence=blocker) for blocker in blockers),
+        *_next(facts, notice),
         *limits,
     ]
 
@@ -72,6 +78,7 @@ def _waiting(facts: Facts) -> Iterable[str]:
         more = int(facts["position"]) - len(numbers)
         template = texts.AHEAD_AND_MORE if more > 0 else texts.AHEAD
         yield template.format(numbers=pull_requests(numbers), count=more)
+    yield from _share(facts)
     if facts["awaited"]:
         yield texts.AWAITED.format(checks=names([str(name) for name in facts["awaited"]]))
     if facts["first"]:
@@ -82,6 +89,17 @@ def _waiting(facts: Facts) -> Iterable[str]:
         yield texts.OUTAGE.format(time=read_instant(facts["trouble_since"]))
 
 
+def _share(facts: Facts) -> Iterable[str]:
+    if facts.get("share"):
+        author, count = facts["share"]
+        yield share_sentence(code(str(author)), int(count))
+
+
+def share_sentence(author: str, count: int) -> str:
+    """Return why entries that joined later are ahead; `author` is the login as its reader sees it."""
+    return texts.SHARE.format(author=author, count=count) if count else texts.SHARED
+
+
 def _last_time(facts: Facts, notice: Notice) -> Iterable[str]:
     if facts.get("reason"):
         sentence = _reason(facts["reason"], notice)
@@ -90,6 +108,16 @@ def _last_time(facts: Facts, notice: Notice) -> Iterable[str]:
         yield texts.LAST_TIME.format(time=read_instant(facts["at"]), sentence=sentence)
     elif facts.get("event") == "landed":
         yield texts.LANDED.format(time=read_instant(facts["at"]))
+
+
+def _next(facts: Facts, notice: Notice) -> Iterable[str]:
+    """Say who acts next, and how; replies of older versions have neither."""
+    if "whose_move" not in facts:
+        return
+    text = _TEXTS[facts["next"]]
+    yield texts.WHOSE_MOVE.format(
+        actor=texts.ACTORS[PullRequestActor(facts["whose_move"])], step=fill(text.next_step, notice)
+    )
 
 
 def _reason(reason: str, notice: Notice) -> str:

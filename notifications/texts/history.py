@@ -41,5 +41,6 @@ HISTORY: Mapping[str, HistoryText] = {
         {"priority": " to {priority}", "by": ASKED_BY, "position": ", position {position}", **_PRECEDENCE},
     ),
     "paused": HistoryText("Queue for {base} paused", {"by": ASKED_BY, "until": " until {until}"}),
+    "landed_outside": HistoryText("{base} moved outside the queue", {"sha": " to {sha}", "by": ASKED_BY}),
     "resumed": HistoryText("Queue for {base} resumed", {"by": ASKED_BY}, with_reason=False),
 }

@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 
+from queue_engine.domain.wait_reasons import PullRequestActor
+
 STATES: Mapping[str, str] = {
     "pending": "Queued for {base} by {queued_by} at {joined}, now at position {place} of {depth}.",
     "updating": "First in the queue for {base}, updating the branch since {since}.",
@@ -13,6 +15,8 @@ STATES: Mapping[str, str] = {
 AHEAD = "Ahead of it: {numbers}."
 AHEAD_AND_MORE = "Ahead of it: {numbers} and {count} more."
 AWAITED = "Not reported yet: {checks}."
+SHARED = "Bots and agents share one place in this queue, so others come between."
+SHARE = "{author} has {count} pull requests in this queue, so others come between."
 PRIORITY = "Priority: {priority}."
 HOTFIX = "It is a hotfix, ahead of all other pull requests."
 OUTAGE = "GitHub requests have failed since {time}; IMQ keeps retrying."
@@ -20,5 +24,15 @@ BLOCKED = "The queue continues without it: {sentence}"
 QUEUE_BLOCKED = "The queue is blocked: {sentence}"
 LAST_TIME = "Last result, {time}: {sentence}"
 LANDED = "Landed, {time}."
+ACTORS: Mapping[PullRequestActor, str] = {
+    PullRequestActor.AUTHOR: "the author",
+    PullRequestActor.MAINTAINER: "a maintainer",
+    PullRequestActor.OPERATOR: "the operator of IMQ",
+    PullRequestActor.CI: "the CI",
+    PullRequestActor.GITHUB: "GitHub",
+    PullRequestActor.IMQ: "IMQ",
+    PullRequestActor.NONE: "no one",
+}
+WHOSE_MOVE = "Whose move: {actor}. Next: {step}"
 UNTIL = "Until {time}."
 DETAIL = "Details: {detail}"

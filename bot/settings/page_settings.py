@@ -1,0 +1,58 @@
+"""Settings of the pages: who may log in, and who may look."""
+
+import re
+
+from pydantic import Field, SecretStr, field_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from bot.settings.safe_values import strong_secret
+
+_CLIENT_ID = re.compile(r"[A-Za-z0-9._-]{1,100}")
+_OPERATOR = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_-]{0,98}[A-Za-z0-9])?")
+_FOR_ROTATION = "set it to the former IMQ_SECRET_KEY, for as long as people are logged in by it"
+
+
+class PageSettings(BaseSettings):
+    """The settings of pages."""
+
+    model_config = SettingsConfigDict(case_sensitive=True, extra="ignore", frozen=True)
+
+    client_id: str | None = Field(None, validation_alias="IMQ_GITHUB_CLIENT_ID")
+    """The App's client id; IMQ asks GitHub for it if it is not set."""
+    client_secret: SecretStr | None = Field(None, validation_alias="IMQ_GITHUB_CLIENT_SECRET")
+    """A client secret of the App; people need it to log in."""
+    former_secret_key: SecretStr | None = Field(None, validation_alias="IMQ_FORMER_SECRET_KEY")
+    """The key before IMQ_SECRET_KEY: cookies that it signed are still accepted."""
+    public_pages: bool = Field(False, validation_alias="IMQ_PUBLIC_PAGES")
+    """Whether everybody may read the pages of public repositories."""
+    operators: str | None = Field(None, validation_alias="IMQ_OPERATORS")
+    """GitHub ids or logins of the people who run IMQ: their pages show everything."""
+
+    @field_validator("client_id")
+    @classmethod
+    def _client_id_is_one(cls, value: str | None) -> str | None:
+        if value is not None and not _CLIENT_ID.fullmatch(value.strip()):
+            raise ValueError("is no client id; it stands on the App's settings page, and begins with Iv")
+        return None if value is None else value.strip()
+
+    @field_validator("former_secret_key")
+    @classmethod
+    def _former_key_is_strong(cls, value: SecretStr | None) -> SecretStr | None:
+        return None if value is None else SecretStr(strong_secret(value.get_secret_value(), _FOR_ROTATION))
+
+    @field_validator("operators")
+    @classmethod
+    def _operators_are_people(cls, value: str | None) -> str | None:
+        if not all(_OPERATOR.fullmatch(each) for each in _names(value)):
+            raise ValueError("must be GitHub ids or logins, separated by commas: an id such as 583231 is safer")
+        return value
+
+    def is_operator(self, person_id: int, login: str) -> bool:
+        """Return whether IMQ_OPERATORS names this person."""
+        named = _names(self.operators)
+        return str(person_id) in named or (not login.isdecimal() and login.casefold() in named)
+
+
+def _names(value: str | None) -> frozenset[str]:
+    """Read names that commas or spaces separate."""
+    return frozenset((value or "").casefold().replace(",", " ").split())

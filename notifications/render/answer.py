@@ -1,0 +1,29 @@
+"""Render the sentences of an answer about a pull request as plain text, for programs and pages. Pure."""
+
+from notifications.texts import NO_FIX_LABEL, REASONS
+from notifications.texts.reasons import ReasonText
+from notifications.texts.waits import WAITS
+from queue_engine.domain.policy import Policy
+from queue_engine.domain.reasons import Reason
+from queue_engine.domain.wait_reasons import WaitReason
+
+UNKNOWN_BASE = "its base branch"
+UNKNOWN_LABEL = "of the queue"
+"""After "the label", where the caller has no policy."""
+
+
+def answer_text(
+    reason: Reason | WaitReason, *, base: str | None = None, label: str | None = None, policy: Policy | None = None
+) -> ReasonText:
+    """Return what happened and the next step, each as one plain text; callers escape them where they show them."""
+    text = REASONS[reason] if isinstance(reason, Reason) else WAITS[reason]
+    known = policy or Policy()
+    fix = " or ".join(f"`{name}`" for name in known.fix_labels) or NO_FIX_LABEL
+    named = label or (None if policy is None else policy.trigger_label)
+    shown = {
+        "base": base or UNKNOWN_BASE,
+        "label": UNKNOWN_LABEL if not named else f"`{named}`",
+        "fix": fix,
+    }
+    sentence, step = (each.format(**shown) for each in (text.sentence, text.next_step))
+    return ReasonText(sentence[:1].upper() + sentence[1:], step)
