@@ -1,7 +1,7 @@
 """Authenticate callers by bearer tokens, which `imq token create` makes."""
 
 import re
-from datetime import datetime
+from datetime import UTC, datetime
 
 import structlog
 from aiohttp import web
@@ -13,12 +13,15 @@ from queue_engine.core.observability import trace
 from queue_engine.core.timing.clock import Clock
 from queue_engine.domain.facts import Permission
 from queue_engine.store import Store
-from queue_engine.store.operations.tokens import Token
+from queue_engine.store.operations.tokens import Token, TokenPolicy
 
 READING = frozenset({"GET", "HEAD", "OPTIONS"})
 """Methods of calls that change nothing."""
 
 _log = structlog.get_logger("imq.api")
+
+ANONYMOUS = Token("", "not logged in", TokenPolicy(access=Permission.READ), datetime.min.replace(tzinfo=UTC), None)
+"""The token of those who are not logged in at a page."""
 
 _CREDENTIALS = re.compile(r"(?i:bearer) +([\x21-\x7e]+)")
 _CHALLENGE = 'Bearer realm="imq"'
@@ -90,6 +93,11 @@ def for_operators(handler: Handler, store: Store, clock: Clock) -> Handler:
         return await errors_as_json(request, authorized)
 
     return handle
+
+
+def act_as(request: web.Request, token: Token) -> None:
+    """Have access checks judge a request by this token, which the caller has verified: a page's is its session's."""
+    request[_TOKEN] = token
 
 
 def caller(request: web.Request) -> Token:

@@ -1,8 +1,7 @@
 """`/api/v1/dead-letters`: show, retry and discard work that failed for good. For operators."""
 
-import base64
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -10,6 +9,7 @@ from aiohttp import web
 from pydantic import BaseModel, Field
 
 from bot.api.auth import operator
+from bot.api.cursors import cursor_after, parse_cursor
 from bot.api.errors import ApiError
 from bot.api.idempotent import finish_call
 from bot.api.payload import EmptyBody, Payload, payload, query
@@ -129,14 +129,13 @@ class DeadLetterRoutes:
         operator(request)
         listing = query(request, Listing)
         job_type, retryable = listing.job_type, listing.retryable
-        after = None if listing.cursor is None else _parse_cursor(listing.cursor)
+        after = None if listing.cursor is None else parse_cursor(listing.cursor)
         async with self._engine.store.reading() as tx:
             letters = await tx.dead_letters.list(listing.limit + 1, after=after, job_type=job_type, retryable=retryable)
             count = await tx.dead_letters.count(job_type=job_type, retryable=retryable)
         shown, more = letters[: listing.limit], len(letters) > listing.limit
-        page = Page(
-            dead_letters=tuple(map(DeadLetterAnswer.of, shown)), count=count, next=_cursor(shown[-1]) if more else None
-        )
+        following = cursor_after(*shown[-1].place) if more else None
+        page = Page(dead_letters=tuple(map(DeadLetterAnswer.of, shown)), count=count, next=following)
         return web.json_response(page.model_dump(mode="json"))
 
     async def show(self, request: web.Request) -> web.Response:
@@ -177,20 +176,3 @@ class DeadLetterRoutes:
 
 def _not_found() -> ApiError:
     return ApiError(404, "no dead letter has this id: it may be discarded or reprocessed")
-
-
-def _cursor(letter: DeadLetter) -> str:
-    failed_at, item_id = letter.place
-    return base64.urlsafe_b64encode(f"{failed_at.isoformat()} {item_id}".encode()).decode()
-
-
-def _parse_cursor(cursor: str) -> tuple[datetime, str]:
-    try:
-        text, item_id = base64.b64decode(cursor, altchars=b"-_", validate=True).decode().split(" ")
-        failed_at = datetime.fromisoformat(text)
-        if failed_at.tzinfo is None or not item_id.isprintable():
-            raise ValueError(cursor)
-        failed_at = failed_at.astimezone(UTC)
-    except (ValueError, OverflowError):
-        raise ApiError(404, "no such page: use the `next` of another page as cursor") from None
-    return failed_at, item_id

@@ -26,7 +26,7 @@ from queue_engine.domain.errors import (
 
 _log = structlog.get_logger("imq.api")
 
-_RETRY_AFTER_OUTAGE = timedelta(seconds=30)
+RETRY_AFTER_OUTAGE = timedelta(seconds=30)
 """When a caller may retry after a failure of the database or GitHub, or while a queue is full."""
 
 
@@ -43,6 +43,7 @@ class ApiError(Exception):
         self,
         status: int,
         sentence: str,
+        /,
         *,
         retry_after: timedelta | None = None,
         headers: Mapping[str, str] | None = None,
@@ -51,8 +52,10 @@ class ApiError(Exception):
         """`more` are further fields of the answer, such as the `reason` code of a rejected pull request."""
         super().__init__(sentence)
         self.status = status
-        self.body = {"error": sentence, **more}
+        again = status in _TRANSIENT or retry_after is not None
+        self.body = {"error": sentence, **_general(status, sentence, again=again), **more}
         self.headers = dict(headers or {})
+        self.retry_after = retry_after
         if retry_after is not None:
             self.headers["Retry-After"] = str(max(1, math.ceil(retry_after.total_seconds())))
 
@@ -61,30 +64,78 @@ class ApiError(Exception):
         return web.json_response(self.body, status=self.status, headers=self.headers)
 
 
+_TRANSIENT = frozenset({408, 429, 500, 503})
+
+_STEPS = {
+    401: "Send a valid token, made with `imq token create`.",
+    403: "Ask a maintainer or IMQ's operator for a token that may do this.",
+    404: "Check the address, and whether the token may see it.",
+    409: "Read the present state, then decide.",
+    502: "Ask IMQ's operator to look at IMQ's log.",
+}
+"""The next step after a refusal, by its status."""
+
+_TRY_AGAIN = "Send the same call again with the same Idempotency-Key, after the seconds of Retry-After."
+_CORRECT = "Correct the call, and send it with a new Idempotency-Key."
+
+
+def _general(status: int, sentence: str, *, again: bool) -> dict[str, Any]:
+    """Return the fields of every answer, for an error that says nothing about a pull request.
+
+    `again`: the same call may succeed later.
+    """
+    actor = "operator" if status == 502 else "imq" if again else "caller"
+    step = _TRY_AGAIN if again else _STEPS.get(status, _CORRECT)
+    return {
+        "state": None,
+        "outcome": None,
+        "whose_move": actor,
+        "reason": None,
+        "sentence": sentence,
+        "detail": None,
+        "retry_safe": again,
+        "failing": [],
+        "next": {"sentence": step, "call": None},
+    }
+
+
 @web.middleware
 async def errors_as_json(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Answer errors as JSON; unexpected exceptions are left to the application."""
     try:
         return await handler(request)
-    except ApiError as error:
-        return error.answer()
-    except web.HTTPNotFound:
-        return ApiError(404, "no such address").answer()
-    except web.HTTPMethodNotAllowed as error:
-        allowed = ", ".join(sorted(error.allowed_methods))
-        return ApiError(405, f"this address accepts only {allowed}", headers={"Allow": allowed}).answer()
-    except KeyLost:
-        # The work was rolled back as well: this call outlived its lease, and another call has the key.
-        return ApiError(409, "another call has taken over this request", retry_after=timedelta(0)).answer()
-    except SlotsBusy:
-        return ApiError(429, "queue full", retry_after=_RETRY_AFTER_OUTAGE).answer()
-    except GitHubError as error:
-        return _from_github_error(error).answer()
     except Exception as error:
-        if fault_of(error) is None:
+        if (known := known_error(request, error)) is None:
             raise
-        _log.exception("call_failed", method=request.method, path=request.path)
-        return ApiError(503, "the database is unavailable; try again later", retry_after=_RETRY_AFTER_OUTAGE).answer()
+        return known.answer()
+
+
+def known_error(request: web.Request, error: Exception) -> ApiError | None:
+    """Convert an exception of a call to an error response; None for an unexpected one."""
+    match error:
+        case ApiError():
+            return error
+        case web.HTTPNotFound():
+            return ApiError(404, "no such address")
+        case web.HTTPMethodNotAllowed():
+            allowed = ", ".join(sorted(error.allowed_methods))
+            return ApiError(405, f"this address accepts only {allowed}", headers={"Allow": allowed})
+        case KeyLost():
+            # The work was rolled back as well: this call outlived its lease, and another call has the key.
+            return ApiError(409, "another call has taken over this request", retry_after=timedelta(0))
+        case SlotsBusy():
+            return ApiError(429, "queue full", retry_after=RETRY_AFTER_OUTAGE)
+        case GitHubError():
+            return _from_github_error(error)
+    if fault_of(error) is None:
+        return None
+    _log.exception("call_failed", method=request.method, path=request.path)
+    return ApiError(503, "the database is unavailable; try again later", retry_after=RETRY_AFTER_OUTAGE)
+
+
+def known_refusal(error: Exception) -> ApiError | None:
+    """Convert GitHub's refusal of a pull request or a permission, which no other try changes; None for others."""
+    return _from_github_error(error) if isinstance(error, NotFound | Forbidden | Unauthorized) else None
 
 
 def _from_github_error(error: GitHubError) -> ApiError:
@@ -102,7 +153,7 @@ def _from_github_error(error: GitHubError) -> ApiError:
         case StaleRead():
             return ApiError(503, _READ_LAGS, retry_after=_RETRY_AFTER_LAG)
         case Unavailable():
-            return ApiError(503, "GitHub is failing; try again later", retry_after=_RETRY_AFTER_OUTAGE)
+            return ApiError(503, "GitHub is failing; try again later", retry_after=RETRY_AFTER_OUTAGE)
         case NotFound():
             return ApiError(404, "GitHub has no such pull request, or IMQ may not see it")
         case Forbidden() | Unauthorized():

@@ -31,8 +31,12 @@ SCOPE = "api"
 """The label of the API's calls in metrics; the scope of a key is the caller's token."""
 
 _KEY = re.compile(r"[\x21-\x7e]{1,255}")
+_NO_KEY = (
+    "this call needs the header Idempotency-Key: a new UUID for each operation, as `uuidgen` makes it; "
+    "send the same one again only to repeat the same call"
+)
 _TRANSIENT = frozenset({408, 429})
-_MAX_ENDPOINT = 255
+_MAX_ENDPOINT, _LONGEST_ADDRESS = 255, 2_000
 _DIGEST_LENGTH = 40
 _LONGEST_RETRY_AFTER = timedelta(seconds=5)
 """Calls end within seconds, so a caller may retry long before the lease of the running call ends."""
@@ -69,8 +73,10 @@ def delivery_id(request: web.Request) -> str | None:
     return f"{SCOPE}:{hashlib.sha256(f'{key.scope} {key.key}'.encode()).hexdigest()[:_DIGEST_LENGTH]}"
 
 
-def idempotency(engine: Engine) -> Middleware:
+def idempotency(engine: Engine, *, required: bool = True) -> Middleware:
     """Create the middleware that runs a writing call with a key once. It comes after the authentication.
+
+    With `required` it refuses writing calls without a key, by 400 as the draft says.
 
     Each key is stored for days, so the number of keys of a caller is limited.
     """
@@ -82,6 +88,8 @@ def idempotency(engine: Engine) -> Middleware:
             return await handler(request)
         key = _key_header(request)
         body = await receive(request)
+        if key is None and required:
+            raise _missing()
         if key is None:
             request[_CALL] = _Call(None)
             return await handler(request)
@@ -97,8 +105,11 @@ def idempotency(engine: Engine) -> Middleware:
 
 async def _begin(engine: Engine, request: web.Request, key: str, body: bytes) -> NewKey | KeyReply:
     endpoint = f"{request.method} {request.path_qs}"
-    if len(endpoint) > _MAX_ENDPOINT:
+    if len(endpoint) > _LONGEST_ADDRESS:
         raise ApiError(414, "the address is too long")
+    if len(endpoint) > _MAX_ENDPOINT:
+        # Names of branches may be long; their digest distinguishes them as well.
+        endpoint = f"{request.method} sha256:{hashlib.sha256(endpoint.encode()).hexdigest()}"
     async with engine.store.transaction() as tx:
         begun = await tx.keys.begin(
             caller(request).id,
@@ -159,6 +170,16 @@ async def _abandon(engine: Engine, key: NewKey) -> None:
             await tx.keys.abandon(key)
     except Exception as error:
         _log.warning("idempotency_key_not_freed", error=repr(error))
+
+
+def _missing() -> ApiError:
+    """Return the error for a writing call without a key.
+
+    The status is that of draft-ietf-httpapi-idempotency-key-header-07, which asks for a link to what is expected; the
+    documentation of Upvest and of labstack's echo have the same status.
+    """
+    link = '</api/v1/openapi.json>; rel="describedby"; type="application/json"'
+    return ApiError(400, _NO_KEY, headers={"Link": link}, reason="idempotency_key_missing")
 
 
 def _key_header(request: web.Request) -> str | None:

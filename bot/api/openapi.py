@@ -28,6 +28,7 @@ _MEANING: Mapping[int, str] = {
     405: "Another method is meant.",
     408: "The body came too slowly.",
     409: "The state of things, or the Idempotency-Key, does not fit this call.",
+    410: "What was begun has ended.",
     413: "The body is too large.",
     414: "The address is longer than any of this API.",
     415: "The body is no JSON, or is compressed.",
@@ -121,10 +122,10 @@ def _query(route: Route) -> list[dict[str, Any]]:
 
 
 def _headers(route: Route) -> list[dict[str, Any]]:
-    if route.method not in _WRITING:
+    if route.method not in _WRITING or route.caller is Caller.ANYONE:
         return []
     schema = {"type": "string", "pattern": r"^[\x21-\x7e]{1,255}$"}
-    return [{"name": "Idempotency-Key", "in": "header", "required": False, "schema": schema}]
+    return [{"name": "Idempotency-Key", "in": "header", "required": True, "schema": schema}]
 
 
 def _answers(route: Route) -> dict[int, dict[str, Any]]:
@@ -136,11 +137,13 @@ def _answers(route: Route) -> dict[int, dict[str, Any]]:
     if route.method in _WRITING:
         refusals |= set(_WITH_BODY)
     refused = {status: _answer(_MEANING[status], Problem) for status in refusals}
-    return refused | {status: _answer(HTTPStatus(status).phrase, model) for status, model in route.answers.items()}
+    return refused | {
+        status: _answer(HTTPStatus(status).phrase, model, route.media_type) for status, model in route.answers.items()
+    }
 
 
-def _answer(meaning: str, model: Answer) -> dict[str, Any]:
+def _answer(meaning: str, model: Answer, media_type: str = "application/json") -> dict[str, Any]:
     if model is None:
         return {"description": meaning}
     schema = {"$ref": f"{_COMPONENTS}/{model.__name__}"}
-    return {"description": meaning, "content": {"application/json": {"schema": schema}}}
+    return {"description": meaning, "content": {media_type: {"schema": schema}}}

@@ -29,6 +29,8 @@ READ_COST, WRITE_COST = 1, 5
 """Requests to GitHub that a call is charged for: one that reads, and one that changes something."""
 PER_MINUTE, PER_HOUR = 100, 1000
 """The budget of a person or service; GitHub grants an installation at least 5000 requests an hour."""
+MOST_WAITING = 500
+"""Pull requests that wait of all bulk calls of a caller: everybody who reads a public repository may call."""
 MAX_LOOKUPS = 20
 """Repositories that IMQ asks GitHub about for one list; the next list continues."""
 
@@ -82,7 +84,7 @@ class Budget:
             window.take(now, cost)
 
     def _windows(self, token: Token) -> tuple[RateLimit, RateLimit]:
-        key = _budget_key(token)
+        key = budget_key(token)
         if key not in self._spent:
             self._spent[key] = (
                 RateLimit(PER_MINUTE, timedelta(minutes=1)),
@@ -109,7 +111,7 @@ class Permissions:
         `alias` is a name that IMQ does not know: IMQ asks about this repository instead, and caches the answer for the
         name. So an unknown repository takes as long as a hidden one.
         """
-        key = (_budget_key(token), repository.id if alias is None else alias)
+        key = (budget_key(token), repository.id if alias is None else alias)
         if not fresh and (known := self._cached(key)) is not None:
             return known
         self.budget.spend(token)
@@ -126,9 +128,9 @@ class Permissions:
 
         IMQ asks GitHub about some of the `listed` that are not cached, and never about those only `summed`.
         """
-        unknown = [each for each in _distinct(listed) if self._cached((_budget_key(token), each.id)) is None]
+        unknown = [each for each in _distinct(listed) if self._cached((budget_key(token), each.id)) is None]
         await asyncio.gather(*(self._refresh_permission(token, repository) for repository in unknown[:MAX_LOOKUPS]))
-        rights = {each.id: self._cached((_budget_key(token), each.id)) for each in (*listed, *summed)}
+        rights = {each.id: self._cached((budget_key(token), each.id)) for each in (*listed, *summed)}
         return frozenset(
             number for number, right in rights.items() if right is not None and right.permission is not Permission.NONE
         )
@@ -170,6 +172,7 @@ class Permissions:
     async def _bind(self, token: Token, account: Actor) -> None:
         async with self._store.transaction() as tx:
             await tx.tokens.bind(token, login=account.login, person_id=account.id)
+            await tx.sessions.rename(account.id, account.login)
         _log.info("token_bound", token=token.name, login=account.login, person_id=account.id)
 
     def _cached(self, key: tuple[str, int | str]) -> PersonPermission | None:
@@ -183,9 +186,16 @@ def _distinct(repositories: Iterable[Repository]) -> Sequence[Repository]:
     return list({each.id: each for each in repositories}.values())
 
 
-def _budget_key(token: Token) -> str:
+def budget_key(token: Token) -> str:
     """Return the key of cache and budget, which all tokens of a person share."""
     grant = token.grant
     if grant.person_id is not None:
         return f"person {grant.person_id}"
     return f"token {token.id}"
+
+
+def check_waiting(waiting: int, more: int) -> None:
+    """Raise ApiError 429 if too many pull requests of a caller would wait."""
+    if waiting + more > MOST_WAITING:
+        sentence = f"{waiting} pull requests of your calls wait, and {MOST_WAITING} are the most; call again later"
+        raise ApiError(429, sentence, retry_after=timedelta(minutes=1))

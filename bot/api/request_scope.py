@@ -12,10 +12,14 @@ PULL = f"{REPOSITORY}/pulls/{{number:[1-9][0-9]{{0,8}}}}"
 # The router matches the encoded path, in which a byte may take three characters.
 BRANCH = f"{REPOSITORY}/branches/{{branch:[^/]{{1,765}}}}"
 
+PROCESS_ID = "[0-9a-f]{32}"
+"""The pattern of a process id."""
+
 VARIABLES: Mapping[str, str] = {
     "owner": "The owner of the repository.",
     "repo": "The name of the repository.",
     "number": "The number of the pull request.",
+    "process_id": "The id of the process, from the answer that began it.",
     "branch": "The base branch; a slash in its name is written `%2F`.",
 }
 

@@ -8,6 +8,7 @@ from enum import StrEnum
 from aiohttp.typedefs import Handler
 from pydantic import BaseModel
 
+from bot.api.answers import StateAnswer
 from bot.api.payload import Payload
 
 Answer = type[BaseModel] | None
@@ -19,6 +20,8 @@ class Caller(StrEnum):
 
     ANYONE = "anyone"
     """Without a token."""
+    LOGIN = "login"
+    """A token that a login made."""
     PERSON = "person"
     """A token that writes, of a person who may queue there, or of a service whose scope covers the repository."""
     READER = "reader"
@@ -47,6 +50,8 @@ class Route:
     """Statuses of further errors, beside those of all calls."""
     variables: Mapping[str, str] = field(default_factory=dict)
     """The description of each variable in the path."""
+    media_type: str = "application/json"
+    """The media type of the answers, but for errors."""
 
     @property
     def template(self) -> str:
@@ -79,9 +84,10 @@ def parts(path: str) -> Sequence[str | Variable]:
     return [part for part in (*found, rest) if part]
 
 
-class Problem(BaseModel):
-    """An error: one sentence, and for a rejected pull request its reason code."""
+class Problem(StateAnswer):
+    """An error: one sentence, and whose move it is. For a rejected pull request `reason` is its reason code.
+
+    `whose_move` may also be `caller`: who made the call has to change it.
+    """
 
     error: str
-    reason: str | None = None
-    detail: str | None = None

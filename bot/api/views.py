@@ -2,10 +2,11 @@
 
 from datetime import datetime
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
+from bot.api.answers import StateAnswer, state_fields
 from queue_engine.domain.blocker import Blocker
-from queue_engine.domain.model import Entry
+from queue_engine.domain.model import Entry, Repository
 from queue_engine.domain.policy import Policy
 from queue_engine.queries.pull_request_status import HELD, PullRequestStatus, QueueHistory
 from queue_engine.queries.queue_status import EntryView, QueueStatus
@@ -140,7 +141,14 @@ class LastOutcome(BaseModel):
         return cls(event=history.event, reason=reason, detail=history.detail, at=history.at)
 
 
-class WhyAnswer(BaseModel):
+class FairShare(BaseModel):
+    """Why entries that joined later are ahead: the author has so many here; 0 for one of many bots and agents."""
+
+    author: str
+    pull_requests: int
+
+
+class WhyAnswer(StateAnswer):
     """The status of a pull request: its entry, if that has room; how many entries get room before it, if it is held.
 
     `state` is the entry's status, `held`, or `not_queued`.
@@ -148,24 +156,26 @@ class WhyAnswer(BaseModel):
 
     repository: str
     number: int
-    state: str
     queue: str | None
     depth: int
     entry: EntryAnswer | None
     waiting_before: int | None
+    fair_share: FairShare | None
     last: LastOutcome | None
+    version: str = Field("", description="Changes with the answer, but not with its estimates.")
 
     @classmethod
-    def of(cls, repository: str, found: PullRequestStatus) -> "WhyAnswer":
+    def of(cls, repository: Repository, found: PullRequestStatus, policy: Policy | None = None) -> "WhyAnswer":
         """Convert a pull request's status."""
         return cls(
-            repository=repository,
+            **state_fields(found, repository, policy),
+            repository=repository.full_name,
             number=found.number,
-            state=found.state,
             queue=found.base_branch,
             depth=found.depth,
             entry=None if found.entry is None else EntryAnswer.of(found.entry),
             waiting_before=found.held_behind,
+            fair_share=None if found.share is None else FairShare(author=found.share[0], pull_requests=found.share[1]),
             last=None if found.previous is None else LastOutcome.of(found.previous),
         )
 
@@ -187,7 +197,7 @@ class Delays(BaseModel):
         return cls(numbers=delay.numbers, seconds=seconds, interrupts=delay.preempts)
 
 
-class QueuedAnswer(BaseModel):
+class QueuedAnswer(StateAnswer):
     """A queued pull request; `position` counts from 0.
 
     For a held one `position` is null and `status` is `held`. `delays` is the effect of a priority that was set.
@@ -204,10 +214,11 @@ class QueuedAnswer(BaseModel):
     delays: Delays | None = None
 
     @classmethod
-    def of(cls, entry: Entry, policy: Policy, delays: Delays | None = None) -> "QueuedAnswer":
-        """Convert an entry."""
+    def of(cls, entry: Entry, policy: Policy, found: PullRequestStatus, delays: Delays | None = None) -> "QueuedAnswer":
+        """Convert an entry, with the state of its pull request."""
         held = waits_for_room(entry.position, policy)
         return cls(
+            **state_fields(found, entry.repository, policy),
             repository=entry.repository.full_name,
             queue=entry.base_branch,
             number=entry.number,
@@ -220,7 +231,7 @@ class QueuedAnswer(BaseModel):
         )
 
 
-class DequeuedAnswer(BaseModel):
+class DequeuedAnswer(StateAnswer):
     """Whether the pull request was dequeued; if not, its merge has started."""
 
     repository: str

@@ -16,6 +16,7 @@ class AppAnswer(BaseModel):
 
     slug: str
     id: int = 0
+    client_id: str = ""
     html_url: str = ""
     permissions: dict[str, str] = Field(default_factory=dict)
     events: tuple[str, ...] = ()

@@ -32,6 +32,7 @@ from bot.gateway.app import App
 from bot.gateway.app_schemas import InstallationAnswer
 from bot.gateway.check_reads import CheckReads
 from bot.gateway.doctor_reads import DoctorReads
+from bot.gateway.head_branches import HeadBranches
 from bot.gateway.head_pushes import head_pushes
 from bot.gateway.histories import compare_histories, may_lack_diff
 from bot.gateway.http.answers import parse_answer, parse_list
@@ -79,6 +80,7 @@ class Gateway(CheckReads):
         super().__init__(connection)
         self._rules = BranchRulesCache(connection)
         self.people = People(connection)
+        self.heads = HeadBranches(connection)
         self.app = App(connection, connection.client)
         self.doctor = DoctorReads(connection)
 
@@ -246,7 +248,7 @@ class Gateway(CheckReads):
         found = await self._connection.get(
             repository, RepositoryAnswer, "/repositories/{repository_id}", variables, fresh=True
         )
-        return RepositoryState(found.owner.login, found.name, found.archived)
+        return RepositoryState(found.owner.login, found.name, found.archived, found.public)
 
     async def deliveries(self, cursor: str | None) -> tuple[tuple[Delivery, ...], str | None]:
         """`GET /app/hook/deliveries`: a page, newest first, and the cursor of the next one."""

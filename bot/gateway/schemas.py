@@ -41,10 +41,18 @@ class RepositoryAnswer(BaseModel):
     full_name: str
     owner: UserAnswer
     archived: bool = False
+    private: bool = True
+    visibility: str = "public"
+    """An older Enterprise Server does not show it; `private` is true for an internal repository."""
     default_branch: str = ""
     allow_merge_commit: bool | None = None
     allow_squash_merge: bool | None = None
     allow_rebase_merge: bool | None = None
+
+    @property
+    def public(self) -> bool:
+        """Return whether everybody may read it."""
+        return not self.private and self.visibility == "public"
 
 
 class SideAnswer(BaseModel):

@@ -6,6 +6,7 @@ share one mutable cached object.
 """
 
 import asyncio
+import base64
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -56,6 +57,8 @@ class Call:
     limit: timedelta = timedelta(seconds=20)
     link: str | None = None
     merges_waiting: int = 0
+    accept: str | None = None
+    """The type of the answer, where it is not the one of the API."""
 
     @property
     def reads(self) -> bool:
@@ -77,10 +80,14 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """The credential of a request: an installation's token, or the App's JWT."""
+    """The credential of a request: an installation's or a person's token, the App's JWT, or its client id and secret.
+
+    `basic` has the latter two, with a colon between them.
+    """
 
     token: SecretStr | None = None
     jwt: SecretStr | None = None
+    basic: SecretStr | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,11 +116,14 @@ class Client:
         """
         headers = sansio.create_headers(
             USER_AGENT,
-            accept=sansio.accept_format(),
+            accept=call.accept or sansio.accept_format(),
             oauth_token=_secret_text(credential.token),
             jwt=_secret_text(credential.jwt),
         )
         headers["x-github-api-version"] = API_VERSION
+        if credential.basic is not None:
+            encoded = base64.b64encode(credential.basic.get_secret_value().encode()).decode()
+            headers["authorization"] = f"Basic {encoded}"
         if etag is not None:
             headers["if-none-match"] = etag
         body = b""

@@ -8,20 +8,16 @@ A token is encrypted with a key derived from the App's private key: the database
 the private key can create any token anyway.
 """
 
-import base64
 import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from cryptography.fernet import Fernet, InvalidToken
-from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.kdf.hkdf import HKDF
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from pydantic import SecretStr
 
 from bot.gateway.http.scopes import Scope
 from bot.gateway.http.tokens import Token
-from bot.settings.private_key import read_key
+from bot.settings.private_key import derive_key
 from queue_engine.store import Store
 from queue_engine.store.operations.github_tokens import TokenKey
 
@@ -41,7 +37,7 @@ class StoredTokens:
     def __init__(self, store: Store, private_key: SecretStr) -> None:
         """`private_key` is the App's, as PEM."""
         self._store = store
-        self._cipher = Fernet(_derive_key(private_key))
+        self._cipher = Fernet(derive_key(private_key.get_secret_value(), _KEY_INFO))
 
     async def load(self, scope: Scope) -> Token | None:
         """Load the newest token of this scope. Raises errors of the database."""
@@ -71,12 +67,6 @@ class StoredTokens:
         except InvalidToken:
             return None  # Encrypted with another private key: the operator replaced the App's.
         return None if token is None else _StoredToken(sealed, token)
-
-
-def _derive_key(private_key: SecretStr) -> bytes:
-    key = read_key(private_key.get_secret_value())
-    secret = key.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption())
-    return base64.urlsafe_b64encode(HKDF(SHA256(), length=32, salt=None, info=_KEY_INFO).derive(secret))
 
 
 def _row(scope: Scope) -> TokenKey:

@@ -1,0 +1,250 @@
+"""`/api/v1/login`: log a person in from a command line by GitHub's device flow, and log out.
+
+GitHub's token never leaves IMQ: the caller gets a token of IMQ, bound to the person by GitHub's id. IMQ itself began
+the flow, with its own client id, so no caller can put in a token that GitHub gave to another App.
+
+Anyone may send a code to somebody else and ask them to type it (device code phishing). The token therefore reads and
+queues, controls queues only if that was asked for, and ends after 30 days; GitHub's page names the App.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from typing import Any, Literal
+
+import structlog
+from aiohttp import web
+from aiohttp.typedefs import Handler
+from pydantic import AwareDatetime, BaseModel, Field, SecretStr
+
+from bot.api.auth import caller
+from bot.api.device_logins import DeviceLogin, LoginIds, LoginLimits, within_bounds
+from bot.api.errors import ApiError, errors_as_json
+from bot.api.idempotent import finish_call
+from bot.api.payload import EmptyBody, Payload, payload, receive
+from bot.api.routes import Caller, Route
+from bot.gateway.device_flow import DeviceFlow, DeviceFlowRefused, LoginRefused, Wait
+from queue_engine.domain.facts import Actor, Permission
+from queue_engine.effects.context import Engine
+from queue_engine.store import Transaction
+from queue_engine.store.operations.tokens import TokenPolicy, name_of_login
+
+VALID_FOR = timedelta(days=30)
+"""How long the token of a login is valid."""
+
+MOST_LOGINS = 10
+"""Tokens of logins that a person may have; the next login revokes the one that was used longest ago."""
+
+_log = structlog.get_logger("imq.api")
+
+_DISABLED = (
+    "The device flow is disabled for IMQ's GitHub App. Its owner enables it on GitHub: the App's settings page, "
+    "General, Enable Device Flow. Until then an operator makes a token with `imq token create`."
+)
+_ENDED = {
+    "denied": "The login was cancelled on GitHub's page.",
+    "expired": "The code has expired. Begin another login.",
+    "used": "This login has ended, or GitHub does not know its code. Begin another one.",
+}
+
+
+class LoginCall(Payload):
+    """Parameters of a login: what its token may do."""
+
+    access: Literal["write", "maintain"] = "write"
+
+
+class LoginTokenCall(Payload):
+    """Parameters of a question about a login: the id that its beginning returned."""
+
+    id: SecretStr = Field(max_length=2000)
+
+
+class LoginAnswer(BaseModel):
+    """A login that waits for its person, who types the code on GitHub's page."""
+
+    id: str
+    user_code: str
+    verification_uri: str
+    expires_in: int
+    interval: int
+    access: Literal["write", "maintain"]
+
+
+class PendingAnswer(BaseModel):
+    """A login whose code the person has not typed; ask again after `interval` seconds."""
+
+    interval: int
+
+
+class LoginTokenAnswer(BaseModel):
+    """A login that is done, with its token, which is shown once."""
+
+    token: str
+    name: str
+    login: str
+    access: Literal["write", "maintain"]
+    expires_at: AwareDatetime
+
+
+@dataclass(frozen=True, slots=True)
+class Logins:
+    """What the routes need beside the engine."""
+
+    flow: DeviceFlow
+    ids: LoginIds
+    limits: LoginLimits
+
+
+class LoginRoutes:
+    """Routes that log in, which take no token, and the one that logs out."""
+
+    def __init__(self, engine: Engine, logins: Logins | None) -> None:
+        """`logins` is None where the routes are described, and not served."""
+        self._engine = engine
+        self._logins = logins
+
+    def routes(self) -> Sequence[Route]:
+        """List the routes that need a token."""
+        return [
+            Route(
+                "DELETE",
+                "/login",
+                self.log_out,
+                "log_out",
+                "Revokes the token of this call, if a login made it.",
+                caller=Caller.LOGIN,
+                body=EmptyBody,
+                answers={204: None},
+            )
+        ]
+
+    def open_routes(self) -> Sequence[Route]:
+        """List the routes that take no token."""
+        route = partial(Route, caller=Caller.ANYONE)
+        return [
+            route(
+                "POST",
+                "/login/device",
+                _answered(self.begin),
+                "begin_login",
+                "Begins a login by GitHub's device flow.",
+                body=LoginCall,
+                answers={200: LoginAnswer},
+                refusals=(502,),
+            ),
+            route(
+                "POST",
+                "/login/device/token",
+                _answered(self.finish),
+                "finish_login",
+                "Asks whether a login is done, and returns its token once.",
+                body=LoginTokenCall,
+                answers={200: LoginTokenAnswer, 202: PendingAnswer},
+                refusals=(410, 502),
+            ),
+        ]
+
+    async def begin(self, request: web.Request) -> web.Response:
+        """Answer 200 with the code to type; 409: the App's owner has not enabled the flow; 429; 502, 503."""
+        logins = self._served()
+        await receive(request)
+        call = payload(request, LoginCall)
+        logins.limits.begin(request.remote or "")
+        try:
+            begun = await logins.flow.begin()
+        except DeviceFlowRefused:
+            raise ApiError(409, _DISABLED, reason="device_flow_disabled") from None
+        lasts = within_bounds(timedelta(seconds=begun.expires_in))
+        interval = within_bounds(timedelta(seconds=begun.interval))
+        ends = self._engine.clock.now() + lasts
+        login = DeviceLogin(begun.device_code, Permission(call.access), ends, interval)
+        _log.info("login_begun", fingerprint=login.fingerprint, access=call.access, remote=request.remote)
+        answer = LoginAnswer(
+            id=logins.ids.seal(login),
+            user_code=begun.user_code,
+            verification_uri=begun.verification_uri,
+            expires_in=int(lasts.total_seconds()),
+            interval=int(interval.total_seconds()),
+            access=call.access,
+        )
+        return _json(answer, 200)
+
+    async def finish(self, request: web.Request) -> web.Response:
+        """Answer 200 with the token, once; 202: not yet; 404: no such login; 410: it has ended; 429; 502, 503."""
+        logins = self._served()
+        await receive(request)
+        call = payload(request, LoginTokenCall)
+        logins.limits.ask(request.remote or "")
+        login = logins.ids.open(call.id.get_secret_value())
+        if login is None:
+            raise ApiError(404, "IMQ began no such login")
+        if self._engine.clock.now() >= login.ends:
+            raise ApiError(410, _ENDED["expired"], reason="expired")
+        if logins.limits.too_soon(login):
+            return _pending(logins.limits.interval(login))
+        try:
+            found = await logins.flow.outcome(login.device_code)
+        except LoginRefused as ended:
+            raise ApiError(410, _ENDED[ended.reason], reason=ended.reason) from None
+        except DeviceFlowRefused:
+            raise ApiError(409, _DISABLED, reason="device_flow_disabled") from None
+        if isinstance(found, Wait):
+            known = logins.limits.interval(login)
+            return _pending(known if found.interval is None else logins.limits.slow_down(login, found.interval))
+        return await self._logged_in(login, found)
+
+    async def log_out(self, request: web.Request) -> web.Response:
+        """Answer 204: the token is revoked; 403: no login made it."""
+        token = caller(request)
+        if not token.of_login:
+            raise ApiError(403, "no login made this token: an operator revokes it with `imq token revoke`")
+        async with self._engine.store.transaction() as tx:
+            await tx.tokens.revoke(token.name)
+            response = await finish_call(request, tx, None, status=204)
+        _log.info("person_logged_out", token=token.name)
+        return response
+
+    def _served(self) -> Logins:
+        assert self._logins is not None, "the routes are only described"
+        return self._logins
+
+    async def _logged_in(self, login: DeviceLogin, person: Actor) -> web.Response:
+        """Make the token. Its name is the login's own, so that one login makes one token, in all processes."""
+        now = self._engine.clock.now()
+        expires_at = now + VALID_FOR
+        grant = TokenPolicy(login=person.login, person_id=person.id, access=login.access, expires_at=expires_at)
+        name = name_of_login(person.login, login.fingerprint)
+        async with self._engine.store.transaction() as tx:
+            await tx.tokens.revoke_expired_logins(now)
+            await _make_room(tx, person.id)
+            secret = await tx.tokens.create(name, grant, now=now)
+        if secret is None:
+            raise ApiError(410, _ENDED["used"], reason="used")
+        _log.info("person_logged_in", token=name, login=person.login, person_id=person.id, access=login.access.value)
+        answer: dict[str, Any] = {"token": secret, "name": name, "login": person.login, "access": login.access.value}
+        return _json(LoginTokenAnswer(**answer, expires_at=expires_at), 200)
+
+
+def _answered(handler: Handler) -> Handler:
+    async def handle(request: web.Request) -> web.StreamResponse:
+        return await errors_as_json(request, handler)
+
+    return handle
+
+
+async def _make_room(tx: Transaction, person_id: int) -> None:
+    """Revoke the tokens of a person's logins that were used longest ago, so that one more fits."""
+    tokens = sorted(await tx.tokens.of_logins(person_id), key=lambda each: each.last_used_at or each.created_at)
+    for each in tokens[: max(0, len(tokens) - MOST_LOGINS + 1)]:
+        await tx.tokens.revoke(each.name)
+
+
+def _pending(interval: timedelta) -> web.Response:
+    return _json(PendingAnswer(interval=max(1, round(interval.total_seconds()))), 202)
+
+
+def _json(answer: BaseModel, status: int) -> web.Response:
+    # An answer with a code or a token in it is kept by no cache.
+    return web.json_response(answer.model_dump(mode="json"), status=status, headers={"Cache-Control": "no-store"})

@@ -1,0 +1,142 @@
+"""Queue and prioritise pull requests for callers of the API, and describe them; shared by single and bulk calls."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from typing import Any, TypeVar
+
+from bot.api.answers import as_json, state_fields
+from bot.api.calls import QueueCall
+from bot.api.errors import RETRY_AFTER_OUTAGE, ApiError
+from bot.api.views import Delays, QueuedAnswer
+from notifications import texts
+from queue_engine.admission import enqueue
+from queue_engine.admission.case import load_case
+from queue_engine.admission.dequeue import NotQueued
+from queue_engine.admission.enqueue import MergePending, Queued
+from queue_engine.admission.rejection import RejectionError
+from queue_engine.commands.table import PRIORITIES
+from queue_engine.core.concurrency.slots import SlotsBusy
+from queue_engine.domain.errors import StaleRecord
+from queue_engine.domain.model import Repository
+from queue_engine.domain.policy import Policy
+from queue_engine.domain.reasons import Reason
+from queue_engine.effects.context import Engine
+from queue_engine.queries.pull_request_status import PullRequestStatus, load_pull_request
+from queue_engine.store import Transaction
+
+Finish = Callable[[Transaction, Any, int], Awaitable[None]]
+"""Stores the answer of a call, and its status, in the transaction of its work."""
+
+_MAX_ATTEMPTS = 5
+"""How often a call is tried while other processes change its entry."""
+
+_STATUS: Mapping[Reason, int] = {
+    Reason.LABEL_WITHOUT_RIGHT: 403,
+    Reason.NOT_ALLOWED_TO_QUEUE: 403,
+    Reason.CLOSED: 409,
+    Reason.MERGED_ELSEWHERE: 409,
+    Reason.HEAD_CHANGED: 409,
+}
+"""HTTP status by reason; all others are 422."""
+
+_SENTENCES: Mapping[Reason, str] = {
+    Reason.LABEL_WITHOUT_RIGHT: "Queueing needs write access, which the person of this token does not have.",
+    Reason.HEAD_CHANGED: "The pull request has another head now.",
+}
+"""Sentences for callers, where those of comments do not fit."""
+
+T = TypeVar("T")
+
+
+class PullRequests:
+    """Queues and prioritises pull requests for a person or service that may do so, and answers with their state."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    async def load(
+        self, repository: Repository, number: int, policies: Mapping[str, Policy] | None = None
+    ) -> PullRequestStatus:
+        """Load the state of a pull request, without a request to GitHub."""
+        async with self._engine.store.reading() as tx:
+            return await load_pull_request(tx, repository.id, number, policies or {}, self._engine.clock.now())
+
+    async def answer(self, queued: Queued) -> dict[str, Any]:
+        """Return the answer about a pull request that was just queued."""
+        entry = queued.entry
+        found = await self.load(entry.repository, entry.number, {entry.base_branch: queued.policy})
+        return QueuedAnswer.of(entry, queued.policy, found).model_dump(mode="json")
+
+    async def enqueue(
+        self, repository: Repository, number: int, call: QueueCall, *, by: str, delivery: str | None, finish: Finish
+    ) -> tuple[int, Any]:
+        """Queue a pull request, and set its priority if the call has one; returns the status and the answer.
+
+        `finish` is called only where the answer is stored with a priority. Raises ApiError and GitHubError.
+        """
+        async with self.refusals(repository, number):
+            case = await load_case(self._engine, repository, number, delivery=delivery)
+            queued = await enqueue.enqueue(self._engine, case, by=by, head_sha=call.head_sha)
+            status = 202 if queued.new else 200
+            if call.priority is not None:
+
+                async def finish_as(tx: Transaction, body: Any, _status: int) -> None:
+                    await finish(tx, body, status)
+
+                policy, points = queued.policy, call.priority
+                return status, await self.prioritise(repository, number, policy, points, by=by, finish=finish_as)
+        return status, await self.answer(queued)
+
+    async def prioritise(
+        self, repository: Repository, number: int, policy: Policy, priority: int | str, *, by: str, finish: Finish
+    ) -> Any:
+        """Set the priority, and answer which pull requests that delays. Raises NotQueued."""
+        points = PRIORITIES[priority] if isinstance(priority, str) else priority
+
+        async def attempt() -> Any:
+            async with self._engine.change() as change:
+                entry = await change.tx.entries.find(repository.id, number)
+                if entry is None:
+                    raise NotQueued
+                result = await enqueue.prioritise(change, entry, points, policy, by=by)
+                policies = {entry.base_branch: policy}
+                found = await load_pull_request(change.tx, repository.id, number, policies, change.now)
+                body = QueuedAnswer.of(result.entry, policy, found, Delays.of(result.delay)).model_dump(mode="json")
+                await finish(change.tx, body, 200)
+                return body
+
+        return await retry_on_conflict(attempt)
+
+    @asynccontextmanager
+    async def refusals(self, repository: Repository, number: int) -> AsyncIterator[None]:
+        """Convert the engine's refusals to errors with the state of the pull request. Raises ApiError."""
+        try:
+            yield
+        except RejectionError as refused:
+            found = await self.load(repository, number)
+            raise _rejection(refused, state_fields(found, repository, why=refused.reason)) from None
+        except SlotsBusy:
+            fields = state_fields(await self.load(repository, number), repository, why=Reason.QUEUE_FULL)
+            raise ApiError(429, "queue full", retry_after=RETRY_AFTER_OUTAGE, **as_json(fields)) from None
+        except NotQueued:
+            fields = state_fields(await self.load(repository, number), repository)
+            raise ApiError(404, "this pull request is not queued", **as_json(fields)) from None
+        except MergePending:
+            fields = state_fields(await self.load(repository, number), repository)
+            raise ApiError(409, "the merge of this pull request has started", **as_json(fields)) from None
+
+
+async def retry_on_conflict(attempt: Callable[[], Awaitable[T]]) -> T:
+    """Try again when another process changed the entry in the meantime."""
+    for _ in range(_MAX_ATTEMPTS - 1):
+        with suppress(StaleRecord):
+            return await attempt()
+    return await attempt()
+
+
+def _rejection(refused: RejectionError, fields: Mapping[str, Any]) -> ApiError:
+    reason = refused.reason
+    template = _SENTENCES.get(reason, texts.REASONS[reason].sentence)
+    sentence = template.format(base="its base branch", label=refused.label)
+    more = as_json(fields) | {"sentence": sentence, "detail": refused.detail}
+    return ApiError(_STATUS.get(reason, 422), sentence, **more)
