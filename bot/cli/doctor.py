@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from bot.cli.console import CommandRefused, echo
-from bot.cli.setup import RepositoryName, environ, settings
+from bot.cli.console import CommandRefused, RepositoryName, echo
+from bot.cli.setup import environ, settings
 from bot.settings.environment import Settings
 
 if TYPE_CHECKING:
@@ -35,14 +35,23 @@ def doctor(repository: str | None, as_json: bool) -> None:
 
 
 async def _examine(operators: Settings, repository: str | None) -> "Report":
+    import aiohttp
+
     from bot.cli.github import gateway_of
     from bot.doctor.doctor import Doctor
     from bot.doctor.host_facts import read_host
+    from bot.doctor.webhook_probe import WebhookProbe
     from queue_engine.core.timing.clock import SystemClock
 
     clock = SystemClock()
-    async with gateway_of(operators, clock) as gateway:
+    async with gateway_of(operators, clock) as gateway, aiohttp.ClientSession() as session:
+        app_id, relay_url = int(operators.github_app_id), operators.relay_url
         examined = Doctor(
-            gateway, clock, operators.policy(), public_url=operators.public_url, relay_url=operators.relay_url
+            gateway,
+            clock,
+            operators.policy(),
+            public_url=operators.public_url,
+            relay_url=relay_url,
+            probe=WebhookProbe(session, operators.github_webhook_secret, app_id, relay_url),
         )
         return await examined.examine(await read_host(operators, environ()), repository)

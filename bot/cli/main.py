@@ -1,25 +1,71 @@
-"""The command line: `imq`. Commands read the settings and start a process or work on the database."""
+"""The command line: `imq`. Each command is imported when it is used, so that those of authors start fast."""
 
-import asyncio
-import sys
+from collections.abc import Iterator, MutableMapping
+from importlib import import_module
 from typing import Any
 
 import click
 
 from bot import __version__
-from bot.cli.backup import backup
-from bot.cli.console import CommandRefused, echo
-from bot.cli.doctor import doctor
-from bot.cli.jobs import jobs
-from bot.cli.queue_files import export_queues, import_queues
-from bot.cli.register import setup
-from bot.cli.setup import RepositoryName, check_file, environ, host_settings, run_with_store
-from bot.cli.setup import settings as _settings
-from bot.cli.shadow import shadow
-from bot.cli.tokens import token
-from bot.cli.validate import validate
+from bot.cli.console import CommandRefused
 from bot.logs.printable import printable
-from bot.settings.environment import Settings, may_be_stored
+
+COMMANDS = {
+    "run": "bot.cli.processes:run",
+    "web": "bot.cli.processes:web",
+    "worker": "bot.cli.processes:worker",
+    "migrate": "bot.cli.processes:migrate",
+    "resume": "bot.cli.processes:resume",
+    "demo": "bot.cli.processes:demo",
+    "doctor": "bot.cli.doctor:doctor",
+    "token": "bot.cli.tokens:token",
+    "jobs": "bot.cli.jobs:jobs",
+    "backup": "bot.cli.backup:backup",
+    "export": "bot.cli.queue_files:export_queues",
+    "import": "bot.cli.queue_files:import_queues",
+    "setup": "bot.cli.register:setup",
+    "shadow": "bot.cli.shadow:shadow",
+    "sinks": "bot.cli.sinks:sinks",
+    "validate": "bot.cli.validate:validate",
+    "login": "bot.cli.author.login:login",
+    "logout": "bot.cli.author.login:logout",
+    "land": "bot.cli.author.land:land",
+    "status": "bot.cli.author.status:status",
+    "why": "bot.cli.author.why:why",
+}
+"""Where each command is."""
+
+
+class CommandTable(MutableMapping[str, click.Command]):
+    """Commands by name, each imported at its first use."""
+
+    def __init__(self, places: dict[str, str]) -> None:
+        self._places = places
+        self._imported: dict[str, click.Command] = {}
+
+    def __getitem__(self, name: str) -> click.Command:
+        """Return a command. Raises KeyError for an unknown one."""
+        if name not in self._imported:
+            module, _, attribute = self._places[name].partition(":")
+            self._imported[name] = getattr(import_module(module), attribute)
+        return self._imported[name]
+
+    def __setitem__(self, name: str, command: click.Command) -> None:
+        """Add a command."""
+        self._places[name], self._imported[name] = "", command
+
+    def __delitem__(self, name: str) -> None:
+        """Remove a command."""
+        del self._places[name]
+        self._imported.pop(name, None)
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the names."""
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return len(self._places)
 
 
 class _Commands(click.Group):
@@ -45,110 +91,7 @@ class _Commands(click.Group):
             raise CommandRefused(fault.sentence) from None
 
 
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=_Commands, commands=CommandTable(COMMANDS), context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="imq")
 def main() -> None:
     """A merge queue for GitHub that you host yourself."""
-
-
-@main.command()
-def run() -> None:
-    """Run web and worker in one process, and migrate the database."""
-    _run(web=True, worker=True)
-
-
-@main.command()
-def web() -> None:
-    """Run the web process, which receives webhooks."""
-    _run(web=True, worker=False)
-
-
-@main.command()
-def worker() -> None:
-    """Run the worker process, which advances the queues."""
-    _run(web=False, worker=True)
-
-
-@main.command()
-def migrate() -> None:
-    """Create or update the database's tables."""
-    settings = host_settings()
-    check_file(settings.database_url.get_secret_value())
-    from bot.cli import maintenance
-    from queue_engine.migrations import MigrationError
-
-    try:
-        asyncio.run(maintenance.migrate(settings))
-        echo("The database has the tables of this version.")
-    except MigrationError as problem:
-        raise CommandRefused(str(problem)) from None
-
-
-@main.command()
-@click.argument("repository", metavar="OWNER/REPO", type=RepositoryName())
-@click.argument("branch", default="main")
-def resume(repository: str, branch: str) -> None:
-    """Resume the paused queue of a base branch; without BRANCH that of main."""
-    from bot.cli import maintenance
-
-    try:
-        cause = run_with_store(lambda store: maintenance.resume(store, repository, branch))
-    except maintenance.NotPaused as problem:
-        raise click.ClickException(str(problem)) from None
-    echo(f"Resumed the queue of {repository} for {branch}, which was paused for {cause}")
-
-
-@main.command()
-@click.option(
-    "--speed", type=click.FloatRange(min=0, min_open=True), default=1.0, show_default=True, help="Factor of real time."
-)
-@click.option("--seed", type=int, default=1, show_default=True, help="Seed of all random choices.")
-@click.option(
-    "--lag", type=click.FloatRange(min=0), default=0.0, show_default=True, help="Seconds by which GitHub's reads lag."
-)
-@click.option("--keep-open", is_flag=True, help="Keep the sandbox and the bot running at the end.")
-def demo(speed: float, seed: int, lag: float, keep_open: bool) -> None:
-    """Queue ten pull requests on a local GitHub: good ones land, the others are ejected with a reason."""
-    try:
-        from bot.demo.run import run_demo
-    except ModuleNotFoundError as missing:
-        raise CommandRefused(
-            f"The demo needs {missing.name}, which comes with IMQ's extra `demo`. In a clone of IMQ run `make demo`, "
-            "or `pip install '.[demo]'` and `imq demo` again."
-        ) from None
-
-    sys.exit(run_demo(speed, seed, keep_open, lag=lag))
-
-
-def _run(*, web: bool, worker: bool) -> None:
-    given = environ()
-    settings = host_settings() if may_be_stored(given) else _settings()
-    # Imported when needed, so that `imq --help` and faults in the settings are printed at once.
-    from bot.process import lifecycle, start
-    from bot.process.errors import StartRefused
-    from bot.process.traces import exported
-    from queue_engine.core.database.outage import fault_of
-
-    try:
-        with exported(given):
-            if isinstance(settings, Settings):
-                asyncio.run(lifecycle.run(settings, web=web, worker=worker))
-            else:
-                asyncio.run(start.run(given, settings, web=web, worker=worker))
-    except StartRefused as problem:
-        raise CommandRefused(printable(str(problem))) from None
-    except Exception as error:
-        if (fault := fault_of(error)) is None:
-            raise
-        raise CommandRefused(fault.sentence) from None
-
-
-main.add_command(doctor)
-main.add_command(token)
-main.add_command(jobs)
-main.add_command(backup)
-main.add_command(export_queues)
-main.add_command(import_queues)
-main.add_command(setup)
-main.add_command(shadow)
-main.add_command(validate)

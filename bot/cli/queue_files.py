@@ -10,8 +10,8 @@ from typing import BinaryIO
 import click
 from pydantic import ValidationError
 
-from bot.cli.console import CommandRefused, echo
-from bot.cli.setup import RepositoryName, host_settings, run_with_store
+from bot.cli.console import CommandRefused, RepositoryName, echo
+from bot.cli.setup import host_settings, run_with_store
 from bot.process.errors import FileRefused
 from bot.process.sqlite_file import exclusive
 from queue_engine.store import EntryConflict, Store

@@ -42,19 +42,6 @@ H = TypeVar("H", bound=HostSettings)
 _log = structlog.get_logger("imq.settings")
 
 
-class RepositoryName(click.ParamType[str]):
-    """A repository's name with its owner."""
-
-    name = "OWNER/REPO"
-
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the name as it was typed. Raises BadParameter for one without an owner."""
-        owner, _, repository = value.partition("/")
-        if not owner or not repository or "/" in repository:
-            self.fail("write OWNER/REPO, such as acme/rocket", param, ctx)
-        return value
-
-
 def settings(*, quiet: bool = False) -> Settings:
     """Load the settings and configure logging; exit with code 2 and a list of all problems.
 
@@ -84,7 +71,7 @@ def environ() -> dict[str, str]:
 def _load_complete(given: Mapping[str, str]) -> Settings:
     """Load the settings, with the credentials of the database if there are none beside them."""
     if may_be_stored(given) and (credentials := _stored_credentials(load_host_settings(given))) is not None:
-        return load_settings({**given, **credentials.settings()})
+        return load_settings(credentials.complete(given))
     return load_settings(given)
 
 

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 import click
 
-from bot.cli.console import echo
-from bot.cli.setup import RepositoryName, columns, instant, run_with_store
+from bot.cli.console import RepositoryName, echo
+from bot.cli.setup import columns, instant, run_with_store
 from queue_engine.config.timing import duration, shown
 from queue_engine.domain.shadow import (
     BaseState,

@@ -8,8 +8,8 @@ from datetime import UTC, date, datetime, time
 
 import click
 
-from bot.cli.console import echo
-from bot.cli.setup import RepositoryName, columns, instant, run_with_store, settings
+from bot.cli.console import RepositoryName, echo
+from bot.cli.setup import columns, instant, run_with_store, settings
 from queue_engine.config.timing import duration
 from queue_engine.domain.facts import Actor, Permission
 from queue_engine.store import Store, Transaction

@@ -1,0 +1,89 @@
+"""Read the clone in the current folder by git's own commands, which know `insteadOf` and every setting."""
+
+import subprocess
+from dataclasses import dataclass
+
+from bot.cli.author.remotes import RemoteRepository, parse_remote
+
+_NO_REPOSITORY = "not a git repository"
+_ORDER = ("upstream", "origin")
+"""The remotes of a clone of a fork: pull requests are in the first one."""
+
+
+class CloneError(Exception):
+    """The current folder is in no clone that helps. The message says why, with the way out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """The checked-out branch. `remote` is where it is pushed, and `name` its name there."""
+
+    remote: str | None
+    name: str
+    head_sha: str
+
+
+class Clone:
+    """The clone in the current folder."""
+
+    def __init__(self) -> None:
+        """Raise CloneError outside of one, or without git."""
+        try:
+            self._git("rev-parse", "--git-dir")
+        except subprocess.CalledProcessError as refused:
+            why = "" if _NO_REPOSITORY in refused.stderr else f" git says: {refused.stderr.strip()[:300]}"
+            sentence = "This folder is in no git clone. Change to one, or give --repository OWNER/REPO."
+            raise CloneError(sentence + why) from None
+        except OSError:
+            raise CloneError("git is not installed. Give --repository OWNER/REPO and the number.") from None
+
+    def repositories(self, github: str | None) -> list[RemoteRepository]:
+        """Return the repositories of the remotes on a GitHub, likely ones first. Raises CloneError without any."""
+        names = self._git("remote").split()
+        names.sort(key=lambda name: _ORDER.index(name) if name in _ORDER else len(_ORDER))
+        found = [each for name in names if (each := self.remote(name)) is not None]
+        fitting = [each for each in found if github is None or each.is_on(github)]
+        if not fitting:
+            where = "GitHub" if github is None else github
+            raise CloneError(f"No remote of this clone is a repository on {where}. Give --repository OWNER/REPO.")
+        return list(dict.fromkeys(fitting))
+
+    def remote(self, name: str) -> RemoteRepository | None:
+        """Return the repository of a remote; None if it is none on a host."""
+        try:
+            return parse_remote(self._git("remote", "get-url", name))
+        except subprocess.CalledProcessError:
+            return None
+
+    def branch(self) -> Branch:
+        """Return the checked-out branch. Raises CloneError for a detached head, or a branch without a commit."""
+        try:
+            local = self._git("symbolic-ref", "--quiet", "--short", "HEAD")
+        except subprocess.CalledProcessError:
+            raise CloneError("No branch is checked out. Give the number of the pull request.") from None
+        try:
+            head = self._git("rev-parse", "--verify", "HEAD^{commit}")
+        except subprocess.CalledProcessError:
+            raise CloneError(f"The branch {local} has no commit yet.") from None
+        pushed = self._git("for-each-ref", "--format=%(push:remotename) %(push:remoteref)", f"refs/heads/{local}")
+        remote, _, ref = pushed.partition(" ")
+        return Branch(remote or None, ref.removeprefix("refs/heads/") or local, head)
+
+    def full_sha(self, text: str) -> str | None:
+        """Return the commit that a person named; None for an unknown one."""
+        try:
+            return self._git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{text}^{{commit}}")
+        except subprocess.CalledProcessError:
+            return None
+
+    def url_of_server(self) -> str | None:
+        """Return the setting `imq.url` of the clone, which names its server."""
+        try:
+            return self._git("config", "--get", "imq.url") or None
+        except subprocess.CalledProcessError:
+            return None
+
+    def _git(self, *arguments: str) -> str:
+        command = ["git", *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=True)  # noqa: S603
+        return done.stdout.strip()

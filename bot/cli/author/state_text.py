@@ -1,0 +1,72 @@
+"""Format what IMQ answers about a pull request or a queue, for people. Pure."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+Answer = Mapping[str, Any]
+
+
+def state_word(answer: Answer) -> str:
+    """Return one word: how it left its queue, or its state within."""
+    if answer["state"] == "not_queued":
+        return str(answer.get("outcome") or "not queued")
+    return str(answer["state"])
+
+
+def state_line(answer: Answer) -> str:
+    """Return one line: state, position and the sentence. Two answers with the same line show no change."""
+    entry = answer.get("entry")
+    place = f" at position {entry['position'] + 1} for {answer['queue']}" if entry else ""
+    return f"{state_word(answer)}{place}: {answer['sentence']}"
+
+
+def details(answer: Answer) -> Iterator[str]:
+    """Yield the lines below it: the detail, checks, the estimate, and what to do next."""
+    if answer.get("detail"):
+        yield f"  {answer['detail']}"
+    for each in answer.get("failing", ()):
+        jobs = f" ({', '.join(each['jobs'])})" if each["jobs"] else ""
+        yield f"  failing: {each['check']}{jobs}{' ' + each['url'] if each['url'] else ''}"
+    entry = answer.get("entry") or {}
+    if entry.get("awaited"):
+        yield f"  waits for: {', '.join(entry['awaited'])}"
+    if entry.get("eta"):
+        yield f"  lands: {estimate(entry['eta'])}"
+    step = answer.get("next")
+    if step:
+        yield f"  next: {step['sentence']}"
+
+
+def estimate(eta: Answer) -> str:
+    """Format when an entry is likely to land, in local time."""
+    earliest, latest = (datetime.fromisoformat(eta[name]).astimezone() for name in ("earliest", "latest"))
+    return f"between {earliest:%H:%M} and {latest:%H:%M}"
+
+
+def queue_lines(queue: Answer) -> Iterator[str]:
+    """Yield a queue as a heading, its blockers, and a line for each entry."""
+    held = f", {queue['held']} waiting for room" if queue["held"] else ""
+    yield f"{queue['repository']} {queue['branch']}: {queue['depth']} queued{held}"
+    for halt in queue["halts"]:
+        until = f", until {datetime.fromisoformat(halt['until']).astimezone():%Y-%m-%d %H:%M}" if halt["until"] else ""
+        yield f"  blocked: {halt['reason']}{' (' + halt['detail'] + ')' if halt['detail'] else ''}{until}"
+    rows = [
+        (
+            str(entry["position"] + 1),
+            f"#{entry['number']}",
+            entry["status"],
+            entry["title"],
+            entry["author"],
+            f"waits for {', '.join(entry['awaited'])}" if entry["awaited"] else "",
+        )
+        for entry in queue["entries"]
+    ]
+    yield from table(rows)
+
+
+def table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Align cells in columns."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)] if rows else []
+    for row in rows:
+        yield "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()

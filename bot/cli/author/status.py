@@ -1,0 +1,87 @@
+"""`imq status`: show queues: those of a clone's repository, or all that one may see."""
+
+from typing import Any
+from urllib.parse import quote
+
+import click
+
+from bot.cli.author.clone import Clone, CloneError
+from bot.cli.author.session import (
+    Session,
+    json_option,
+    open_session,
+    repository_of_clone,
+    repository_option,
+    repository_path,
+    server_option,
+)
+from bot.cli.author.state_text import queue_lines, table
+from bot.cli.author.terminal import say, say_json, say_line
+
+
+@click.command()
+@click.option("--branch", help="Show the queue of this base branch only.")
+@repository_option
+@server_option
+@json_option
+def status(branch: str | None, repository: str | None, server: str | None, as_json: bool) -> None:
+    """Show the queues of a repository; outside of a clone, all busy queues that you may see."""
+    session = open_session(server, as_json=as_json)
+    clone = None if repository is not None else _clone()
+    if repository is None and clone is None:
+        if branch is not None:
+            raise click.UsageError("--branch needs a clone or --repository.")
+        _show_all(session)
+        return
+    name = repository or repository_of_clone(session, clone or Clone())
+    branches = [branch] if branch is not None else _branches(session, name)
+    found = [_queue(session, name, each) for each in branches]
+    if as_json:
+        say_json(found[0] if branch is not None else {"repository": name, "queues": found})
+        return
+    if not found:
+        say(f"{name} has no queue yet: no pull request was queued.")
+    for queue in found:
+        for line in queue_lines(queue):
+            say_line(line, next((each["status"] for each in queue["entries"] if f"#{each['number']} " in line), ""))
+
+
+def _clone() -> Clone | None:
+    try:
+        return Clone()
+    except CloneError:
+        return None
+
+
+def _branches(session: Session, repository: str) -> list[str]:
+    answer = session.call("GET", f"{repository_path(repository)}/queues")
+    session.refuse(answer)
+    return [queue["branch"] for queue in answer.body["queues"]]
+
+
+def _queue(session: Session, repository: str, branch: str) -> Any:
+    answer = session.call("GET", f"{repository_path(repository)}/branches/{quote(branch, safe='')}/queue")
+    session.refuse(answer)
+    return answer.body
+
+
+def _show_all(session: Session) -> None:
+    """Show every busy queue, in one call."""
+    answer = session.call("GET", "/queue/status")
+    session.refuse(answer)
+    if session.as_json:
+        say_json(answer.body)
+        return
+    rows = [
+        (
+            f"{each['repository']} {each['branch']}",
+            f"{each['depth']} queued",
+            f"{each['held']} waiting for room" if each["held"] else "",
+            f"paused: {each['paused']}" if each["paused"] else "",
+        )
+        for each in answer.body["queues"]
+    ]
+    for line in table(rows):
+        say_line(line.strip(), "")
+    if not rows:
+        say("No queue that you may see has pull requests.")

@@ -1,0 +1,52 @@
+"""Print lines for people and JSON for programs, and stop with an exit code."""
+
+import json
+import os
+import sys
+from typing import Any, NoReturn
+
+import click
+
+from bot.cli.author.exit_codes import ExitCode
+from bot.logs.printable import on_one_line, printable
+
+_COLORS = {
+    "landed": "green",
+    "failed": "red",
+    "refused": "red",
+    "cancelled": "yellow",
+    "held": "yellow",
+    "checking": "cyan",
+    "updating": "cyan",
+    "ready": "green",
+}
+
+
+def say(text: str, *, err: bool = False) -> None:
+    """Print lines without control characters."""
+    click.echo(printable(text), err=err)
+
+
+def say_json(answer: Any) -> None:
+    """Print an answer of the API as it came."""
+    say(json.dumps(answer, indent=2, ensure_ascii=False))
+
+
+def stop(code: ExitCode, sentence: str | None = None) -> NoReturn:
+    """Print why the command ends, if it is not done, and end it."""
+    if sentence is not None:
+        say(f"Error: {sentence}", err=True)
+    sys.exit(int(code))
+
+
+def say_line(line: str, word: str) -> None:
+    """Print one line; on a terminal its word that names a state is coloured."""
+    text = on_one_line(line)
+    if word in _COLORS and _has_colors():
+        text = text.replace(word, click.style(word, fg=_COLORS[word]), 1)
+    click.echo(text)
+
+
+def _has_colors() -> bool:
+    """Whether people see colours: on a terminal, unless they set NO_COLOR (no-color.org)."""
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

@@ -1,0 +1,106 @@
+"""Commands that run IMQ's processes and the demo, migrate the database, and resume a queue."""
+
+import asyncio
+import sys
+
+import click
+
+from bot.cli.console import CommandRefused, RepositoryName, echo
+from bot.cli.setup import check_file, environ, host_settings, run_with_store
+from bot.cli.setup import settings as _settings
+from bot.logs.printable import printable
+from bot.settings.environment import Settings, may_be_stored
+
+
+@click.command()
+def run() -> None:
+    """Run web and worker in one process, and migrate the database."""
+    _run(web=True, worker=True)
+
+
+@click.command()
+def web() -> None:
+    """Run the web process, which receives webhooks."""
+    _run(web=True, worker=False)
+
+
+@click.command()
+def worker() -> None:
+    """Run the worker process, which advances the queues."""
+    _run(web=False, worker=True)
+
+
+@click.command()
+def migrate() -> None:
+    """Create or update the database's tables."""
+    settings = host_settings()
+    check_file(settings.database_url.get_secret_value())
+    from bot.cli import maintenance
+    from queue_engine.migrations import MigrationError
+
+    try:
+        asyncio.run(maintenance.migrate(settings))
+        echo("The database has the tables of this version.")
+    except MigrationError as problem:
+        raise CommandRefused(str(problem)) from None
+
+
+@click.command()
+@click.argument("repository", metavar="OWNER/REPO", type=RepositoryName())
+@click.argument("branch", default="main")
+def resume(repository: str, branch: str) -> None:
+    """Resume the paused queue of a base branch; without BRANCH that of main."""
+    from bot.cli import maintenance
+    from notifications.sinks.sink_jobs import SinkJobs
+
+    try:
+        jobs_of = SinkJobs(host_settings(quiet=True).sinks).of_event
+        cause = run_with_store(lambda store: maintenance.resume(store, repository, branch, jobs_of=jobs_of))
+    except maintenance.NotPaused as problem:
+        raise click.ClickException(str(problem)) from None
+    echo(f"Resumed the queue of {repository} for {branch}, which was paused for {cause}")
+
+
+@click.command()
+@click.option(
+    "--speed", type=click.FloatRange(min=0, min_open=True), default=1.0, show_default=True, help="Factor of real time."
+)
+@click.option("--seed", type=int, default=1, show_default=True, help="Seed of all random choices.")
+@click.option(
+    "--lag", type=click.FloatRange(min=0), default=0.0, show_default=True, help="Seconds by which GitHub's reads lag."
+)
+@click.option("--keep-open", is_flag=True, help="Keep the sandbox and the bot running at the end.")
+def demo(speed: float, seed: int, lag: float, keep_open: bool) -> None:
+    """Queue ten pull requests on a local GitHub: good ones land, the others are ejected with a reason."""
+    try:
+        from bot.demo.run import run_demo
+    except ModuleNotFoundError as missing:
+        raise CommandRefused(
+            f"The demo needs {missing.name}, which comes with IMQ's extra `demo`. In a clone of IMQ run `make demo`, "
+            "or `pip install '.[demo]'` and `imq demo` again."
+        ) from None
+
+    sys.exit(run_demo(speed, seed, keep_open, lag=lag))
+
+
+def _run(*, web: bool, worker: bool) -> None:
+    given = environ()
+    settings = host_settings() if may_be_stored(given) else _settings()
+    # Imported when needed, so that `imq --help` and faults in the settings are printed at once.
+    from bot.process import lifecycle, start
+    from bot.process.errors import StartRefused
+    from bot.process.traces import exported
+    from queue_engine.core.database.outage import fault_of
+
+    try:
+        with exported(given):
+            if isinstance(settings, Settings):
+                asyncio.run(lifecycle.run(settings, web=web, worker=worker))
+            else:
+                asyncio.run(start.run(given, settings, web=web, worker=worker))
+    except StartRefused as problem:
+        raise CommandRefused(printable(str(problem))) from None
+    except Exception as error:
+        if (fault := fault_of(error)) is None:
+            raise
+        raise CommandRefused(fault.sentence) from None
