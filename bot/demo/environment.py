@@ -77,7 +77,7 @@ def _build(github: GitHub, scenario: Scenario) -> tuple[RepositoryHandle, tuple[
     github.create_user(owner, "Organization")
     maintainer, *others = scenario.people
     roles = {maintainer: "admin"} | dict.fromkeys(others, "write")
-    repository = github.create_repository(project.NAME, files=project.START, collaborators=roles)
+    repository = github.create_repository(project.NAME, files=project.START, private=False, collaborators=roles)
     past = [repository.sha()]
     past += (
         repository.push(BASE, made.files, made.message, by=scenario.people[made.person]) for made in project.HISTORY
@@ -111,13 +111,17 @@ async def _wait_for_installation(server: SandboxServer, bot: BotProcess) -> None
 
 def _register(github: GitHub, port: int) -> App:
     manifest = read_manifest()
-    return github.create_app(
+    app = github.create_app(
         "imq",
         permissions=manifest.permissions,
         events=manifest.events,
         webhook_url=f"http://127.0.0.1:{port}/webhook",
         webhook_secret=secrets.token_hex(32),
     )
+    app.client_secret = secrets.token_hex(20)
+    app.callback_urls = (f"http://127.0.0.1:{port}/auth/callback",)
+    app.device_flow = True
+    return app
 
 
 @asynccontextmanager
@@ -144,6 +148,11 @@ async def _bot(app: App, server: SandboxServer, directory: Path, port: int) -> A
         "IMQ_GITHUB_API_URL": server.url,
         "IMQ_TRIGGER_LABEL": LABEL,
         "DATABASE_URL": f"sqlite:///{directory / 'imq.db'}",
+        "IMQ_PUBLIC_URL": f"http://127.0.0.1:{port}",
+        "IMQ_SECRET_KEY": secrets.token_hex(32),
+        "IMQ_GITHUB_CLIENT_ID": app.client_id,
+        "IMQ_GITHUB_CLIENT_SECRET": app.client_secret,
+        "IMQ_PUBLIC_PAGES": "1",
     }
     bot = await BotProcess.start(settings, port, log)
     try:

@@ -57,6 +57,7 @@ async def run_scenario(
     console.print(f"A local GitHub and the bot start (speed {speed:g}, seed {seed})...")
     async with open_environment(scenario, speed=speed, seed=seed) as environment:
         environment.server.lag.set(timedelta(seconds=lag))
+        console.print(Text(f"IMQ's pages: {environment.bot.url}/"))
         began = time.monotonic()
         runner = ScenarioRunner(environment, scenario)
         in_time = await _watch(console, runner, began + _LIMIT_SECONDS * max(1.0, 1 / speed))
@@ -114,6 +115,7 @@ async def _keep_open(console: Console, runner: ScenarioRunner) -> None:
     number = next((pull.number for pull in runner.pulls.values() if pull.state == "open"), 1)
     lines = (
         "\nEverything stays up until Ctrl-C.",
+        f"  the pages          {environment.bot.url}/, where you log in as {runner.scenario.maintainer}, or as anybody",
         f"  the bot            {environment.bot.url}/readyz, log {environment.bot.log}",
         f"  the GitHub API     {environment.server.url}",
         f"  the repository     git clone {environment.repository.record.git.path}",

@@ -23,7 +23,7 @@ class StepKind(StrEnum):
     """Once it is queued."""
     PUSH = "pushes to"
     """Once it is queued."""
-    LABEL_AGAIN = "again labels"
+    LABEL_AGAIN = "relabels"
     """Once it has left the queue."""
 
 

@@ -34,7 +34,7 @@ log = structlog.get_logger(__name__)
 class ClientConnection(web.RequestHandler):
     """A connection, which is dropped when its client takes longer or more than `limits` and `connections` grant."""
 
-    __slots__ = ("_answering", "_connections", "_handling", "_held", "_limits", "_payload", "_timer")
+    __slots__ = ("_answering", "_connections", "_handling", "_held", "_limits", "_payload", "_timer", "lost")
 
     def __init__(
         self, server: web.Server, connections: Connections, limits: Limits, *, loop: asyncio.AbstractEventLoop
@@ -56,6 +56,8 @@ class ClientConnection(web.RequestHandler):
         self._answering = False
         self._held = 0
         self._timer: asyncio.TimerHandle | None = None
+        self.lost = asyncio.Event()
+        """Set when the connection is lost: for handlers that wait while nothing is sent."""
 
     @property
     def held(self) -> int:
@@ -89,6 +91,7 @@ class ClientConnection(web.RequestHandler):
     def connection_lost(self, exc: BaseException | None) -> None:
         """Stop the timer and free the bytes."""
         super().connection_lost(exc)
+        self.lost.set()
         self._ended()
 
     def data_received(self, data: bytes) -> None:

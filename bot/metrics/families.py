@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from queue_engine.domain.reasons import REASONS, Outcome
+from queue_engine.domain.shadow import ShadowOutcome, ShadowRejection
 
 PREFIX = "imq_"
 
@@ -73,6 +74,25 @@ FAMILIES = (
         "dequeued", "Pull requests that left their queue without landing, by reason code.", ("reason",), *_DEQUEUED
     ),
     _counter(
+        "shadow_decisions",
+        "What IMQ would have done in shadow mode, by outcome; a decision that repeats the one before is not counted.",
+        ("outcome",),
+        *ShadowOutcome,
+    ),
+    _counter(
+        "shadow_merges",
+        "Merges by others in shadow mode, by whether IMQ would have merged the same head in the same way.",
+        ("judgement",),
+        "same",
+        "different",
+    ),
+    _counter(
+        "shadow_differences",
+        "How IMQ would have acted otherwise, for merges by others in shadow mode; one may differ in several ways.",
+        ("difference",),
+        *ShadowRejection,
+    ),
+    _counter(
         "requests_keyed",
         "New requests that came with an idempotency key; a webhook's delivery id is one.",
         ("scope",),
@@ -88,6 +108,7 @@ FAMILIES = (
     _counter("jobs_recovered", "Jobs done after at least one failed attempt.", _KIND),
     _counter("jobs_dead", "Jobs that failed for good and became dead letters.", _KIND),
     _counter("jobs_reprocessed", "Dead letters that a person sent back to be done again.", _KIND),
+    _counter("user_retries", "Failed requests that a person retried on a page, by kind.", _KIND),
     _counter("pass_errors", "Passes of a queue that ended with an unexpected error of IMQ.", ("on",), "entry", "queue"),
     _counter("queue_full", "Pull requests and calls that met a full queue.", ("where",), "label", "api"),
     _counter("outdated_reads", "Answers of GitHub that were older than known facts, by kind.", ("of",)),

@@ -23,6 +23,7 @@ from bot.process.wiring import Bot
 from bot.settings.environment import HostSettings, Settings
 from bot.settings.safe_values import HERE
 from bot.web.application import serve
+from bot.web.live.request_watch import TOPIC as REQUESTS
 from bot.webhooks.missed_deliveries import TOPIC as MISSED
 from bot.webhooks.relay import relayed
 from queue_engine.core.concurrency.wakeup import WakeupListener
@@ -170,7 +171,7 @@ async def _run_until_stopped(
         if bot.settings.bind is None:
             _log_reach(bot.settings.address)
     ending = bot.engine.ending
-    listener = bot.listener() if worker else None
+    listener = bot.listener()
     async with _listening(listener), relayed(bot.settings.relay_url, runner):
         if not worker:
             # Deliveries may have failed while no web process ran; a worker's first sweep checks for them, too.
@@ -238,7 +239,8 @@ def _loops(
         ("processor", bot.processor.start_due, bot.processor.next_due, (WakeupKind.QUEUES,)),
         ("dispatcher", bot.dispatcher.run_due, bot.dispatcher.next_due, (WakeupKind.OUTBOX,)),
     ]
-    receiving: list[_Part] = [("missed", bot.missed.run_due, bot.missed.next_due, (MISSED,))]
+    of_web = ((bot.missed, MISSED), (bot.feed, WakeupKind.TIMELINE), (bot.watch, REQUESTS))
+    receiving: list[_Part] = [(topic, part.run_due, part.next_due, (topic,)) for part, topic in of_web]
     parts = [*reporting, *(receiving if web else []), *(working if worker else [])]
     wakeup = bot.engine.wakeup
     back = bot.sweeper.schedule_now if worker else bot.missed.note

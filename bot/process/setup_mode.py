@@ -16,9 +16,9 @@ from bot.process import lifecycle, tables
 from bot.process.errors import StartRefused
 from bot.registration.credentials import Credentials
 from bot.registration.installed import InstalledPage
-from bot.registration.signed_cookies import derive_key
 from bot.registration.site import Offer, RegistrationSite, addresses_of
 from bot.registration.stored import StoredCredentials, StoredSecrets, WrongSecretKey
+from bot.settings.derived_keys import derive_key
 from bot.settings.environment import WAYS_OUT, HostSettings, Settings, load_settings
 from queue_engine.core.database.database import Database
 from queue_engine.core.database.outage import fault_of
@@ -70,7 +70,7 @@ class SetupMode:
             raise NotRegistered(str(problem)) from None
         finally:
             await self._database.close()
-        return (None if found is None else load_settings({**self._environ, **found.settings()})), bound
+        return (None if found is None else load_settings(found.complete(self._environ))), bound
 
     async def _serve(self, public_url: str) -> socket.socket:
         """Serve the pages until there are credentials; return the socket, on which clients are queued meanwhile."""

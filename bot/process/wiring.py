@@ -4,7 +4,6 @@ import os
 import socket
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -12,10 +11,13 @@ import aiohttp
 from aiohttp import web
 
 from bot.api.access import Access
-from bot.api.app import PREFIX, create_api, description, routes
+from bot.api.app import PREFIX, ApiParts, create_api, described_routes, description, open_routes
 from bot.api.auth import for_operators
+from bot.api.bulk import BulkJobs
+from bot.api.waits import ChangeWaits
 from bot.doctor.doctor import Doctor
 from bot.doctor.host_facts import read_host
+from bot.doctor.webhook_probe import WebhookProbe
 from bot.gateway.gateway import Gateway
 from bot.gateway.http.connection import Connection
 from bot.gateway.http.shared_pace import SharedPace
@@ -24,9 +26,13 @@ from bot.gateway.policies import Policies
 from bot.gateway.token_permissions import TokenPermissions
 from bot.metrics import Metrics
 from bot.process.app_status import AppStatus
+from bot.process.logins import login_routes
+from bot.process.pages import add_site, create_feed, create_streams
 from bot.process.report import ProcessReporter
+from bot.process.sinks import Sinks
 from bot.process.wait_limits import shorten_waits
 from bot.process.webhook_correction import correction_of
+from bot.process.workers import create_worker
 from bot.registration.installed import InstalledPage
 from bot.settings.environment import Settings
 from bot.web.application import create_app
@@ -35,15 +41,14 @@ from bot.web.status import QueueStatusHandler
 from bot.webhooks.missed_deliveries import MissedDeliveries
 from bot.webhooks.normalize import may_matter
 from bot.webhooks.receiver import Receiver
-from notifications.event_bus import EventBus
+from notifications.event_bus import Event, EventBus
 from notifications.outbox_dispatcher import OutboxDispatcher
 from notifications.progress_sink import BusProgress, CheckRunProgress
 from queue_engine.core.database.database import Database
 from queue_engine.core.database.listener import DatabaseListener
-from queue_engine.core.jobs.worker import Worker, WorkerSettings
+from queue_engine.core.jobs.worker import Worker
 from queue_engine.core.observability.progress import ProgressLog, ProgressNotifiers
 from queue_engine.core.timing.clock import Clock
-from queue_engine.domain.errors import attempt_level, is_retryable
 from queue_engine.effects.context import Engine
 from queue_engine.executor.processor import Processor
 from queue_engine.handlers.inbox import Inbox
@@ -53,7 +58,7 @@ from queue_engine.handlers.restored import refetch_after_pause
 from queue_engine.known.reads import GitHubReads
 from queue_engine.migrations import MigrationState, migrate, migration_state
 from queue_engine.shadow.mode import may_write
-from queue_engine.store import Store, WakeupKind
+from queue_engine.store import Store
 
 _OUTBOX_LEASES = 4
 """An outbox item takes a few requests, so its lease is a multiple of a job's."""
@@ -68,10 +73,12 @@ class Bot:
         self.settings, self.clock = settings, clock
         self.metrics = Metrics()
         self.database = Database(settings.database_url.get_secret_value())
-        self.bus = EventBus()
+        self.bus = EventBus[Event]()
         self._random = random
-        self._session = aiohttp.ClientSession()
-        self._store = Store(self.database, meter=self.metrics)
+        # Cookies that GitHub's website sets for one person's login must not reach the next one's.
+        self._session = aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar())
+        self._sinks = Sinks(settings, clock, random)
+        self._store = Store(self.database, meter=self.metrics, follow_up=self._sinks.jobs.of_dead_letter)
         owner = f"{socket.gethostname()}:{os.getpid()}:{uuid4().hex[:8]}"
         alone = role == "run" and self.database.dialect == "sqlite"
         self.gateway = self._gateway(None if alone else SharedPace(self._store, owner))
@@ -79,6 +86,8 @@ class Bot:
         self._github = TokenPermissions(compared, self._store, clock)
         """GitHub as all parts call it, so that no part uses an answer older than the known facts."""
         self.engine = self._engine(owner)
+        self.waits = ChangeWaits(self.engine)
+        self.bus.subscribe(self.waits.on_event)
         self.sweeper = Reconciler(self.engine, interval=settings.sweep, matters=may_matter)
         self.inbox = Inbox(self.engine, self.sweeper, timeline_kept=settings.timeline_kept)
         self.missed = MissedDeliveries(self.inbox.receive, self.sweeper.request_deliveries, self.engine.wakeup)
@@ -86,6 +95,7 @@ class Bot:
         self.processor = Processor(self.engine)
         self.dispatcher = self._dispatcher()
         self.app_status = self._app_status()
+        self.feed, self.watch = create_feed(self.engine)
         self.reporter = ProcessReporter(
             self.engine.store,
             self.metrics,
@@ -130,34 +140,34 @@ class Bot:
         )
         checks = {"database": self._database_answers, "migrations": self._migrated, "app": self._app_accepted}
         app = create_app(receiver, Readiness(checks, self.clock, lambda: self.app_status.advice))
-        access = Access(self.engine, self.gateway.people)
-        app.router.add_routes([description(routes(self.engine, access))])
-        app.add_subapp(PREFIX, create_api(self.engine, access, self._examine))
+        access = Access(self.engine, self.gateway.people, public_pages=self.settings.public_pages)
+        logins = login_routes(self.settings, self.engine, self._session, self.gateway.app)
+        app.router.add_routes([description(described_routes(self.engine, access)), *open_routes(logins)])
+        keys_required = self.settings.idempotency_key == "required"
+        streams = create_streams(self.engine, access, self.feed, self.watch)
+        parts = ApiParts(self._examine, logins, self.gateway.heads, self.waits, streams.serve_token)
+        app.add_subapp(PREFIX, create_api(self.engine, access, parts, keys_required=keys_required))
         guarded = for_operators(self.reporter.handle, self.engine.store, self.clock)
         app.router.add_get("/metrics", guarded if self.settings.metrics == "token" else self.reporter.handle)
         status = QueueStatusHandler(self.engine, access, self.gateway.slots_status, self.settings.max_queue_depth)
         app.router.add_get("/queue/status", status.handle)
         app.router.add_get("/setup/installed", InstalledPage(self._delivered).handle)
+        add_site(app, self.settings, self.engine, access, streams, session=self._session, github=self.gateway.app)
         return app
 
     def listener(self) -> DatabaseListener | None:
         """Create the listener that wakes this process for work of others; None on SQLite."""
         if self.database.dialect == "sqlite":
             return None
-        store, wakeup = self.engine.store, self.engine.wakeup
+        notifier, notify = self.engine.store.notifier, self.engine.wakeup.notify
         return DatabaseListener(
-            self.database,
-            store.notifier,
-            wakeup.notify,
-            clock=self.clock,
-            random=self._random,
-            lost=self.sweeper.schedule_now,
+            self.database, notifier, notify, clock=self.clock, random=self._random, lost=self.sweeper.schedule_now
         )
 
     async def run_due(self) -> bool:
         """Do all due work, one part after another; return whether there was any."""
         done = False
-        for part in (self.sweeper, self.worker, self.processor, self.dispatcher):
+        for part in (self.sweeper, self.worker, self.processor, self.dispatcher, self.feed, self.watch):
             done = await part.run_due() or done
         return done
 
@@ -178,8 +188,10 @@ class Bot:
         await self.processor.cancel()
         await self.worker.cancel()
         await self.inbox.drain()
+        await self.watch.close()
         await self.reporter.close()
         await self._session.close()
+        await self._sinks.client.close()
         await self.database.close()
 
     def _gateway(self, shared: SharedPace | None) -> Gateway:
@@ -228,28 +240,18 @@ class Bot:
             random=self._random,
             owner=owner,
             publish=self.bus.publish,
+            jobs_of=self._sinks.jobs.of_event,
             progress=progress,
             lease=self.settings.lease,
             meter=self.metrics,
         )
 
     def _worker(self) -> Worker:
-        handlers = self.inbox.handlers()
+        access = Access(self.engine, self.gateway.people)
+        bulk = BulkJobs(self.engine, access, self.waits)
+        handlers = {**self.inbox.handlers(), **bulk.handlers(), **self._sinks.sender.handlers()}
         self.metrics.expect_jobs(tuple(handlers))
-        return Worker(
-            self.database,
-            self.clock,
-            handlers,
-            WorkerSettings(
-                owner=self.engine.owner,
-                random=self._random,
-                lease=self.settings.lease,
-                is_retryable=is_retryable,
-                attempt_level=attempt_level,
-                meter=self.metrics,
-            ),
-            done=partial(self.engine.wakeup.notify, WakeupKind.JOBS),
-        )
+        return create_worker(self.engine, handlers, self._sinks.jobs.of_dead_letter)
 
     def _dispatcher(self) -> OutboxDispatcher:
         return OutboxDispatcher(
@@ -270,6 +272,12 @@ class Bot:
             self.settings.policy(),
             public_url=self.settings.public_url,
             relay_url=self.settings.relay_url,
+            probe=WebhookProbe(
+                self._session,
+                self.settings.github_webhook_secret,
+                int(self.settings.github_app_id),
+                self.settings.relay_url,
+            ),
         )
         return (await doctor.examine(await read_host(self.settings, os.environ), repository)).as_json()
 

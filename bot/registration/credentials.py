@@ -18,6 +18,9 @@ class Credentials:
     private_key: SecretStr
     """A PEM."""
     webhook_secret: SecretStr
+    client_id: str = ""
+    client_secret: SecretStr | None = None
+    """With these two people log in; an App that an older IMQ registered has them on its settings page only."""
 
     @property
     def install_url(self) -> str:
@@ -27,10 +30,22 @@ class Credentials:
     def settings(self) -> dict[str, str]:
         """Return the settings by name. The key is in base64, which no shell and no file changes."""
         pem = self.private_key.get_secret_value()
+        of_login = {
+            "IMQ_GITHUB_CLIENT_ID": self.client_id,
+            "IMQ_GITHUB_CLIENT_SECRET": self.client_secret.get_secret_value() if self.client_secret else "",
+        }
         return {
             "IMQ_GITHUB_APP_ID": str(self.app_id),
             "IMQ_GITHUB_PRIVATE_KEY": base64.b64encode(pem.encode()).decode(),
             "IMQ_GITHUB_WEBHOOK_SECRET": self.webhook_secret.get_secret_value(),
+            **{name: value for name, value in of_login.items() if value},
+        }
+
+    def complete(self, environ: Mapping[str, str]) -> dict[str, str]:
+        """Return the operator's settings, completed by those that they did not set."""
+        return {
+            **environ,
+            **{name: value for name, value in self.settings().items() if not environ.get(name, "").strip()},
         }
 
 
@@ -41,6 +56,8 @@ def serialize(credentials: Credentials) -> bytes:
         "html_url": credentials.html_url,
         "private_key": credentials.private_key.get_secret_value(),
         "webhook_secret": credentials.webhook_secret.get_secret_value(),
+        "client_id": credentials.client_id,
+        "client_secret": credentials.client_secret.get_secret_value() if credentials.client_secret else None,
     }
     return json.dumps(content).encode()
 
@@ -48,8 +65,14 @@ def serialize(credentials: Credentials) -> bytes:
 def deserialize(content: bytes) -> Credentials:
     """Return the credentials that `serialize` wrote."""
     read = json.loads(content)
+    secret = read.get("client_secret")
     return Credentials(
-        read["app_id"], read["html_url"], SecretStr(read["private_key"]), SecretStr(read["webhook_secret"])
+        read["app_id"],
+        read["html_url"],
+        SecretStr(read["private_key"]),
+        SecretStr(read["webhook_secret"]),
+        client_id=read.get("client_id", ""),
+        client_secret=None if secret is None else SecretStr(secret),
     )
 
 

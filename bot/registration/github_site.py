@@ -1,13 +1,14 @@
-"""Find GitHub's website beside its API, and exchange the code of a registration for the App's credentials."""
+"""Find the pages of GitHub's website, and exchange the code of a registration for the App's credentials."""
 
 import re
 import secrets
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 from pydantic import BaseModel, SecretStr, ValidationError
 
 from bot.gateway.http.client import Call, Client, Credential
 from bot.registration.credentials import Credentials
+from bot.settings.github_website import website
 from queue_engine.domain.errors import NotFound, Unavailable
 
 _CODE = re.compile(r"[A-Za-z0-9_-]{1,200}")
@@ -24,15 +25,8 @@ class _Conversion(BaseModel):
     html_url: str
     pem: SecretStr
     webhook_secret: SecretStr | None
-
-
-def website(api_url: str) -> str:
-    """Return the origin of the website of this API: github.com, ghe.com (`api.`), or Enterprise Server (`/api/v3`)."""
-    parts = urlsplit(api_url)
-    host = parts.netloc
-    if parts.path.rstrip("/") in ("", "/") and host.startswith("api."):
-        host = host.removeprefix("api.")
-    return f"{parts.scheme}://{host}"
+    client_id: str = ""
+    client_secret: SecretStr | None = None
 
 
 def registration_url(api_url: str, organization: str, state: str) -> str:
@@ -54,4 +48,6 @@ async def exchange(client: Client, code: str) -> Credentials:
         raise Unavailable("the answer to the code is not GitHub's") from None
     # An App without a webhook has no secret; IMQ sets this one at its start.
     secret = found.webhook_secret or SecretStr(secrets.token_hex(32))
-    return Credentials(found.id, found.html_url, found.pem, secret)
+    return Credentials(
+        found.id, found.html_url, found.pem, secret, client_id=found.client_id, client_secret=found.client_secret
+    )

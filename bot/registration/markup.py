@@ -64,7 +64,7 @@ def page(title: str, *content: Node, status: int = 200, posts_to: str = "", refr
     ]
     if refresh is not None:
         head.append(tag("meta", http_equiv="refresh", content=str(refresh)))
-    html = tag("html", tag("head", *head), tag("body", tag("h1", title), *content), lang="en")
+    html = tag("html", tag("head", *head), tag("body", tag("main", tag("h1", title), *content)), lang="en")
     policy = (
         f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; form-action 'self' {posts_to}".rstrip()
         + "; base-uri 'none'; frame-ancestors 'none'"

@@ -5,17 +5,10 @@ from typing import Any
 
 import jwt
 from aiohttp import web
-from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 LIFE = timedelta(hours=1)
 """As long as GitHub's code lives."""
 _ALGORITHM = "HS256"
-
-
-def derive_key(secret: str, purpose: str) -> bytes:
-    """Return 32 bytes for one purpose, so that no secret of IMQ serves two."""
-    return HKDF(SHA256(), length=32, salt=None, info=purpose.encode()).derive(secret.encode())
 
 
 class SignedCookies:

@@ -12,11 +12,12 @@ from aiohttp import web
 from bot.gateway.http.client import Client
 from bot.registration import pages
 from bot.registration.credentials import Credentials
-from bot.registration.github_site import CodeRefused, exchange, registration_url, website
+from bot.registration.github_site import CodeRefused, exchange, registration_url
 from bot.registration.manifest import Addresses, fill_in, read_manifest
 from bot.registration.one_time_secrets import OneTimeSecrets, digest
 from bot.registration.permissions import choices, chosen_permissions
 from bot.registration.signed_cookies import SignedCookies
+from bot.settings.github_website import website
 from queue_engine.core.timing.clock import Clock
 from queue_engine.domain.errors import GitHubError
 

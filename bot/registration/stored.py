@@ -10,7 +10,7 @@ from pydantic import SecretStr
 
 from bot.registration.credentials import Credentials, deserialize, serialize
 from bot.registration.one_time_secrets import digest, format_code, same_code
-from bot.registration.signed_cookies import derive_key
+from bot.settings.derived_keys import derive_key
 from queue_engine.store import Store
 from queue_engine.store.operations.github_secrets import GitHubSecret
 

@@ -21,6 +21,7 @@ from bot.webhooks.payloads import (
 from queue_engine.commands.comments import commands_in
 from queue_engine.domain.known_facts import RULES, Fact, KnownName
 from queue_engine.domain.webhook_event import WebhookEvent, WebhookKind
+from queue_engine.rules.check_timing import safe_link
 
 _BRANCH_PREFIX = "refs/heads/"
 
@@ -37,7 +38,7 @@ _INSTALLED_ACTIONS: Mapping[str, frozenset[str]] = {
     "installation": frozenset({"created", "deleted", "suspend", "unsuspend", "new_permissions_accepted"}),
     "installation_repositories": frozenset({"added", "removed"}),
     "installation_target": frozenset({"renamed"}),
-    "repository": frozenset({"renamed", "transferred", "archived", "unarchived"}),
+    "repository": frozenset({"renamed", "transferred", "archived", "unarchived", "privatized", "publicized"}),
 }
 
 
@@ -161,7 +162,15 @@ def _check_run(_event: str, delivery: str, payload: Mapping[str, Any], own_app_i
     passed = run.conclusion in PASSING_CONCLUSIONS
     facts = known_facts.of_check_run_event(event)
     return event.webhook_event(
-        WebhookKind.CHECK, delivery, head_sha=run.head_sha, check_name=run.name, passed=passed, facts=facts
+        WebhookKind.CHECK,
+        delivery,
+        head_sha=run.head_sha,
+        check_name=run.name,
+        check_url=safe_link(run.html_url or run.details_url),
+        check_started=run.started_at,
+        check_ended=run.completed_at,
+        passed=passed,
+        facts=facts,
     )
 
 
@@ -192,7 +201,14 @@ def _status(_event: str, delivery: str, payload: Mapping[str, Any], _own_app_id:
     passed = event.state == "success"
     facts = known_facts.of_status_event(event)
     return event.webhook_event(
-        WebhookKind.CHECK, delivery, head_sha=event.sha, check_name=event.context, passed=passed, facts=facts
+        WebhookKind.CHECK,
+        delivery,
+        head_sha=event.sha,
+        check_name=event.context,
+        check_url=safe_link(event.target_url),
+        check_ended=event.updated_at,
+        passed=passed,
+        facts=facts,
     )
 
 

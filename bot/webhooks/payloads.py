@@ -145,6 +145,8 @@ class CheckRun(BaseModel):
     name: Phrase
     head_sha: Word
     conclusion: Word | None = None
+    html_url: str | None = None
+    details_url: str | None = None
     started_at: datetime | None = None
     completed_at: datetime | None = None
     app: Id | None = None
@@ -187,6 +189,7 @@ class StatusEvent(OfRepository):
     sha: Word
     context: Phrase
     state: Word
+    target_url: str | None = None
     updated_at: datetime | None = None
 
 

@@ -25,6 +25,9 @@ from queue_engine.domain.webhook_event import WebhookEvent
 MAX_BODY = 25 * 1024 * 1024
 """Bytes. GitHub drops deliveries above 25 MB itself ("Webhook events and payloads")."""
 
+PROBE = "imq-doctor-"
+"""How the delivery ids of `imq doctor` begin, which calls the address as GitHub does."""
+
 _EVENT = re.compile(r"[a-z0-9_]{1,64}")
 _DELIVERY = re.compile(r"[A-Za-z0-9-]{1,64}")
 _SIGNATURE = re.compile(r"sha256=([0-9a-f]{64})")
@@ -84,6 +87,8 @@ class Receiver:
 
     async def _take(self, event_name: str, delivery: str, content_type: str, body: bytes) -> web.Response:
         payload = _payload(content_type, body)
+        if event_name == "ping" and delivery.startswith(PROBE):
+            return web.json_response({"result": "probed", "app": self._own_app_id}, status=202)
         try:
             webhook = normalize(event_name, delivery, payload, own_app_id=self._own_app_id)
         except MalformedPayload as error:

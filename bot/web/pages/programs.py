@@ -1,0 +1,39 @@
+"""Answers in JSON at addresses of pages: for the scripts of a session, and for programs with a token."""
+
+from aiohttp import web
+from aiohttp.typedefs import Handler
+
+from bot.api.auth import identify
+from bot.api.errors import ApiError, errors_as_json
+from bot.web.login.viewer import Viewer, viewer
+from bot.web.pages.site import Site
+from queue_engine.store.operations.tokens import Token
+
+
+def as_json(handler: Handler) -> Handler:
+    """Wrap a handler of a page's address, so that its errors are JSON, never a redirect to the login."""
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        return await errors_as_json(request, handler)
+
+    return handle
+
+
+async def token_of(site: Site, request: web.Request) -> Token:
+    """Return the token of a call: a bearer token if one is given, else the session's. Raises ApiError 400 and 401."""
+    if "Authorization" in request.headers:
+        return await identify(request, site.engine.store, site.engine.clock)
+    return _entitled(site, viewer(request))
+
+
+async def token_again(site: Site, request: web.Request) -> Token:
+    """Return the token of a call under way: the session may have ended, or the token may be revoked."""
+    if "Authorization" in request.headers:
+        return await identify(request, site.engine.store, site.engine.clock)
+    return _entitled(site, await site.follow(request))
+
+
+def _entitled(site: Site, who: Viewer) -> Token:
+    if not who.logged_in and not site.public_pages:
+        raise ApiError(401, "log in at /login, or send `Authorization: Bearer` and a token of the API")
+    return who.token

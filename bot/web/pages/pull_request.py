@@ -1,0 +1,106 @@
+"""`GET /repositories/{owner}/{repo}/pulls/{number}`: what a pull request waits for, its tests and its history."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from aiohttp import web
+
+from bot.api import request_scope
+from bot.api.errors import ApiError
+from bot.web.login.viewer import viewer
+from bot.web.pages import text
+from bot.web.pages.queue import known_policy
+from bot.web.pages.site import Site
+from queue_engine.admission.enqueue import CONTROL_ROLES
+from queue_engine.domain.facts import Permission
+from queue_engine.domain.policy import Policy
+from queue_engine.queries.check_view import check_views, load_usual_times
+from queue_engine.queries.pull_request_history import load_history
+from queue_engine.queries.pull_request_status import PullRequestStatus, load_pull_request
+from queue_engine.queries.status_history import load_status_at
+from queue_engine.rules.eligibility import may_queue
+from queue_engine.store import Transaction
+
+
+class PullRequestPage:
+    """The page of a pull request."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+
+    def routes(self) -> Sequence[web.RouteDef]:
+        """Return the route of the page."""
+        return [web.get(request_scope.PULL, self._show)]
+
+    async def _show(self, request: web.Request) -> web.Response:
+        site, engine, now = self._site, self._site.engine, self._site.engine.clock.now()
+        repository, number = await site.access.readable(request), request_scope.number_of(request)
+        at, before = _instant(request, now), _before(request)
+        async with engine.store.reading() as tx:
+            queue = await tx.queues.of_pull_request(repository.id, number)
+        policy = None if queue is None else await known_policy(engine, repository, queue.base_branch)
+        role = await site.access.role(request, repository)
+        async with engine.store.reading() as tx:
+            policies = {} if queue is None or policy is None else {queue.base_branch: policy}
+            found = await load_pull_request(tx, repository.id, number, policies, now)
+            history = await load_history(tx, repository.id, number, before=before)
+            past = None if at is None else await load_status_at(tx, repository.id, number, at)
+            title = await _title(tx, repository.id, found)
+            usual = {} if found.entry is None else await load_usual_times(tx, repository.id, found.base_branch or "")
+        if queue is None and not history.events and found.rejected is None:
+            raise ApiError(404, "IMQ knows no such pull request")
+        return await site.render(
+            request,
+            "pull_request.html",
+            repository=repository,
+            number=number,
+            title=title,
+            found=found,
+            checks=() if found.entry is None else check_views(found.entry.entry, usual, now),
+            history=history,
+            before=before,
+            past=past,
+            branch=found.base_branch or (history.events[0].base_branch if history.events else ""),
+            policy=policy,
+            controls=role in CONTROL_ROLES,
+            may_leave=_may_leave(viewer(request).login, role, found, policy),
+            text=text,
+            live=None if at or before else f"/events?repository={repository.full_name}&number={number}",
+        )
+
+
+async def _title(tx: Transaction, repository_id: int, found: PullRequestStatus) -> str | None:
+    """Return the title: the present one of an entry, else the one that the pull request left with; None if unknown."""
+    if found.entry is not None:
+        return found.entry.entry.title
+    departures = await tx.departures.of_pull_request(repository_id, found.number)
+    return departures[-1].title if departures else None
+
+
+def _may_leave(login: str | None, role: Permission, found: PullRequestStatus, policy: Policy | None) -> bool:
+    """Whether the engine would let this person dequeue the pull request, or queue it again."""
+    if login is None or role is Permission.NONE:
+        return False
+    author = None if found.entry is None else found.entry.entry.author
+    is_author = author is not None and author.casefold() == login.casefold()
+    return is_author or may_queue(policy or Policy(), login, role) is None
+
+
+def _instant(request: web.Request, now: datetime) -> datetime | None:
+    """Return the past instant that the address names. Raises ApiError 400."""
+    asked = request.query.get("at", "").strip()
+    if not asked:
+        return None
+    try:
+        found = datetime.fromisoformat(asked.replace(" ", "+") if asked.count(" ") == 1 and "T" in asked else asked)
+        at = (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise ApiError(400, "write the instant as 2026-12-24T08:00, in UTC, or with its offset") from None
+    if at > now:
+        raise ApiError(400, "the instant is in the future: give a past one, in UTC, or with its offset")
+    return at
+
+
+def _before(request: web.Request) -> int | None:
+    asked = request.query.get("before", "")
+    return int(asked) if asked.isascii() and asked.isdigit() and len(asked) < 19 else None

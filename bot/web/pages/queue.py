@@ -1,0 +1,58 @@
+"""`GET /repositories/{owner}/{repo}/branches/{branch}`: one queue, with its runs, checks, blockers and departures."""
+
+from collections.abc import Sequence
+
+from aiohttp import web
+
+from bot.api import request_scope
+from bot.web.pages import text
+from bot.web.pages.site import Site
+from queue_engine.admission.enqueue import CONTROL_ROLES
+from queue_engine.domain.errors import GitHubError
+from queue_engine.domain.model import Repository
+from queue_engine.domain.policy import Policy
+from queue_engine.effects.context import Engine
+from queue_engine.queries.queue_runs import load_runs
+
+
+class QueuePage:
+    """The page of a queue."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+
+    def routes(self) -> Sequence[web.RouteDef]:
+        """Return the route of the page."""
+        return [web.get(request_scope.BRANCH, self._show)]
+
+    async def _show(self, request: web.Request) -> web.Response:
+        site, engine = self._site, self._site.engine
+        repository, branch = await site.access.readable(request), request_scope.branch_of(request)
+        async with engine.store.reading() as tx:
+            queue = await tx.queues.find(repository.id, branch)
+        if queue is None:
+            raise request_scope.no_such_branch()
+        policy = await known_policy(engine, repository, branch)
+        role = await site.access.role(request, repository)
+        async with engine.store.reading() as tx:
+            found = await load_runs(tx, queue, policy, engine.clock.now())
+        return await site.render(
+            request,
+            "queue.html",
+            repository=repository,
+            branch=branch,
+            found=found,
+            policy=policy,
+            policy_known=policy is not None,
+            controls=role in CONTROL_ROLES,
+            text=text,
+            live=f"/events?repository={repository.full_name}",
+        )
+
+
+async def known_policy(engine: Engine, repository: Repository, branch: str) -> Policy | None:
+    """Return the policy of a branch; None while GitHub does not answer, so that a page appears nevertheless."""
+    try:
+        return await engine.policies.of(repository, branch)
+    except GitHubError:
+        return None

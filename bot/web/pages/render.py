@@ -1,0 +1,103 @@
+"""Render templates: every value is escaped, and a name that a template does not know is an error.
+
+The library is imported at the first page, so that a process without readers does not load it.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from bot import __version__
+from bot.web.addresses import login_url, pull_url, queue_url, repository_url, shadow_url
+from bot.web.pages.static_files import static_url
+from queue_engine.core.timing.backoff import MONITOR
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+    from jinja2.runtime import Context
+
+FOLDER = Path(__file__).parents[1] / "templates"
+
+_UNITS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
+
+
+def render(template: str, **context: Any) -> str:
+    """Return a page. Raises an error of the library for a name that is missing in `context`."""
+    return environment().get_template(template).render(context)
+
+
+@cache
+def environment() -> Environment:
+    """Return the environment of all templates."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context
+
+    found = Environment(
+        loader=FileSystemLoader(FOLDER),
+        autoescape=True,
+        undefined=StrictUndefined,
+        auto_reload=False,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    found.filters |= {"ago": pass_context(_ago), "instant": instant, "duration": duration, "url": _quoted}
+    found.globals |= {
+        "version": __version__,
+        "static": static_url,
+        "monitor": monitor_numbers(),
+        "login_url": login_url,
+        "repository_url": repository_url,
+        "queue_url": queue_url,
+        "pull_url": pull_url,
+        "shadow_url": shadow_url,
+    }
+    return found
+
+
+def monitor_numbers() -> dict[str, float | None]:
+    """Return the numbers by which scripts poll, as `monitor.js` names them."""
+    return {
+        "intervalMs": MONITOR.base.total_seconds() * 1000,
+        "multiplier": MONITOR.factor,
+        "minMs": MONITOR.minimum.total_seconds() * 1000,
+        "maxMs": MONITOR.maximum.total_seconds() * 1000,
+        "jitter": MONITOR.jitter,
+        "maxErrors": MONITOR.tries,
+    }
+
+
+def duration(value: timedelta | float) -> str:
+    """Format a duration by its two largest units: 45 s, 12 min, 2 h 5 min, 3 d 1 h."""
+    exactly = value.total_seconds() if isinstance(value, timedelta) else value
+    seconds = round(exactly)
+    left, parts = abs(seconds), []
+    for size, unit in _UNITS:
+        count, left = divmod(left, size)
+        if count:
+            parts.append((size, f"{count} {unit}"))
+    if not parts:
+        return "under 1 s" if exactly > 0 else "0 s"
+    # Seconds beside minutes would change with each look, and tell nothing.
+    second = [text for size, text in parts[1:2] if size != 1 and size * 100 > parts[0][0]]
+    return ("-" if seconds < 0 else "") + " ".join([parts[0][1], *second])
+
+
+def instant(value: datetime) -> str:
+    """Format an instant in UTC: 2026-11-23 15:55 UTC."""
+    return f"{value:%Y-%m-%d %H:%M} UTC"
+
+
+def _ago(context: Context, value: datetime) -> str:
+    """Format an instant by its distance from the page's `now`: 5 min ago, in 2 h, now."""
+    seconds = (context["now"] - value).total_seconds()
+    if abs(seconds) < 1:
+        return "now"
+    return f"{duration(seconds)} ago" if seconds > 0 else f"in {duration(-seconds)}"
+
+
+def _quoted(value: object) -> str:
+    """Quote one segment of a path, or one value of a query."""
+    return quote(str(value), safe="")

@@ -1,0 +1,166 @@
+"""`/requests` and `/dead-letters`: what people and programs asked of IMQ, how far it is, and retries."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from aiohttp import web
+from pydantic import BaseModel, Field
+
+from bot.api.cursors import cursor_after, parse_cursor
+from bot.api.errors import ApiError
+from bot.api.events import MAX_REQUESTS
+from bot.api.payload import Payload, query
+from bot.web.live.request_views import RequestAccess, RequestAnswer, shown_error
+from bot.web.login.viewer import viewer
+from bot.web.pages.programs import as_json, token_of
+from bot.web.pages.site import Site
+from queue_engine.control.requests import discard_request, retry_request
+from queue_engine.domain.model import Repository
+from queue_engine.queries.requests import ID, RequestState, RequestStatus, load_requests
+from queue_engine.store.operations.tokens import Token
+from queue_engine.store.requests import RequestStatusKind
+
+_ONE = f"/requests/{{id:{ID}}}"
+_ON_PAGE = 50
+
+
+class RequestListing(Payload):
+    """Parameters of a list of requests; `cursor` is the `next` of the page before."""
+
+    state: RequestStatusKind = RequestStatusKind.ALL
+    repository: str | None = Field(None, pattern=r"^[A-Za-z0-9_.-]{1,100}/[A-Za-z0-9_.-]{1,100}$")
+    limit: int = Field(_ON_PAGE, ge=1, le=200)
+    cursor: str | None = Field(None, max_length=200)
+
+
+class RequestPage(BaseModel):
+    """Some requests, those of the outbox first and then the latest; `next` is the cursor of the next page."""
+
+    requests: tuple[RequestAnswer, ...]
+    next: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class RequestRow:
+    """A request on the page. `error` has no secrets; `may_retry` says whether the viewer may retry it."""
+
+    request: RequestStatus
+    error: str | None
+    may_retry: bool
+
+
+class RequestPages:
+    """Pages of requests, and their status for scripts and programs."""
+
+    def __init__(self, site: Site) -> None:
+        self._site, self._requests = site, RequestAccess(site.engine, site.access)
+
+    def routes(self) -> Sequence[web.RouteDef]:
+        """Return the routes."""
+        return [
+            web.get("/requests", self._list),
+            web.get("/dead-letters", self._failed),
+            web.get("/requests/status", as_json(self._statuses)),
+            web.get(f"{_ONE}/status", as_json(self._status)),
+            web.post(f"{_ONE}/retry", self._retry),
+            web.post(f"{_ONE}/discard", self._discard),
+        ]
+
+    async def _statuses(self, request: web.Request) -> web.Response:
+        token = await token_of(self._site, request)
+        found, cursor = await self._load(token, query(request, RequestListing))
+        page = RequestPage(requests=tuple(RequestAnswer.of(each, token) for each in found), next=cursor)
+        return web.json_response(page.model_dump(mode="json"))
+
+    async def _status(self, request: web.Request) -> web.Response:
+        token = await token_of(self._site, request)
+        found = await self._requests.find(token, request.match_info["id"])
+        return web.json_response(RequestAnswer.of(found, token).model_dump(mode="json"))
+
+    async def _list(self, request: web.Request) -> web.Response:
+        return await self._render(request, "requests.html", query(request, RequestListing))
+
+    async def _failed(self, request: web.Request) -> web.Response:
+        listing = query(request, RequestListing).model_copy(update={"state": RequestStatusKind.FAILED})
+        return await self._render(request, "dead_letters.html", listing)
+
+    async def _render(self, request: web.Request, template: str, listing: RequestListing) -> web.Response:
+        who = self._site.entrance(request)
+        found, cursor = await self._load(who.token, listing)
+        may = await self._controlled(who.token, found)
+        rows = [
+            RequestRow(
+                each,
+                shown_error(each, who.token),
+                each.letter_id is not None and (who.operator or (each.repository and each.repository.id) in may),
+            )
+            for each in found
+        ]
+        pending = [each.id for each in found if each.pending][:MAX_REQUESTS]
+        older = None if cursor is None else f"{request.path}?{urlencode({**request.query, 'cursor': cursor})}"
+        watched: dict[str, str] = {"requests": ",".join(pending)} if pending else {}
+        if listing.repository is not None:
+            watched["repository"] = listing.repository
+        return await self._site.render(
+            request,
+            template,
+            rows=rows,
+            older=older,
+            listing=listing,
+            states=tuple(RequestStatusKind),
+            live=f"/events?{urlencode(watched)}" if watched else "/events",
+        )
+
+    async def _retry(self, request: web.Request) -> web.Response:
+        found, by = await self._changed_by(request)
+        if not await retry_request(self._site.engine, found, by):
+            raise ApiError(409, "this request is not failed any more, or another person has retried it")
+        return self._site.see_other(request, "/requests", "IMQ tries it again.")
+
+    async def _discard(self, request: web.Request) -> web.Response:
+        if not viewer(request).operator:
+            raise ApiError(403, "only operators of IMQ (IMQ_OPERATORS) discard dead letters")
+        found, _ = await self._changed_by(request)
+        if not await discard_request(self._site.engine, found):
+            raise ApiError(409, "this request has no dead letter any more")
+        return self._site.see_other(request, "/dead-letters", "The dead letter is discarded.")
+
+    async def _changed_by(self, request: web.Request) -> tuple[RequestStatus, str]:
+        """Return a request and the login of the viewer, who controls its queue. Raises ApiError: 403, 404, 429."""
+        who = viewer(request)
+        found = await self._requests.find(who.token, request.match_info["id"])
+        if who.operator or found.repository is None:
+            return found, who.login or who.token.name
+        repository = found.repository
+        _, login = await self._site.access.allowed(who.token, repository, controls=True)
+        return found, login
+
+    async def _load(self, token: Token, listing: RequestListing) -> tuple[Sequence[RequestStatus], str | None]:
+        """Load one page and the cursor of the next. Raises ApiError: 400, 404."""
+        after = None if listing.cursor is None else parse_cursor(listing.cursor)
+        of = await self._requests.visible(token)
+        if listing.repository is not None:
+            chosen = await self._site.access.readable_by(token, *listing.repository.split("/"))
+            of = frozenset({chosen.id})
+        async with self._site.engine.store.reading() as tx:
+            found = await load_requests(tx, listing.limit + 1, of=of, wanted=listing.state, after=after)
+        placed = [each for each in found if not _is_item(each)]
+        more = len(placed) > listing.limit
+        items = [each for each in found if _is_item(each)][: listing.limit]
+        shown = placed[: listing.limit]
+        return (*items, *shown), cursor_after(*shown[-1].place) if more else None
+
+    async def _controlled(self, token: Token, found: Sequence[RequestStatus]) -> frozenset[int]:
+        """Return the repositories of failed requests whose queues the caller controls, as far as IMQ knows."""
+        failed: dict[int, Repository] = {
+            each.repository.id: each.repository
+            for each in found
+            if each.state is RequestState.FAILED and each.repository is not None
+        }
+        return await self._site.access.controlled(token, failed.values())
+
+
+def _is_item(request: RequestStatus) -> bool:
+    """Return whether a request is an outbox item that waits, which has no place in the order of requests."""
+    return "-" in request.id and request.pending

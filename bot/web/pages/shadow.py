@@ -1,0 +1,72 @@
+"""`/repositories/{owner}/{repo}/shadow`: what IMQ would have done, beside the present way of merging."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from aiohttp import web
+
+from bot.api import request_scope
+from bot.api.payload import query
+from bot.api.statistics import StatisticsQuery
+from bot.web.addresses import shadow_url
+from bot.web.pages.site import Site
+from queue_engine.domain.shadow import ShadowOutcome, ShadowPull, ShadowRejection
+from queue_engine.queries.shadow_report import load_shadow_report
+
+MOST_SHOWN = 200
+_OUTCOMES = {
+    ShadowOutcome.REJECTED: "would not have queued it",
+    ShadowOutcome.WAITING: "would have queued it, and it would wait",
+    ShadowOutcome.UPDATING: "would have updated its branch",
+    ShadowOutcome.RERUNNING: "would have rerun failed jobs",
+    ShadowOutcome.DEQUEUED: "would have dequeued it",
+    ShadowOutcome.MERGED: "would have merged it",
+}
+_DIFFERENCES = {
+    ShadowRejection.REJECTED: "would not have queued it",
+    ShadowRejection.CHECKS_NOT_PASSED: "would not have merged it without passed checks",
+    ShadowRejection.UNTESTED_TREE: "would have updated it first: no check tested what landed",
+}
+
+
+class ShadowPage:
+    """The report of shadow mode as a page."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+
+    def routes(self) -> Sequence[web.RouteDef]:
+        """Return the route of the page."""
+        return [web.get(f"{request_scope.REPOSITORY}/shadow", self._show)]
+
+    async def _show(self, request: web.Request) -> web.Response:
+        engine = self._site.engine
+        repository = await self._site.access.readable(request)
+        days = query(request, StatisticsQuery).days
+        async with engine.store.reading() as tx:
+            report = await load_shadow_report(tx, engine.clock.now() - timedelta(days=days), repository=repository)
+        return await self._site.render(
+            request,
+            "shadow.html",
+            repository=repository,
+            address=shadow_url(repository),
+            in_shadow=bool(report.repositories),
+            days=days,
+            report=report,
+            pulls=[(each, _decided(each)) for each in reversed(report.pulls[-MOST_SHOWN:])],
+            outcomes=[(_OUTCOMES[ShadowOutcome(name)], count) for name, count in report.figures.outcomes.items()],
+            differences=[(_difference(name), count) for name, count in report.figures.differences.items()],
+            difference=_difference,
+        )
+
+
+def _decided(pull: ShadowPull) -> str:
+    decision = pull.decision
+    if decision is None:
+        return "was not asked: no label"
+    reason = "" if decision.reason is None else f" ({decision.reason.value.replace('_', ' ')})"
+    return f"{_OUTCOMES[decision.outcome]}{reason}"
+
+
+def _difference(name: str) -> str:
+    return _DIFFERENCES[ShadowRejection(name)]

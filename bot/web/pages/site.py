@@ -1,0 +1,205 @@
+"""Serve pages: find the viewer, show errors as pages, guard forms, and set headers against other sites."""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from http import HTTPStatus
+from typing import Any, Protocol
+
+import structlog
+from aiohttp import web
+from aiohttp.typedefs import Handler
+
+from bot.api.access import Access
+from bot.api.errors import ApiError, known_error
+from bot.web.addresses import login_url, own_path
+from bot.web.login.cookies import write_cookies
+from bot.web.login.flash import Flash
+from bot.web.login.forms import refuse_forged
+from bot.web.login.viewer import ANONYMOUS, Viewer, view_as, viewer
+from bot.web.pages.render import render
+from bot.web.pages.static_files import send_static
+from queue_engine.effects.context import Engine
+
+_HEADERS: Mapping[str, str] = {
+    "Content-Security-Policy": (
+        "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; "
+        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "X-Frame-Options": "DENY",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+}
+_PRIVATE = "no-store"
+"""What a page shows is for one person, at one moment: no cache and no history keeps it."""
+
+_NOTHING_HERE = "IMQ has no such page, or you may not see it."
+_OFFICIAL = (401, 403, 404)
+"""Answers that say nothing to a person who is not logged in: they are asked to log in, whatever exists."""
+
+ROUTES: web.AppKey[tuple[tuple[str, str], ...]] = web.AppKey("page_routes", tuple)
+"""Method and path of each page of an application."""
+
+_PAGE: web.RequestKey[bool] = web.RequestKey("page", bool)
+_log = structlog.get_logger("imq.pages")
+
+
+class Pages(Protocol):
+    """Some pages of one subject."""
+
+    def routes(self) -> Sequence[web.RouteDef]:
+        """Return their routes. Each POST is a form's, and carries the session's `csrf`."""
+        ...
+
+
+class LoginNeeded(Exception):
+    """The page needs a person: the site asks them to log in."""
+
+
+async def _anonymous(_request: web.Request) -> Viewer:
+    return ANONYMOUS
+
+
+async def _same(who: Viewer) -> Viewer:
+    return who
+
+
+class Site:
+    """The parts that pages share."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        access: Access,
+        *,
+        github: str,
+        identify: Callable[[web.Request], Awaitable[Viewer]] | None = None,
+        follow: Callable[[Viewer], Awaitable[Viewer]] | None = None,
+        flash: Flash | None = None,
+        own_origin: str | None = None,
+        public_pages: bool = False,
+    ) -> None:
+        """`github` is the origin of GitHub's website, `identify` finds who looks, and `follow` whether they still may.
+
+        `flash` keeps messages for the next page; without it they are not shown. `own_origin` is IMQ's public address.
+        `public_pages` opens the pages of public repositories to persons who are not logged in.
+        """
+        self.engine, self.access, self.github = engine, access, github
+        self.public_pages = public_pages
+        self._identify = identify or _anonymous
+        self._follow = follow or _same
+        self._flash = flash
+        self._own_origin = own_origin
+
+    async def render(self, request: web.Request, template: str, *, status: int = 200, **context: Any) -> web.Response:
+        """Return a page. Beside `context` templates know `viewer`, `now`, `path` and `github`."""
+        shared = {
+            "viewer": viewer(request),
+            "now": self.engine.clock.now(),
+            "path": request.path_qs,
+            "github": self.github,
+            "flash": "" if self._flash is None else self._flash.take(request),
+        }
+        text = render(template, **{**shared, **context})
+        return web.Response(text=text, content_type="text/html", charset="utf-8", status=status)
+
+    def see_other(self, request: web.Request, path: str, message: str = "") -> web.Response:
+        """Return the answer to a form: another page of IMQ, which shows the message."""
+        if message and self._flash is not None:
+            self._flash.put(request, message)
+        return _see(own_path(path))
+
+    async def follow(self, request: web.Request) -> Viewer:
+        """Return the viewer during a long answer: the session may have ended."""
+        return await self._follow(viewer(request))
+
+    def entrance(self, request: web.Request) -> Viewer:
+        """Return who looks at a page about more than one repository.
+
+        Raises LoginNeeded for a person who is not logged in, unless the operator opened public pages.
+        """
+        who = viewer(request)
+        if not who.logged_in and not self.public_pages:
+            raise LoginNeeded
+        return who
+
+    async def serve(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Answer one request for a page: find who looks, refuse forged forms, and show errors as pages."""
+        request[_PAGE] = True
+        view_as(request, ANONYMOUS)
+        try:
+            view_as(request, await self._identify(request))
+            await refuse_forged(request, self._own_origin)
+            return await handler(request)
+        except LoginNeeded:
+            return _see(login_url(request.path_qs))
+        except web.HTTPException as error:
+            if error.status < HTTPStatus.BAD_REQUEST:
+                raise
+            return await self._error_page(request, known_error(request, error) or ApiError(error.status, error.reason))
+        except Exception as error:
+            if (known := known_error(request, error)) is None:
+                _log.exception("page_failed", method=request.method, path=request.path)
+                known = ApiError(500, "IMQ failed to show this page. Its log has the details.")
+            return await self._error_page(request, known)
+
+    async def _error_page(self, request: web.Request, error: ApiError) -> web.StreamResponse:
+        asked = request.method in ("GET", "HEAD") and request.match_info.http_exception is None
+        if asked and error.status in _OFFICIAL and not viewer(request).logged_in:
+            return _see(login_url(request.path_qs))
+        status = 404 if error.status in (401, 404) else error.status
+        sentence = _NOTHING_HERE if status == HTTPStatus.NOT_FOUND else _capitalized(str(error.body["error"]))
+        title = HTTPStatus(status).phrase
+        page = await self.render(request, "error.html", status=status, title=title, sentence=sentence)
+        page.headers.update(error.headers)
+        return page
+
+
+def add_pages(app: web.Application, site: Site, pages: Iterable[Pages]) -> None:
+    """Add pages and static files to the application. Addresses that it does not know answer browsers with a page."""
+    routes = [route for each in pages for route in each.routes()]
+    app[ROUTES] = tuple((route.method, route.path) for route in routes)
+    app.router.add_get("/static/{name:[a-z0-9_-]+[.](?:css|js|svg)}", send_static)
+    app.add_routes([web.RouteDef(each.method, each.path, _served(site, each.handler), each.kwargs) for each in routes])
+    app.middlewares.append(_unknown_addresses(site))
+    app.on_response_prepare.append(_add_headers)
+
+
+def _served(site: Site, handler: Any) -> Handler:
+    async def serve(request: web.Request) -> web.StreamResponse:
+        return await site.serve(request, handler)
+
+    return serve
+
+
+def _unknown_addresses(site: Site) -> Any:
+    """Create the middleware that shows browsers a page for an unknown address; programs keep their JSON."""
+
+    @web.middleware
+    async def show(request: web.Request, handler: Handler) -> web.StreamResponse:
+        if request.match_info.http_exception is None or not _is_browser(request):
+            return await handler(request)
+        return await site.serve(request, handler)
+
+    return show
+
+
+def _is_browser(request: web.Request) -> bool:
+    programs = request.path.startswith(("/api/", "/webhook", "/healthz", "/readyz", "/metrics"))
+    return "text/html" in request.headers.get("Accept", "") and not programs
+
+
+async def _add_headers(request: web.Request, response: web.StreamResponse) -> None:
+    if request.get(_PAGE):
+        for name, value in {**_HEADERS, "Cache-Control": _PRIVATE}.items():
+            response.headers.setdefault(name, value)
+        write_cookies(request, response)
+
+
+def _see(address: str) -> web.Response:
+    return web.Response(status=303, headers={"Location": address})
+
+
+def _capitalized(sentence: str) -> str:
+    return f"{sentence[:1].upper()}{sentence[1:].rstrip('.')}."

@@ -1,0 +1,158 @@
+"""Sentences and words for pages: reasons, states, events. Plain text, or text with code; never markup from others."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from bot.web.pages.render import duration, instant
+from notifications.render.answer import answer_text
+from notifications.render.why import share_sentence
+from notifications.texts.history import HISTORY
+from queue_engine.domain.failing_check import FailingCheck
+from queue_engine.domain.model import EntryStatus
+from queue_engine.domain.policy import Policy
+from queue_engine.domain.reasons import Reason
+from queue_engine.domain.timeline_event import TimelineEvent
+from queue_engine.domain.wait_reasons import PullRequestActor, WaitReason
+from queue_engine.queries.check_view import CheckStatus
+from queue_engine.queries.pull_request_status import HELD, NOT_QUEUED
+from queue_engine.rules.check_timing import safe_link
+
+Pieces = tuple[tuple[str, bool], ...]
+"""Pieces of a sentence, and whether each is code. Templates escape every piece."""
+
+TONES: Mapping[str, str] = {
+    EntryStatus.PENDING: "plain",
+    EntryStatus.UPDATING: "busy",
+    EntryStatus.CHECKING: "busy",
+    EntryStatus.READY: "good",
+    EntryStatus.LANDED: "good",
+    EntryStatus.FAILED: "bad",
+    EntryStatus.CANCELLED: "plain",
+    HELD: "warn",
+    NOT_QUEUED: "plain",
+    CheckStatus.WAITING: "plain",
+    CheckStatus.RUNNING: "busy",
+    CheckStatus.PASSED: "good",
+    CheckStatus.REPORTED: "busy",
+}
+"""The colour beside a word, which only repeats the word."""
+
+STATES: Mapping[str, str] = {
+    EntryStatus.PENDING: "waiting",
+    EntryStatus.UPDATING: "updating the branch",
+    EntryStatus.CHECKING: "checks run",
+    EntryStatus.READY: "merging",
+    EntryStatus.LANDED: "landed",
+    EntryStatus.FAILED: "ejected",
+    EntryStatus.CANCELLED: "dequeued",
+    HELD: "waits for room",
+    NOT_QUEUED: "not queued",
+}
+
+RESULTS: Mapping[str, str] = {
+    EntryStatus.READY: "passed",
+    EntryStatus.FAILED: "ejected",
+    EntryStatus.CANCELLED: "dequeued",
+    EntryStatus.UPDATING: "started over, since the base moved",
+    EntryStatus.PENDING: "preempted by a hotfix",
+    "blocked": "set aside",
+}
+"""How a test ended, by the event that ended it."""
+
+ACTORS: Mapping[str, str] = {
+    PullRequestActor.AUTHOR: "The author has to act.",
+    PullRequestActor.MAINTAINER: "A maintainer has to act.",
+    PullRequestActor.OPERATOR: "The operator of IMQ has to act.",
+    PullRequestActor.CI: "The CI: people have nothing to do.",
+    PullRequestActor.GITHUB: "GitHub: people have nothing to do.",
+    PullRequestActor.IMQ: "IMQ: people have nothing to do.",
+    PullRequestActor.NONE: "Nobody has to act.",
+}
+"""Who has to act next."""
+
+_SHORT_SHA = 7
+_NAMED = 10
+
+
+def reason_text(reason: Reason | WaitReason, base: str, policy: Policy | None) -> Pieces:
+    """Return the sentence about a reason, as the API has it."""
+    return _pieces(answer_text(reason, base=base or None, policy=policy).sentence)
+
+
+def next_text(reason: Reason | WaitReason, base: str, policy: Policy | None) -> Pieces:
+    """Return the sentence about the next step, as the API has it."""
+    return _pieces(answer_text(reason, base=base or None, policy=policy).next_step)
+
+
+def share_text(share: tuple[str, int]) -> str:
+    """Return why entries that joined later are ahead of an entry."""
+    return share_sentence(*share)
+
+
+def event_text(event: TimelineEvent) -> str:
+    """Return what happened, in a sentence without its full stop."""
+    text = HISTORY.get(event.event)
+    if text is None:
+        return event.event
+    sentence = text.sentence.format(base=event.base_branch)
+    for name, addition in text.also.items():
+        if (shown := _shown(name, event.data.get(name))) is not None:
+            sentence += addition.format(**{name: shown})
+    if event.reason is None or not text.with_reason:
+        return sentence
+    return f"{sentence}: {event.reason.value.replace('_', ' ')}"
+
+
+def _pieces(sentence: str) -> Pieces:
+    """Split a sentence at its code."""
+    return tuple((part, index % 2 == 1) for index, part in enumerate(sentence.split("`")) if part)
+
+
+def _shown(name: str, value: Any) -> str | None:
+    """Format a fact of an event; None if it is missing or of another form."""
+    match name, value:
+        case _, None | "" | []:
+            return None
+        case "position", int():
+            return str(value + 1)
+        case "yields_to", int():
+            return f"#{value}"
+        case "checks" | "delay", int() | float():
+            return duration(timedelta(seconds=value))
+        case _, int():
+            return str(value)
+        case "delays", list():
+            return _several([f"#{number}" for number in value if isinstance(number, int)])
+        case _, list():
+            return _several([str(each) for each in value])
+        case "until", str():
+            return _instant(value)
+        case "head" | "sha", str():
+            return value[:_SHORT_SHA]
+        case _, str():
+            return value
+    return None
+
+
+def _several(names: list[str]) -> str:
+    more = len(names) - _NAMED
+    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def _instant(written: str) -> str | None:
+    try:
+        return instant(datetime.fromisoformat(written))
+    except ValueError:
+        return None
+
+
+def failing_of(event: TimelineEvent | None) -> tuple[FailingCheck, ...]:
+    """Return the failing checks that an event names."""
+    return safe_links(() if event is None else FailingCheck.all_of(event.data))
+
+
+def safe_links(failing: Iterable[FailingCheck]) -> tuple[FailingCheck, ...]:
+    """Return failing checks with links of the web only: Apps choose the links."""
+    return tuple(replace(each, url=safe_link(each.url)) for each in failing)
