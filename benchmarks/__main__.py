@@ -14,12 +14,15 @@ import structlog
 from rich.console import Console
 
 from benchmarks.burst import burst_row
+from benchmarks.fair_share import fair_share_row
 from benchmarks.fairness import fairness_rows
 from benchmarks.footprint import footprint_rows
+from benchmarks.history import history_rows
 from benchmarks.idle import idle_rows
 from benchmarks.jobs import jobs_rows
 from benchmarks.kills import kills_row
 from benchmarks.merging import requests_rows, ten_row
+from benchmarks.pages import pages_rows
 from benchmarks.reaction import reaction_row
 from benchmarks.stage import READS_LAG
 from benchmarks.strangers import strangers_row
@@ -37,9 +40,12 @@ MEASURES: Mapping[str, Measure] = {
     "footprint": footprint_rows,
     "workers": workers_rows,
     "fairness": fairness_rows,
+    "fair-share": fair_share_row,
     "strangers": strangers_row,
     "burst": burst_row,
     "jobs": jobs_rows,
+    "pages": pages_rows,
+    "history": history_rows,
 }
 
 

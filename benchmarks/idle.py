@@ -45,7 +45,7 @@ async def idle_rows(*, quick: bool, seed: int) -> list[Row]:
 
 async def rows_on(url: str, directory: Path, count: int, depth: int, ticks: int) -> list[Row]:
     kind = url.partition(":")[0]
-    async with _bot_with_queues(url, directory / kind, count, depth) as (bot, requests):
+    async with bot_with_queues(url, directory / kind, count, depth) as (bot, requests):
         # The first look at each reads its configuration file from the database, the next ones remember it.
         woken = [await _wake_and_tick(bot) for _ in range(ticks + 1)][1:]
         asked_awake = requests()
@@ -100,7 +100,7 @@ async def _wake_all(bot: Bot) -> None:
 
 
 @asynccontextmanager
-async def _bot_with_queues(url: str, directory: Path, count: int, depth: int) -> AsyncIterator[tuple[Bot, Any]]:
+async def bot_with_queues(url: str, directory: Path, count: int, depth: int) -> AsyncIterator[tuple[Bot, Any]]:
     """A bot whose first sweep is over and whose fronts all wait for another try; and how many requests it has sent.
 
     The sandbox has none of the repositories, so it would issue no token for them. A process that shares the database

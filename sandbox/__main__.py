@@ -95,6 +95,7 @@ def _furnish(github: GitHub, options: argparse.Namespace) -> dict[str, object]:
         webhook_url=options.webhook_url,
         webhook_secret=secrets.token_hex(32),
     )
+    app.device_flow = True
     repository = github.create_repository(
         options.repository,
         files={"README.md": "A repository of the sandbox.\n"},

@@ -83,6 +83,21 @@ class Tokens:
         self._users[token] = self._github.state.users[login.lower()]
         return token
 
+    def user_of_app(self, login: str) -> str:
+        """A token that a person gave to an App ("user access token")."""
+        token = self._opaque("ghu_", 36)
+        self._users[token] = self._github.state.users[login.lower()]
+        return token
+
+    def revoke_user(self, token: str) -> bool:
+        """Refuse a person's token from now on; False for an unknown one."""
+        return self._users.pop(token, None) is not None
+
+    @property
+    def users(self) -> int:
+        """How many tokens of people are valid."""
+        return len(self._users)
+
     def issue(
         self, installation: Installation, permissions: Mapping[str, str], repositories: Iterable[int] | None
     ) -> Token:

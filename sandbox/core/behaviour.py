@@ -85,5 +85,20 @@ class Behaviour:
     unknown_authors_empty: bool = False
     """Whether the author or committer of a listed commit who has no account is `{}` (danger/kotlin #249, github/docs
     #33599, octocrab #677) or null; its schema allows both."""
+    pkce: bool = True
+    """Whether the App's web application flow checks PKCE, as github.com has since 2025-07-14, or ignores it as an older
+    Enterprise Server (pilcrowonpaper/arctic #43)."""
+    redirect_mismatch_returned: bool = False
+    """Whether a redirect_uri that the App's settings do not name sends the person to the first callback with an error
+    ("Troubleshooting authorization request errors", dillinger #705), or shows a page (RedPlanetHQ/core #231)."""
+    user_tokens_expire: bool = True
+    """Whether a person's token of the App ends after eight hours, as an App's settings choose."""
     names_moved_refs: bool = True
     """Whether `updateRefs` says where a ref is that is not at its `beforeOid`; no thread quotes GitHub."""
+    device_flow_disabled: int = 400
+    """Which status the device flow's first call has for an app whose owner did not enable it: 400
+    (octokit/create-octokit-project.js #208, cli/oauth), or 200 as for the errors of its second call."""
+    expired_device_code: Literal["expired_token", "token_expired"] = "expired_token"
+    """How an expired device code is called: GitHub's table has the first word, its text the second one."""
+    slow_down_has_interval: bool = True
+    """Whether `slow_down` names the new interval: GitHub's page says so, RFC 8628 does not, cli/oauth expects both."""

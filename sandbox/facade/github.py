@@ -14,7 +14,9 @@ from sandbox.core.randomness import Randomness
 from sandbox.core.schedule import Schedule
 from sandbox.core.timings import Timings
 from sandbox.domain.accounts.app_manifests import AppManifests
+from sandbox.domain.accounts.device_codes import DeviceCodes
 from sandbox.domain.accounts.repositories import RepositorySettings
+from sandbox.domain.accounts.user_authorizations import UserAuthorizations
 from sandbox.domain.domain import Domain
 from sandbox.events.context import Context
 from sandbox.events.event_bus import EventBus
@@ -53,6 +55,8 @@ class GitHub(Domain):
         )
         super().__init__(context, self.directory)
         self.app_manifests = AppManifests(context, accounts=self.accounts)
+        self.user_authorizations = UserAuthorizations(context)
+        self.device_codes = DeviceCodes(context)
         self.source = Source.of(self)
         self.webhooks = Webhooks(context, self.source)
 

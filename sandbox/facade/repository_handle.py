@@ -223,6 +223,11 @@ class RepositoryHandle(RulesHandle):
         with self.domain.context.events.muted(not webhook):
             self.domain.repository_changes.archive(self.record, actor=self._actor(by), archived=archived)
 
+    def set_private(self, private: bool, *, by: str | None = None, webhook: bool = True) -> None:
+        """Hide the repository, or show it to everybody."""
+        with self.domain.context.events.muted(not webhook):
+            self.domain.repository_changes.set_private(self.record, private, actor=self._actor(by))
+
     def delete_label(self, name: str, *, by: str | None = None, webhook: bool = True) -> None:
         """Delete a label from the repository and all its pull requests."""
         with self.domain.context.events.muted(not webhook):

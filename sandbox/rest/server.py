@@ -23,6 +23,7 @@ from sandbox.rest.record import Phase, RecordedCall, Requests
 from sandbox.rest.reply import Reply
 from sandbox.rest.request_handler import ApiRequest, RequestHandler, request_id
 from sandbox.rest.routing import Route
+from sandbox.website.authorization import AuthorizationPages
 from sandbox.website.website import Website
 
 VERSION = "2022-11-28"
@@ -43,7 +44,7 @@ class SandboxServer:
     of the sandbox's clock. `jwt_clock` is the clock that JSON web tokens are checked
     against when clients live in another time than the sandbox (a fast clock, a manual one).
     `lag` says how old the state is that reads show.
-    `website` has the pages for registering and installing an app.
+    `website` has the pages for registering and installing an app, `authorization` those for authorizing it.
     `crashes` are errors of the sandbox itself; `stop` raises the first of them.
     """
 
@@ -66,6 +67,7 @@ class SandboxServer:
         self.requests = Requests()
         self.on_request: Hook | None = None
         self.website = Website(github)
+        self.authorization = AuthorizationPages(github, self.tokens)
         self.latency = timedelta(0)
         self._request_handler = RequestHandler(github, self.tokens, self.limits, self.lag)
         self._host, self._port = host, port
@@ -93,6 +95,7 @@ class SandboxServer:
         app = web.Application(client_max_size=_BODY_LIMIT)
         app[_SERVER] = self
         app.add_routes(self.website.routes())
+        app.add_routes(self.authorization.routes())
         for resource in _resources():
             app.router.register_resource(resource)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)

@@ -4,7 +4,7 @@ Records refer to each other directly, compare by identity, and are changed only 
 aware and in UTC.
 """
 
-from sandbox.state.accounts import ROLES, Actor, App, AppCode, User
+from sandbox.state.accounts import ROLES, Actor, App, AppCode, DeviceCode, User
 from sandbox.state.checks import CommitStatus, Workflow
 from sandbox.state.conversation import AutoMerge, Comment, IssueEvent, Label, Reaction, Review, Thread
 from sandbox.state.repositories import Activity, CheckRun, CheckSuite, PullRequest, Repository, Stack, WorkflowRun
@@ -19,6 +19,7 @@ __all__ = [
     "Actor",
     "App",
     "AppCode",
+    "DeviceCode",
     "Installation",
     "User",
     "Activity",

@@ -48,6 +48,12 @@ class App:
     setup_url: str | None = None
     """Where GitHub sends a person who installed it."""
     client_secret: str = ""
+    callback_urls: tuple[str, ...] = ()
+    """Where GitHub sends a person who authorized it."""
+    public: bool = True
+    """Whether people and accounts beside its owner may authorize and install it."""
+    device_flow: bool = False
+    """Whether its owner enabled the device flow; no manifest can."""
     hook_format: str = "json"
     """GitHub's `content_type` of the webhook: `json` or `form`."""
     hook_insecure: bool = False
@@ -71,6 +77,22 @@ class AppCode:
     code: str
     app: App
     created_at: datetime
+
+
+@dataclass(eq=False, slots=True, repr=False)
+class DeviceCode:
+    """The codes of one login at a device: `code` is the device's, `user_code` is for the person to type."""
+
+    code: str
+    user_code: str
+    app: App
+    created_at: datetime
+    interval: int
+    asked_at: datetime | None = None
+    """When the device last asked for the token."""
+    user: User | None = None
+    """Who authorized the app."""
+    denied: bool = False
 
 
 @dataclass(frozen=True, slots=True)

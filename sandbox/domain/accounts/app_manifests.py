@@ -63,6 +63,8 @@ class AppManifests:
         )
         app.owner, app.name, app.setup_url = owner, name, manifest.get("setup_url")
         app.client_secret = self._digits()
+        app.callback_urls = tuple(manifest.get("callback_urls", ()))
+        app.public = bool(manifest.get("public", True))
         code = self._digits()
         self._context.state.app_codes[code] = AppCode(code, app, self._context.clock.now())
         return code

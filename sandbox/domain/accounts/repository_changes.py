@@ -44,6 +44,12 @@ class RepositoryChanges:
             self._events.publish(RepositorySelectionChanged(installation, [repository], []))
         self._events.publish(RepositoryChanged(repository, actor, "transferred", former_owner=former))
 
+    def set_private(self, repository: Repository, private: bool, *, actor: Actor) -> None:
+        """Hide it, or show it to everybody ("Webhook events": repository, `privatized` and `publicized`)."""
+        self._accounts.require_role(actor, repository, "admin")
+        repository.private = private
+        self._events.publish(RepositoryChanged(repository, actor, "privatized" if private else "publicized"))
+
     def archive(self, repository: Repository, *, actor: Actor, archived: bool = True) -> None:
         """Make it read-only, or end that."""
         self._accounts.require_role(actor, repository, "admin")

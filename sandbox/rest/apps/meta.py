@@ -1,6 +1,6 @@
 """Endpoints about the caller's limits and about accounts."""
 
-from sandbox.callers.errors import not_found
+from sandbox.callers.errors import Refusal, not_found
 from sandbox.rest import fields
 from sandbox.rest.answer import Access, Answer
 from sandbox.rest.call import Call
@@ -26,6 +26,16 @@ def get_user(call: Call) -> Answer:
     if user is None:
         raise not_found()
     return Answer(fields.public_user(call.github, user))
+
+
+@routes.add("GET", "/user", _ANYONE, docs="users/users#get-the-authenticated-user")
+def get_own_user(call: Call) -> Answer:
+    """The person whose token it is."""
+    if call.caller.actor is None:
+        raise Refusal(401, "Requires authentication")
+    if call.caller.installation is not None:
+        raise Refusal(403, "Resource not accessible by integration")
+    return Answer(fields.public_user(call.github, call.caller.actor.user))
 
 
 @routes.add("GET", "/user/{account_id}", _ANYONE, docs="users/users#get-a-user-using-their-id")

@@ -1,0 +1,143 @@
+"""A database of a busy year: its timeline, its departures and its queues, for measures of the pages."""
+
+import random
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+from itertools import islice
+from typing import Any
+
+from sqlalchemy import Integer, cast, func, insert, select
+
+from queue_engine.domain.departure import Departure, RerunCheck, WaitKind
+from queue_engine.domain.model import EntryStatus, Repository
+from queue_engine.domain.reasons import Reason
+from queue_engine.store import Store
+from queue_engine.store.departure_tables import departure_days, departures
+from queue_engine.store.departures import day_of
+from queue_engine.store.tables import repositories, timeline
+
+EVENTS = ("queued", "updating", "checking", "pending", "updating", "checking", "rerun", "ready", "flaky")
+"""The events of each pull request before the last one."""
+CHECKS = ("ci/build", "ci/unit", "ci/browser")
+REASONS = (Reason.CHECKS_FAILED, Reason.CONFLICT, Reason.CHECKS_TIMED_OUT, Reason.LABEL_REMOVED, Reason.HEAD_CHANGED)
+_ROWS = 500
+_OF = departures.c
+_KEY = (_OF.day, _OF.repository_id, _OF.base_branch, _OF.outcome)
+_SUM_DAYS = insert(departure_days).from_select(
+    [column.name for column in departure_days.c],
+    select(
+        *(*_KEY, func.coalesce(_OF.reason, ""), func.count(), func.sum(cast(_OF.is_last, Integer))),
+        *(func.sum(_OF[name]) for name in ("waited", *WaitKind, "ci_seconds")),
+        *(func.count(_OF.ci_seconds), func.sum(_OF.reruns)),
+    ).group_by(*_KEY, _OF.reason),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class BusyYear:
+    """How large the database is: by default 100,000 departures with a million events."""
+
+    now: datetime
+    pulls: int = 100_000
+    repositories: int = 20
+    branches: int = 2
+    queued: int = 20
+    """Entries in the queue of each first branch."""
+    seed: int = 1
+
+    def repository(self, index: int) -> Repository:
+        """Return one of the repositories."""
+        return Repository(1000 + index, "acme", f"service-{index}", 70)
+
+    def branch(self, index: int) -> str:
+        """Return one of the base branches."""
+        return "main" if index == 0 else f"release/{index}"
+
+
+async def fill(store: Store, year: BusyYear) -> None:
+    """Fill an empty, migrated database. Half of all pull requests are of the first repository's first branch."""
+    async with store.transaction() as tx:
+        names = [asdict(year.repository(index)) for index in range(year.repositories)]
+        await tx.connection.execute(insert(repositories), names)
+        for repository in range(year.repositories):
+            for branch in range(year.branches):
+                queue = await tx.queues.find_or_create(year.repository(repository), year.branch(branch), year.now)
+                for number in range(year.queued if branch == 0 else 0):
+                    await tx.entries.add(
+                        queue_id=queue.id,
+                        number=year.pulls + number + 1,
+                        title=f"Waiting change {number}",
+                        author="ada",
+                        queued_by="max",
+                        queued_head=f"{number:040x}",
+                        enqueued_at=year.now - timedelta(minutes=5 * (year.queued - number)),
+                    )
+    made = _departures(year)
+    while part := list(islice(made, _ROWS)):
+        async with store.transaction() as tx:
+            await tx.connection.execute(insert(timeline), [event for each in part for event in _events(each)])
+            await tx.connection.execute(insert(departures), [_row(each) for each in part])
+    async with store.transaction() as tx:
+        await tx.connection.execute(_SUM_DAYS)
+
+
+def _departures(year: BusyYear) -> Iterator[Departure]:
+    """Make the departures of a year, oldest first."""
+    chance = random.Random(year.seed)
+    step = timedelta(days=365) / year.pulls
+    for index in range(year.pulls):
+        spot = 0 if index % 2 else chance.randrange(year.repositories * year.branches)
+        waited = chance.lognormvariate(7.0, 1.0)
+        shares = [chance.random() for _ in range(5)]
+        capacity, checks, paused, base_red, other = (waited * share / sum(shares) for share in shares)
+        landed = chance.random() < 0.9
+        left = year.now - timedelta(days=365) + index * step
+        rerun = RerunCheck(chance.choice(CHECKS), ("unit (3.12)",), 1, 300.0, 400.0)
+        flaky = (rerun,) if chance.random() < 0.05 else ()
+        yield Departure(
+            id=(index + 1) * (len(EVENTS) + 1),
+            entry_id=f"{index:032x}",
+            repository_id=year.repository(spot // year.branches).id,
+            base_branch=year.branch(spot % year.branches),
+            number=index + 1,
+            title=f"Change {index}",
+            author=chance.choice(("ada", "linus", "grace")),
+            joined_at=left - timedelta(seconds=waited),
+            left_at=left,
+            outcome=EntryStatus.LANDED if landed else EntryStatus.FAILED,
+            reason=None if landed else chance.choice(REASONS),
+            waited=waited,
+            capacity=capacity,
+            checks=checks,
+            paused=paused,
+            base_red=base_red,
+            other=other,
+            ci_seconds=3 * checks,
+            reruns=len(flaky),
+            flaky=flaky,
+        )
+
+
+def _row(departure: Departure) -> dict[str, Any]:
+    flaky = [asdict(each) for each in departure.flaky] or None
+    values = {name: getattr(departure, name) for name in Departure.__dataclass_fields__}
+    return values | {"flaky": flaky, "is_last": True, "day": day_of(departure.left_at)}
+
+
+def _events(departure: Departure) -> Iterator[dict[str, Any]]:
+    """Make the events of a departure, evenly over its wait."""
+    names = (*EVENTS, departure.outcome.value)
+    for index, name in enumerate(names):
+        step = timedelta(seconds=departure.waited * index / (len(names) - 1))
+        data = {"head": f"{departure.number:040x}", "checks": list(CHECKS)}
+        yield {
+            "at": departure.joined_at + step,
+            "event": name,
+            "repository_id": departure.repository_id,
+            "base_branch": departure.base_branch,
+            "number": departure.number,
+            "entry_id": departure.entry_id,
+            "reason": departure.reason if index == len(names) - 1 else None,
+            "data": data | ({"queue": departure.waited, "front": departure.checks} if name == "landed" else {}),
+        }
