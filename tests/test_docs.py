@@ -12,6 +12,7 @@ from pydantic_core import PydanticUndefined
 
 from bot.cli.main import main
 from bot.settings.environment import Settings
+from bot.settings.setting_names import OF_AUTHORS
 from docs.generate import DOCUMENTS, PARTS, ROOT, refreshed
 from tests.support.documents import read, rows
 from tests.support.plain_words import PRIVATE
@@ -30,7 +31,7 @@ HOSTING = "docs/hosting/"
 BINARY = {".png", ".ico", ".svg"}
 PRODUCTION = ("bot", "notifications", "queue_engine")
 VAGUE = re.compile(r"(?:what|who|whose|how|which|when|where|whether)\b", re.IGNORECASE)
-ARCHITECTURE_WORDS = 3000
+ARCHITECTURE_WORDS = 3_300
 """A newcomer reads so many in ten minutes or little more; the cells of tables count as well."""
 
 
@@ -101,9 +102,10 @@ def test_setting_stands_in_the_table_and_the_list_with_its_default(name: str) ->
 
 def test_settings_in_the_documents_are_all_in_the_code() -> None:
     """No document explains a setting that is gone."""
+    # The last one is an example of a variable that is no setting.
+    known = {*SETTINGS, *OF_AUTHORS, "IMQ_TEST_POSTGRES_URL", "IMQ_PORT"}
     for name in PAGE_NAMES:
-        found = set(re.findall(r"`(IMQ_[A-Z_]+)`", read(name)))
-        assert found <= {*SETTINGS, "IMQ_TEST_POSTGRES_URL", "IMQ_PORT"}, name  # the last is one that is no setting
+        assert set(re.findall(r"`(IMQ_[A-Z_]+)`", read(name))) <= known, name
 
 
 def _default(value: Any) -> str:

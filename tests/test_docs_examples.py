@@ -3,7 +3,6 @@
 import json
 import re
 from collections import Counter
-from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from queue_engine.handlers.inbox import WEBHOOK_JOB
 from queue_engine.store.operations.tokens import TokenPolicy
 from sandbox.ci.single_check import CISettings
 from tests.acceptance.world import CI_TIME, LABEL, World, a_world
+from tests.support.device_page import type_code
 from tests.support.documents import read, rows
 
 MOST_REQUESTS = 15
@@ -76,15 +76,16 @@ async def test_examples_of_the_api_are_answered_as_its_document_shows(tmp_path: 
     """Each of them, sent to the real bot in the order of the document: the status, and an answer of that form."""
     blocks = re.findall(r"^```http\n(.*?)^```$", read("docs/api.md"), re.MULTILINE | re.DOTALL)
     async with a_world(tmp_path) as world, aiohttp.ClientSession() as session:
-        fill_in = await _installation(world)
+        own = await _installation(world)
         for example, shown in zip(blocks[::2], blocks[1::2], strict=True):
-            head, _, body = fill_in(example).partition("\n\n")
+            head, _, body = _filled_in(example, own).partition("\n\n")
             (method, path), *headers = (line.split(maxsplit=1) for line in head.strip().splitlines())
             url = f"http://127.0.0.1:{world.runner.addresses[0][1]}{path}"
             sent = {name.rstrip(":"): value for name, value in headers}
             async with session.request(method, url, headers=sent, data=body.strip() or None) as answer:
                 given = await answer.json() if await answer.read() else None
             await world.settle()
+            await _log_in(world, session, own, path, given)
             shown_head, _, shown_body = shown.partition("\n\n")
             assert (answer.status, _form(given)) == (
                 int(shown_head.split()[1]),
@@ -92,8 +93,9 @@ async def test_examples_of_the_api_are_answered_as_its_document_shows(tmp_path: 
             ), example
 
 
-async def _installation(world: World) -> Callable[[str], str]:
-    """Something to ask about; puts what is different in each installation into an example."""
+async def _installation(world: World) -> dict[str, str]:
+    """Something to ask about; by the text of an example, what is different in each installation."""
+    world.app.device_flow = True
     world.open("standing").label(LABEL, by="mona")
     pull = world.open("add")
     await world.settle()
@@ -102,8 +104,23 @@ async def _installation(world: World) -> Callable[[str], str]:
             token = await change.tx.tokens.create("example", TokenPolicy(login="rhea", operator=True), now=change.now)
             dead = await change.tx.jobs.enqueue(kind=WEBHOOK_JOB, request={}, process_id="7:42", now=change.now)
     await world.settle()
-    own = {"imq_...": str(token), "/42/": f"/{pull.number}/", _HEAD: pull.head_sha, _DEAD: dead}
-    return lambda example: re.sub("|".join(map(re.escape, own)), lambda found: own[found[0]], example)
+    return {"imq_...": str(token), "/42/": f"/{pull.number}/", _HEAD: pull.head_sha, _DEAD: dead}
+
+
+def _filled_in(example: str, own: dict[str, str]) -> str:
+    return re.sub("|".join(map(re.escape, own)), lambda found: own[found[0]], example)
+
+
+async def _log_in(world: World, session: aiohttp.ClientSession, own: dict[str, str], path: str, given: Any) -> None:
+    """Keep the id of a login that began; after the first question about it let a person type its code."""
+    if path == f"{PREFIX}/login/device":
+        own.update({_LOGIN: given["id"], _CODE: given["user_code"]})
+    elif path == f"{PREFIX}/login/device/token" and "token" not in given:
+        await type_code(session, f"{world.server.url}/login/device", own[_CODE])
+        await world.pass_time(timedelta(seconds=5))
+
+
+_LOGIN, _CODE = "gAAAAABn...", "WDJB-MJHT"
 
 
 _HEAD, _DEAD = "8f14e45fceea167a5a36dedd4bea2543ffd1c0de", "5f0c6d1e9a7b4c3d8e2f1a0b9c8d7e6f"

@@ -2,11 +2,15 @@
 
 from dataclasses import dataclass
 from typing import Any
+from uuid import uuid4
 
 import aiohttp
 
 from queue_engine.store.operations.tokens import TokenPolicy
 from tests.acceptance.world import World
+
+FRESH = "a fresh one"
+"""In place of a key: the call has a new one of its own."""
 
 
 @dataclass
@@ -26,10 +30,8 @@ class Caller:
     session: aiohttp.ClientSession
     token: str | None
 
-    async def ask(self, method: str, path: str, *, body: Any = None, key: str | None = None) -> Answer:
-        headers = {} if self.token is None else {"Authorization": f"Bearer {self.token}"}
-        if key is not None:
-            headers["Idempotency-Key"] = key
+    async def ask(self, method: str, path: str, *, body: Any = None, key: str | None = FRESH) -> Answer:
+        headers = self._headers(method, key)
         url = f"http://127.0.0.1:{self.world.runner.addresses[0][1]}{path}"
         async with self.session.request(method, url, json=body, headers=headers) as response:
             return Answer(response.status, await response.json(), response.headers)
@@ -40,14 +42,21 @@ class Caller:
 
     async def send(self, method: str, path: str, body: Any = None) -> tuple[int, str, dict[str, str]]:
         """Status, text and headers of an answer; the headers without those that tell time and length."""
-        headers = {} if self.token is None else {"Authorization": f"Bearer {self.token}"}
+        headers = self._headers(method, FRESH)
         url = f"http://127.0.0.1:{self.world.runner.addresses[0][1]}{path}"
         async with self.session.request(method, url, json=body, headers=headers) as response:
             stable = {name: value for name, value in response.headers.items() if name not in {"Date", "Content-Length"}}
             return response.status, await response.text(), stable
 
-    async def queue(self, pull: Any, *, key: str | None = None, **body: Any) -> Answer:
+    async def queue(self, pull: Any, *, key: str | None = FRESH, **body: Any) -> Answer:
         return await self.ask("POST", path_of(pull), body=body or None, key=key)
+
+    def _headers(self, method: str, key: str | None) -> dict[str, str]:
+        """A writing call has a key, unless it is to have none."""
+        headers = {} if self.token is None else {"Authorization": f"Bearer {self.token}"}
+        if method != "GET" and key is not None:
+            headers["Idempotency-Key"] = str(uuid4()) if key == FRESH else key
+        return headers
 
     async def leave(self, pull: Any) -> Answer:
         return await self.ask("DELETE", path_of(pull))

@@ -31,20 +31,26 @@ class Driver:
 
     async def next_due(self) -> datetime | None:
         """When something is due next, in the world's time."""
+        await self._show()
         for _, _, rung in self._parts:
             rung.clear()
         async with self.bot.engine.store.reading() as tx:
             self._dues = await tx.dues()
-        sweep = await self.bot.sweeper.next_due()
-        due = min([*self._dues.values(), *([] if sweep is None else [sweep])], default=None)
+        others = (await self.bot.sweeper.next_due(), await self.bot.watch.next_due())
+        due = min([*self._dues.values(), *(each for each in others if each is not None)], default=None)
         return None if due is None else due - (self.bot.clock.now() - self._clock.now())
 
     async def run_due(self) -> bool:
         """Do what was due when `next_due` was asked, and what may have become so since; whether anything was done."""
-        done = await self.bot.sweeper.run_due()
+        done = await self.bot.watch.run_due() or await self.bot.sweeper.run_due()
         for topic, part, rung in self._parts:
             due = self._dues.get(topic)
             if rung.is_set() or (due is not None and due <= self.bot.clock.now()):
                 rung.clear()
                 done = await part.run_due() or done
         return done
+
+    async def _show(self) -> None:
+        """Let event streams have what happened."""
+        if self.bot.feed.readers:
+            await self.bot.feed.run_due()

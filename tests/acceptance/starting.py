@@ -70,7 +70,7 @@ async def start_bot(environment: dict[str, str], clock: SharedClock) -> tuple[Bo
     """A bot on its own web server, ready to be driven step by step."""
     bot = Bot(load_settings(environment), clock=clock, random=Random(7).random)
     await bot.start()
-    return bot, await serve(bot.application(), 0, "127.0.0.1")
+    return bot, await serve(bot.application(), bot.settings.port, "127.0.0.1")
 
 
 async def lay_out(path: Path) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from queue_engine.domain.reasons import Reason
 from sandbox.ci.single_check import CISettings
 from sandbox.rest.faults import Fault
 from tests.acceptance.world import CI_TIME, LABEL, World, a_world
@@ -79,6 +80,9 @@ async def test_change_that_fails_twice_is_ejected_and_the_next_one_lands(world: 
     assert unit.tested[bad.head_sha] == 2
     assert "unit" in world.comment(bad)
     assert "without success" in world.comment(bad)
+    (left,) = await events(world, bad, "failed")
+    assert [(each["check"], each["jobs"]) for each in left["failing"]] == [("unit", ["unit"])]
+    assert left["failing"][0]["url"] in world.comment(bad)
 
 
 async def test_check_of_another_app_that_fails_is_not_run_again(world: World) -> None:
@@ -130,6 +134,9 @@ async def test_red_base_ejects_no_entry_and_blocks_the_queue_until_the_fix_lands
     await world.pass_time(CI_TIME * 4)
     assert (await world.reasons(first), await world.reasons(second)) == ([], [])
     assert "is failing its own checks" in world.comment(first)
+    async with world.bot.engine.store.reading() as tx:
+        (paused,) = [each for each in await tx.timeline.latest(50) if each.reason is Reason.BASE_RED]
+    assert [each["jobs"] for each in paused.data["failing"]] == [["unit"]]
     asked = world.requests()
     await world.pass_time(5 * MINUTE)
     assert world.requests() - asked <= 5

@@ -1,6 +1,7 @@
 """Work that fails for good in the real bot is seen, done again and discarded by its API."""
 
 from typing import Any
+from uuid import uuid4
 
 import aiohttp
 
@@ -12,8 +13,9 @@ from tests.acceptance.world import World
 async def call(world: World, method: str, path: str, token: str) -> tuple[int, Any]:
     """A call to the bot's own web server."""
     url = f"http://127.0.0.1:{world.runner.addresses[0][1]}/api/v1{path}"
+    headers = {"Authorization": f"Bearer {token}", "Idempotency-Key": str(uuid4())}
     async with (
-        aiohttp.ClientSession(headers={"Authorization": f"Bearer {token}"}) as session,
+        aiohttp.ClientSession(headers=headers) as session,
         session.request(method, url) as response,
     ):
         return response.status, await response.json() if await response.read() else None

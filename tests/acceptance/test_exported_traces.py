@@ -152,7 +152,11 @@ async def test_landing_that_a_program_asked_for_is_below_the_programs_span(
     pull = world.open("add")
     async with world.bot.engine.store.transaction() as tx:
         token = await tx.tokens.create("pipeline", TokenPolicy(login="mona", operator=False), now=world.clock.now())
-    headers = {"Authorization": f"Bearer {token}", "traceparent": f"00-{its_id:032x}-{its_span}-01"}
+    headers = {
+        "Authorization": f"Bearer {token}",
+        "Idempotency-Key": "k",
+        "traceparent": f"00-{its_id:032x}-{its_span}-01",
+    }
     url = world.app.webhook_url.replace("/webhook", f"/api/v1/repositories/{REPOSITORY}/pulls/{pull.number}/queue")
     with exporting(monkeypatch):
         async with aiohttp.ClientSession() as session, session.post(url, headers=headers) as answer:

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import sys
+from datetime import timedelta
 from pathlib import Path
 
 import aiohttp
@@ -28,8 +29,17 @@ async def test_api_answers_every_call_as_its_document_says(world: World, tmp_pat
     await world.settle()
     (tmp_path / "schemathesis.toml").write_text(_CONFIG.format(id=dead))
     port = world.runner.addresses[0][1]
+    passing = asyncio.create_task(_time_passes(world))
     out, code = await _tested(f"http://127.0.0.1:{port}/api/v1/openapi.json", str(token), tmp_path)
+    passing.cancel()
     assert code == 0, f"seed {_SEED}\n{out}"
+
+
+async def _time_passes(world: World) -> None:
+    """Let calls that wait come to their end."""
+    while True:
+        await asyncio.sleep(0.1)  # no-sleep-ok: schemathesis lives in real time
+        world.clock.set(world.clock.now() + timedelta(seconds=1))
 
 
 _CONFIG = """
@@ -54,6 +64,8 @@ async def _tested(url: str, token: str, directory: Path) -> tuple[str, int | Non
         *("--header", f"Authorization: Bearer {token}"),
         *("--max-examples", _EXAMPLES, "--seed", _SEED, "--generation-deterministic"),
         *("--phases", "coverage,fuzzing"),
+        # A stream has no end, and its first event is no event of a queue; tests of streams read it.
+        *("--exclude-path", "/api/v1/events"),
         *("--suppress-health-check", "all", "--no-color"),
         cwd=directory,
         stdout=asyncio.subprocess.PIPE,

@@ -86,7 +86,9 @@ async def test_pull_request_is_explained_from_admission_to_its_landing(world: Wo
     """What it waits for now, and how its last stay ended; GitHub is asked for the caller's right and no more."""
     pull = world.open("add")
     await world.settle()
-    assert (await read_entry(mona, pull)) == {
+    first = await read_entry(mona, pull)
+    assert first == {
+        **first,
         "repository": "acme/widgets",
         "number": pull.number,
         "state": "not_queued",
@@ -94,13 +96,20 @@ async def test_pull_request_is_explained_from_admission_to_its_landing(world: Wo
         "depth": 0,
         "entry": None,
         "waiting_before": None,
+        "fair_share": None,
         "last": None,
+        "outcome": None,
+        "reason": "never_queued",
+        "whose_move": "author",
+        "retry_safe": False,
     }
+    assert first["next"]["call"] == {"method": "POST", "path": path_of(pull)}
     await mona.queue(pull)
     await world.until_status(pull, "checking")
     before = world.requests()
     read = await read_entry(mona, pull)
     assert world.requests() == before, "the right is remembered"
+    assert (read["whose_move"], read["reason"], read["next"]["call"]["method"]) == ("ci", "checks_pending", "GET")
     assert (read["state"], read["queue"], read["depth"], read["entry"]["position"]) == ("checking", "main", 1, 0)
     assert (read["entry"]["awaited"], read["entry"]["queued_by"]) == (["ci/test"], "mona")
     shown = (await mona.ask("GET", f"{HOME}/branches/main/queue")).body
@@ -109,6 +118,7 @@ async def test_pull_request_is_explained_from_admission_to_its_landing(world: Wo
     await world.settle()
     landed = await read_entry(mona, pull)
     assert (landed["state"], landed["last"]["event"], landed["last"]["reason"]) == ("not_queued", "landed", None)
+    assert (landed["outcome"], landed["whose_move"], landed["next"]["call"]) == ("landed", "nobody", None)
     assert (await mona.ask("GET", f"{HOME}/queues")).body["queues"] == [
         {"branch": "main", "depth": 0, "held": 0, "halts": []}
     ]

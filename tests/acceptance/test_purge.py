@@ -30,4 +30,6 @@ async def test_what_has_expired_is_purged_also_while_github_is_down(world: World
         assert await tx.keys.known(DELIVERIES, "remembered", now)
         assert await tx.answers.find(1, 1, comment_id=1) is None
         assert await tx.answers.find(1, 1, comment_id=2) is not None
-        assert [event.number for event in await tx.timeline.since(0)] == [364], "a year is what operators get unasked"
+        assert [event.number for event in await tx.timeline.since(0, limit=1000)] == [364], (
+            "a year is what operators get unasked"
+        )

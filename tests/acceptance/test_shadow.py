@@ -233,3 +233,15 @@ async def test_label_whose_webhook_was_lost_is_judged_by_the_sweep(shadow: World
     pull.label(LABEL, by="mona", webhook=False)
     await shadow.pass_time(timedelta(minutes=15))
     assert (await decision(shadow, pull)).outcome is ShadowOutcome.MERGED
+
+
+async def test_label_that_a_push_followed_would_be_rejected_when_both_webhooks_were_lost(shadow: World) -> None:
+    """Consent was to another head, so the report counts no merge of the pushed one (P4)."""
+    pull = shadow.open("pushed")
+    await shadow.pass_time(CI_TIME * 2)
+    pull.label(LABEL, by="mona", webhook=False)
+    await shadow.pass_time(timedelta(seconds=10))
+    pull.push({"more.py": "more\n"}, "More", by="hubot", webhook=False)
+    await shadow.pass_time(timedelta(minutes=30))
+    found = await decision(shadow, pull)
+    assert (found.outcome, found.reason) == (ShadowOutcome.REJECTED, Reason.LABEL_NOT_RECEIVED)

@@ -16,7 +16,9 @@ from sandbox.ci.single_check import CISettings
 from sandbox.ci.workflows import Job
 from sandbox.rest.faults import Fault
 from tests.acceptance.shadow_mode import SHADOW, configure, decision, landing, writes
+from tests.acceptance.test_figures import page
 from tests.acceptance.world import CI_TIME, LABEL, World, a_world
+from tests.unit.bot.metrics.test_meter import values
 
 SECOND = timedelta(seconds=1)
 HOUR = timedelta(hours=1)
@@ -134,3 +136,25 @@ async def test_push_after_the_decision_takes_no_merge_back(shadow: World) -> Non
     pull.push({"more.py": "more\n"}, by="mona")
     await shadow.pass_time(timedelta(minutes=5))
     assert await decision(shadow, pull) == found
+
+
+async def test_page_of_figures_counts_decisions_and_merges_that_differ(free: World) -> None:
+    """Each once, however often IMQ looks at it again; the page names no repository."""
+    free.repository.add_ci("fast", settings=CISettings(app="fast", duration=SECOND))
+    good, behind = free.open("good"), free.open("behind")
+    good.label(LABEL, by="mona")
+    behind.label(LABEL, by="tria")
+    await free.pass_time(HOUR)
+    for pull in (good, behind):
+        pull.merge(by="rhea")
+        await free.pass_time(HOUR)
+    found = await page(free)
+    assert counted(found, "imq_shadow_decisions_total") == {"waiting": 1, "merged": 1, "rejected": 1}
+    assert counted(found, "imq_shadow_merges_total") == {"same": 1, "different": 1}
+    assert counted(found, "imq_shadow_differences_total") == {"untested_tree": 1}
+    assert "widgets" not in found
+
+
+def counted(found: str, name: str) -> dict[str, float]:
+    """The values of a counter that are not 0, by its first label."""
+    return {labels[0]: count for labels, count in values(found, name).items() if count}

@@ -122,7 +122,7 @@ async def test_call_of_the_api_is_followed_by_the_callers_own_trace(world: World
     pull = await world.behind("add")
     async with world.bot.engine.store.transaction() as tx:
         token = await tx.tokens.create("pipeline", TokenPolicy(login="mona", operator=False), now=world.clock.now())
-    headers = {"Authorization": f"Bearer {token}", "traceparent": f"00-{its_id}-{'1' * 16}-01"}
+    headers = {"Authorization": f"Bearer {token}", "Idempotency-Key": "k", "traceparent": f"00-{its_id}-{'1' * 16}-01"}
     url = world.app.webhook_url.replace("/webhook", f"/api/v1/repositories/{REPOSITORY}/pulls/{pull.number}/queue")
     with captured() as log:
         async with aiohttp.ClientSession() as session, session.post(url, headers=headers) as answer:

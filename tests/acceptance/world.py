@@ -211,6 +211,8 @@ class World:
 
     async def kill(self) -> None:
         """End the bot without a word, as `kill -9` would: nothing is drained, nothing is released."""
+        # Streams end by this alone, and what they send is not part of any test.
+        self.bot.engine.ending.set()
         await self.runner.cleanup()
         await self.bot.close()
         assert not self.bot.metrics.unknown, self.bot.metrics.unknown

@@ -29,6 +29,7 @@ UNPUBLISHED = "?"
 SCHEMAS = {
     "GET /rate_limit": "RateLimitOverview",
     "GET /users/{username}": "PublicUser",
+    "GET /user": "PublicUser",
     "GET /user/{account_id}": "PublicUser",
     "GET /app": "Integration",
     "GET /app/installations": "[Installation]",

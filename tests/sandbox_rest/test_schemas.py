@@ -78,6 +78,7 @@ async def use_meta_and_apps(client: Client) -> None:
     await client.get("/rate_limit")
     ann = await client.get("/users/ann")
     assert (await client.get(f"/user/{ann['id']}")).content == ann.content
+    assert (await client.get("/user", who="ann")).content == ann.content
     await client.get("/app", who="app")
     manifest = {"url": "https://ci.example.com", "redirect_url": "https://ci.example.com/registered"}
     code = client.github.app_manifests.register(manifest, "Another CI", client.github.user("ann"))

@@ -31,7 +31,10 @@ SENT: dict[str, tuple[str, set[str]]] = {
     "StatusReported": ("status", {""}),
     "RefMoved": ("push", {""}),
     "LabelChanged": ("label", {"created", "edited", "deleted"}),
-    "RepositoryChanged": ("repository", {"renamed", "transferred", "archived", "unarchived", "edited"}),
+    "RepositoryChanged": (
+        "repository",
+        {*("renamed", "transferred", "archived", "unarchived", "edited"), *("privatized", "publicized")},
+    ),
     "ProtectionChanged": ("branch_protection_rule", {"created", "edited", "deleted"}),
     "ProtectionsSwitched": ("branch_protection_configuration", {"enabled", "disabled"}),
     "RulesetChanged": ("repository_ruleset", {"created", "deleted"}),
@@ -136,6 +139,8 @@ def change_repository(client: Client) -> None:
     client.repo.enable_protections(by="acme")
     client.repo.archive(by="acme")
     client.repo.archive(False, by="acme")
+    for private in (not client.repo.record.private, client.repo.record.private):
+        client.repo.set_private(private, by="acme")
 
 
 async def act_on_checks(client: Client) -> None:

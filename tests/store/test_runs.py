@@ -13,7 +13,7 @@ from sqlalchemy.exc import IntegrityError
 from queue_engine.core.database.database import Database
 from queue_engine.domain.errors import StaleRecord
 from queue_engine.domain.model import EntryStatus
-from queue_engine.domain.run import NOT_BEGUN, Run
+from queue_engine.domain.run import NOT_BEGUN, CheckTiming, Run
 from queue_engine.migrations import migrate
 from queue_engine.store import Store, Transaction
 from queue_engine.store.tables import entries, runs
@@ -29,6 +29,10 @@ WHOLE = Run(
     pending_checks=("build", "tests / 3.11"),
     completed_checks=("build",),
     started_checks=("build", "lint"),
+    timings=(
+        CheckTiming("build", "https://ci.example/1", NOW, NOW + SOON, passed=True),
+        CheckTiming("lint"),
+    ),
     checks_started_at=NOW + SOON,
     former_checks=("10:build",),
     check_seconds=60,

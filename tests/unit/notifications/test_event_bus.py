@@ -20,7 +20,7 @@ def named(event: Event) -> str:
 
 def test_bus_subscribers_receive_events_until_they_unsubscribe() -> None:
     """Each event once, in order; ending a subscription twice is no error."""
-    bus, received = EventBus(), list[str]()
+    bus, received = EventBus[Event](), list[str]()
     end = bus.subscribe(lambda e: received.append(named(e)))
     bus.publish(event("queued"))
     bus.publish(event("landed"))
@@ -32,7 +32,7 @@ def test_bus_subscribers_receive_events_until_they_unsubscribe() -> None:
 
 def test_bus_failing_subscriber_harms_neither_publisher_nor_others() -> None:
     """The next subscriber receives the event all the same."""
-    bus, received = EventBus(), list[str]()
+    bus, received = EventBus[Event](), list[str]()
 
     def fail(_: Event) -> None:
         raise RuntimeError
@@ -45,7 +45,7 @@ def test_bus_failing_subscriber_harms_neither_publisher_nor_others() -> None:
 
 def test_bus_subscriber_that_ends_another_while_hearing_breaks_nothing() -> None:
     """Subscriptions may change during a publication."""
-    bus, received = EventBus(), list[str]()
+    bus, received = EventBus[Event](), list[str]()
     ends = [bus.subscribe(lambda e: ends[1]())]
     ends.append(bus.subscribe(lambda e: received.append(named(e))))
     bus.publish(event("first"))
@@ -55,7 +55,7 @@ def test_bus_subscriber_that_ends_another_while_hearing_breaks_nothing() -> None
 
 async def test_stream_reads_events_published_before_and_after_it_waits() -> None:
     """From its creation on nothing is missed, whether a reader waits already or not."""
-    bus = EventBus()
+    bus = EventBus[Event]()
     async with bus.stream() as events:
         bus.publish(event("early"))
         assert named(await anext(events)) == "early"
@@ -66,7 +66,7 @@ async def test_stream_reads_events_published_before_and_after_it_waits() -> None
 
 async def test_stream_slow_reader_loses_the_oldest_and_knows_how_many() -> None:
     """A reader that sleeps costs bounded memory and can tell that it must look at the timeline."""
-    bus = EventBus()
+    bus = EventBus[Event]()
     async with bus.stream(buffer=2) as events:
         for name in ("a", "b", "c", "d"):
             bus.publish(event(name))
@@ -76,7 +76,7 @@ async def test_stream_slow_reader_loses_the_oldest_and_knows_how_many() -> None:
 
 async def test_stream_closed_receives_no_more_events() -> None:
     """Leaving the block ends the subscription."""
-    bus = EventBus()
+    bus = EventBus[Event]()
     async with bus.stream(buffer=1) as events:
         bus.publish(event("a"))
     bus.publish(event("b"))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from notifications.event_bus import EventBus
+from notifications.event_bus import Event, EventBus
 from notifications.progress_sink import BusProgress, CheckRunProgress
 from notifications.render.check_run import render_check_run
 from queue_engine.core.observability.progress import ProgressEvent, ProgressStatus
@@ -171,7 +171,7 @@ async def test_check_run_progress_of_an_entry_that_leaves_meanwhile_never_has_th
 
 async def test_bus_progress_is_an_event_like_others() -> None:
     """Each subscriber gets it in order."""
-    bus, received = EventBus(), list[Any]()
+    bus, received = EventBus[Event](), list[Any]()
     bus.subscribe(received.append)
     sent = ProgressEvent("process-1", ProgressStatus.COMPLETED, "3 of 3", 3, 3)
     await BusProgress(bus).on_progress(sent)

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
+from uuid import uuid4
 
 import aiohttp
 from aiohttp import web
@@ -84,6 +85,10 @@ class Answer:
         return self.headers.get("Idempotency-Replayed") == "true"
 
 
+FRESH = "a fresh one"
+"""In place of a key: the call has a new one of its own."""
+
+
 @dataclass
 class ApiServer:
     """The API at work, and the callers before it."""
@@ -110,7 +115,7 @@ class ApiServer:
         path: str,
         *,
         by: str | None = "ops",
-        key: str | None = None,
+        key: str | None = FRESH,
         headers: Any = None,
         **more: Any,
     ) -> Answer:
@@ -118,8 +123,8 @@ class ApiServer:
         sent: list[tuple[str, str]] = list((headers or {}).items() if isinstance(headers, dict) else headers or [])
         if by is not None:
             sent.append(("Authorization", f"Bearer {await self.token(by, operator=by == 'ops')}"))
-        if key is not None:
-            sent.append(("Idempotency-Key", key))
+        if key is not None and method not in {"GET", "HEAD", "OPTIONS"}:
+            sent.append(("Idempotency-Key", str(uuid4()) if key == FRESH else key))
         async with self.session.request(method, self.base + path, headers=sent, **more) as response:
             body = await response.json() if await response.read() else None
             return Answer(response.status, body, response.headers)
@@ -129,7 +134,9 @@ Routes = Callable[[ApiServer], list[web.RouteDef]]
 
 
 @asynccontextmanager
-async def an_api_server(store: Store, routes: Routes = lambda server: []) -> AsyncIterator[ApiServer]:
+async def an_api_server(
+    store: Store, routes: Routes = lambda server: [], *, keys_required: bool = True
+) -> AsyncIterator[ApiServer]:
     """The API on this store, with `routes` beside its own; GitHub is not asked."""
     clock, meter = Clock(), Counts()
     engine = Engine(
@@ -143,7 +150,7 @@ async def an_api_server(store: Store, routes: Routes = lambda server: []) -> Asy
     )
     async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=20)) as session:
         server = ApiServer(engine, clock, meter, session)
-        api = create_api(engine, Access(engine, cast(People, None)))
+        api = create_api(engine, Access(engine, cast(People, None)), keys_required=keys_required)
         api.add_routes(routes(server))
         app = create_app(Receiver(secret=SecretStr("s"), own_app_id=1, store=_never, clock=clock), Readiness({}, clock))
         app.add_subapp(PREFIX, api)

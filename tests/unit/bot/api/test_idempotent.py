@@ -4,12 +4,14 @@ import asyncio
 from datetime import timedelta
 
 import pytest
+from aiohttp import web
 from sqlalchemy import select
 
 from bot.api.errors import ApiError
 from queue_engine.core.jobs.idempotency import KEPT, idempotency_keys
+from queue_engine.store import Store
 from tests.support.claims import claim_one
-from tests.unit.bot.api.api_server import NOW, ApiServer
+from tests.unit.bot.api.api_server import NOW, ApiServer, an_api_server
 from tests.unit.bot.api.calls_with_keys import KEY, Works
 
 both = pytest.mark.parametrize("path", ["/whole", "/parts"])
@@ -30,11 +32,17 @@ async def test_call_again_with_its_key_gets_the_same_answer_and_does_nothing(
     assert (await server.call("POST", path, key=KEY, json={"a": 1})).body == {"number": 2}
 
 
-async def test_calls_with_another_key_or_none_are_done_each_time(works: Works, server: ApiServer) -> None:
-    """The header is optional, and a key is the caller's own choice."""
-    for key in (KEY, "other", None, None):
+async def test_calls_with_another_key_are_done_each_time_and_without_one_never(works: Works, server: ApiServer) -> None:
+    """A key is the caller's own choice; a call without one does nothing, and says how to make one."""
+    for key in (KEY, "other"):
         assert not (await server.call("POST", "/whole", key=key)).replayed
-    assert await works.done() == 4
+    for path in ("/whole", "/parts"):
+        refused = await server.call("POST", path, key=None)
+        assert (refused.status, refused.body["reason"]) == (400, "idempotency_key_missing")
+        assert "Idempotency-Key" in refused.body["error"]
+        assert "UUID" in refused.body["error"]
+        assert 'rel="describedby"' in refused.headers["Link"]
+    assert await works.done() == 2
 
 
 @pytest.mark.parametrize(
@@ -117,7 +125,7 @@ async def test_refusal_that_stays_is_kept(works: Works, server: ApiServer, path:
     works.todo = [ApiError(422, "never", reason="conflict")]
     for replayed in (False, True):
         answer = await server.call("POST", path, key=KEY)
-        assert (answer.status, answer.body) == (422, {"error": "never", "reason": "conflict"})
+        assert (answer.status, answer.body["error"], answer.body["reason"]) == (422, "never", "conflict")
         assert answer.replayed == replayed
     assert await works.done() == 0
 
@@ -184,3 +192,17 @@ async def test_call_goes_on_with_the_trace_of_its_caller(works: Works, server: A
     assert job is not None
     assert job.trace is not None
     assert (job.trace[3:35] == "0123456789abcdef0123456789abcdef") == (given is not None and given[0] == "0")
+
+
+async def test_calls_without_a_key_are_done_each_time_where_the_operator_allows_them(store: Store) -> None:
+    """`IMQ_IDEMPOTENCY_KEY=optional` is for programs that the operator cannot change."""
+    made: list[Works] = []
+
+    def routes(server: ApiServer) -> list[web.RouteDef]:
+        made.append(Works(server))
+        return made[0].routes()
+
+    async with an_api_server(store, routes, keys_required=False) as server:
+        made[0].gate.set()
+        for expected in (1, 2):
+            assert (await server.call("POST", "/whole", key=None)).body == {"number": expected}

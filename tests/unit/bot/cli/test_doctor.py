@@ -15,14 +15,17 @@ from structlog.testing import capture_logs
 from bot.cli import main, setup
 from queue_engine.core.database.database import Database
 from queue_engine.migrations import migrate
-from tests.unit.bot.doctor.installation import NAME, WEBHOOK, Place, a_place
+from tests.unit.bot.doctor.installation import NAME, Place, a_place, a_receiver
+
+SECRET = "s3cret-0123456789abcdef"
 
 
 @pytest.fixture
 async def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Place]:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(setup, "configure", lambda *_: None)
-    async with a_place(tmp_path / "github") as place:
+    async with a_place(tmp_path / "github") as place, a_receiver(SECRET, place.app.id) as address:
+        place.app.webhook_url = address
         yield place
 
 
@@ -35,9 +38,9 @@ async def imq(place: Place, *arguments: str, migrated: bool = True, **settings: 
     environ = {
         "IMQ_GITHUB_APP_ID": str(place.app.id),
         "IMQ_GITHUB_PRIVATE_KEY": place.app.private_key,
-        "IMQ_GITHUB_WEBHOOK_SECRET": "s3cret-0123456789abcdef",
+        "IMQ_GITHUB_WEBHOOK_SECRET": SECRET,
         "IMQ_GITHUB_API_URL": place.server.url,
-        "IMQ_PUBLIC_URL": WEBHOOK.removesuffix("/webhook"),
+        "IMQ_PUBLIC_URL": str(place.app.webhook_url).removesuffix("/webhook"),
         "DATABASE_URL": "sqlite:///imq.db",
     }
     runner = CliRunner(env=environ | settings)
@@ -77,3 +80,10 @@ async def test_unknown_repository_and_bad_settings_exit_with_two(place: Place) -
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr.startswith("Error: The App does not see acme/unknown.")
     assert (await imq(place, IMQ_GITHUB_APP_ID="none")).exit_code == 2
+
+
+async def test_way_between_github_and_imq_is_examined(place: Place) -> None:
+    """GitHub has the right address, but the IMQ there has another secret."""
+    result = await imq(place, IMQ_GITHUB_WEBHOOK_SECRET="another-0123456789abcdef")
+    assert result.exit_code == 1
+    assert "has another webhook secret than these settings" in result.output

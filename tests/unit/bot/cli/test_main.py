@@ -122,9 +122,15 @@ def test_help_names_every_command_of_the_contract() -> None:
         "validate",
         "setup",
         "shadow",
+        "sinks",
         "export",
         "import",
         "backup",
+        "login",
+        "logout",
+        "land",
+        "status",
+        "why",
     }
     assert all(command.get_short_help_str() for command in main.main.commands.values())
 

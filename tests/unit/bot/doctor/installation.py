@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import aiohttp
+from aiohttp import web
 from pydantic import SecretStr
 
 from bot.doctor.doctor import Doctor, Report
@@ -14,8 +15,10 @@ from bot.doctor.facts import HostFacts
 from bot.gateway.gateway import Gateway
 from bot.gateway.http.connection import Connection
 from bot.registration.manifest import read_manifest
+from bot.webhooks.receiver import Receiver
 from queue_engine.core.timing.clock import Clock, SystemClock
 from queue_engine.domain.policy import Policy
+from queue_engine.domain.webhook_event import WebhookEvent
 from sandbox.ci.single_check import CISettings
 from sandbox.core.clock import ManualClock
 from sandbox.core.clock import SystemClock as SandboxClock
@@ -68,6 +71,25 @@ class Place:
         await self.github.settle()
         await self.github.advance(timedelta(seconds=1))
         self.app.webhook_url = address
+
+
+@asynccontextmanager
+async def a_receiver(secret: str, app_id: int) -> AsyncIterator[str]:
+    """An IMQ that receives webhooks; its address."""
+
+    async def store(_event: WebhookEvent) -> bool:
+        raise AssertionError("the doctor stores nothing")
+
+    receiver = Receiver(secret=SecretStr(secret), own_app_id=app_id, store=store, clock=SystemClock())
+    app = web.Application()
+    app.router.add_post("/webhook", receiver.handle)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    try:
+        yield f"http://127.0.0.1:{runner.addresses[0][1]}/webhook"
+    finally:
+        await runner.cleanup()
 
 
 @asynccontextmanager

@@ -10,12 +10,18 @@ from queue_engine.domain.facts import Delivery
 
 @pytest.mark.parametrize(
     ("newest_first", "codes"),
-    [("ok ok failed failed", []), ("ok failed ok", ["deliveries_fail"]), ("failed ok", ["deliveries_fail"])],
+    [
+        ("push:ok push:ok push:failed label:failed label:failed", ["deliveries_fail"]),
+        ("push:ok label:ok push:failed label:failed", []),
+        ("push:ok push:failed push:ok", []),
+        ("push:failed push:ok", ["deliveries_fail"]),
+        ("label:ok push:failed push:ok", ["deliveries_fail"]),
+    ],
 )
-def test_webhooks_that_failed_before_imq_first_ran_are_no_finding(newest_first: str, codes: list[str]) -> None:
-    """GitHub sends the first ones while the App is registered; a server that fails now and then is found."""
+def test_failure_that_a_later_webhook_of_its_event_followed_is_no_finding(newest_first: str, codes: list[str]) -> None:
+    """GitHub sends the first ones while the App is registered; an event that fails now is found."""
     deliveries = tuple(
-        Delivery(number, f"guid-{number}", datetime(2026, 3, 14, tzinfo=UTC), False, word == "ok", "push", None)
-        for number, word in enumerate(newest_first.split())
+        Delivery(number, f"guid-{number}", datetime(2026, 3, 14, tzinfo=UTC), False, result == "ok", event, None)
+        for number, (event, _, result) in enumerate(word.partition(":") for word in newest_first.split())
     )
     assert [each.code for each in recent_deliveries(deliveries)] == codes

@@ -15,7 +15,7 @@ from aiohttp import web
 from structlog.testing import capture_logs
 
 from bot.process import lifecycle
-from bot.process.errors import NotListening
+from bot.process.errors import NotListening, NotMigrated
 from bot.process.wiring import Bot
 from bot.settings.environment import Settings, load_settings
 from queue_engine.core.concurrency.wakeup import Wakeup
@@ -96,6 +96,32 @@ async def test_delivery_stored_by_the_web_process_is_followed_by_the_worker_at_o
             assert await web.inbox.receive(RULES.model_copy(update={"delivery": f"d{number}"}))
             await _none_left(worker)
     await web.close()
+
+
+async def test_only_a_process_with_both_parts_migrates_postgresql(
+    settings: dict[str, str], empty_database_url: str
+) -> None:
+    """Where several processes share a database, a deployment decides when its tables change."""
+    read, stop = load_settings(settings | {"DATABASE_URL": empty_database_url}), asyncio.Event()
+    bot = Bot(read, clock=SystemClock(), random=lambda: 0.5)
+    for serves, works in ((True, False), (False, True)) if bot.database.dialect == "postgresql" else ():
+        with pytest.raises(NotMigrated):
+            await lifecycle._started(bot, stop, web=serves, worker=works)
+    assert await lifecycle._started(bot, stop, web=True, worker=True)
+    assert await lifecycle._started(bot, stop, web=True, worker=False)
+    await bot.close()
+
+
+@pytest.mark.postgres
+async def test_process_that_stops_ends_its_parts_and_drains_at_once(
+    settings: dict[str, str], make_postgres_url: MakeUrl
+) -> None:
+    """A deployment waits for no limit of time, and the outbox begins no other item."""
+    async with a_worker(load_settings(settings | {"DATABASE_URL": make_postgres_url()})) as bot:
+        assert not bot.engine.ending.is_set()
+        began = asyncio.get_running_loop().time()
+    assert bot.engine.ending.is_set()
+    assert asyncio.get_running_loop().time() - began < lifecycle._DRAIN_SECONDS
 
 
 async def _none_left(bot: Bot) -> None:

@@ -3,7 +3,9 @@
 Covers `bot/registration/permissions.py`, `bot/registration/markup.py`, `bot/registration/installed.py`.
 """
 
+import json
 import shlex
+from dataclasses import replace
 
 import pytest
 from aiohttp import web
@@ -23,7 +25,14 @@ SECRET = "it's a $ecret of 30 characters"  # pragma: allowlist secret
 
 @pytest.fixture
 def credentials(pem: str) -> Credentials:
-    return Credentials(77, "https://github.com/apps/imq", SecretStr(pem), SecretStr(SECRET))
+    return Credentials(
+        77,
+        "https://github.com/apps/imq",
+        SecretStr(pem),
+        SecretStr(SECRET),
+        client_id="Iv23liTest",
+        client_secret=SecretStr("shh"),
+    )
 
 
 def test_settings_of_credentials_are_accepted_as_settings(credentials: Credentials) -> None:
@@ -53,6 +62,23 @@ def test_serialized_credentials_are_read_back(credentials: Credentials) -> None:
     """What is encrypted for the database is whole."""
     assert deserialize(serialize(credentials)) == credentials
     assert SECRET not in repr(credentials)
+
+
+def test_credentials_of_an_older_imq_are_read(credentials: Credentials) -> None:
+    """They have no client secret, and the operator's own one counts."""
+    older = replace(credentials, client_id="", client_secret=None)
+    content = {name: value for name, value in json.loads(serialize(older)).items() if not name.startswith("client")}
+    assert deserialize(json.dumps(content).encode()) == older
+    assert "IMQ_GITHUB_CLIENT_SECRET" not in older.settings()
+    assert older.complete({"IMQ_GITHUB_CLIENT_SECRET": "own"})["IMQ_GITHUB_CLIENT_SECRET"] == "own"
+
+
+def test_settings_of_the_operator_count_more_than_stored_ones(credentials: Credentials) -> None:
+    """An empty variable counts as not set."""
+    given = {"IMQ_GITHUB_CLIENT_SECRET": "renewed", "IMQ_GITHUB_CLIENT_ID": " "}
+    complete = credentials.complete(given)
+    assert (complete["IMQ_GITHUB_CLIENT_SECRET"], complete["IMQ_GITHUB_CLIENT_ID"]) == ("renewed", "Iv23liTest")
+    assert load_settings(complete).github_app_id == "77"
 
 
 def test_every_permission_has_a_reason_and_only_optional_ones_can_be_left_out() -> None:

@@ -9,8 +9,9 @@ from datetime import timedelta
 import pytest
 from yarl import URL
 
-from bot.registration.github_site import registration_url, website
+from bot.registration.github_site import registration_url
 from bot.registration.one_time_secrets import MemorySecrets
+from bot.settings.github_website import website
 from sandbox.rest.faults import Fault
 from tests.support.browser_forms import Person
 from tests.unit.bot.registration.conftest import Registration

@@ -1,5 +1,6 @@
 """What deliveries of checks, pushes and rules mean for a queue."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -53,6 +54,28 @@ def test_check_run_completed_says_whether_it_passed(conclusion: str | None, pass
     assert webhook_event == _webhook_event(
         WebhookKind.CHECK, action="completed", head_sha="h1", check_name="test", passed=passed
     )
+
+
+def test_check_that_completed_says_when_it_ran_and_where_its_page_is() -> None:
+    """By GitHub's clock; its own page before the one of the App that reports it."""
+    page = {"html_url": "https://github.test/acme/rocket/runs/1", "details_url": "https://ci.example/1"}
+    times = {"started_at": "2026-01-01T12:00:00Z", "completed_at": "2026-01-01T12:05:00Z"}
+    run = {"name": "test", "head_sha": "h1", "conclusion": "success", "app": {"id": 15}, **page, **times}
+    event = _normalized("check_run", _payload(action="completed", check_run=run))
+    assert event is not None
+    assert event.check_url == "https://github.test/acme/rocket/runs/1"
+    assert event.check_started == datetime(2026, 1, 1, 12, tzinfo=UTC)
+    assert event.check_ended == datetime(2026, 1, 1, 12, 5, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("address", ["javascript:alert(1)", "data:text/html,x", "https://a\x00b", None])
+def test_status_whose_address_is_none_of_the_web_is_counted_without_it(address: str | None) -> None:
+    """Everyone with write access sets statuses. A strange address neither reaches a page nor loses the report."""
+    status = {"sha": "h1", "context": "test", "state": "success", "updated_at": "2026-01-01T12:05:00Z"}
+    event = _normalized("status", _payload(**status, target_url=address))
+    assert event is not None
+    assert (event.check_name, event.check_url, event.passed) == ("test", None, True)
+    assert (event.check_started, event.check_ended) == (None, datetime(2026, 1, 1, 12, 5, tzinfo=UTC))
 
 
 @pytest.mark.parametrize(("state", "passed"), [("success", True), ("failure", False), ("error", False)])

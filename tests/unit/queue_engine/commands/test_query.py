@@ -60,8 +60,11 @@ async def test_why_of_a_pull_request_that_is_not_queued_shows_how_it_left_and_it
         never = await facts(query.why, t)
         await happened(t, 1, "cancelled", reason=Reason.LABEL_REMOVED, data={"detail": "by hand"})
         left = await facts(query.why, t, replace(POLICY, not_followed=("too long",)))
-    assert never == {"base_branch": "main", "state": "not_queued", "label": "merge-queue"}
-    assert left == never | {
+    own = {"base_branch": "main", "state": "not_queued", "label": "merge-queue"}
+    assert never == own | {"whose_move": "author", "next": "never_queued"}
+    assert left == own | {
+        "whose_move": "nobody",
+        "next": "label_removed",
         "event": "cancelled",
         "reason": "label_removed",
         "detail": "by hand",

@@ -49,6 +49,7 @@ priority:
     urgent: 10
     hotfix: {priority: 100, first: true, interrupts: true}
     mends: {fixes_base: true}
+fair_share: {enabled: false, waiting: 5, agents: Robot-*}
 merge:
   method: squash
   method_labels: {Keep Commits: rebase}
@@ -90,6 +91,9 @@ ALL_OF_IT = Policy(
         PriorityLabel("hotfix", 100, hotfix=True, preempts=True),
         PriorityLabel("mends", 0, fixes_base=True),
     ),
+    fair_share=False,
+    share_waiting=5,
+    agents=("robot-*",),
     method=MergeMethod.SQUASH,
     method_labels={"keep commits": MergeMethod.REBASE},
     commit_title="{title} (#{number})",

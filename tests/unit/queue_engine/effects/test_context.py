@@ -35,7 +35,7 @@ async def test_change_publishes_the_events_that_it_stored(sqlite_database: Datab
     ]
     assert published == expected
     async with engine.store.reading() as tx:
-        assert await tx.timeline.since(0) == tuple(expected)
+        assert await tx.timeline.since(0, limit=100) == tuple(expected)
 
 
 async def test_change_that_fails_publishes_nothing(sqlite_database: Database) -> None:
@@ -50,7 +50,7 @@ async def test_change_that_fails_publishes_nothing(sqlite_database: Database) ->
     with pytest.raises(ValueError, match="no"):
         await fail()
     async with engine.store.reading() as tx:
-        assert (published, await tx.timeline.since(0)) == ([], ())
+        assert (published, await tx.timeline.since(0, limit=100)) == ([], ())
 
 
 async def test_change_publishes_and_wakes_the_loops_only_when_it_is_committed(sqlite_database: Database) -> None:
@@ -74,7 +74,8 @@ async def test_change_publishes_and_wakes_the_loops_only_when_it_is_committed(sq
         standing = await queue(change.tx)
         await change.tx.queues.wake(standing.id, change.now)
         await change.record("paused", standing, reason=Reason.FROZEN)
-    assert happened == ["committed", "paused", "queues"]
+    assert happened[:2] == ["committed", "paused"]
+    assert sorted(map(str, happened[2:])) == ["queues", "timeline"]
 
 
 def listening(database: Database) -> tuple[Engine, list[TimelineEvent]]:

@@ -16,7 +16,8 @@ from queue_engine.domain.notice import Notice, NoticeKind
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.run import NOT_BEGUN
 from queue_engine.domain.timeline_event import TimelineEvent
-from queue_engine.executor.save import EntryUpdates
+from queue_engine.executor.save import CheckResults, EntryUpdates
+from queue_engine.planner.actions import Facts
 from queue_engine.rules.transitions import blocked
 from queue_engine.store import Store
 from queue_engine.store.outbox.outbox import OutboxKind
@@ -59,7 +60,7 @@ async def block(keeper: EntryUpdates, entry: Entry) -> None:
 
 
 async def dismiss(keeper: EntryUpdates, entry: Entry) -> None:
-    await keeper.dequeue(replace(entry, status=EntryStatus.LANDED), Reason.CONFLICT, None, detail="words")
+    await keeper.dequeue(replace(entry, status=EntryStatus.LANDED), Reason.CONFLICT, Facts(), detail="words")
 
 
 @pytest.mark.parametrize("change", [save, block, dismiss])
@@ -146,7 +147,7 @@ async def test_change_of_status_is_announced_with_its_checks_and_recorded_in_the
     before = replace(await front(scene, status=UPDATING), delivery="guid")
     running = (report("ci", PENDING),)
     bound = changed(before, status=CHECKING, head="head-2", base_tip="base-1")
-    await EntryUpdates(scene.engine, POLICY).save(before, bound, depth=2, checks=running)
+    await EntryUpdates(scene.engine, POLICY).save(before, bound, depth=2, checks=CheckResults(running))
     for kind in (OutboxKind.COMMENT, OutboxKind.CHECK_RUN):
         notice = await shown(scene, kind)
         assert notice is not None
@@ -164,7 +165,7 @@ async def test_entry_that_leaves_mentions_its_author_and_assignees(sqlite_databa
     """The comment mentions people who have to act; timeline and log keep the reason."""
     scene = Setup(Store(sqlite_database))
     before = replace(await front(scene, status=CHECKING), delivery="guid")
-    red, assigned = (report("ci", FAILED),), pull(assignees=("kim", "ada"))
+    red, assigned = (report("ci", FAILED),), Facts(pull=pull(assignees=("kim", "ada")))
     with capture_logs() as logs:
         await EntryUpdates(scene.engine, POLICY).dequeue(
             before, Reason.CHECKS_FAILED, assigned, detail=None, checks=red
@@ -235,18 +236,23 @@ async def test_ready_records_no_duration_where_it_is_not_that_of_all_checks(
 
 async def test_rerun_and_flaky_are_in_the_timeline_with_their_checks(scene: Setup) -> None:
     """One event when GitHub runs it again, one when it passes then."""
-    scene.github.reports = (report("ci", FAILED, run=1, workflow=7),)
+    failed = replace(report("ci", FAILED, run=1, workflow=7), started_at=NOW - 30 * SECOND)
+    scene.github.reports = (failed,)
     queue = await scene.front(**BOUND)
     entry = await scene.advance(queue)
     assert entry is not None
     assert (scene.github.reruns, entry.run.pending_checks, entry.status) == ([7], ("ci",), CHECKING)
     assert "flaky" not in await events_of(scene)
-    scene.github.reports = (report("ci", PASSED, run=2, workflow=7, completed_at=NOW - HOUR),)
+    passed = replace(report("ci", PASSED, run=2, workflow=7), started_at=NOW - 2 * MINUTE, completed_at=NOW - MINUTE)
+    scene.github.reports = (passed,)
     await scene.change_entry(next_poll_at=NOW)
     await scene.advance(queue)
     recorded = await events_of(scene)
-    for event in ("rerun", "flaky"):
-        assert recorded[event].data == {"head": "head-2", "checks": ["ci"]}
+    failing = [{"check": "ci", "url": failed.url, "jobs": ["ci"]}]
+    rerun = {"head": "head-2", "checks": ["ci"], "check_seconds": {"ci": 30}, "failing": failing}
+    assert recorded["rerun"].data == rerun
+    assert recorded["flaky"].data == {"head": "head-2", "checks": ["ci"]}
+    assert recorded["ready"].data["check_seconds"] == {"ci": 60}, "the first run is in the other event"
 
 
 async def test_rerun_that_github_refuses_is_no_event(scene: Setup) -> None:

@@ -1,12 +1,14 @@
 """A check's report is counted, stored for a head to be bound, or ignored; some make the entry due at once."""
 
 from datetime import datetime
+from typing import Any
 
 import pytest
 
 from queue_engine.core.database.database import Database
 from queue_engine.domain.facts import CheckState
 from queue_engine.domain.model import Queue
+from queue_engine.domain.run import CheckTiming
 from queue_engine.domain.webhook_event import WebhookEvent, WebhookKind
 from queue_engine.handlers.checks import CheckReports
 from queue_engine.store import Store
@@ -14,6 +16,7 @@ from tests.unit.queue_engine.engine_setup import Setup
 from tests.unit.queue_engine.examples import (
     CHECKING,
     HOUR,
+    MINUTE,
     NOW,
     PENDING,
     READY,
@@ -37,7 +40,7 @@ async def checked(scene: Setup) -> Queue:
     return await scene.front(status=CHECKING, pending_checks=("ci", "lint"), next_poll_at=LATER)
 
 
-async def reported(scene: Setup, head: str, name: str, *, passed: bool = True) -> None:
+async def reported(scene: Setup, head: str, name: str, *, passed: bool = True, **more: Any) -> None:
     webhook = WebhookEvent(
         kind=WebhookKind.CHECK,
         delivery="guid",
@@ -46,6 +49,7 @@ async def reported(scene: Setup, head: str, name: str, *, passed: bool = True) -
         head_sha=head,
         check_name=name,
         passed=passed,
+        **more,
     )
     await CheckReports(scene.engine).reported(REPOSITORY, webhook)
 
@@ -74,6 +78,27 @@ async def found(scene: Setup) -> tuple[tuple[str, ...], datetime | None, datetim
         entry = await tx.entries.find(REPOSITORY.id, 1)
         assert entry is not None
         return entry.run.completed_checks, entry.run.next_poll_at, await tx.queues.next_due()
+
+
+async def test_report_has_when_its_check_ran(scene: Setup) -> None:
+    """Without a request: the page shows it while the other checks still run. A status keeps its known start."""
+    begun, ended = NOW - HOUR, NOW - MINUTE
+    await scene.front(
+        status=CHECKING,
+        pending_checks=("ci", "lint", "unit"),
+        next_poll_at=LATER,
+        timings=(CheckTiming("lint", None, begun),),
+    )
+    page = "https://ci.example/1"
+    await reported(scene, "head-1", "ci", check_url=page, check_started=begun, check_ended=ended)
+    await reported(scene, "head-1", "lint", passed=False, check_ended=ended)
+    async with scene.store.reading() as tx:
+        entry = await tx.entries.find(REPOSITORY.id, 1)
+    assert entry is not None
+    assert entry.run.timings == (
+        CheckTiming("ci", page, begun, ended, passed=True),
+        CheckTiming("lint", None, begun, ended, passed=False),
+    )
 
 
 async def test_report_of_a_failure_makes_imq_poll_at_once(scene: Setup) -> None:

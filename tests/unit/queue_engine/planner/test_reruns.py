@@ -7,11 +7,13 @@ import pytest
 
 from queue_engine.domain.facts import CheckReport, CheckState
 from queue_engine.domain.reasons import Reason
+from queue_engine.domain.run import NOT_BEGUN
 from queue_engine.domain.workflow_runs import WorkflowRun
 from queue_engine.planner.actions import Action, Dequeue, FactKind, ReadFact, Rerun, Save, Wait
 from queue_engine.planner.check_limits import check_limit
 from queue_engine.planner.check_outcome import rerun_answered
 from queue_engine.planner.decide import decide
+from queue_engine.rules.check_timing import with_reports
 from queue_engine.rules.checks import rerun_names, run_key
 from tests.store.examples import changed
 from tests.unit.queue_engine.examples import (
@@ -157,7 +159,7 @@ OLD = report("ci", CheckState.FAILED, run=1, workflow=7)
 def test_rerun_in_doubt_has_happened_when_the_old_run_is_gone(newer: tuple[CheckReport, ...]) -> None:
     """Whatever else has failed: that is judged by itself."""
     assert decide(ASKED, facts_with(rules=rules("ci"), reports=newer), POLICY, NOW) == Save(
-        changed(ASKED, rerun_at=None)
+        changed(ASKED, rerun_at=None, timings=with_reports(NOT_BEGUN, newer).timings)
     )
 
 

@@ -10,7 +10,8 @@ from sqlalchemy import Engine, event
 from queue_engine.core.database.database import Database
 from queue_engine.domain.model import Pause
 from queue_engine.domain.policy import FreezeWindow, Policy
-from queue_engine.domain.reasons import Reason, ReasonActor
+from queue_engine.domain.reasons import Reason
+from queue_engine.domain.wait_reasons import PullRequestActor, WaitReason
 from queue_engine.queries.pull_request_status import QueueHistory, load_pull_request
 from queue_engine.store import Store
 from queue_engine.store.rejections import Rejection
@@ -37,12 +38,9 @@ async def test_status_of_an_entry_is_its_own_with_what_holds_it(sqlite_database:
     assert [blocker.reason for blocker in found.entry.blockers] == [Reason.FROZEN]
     assert without.entry is not None
     assert without.entry.blockers == (), "another branch's policy says nothing of it"
-    assert (found.held_behind, found.previous, found.rejected, found.next_actor) == (
-        None,
-        None,
-        None,
-        ReasonActor.NONE,
-    )
+    assert (found.held_behind, found.previous, found.rejected) == (None, None, None)
+    assert (found.reason, found.whose_move, found.detail) == (Reason.FROZEN, PullRequestActor.NONE, "the fair")
+    assert (without.reason, without.whose_move) == (WaitReason.CHECKS_PENDING, PullRequestActor.CI)
 
 
 async def test_status_of_one_that_is_held_counts_those_before_it(sqlite_database: Database) -> None:
@@ -58,7 +56,8 @@ async def test_status_of_one_that_is_held_counts_those_before_it(sqlite_database
         known, announced = [await load_pull_request(t, REPOSITORY.id, 3, each, NOW) for each in (policies, {})]
     assert known == announced, "without the limit, what was announced tells"
     assert (known.state, known.base_branch, known.depth, known.held_behind) == ("held", "main", 1, 1)
-    assert (known.entry, known.previous, known.next_actor) == (None, None, ReasonActor.NONE)
+    assert (known.entry, known.previous, known.outcome) == (None, None, None)
+    assert (known.reason, known.whose_move, known.retry_safe) == (Reason.QUEUE_FULL, PullRequestActor.NONE, False)
 
 
 async def test_status_of_a_pull_request_that_left_shows_the_newest_end(sqlite_database: Database) -> None:
@@ -70,9 +69,10 @@ async def test_status_of_a_pull_request_that_left_shows_the_newest_end(sqlite_da
         await t.refusals.put(REPOSITORY.id, 1, "head-1", Reason.APPROVAL_MISSING, NOW)
         found = await load_pull_request(t, REPOSITORY.id, 1, {}, NOW)
     assert (found.state, found.base_branch, found.depth) == ("not_queued", None, 0)
-    assert found.previous == QueueHistory("failed", Reason.APPROVAL_MISSING, "0 of 1", NOW)
+    assert found.previous == QueueHistory("failed", Reason.APPROVAL_MISSING, "0 of 1", NOW, "main")
     assert found.rejected == Rejection("head-1", Reason.APPROVAL_MISSING, NOW)
-    assert found.next_actor is ReasonActor.AUTHOR
+    assert (found.outcome, found.whose_move, found.retry_safe) == ("failed", PullRequestActor.AUTHOR, False)
+    assert found.may_be_queued
 
 
 @pytest.mark.parametrize("landed", [True, False])
@@ -84,8 +84,9 @@ async def test_status_of_a_pull_request_that_landed_or_never_was_queued_needs_no
         if landed:
             await happened(t, 1, "landed")
         found = await load_pull_request(t, REPOSITORY.id, 1, {}, NOW)
-    assert found.previous == (QueueHistory("landed", None, None, NOW) if landed else None)
-    assert (found.rejected, found.next_actor) == (None, ReasonActor.NONE)
+    assert found.previous == (QueueHistory("landed", None, None, NOW, "main") if landed else None)
+    assert (found.rejected, found.retry_safe, found.may_be_queued) == (None, False, not landed)
+    assert found.reason is (WaitReason.LANDED if landed else WaitReason.NEVER_QUEUED)
 
 
 @pytest.mark.parametrize("number", [1, 2, 3], ids=["queued", "held", "not_queued"])

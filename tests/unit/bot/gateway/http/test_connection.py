@@ -2,7 +2,6 @@
 
 import asyncio
 from datetime import timedelta
-from importlib.metadata import version
 
 import aiohttp
 import jwt
@@ -11,6 +10,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 from pydantic import SecretStr
 from structlog.testing import capture_logs
 
+from bot import __version__
 from bot.gateway import Gateway
 from bot.gateway.http.client import Credential
 from bot.gateway.http.connection import Connection
@@ -35,7 +35,7 @@ async def test_request_carries_pinned_version_and_name(
     await gateway.pull_request(repository, 3)
     headers = github.asked_for("GET", PULL)[0].headers
     assert headers["X-GitHub-Api-Version"] == "2022-11-28"
-    assert headers["User-Agent"] == f"imq/{version('imq')}"
+    assert headers["User-Agent"] == f"imq/{__version__}"
     assert headers["Authorization"] == "token ghs_token1"
 
 

@@ -1,0 +1,195 @@
+"""The pages of queues and pull requests, as people use them while something happens on GitHub.
+
+Covers `bot/web/pages/queue.py`, `bot/web/pages/pull_request.py`, `bot/web/pages/controls.py`,
+`bot/web/pages/text.py`, `queue_engine/queries/queue_runs.py`, `queue_engine/queries/queue_states.py`,
+`queue_engine/queries/blocker_state.py`, `queue_engine/queries/control_effect.py`,
+`queue_engine/queries/check_view.py`, `queue_engine/queries/pull_request_history.py`,
+`queue_engine/queries/status_history.py`, `queue_engine/store/timeline_reads.py`.
+"""
+
+from datetime import timedelta
+
+from tests.acceptance.failed_requests import dead_label
+from tests.acceptance.page_readers import reader
+from tests.acceptance.world import LABEL, World
+
+QUEUE = "/repositories/acme/widgets/branches/main"
+PULLS = "/repositories/acme/widgets/pulls"
+MINUTE = timedelta(minutes=1)
+
+
+async def test_pages_follow_a_pull_request_until_it_lands(world: World) -> None:
+    """What runs, since when, its checks and whose move it is; then that it landed."""
+    pull, other = await world.behind("add"), world.open("other")
+    pull.label(LABEL, by="mona")
+    await world.until_status(pull, "checking")
+    other.label(LABEL, by="mona")
+    await world.pass_time(MINUTE)
+    async with reader(world, "mona") as mona:
+        overview, queue = await mona.get("/"), await mona.get(QUEUE)
+        assert (overview.status, queue.status) == (200, 200)
+        assert f"#{pull.number} add checks run, for 1 min" in overview.text
+        assert "ci/test waiting" in queue.text
+        assert f"2 #{other.number} other mona waiting" in queue.text
+        page = await mona.get(f"{PULLS}/{pull.number}")
+        assert "Position 1 of 2 in the queue of main" in page.text
+        assert "Whose move The CI: people have nothing to do." in page.text
+        assert "Not reported yet ci/test" in page.text
+        waiting = await mona.get(f"{PULLS}/{other.number}")
+        assert "Whose move IMQ: people have nothing to do." in waiting.text
+        assert f"Ahead of it #{pull.number}" in waiting.text
+        await world.until(lambda: pull.merged and other.merged)
+        await world.settle()
+        page = await mona.get(f"{PULLS}/{pull.number}")
+        assert "State not queued" in page.text
+        assert "Controls" not in page.text, "none of them applies"
+        assert "The pull request landed on main. (landed)" in page.text
+        assert "passed" in page.text, "its test"
+        queue = await mona.get(QUEUE)
+        assert "Nothing is being tested" in queue.text
+        assert f"#{pull.number} add landed" in queue.text
+        assert (await mona.get("/")).text.count(f"#{other.number}") == 1, "the last that landed"
+
+
+async def test_pages_show_an_ejection_with_its_failing_check_and_what_to_do(world: World) -> None:
+    """Whose move it is, the link of the check, and the next step."""
+    pull = await world.behind("six", files={"six.txt": "6\n"})
+    world.repository.push("main", {"five.txt": "5\n"}, "Five", by="rhea")
+    pull.label(LABEL, by="mona")
+    await world.until_status(pull, "checking")
+    await world.until_status(pull, None)
+    async with reader(world, "mona") as mona:
+        page, queue = await mona.get(f"{PULLS}/{pull.number}"), await mona.get(QUEUE)
+        assert "not queued ejected" in page.text
+        assert "(checks_failed)" in page.text
+        assert "Whose move The author has to act." in page.text
+        assert "Failing checks ci/test" in page.text
+        assert any("/runs/" in link or "/actions/" in link for link in page.links)
+        assert f"#{pull.number} six ejected" in queue.text
+        assert "A required check failed" in queue.text
+
+
+async def test_maintainer_controls_the_queue_by_its_page(world: World) -> None:
+    """Pause, freeze and resume, with who did it and why; other readers have no buttons, and their forms are refused."""
+    pull = await world.behind("add")
+    pull.label(LABEL, by="mona")
+    await world.until_status(pull, "checking")
+    async with reader(world, "rhea") as rhea, reader(world, "mona") as mona:
+        assert f"{QUEUE}/pause" in (await rhea.get(QUEUE)).forms
+        page = await rhea.post(f"{QUEUE}/pause", reason="the <b>release</b>")
+        assert "The queue is paused." in page.text
+        assert "By rhea." in page.text
+        assert "Details: the <b>release</b> ." in page.text
+        assert "A maintainer has to act." in page.text
+        assert "Needs a person" in (await mona.get("/")).text
+        assert "Nothing changed" in (await rhea.post(f"{QUEUE}/pause", reason="the <b>release</b>")).text
+        assert [form for form in (await mona.get(QUEUE)).forms if form.startswith(QUEUE)] == []
+        for action, fields in (("pause", {}), ("resume", {}), ("unfreeze", {}), ("freeze", {"until": "2h"})):
+            assert (await mona.post(f"{QUEUE}/{action}", **fields)).status == 403
+        assert await world.paused() == "paused_by_hand"
+        assert "Nothing changed" not in (await rhea.post(f"{QUEUE}/resume")).text
+        await world.settle()
+        assert await world.paused() is None
+        frozen = await rhea.post(f"{QUEUE}/freeze", until="2h", reason="holiday")
+        assert "The queue is frozen." in frozen.text
+        assert "Until 20" in frozen.text
+        for wrong in ("", "yesterday", "2020-01-01", "2h and more"):
+            assert (await rhea.post(f"{QUEUE}/freeze", until=wrong)).status == 400
+        assert "resumed" in (await rhea.post(f"{QUEUE}/unfreeze")).text
+        assert await world.paused() is None
+        rhea.csrf = "a guess"
+        assert (await rhea.post(f"{QUEUE}/pause")).status == 403
+        assert await world.paused() is None
+
+
+async def test_confirmation_says_what_a_jump_costs_and_the_jump_does_that(world: World) -> None:
+    """Who is delayed is known before anything is done, and nothing is done by looking."""
+    first = await world.behind("first")
+    pulls = [world.open(f"pull-{number}") for number in range(3)]
+    for pull in (first, *pulls):
+        pull.label(LABEL, by="mona")
+        await world.settle()
+    last, address = pulls[-1], f"{PULLS}/{pulls[-1].number}"
+    async with reader(world, "rhea") as rhea, reader(world, "mona") as mona:
+        page = await rhea.get(f"{address}/confirm?do=priority&priority=high")
+        assert "Priority 10, position 2" in page.text
+        assert f"Delayed #{pulls[0].number} , #{pulls[1].number}" in page.text
+        assert "Run none ends" in page.text, "a jump cancels nothing"
+        entry = await world.entry(last)
+        assert entry is not None
+        assert entry.position == 3, "looking changes nothing"
+        assert (await mona.get(f"{address}/confirm?do=priority&priority=high")).status == 403
+        assert (await mona.post(f"{address}/priority", priority="high")).status == 403
+        assert "The priority is set." in (await rhea.post(f"{address}/priority", priority="10")).text
+        entry = await world.entry(last)
+        assert entry is not None
+        assert (entry.position, entry.priority) == (1, 10)
+        assert (await rhea.post(f"{address}/priority", priority="soon")).status == 400
+        assert (await rhea.get(f"{address}/confirm?do=nothing")).status == 400
+
+
+async def test_confirmation_says_what_a_dequeue_costs_and_a_person_queues_it_again(world: World) -> None:
+    """The run that ends, the checks that run, and the pull requests that land sooner."""
+    pull, other = await world.behind("add"), world.open("other")
+    pull.label(LABEL, by="mona")
+    await world.until_status(pull, "checking")
+    other.label(LABEL, by="mona")
+    await world.settle()
+    address = f"{PULLS}/{pull.number}"
+    async with reader(world, "mona") as mona, reader(world, "tria") as tria:
+        page = await mona.get(f"{address}/confirm?do=dequeue")
+        assert "its run ends without a result" in page.text
+        assert "Checks that run ci/test" in page.text
+        assert f"Sooner #{other.number}" in page.text
+        assert "Position 2, the last" in (await mona.get(f"{address}/confirm?do=requeue")).text
+        assert [form for form in (await tria.get(address)).forms if form.startswith(PULLS)] == []
+        assert (await tria.post(f"{address}/dequeue")).status == 409
+        assert await world.entry(pull) is not None
+        page = await mona.post(f"{address}/dequeue")
+        assert "The pull request is dequeued" in page.text
+        assert "State not queued" in page.text
+        assert await world.entry(pull) is None
+        await world.settle()
+        assert "Nothing changed: the pull request is not queued." in (await mona.post(f"{address}/dequeue")).text
+        assert (await mona.get(f"{address}/confirm?do=dequeue")).location == address
+        page = await mona.post(f"{address}/requeue")
+        assert "The pull request is queued." in page.text
+        assert await world.entry(pull) is not None
+        page = await mona.post(f"{address}/requeue", head=pull.head_sha)
+        assert (await world.entries())[-1].number == pull.number
+        assert "Nothing" not in (await mona.post(f"{address}/requeue", head="0" * 40)).text
+
+
+async def test_person_who_may_not_read_gets_the_same_answer_as_for_nothing(world: World) -> None:
+    """Neither pages nor forms tell whether a hidden repository or pull request exists."""
+    pull = world.open("add")
+    pull.label(LABEL, by="mona")
+    await world.settle()
+    world.github.create_user("eve")
+    hidden = [
+        QUEUE,
+        f"{PULLS}/{pull.number}",
+        f"{PULLS}/{pull.number}/confirm?do=dequeue",
+        "/repositories/acme/widgets",
+    ]
+    async with reader(world, "eve") as eve, reader(world, None) as stranger:
+        for path in hidden:
+            there, nothing = await eve.get(path), await eve.get(path.replace("widgets", "nothing"))
+            assert (there.status, nothing.status) == (404, 404)
+            assert there.text == nothing.text
+            assert (await stranger.get(path)).location == f"/login?to={path.replace('?', '%3F').replace('=', '%3D')}"
+        for form in (f"{QUEUE}/pause", f"{PULLS}/{pull.number}/dequeue", f"{PULLS}/{pull.number}/requeue"):
+            assert (await eve.post(form)).status in {403, 404}
+            assert (await stranger.post(form)).status == 403
+        assert "acme" not in (await eve.get("/")).text
+    assert await world.entry(pull) is not None
+
+
+async def test_overview_counts_dead_letters_of_visible_repositories(world: World) -> None:
+    """A person learns on the first page that work failed for good."""
+    async with reader(world, "mona") as mona:
+        assert "/dead-letters" not in (await mona.get("/")).links
+        await dead_label(world, 1)
+        page = await mona.get("/")
+        assert "1 dead letter : work that failed for good" in page.text
+        assert "/dead-letters" in page.links

@@ -1,0 +1,136 @@
+"""A reading call waits until its answer changes: programs ask once in place of every second.
+
+Covers `bot/api/waits.py`.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import aiohttp
+
+from bot.api.waits import MOST_OF_CALLER, POLL_EVERY
+from tests.acceptance.callers import Answer, Caller, caller, path_of
+from tests.acceptance.pull_request_calls import HOME, read_entry
+from tests.acceptance.world import World
+
+
+@asynccontextmanager
+async def waiting(world: World, calls: int, call: Awaitable[Answer]) -> AsyncIterator["asyncio.Task[Answer]"]:
+    """A call under way, after the bot counts so many calls that wait."""
+    task = asyncio.ensure_future(call)
+    waits = world.bot.waits
+    while len(waits.waiting) < calls and not task.done():  # noqa: ASYNC110 - a call of a client is no event here
+        await asyncio.sleep(0)
+    yield task
+    task.cancel()
+
+
+async def later(world: World, call: "asyncio.Task[Answer]") -> Answer:
+    """The answer of a call after as many polls as it needs: it may begin its first one after the clock moved."""
+    while not call.done():
+        await world.pass_time(POLL_EVERY)
+    return await call
+
+
+async def test_call_that_waits_is_answered_when_the_state_changes(world: World, mona: Caller) -> None:
+    """By an event of the same repository, long before its time is over; the answer is the new state."""
+    pull = world.open("add")
+    await world.settle()
+    before_it = await read_entry(mona, pull)
+    async with waiting(world, 1, mona.ask("GET", f"{path_of(pull)}?wait=60&since={before_it['version']}")) as call:
+        assert not call.done()
+        before = world.clock.now()
+        await mona.queue(pull)
+        answer = await call
+    assert (answer.status, answer.body["state"]) == (200, "pending")
+    assert answer.body["version"] != before_it["version"]
+    assert world.clock.now() - before < POLL_EVERY
+
+
+async def test_call_whose_version_is_old_is_answered_at_once(world: World, mona: Caller) -> None:
+    """What changed between two calls is missed by none."""
+    pull = world.open("add")
+    await world.settle()
+    before_it = await read_entry(mona, pull)
+    await mona.queue(pull)
+    answer = await mona.ask("GET", f"{path_of(pull)}?wait=60&since={before_it['version']}")
+    assert (answer.status, answer.body["state"]) == (200, "pending")
+    assert answer.body["next"]["call"]["path"] == f"{path_of(pull)}?wait=60&since={answer.body['version']}"
+
+
+async def test_call_that_waits_ends_with_its_time(world: World, mona: Caller) -> None:
+    """With the state of then, and 304 where the caller has its ETag."""
+    pull = world.open("add")
+    await world.settle()
+    async with waiting(world, 1, mona.ask("GET", f"{path_of(pull)}?wait=20")) as call:
+        answer = await later(world, call)
+    assert (answer.status, answer.body["state"]) == (200, "not_queued")
+    assert answer.headers["ETag"] == f'"{answer.body["version"]}"'
+    headers = {"Authorization": f"Bearer {mona.token}", "If-None-Match": answer.headers["ETag"]}
+    url = f"http://127.0.0.1:{world.runner.addresses[0][1]}{path_of(pull)}"
+    async with mona.session.get(url, headers=headers) as again:
+        assert (again.status, await again.read()) == (304, b"")
+    await mona.queue(pull)
+    async with mona.session.get(url, headers=headers) as changed:
+        assert changed.status == 200
+
+
+async def test_change_of_another_process_is_found_by_a_poll(world: World, mona: Caller) -> None:
+    """Nothing wakes the call then: it polls every few seconds, without a connection in between."""
+    pull = world.open("add")
+    await world.settle()
+    async with waiting(world, 1, mona.ask("GET", f"{path_of(pull)}?wait=60")) as call:
+        world.bot.bus._subscribers.clear()
+        await mona.queue(pull)
+        await asyncio.sleep(0)
+        assert not call.done()
+        assert (await later(world, call)).body["state"] != "not_queued"
+
+
+async def test_right_that_is_lost_while_a_call_waits_hides_the_answer(world: World, mona: Caller) -> None:
+    """Rights are judged at each poll, so that a long poll is no way around them."""
+    pull = world.open("add")
+    await world.settle()
+    async with waiting(world, 1, mona.ask("GET", f"{path_of(pull)}?wait=60")) as call:
+        async with world.bot.engine.store.transaction() as tx:
+            await tx.tokens.revoke("for mona")
+        assert (await later(world, call)).status == 401
+
+
+async def test_waiting_calls_of_a_caller_are_bounded(world: World, session: aiohttp.ClientSession) -> None:
+    """One program cannot use all of them: its next call gets 429, and the calls of others wait as before."""
+    mona, hubot = await caller(world, session), await caller(world, session, "hubot")
+    pull = world.open("add")
+    await world.settle()
+    calls = [asyncio.ensure_future(mona.ask("GET", f"{path_of(pull)}?wait=60")) for _ in range(MOST_OF_CALLER)]
+    while len(world.bot.waits.waiting) < MOST_OF_CALLER:  # noqa: ASYNC110 - as above
+        await asyncio.sleep(0)
+    refused = await mona.ask("GET", f"{path_of(pull)}?wait=60")
+    assert (refused.status, refused.headers["Retry-After"], refused.body["retry_safe"]) == (429, "5", True)
+    assert (await read_entry(mona, pull))["state"] == "not_queued"
+    async with waiting(world, MOST_OF_CALLER + 1, hubot.ask("GET", f"{path_of(pull)}?wait=60")) as other:
+        assert not other.done()
+        world.bot.engine.ending.set()
+        statuses: list[Any] = [answer.status for answer in await asyncio.gather(other, *calls)]
+    assert set(statuses) == {200}, "a process that ends answers them"
+    assert len(world.bot.waits.waiting) == 0
+
+
+async def test_results_of_a_bulk_call_are_waited_for(world: World, mona: Caller) -> None:
+    """Each result that comes is an answer, also a refusal, of which the timeline knows nothing."""
+    begun = await mona.ask("POST", f"{HOME}/queue", body={"pulls": [{"number": 999}]})
+    path = begun.body["results"][0]["next"]["call"]["path"]
+    async with waiting(world, 1, mona.ask("GET", path)) as call:
+        assert not call.done()
+        await world.bot.worker.run_due()
+        answer = await call
+    assert (answer.body["progress"], answer.body["results"][0]["status"]) == ("1 of 1", 404)
+
+
+async def test_time_to_wait_is_bounded(world: World, mona: Caller) -> None:
+    """A proxy ends longer calls."""
+    pull = world.open("add")
+    for query in ("wait=0", "wait=61", "wait=x", "since=zz", "wait=1&wait=2", "other=1"):
+        assert (await mona.ask("GET", f"{path_of(pull)}?{query}")).status == 400

@@ -1,0 +1,17 @@
+"""The registration's last page, which is open to everybody."""
+
+from pathlib import Path
+
+from tests.acceptance.world import a_world
+from tests.support.browsing import PHONE, findings, overflow, visiting
+
+
+async def test_page_after_the_installation_is_accessible_and_fits_a_phone(tmp_path: Path, browser: str) -> None:
+    """Axe finds nothing, the page is no wider than a phone, and asks nobody else for anything."""
+    async with a_world(tmp_path, ci=False) as world, visiting(browser, viewport=PHONE) as visit:
+        await visit.page.goto(f"http://127.0.0.1:{world.runner.addresses[0][1]}/setup/installed")
+        # Without scripts, only a refresh shows that the first webhook has arrived.
+        assert await findings(visit.page, allowed="meta-refresh") == []
+        assert await overflow(visit.page) <= 0
+        assert visit.faults() == []
+        assert visit.hosts == {"127.0.0.1"}

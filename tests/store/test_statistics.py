@@ -1,0 +1,144 @@
+"""Statistics add up the departures of a period, on both databases.
+
+Covers `queue_engine/queries/statistics.py`.
+"""
+
+import random
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+from math import ceil
+from statistics import mean
+
+import pytest
+
+from queue_engine.domain.departure import Departure, RerunCheck, WaitKind
+from queue_engine.domain.model import EntryStatus
+from queue_engine.domain.reasons import Reason
+from queue_engine.queries.statistics import RerunCount, date_of, load_statistics, period
+from queue_engine.store import Store
+from queue_engine.store.statistics import DepartureQuery
+from tests.store.examples import NOW, OTHER, REPOSITORY
+from tests.store.test_departures import LANDED
+
+DAY = timedelta(days=1)
+OUTCOMES: dict[str, list[Reason | None]] = {
+    "landed": [None],
+    "failed": [Reason.CHECKS_FAILED, Reason.CONFLICT],
+    "cancelled": [Reason.CLOSED],
+}
+
+
+def asked(days: int, **more: object) -> DepartureQuery:
+    return replace(DepartureQuery(*period(NOW, days)), **more)  # type: ignore[arg-type]
+
+
+def random_departures(seed: int) -> list[Departure]:
+    chance = random.Random(seed)
+    found = []
+    for event in range(1, 81):
+        outcome = EntryStatus(chance.choice(list(OUTCOMES)))
+        found.append(
+            replace(
+                LANDED,
+                id=event,
+                repository_id=chance.choice((REPOSITORY.id, OTHER.id)),
+                base_branch=chance.choice(("main", "next")),
+                number=chance.randint(1, 30),
+                left_at=NOW - (80 - event) * DAY / 2 - chance.random() * DAY / 3,
+                outcome=outcome,
+                reason=chance.choice(OUTCOMES[outcome.value]),
+                waited=chance.uniform(1, 9999),
+                ci_seconds=chance.choice((None, 60.0, 90.0)),
+                reruns=chance.randint(0, 2),
+            )
+        )
+    return found
+
+
+async def put(store: Store, departures: Sequence[Departure]) -> None:
+    async with store.transaction() as tx:
+        for each in departures:
+            await tx.departures.put(each)
+
+
+@pytest.mark.parametrize("scope", [{}, {"repository_ids": frozenset({7}), "base_branch": "main"}])
+@pytest.mark.parametrize("days", [1, 20])
+async def test_statistics_are_those_of_the_departures_in_the_period(
+    store: Store, days: int, scope: dict[str, object]
+) -> None:
+    """Compared with sums over plain lists; a pull request that left twice has one reason."""
+    every = random_departures(days)
+    await put(store, every)
+    query = asked(days, **scope)
+    inside = [
+        each
+        for each in every
+        if date_of(query.first_day) <= each.left_at.date() <= NOW.date()
+        and (not scope or (each.repository_id, each.base_branch) == (7, "main"))
+    ]
+    landed = [each for each in inside if each.outcome is EntryStatus.LANDED]
+    last = {(each.repository_id, each.base_branch, each.number): each for each in inside}
+    async with store.reading() as tx:
+        found = await load_statistics(tx, query)
+    assert found.landed == len(landed) == sum(each.landed for each in found.landings)
+    assert len(found.landings) == days
+    waits = sorted(each.waited for each in landed)
+    for share, figure in ((0.5, found.median), (0.95, found.p95)):
+        assert figure == (waits[ceil(share * len(waits)) - 1] if waits else None)
+    for kind in WaitKind if landed else ():
+        assert found.parts[kind] == pytest.approx(mean(getattr(each, kind.value) for each in landed))
+    reasons = Counter((each.outcome, each.reason) for each in last.values())
+    assert {(each.outcome, each.reason): each.pulls for each in found.reasons} == reasons
+    assert found.reruns == sum(each.reruns for each in inside)
+    known = [each for each in inside if each.ci_seconds is not None]
+    assert found.ci_seconds == (sum(each.ci_seconds or 0 for each in known) if known else None)
+    landings = [each for each in known if each.outcome is EntryStatus.LANDED]
+    assert found.ci_per_landing == ((found.ci_seconds or 0) / len(landings) if landings else None)
+    failed = sum(each.outcome is EntryStatus.FAILED for each in last.values())
+    left = sum(each.outcome is not EntryStatus.CANCELLED for each in last.values())
+    assert found.health.failures.figure == (failed / left if left else None)
+
+
+async def test_flaky_checks_and_jobs_are_added_up_by_name(store: Store) -> None:
+    """A check without further jobs is its own job; the cost of a check is divided among its jobs."""
+    checks = [
+        RerunCheck("ci", ("unit", "e2e"), 1, 60.0, 10.0),
+        RerunCheck("lint", (), 2, None, 4.0),
+    ]
+    await put(store, [replace(LANDED, id=1, flaky=tuple(checks)), replace(LANDED, id=2, number=2, flaky=(checks[0],))])
+    async with store.reading() as tx:
+        found = await load_statistics(tx, asked(1))
+        listed = {
+            (check, job): [
+                each.id for each in await tx.statistics.listed(asked(1, check=check, job=job), before=None, limit=9)
+            ]
+            for check, job in (("ci", None), ("lint", None), (None, "e2e"), (None, "ci"), (None, "lint"))
+        }
+    assert found.flaky_checks == (RerunCount("ci", 2, 2, 120.0, 20.0), RerunCount("lint", 1, 2, None, 4.0))
+    assert found.flaky_jobs == (
+        RerunCount("e2e", 2, 2, 60.0, 10.0),
+        RerunCount("unit", 2, 2, 60.0, 10.0),
+        RerunCount("lint", 1, 2, None, 4.0),
+    )
+    assert listed == {
+        ("ci", None): [2, 1],
+        ("lint", None): [1],
+        (None, "e2e"): [2, 1],
+        (None, "ci"): [],
+        (None, "lint"): [1],
+    }
+
+
+async def test_long_periods_count_by_week(store: Store) -> None:
+    """The last week ends today, the first one may be shorter, and no day is missing or counted twice."""
+    await put(store, [replace(LANDED, id=day, number=day, left_at=NOW - day * DAY) for day in range(1, 100)])
+    async with store.reading() as tx:
+        found = await load_statistics(tx, asked(100))
+        nothing = await load_statistics(tx, asked(100, repository_ids=frozenset()))
+    assert found.landings[-1].last == found.last == NOW.date()
+    assert found.landings[0].first == found.first == NOW.date() - 99 * DAY
+    assert [each.landed for each in found.landings] == [2, *[7] * 13, 6]
+    assert all(later.first - each.last == DAY for each, later in zip(found.landings, found.landings[1:], strict=False))
+    assert (nothing.landed, nothing.pulls, nothing.median) == (0, 0, None)

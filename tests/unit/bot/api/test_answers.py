@@ -1,0 +1,95 @@
+"""What programs read of a pull request: for every reason whose move it is, in words, and what to do next.
+
+Covers `bot/api/answers.py`, `notifications/render/answer.py`, `notifications/texts/waits.py` and
+`queue_engine/domain/wait_reasons.py`.
+"""
+
+import ast
+import inspect
+from itertools import product
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.api.answers import as_json, state_fields
+from notifications.render.answer import answer_text
+from queue_engine.domain.failing_check import FailingCheck
+from queue_engine.domain.policy import Policy
+from queue_engine.domain.reasons import REASONS, RETRY_REASONS, Outcome, Reason
+from queue_engine.domain.wait_reasons import PullRequestActor, WaitReason
+from queue_engine.queries.pull_request_status import PullRequestStatus, QueueHistory
+from queue_engine.rules import eligibility
+from tests.unit.queue_engine.examples import NOW, REPOSITORY
+
+EVERY = (*Reason, *WaitReason)
+PATH = f"/api/v1/repositories/{REPOSITORY.full_name}/pulls/1/queue"
+BROKEN = (FailingCheck("ci/test", "https://ci.example/7", ("test",)),)
+
+
+def left(reason: Reason | None, event: str = "failed") -> PullRequestStatus:
+    """A pull request that left its queue for this reason; None: it landed."""
+    event = "landed" if reason is None else event
+    return PullRequestStatus(
+        1, "not_queued", None, 0, previous=QueueHistory(event, reason, "why", NOW, "main", "head-1", BROKEN)
+    )
+
+
+@pytest.mark.parametrize(("reason", "policy"), list(product(EVERY, (None, Policy()))))
+def test_every_reason_has_two_sentences_in_plain_text(reason: Reason | WaitReason, policy: Policy | None) -> None:
+    """Nothing is left to fill in, with or without the repository's own labels."""
+    text = answer_text(reason, policy=policy)
+    for sentence in (text.sentence, text.next_step):
+        assert sentence
+        assert not set("{}") & set(sentence)
+        assert sentence[0].isupper() or sentence[0] == "`"
+        assert sentence.endswith(".")
+
+
+@pytest.mark.parametrize("reason", [None, *Reason])
+def test_answer_about_a_pull_request_that_left_is_complete(reason: Reason | None) -> None:
+    """Whose move it is, what happened, and one instruction; a call only where queueing it again can succeed at all."""
+    fields = as_json(state_fields(left(reason), REPOSITORY))
+    assert fields["whose_move"] in set(PullRequestActor)
+    assert (fields["state"], fields["detail"]) == ("not_queued", "why")
+    assert fields["failing"] == [{"check": "ci/test", "url": "https://ci.example/7", "jobs": ["test"]}]
+    merged = reason in {None, Reason.MERGED_ELSEWHERE, Reason.BASE_CHANGED_AT_MERGE}
+    assert fields["next"]["call"] == (None if merged else {"method": "POST", "path": PATH})
+    if fields["retry_safe"]:
+        assert fields["next"]["call"] is not None
+
+
+def rejecting() -> set[Reason]:
+    """Every reason for which the eligibility check rejects a head by itself."""
+    tree = ast.parse(inspect.getsource(eligibility))
+    named = (node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute))
+    return {Reason[name] for name in named if name in Reason.__members__}
+
+
+def test_head_that_was_rejected_for_good_is_never_safe_to_retry() -> None:
+    """What the eligibility check rejects, it rejects again; what a person withdrew is not queued behind their back."""
+    for_good = rejecting() | {
+        *(Reason.CHECKS_FAILED, Reason.CHECKS_NOT_REPEATED, Reason.NO_CHECKS, Reason.REFUSED_BY_RULES),
+        *(Reason.UNQUEUED, Reason.LABEL_REMOVED, Reason.CLOSED, Reason.PERMISSION_LOST, Reason.INTERNAL_ERROR),
+    }
+    assert {Reason.CONFLICT, Reason.DRAFT, Reason.APPROVAL_MISSING, Reason.STACKED} <= rejecting() | {
+        Reason.APPROVAL_MISSING
+    }
+    assert not RETRY_REASONS & for_good
+    assert not [reason for reason in RETRY_REASONS if REASONS[reason].outcome is Outcome.PAUSED]
+
+
+@given(st.sampled_from(list(Reason)), st.sampled_from(["failed", "cancelled", "refused"]))
+def test_refusal_of_a_call_says_what_the_refusal_was_about(reason: Reason, event: str) -> None:
+    """Not how the pull request left some time ago: its own reason, no older detail and no older checks."""
+    fields = state_fields(left(Reason.CHECKS_FAILED, event), REPOSITORY, why=reason)
+    assert (fields["reason"], fields["outcome"], fields["detail"], fields["failing"]) == (reason, "refused", None, ())
+    assert fields["retry_safe"] == (reason in RETRY_REASONS)
+
+
+def test_queued_pull_request_is_never_safe_to_retry() -> None:
+    """It is queued: the call is to ask again, also for one that waits for room."""
+    held = PullRequestStatus(1, "held", "main", 1, held_behind=0)
+    fields = as_json(state_fields(held, REPOSITORY))
+    assert (fields["reason"], fields["retry_safe"], fields["whose_move"]) == ("queue_full", False, "nobody")
+    assert fields["next"]["call"] == {"method": "GET", "path": f"{PATH}?wait=60"}

@@ -1,0 +1,62 @@
+"""Which repository a git remote names."""
+
+import pytest
+
+from bot.cli.author.remotes import RemoteRepository, parse_remote
+
+
+@pytest.mark.parametrize(
+    ("url", "host"),
+    [
+        ("https://github.com/acme/widgets.git", "github.com"),
+        ("https://github.com/acme/widgets", "github.com"),
+        ("https://github.com/acme/widgets/", "github.com"),
+        ("https://octocat:ghp_secret@github.com/acme/widgets.git", "github.com"),  # pragma: allowlist secret
+        ("git@github.com:acme/widgets.git", "github.com"),
+        ("github.com:acme/widgets", "github.com"),
+        ("ssh://git@github.com/acme/widgets.git", "github.com"),
+        ("ssh://git@ssh.github.com:443/acme/widgets.git", "ssh.github.com"),
+        ("git@github-work:acme/widgets.git", "github-work"),
+        ("git://github.com/acme/widgets.git", "github.com"),
+        ("https://GITHUB.example.com/acme/widgets.git", "github.example.com"),
+        ("http://127.0.0.1:8080/acme/widgets.git", "127.0.0.1:8080"),
+    ],
+)
+def test_every_form_of_a_remote_names_its_repository(url: str, host: str) -> None:
+    """As git's page on URLs lists them; a password in one is dropped."""
+    found = parse_remote(url)
+    assert found is not None
+    assert (found.host, found.full_name) == (host, "acme/widgets")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "/srv/git/widgets.git",
+        "../widgets",
+        "file:///srv/widgets.git",
+        "https://github.com/acme",
+        "git@github.com:a/b/c",
+    ],
+)
+def test_remote_that_is_no_repository_on_a_host_names_none(url: str) -> None:
+    """A path, a file, and an address with more or fewer parts."""
+    assert parse_remote(url) is None
+
+
+@pytest.mark.parametrize(
+    ("host", "ssh", "fits"),
+    [
+        ("github.com", False, True),
+        ("ssh.github.com", True, True),
+        ("work", True, True),
+        ("github.com-work", True, True),
+        ("gitlab.com", True, False),
+        ("gitlab.com", False, False),
+        ("github.com.evil.example", False, False),
+        ("work", False, False),
+    ],
+)
+def test_repository_of_another_host_is_not_asked_about(host: str, ssh: bool, fits: bool) -> None:
+    """An SSH alias may stand for GitHub; a host with another name may not."""
+    assert RemoteRepository(host, "acme", "widgets", ssh).is_on("github.com") is fits

@@ -1,0 +1,151 @@
+"""`--wait`: each change is one line, a server that is away is waited for, and each outcome has its exit code."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from bot.cli.author.api_client import ApiAnswer, ConnectionFailed
+from bot.cli.author.exit_codes import ExitCode
+from bot.cli.author.session import Session
+from bot.cli.author.wait import GIVE_UP_SECONDS, LandingWait
+
+WAIT = "/api/v1/repositories/acme/widgets/pulls/7/queue?wait=60"
+
+
+def state(name: str, position: int = 0, *, outcome: str | None = None, sentence: str = "It waits.") -> ApiAnswer:
+    """An answer about #7."""
+    queued = name != "not_queued"
+    entry = {"position": position, "awaited": [], "eta": None} if queued else None
+    call = {"method": "GET", "path": WAIT} if queued else {"method": "POST", "path": "/api/v1/again"}
+    body: dict[str, Any] = {
+        "state": name,
+        "outcome": outcome,
+        "queue": "main",
+        "entry": entry,
+        "sentence": sentence,
+        "detail": None,
+        "failing": [],
+        "next": {"sentence": "Wait.", "call": call},
+    }
+    return ApiAnswer(200, body)
+
+
+LANDED = state("not_queued", outcome="landed", sentence="It landed.")
+
+
+class Server:
+    """Gives one answer after another; each takes a minute if it is about a wait."""
+
+    def __init__(self, *answers: ApiAnswer | str) -> None:
+        self._answers: Iterator[ApiAnswer | str] = iter(answers)
+        self.paths: list[str] = []
+        self.now = 0.0
+        self.waits = True
+        self.slept: list[float] = []
+
+    def call(self, _method: str, path: str, **_more: Any) -> ApiAnswer:
+        self.paths.append(path)
+        answer = next(self._answers)
+        if isinstance(answer, str):
+            raise ConnectionFailed(answer)
+        if self.waits and "wait=" in path:
+            self.now += 60
+        return answer
+
+    def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.now += seconds
+
+
+def run(server: Server, *, timeout: float | None = None, as_json: bool = False) -> ExitCode:
+    """Wait for #7, and return the exit code, also of a command that stopped."""
+    session = Session(server, None, as_json)  # type: ignore[arg-type]
+    waiter = LandingWait(
+        session,
+        "/api/v1/repositories/acme/widgets/pulls/7",
+        "acme/widgets#7",
+        timeout,
+        lambda: server.now,
+        server.sleep,
+    )
+    try:
+        return waiter.run()
+    except SystemExit as stopped:
+        return ExitCode(int(str(stopped.code)))
+
+
+def test_each_change_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    """What did not change is not printed again, and IMQ's own link is followed to wait for the next change."""
+    server = Server(state("pending", 1), state("pending", 1), state("pending"), state("checking"), LANDED)
+    assert run(server) is ExitCode.DONE
+    assert capsys.readouterr().out.splitlines() == [
+        "acme/widgets#7 pending at position 2 for main: It waits.",
+        "acme/widgets#7 pending at position 1 for main: It waits.",
+        "acme/widgets#7 checking at position 1 for main: It waits.",
+        "acme/widgets#7 landed: It landed.",
+        "  next: Wait.",
+    ]
+    assert server.paths[1:] == [WAIT] * 4
+
+
+@pytest.mark.parametrize(
+    ("outcome", "code"),
+    [
+        ("landed", ExitCode.DONE),
+        ("failed", ExitCode.FAILED),
+        ("cancelled", ExitCode.DEQUEUED),
+        ("refused", ExitCode.REFUSED),
+        (None, ExitCode.DEQUEUED),
+    ],
+)
+def test_outcome_has_its_exit_code(outcome: str | None, code: ExitCode) -> None:
+    """A script need not read the text."""
+    assert run(Server(state("not_queued", outcome=outcome))) is code
+
+
+def test_restart_of_the_server_is_waited_for(capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing is printed about it, and IMQ is asked more rarely each time."""
+    away = ApiAnswer(503, {"error": "the database is unavailable"})
+    server = Server(state("checking"), "no answer", away, "no answer", LANDED)
+    assert run(server) is ExitCode.DONE
+    assert len(capsys.readouterr().out.splitlines()) == 3
+    assert server.slept == sorted(server.slept)
+    assert len(server.slept) == 4
+
+
+def test_server_that_stays_away_is_given_up(capsys: pytest.CaptureFixture[str]) -> None:
+    """After a quarter of an hour, with a code of its own."""
+    server = Server(state("checking"), *(["no answer."] * 1000))
+    assert run(server) is ExitCode.UNREACHABLE
+    assert GIVE_UP_SECONDS < server.now < GIVE_UP_SECONDS + 120
+    assert "stays queued" in capsys.readouterr().err
+
+
+def test_timeout_leaves_it_queued(capsys: pytest.CaptureFixture[str]) -> None:
+    """The message says so."""
+    assert run(Server(*([state("checking")] * 100)), timeout=300) is ExitCode.TIMED_OUT
+    assert "It stays queued" in capsys.readouterr().err
+
+
+def test_server_without_long_polls_is_asked_ever_more_rarely() -> None:
+    """An older IMQ answers at once."""
+    server = Server(*([state("checking")] * 12), LANDED)
+    server.waits = False
+    assert run(server) is ExitCode.DONE
+    assert server.slept[-1] == 30
+
+
+@pytest.mark.parametrize(("status", "code"), [(401, ExitCode.NOT_ALLOWED), (404, ExitCode.NOT_ALLOWED)])
+def test_token_that_ends_while_waiting_ends_the_wait(status: int, code: ExitCode) -> None:
+    """No further call is made with it."""
+    assert run(Server(state("checking"), ApiAnswer(status, {"error": "unknown"}))) is code
+
+
+def test_json_is_the_last_answer_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    """Changes are on the other stream, for people."""
+    assert run(Server(state("checking"), LANDED), as_json=True) is ExitCode.DONE
+    printed = capsys.readouterr()
+    assert printed.out.startswith("{")
+    assert printed.out.count('"state"') == 1
+    assert "checking" in printed.err

@@ -1,0 +1,306 @@
+"""Statistics as pages, JSON and CSV, and the report of shadow mode as a page.
+
+Covers `bot/web/pages/statistics.py`, `bot/web/pages/departures.py`,
+`bot/web/pages/charts.py`, `bot/web/pages/shadow.py` and `bot/api/statistics.py`.
+"""
+
+import csv
+import random
+import re
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from html import unescape
+from io import StringIO
+from typing import Any, cast
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestClient, TestServer
+
+from bot.api.access import Access
+from bot.web.login.viewer import ANONYMOUS, Viewer
+from bot.web.pages.overview import OverviewPage
+from bot.web.pages.shadow import ShadowPage
+from bot.web.pages.site import Site, add_pages
+from bot.web.pages.statistics import StatisticsPages
+from queue_engine.core.timing.clock import SystemClock
+from queue_engine.domain.departure import Departure, RerunCheck
+from queue_engine.domain.facts import Actor, Permission
+from queue_engine.domain.model import EntryStatus, Repository
+from queue_engine.domain.policy import Mode, Policy
+from queue_engine.domain.reasons import Reason
+from queue_engine.effects.context import Engine
+from queue_engine.store import Store
+from queue_engine.store.operations.tokens import TokenPolicy
+from tests.store.examples import NOW, OTHER, REPOSITORY, queue
+from tests.store.test_departures import DEPARTURE, LANDED
+from tests.store.test_shadow import LANDING, PULL
+from tests.support.policies import StaticPolicies
+
+DAY = timedelta(days=1)
+MARKUP = "<script>alert(1)</script>\"'&"
+QUEUE = "/repositories/acme/rocket/branches/main/statistics"
+SECRET = (RerunCheck("secret", (), 1, None, 1.0),)
+ELSEWHERE = "/repositories/acme/sled/branches/main/statistics"
+
+
+class Stopped(SystemClock):
+    """A clock that stays at one instant."""
+
+    def now(self) -> Any:
+        return NOW
+
+
+class Reader:
+    """Mona may read one repository, and no other."""
+
+    async def collaborator(self, repository: Repository, login: str) -> tuple[Actor | None, Permission]:
+        right = Permission.READ if repository.id == REPOSITORY.id else Permission.NONE
+        return Actor(7, login), right
+
+    async def by_id(self, installation_id: int, person_id: int) -> Actor | None:
+        return Actor(person_id, "mona")
+
+
+def person(**grant: Any) -> Viewer:
+    return Viewer(replace(ANONYMOUS.token, grant=TokenPolicy(login="mona", person_id=7, **grant)), csrf="c")
+
+
+@dataclass
+class Browser:
+    """A person at the statistics of a store."""
+
+    client: TestClient[web.Request, web.Application]
+    store: Store
+    who: Viewer
+
+    async def get(self, path: str, status: int = 200) -> str:
+        response = await self.client.get(path, headers={"Accept": "text/html"}, allow_redirects=False)
+        assert response.status == status, await response.text()
+        return await response.text()
+
+    async def rows(self, path: str) -> int:
+        """How many pull requests a list has, over all its pages."""
+        count, following = 0, path
+        while following:
+            text = await self.get(following)
+            count += text.count('<th scope="row">')
+            older = re.search(r'<a href="([^"]+)">Older', text)
+            following = unescape(older[1]) if older else ""
+        return count
+
+
+@pytest.fixture
+async def browser(store: Store) -> AsyncIterator[Browser]:
+    """Mona at the pages of a store that has a queue in each of two repositories."""
+    engine = Engine(store, cast(Any, None), Stopped(), StaticPolicies(Policy()), lambda: 0.5, "test")
+    async with store.transaction() as tx:
+        await queue(tx)
+        await queue(tx, repository=OTHER)
+
+    async def identify(_request: web.Request) -> Viewer:
+        return found.who
+
+    site = Site(engine, Access(engine, Reader()), github="https://github.com", identify=identify)
+    app = web.Application()
+    add_pages(app, site, [OverviewPage(site), StatisticsPages(site), ShadowPage(site)])
+    async with TestClient(TestServer(app)) as client:
+        found = Browser(client, store, person())
+        yield found
+
+
+async def put(store: Store, *departures: Departure) -> None:
+    async with store.transaction() as tx:
+        for each in departures:
+            await tx.departures.put(each)
+
+
+def some_departures(seed: int, count: int = 60) -> list[Departure]:
+    """Departures of both repositories with all outcomes, some pull requests several times."""
+    chance = random.Random(seed)
+    found = []
+    for event in range(1, count + 1):
+        outcome = chance.choice(list(EntryStatus)[-3:])
+        reasons = {"failed": (Reason.CHECKS_FAILED, Reason.CONFLICT), "cancelled": (Reason.CLOSED,), "landed": (None,)}
+        names = chance.sample(("ci", "lint", "a & b"), chance.randint(0, 2))
+        found.append(
+            replace(
+                LANDED,
+                id=event,
+                repository_id=chance.choice((REPOSITORY.id, OTHER.id)),
+                number=chance.randint(1, 40),
+                title=f"Change {event}",
+                left_at=NOW - chance.random() * 40 * DAY,
+                waited=chance.uniform(1, 9000),
+                outcome=outcome,
+                reason=chance.choice(reasons[outcome.value]),
+                flaky=tuple(RerunCheck(name, ("unit", "e2e")[: chance.randint(0, 2)], 1, None, 5.0) for name in names),
+            )
+        )
+    return found
+
+
+@pytest.mark.parametrize(
+    ("seed", "days"),
+    [(1, 30), *(pytest.param(seed, days, marks=pytest.mark.thorough) for seed in (2, 3) for days in (1, 30, 365))],
+)
+async def test_each_bar_leads_to_exactly_the_pull_requests_that_it_counts(
+    browser: Browser, seed: int, days: int
+) -> None:
+    """Every link of every chart, and every count of every table, of one queue and of all."""
+    await put(browser.store, *some_departures(seed))
+    for start in (QUEUE, "/statistics"):
+        text = await browser.get(f"{start}?days={days}")
+        bars = re.findall(r'<a href="([^"]+/pulls\?[^"]+)"><title>[^<]*?: (\d+) [^<]*</title>', text)
+        cells = re.findall(
+            r'<th scope="row"><a href="([^"]+/pulls\?[^"]+)">[^<]*</a></th>\s*<td[^>]*class="number">(\d+)', text
+        )
+        assert days == 1 or (bars and len(cells) > 2)
+        for address, count in (*bars, *cells):
+            assert await browser.rows(unescape(address)) == int(count), address
+
+
+async def test_lists_continue_on_further_pages(browser: Browser) -> None:
+    """Each pull request is on one page, the newest first."""
+    await put(browser.store, *(replace(LANDED, id=event, number=event) for event in range(1, 206)))
+    assert await browser.rows(f"{QUEUE}/pulls?outcome=landed") == 205
+    assert "#205" in await browser.get(f"{QUEUE}/pulls")
+    rows = list(csv.reader(StringIO(await browser.get(f"{QUEUE}/pulls.csv?outcome=landed"))))
+    assert [row[2] for row in rows[1:]] == [str(number) for number in range(205, 0, -1)]
+
+
+async def test_statistics_have_no_script_no_style_and_nothing_from_elsewhere(browser: Browser) -> None:
+    """The Content-Security-Policy would refuse them; each chart has a name, a description, and its figures in words."""
+    await put(browser.store, *some_departures(3))
+    text = await browser.get(f"{QUEUE}?days=90")
+    charts = re.findall(r"<svg.*?</svg>", text, re.DOTALL)
+    assert len(charts) == 4
+    assert not re.search(r"<script|<style|\sstyle=|\son\w+=|javascript:|https?://|<!--", text.partition("<main")[2])
+    for chart in charts:
+        key = re.search(r'role="group" aria-labelledby="(\w+)-title" aria-describedby="\1-description"', chart)
+        assert key is not None
+        assert f'<title id="{key[1]}-title">' in chart
+        assert f'<desc id="{key[1]}-description">' in chart
+        # The keyboard scrolls a chart that is wider than a phone.
+        assert f'role="group" aria-labelledby="{key[1]}-title" tabindex="0"><svg' in text
+    ids = re.findall(r'\sid="([^"]+)"', text)
+    assert len(ids) == len(set(ids))
+
+
+async def test_markup_in_titles_and_checks_is_text(browser: Browser) -> None:
+    """Everybody may name a pull request, a check and a job."""
+    bad = replace(
+        DEPARTURE,
+        title=MARKUP,
+        author=MARKUP,
+        outcome=EntryStatus.LANDED,
+        reason=None,
+        flaky=(RerunCheck(MARKUP, (MARKUP,), 1, None, 1.0),),
+    )
+    await put(browser.store, bad)
+    page = await browser.get(QUEUE)
+    listed = await browser.get(f"{QUEUE}/pulls?check={MARKUP.replace('&', '%26')}")
+    for text in (page, listed):
+        assert "<script" not in text
+        assert "&lt;script&gt;alert(1)" in text
+    assert "#1 " in re.sub(r"<[^>]+>", "", listed)
+
+
+async def test_statistics_of_all_queues_have_only_what_the_viewer_may_see(browser: Browser) -> None:
+    """Counts, lists and files alike; an operator sees all, and a hidden queue is not found."""
+    await put(
+        browser.store,
+        replace(LANDED, id=1, title="open"),
+        replace(
+            LANDED, id=2, repository_id=OTHER.id, title="concealed", flaky=(RerunCheck("secret", (), 1, None, 1.0),)
+        ),
+    )
+    for ending in ("", ".json", ".csv", "/pulls", "/pulls.csv", "/pulls?check=secret"):
+        text = await browser.get(f"/statistics{ending}")
+        assert "concealed" not in text
+        assert "sled" not in text
+        assert f"{ELSEWHERE}" not in text
+        await browser.get(f"{ELSEWHERE}{ending}", status=404)
+    assert (await (await browser.client.get("/statistics.json")).json())["landed"] == 1
+    assert await browser.rows("/statistics/pulls") == 1
+    browser.who = person(operator=True)
+    assert (await (await browser.client.get("/statistics.json")).json())["landed"] == 2
+    assert await browser.rows("/statistics/pulls") == 2
+    browser.who = ANONYMOUS
+    for path in ("/statistics", QUEUE, ELSEWHERE, "/repositories/acme/rocket/shadow"):
+        assert await browser.get(path, status=303) == ""
+
+
+@pytest.mark.parametrize("query", ["days=0", "days=366", "days=x", "days=1.5", "days=1&days=2", "days="])
+async def test_faulty_periods_are_named(browser: Browser, query: str) -> None:
+    """The page says which part of the address is wrong."""
+    assert "days" in await browser.get(f"/statistics?{query}", status=400)
+
+
+@pytest.mark.parametrize("query", ["since=x", "outcome=won", "reason=bad", "before=-1", "before=99999999999999999999"])
+async def test_faulty_filters_are_named(browser: Browser, query: str) -> None:
+    """A list with a filter that is not understood would show the wrong pull requests."""
+    assert query.partition("=")[0] in await browser.get(f"/statistics/pulls?{query}", status=400)
+
+
+async def test_json_and_csv_have_the_figures_of_the_page(browser: Browser) -> None:
+    """The same period, the same queues."""
+    await put(browser.store, DEPARTURE, replace(LANDED, id=6, number=2), replace(LANDED, id=7, number=3, waited=99.5))
+    answer = await (await browser.client.get(f"{QUEUE}.json?days=7")).json()
+    assert (answer["repository"], answer["queue"], answer["landed"], answer["median_wait"]) == (
+        "acme/rocket",
+        "main",
+        2,
+        10.0,
+    )
+    assert answer["p95_wait"] == 99.5
+    assert answer["reasons"][1] == {"outcome": "failed", "reason": "checks_failed", "pull_requests": 1}
+    assert [each["name"] for each in answer["flaky_jobs"]] == ["lint", "unit"]
+    assert answer["health"]["failures"] == {"figure": pytest.approx(1 / 3), "limit": 0.05, "met": False}
+    text = await browser.get(f"{QUEUE}.csv?days=7")
+    assert "\r\n" in text
+    rows = {(row["table"], row["name"]): row for row in csv.DictReader(StringIO(text))}
+    assert rows["wait", "p95"]["seconds"] == "99.5"
+    assert rows["reasons", "checks_failed"]["pull_requests"] == "1"
+    assert rows["flaky_checks", "ci"]["seconds"] == "12.5"
+    assert rows["landings", "landed"]["last"] == NOW.date().isoformat()
+    page = await browser.get(f"{QUEUE}?days=7")
+    assert "exceeded" in page
+    assert "1 min" in page
+
+
+async def test_empty_statistics_say_so(browser: Browser) -> None:
+    """A new queue has no charts, and figures that are not known."""
+    for path in (QUEUE, "/statistics", f"{QUEUE}/pulls"):
+        assert "No pull request" in await browser.get(path)
+    answer = await (await browser.client.get(f"{QUEUE}.json")).json()
+    assert (answer["median_wait"], answer["ci_seconds"], answer["mean_wait"], answer["health"]["good"]) == (
+        None,
+        None,
+        {},
+        True,
+    )
+    await browser.get("/repositories/acme/rocket/branches/never/statistics", status=404)
+
+
+async def test_shadow_page_shows_both_ways_of_merging(browser: Browser) -> None:
+    """The report of `imq shadow report`, with the differences in words."""
+    path = "/repositories/acme/rocket/shadow"
+    assert "not in shadow mode" in await browser.get(path)
+    async with browser.store.transaction() as tx:
+        await tx.shadow.set_mode(REPOSITORY, Mode.SHADOW)
+        await tx.shadow.put(replace(PULL, title=MARKUP, entry=None, landing=LANDING), NOW)
+    text = await browser.get(f"{path}?days=30")
+    assert "<script" not in text
+    words = " ".join(re.sub(r"<[^>]+>", " ", unescape(text)).split())
+    assert "in shadow mode IMQ judges" in words
+    assert "would have updated it first: no check tested what landed" in words
+    assert "would have queued it, and it would wait (frozen)" in words
+    assert 'href="https://github.com/acme/rocket/pull/4"' in text
+    await browser.get("/repositories/acme/sled/shadow", status=404)
+    async with browser.store.transaction() as tx:
+        await tx.shadow.set_mode(OTHER, Mode.SHADOW)
+    overview = await browser.get("/")
+    assert 'href="/repositories/acme/rocket/shadow"' in overview
+    assert "sled" not in overview

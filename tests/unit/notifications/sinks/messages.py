@@ -1,0 +1,62 @@
+"""Messages, sinks and jobs for tests."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from notifications.sinks.message import FailingCheck, Message
+from notifications.sinks.signature import key_of
+from notifications.sinks.sink import EventKind, Sink, SinkKind
+from notifications.sinks.sink_jobs import request_of
+from notifications.sinks.text import Site
+from queue_engine.core.jobs.job import Job
+from queue_engine.core.jobs.job_table import JobStatus
+from queue_engine.domain.reasons import Reason
+from tests.support.sink_receiver import SECRET
+
+AT = datetime(2026, 1, 5, 9, tzinfo=UTC)
+SITE = Site("https://github.com", "https://imq.example")
+EJECTED = Message(
+    kind=EventKind.EJECTED,
+    at=AT,
+    event="failed",
+    repository="acme/rocket",
+    branch="main",
+    number=7,
+    title="Add fuel",
+    author="ada",
+    reason=Reason.CHECKS_FAILED,
+    failing=(FailingCheck(check="ci/test", url="https://ci.example/1?a=b&c", jobs=("unit", "lint")),),
+)
+
+
+def sink(kind: SinkKind = SinkKind.WEBHOOK, name: str = "hook", **more: Any) -> Sink:
+    """A sink for one repository."""
+    keys = (key_of(SECRET),) if kind is SinkKind.WEBHOOK else ()
+    url = f"https://{name}.example/secret-address"
+    return Sink(**{"name": name, "kind": kind, "url": url, "repositories": ("acme/*",), "keys": keys} | more)
+
+
+def job_of(of: Sink, message: Message = EJECTED, **more: Any) -> Job:
+    """The claimed job that sends a message."""
+    wanted = request_of(of, message)
+    values: dict[str, Any] = {
+        "seq": 1,
+        "id": "0123456789abcdef",
+        "process_id": wanted.process_id,
+        "kind": wanted.kind,
+        "request": wanted.request,
+        "status": JobStatus.IN_PROGRESS,
+        "batch_job_id": None,
+        "response": None,
+        "error_message": None,
+        "attempt": 0,
+        "deaths": 0,
+        "priority": wanted.priority,
+        "not_before": AT,
+        "created_at": AT,
+        "owner": "w",
+        "claims": 1,
+        "holds": {},
+        "trace": None,
+    }
+    return Job(**values | more)

@@ -1,0 +1,95 @@
+"""Queues at a glance: what runs, what landed last, since when blockers hold, and figures against their limits."""
+
+from typing import Any
+
+from queue_engine.domain.blocker import Blocker, BlockerNotices
+from queue_engine.domain.model import EntryStatus, Pause, RedBase, Stall
+from queue_engine.domain.reasons import Reason
+from queue_engine.queries.blocker_state import blocker_states
+from queue_engine.queries.health import health_of_last
+from queue_engine.queries.pull_request_history import SHOWN, load_history, runs_of
+from queue_engine.queries.queue_states import load_health, load_states
+from queue_engine.queries.queue_status import load_summaries
+from queue_engine.store import Transaction
+from tests.store.examples import changed, stand
+from tests.store.examples import queue as stored_queue
+from tests.store.test_departures import departure
+from tests.unit.queue_engine.examples import CHECKING, HOUR, MINUTE, NOW, REPOSITORY
+from tests.unit.queue_engine.queries.examples import happened, queue
+
+
+def test_each_blocker_has_its_own_beginning() -> None:
+    """A pause knows who set it; what a pass found began with its announcement."""
+    announced = BlockerNotices.of([Blocker(Reason.MISCONFIGURED, "line 3")], (), NOW - HOUR).to_json()
+    stored = queue(
+        pauses=(Pause(Reason.PAUSED_BY_HAND, "disk", NOW, None, "rhea"),),
+        red=RedBase("ci", "tip", NOW - MINUTE, 0, NOW),
+        stall=Stall(NOW - 2 * MINUTE, "head", "ci"),
+        announced=announced,
+    )
+    reasons = (Reason.BASE_RED, Reason.CHECKS_NOT_STARTING, Reason.MISCONFIGURED, Reason.FROZEN)
+    others = tuple(Blocker(reason, "line 3") for reason in reasons)
+    states = blocker_states(stored, (Blocker(Reason.PAUSED_BY_HAND, "disk", recorded=True), *others))
+    assert [each.since for each in states] == [NOW, NOW - MINUTE, NOW - 2 * MINUTE, NOW - HOUR, None]
+    assert [each.by for each in states] == ["rhea", None, None, None, None]
+
+
+async def test_state_has_what_runs_and_what_landed_last(t: Transaction) -> None:
+    """Of each queue its own, in a number of statements that does not depend on the number of queues."""
+    first, second = await stored_queue(t), await stored_queue(t, "dev")
+    entry = await stand(t, first, 1)
+    await t.entries.save(changed(entry, status=CHECKING, started_at=NOW))
+    await happened(t, 8, "landed")
+    await happened(t, 9, "landed")
+    states = await load_states(t, await load_summaries(t, NOW), NOW)
+    shown = {
+        state.view.queue.id: ([each.number for each in state.running], state.landed and state.landed.number)
+        for state in states
+    }
+    assert shown == {first.id: ([1], 9), second.id: ([], None)}
+    assert await load_states(t, (), NOW) == ()
+    assert not states[0].needs_person
+
+
+async def test_history_is_read_in_parts(t: Transaction) -> None:
+    """Thousands of events of one pull request are never read at once, and none is missing or shown twice."""
+    for number in range(SHOWN * 2 + 1):
+        await happened(t, 1, f"event {number}")
+    await happened(t, 2, "queued")
+    shown, before, parts = [], None, 0
+    while parts == 0 or before is not None:
+        part = await load_history(t, REPOSITORY.id, 1, before=before)
+        assert len(part.events) <= SHOWN
+        shown += [event.event for event in part.events]
+        before, parts = part.older, parts + 1
+    assert shown == [f"event {number}" for number in reversed(range(SHOWN * 2 + 1))]
+    assert parts == 3
+
+
+async def test_tests_of_a_pull_request_are_those_of_its_commits(t: Transaction) -> None:
+    """Of several events for one commit the newest counts; other data are left alone."""
+    await happened(t, 1, "checking", data={"head": "a"})
+    await happened(t, 1, "ready", data={"tested": "a", "check_seconds": {"ci": 5.0}})
+    await happened(t, 1, "failed", reason=Reason.CONFLICT, data={"tested": "a", "check_seconds": {"ci": 5.0, "x": 1}})
+    await happened(t, 1, "updating", data={"tested": "b", "check_seconds": {"ci": 7.0}})
+    await happened(t, 1, "ready", data={"tested": "c", "check_seconds": "broken"})
+    runs = (await load_history(t, REPOSITORY.id, 1)).runs
+    assert [(run.commit, run.event, run.reason, run.began) for run in runs] == [
+        ("b", "updating", None, None),
+        ("a", "failed", Reason.CONFLICT, NOW),
+    ]
+    assert runs[1].seconds == (("ci", 5.0), ("x", 1.0))
+    assert runs_of(()) == ()
+
+
+async def test_health_is_that_of_the_last_departures_of_each_queue(t: Transaction) -> None:
+    """Pull requests that people dequeued do not count, nor departures of a week ago, nor those of another queue."""
+    first, second = await stored_queue(t), await stored_queue(t, "dev")
+    cancelled = {"outcome": EntryStatus.CANCELLED, "waited": 9e9}
+    ejected = {"outcome": EntryStatus.FAILED, "reason": Reason.CONFLICT}
+    kinds: list[dict[str, Any]] = [*[{}] * 4, ejected, cancelled, {"left_at": NOW - 169 * HOUR}, {"base_branch": "dev"}]
+    for index, others in enumerate(kinds):
+        await t.departures.put(departure(index, number=index, **others))
+    health = await load_health(t, [first, second], NOW)
+    assert health[first.id] == health_of_last([10.0] * 4, failed=1)
+    assert (health[first.id].failures.figure, health[second.id].counted, health[second.id].is_known) == (0.2, 1, False)

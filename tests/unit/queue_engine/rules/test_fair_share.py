@@ -1,0 +1,93 @@
+"""The pull requests of others come between the many of one author, and none waits without end."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from benchmarks.fair_share import GOAL, ratios
+from queue_engine.domain.policy import Policy
+from queue_engine.rules.fair_share import AGENTS, LANDINGS, LONGEST, UNKNOWN, earliest_key, share_behind, share_of
+from tests.unit.queue_engine.examples import entry
+
+HOUR = timedelta(hours=1)
+MINUTE = 60_000
+POLICY = Policy(agents=("robot-*",))
+
+
+@pytest.mark.parametrize(
+    ("author", "share"),
+    [
+        ("Ada", "ada"),
+        ("dependabot[bot]", AGENTS),
+        ("renovate[bot]", AGENTS),
+        ("Robot-7", AGENTS),
+        ("robotics", "robotics"),
+    ],
+)
+def test_share_is_an_author_or_all_agents_together(author: str, share: str) -> None:
+    """Fifty accounts of agents get no fifty shares."""
+    assert share_of(author, POLICY) == share
+
+
+def test_author_with_few_entries_keeps_the_place_by_arrival() -> None:
+    """P3 as ever, whatever others have in the queue."""
+    queued = [("ada", 0, 0), ("ada", 1, 0), *((f"x{number}[bot]", 0, number) for number in range(50))]
+    assert earliest_key("ada", queued, [], POLICY, arrived=5) == 5
+    assert earliest_key("bob", queued, [], POLICY, arrived=5) == 5
+
+
+def test_further_entries_count_as_later_by_an_interval_of_landings() -> None:
+    """The interval follows how long landings take on this branch."""
+    queued = [("ada", 0, 0), ("ada", 1, 0), ("ada", 2, 0)]
+    after_an_hour = LANDINGS * HOUR // timedelta(milliseconds=1)
+    assert earliest_key("ada", queued, [HOUR] * 3, POLICY, arrived=5) == 2 + after_an_hour
+    assert earliest_key("ada", queued, [], POLICY, arrived=5) == 2 + LANDINGS * UNKNOWN // timedelta(milliseconds=1)
+    assert earliest_key("ada", queued, [HOUR], Policy(fair_share=False), arrived=5) == 5
+    assert earliest_key("ada", queued, [HOUR], Policy(share_waiting=4), arrived=5) == 5
+    assert earliest_key("ada", queued, [HOUR], POLICY, arrived=1) == 1, "answered late, but it arrived as the second"
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(["ada", "bob", "x[bot]", "y[bot]"]), st.integers(0, 600)), max_size=60),
+    st.integers(1, 200),
+)
+@settings(max_examples=100, deadline=None)
+def test_share_is_first_in_first_out_and_no_key_is_far_from_its_arrival(
+    joining: list[tuple[str, int]], minutes: int
+) -> None:
+    """Within a share the order is by arrival; a key is never before the arrival, and bounded, so nothing starves."""
+    queued: list[tuple[str, int, int]] = []
+    last: dict[str, int] = {}
+    at = 0
+    for author, later in joining:
+        at += later * MINUTE
+        key = earliest_key(author, queued, [timedelta(minutes=minutes)], POLICY, arrived=at)
+        assert at <= key <= at + LONGEST // timedelta(milliseconds=1)
+        share = share_of(author, POLICY)
+        assert key >= last.get(share, 0)
+        last[share] = key
+        queued.append((author, at, key - at))
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_fifty_agents_delay_people_by_at_most_a_third(seed: int) -> None:
+    """In simulated time: p95 of people's time in queue, with and without the agents; by arrival it is a multiple."""
+    fair, first_come = ratios(seed, landings=300)
+    assert fair <= GOAL
+    assert first_come > 10
+
+
+def test_entry_behind_later_ones_names_its_share() -> None:
+    """`/why` explains it without blame; a few entries, and those behind a priority, need no explanation."""
+    late = entry(seq=3, position=3, author="Ada", share_delay=9)
+    first, second = entry(seq=1, position=0, author="ada"), entry(seq=2, position=1, author="ada")
+    later = entry(seq=4, position=2, author="bob")
+    assert share_behind([first, second, later, late], late) == ("Ada", 3)
+    assert share_behind([first, second, late], late) is None
+    assert share_behind([first, replace(later, priority=1), late], late) is None
+    assert share_behind([first, later, late], replace(late, share_delay=0)) is None
+    agents = replace(late, author="x[bot]")
+    assert share_behind([later, agents], agents) == ("x[bot]", 0)
