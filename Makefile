@@ -5,11 +5,12 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 GUARD := .venv-guard
 HOSTING := .venv-hosting
+TYPESCRIPT := .ci/typescript/node_modules
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Each process that the tests start would compile all modules again, and pytest rewrite all of its own.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: all demo test lint types arrows check fuzz audit secrets sbom hosting packages campaign mutants bench release-check release-database docs pictures lock clean
+.PHONY: all demo test lint types arrows check fuzz audit secrets sbom hosting typescript packages campaign mutants bench release-check release-database docs pictures screenshots lock clean
 all: $(STAMP)
 
 $(STAMP): requirements-dev.txt pyproject.toml
@@ -34,6 +35,9 @@ lint: $(STAMP)
 
 types: $(STAMP)
 	$(BIN)/mypy
+	@if [ -x $(TYPESCRIPT)/.bin/tsc ]; then $(TYPESCRIPT)/.bin/tsc -p jsconfig.json; \
+		elif [ -n "$$IMQ_TEST_NO_SKIPS" ]; then echo 'TypeScript is missing: make typescript' >&2; exit 1; \
+		else echo 'SKIPPED: the types of the scripts in bot/web/static; "make typescript" installs their checker (npm).'; fi
 
 arrows: $(STAMP)
 	$(BIN)/lint-imports
@@ -95,6 +99,13 @@ $(HOSTING)/.installed: requirements-hosting.txt
 	$(HOSTING)/bin/pip install --quiet --no-deps --require-hashes -r requirements-hosting.txt
 	touch $@
 
+# The type checker of the pages' scripts, from npm; `make types` skips them without it.
+typescript: $(TYPESCRIPT)/.package-lock.json
+
+$(TYPESCRIPT)/.package-lock.json: .ci/typescript/package-lock.json
+	cd .ci/typescript && npm ci --ignore-scripts --no-audit --no-fund
+	touch $@
+
 # IMQ as people install it: its package by pip, pipx and uvx, and the steps of the Dockerfile.
 packages: $(STAMP) $(HOSTING)/.installed
 	$(BIN)/pytest -n 0 -m packages $(ARGS) tests/hosting
@@ -117,6 +128,10 @@ docs: $(STAMP)
 # Renew the pictures of the registration, in Debian's Chromium.
 pictures: $(STAMP)
 	$(BIN)/python -m tests.support.setup_pictures
+
+# Renew the pictures of the pages, from the demo, in the same browser.
+screenshots: $(STAMP)
+	$(BIN)/python -m tests.support.screenshots
 
 # Renew the locked requirements. No index address may enter them.
 lock:

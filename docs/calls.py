@@ -5,13 +5,14 @@ from collections.abc import Mapping, Sequence
 from typing import cast
 
 from bot.api.access import Access
-from bot.api.app import DOCUMENT, PREFIX, routes
+from bot.api.app import DOCUMENT, PREFIX, described_routes
 from bot.api.openapi import document
 from bot.api.routes import Caller, Route
 from queue_engine.effects.context import Engine
 
 _TOKENS: Mapping[Caller, str] = {
     Caller.ANYONE: "none needed",
+    Caller.LOGIN: "of a login",
     Caller.PERSON: "`--write`, of a person who may queue there, or of a service",
     Caller.READER: "of a person who may read there, of a service, or operator",
     Caller.MAINTAINER: "`--maintain`, of a person with the role maintain or admin there, or of a service",
@@ -40,4 +41,4 @@ def openapi() -> str:
 
 def _routes() -> Sequence[Route]:
     # What they are is known without an engine; only answering takes one.
-    return routes(cast(Engine, None), cast(Access, None))
+    return described_routes(cast(Engine, None), cast(Access, None))

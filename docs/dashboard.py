@@ -33,6 +33,7 @@ ROWS: Mapping[str, tuple[str, ...]] = {
         "pass_errors_total",
         "outdated_reads_total",
     ),
+    "Shadow mode": ("shadow_decisions_total", "shadow_merges_total", "shadow_differences_total"),
     "Webhooks and calls": ("requests_keyed_total", "duplicates_total", "deliveries_refused_total"),
     "Work": (
         "jobs",
@@ -52,6 +53,7 @@ ROWS: Mapping[str, tuple[str, ...]] = {
         "dead_letters_oldest_seconds",
         "jobs_dead_total",
         "jobs_reprocessed_total",
+        "user_retries_total",
     ),
     "GitHub": (
         "github_budget_remaining",
