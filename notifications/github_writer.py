@@ -18,7 +18,7 @@ import structlog
 from cachetools import LRUCache
 
 from notifications import texts
-from notifications.render.check_run import completes, external_id, render_check_run
+from notifications.render.check_run import completes, external_id, render_check_run, unmerged_conclusion
 from notifications.render.comment import kind_of, must_act, render_comment
 from notifications.render.history import MOST_LINES, Events
 from queue_engine.core.concurrency.request_context import RequestPriority, working
@@ -166,14 +166,16 @@ class GithubWriter:
         run = render_check_run(notice, external_id=identity, events=await self._history(item, notice))
         known = item.remote_id if item.remote_head == notice.head_sha else None
         if known is None and item.remote_id is not None:
-            await self._supersede(item, item.remote_id)
+            await self._supersede(item, item.remote_id, unmerged_conclusion(notice))
         if notice.reason in _OF_LOST_ENTRIES or (item.maybe_created and notice.reason is Reason.CLOSED):
             known = await self._find_unfinished(item, notice, identity, known)
             if known is None:
                 await self._record_nothing_written(item)
                 return
         elif known is None and item.maybe_created:
-            known = await self._github.find_check_run(item.repository, notice.head_sha, OWN_CHECK, identity)
+            # Of a head whose run passed for a merge that failed, the former runs are completed, and stay as they are.
+            of_head = (item.repository, notice.head_sha, OWN_CHECK, identity)
+            known = await self._github.find_check_run(*of_head, unfinished=notice.own_check_required)
         if known is not None:
             try:
                 changes = {name: value for name, value in run.items() if name != "head_sha"}
@@ -184,6 +186,14 @@ class GithubWriter:
             known = await self._create(item, partial(self._github.create_check_run, item.repository, run))
         # A completed run is final: GitHub keeps its conclusion, so the next time in the queue gets a run of its own.
         await self._record_written(item, known, head=notice.head_sha, completed=completes(notice))
+        if notice.merges_now:
+            await self._wake(item)
+
+    async def _wake(self, item: OutboxItem) -> None:
+        """Wake the queue of a pull request whose check run has passed: IMQ merges it now."""
+        async with self._store.transaction() as tx:
+            if (entry := await tx.entries.find(item.repository.id, item.number)) is not None:
+                await tx.queues.wake(entry.queue_id, self._clock.now())
 
     async def _find_unfinished(self, item: OutboxItem, notice: Notice, identity: str, known: int | None) -> int | None:
         """Find the run to complete. This database may be older than GitHub's runs, or was empty: a completed run is
@@ -205,7 +215,7 @@ class GithubWriter:
         async with self._store.reading() as tx:
             return await tx.timeline.history(item.repository.id, notice.base_branch, item.number, limit=2 * MOST_LINES)
 
-    async def _supersede(self, item: OutboxItem, run_id: int) -> None:
+    async def _supersede(self, item: OutboxItem, run_id: int, conclusion: str) -> None:
         """Complete the run on a superseded head, which would otherwise show as running for weeks.
 
         If GitHub refuses that, the new run is still created.
@@ -217,7 +227,7 @@ class GithubWriter:
                 {
                     "name": OWN_CHECK,
                     "status": "completed",
-                    "conclusion": "neutral",
+                    "conclusion": conclusion,
                     "completed_at": f"{self._clock.now().astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}",
                     "output": {"title": texts.SUPERSEDED_TITLE, "summary": texts.SUPERSEDED_SUMMARY},
                 },

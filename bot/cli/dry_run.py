@@ -19,9 +19,10 @@ from queue_engine.core.timing.clock import Clock, SystemClock
 from queue_engine.domain.errors import GitHubError, NotFound
 from queue_engine.domain.facts import BranchRules, CheckReport, CheckState, PullRequest
 from queue_engine.domain.model import Repository
+from queue_engine.domain.own_check import OWN_CHECK
 from queue_engine.domain.policy import Policy, SharedConfig, has_label
 from queue_engine.domain.port import GitHub
-from queue_engine.rules.checks import judge, required_checks
+from queue_engine.rules.checks import judge, required_checks, requires_own_check
 from queue_engine.rules.eligibility import Admit, Answer, Consent, Reject, check_eligibility
 from queue_engine.rules.merge_method import commit_message, merge_method
 from queue_engine.rules.priority import precedence_of
@@ -222,6 +223,10 @@ async def _waits_for(
         steps.append(f"{condition}; now {', '.join(f'{name}: {state}' for name, state in states.items())}")
     else:
         steps.append("no check is needed" if policy.land_without_checks else "a check reports and passes")
+    if requires_own_check(rules, policy):
+        steps.append(
+            f"IMQ's own check {OWN_CHECK} passes: IMQ reports that right before the merge, so no one else can merge"
+        )
     # GitHub says only in its answer to the merge whether these conditions are met.
     if rules.conversations:
         steps.append("every conversation is resolved")

@@ -5,12 +5,13 @@ from collections.abc import Iterator
 from bot.doctor.facts import RepositoryFacts
 from bot.doctor.finding import Finding
 from queue_engine.domain.facts import BranchRules, MergeMethod, RequiredCheck
-from queue_engine.domain.own_check import own_check
+from queue_engine.domain.own_check import OWN_CHECK, is_own_check, unreported_check
 from queue_engine.rules.checks import required_checks
 
 _RULES = "docs/operating.md#what-imq-remembers-of-github"
 _CONFIGURATION = "docs/configuration.md#keys"
 _REASONS = "docs/troubleshooting.md#reason-codes"
+_ONLY_IMQ = "docs/self-hosting.md#let-only-imq-merge"
 _NOTHING_LANDS = "No pull request can land."
 
 
@@ -37,6 +38,7 @@ def repository_findings(facts: RepositoryFacts) -> Iterator[Finding]:
         )
     if facts.rules is not None:
         yield from _rules(facts, facts.rules)
+        yield from _own_check(facts, facts.rules)
         yield from _bypasses(facts, facts.rules)
         yield from _methods(facts, facts.rules)
         yield from _checks(facts, facts.rules)
@@ -58,7 +60,7 @@ def _configuration(facts: RepositoryFacts) -> Iterator[Finding]:
 
 def _rules(facts: RepositoryFacts, rules: BranchRules) -> Iterator[Finding]:
     branch = facts.branch
-    own = own_check(required_checks(rules, facts.policy), facts.policy)
+    own = unreported_check(required_checks(rules, facts.policy), facts.policy)
     refusals = {
         "native_queue_required": (
             rules.native_queue,
@@ -67,8 +69,8 @@ def _rules(facts: RepositoryFacts, rules: BranchRules) -> Iterator[Finding]:
         ),
         "own_check_required": (
             own is not None,
-            f"{branch} requires the check {own}, which IMQ ends only after the merge.",
-            "Remove that check from protection, rulesets and .github/imq.yml.",
+            f"{branch} requires the check {own} of IMQ's App, which IMQ never reports.",
+            f"Require the check {OWN_CHECK} instead, or remove that check from protection and rulesets.",
         ),
         "push_restricted": (
             rules.push_restricted,
@@ -84,6 +86,30 @@ def _rules(facts: RepositoryFacts, rules: BranchRules) -> Iterator[Finding]:
     for code, (holds, finding, remedy) in refusals.items():
         if holds:
             yield _finding(facts, code, finding, _NOTHING_LANDS, remedy, _REASONS)
+
+
+def _own_check(facts: RepositoryFacts, rules: BranchRules) -> Iterator[Finding]:
+    """Judge whether the rule that requires IMQ's own check keeps people from merging around the queue."""
+    own = [check for check in rules.required_checks if is_own_check(check, facts.policy)]
+    if own and all(check.app_id is None for check in own):
+        yield _finding(
+            facts,
+            "own_check_unbound",
+            f"{facts.branch} requires the check {OWN_CHECK} from any source.",
+            "Everybody who may push can set a commit status of that name, and then merge around the queue.",
+            "Choose IMQ's App as the source of the check"
+            + (f" (`integration_id: {facts.policy.own_app}`)." if facts.policy.own_app else "."),
+            _ONLY_IMQ,
+        )
+    if own and not rules.up_to_date:
+        yield _finding(
+            facts,
+            "own_check_without_up_to_date",
+            f"{facts.branch} requires the check {OWN_CHECK}, but no up-to-date branches.",
+            "While the check passes for a merge of IMQ, somebody else can merge that head onto a newer base, untested.",
+            'Tick "Require branches to be up to date before merging".',
+            _ONLY_IMQ,
+        )
 
 
 def _bypasses(facts: RepositoryFacts, rules: BranchRules) -> Iterator[Finding]:
@@ -137,7 +163,7 @@ def _checks(facts: RepositoryFacts, rules: BranchRules) -> Iterator[Finding]:
     reported = frozenset[tuple[str, int | None]]().union(*(head.reported for head in facts.heads))
     required = required_checks(rules, facts.policy)
     for check in sorted(required, key=lambda each: each.name):
-        if _has_reported(check, reported) or check.name == own_check(required, facts.policy):
+        if _has_reported(check, reported) or check.name == unreported_check(required, facts.policy):
             continue
         other = any(name == check.name for name, _ in reported)
         by = f" by the App {check.app_id}, although another App reports it" if other else ""

@@ -30,16 +30,27 @@ def external_id(repository: Repository, notice: Notice) -> str:
 
 def completes(notice: Notice) -> bool:
     """Whether this notice completes the check run."""
-    return notice.kind not in _QUEUED | _RUNNING
+    return notice.merges_now or notice.kind not in _QUEUED | _RUNNING
 
 
 def conclusion(notice: Notice) -> str:
     """Return GitHub's conclusion of a notice that `completes`."""
+    if notice.merges_now:
+        return "success"
     if notice.kind is NoticeKind.LANDED:
         return "failure" if is_mismatch(notice) else "success"
     if notice.kind is NoticeKind.FAILED and notice.reason in _RED:
         return "failure"
-    return "neutral"
+    return unmerged_conclusion(notice)
+
+
+def unmerged_conclusion(notice: Notice) -> str:
+    """Return GitHub's conclusion of a run that ends without the merge of its head, and without a fault of the change.
+
+    GitHub counts `neutral` and `skipped` as passed (docs, "About protected branches"; bulldozer 1.12.0): where rules
+    require the run, only another conclusion keeps people from merging past the queue.
+    """
+    return "cancelled" if notice.own_check_required and notice.reason is not Reason.MERGED_ELSEWHERE else "neutral"
 
 
 def render_check_run(notice: Notice, *, external_id: str, events: Events = ()) -> dict[str, Any]:
@@ -58,7 +69,7 @@ def render_check_run(notice: Notice, *, external_id: str, events: Events = ()) -
     }
     if notice.kind in _QUEUED:
         return fields | {"status": "queued"}
-    if notice.kind in _RUNNING:
+    if notice.kind in _RUNNING and not notice.merges_now:
         return fields | {"status": "in_progress", "started_at": _iso(notice.started_at or notice.at)}
     began = notice.started_at or notice.enqueued_at or notice.at
     return fields | {

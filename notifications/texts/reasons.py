@@ -167,8 +167,8 @@ REASONS: Mapping[Reason, ReasonText] = {
         "To use IMQ, remove that rule." + _REQUEUE + " Otherwise use GitHub's merge queue.",
     ),
     Reason.OWN_CHECK_REQUIRED: ReasonText(
-        "{base} requires IMQ's own check, which passes only after the pull request has landed.",
-        "Remove that check from the branch protection, rulesets or `.github/imq.yml`." + _REQUEUE,
+        "{base} requires a check of IMQ's own App that IMQ never reports.",
+        "Require the check `IMQ` instead, or remove that check from protection and rulesets." + _REQUEUE,
     ),
     Reason.APPROVAL_MISSING: ReasonText(
         "{base} requires more approvals than the pull request has.",

@@ -175,7 +175,7 @@ async def admit(
                 if request.gives_consent:
                     trusted = pull.labels
                     await record_consent(change, request, pull)
-                answer = await store_entry(change, queue, taken, policy, request, trusted)
+                answer = await store_entry(change, queue, taken, requirements.rules, policy, request, trusted)
                 if not request.may_wait:
                     _check_room(engine, answer, policy)
                 if answer.held_since is not None:

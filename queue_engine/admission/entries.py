@@ -2,13 +2,14 @@
 
 from queue_engine.admission.enqueue_request import EnqueueRequest
 from queue_engine.core.observability import trace
-from queue_engine.domain.facts import PullRequest, Snapshot
+from queue_engine.domain.facts import BranchRules, PullRequest, Snapshot
 from queue_engine.domain.known_facts import Consent, Fact, of_pull
 from queue_engine.domain.model import Entry, Queue, Repository
 from queue_engine.domain.policy import Policy, has_label
 from queue_engine.effects.context import Change
 from queue_engine.effects.queue_depth import announce_joined
 from queue_engine.queries.position import load_durations
+from queue_engine.rules.checks import requires_own_check
 from queue_engine.rules.consent_changes import last_change
 from queue_engine.rules.fair_share import earliest_key
 from queue_engine.rules.priority import precedence_of
@@ -23,7 +24,13 @@ async def record_consent(change: Change, request: EnqueueRequest, pull: PullRequ
 
 
 async def store_entry(
-    change: Change, queue: Queue, taken: Snapshot, policy: Policy, request: EnqueueRequest, trusted: frozenset[str]
+    change: Change,
+    queue: Queue,
+    taken: Snapshot,
+    rules: BranchRules,
+    policy: Policy,
+    request: EnqueueRequest,
+    trusted: frozenset[str],
 ) -> Entry:
     """Add a pull request to its queue, and announce the entry; returns the present entry if there is one."""
     tx, now, pull = change.tx, change.now, taken.pull
@@ -47,6 +54,7 @@ async def store_entry(
             trusted_labels=sorted(trusted),
             newer_tip=taken.base_tip if taken.behind else None,
             shared_head=await _shared_head(change, queue.repository, taken),
+            own_check_required=requires_own_check(rules, policy),
             **vars(precedence_of(trusted, policy)),
         )
     except EntryConflict:

@@ -12,7 +12,7 @@ from queue_engine.config.document import Document, Place, parse
 from queue_engine.config.model import Config, Rules
 from queue_engine.config.problems import ConfigError, Problem, nearest, quoted, visible
 from queue_engine.domain.facts import RequiredCheck
-from queue_engine.domain.own_check import own_check
+from queue_engine.domain.own_check import is_own_check, unreported_check
 from queue_engine.domain.policy import Mode, Policy
 
 _SENTENCES: Mapping[str, str] = {
@@ -176,11 +176,12 @@ def _indistinct_labels(rules: Rules, at: Place, document: Document) -> Iterator[
 
 
 def _own_checks(rules: Rules, at: Place, document: Document, defaults: Policy) -> Iterator[Problem]:
-    """Find required checks that IMQ itself would have to report."""
+    """Find required checks of IMQ itself: only GitHub's rules may require its own check."""
     for index, check in enumerate((rules.checks and rules.checks.required) or ()):
-        if own_check([RequiredCheck(check.name, check.app)], defaults) is not None:
+        required = RequiredCheck(check.name, check.app)
+        if is_own_check(required, defaults) or unreported_check([required], defaults) is not None:
             place = (*at, "checks", "required", index)
-            sentence = f"requires IMQ's own check {quoted(check.name)}, which passes only after the landing"
+            sentence = f"requires IMQ's own check {quoted(check.name)}, which only GitHub's rules can require"
             yield Problem(document.line(place), _shown(document, place), sentence)
 
 

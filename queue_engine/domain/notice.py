@@ -134,5 +134,9 @@ class Notice(BaseModel):
     """For a pause: the other blockers, the most important first."""
     not_followed: tuple[str, ...] = ()
     """For a refusal: the parts of the organisation's shared configuration that do not count here, in sentences."""
+    own_check_required: bool = False
+    """Whether the base branch requires IMQ's check run: then the check run passes for IMQ's own merge alone."""
+    merges_now: bool = False
+    """Whether the check run passes, because IMQ is about to merge this head."""
     text: str | None = None
     """The repository's own text in place of headline and explanation; written by its maintainers."""

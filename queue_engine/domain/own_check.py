@@ -1,4 +1,7 @@
-"""IMQ's own check run ends only after the merge, so no rule may require it."""
+"""Checks of IMQ itself: its own check run, which the rules of a base branch may require so that only IMQ merges.
+
+That check run passes for the tested head right before IMQ merges that head, and at no other time before the landing.
+"""
 
 from collections.abc import Iterable
 
@@ -9,9 +12,14 @@ OWN_CHECK = "IMQ"
 """The name of IMQ's own check run, which shows the state of the pull request and ends when the entry leaves."""
 
 
-def own_check(required: Iterable[RequiredCheck], policy: Policy) -> str | None:
-    """Find a required check that IMQ itself would have to report: no merge can wait for it."""
+def is_own_check(check: RequiredCheck, policy: Policy) -> bool:
+    """Whether IMQ itself reports this required check: no entry waits for it."""
+    return check.name == OWN_CHECK and check.app_id in {None, policy.own_app}
+
+
+def unreported_check(required: Iterable[RequiredCheck], policy: Policy) -> str | None:
+    """Find a required check of IMQ's App that IMQ never reports, since it has another name than IMQ's own check."""
     for check in sorted(required, key=lambda each: each.name):
-        if check.name == OWN_CHECK if check.app_id is None else check.app_id == policy.own_app:
+        if check.app_id is not None and check.app_id == policy.own_app and not is_own_check(check, policy):
             return check.name
     return None

@@ -7,7 +7,6 @@ nothing after other people closed the pull request. IMQ's own texts are in `noti
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from datetime import datetime
-from typing import Any
 
 from queue_engine.domain.blocker import Blocker
 from queue_engine.domain.dequeue_reason import DequeueReason
@@ -16,6 +15,15 @@ from queue_engine.domain.model import Entry, EntryStatus, Repository
 from queue_engine.domain.notice import BlockerFacts, Notice, NoticeKind
 from queue_engine.domain.policy import CommentPolicy, Policy
 from queue_engine.domain.reasons import REASONS, Outcome, Reason, ReasonActor
+from queue_engine.effects.check_runs import (
+    NOTICE_OF_STATUS,
+    PROGRESS,
+    has_check_run,
+    is_shown,
+    notice_of,
+    want_check_run,
+    with_custom_text,
+)
 from queue_engine.effects.labels import queued_by
 from queue_engine.queries.position import load_position
 from queue_engine.rules.check_progress import pending_checks
@@ -23,18 +31,9 @@ from queue_engine.rules.depth import depth_within, held_behind, waits_for_room
 from queue_engine.store import Transaction
 from queue_engine.store.outbox.outbox import OutboxKind
 
-PROGRESS = frozenset({NoticeKind.QUEUED, NoticeKind.UPDATING, NoticeKind.CHECKING, NoticeKind.READY})
-"""Kinds of notices that show progress, and no outcome."""
-
 _CLOSED = frozenset({Reason.CLOSED, Reason.MERGED_ELSEWHERE})
 _CHECKED = frozenset({EntryStatus.CHECKING, EntryStatus.READY})
 
-_NOTICE_OF_STATUS = {
-    EntryStatus.PENDING: NoticeKind.QUEUED,
-    EntryStatus.UPDATING: NoticeKind.UPDATING,
-    EntryStatus.CHECKING: NoticeKind.CHECKING,
-    EntryStatus.READY: NoticeKind.READY,
-}
 _NOTICE_OF_OUTCOME = {
     Outcome.FAILED: NoticeKind.FAILED,
     Outcome.CANCELLED: NoticeKind.CANCELLED,
@@ -53,7 +52,7 @@ async def announce(tx: Transaction, repository: Repository, notice: Notice, poli
         # Progress is announced only if the comment shows an outcome that is outdated now.
         if shown is None or shown.kind in PROGRESS:
             return
-    worded = _with_custom_text(notice, policy)
+    worded = with_custom_text(notice, policy)
     if worded.kind is NoticeKind.REFUSED and policy.not_followed:
         worded = worded.model_copy(update={"not_followed": policy.not_followed})
     await tx.outbox.want(OutboxKind.COMMENT, repository, notice.number, due=due, notice=worded)
@@ -74,21 +73,21 @@ async def announce_progress(
     notice = await _progress(tx, entry, kind, policy, now, depth=depth, checks=checks)
     due = now + policy.comment_debounce
     await announce(tx, entry.repository, notice, policy, due=due)
-    if (check_run and entry.status in _CHECKED) or (kind is NoticeKind.QUEUED and await _is_shown(tx, entry)):
-        await _check_run(tx, entry, notice, policy, due)
+    if (check_run and entry.status in _CHECKED) or (kind is NoticeKind.QUEUED and await is_shown(tx, entry)):
+        await want_check_run(tx, entry, notice, policy, due)
 
 
 async def announce_retrying(
     tx: Transaction, entry: Entry, next_try: datetime, policy: Policy, now: datetime, *, depth: int
 ) -> None:
     """Announce since when GitHub fails, and when IMQ retries."""
-    progress = await _progress(tx, entry, _NOTICE_OF_STATUS[entry.status], policy, now, depth=depth)
+    progress = await _progress(tx, entry, NOTICE_OF_STATUS[entry.status], policy, now, depth=depth)
     notice = progress.model_copy(
         update={"retrying_since": entry.run.github_failing_since, "next_try": next_try, "eta": None}
     )
     await announce(tx, entry.repository, notice, policy, due=now)
-    if await tx.outbox.exists(OutboxKind.CHECK_RUN, entry.repository.id, entry.number):
-        await _check_run(tx, entry, notice, policy, now)
+    if await has_check_run(tx, entry):
+        await want_check_run(tx, entry, notice, policy, now)
 
 
 async def renewed(tx: Transaction, repository: Repository, notice: Notice, now: datetime) -> Notice:
@@ -114,7 +113,7 @@ async def announce_dequeued(tx: Transaction, entry: Entry, why: DequeueReason, p
     meaning = REASONS[why.reason]
     people = why.people if meaning.next_actor is ReasonActor.AUTHOR else ()
     facts = {"people": people, "reason": why.reason, "detail": why.detail, "checks": why.checks}
-    notice = _notice(entry, _NOTICE_OF_OUTCOME[meaning.outcome], policy, now, **facts)
+    notice = notice_of(entry, _NOTICE_OF_OUTCOME[meaning.outcome], policy, now, **facts)
     await _announce_last(tx, entry, notice, policy, label_off=meaning.label_off)
 
 
@@ -126,7 +125,7 @@ async def announce_landed(
     `mismatch` says how the landed tree differs from the tested one; a check run shows it in any case (P1).
     """
     reason = None if mismatch is None else Reason.TREE_MISMATCH
-    notice = _notice(entry, NoticeKind.LANDED, policy, now, landed_sha=landed_sha, reason=reason, detail=mismatch)
+    notice = notice_of(entry, NoticeKind.LANDED, policy, now, landed_sha=landed_sha, reason=reason, detail=mismatch)
     await _announce_last(tx, entry, notice, policy, label_off=True, check_run=mismatch is not None)
 
 
@@ -135,8 +134,8 @@ async def _announce_last(
 ) -> None:
     """Announce the outcome of an entry. Without `check_run`, IMQ updates an existing check run, and creates none."""
     await announce(tx, entry.repository, notice, policy, due=notice.at)
-    if check_run or await tx.outbox.exists(OutboxKind.CHECK_RUN, entry.repository.id, entry.number):
-        await _check_run(tx, entry, notice, policy, notice.at)
+    if check_run or await has_check_run(tx, entry):
+        await want_check_run(tx, entry, notice, policy, notice.at)
     if label_off:
         earlier = await queued_by(tx, entry.repository.id, entry.number, entry.trusted_labels, policy)
         await remove_label(tx, entry.repository, entry.number, policy, notice.at, also=earlier)
@@ -183,20 +182,19 @@ async def announce_blockers(
             BlockerFacts(reason=each.reason, detail=each.detail or None, until=each.until) for each in others
         ),
     }
-    notice = _notice(entry, kind, policy, now, **facts)
+    notice = notice_of(entry, kind, policy, now, **facts)
     await announce(tx, entry.repository, notice, policy, due=now)
-    is_shown = await tx.outbox.exists(OutboxKind.CHECK_RUN, entry.repository.id, entry.number)
-    if is_shown or any(blocker.reason is Reason.MISCONFIGURED for blocker in blockers):
-        await _check_run(tx, entry, notice, policy, now)
+    if await has_check_run(tx, entry) or any(blocker.reason is Reason.MISCONFIGURED for blocker in blockers):
+        await want_check_run(tx, entry, notice, policy, now)
 
 
 async def announce_resumed(tx: Transaction, entry: Entry, policy: Policy, now: datetime, *, depth: int) -> None:
     """Announce the status of an entry that has no blocker any more."""
     due = now + policy.comment_debounce
-    notice = await _progress(tx, entry, _NOTICE_OF_STATUS[entry.status], policy, now, depth=depth)
+    notice = await _progress(tx, entry, NOTICE_OF_STATUS[entry.status], policy, now, depth=depth)
     await announce(tx, entry.repository, notice, policy, due=due)
-    if await tx.outbox.exists(OutboxKind.CHECK_RUN, entry.repository.id, entry.number):
-        await _check_run(tx, entry, notice, policy, due)
+    if await has_check_run(tx, entry):
+        await want_check_run(tx, entry, notice, policy, due)
 
 
 async def announce_reply(
@@ -237,8 +235,8 @@ async def announce_reply(
     else:
         # The repository wants comments for outcomes only, but a reply shows the progress.
         depth = await tx.entries.count(entry.queue_id)
-        notice = await _progress(tx, entry, _NOTICE_OF_STATUS[entry.status], policy, now, depth=depth)
-    worded = _with_custom_text(notice, policy)
+        notice = await _progress(tx, entry, NOTICE_OF_STATUS[entry.status], policy, now, depth=depth)
+    worded = with_custom_text(notice, policy)
     await tx.outbox.want(OutboxKind.COMMENT, repository, number, due=now, notice=worded)
     return True
 
@@ -255,48 +253,9 @@ async def _progress(
 ) -> Notice:
     if waits_for_room(entry.position, policy):
         behind = held_behind(entry.position, policy)
-        return _notice(entry, NoticeKind.HELD, policy, now, position=behind, reason=Reason.QUEUE_FULL)
+        return notice_of(entry, NoticeKind.HELD, policy, now, position=behind, reason=Reason.QUEUE_FULL)
     position = asdict(await load_position(tx, entry, now, depth=depth_within(depth, policy)))
-    return _notice(entry, kind, policy, now, checks=tuple(checks) or _expected_reports(entry), **position)
-
-
-def _notice(entry: Entry, kind: NoticeKind, policy: Policy, now: datetime, **facts: Any) -> Notice:
-    """Create a notice of an entry, with these further fields."""
-    return Notice(
-        kind=kind,
-        number=entry.number,
-        base_branch=entry.base_branch,
-        head_sha=entry.head,
-        at=now,
-        enqueued_at=entry.enqueued_at,
-        started_at=entry.run.started_at,
-        queued_by=entry.queued_by,
-        trigger_label=policy.trigger_label,
-        fix_labels=policy.fix_labels,
-        **facts,
-    )
-
-
-async def _is_shown(tx: Transaction, entry: Entry) -> bool:
-    """Whether the check run shows progress, so that it belongs to this entry, which was preempted after it began."""
-    shown = await tx.outbox.wanted(OutboxKind.CHECK_RUN, entry.repository.id, entry.number)
-    return shown is not None and shown.kind in PROGRESS | {NoticeKind.PAUSED, NoticeKind.HELD}
-
-
-async def _check_run(tx: Transaction, entry: Entry, notice: Notice, policy: Policy, due: datetime) -> None:
-    worded = _with_custom_text(notice, policy)
-    await tx.outbox.want(OutboxKind.CHECK_RUN, entry.repository, entry.number, due=due, notice=worded)
-
-
-def _with_custom_text(notice: Notice, policy: Policy) -> Notice:
-    """Return the notice with the repository's custom text for its reason or its kind, if there is one.
-
-    A custom text for landings is not used after a tree mismatch.
-    """
-    text = policy.texts.get(notice.reason or "")
-    if notice.kind is not NoticeKind.LANDED or notice.reason is None:
-        text = text or policy.texts.get(notice.kind)
-    return notice.model_copy(update={"text": text})
+    return notice_of(entry, kind, policy, now, checks=tuple(checks) or _expected_reports(entry), **position)
 
 
 def _expected_reports(entry: Entry) -> tuple[CheckReport, ...]:

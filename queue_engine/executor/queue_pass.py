@@ -26,7 +26,7 @@ from queue_engine.domain.errors import (
     attempt_level,
 )
 from queue_engine.domain.facts import MergeMethod
-from queue_engine.domain.model import Entry, Queue, Stall
+from queue_engine.domain.model import Entry, EntryStatus, Queue, Stall
 from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import REASONS, Outcome, Reason
 from queue_engine.effects.context import Engine
@@ -37,8 +37,9 @@ from queue_engine.executor.entry_trace import entry_trace
 from queue_engine.executor.front import find_front
 from queue_engine.executor.hold_queue import hold_for_base, record_refused_merge, record_stall
 from queue_engine.executor.landing import land, land_elsewhere
+from queue_engine.executor.own_check import await_own_check
 from queue_engine.executor.pass_errors import PassError
-from queue_engine.executor.save import NO_RESULTS, CheckResults, Checks, EntryUpdates
+from queue_engine.executor.save import AS_USUAL, CheckResults, Checks, EntryChange, EntryUpdates
 from queue_engine.known.own_merges import answered_merge, merged_by_imq
 from queue_engine.planner import actions
 from queue_engine.planner.actions import Action, FactKind, Facts, ReadFact, Step, Wait
@@ -46,6 +47,7 @@ from queue_engine.planner.check_outcome import rerun_answered
 from queue_engine.planner.decide import decide
 from queue_engine.planner.front import QueueWait
 from queue_engine.planner.github_outage import longest_wait, on_github_error, retry_at, shows_retrying
+from queue_engine.planner.merge_errors import misses_own_check
 from queue_engine.rules.failing_checks import failing_checks
 from queue_engine.rules.transitions import with_refusal
 
@@ -160,19 +162,25 @@ class _Pass:
     async def _act(self, entry: Entry, action: Step) -> datetime | None:
         match action:
             case actions.Save(changed, ended):
-                await self._save(entry, changed, checks=CheckResults(ended=ended))
+                goes_on = changed.status is EntryStatus.READY  # It merges in this pass, or changes again.
+                await self._save(entry, changed, EntryChange(checks=CheckResults(ended=ended), passes_on=goes_on))
                 return None
             case Wait(changed, until, pending, not_starting):
                 settled = replace(changed, run=replace(changed.run, github_failures=0, github_failing_since=None))
                 if settled != entry:
                     recovered = shows_retrying(entry, self._engine.clock.now())
                     announce = recovered or settled.run.pending_checks != entry.run.pending_checks
-                    await self._save(entry, settled, announce=announce, checks=CheckResults(pending))
+                    passes_on = settled.run.merge_requested_at is not None or misses_own_check(
+                        self._facts.merge_refused
+                    )
+                    await self._save(entry, settled, EntryChange(announce, CheckResults(pending), passes_on=passes_on))
                 return await record_stall(self._engine, self._queue, self._stall, changed, not_starting) or until
             case actions.Update(changed):
                 return await self._update(entry, changed)
             case actions.Merge(changed):
-                return await self._merge(await self._save(entry, changed, before_merge=True), action)
+                if (early := await await_own_check(self._engine, entry, self._policy)) is not None:
+                    return await self._act(entry, early) if isinstance(early, actions.Dequeue) else early
+                return await self._merge(await self._save(entry, changed, EntryChange(before_merge=True)), action)
             case actions.Landing(sha):
                 return await self._land(entry, sha)
             case actions.Dequeue(reason, detail, checks):
@@ -186,18 +194,8 @@ class _Pass:
                 await self._save(entry, changed)
                 return await hold_for_base(self._engine, self._queue, self._policy, check, tip, failing)
 
-    async def _save(
-        self,
-        entry: Entry,
-        changed: Entry,
-        *,
-        announce: bool = False,
-        checks: CheckResults = NO_RESULTS,
-        before_merge: bool = False,
-    ) -> Entry:
-        saved = await self._updates.save(
-            entry, changed, depth=self._depth, announce=announce, checks=checks, before_merge=before_merge
-        )
+    async def _save(self, entry: Entry, changed: Entry, how: EntryChange = AS_USUAL) -> Entry:
+        saved = await self._updates.save(entry, changed, depth=self._depth, how=how)
         self._facts_for = (saved.id, saved.version)
         return saved
 
@@ -246,7 +244,8 @@ class _Pass:
         await record_refused_merge(self._engine, entry)
         self._facts = answer
         if answer.merge_denied is None:
-            await self._save(entry, with_refusal(entry, self._engine.clock.now()))
+            kept = EntryChange(passes_on=misses_own_check(self._facts.merge_refused))
+            await self._save(entry, with_refusal(entry, self._engine.clock.now()), kept)
         return None
 
     async def _rerun(self, entry: Entry, failed: Checks) -> datetime | None:
@@ -258,7 +257,7 @@ class _Pass:
         if message is not None:
             _log.info("rerun_refused", number=entry.number, message=message)
         answered = rerun_answered(entry, failed, message, self._policy, self._engine.clock.now())
-        await self._save(entry, answered, announce=message is None, checks=results)
+        await self._save(entry, answered, EntryChange(message is None, results))
         return None
 
     async def _land(self, entry: Entry, sha: str | None, *, squashed: bool = False) -> datetime | None:

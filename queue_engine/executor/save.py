@@ -15,9 +15,15 @@ from queue_engine.domain.notice import NoticeKind
 from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects import record
+from queue_engine.effects.check_runs import withdraw_own_check
 from queue_engine.effects.context import Change, Engine
-from queue_engine.effects.notices import announce_blockers, announce_progress, announce_retrying
+from queue_engine.effects.notices import (
+    announce_blockers,
+    announce_progress,
+    announce_retrying,
+)
 from queue_engine.effects.stale_runs import cancel_later
+from queue_engine.executor.own_check import may_withdraw
 from queue_engine.known.own_merges import record_merge_request
 from queue_engine.planner.actions import Facts
 from queue_engine.planner.github_outage import shows_retrying
@@ -52,26 +58,30 @@ NO_RESULTS = CheckResults()
 
 
 @dataclass(frozen=True, slots=True)
+class EntryChange:
+    """What goes with a change of an entry."""
+
+    announce: bool = False
+    """Whether the comment is updated even if the status is the same."""
+    checks: CheckResults = NO_RESULTS
+    before_merge: bool = False
+    """Whether a merge request for the head follows, which is recorded in the same transaction."""
+    passes_on: bool = False
+    """Whether IMQ's own check, if it passes, still does."""
+
+
+AS_USUAL = EntryChange()
+
+
+@dataclass(frozen=True, slots=True)
 class EntryUpdates:
     """Stores changes of the front of one queue."""
 
     engine: Engine
     policy: Policy
 
-    async def save(
-        self,
-        entry: Entry,
-        changed: Entry,
-        *,
-        depth: int,
-        announce: bool = False,
-        checks: CheckResults = NO_RESULTS,
-        before_merge: bool = False,
-    ) -> Entry:
+    async def save(self, entry: Entry, changed: Entry, *, depth: int, how: EntryChange = AS_USUAL) -> Entry:
         """Store a changed entry, with what is known of its checks; returns the stored entry.
-
-        `announce`: update the comment even if the status is the same. `before_merge`: a merge request for its head
-        follows, and is recorded in the same transaction.
 
         Raises StaleRecord if the entry changed since it was read, InvariantError for a forbidden transition.
         """
@@ -82,19 +92,21 @@ class EntryUpdates:
             if moved and changed.status is EntryStatus.CHECKING:
                 changed = await _with_limit(change.tx, changed)
             saved = await change.tx.entries.save(changed)
-            if before_merge:
+            if how.before_merge:
                 await record_merge_request(change.tx, saved, saved.head, change.now)
+            elif may_withdraw(entry) and not how.passes_on:
+                await withdraw_own_check(change.tx, saved, self.policy, change.now)
             if changed.head != entry.head:
                 await cancel_later(
                     change.tx, replace(entry, run=replace(entry.run, new_head=None)), self.policy, change.now
                 )
-            if moved or announce:
+            if moved or how.announce:
                 # Once the check run names the pending checks, progress updates it, in rarer outbox items of its own.
                 check_run = moved or not entry.run.pending_checks
-                await self._announce(change, saved, depth=depth, checks=checks.running, check_run=check_run)
+                await self._announce(change, saved, depth=depth, checks=how.checks.running, check_run=check_run)
             if (event := progress(entry, saved)) is not None:
                 change.progress.append(event)
-            events = _events(entry, saved, change.now, checks)
+            events = _events(entry, saved, change.now, how.checks)
             for word, data in events.items():
                 await change.record(word, saved, delivery=saved.delivery, data=data)
         for word, data in events.items():
@@ -111,6 +123,8 @@ class EntryUpdates:
         """Store that the entry waits for a retry, and announce that once GitHub has failed for a while."""
         async with self.engine.change() as change:
             saved = await change.tx.entries.save(changed)
+            if may_withdraw(saved) and saved.run.merge_requested_at is None:
+                await withdraw_own_check(change.tx, saved, self.policy, change.now)
             if shows_retrying(saved, change.now):
                 await announce_retrying(change.tx, saved, next_try, self.policy, change.now, depth=depth)
         return saved

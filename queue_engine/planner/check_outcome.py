@@ -11,7 +11,7 @@ from datetime import datetime
 
 from queue_engine.domain.facts import CheckReport, CheckState
 from queue_engine.domain.model import Entry, EntryStatus
-from queue_engine.domain.own_check import own_check
+from queue_engine.domain.own_check import unreported_check
 from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.run import Run
@@ -57,7 +57,7 @@ def judge_checks(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> A
     if facts.rules is None:
         return ReadFact(FactKind.RULES)
     required = required_checks(facts.rules, policy)
-    if (own := own_check(required, policy)) is not None:
+    if (own := unreported_check(required, policy)) is not None:
         if not facts.rules_fresh:
             return ReadFact(FactKind.FRESH_RULES)
         return Dequeue(Reason.OWN_CHECK_REQUIRED, detail=own)

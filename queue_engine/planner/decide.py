@@ -32,7 +32,7 @@ from queue_engine.planner.actions import (
 from queue_engine.planner.check_outcome import judge_checks
 from queue_engine.planner.merge_errors import forbids_merge_commits, judge_refused_merge, judge_refused_update, named
 from queue_engine.rules.check_timing import with_reports
-from queue_engine.rules.checks import former_checks, judge, of_now, required_checks
+from queue_engine.rules.checks import former_checks, judge, of_now, required_checks, requires_own_check
 from queue_engine.rules.consent import consent_lost, is_own_update, may_be_updated_silently
 from queue_engine.rules.eligibility import may_queue
 from queue_engine.rules.merge_method import commit_message, merge_method, no_method
@@ -59,6 +59,9 @@ def decide(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Action:
             return Save(replace(entry, needs_refetch=False))
         if entry.run.merge_requested_at is not None and facts.merge_refused is None:
             return _in_doubt(entry, facts, policy, now)
+    if facts.rules is not None and not entry.own_check_required and requires_own_check(facts.rules, policy):
+        # The rules changed since the entry was queued.
+        return Save(replace(entry, own_check_required=True))
     return _BY_STATUS[entry.status](entry, facts, policy, now)
 
 

@@ -11,6 +11,7 @@ from datetime import datetime
 from queue_engine.core.timing.backoff import no_jitter, wait
 from queue_engine.domain.facts import CheckState, MergeMethod, PullRequest
 from queue_engine.domain.model import Entry, EntryStatus
+from queue_engine.domain.own_check import OWN_CHECK
 from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.planner.actions import Action, Block, Dequeue, FactKind, Facts, ReadFact, Save, Wait
@@ -128,6 +129,8 @@ def judge_refused_merge(entry: Entry, message: str, facts: Facts, policy: Policy
     if facts.pull is not None and facts.pull.mergeable is None and unexplained:
         # GitHub refuses like this until it has computed whether there is a conflict, which may take minutes.
         return _await_mergeable(entry, message, policy, now)
+    if misses_own_check(message) and entry.own_check_required:
+        return _await_own_check(entry, message, policy, now)
     if awaits_check(message):
         return _await_check(entry, message, _names(message), facts, policy, now)
     if forbids_merge_commits(message):
@@ -212,6 +215,11 @@ def awaits_check(message: str | None) -> bool:
     return awaited and not any(phrase in outcome for phrase in _ENDED_BADLY)
 
 
+def misses_own_check(message: str | None) -> bool:
+    """Whether GitHub refuses a merge only because it does not know yet that IMQ's own check passes."""
+    return message is not None and awaits_check(message) and OWN_CHECK in _names(message)
+
+
 def _names(message: str) -> tuple[str, ...]:
     """Return the missing checks and code scanning tools that GitHub's message names."""
     return tuple(check or tool for check, tool in _CHECK_NAMED.findall(message))
@@ -255,6 +263,15 @@ def _checked_again(entry: Entry, since: datetime, again: datetime, now: datetime
     checking = enter(entry, EntryStatus.CHECKING, now)
     run = replace(checking.run, merge_requested_at=None, next_poll_at=again)
     return Save(replace(checking, status_since=since, run=run))
+
+
+def _await_own_check(entry: Entry, message: str, policy: Policy, now: datetime) -> Action:
+    """Retry until the time limit of refusals that may pass: GitHub may know the check of a moment ago only later."""
+    deadline = (entry.run.refused_since or now) + policy.refusal_timeout
+    if now >= deadline and entry.run.merge_refusals >= policy.merge_refusals:
+        return Dequeue(Reason.REFUSED_BY_RULES, detail=message)
+    again = now + wait(policy.ask_again, entry.run.merge_refusals, random=no_jitter)
+    return Wait(replace(entry, run=replace(entry.run, next_poll_at=again)), again)
 
 
 def _await_mergeable(entry: Entry, message: str, policy: Policy, now: datetime) -> Action:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from queue_engine.domain.facts import BranchRules, CheckReport, CheckState, RequiredCheck
+from queue_engine.domain.own_check import is_own_check
 from queue_engine.domain.policy import Policy
 from queue_engine.domain.run import Run
 from queue_engine.domain.workflow_runs import WorkflowRun
@@ -33,8 +34,17 @@ class CommitChecks:
 
 
 def required_checks(rules: BranchRules | None, policy: Policy) -> frozenset[RequiredCheck]:
-    """Return the checks that protection, rulesets and the repository's configuration require together."""
-    return policy.required_checks | (rules.required_checks if rules else frozenset())
+    """Return the checks that protection, rulesets and the repository's configuration require together.
+
+    IMQ's own check is not among them: IMQ reports it for its own merge, and waits for it nowhere.
+    """
+    required = policy.required_checks | (rules.required_checks if rules else frozenset())
+    return frozenset(check for check in required if not is_own_check(check, policy))
+
+
+def requires_own_check(rules: BranchRules, policy: Policy) -> bool:
+    """Return whether GitHub merges only heads on which IMQ's own check has passed."""
+    return any(is_own_check(check, policy) for check in rules.required_checks)
 
 
 def judge(

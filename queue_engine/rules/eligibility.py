@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from queue_engine.config.patterns import blocked_title
 from queue_engine.domain.facts import BranchRules, Permission, PullRequest, Review, ReviewOutcome
 from queue_engine.domain.model import Repository
-from queue_engine.domain.own_check import own_check
+from queue_engine.domain.own_check import unreported_check
 from queue_engine.domain.policy import Policy, has_label
 from queue_engine.domain.reasons import Reason
 from queue_engine.rules.checks import required_checks
@@ -154,7 +154,7 @@ def _reject_rules(pull: PullRequest, repository: Repository, rules: BranchRules,
         return Reject(Reason.PUSH_RESTRICTED)
     if rules.bypassed:
         return Reject(Reason.RULESET_BYPASSED, "; ".join(rules.bypassed))
-    if (own := own_check(required_checks(rules, policy), policy)) is not None:
+    if (own := unreported_check(required_checks(rules, policy), policy)) is not None:
         return Reject(Reason.OWN_CHECK_REQUIRED, own)
     if merge_method(pull, rules, policy) is None:
         return Reject(*no_method(pull, rules, policy))

@@ -37,10 +37,8 @@ from queue_engine.store.pauses import PAUSED
 from queue_engine.store.runs import Runs
 from queue_engine.store.tables import entries, queues, repositories, runs
 
-_FIXED = frozenset({"id", "seq", "queue_id", "number", "enqueued_at", "arrived", "version", "trace", "delivery"}) | {
-    "shared_head",
-    "share_delay",
-}
+_FIXED = frozenset({"id", "seq", "queue_id", "number", "enqueued_at", "arrived", "version", "trace", "delivery"})
+_FIXED |= {"shared_head", "share_delay"}
 """Columns that never change while an entry is queued; `version` changes only through `save`."""
 
 _AT_FIRST: Mapping[str, Any] = {
@@ -75,6 +73,7 @@ class NewEntry(TypedDict, total=False):
     trace: str | None
     delivery: str | None
     shared_head: str | None
+    own_check_required: bool
 
 
 _ID: BindParameter[str] = bindparam("its_id")

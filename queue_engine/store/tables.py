@@ -138,6 +138,7 @@ entries = Table(
     Column("held_since", DatabaseInstant, info=instant(InstantKind.PAST)),
     Column("run_id", ForeignKey(runs.c.id), index=True),
     Column("share_delay", BigInteger, nullable=False, server_default=text("0")),
+    Column("own_check_required", Boolean, nullable=False, server_default=text("FALSE")),
     UniqueConstraint("repository_id", "number"),
     Index(None, "queue_id", "hotfix", "rank", "seq"),
     CheckConstraint("status IN ('pending', 'updating', 'checking', 'ready')", name="waiting"),

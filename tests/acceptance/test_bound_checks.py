@@ -49,14 +49,14 @@ async def test_status_of_another_sender_does_not_pass_the_check_of_an_app(world:
     assert len(world.server.requests.of(MERGE)) == 2
 
 
-async def test_required_check_of_imq_itself_is_reported_at_admission(world: World) -> None:
-    """It ends when the pull request has landed: neither this pull request nor one behind it waits for that check."""
-    world.repository.protect("main", required_checks=["ci/test", "IMQ"], by="rhea")
+async def test_required_check_of_imqs_app_by_another_name_is_reported_at_admission(world: World) -> None:
+    """IMQ never reports it: neither this pull request nor one behind it waits for that check."""
+    world.repository.protect("main", required_checks=["ci/test", ("merge", world.app.id)], by="rhea")
     pull = world.open("add")
     pull.label(LABEL, by="mona")
     await world.pass_time(MINUTE)
     assert await world.reasons(pull) == ["own_check_required"]
-    assert "`main` requires IMQ's own check" in world.comment(pull)
+    assert "`main` requires a check of IMQ's own App" in world.comment(pull)
     assert LABEL not in pull.labels
     world.repository.protect("main", required_checks=["ci/test"], by="rhea")
     await world.settle()
@@ -65,7 +65,7 @@ async def test_required_check_of_imq_itself_is_reported_at_admission(world: Worl
         each.label(LABEL, by="mona")
         await world.settle()
     await world.until_status(pull, "checking")
-    world.repository.protect("main", required_checks=["ci/test", "IMQ"], by="rhea")
+    world.repository.protect("main", required_checks=["ci/test", ("merge", world.app.id)], by="rhea")
     await world.pass_time(MINUTE)
     assert [await world.reasons(each) for each in (pull, waiting)] == [
         ["own_check_required"] * 2,

@@ -62,6 +62,15 @@ class OutboxItem:
     """The W3C traceparent of the last change of the desired state."""
 
 
+@dataclass(frozen=True, slots=True)
+class CheckRunState:
+    """The desired notice of a check run, whether GitHub shows it, and the error if IMQ gave it up."""
+
+    notice: Notice
+    shown: bool
+    error: str | None
+
+
 def dead_id(kind: str, repository_id: int, number: int, label: str = "") -> str:
     """Compute the id of an item's dead letter: one per key, so that a retry finds it."""
     of_label = f":{label}" if label else ""

@@ -26,7 +26,16 @@ from queue_engine.core.observability import trace
 from queue_engine.domain.model import Repository
 from queue_engine.domain.notice import Notice
 from queue_engine.store.outbox import table as sql
-from queue_engine.store.outbox.items import NAME, OUTBOX_JOB, OutboxItem, OutboxKind, dead_id, dead_letter, item_of
+from queue_engine.store.outbox.items import (
+    NAME,
+    OUTBOX_JOB,
+    CheckRunState,
+    OutboxItem,
+    OutboxKind,
+    dead_id,
+    dead_letter,
+    item_of,
+)
 from queue_engine.store.repositories import remember
 
 __all__ = ["OUTBOX_JOB", "OutboxItem", "OutboxKind", "Outbox"]
@@ -144,6 +153,15 @@ class Outbox:
         its_own = _its_own(kind, repository_id, number)
         found = (await self._connection.execute(sql.WANTED, its_own)).scalar_one_or_none()
         return None if found is None else Notice.model_validate(found)
+
+    async def check_run(self, repository_id: int, number: int) -> "CheckRunState | None":
+        """Return the desired notice of the check run, and whether GitHub shows it; None if there is none."""
+        its_own = _its_own(OutboxKind.CHECK_RUN, repository_id, number)
+        row = (await self._connection.execute(sql.SHOWN, its_own)).one_or_none()
+        if row is None or row.notice is None:
+            return None
+        shown = row.due_at is None and not row.dead
+        return CheckRunState(Notice.model_validate(row.notice), shown=shown, error=row.error if row.dead else None)
 
     async def exists(self, kind: OutboxKind, repository_id: int, number: int) -> bool:
         """Return whether the comment or check run exists on GitHub, or may soon."""

@@ -53,6 +53,7 @@ LABELS = select(outbox.c.label, outbox.c.label_on).where(
     outbox.c.number == bindparam("its_number"),
 )
 WANTED = select(outbox.c.notice).where(_ITS_OWN)
+SHOWN = select(outbox.c.notice, outbox.c.due_at, outbox.c.dead, outbox.c.error).where(_ITS_OWN)
 _BEGUN = or_(
     outbox.c.remote_id.is_not(None),
     and_(outbox.c.maybe_created, outbox.c.notice.is_not(None)),

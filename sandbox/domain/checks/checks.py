@@ -127,8 +127,14 @@ class Checks:
         return run
 
     def update_run(self, run: CheckRun, fields: CheckRunFields) -> None:
-        """Change the fields given. A conclusion completes the run; another status reopens it."""
+        """Change the fields given. A conclusion completes the run.
+
+        Another status does not reopen a completed run: its app creates a new run (Mergify #1989, lyft/atlantis #265,
+        gitops-promoter #1002). A run that GitHub showed both ways (isaacs/github #1530) is from 2019.
+        """
         was_completed = run.status == "completed"
+        if was_completed and fields.conclusion is None:
+            fields = replace(fields, status=None)
         run.name = fields.name or run.name
         run.started_at = fields.started_at or run.started_at
         run.external_id = run.external_id if fields.external_id is None else fields.external_id

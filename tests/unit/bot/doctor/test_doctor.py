@@ -71,8 +71,12 @@ def require_check_of_another_app(place: Place) -> None:
     place.repository.protect("main", required_checks=[("ci/test", place.app.id + 999)], by="mona")
 
 
-def require_own_check(place: Place) -> None:
-    place.repository.protect("main", required_checks=["IMQ"], by="mona")
+def require_own_check(name: str, *, bound: bool = True, strict: bool = False) -> Callable[[Place], None]:
+    def fault(place: Place) -> None:
+        checks = [(name, place.app.id if bound else None)]
+        place.repository.protect("main", required_checks=checks, strict=strict, by="mona")
+
+    return fault
 
 
 def require_native_queue(place: Place) -> None:
@@ -118,7 +122,9 @@ SEEDED: list[tuple[str, str, Callable[[Place], None]]] = [
     ("auto_merge_enabled", "auto-merge", allow_auto_merge),
     ("check_never_reports", "docs/build", require_silent_check),
     ("check_never_reports", "although another App reports it", require_check_of_another_app),
-    ("own_check_required", "IMQ", require_own_check),
+    ("own_check_required", "the check merge of IMQ's App", require_own_check("merge")),
+    ("own_check_unbound", "any source", require_own_check("IMQ", bound=False, strict=True)),
+    ("own_check_without_up_to_date", "no up-to-date branches", require_own_check("IMQ")),
     ("native_queue_required", "merge queue", require_native_queue),
     ("push_restricted", "restricts who can push", restrict_pushes),
     ("branch_locked", "locked", lock),

@@ -161,13 +161,13 @@ def test_read_mistake_has_its_own_sentence(text: str, expected: str) -> None:
         ),
         (
             "checks:\n  required: IMQ\n",
-            ['line 2: checks.required requires IMQ\'s own check "IMQ", which passes only after the landing'],
+            ["line 2: checks.required requires IMQ's own check \"IMQ\", which only GitHub's rules can require"],
         ),
         (
             "branches:\n  - match: main\n    checks: {required: [ci,\n      IMQ]}\n",
             [
-                'line 4: branches[0].checks.required[1] requires IMQ\'s own check "IMQ", which passes only '
-                "after the landing"
+                "line 4: branches[0].checks.required[1] requires IMQ's own check \"IMQ\", which only GitHub's "
+                "rules can require"
             ],
         ),
         (

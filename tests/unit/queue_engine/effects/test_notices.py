@@ -14,6 +14,7 @@ from queue_engine.domain.policy import CommentPolicy, Policy
 from queue_engine.domain.reasons import REASONS, Outcome, Reason
 from queue_engine.domain.timeline_event import TimelineEvent
 from queue_engine.effects import notices, record
+from queue_engine.effects.check_runs import PROGRESS
 from queue_engine.effects.context import Change
 from queue_engine.store import Store
 from queue_engine.store.outbox.outbox import OutboxKind
@@ -112,7 +113,7 @@ async def test_notice_estimates_from_what_landed_on_this_branch_before(store: St
 # How much
 
 
-@pytest.mark.parametrize("kind", sorted(notices.PROGRESS))
+@pytest.mark.parametrize("kind", sorted(PROGRESS))
 async def test_level_outcomes_leaves_out_progress(store: Store, kind: NoticeKind) -> None:
     """Nothing is written while it waits, and nothing at all with `none`."""
     (entry,) = await joined(store, 1)

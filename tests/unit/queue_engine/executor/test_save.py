@@ -16,7 +16,7 @@ from queue_engine.domain.notice import Notice, NoticeKind
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.run import NOT_BEGUN
 from queue_engine.domain.timeline_event import TimelineEvent
-from queue_engine.executor.save import CheckResults, EntryUpdates
+from queue_engine.executor.save import CheckResults, EntryChange, EntryUpdates
 from queue_engine.planner.actions import Facts
 from queue_engine.rules.transitions import blocked
 from queue_engine.store import Store
@@ -147,7 +147,7 @@ async def test_change_of_status_is_announced_with_its_checks_and_recorded_in_the
     before = replace(await front(scene, status=UPDATING), delivery="guid")
     running = (report("ci", PENDING),)
     bound = changed(before, status=CHECKING, head="head-2", base_tip="base-1")
-    await EntryUpdates(scene.engine, POLICY).save(before, bound, depth=2, checks=CheckResults(running))
+    await EntryUpdates(scene.engine, POLICY).save(before, bound, depth=2, how=EntryChange(checks=CheckResults(running)))
     for kind in (OutboxKind.COMMENT, OutboxKind.CHECK_RUN):
         notice = await shown(scene, kind)
         assert notice is not None

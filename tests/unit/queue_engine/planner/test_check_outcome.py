@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from queue_engine.domain.errors import InvariantError
+from queue_engine.domain.facts import RequiredCheck
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.run import Run
 from queue_engine.planner.actions import Dequeue, Facts, Update, Wait
@@ -67,13 +68,13 @@ REQUIRED_CHECKS = [
     case("demanded by the configuration alone", (), (), "wait for ci", required_checks=demanded("ci")),
     case("demanded by both", ("ci",), (passed(),), "wait for lint", required_checks=demanded("lint")),
     case("both passed", ("ci",), (passed(), passed("lint")), "ready", required_checks=demanded("lint")),
-    case("IMQ's own check is required", ("ci", "IMQ"), (passed(),), "leave, own_check_required: IMQ"),
+    case("IMQ's own check is required too", ("ci", "IMQ"), (passed(),), "ready", at={"own_check_required": True}),
     case(
-        "IMQ's own by the configuration",
-        ("ci",),
+        "a check of IMQ's App that it never reports",
+        ("ci", RequiredCheck("merge", 99)),
         (passed(),),
-        "leave, own_check_required: IMQ",
-        required_checks=demanded("IMQ"),
+        "leave, own_check_required: merge",
+        own_app=99,
     ),
     case("bound to an App, which passed", (CI_OF_OURS,), (passed(),), "ready"),
     case("bound to an App, another passed", (CI_OF_OURS,), (passed(app=OTHERS),), "wait for ci"),

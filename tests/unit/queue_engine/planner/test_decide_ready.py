@@ -194,14 +194,15 @@ SQUASH_ONLY = pull(methods=(MergeMethod.SQUASH,))
     [
         (READY, {"pull": SQUASH_ONLY, "rules": rules("ci", methods=frozenset({MergeMethod.REBASE}))}),
         (READY, {"rules": rules("ci", bypassed=("deployments",))}),
-        (CHECKING, {"rules": rules("ci", "IMQ")}),
+        (CHECKING, {"rules": rules("ci", RequiredCheck("merge", 99))}),
     ],
 )
 def test_entry_leaves_over_rules_only_after_they_were_read_again(status: EntryStatus, facts: dict[str, Any]) -> None:
     """Rules and merge methods are remembered for two hours: the maintainer may have changed them since."""
     at = replace(MERGEABLE, **facts)
-    assert decide(entry(status=status), at, POLICY, NOW) == ReadFact(FactKind.FRESH_RULES)
-    assert isinstance(decide(entry(status=status), replace(at, rules_fresh=True), POLICY, NOW), Dequeue)
+    policy = replace(POLICY, own_app=99)
+    assert decide(entry(status=status), at, policy, NOW) == ReadFact(FactKind.FRESH_RULES)
+    assert isinstance(decide(entry(status=status), replace(at, rules_fresh=True), policy, NOW), Dequeue)
 
 
 @pytest.mark.parametrize(

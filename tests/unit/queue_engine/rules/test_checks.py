@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from queue_engine.domain.facts import CheckState, RequiredCheck
-from queue_engine.domain.own_check import own_check
+from queue_engine.domain.own_check import is_own_check, unreported_check
 from queue_engine.domain.run import Run
-from queue_engine.rules.checks import former_checks, former_names, judge, required_checks
+from queue_engine.rules.checks import former_checks, former_names, judge, required_checks, requires_own_check
 from tests.unit.queue_engine.examples import NOW, POLICY, SECOND, report, rules
 
 PENDING, PASSED, FAILED = CheckState.PENDING, CheckState.PASSED, CheckState.FAILED
@@ -172,20 +172,31 @@ def test_required_checks_are_those_of_protection_and_configuration() -> None:
 
 
 @pytest.mark.parametrize(
-    ("check", "own"),
+    ("check", "own", "unreported"),
     [
-        (RequiredCheck("IMQ", None), True),
-        (RequiredCheck("IMQ", 99), True),
-        (RequiredCheck("anything", 99), True),
-        (RequiredCheck("IMQ", 10), False),
-        (RequiredCheck("imq-lint", None), False),
-        (RequiredCheck("ci", 10), False),
+        (RequiredCheck("IMQ", None), True, False),
+        (RequiredCheck("IMQ", 99), True, False),
+        (RequiredCheck("anything", 99), False, True),
+        (RequiredCheck("IMQ", 10), False, False),
+        (RequiredCheck("imq-lint", None), False, False),
+        (RequiredCheck("ci", 10), False, False),
     ],
 )
-def test_check_of_imq_itself_is_known_by_its_name_or_its_app(check: RequiredCheck, own: bool) -> None:
-    """It ends when the pull request has landed, so no entry can wait for it; a namesake of another App's is none."""
-    assert own_check([CI, check], replace(POLICY, own_app=99)) == (check.name if own else None)
-    assert own_check([check], POLICY) == ("IMQ" if check == RequiredCheck("IMQ", None) else None)
+def test_check_of_imq_itself_is_known_by_name_and_app(check: RequiredCheck, own: bool, unreported: bool) -> None:
+    """A namesake of another App's is none, and a check of IMQ's App by another name is never reported."""
+    policy = replace(POLICY, own_app=99)
+    assert is_own_check(check, policy) is own
+    assert unreported_check([CI, check], policy) == (check.name if unreported else None)
+    assert unreported_check([check], POLICY) is None
+
+
+def test_no_entry_waits_for_imqs_own_check() -> None:
+    """IMQ reports that check for its own merge, so the check is no requirement of the tests of a head."""
+    required = rules("ci")
+    both = replace(required, required_checks=required.required_checks | {RequiredCheck("IMQ", None)})
+    assert required_checks(both, POLICY) == required_checks(required, POLICY)
+    assert requires_own_check(both, POLICY)
+    assert not requires_own_check(required, POLICY)
 
 
 def test_former_checks_are_remembered_with_their_apps_whatever_their_names() -> None:
