@@ -85,6 +85,8 @@ def pull_request(answer: PullRequestAnswer, remembered: tuple[MergeMethod, ...] 
         updated_at=answer.updated_at,
         comments=answer.comments,
         stacked=answer.stack is not None,
+        auto_merge=answer.auto_merge is not None,
+        node_id=answer.node_id,
         merged_at=answer.merged_at,
         default_branch=answer.base.repo.default_branch if answer.base.repo else "",
     )

@@ -32,6 +32,7 @@ from bot.gateway.app import App
 from bot.gateway.app_schemas import InstallationAnswer
 from bot.gateway.check_reads import CheckReads
 from bot.gateway.doctor_reads import DoctorReads
+from bot.gateway.github_merges import disable_auto_merge
 from bot.gateway.head_branches import HeadBranches
 from bot.gateway.head_pushes import head_pushes
 from bot.gateway.histories import compare_histories, may_lack_diff
@@ -186,6 +187,10 @@ class Gateway(CheckReads):
         )
         page = await self._connection.call(repository, call)
         return parse_answer(ShaAnswer, page.data).sha
+
+    async def disable_auto_merge(self, repository: Repository, node_id: str) -> bool:
+        """The mutation `disablePullRequestAutoMerge`."""
+        return await disable_auto_merge(self._connection, repository, node_id)
 
     async def labeled_pull_requests(self, repository: Repository, label: str) -> tuple[int, ...]:
         """`GET /repos/{owner}/{repo}/issues` with this label, open, oldest first, without plain issues."""

@@ -81,6 +81,8 @@ class PullRequestAnswer(BaseModel):
     labels: list[LabelAnswer] = Field(default_factory=list)
     merge_commit_sha: str | None = None
     maintainer_can_modify: bool = False
+    node_id: str = ""
+    auto_merge: dict[str, Any] | None = None
     stack: dict[str, Any] | None = None
     """Of the public preview of stacks; absent or null outside of one."""
     comments: int = 0

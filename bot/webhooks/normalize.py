@@ -33,6 +33,7 @@ _COMMITS_LISTED = 2048
 
 _CONSENT_ACTIONS = frozenset(
     {"unlabeled", "closed", "reopened", "converted_to_draft", "ready_for_review", "edited", "synchronize"}
+    | {"auto_merge_enabled"}
 )
 _INSTALLED_ACTIONS: Mapping[str, frozenset[str]] = {
     "installation": frozenset({"created", "deleted", "suspend", "unsuspend", "new_permissions_accepted"}),

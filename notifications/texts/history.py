@@ -36,6 +36,7 @@ HISTORY: Mapping[str, HistoryText] = {
     "landed": HistoryText("Landed on {base}", {"sha": " as {sha}"}),
     "failed": HistoryText("Removed from the queue for {base}"),
     "cancelled": HistoryText("Dequeued from {base}"),
+    "auto_merge_disabled": HistoryText("IMQ disabled GitHub's auto-merge, which would merge past the queue"),
     "priority": HistoryText(
         "Priority changed",
         {"priority": " to {priority}", "by": ASKED_BY, "position": ", position {position}", **_PRECEDENCE},

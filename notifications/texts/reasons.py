@@ -170,6 +170,10 @@ REASONS: Mapping[Reason, ReasonText] = {
         "{base} requires a check of IMQ's own App that IMQ never reports.",
         "Require the check `IMQ` instead, or remove that check from protection and rulesets." + _REQUEUE,
     ),
+    Reason.AUTO_MERGE_ENABLED: ReasonText(
+        "GitHub's auto-merge is enabled, which would merge the pull request past the queue for {base}.",
+        "Disable auto-merge on the pull request." + _REQUEUE,
+    ),
     Reason.APPROVAL_MISSING: ReasonText(
         "{base} requires more approvals than the pull request has.",
         "Request a review." + _REQUEUE,

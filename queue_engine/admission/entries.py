@@ -7,10 +7,12 @@ from queue_engine.domain.known_facts import Consent, Fact, of_pull
 from queue_engine.domain.model import Entry, Queue, Repository
 from queue_engine.domain.policy import Policy, has_label
 from queue_engine.effects.context import Change
+from queue_engine.effects.github_merges import disable_later
 from queue_engine.effects.queue_depth import announce_joined
 from queue_engine.queries.position import load_durations
 from queue_engine.rules.checks import requires_own_check
 from queue_engine.rules.consent_changes import last_change
+from queue_engine.rules.eligibility import disables_auto_merge
 from queue_engine.rules.fair_share import earliest_key
 from queue_engine.rules.priority import precedence_of
 from queue_engine.store import EntryConflict
@@ -62,6 +64,8 @@ async def store_entry(
         assert present is not None
         return present
     await _set_labels(change, request, pull, trusted, policy)
+    if disables_auto_merge(pull, policy):
+        await disable_later(change, queue.repository, pull.number)
     entry = await announce_joined(change, entry, policy, depth=entry.position + 1)
     await tx.queues.wake(queue.id, now)
     return entry

@@ -21,10 +21,11 @@ from queue_engine.domain.policy import Policy, PushPolicy
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects import record
 from queue_engine.effects.context import Engine
+from queue_engine.effects.github_merges import disable_later
 from queue_engine.effects.labels import effective_labels
 from queue_engine.known.own_merges import answered_merge, merged_by_imq
 from queue_engine.rules.consent import consent_lost, is_own_update
-from queue_engine.rules.eligibility import Reject, may_queue
+from queue_engine.rules.eligibility import Reject, disables_auto_merge, may_queue
 from queue_engine.rules.transitions import with_new_head
 
 _log = structlog.get_logger("imq.revalidate")
@@ -83,7 +84,8 @@ async def contradicts(engine: Engine, repository: Repository, listed: PullReques
         return False
     policy = (await case.with_policy(engine, entry.base_branch)).policy
     pull = await effective_labels(engine.store, repository, listed, entry.trusted_labels, policy)
-    return _verdict(entry, pull, policy, engine.clock.now()) != (None, None)
+    lost_or_changed = _verdict(entry, pull, policy, engine.clock.now()) != (None, None)
+    return lost_or_changed or disables_auto_merge(pull, policy)
 
 
 async def _requeue_new_head(engine: Engine, case: Case, entry: Entry, pull: PullRequest, push: Push) -> Case | None:
@@ -125,6 +127,8 @@ async def _judge(
         if entry is None:
             return None
         changed, lost = _verdict(entry, pull, policy, change.now)
+        if lost is None and disables_auto_merge(pull, policy):
+            await disable_later(change, entry.repository, entry.number)
         if changed is None and lost is None:
             return entry
         if (entry.id, entry.version) != (before.id, before.version) and entry.run.merge_requested_at is None:

@@ -247,6 +247,9 @@ class Rules(ConfigModel):
     on_push: Literal["dequeue", "requeue"] | None = Field(
         None, description="Whether a push dequeues a queued pull request, or queues its new head at the end."
     )
+    auto_merge: Literal["disable", "refuse", "ignore"] | None = Field(
+        None, description="Whether IMQ disables GitHub's auto-merge of a queued pull request, or does not queue it."
+    )
     who_may_queue: QueuePermissions | None = Field(None, description="Who may queue.")
     blocking: BlockRules | None = Field(
         None, description="Labels and titles that keep a pull request out of the queue."

@@ -9,7 +9,16 @@ from queue_engine.config import freezes, timing
 from queue_engine.config.model import BranchRules, Config, ConfigModel, Rules
 from queue_engine.config.patterns import branch_matches
 from queue_engine.domain.facts import MergeMethod, Permission, RequiredCheck
-from queue_engine.domain.policy import FIX, CommentPolicy, Mode, Policy, PriorityLabel, PushPolicy, has_label
+from queue_engine.domain.policy import (
+    FIX,
+    CommentPolicy,
+    GithubMergePolicy,
+    Mode,
+    Policy,
+    PriorityLabel,
+    PushPolicy,
+    has_label,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +76,7 @@ KEYS = (
     Key("trigger_labels", "trigger_labels", tuple, list),
     Key("depth", "max_depth", _same, _same),
     Key("on_push", "on_push", PushPolicy, str),
+    Key("auto_merge", "auto_merge", GithubMergePolicy, str),
     Key("who_may_queue.permission", "may_queue", Permission, str),
     Key("who_may_queue.people", "may_queue_too", _folded, sorted),
     Key("blocking.labels", "blocking_labels", _folded, sorted),

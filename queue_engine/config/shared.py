@@ -13,7 +13,7 @@ from typing import Any
 from queue_engine.config import policy as file_policy
 from queue_engine.config.model import Config
 from queue_engine.domain.facts import Permission
-from queue_engine.domain.policy import CommentPolicy, Mode, Policy, PushPolicy, SharedConfig
+from queue_engine.domain.policy import CommentPolicy, GithubMergePolicy, Mode, Policy, PushPolicy, SharedConfig
 
 IS_OFF = "the whole file is ignored: IMQ_ORGANIZATION_CONFIG is off"
 
@@ -94,6 +94,10 @@ def _on_push(operator: Policy, wanted: PushPolicy) -> PushPolicy:
     return PushPolicy.DEQUEUE if PushPolicy.DEQUEUE in (operator.on_push, wanted) else wanted
 
 
+def _auto_merge(operator: Policy, wanted: GithubMergePolicy) -> GithubMergePolicy:
+    return operator.auto_merge if wanted is GithubMergePolicy.IGNORE else wanted
+
+
 def _check_timeout(operator: Policy, wanted: timedelta | None) -> timedelta | None:
     """Take the shorter limit; if the operator's is `auto`, one up to the fallback."""
     longest = operator.check_timeout or operator.fallback_check_timeout
@@ -129,6 +133,7 @@ SHARED_KEYS = (
     ),
     SharedKey("depth", "max_depth", "a lower number", "a longer queue would cost what the operator limited", _depth),
     SharedKey("on_push", "on_push", "`dequeue`", "a head that was not queued would land", _on_push),
+    SharedKey("auto_merge", "auto_merge", "`disable`, `refuse`", "GitHub would merge past the queue", _auto_merge),
     SharedKey(
         "who_may_queue.permission",
         "may_queue",

@@ -69,7 +69,6 @@ class PullRequest:
     merge_state: str = "unknown"
     """GitHub's `mergeable_state`: clean, unstable, blocked, behind, dirty, draft, has_hooks or unknown."""
     default_branch: str = ""
-    """The default branch of the repository."""
     base_repository: str = ""
     """The present full name, `owner/name`, of the base branch's repository."""
     updated_at: datetime | None = None
@@ -82,6 +81,9 @@ class PullRequest:
     """Whether the pull request is part of a stack, which only GitHub's asynchronous merge lands."""
     reported: tuple[PullRequestState | Consent, ...] = field(default=(), compare=False, repr=False)
     """States from webhooks of the last quarter of an hour, and when somebody queued it, in the order of arrival."""
+    auto_merge: bool = False
+    """Whether GitHub merges it by itself as soon as its requirements are met."""
+    node_id: str = ""  # In GraphQL.
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,9 +150,7 @@ class LabelEvent:
 
 @dataclass(frozen=True, slots=True)
 class HeadPush:
-    """One push to a pull request's head branch, by GitHub's clock. `before` and `after` are commits; `by` is None for
-    a deleted account.
-    """
+    """One push to a head branch, by GitHub's clock: two commits, and who pushed; `by` None: a deleted account."""
 
     before: str
     after: str

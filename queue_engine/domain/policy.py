@@ -25,6 +25,15 @@ class PushPolicy(StrEnum):
     """The entry moves to the end, with the new head, if the pusher may queue."""
 
 
+class GithubMergePolicy(StrEnum):
+    """How IMQ treats GitHub's auto-merge of a queued pull request, which merges past the queue."""
+
+    DISABLE = "disable"
+    REFUSE = "refuse"
+    """A pull request with auto-merge is not queued, and an entry that gets it leaves."""
+    IGNORE = "ignore"
+
+
 class CommentPolicy(StrEnum):
     """How much IMQ comments on a pull request."""
 
@@ -159,6 +168,7 @@ class Policy:
     hold_timeout: timedelta = timedelta(days=7)
     """How long a pull request may wait for room in a full queue, and for a red base to pass again."""
     on_push: PushPolicy = PushPolicy.DEQUEUE
+    auto_merge: GithubMergePolicy = GithubMergePolicy.DISABLE
     freezes: tuple[WeeklyFreeze | FreezeWindow, ...] = ()
     freeze_exempt_labels: frozenset[str] = frozenset()
     """Casefolded: a pull request with one of these lands even in a freeze."""

@@ -43,10 +43,9 @@ class GitHub(Protocol):
     async def snapshot(
         self, repository: Repository, number: int, *, login: str | None, head_sha: str | None = None
     ) -> Snapshot:
-        """Read a pull request, its base and reviews, and the permission of `login`, in one GraphQL query.
+        """Read a pull request, its base and reviews, and the permission of `login`, in one query of GraphQL or by REST.
 
-        With `head_sha`, the expected head, GitHub compares this head with the base too. Fields that are missing are
-        None, except for the permission, which costs one more request. Without GraphQL a snapshot costs several.
+        With `head_sha`, the expected head, GitHub compares it with the base too. Missing fields are None.
         """
         ...
 
@@ -203,6 +202,10 @@ class GitHub(Protocol):
         """`POST /repos/{o}/{r}/issues/comments/{id}/reactions`; an existing reaction is no error."""
         ...
 
+    async def disable_auto_merge(self, repository: Repository, node_id: str) -> bool:
+        """Disable GitHub's auto-merge of a pull request (GraphQL); False if it was not enabled. Raises Forbidden."""
+        ...
+
     async def labeled_pull_requests(self, repository: Repository, label: str) -> tuple[int, ...]:
         """Numbers of the open pull requests with this label, oldest first (`GET /repos/{o}/{r}/issues`, all pages)."""
         ...
@@ -293,7 +296,6 @@ class GitHubComments(Protocol):
         self, repository: Repository, head_sha: str, name: str, external_id: str, *, unfinished: bool = False
     ) -> int | None:
         """The id of IMQ's own check run on this commit with this external id; if `unfinished`, only while it runs."""
-        ...
 
     async def add_label(self, repository: Repository, number: int, label: str) -> None:
         """`POST /repos/{o}/{r}/issues/{n}/labels`; an existing label is no error."""

@@ -71,6 +71,7 @@ class Reason(StrEnum):
     REFUSED_BY_RULES = "refused_by_rules"
     NATIVE_QUEUE_REQUIRED = "native_queue_required"
     OWN_CHECK_REQUIRED = "own_check_required"
+    AUTO_MERGE_ENABLED = "auto_merge_enabled"
     APPROVAL_MISSING = "approval_missing"
     CHANGES_REQUESTED = "changes_requested"
     CODE_OWNER_MISSING = "code_owner_missing"
@@ -148,6 +149,7 @@ REASONS: Mapping[Reason, ReasonFacts] = {
     Reason.REFUSED_BY_RULES: ReasonFacts(Outcome.FAILED, ReasonActor.AUTHOR),
     Reason.NATIVE_QUEUE_REQUIRED: ReasonFacts(Outcome.FAILED, ReasonActor.MAINTAINER),
     Reason.OWN_CHECK_REQUIRED: ReasonFacts(Outcome.FAILED, ReasonActor.MAINTAINER),
+    Reason.AUTO_MERGE_ENABLED: ReasonFacts(Outcome.FAILED, ReasonActor.AUTHOR),
     Reason.APPROVAL_MISSING: ReasonFacts(Outcome.FAILED, ReasonActor.AUTHOR),
     Reason.CHANGES_REQUESTED: ReasonFacts(Outcome.FAILED, ReasonActor.AUTHOR),
     Reason.CODE_OWNER_MISSING: ReasonFacts(Outcome.FAILED, ReasonActor.AUTHOR),

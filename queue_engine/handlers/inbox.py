@@ -35,11 +35,13 @@ from queue_engine.domain.errors import (
 from queue_engine.domain.model import Repository
 from queue_engine.domain.webhook_event import WebhookEvent, WebhookKind
 from queue_engine.effects.context import Engine
+from queue_engine.effects.github_merges import AUTO_MERGE_JOB
 from queue_engine.effects.repository_names import remember_name
 from queue_engine.effects.stale_runs import CANCEL_RUNS_JOB
 from queue_engine.executor.cleanup import BRANCH_JOB, Cleanup
 from queue_engine.handlers.branches import Branches
 from queue_engine.handlers.checks import CheckReports
+from queue_engine.handlers.github_merges import GithubMerges
 from queue_engine.handlers.lost_deliveries import DELIVERIES
 from queue_engine.handlers.permissions import permissions_accepted, resend_refused
 from queue_engine.handlers.pull_requests import PullRequestChanges
@@ -139,6 +141,7 @@ class Inbox:
             OUTBOX_JOB: self._resend,
             BRANCH_JOB: patient(Cleanup(self._engine).delete_branch),
             SHADOW_JOB: patient(self._shadow.judge),
+            AUTO_MERGE_JOB: patient(GithubMerges(self._engine).disable),
             CANCEL_RUNS_JOB: patient(WorkflowRuns(self._engine).cancel),
             **{kind: patient(handler) for kind, handler in self._sweeper.handlers().items()},
             PURGE_JOB: self._limits.purge,

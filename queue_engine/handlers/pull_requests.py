@@ -20,6 +20,7 @@ from queue_engine.domain.model import Entry, EntryStatus, Repository
 from queue_engine.domain.policy import has_label
 from queue_engine.domain.webhook_event import WebhookEvent
 from queue_engine.effects.context import Engine
+from queue_engine.effects.github_merges import disable_later
 from queue_engine.effects.labels import queued_by
 from queue_engine.handlers.labels import LabelChanges
 from queue_engine.handlers.shadow import ShadowHandler
@@ -110,6 +111,10 @@ class PullRequestChanges:
             case, matters = await self._retitled(case, entry, webhook.title)
             if not matters:
                 return
+        if webhook.action == "auto_merge_enabled":
+            # A read may be older than this webhook.
+            async with engine.change() as change:
+                await disable_later(change, repository, webhook.number)
         if webhook.action == "synchronize" and await self._own_update(repository, webhook):
             return
         if not await left_to_pass(engine, repository, webhook.number):

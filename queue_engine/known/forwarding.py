@@ -100,6 +100,10 @@ class Forwarding:
         """As the port says."""
         await self._github.update_branch(repository, number, expected_head)
 
+    async def disable_auto_merge(self, repository: Repository, node_id: str) -> bool:
+        """As the port says."""
+        return await self._github.disable_auto_merge(repository, node_id)
+
     async def merge(
         self,
         repository: Repository,

@@ -9,7 +9,7 @@ from queue_engine.domain.model import Entry, EntryStatus, Repository
 from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.rules.consent_changes import CHANGED_SINCE_COMMAND, changed_since_command, withdrawn_since_queued
-from queue_engine.rules.eligibility import Reject, blocked_by_config
+from queue_engine.rules.eligibility import Reject, blocked_by_config, refused_auto_merge
 
 _MORE_THAN_WRITE = frozenset({Permission.MAINTAIN, Permission.ADMIN})
 
@@ -21,7 +21,7 @@ def consent_lost(entry: Entry, pull: PullRequest, policy: Policy) -> Reject | No
     """
     if (reason := _lost_by_state(entry, pull, policy)) is not None:
         return Reject(reason)
-    if (blocked := blocked_by_config(pull, policy)) is not None:
+    if (blocked := blocked_by_config(pull, policy) or refused_auto_merge(pull, policy)) is not None:
         return blocked
     if (reason := withdrawn_since_queued(pull, entry, policy)) is not None:
         return Reject(reason)

@@ -7,7 +7,7 @@ from queue_engine.config.patterns import blocked_title
 from queue_engine.domain.facts import BranchRules, Permission, PullRequest, Review, ReviewOutcome
 from queue_engine.domain.model import Repository
 from queue_engine.domain.own_check import unreported_check
-from queue_engine.domain.policy import Policy, has_label
+from queue_engine.domain.policy import GithubMergePolicy, Policy, has_label
 from queue_engine.domain.reasons import Reason
 from queue_engine.rules.checks import required_checks
 from queue_engine.rules.merge_method import merge_method, needs_signed_commits, no_method
@@ -107,6 +107,17 @@ def blocked_by_config(pull: PullRequest, policy: Policy) -> Reject | None:
     return None if pattern is None else Reject(Reason.BLOCKED_BY_TITLE, pattern)
 
 
+def refused_auto_merge(pull: PullRequest, policy: Policy) -> Reject | None:
+    """Reject a pull request that GitHub merges by itself, where the configuration refuses that."""
+    refused = pull.auto_merge and policy.auto_merge is GithubMergePolicy.REFUSE
+    return Reject(Reason.AUTO_MERGE_ENABLED) if refused else None
+
+
+def disables_auto_merge(pull: PullRequest, policy: Policy) -> bool:
+    """Whether IMQ disables the auto-merge of this pull request."""
+    return pull.open and pull.auto_merge and policy.auto_merge is GithubMergePolicy.DISABLE
+
+
 def _reject_person(policy: Policy, consent: Consent) -> Reject | None:
     if consent.head == UNKNOWN_HEAD:
         return None  # The request is rejected in any case, and IMQ may have set the label itself, after a command.
@@ -129,7 +140,7 @@ def _reject_change(pull: PullRequest, consent: Consent, policy: Policy) -> Rejec
         return Reject(Reason.LABEL_NOT_RECEIVED)
     if pull.head_sha != consent.head:
         return Reject(Reason.HEAD_CHANGED)
-    if (blocked := blocked_by_config(pull, policy)) is not None:
+    if (blocked := blocked_by_config(pull, policy) or refused_auto_merge(pull, policy)) is not None:
         return blocked
     return Reject(Reason.CONFLICT) if pull.mergeable is False else None
 

@@ -23,6 +23,7 @@ from sandbox.callers.visibility import may_push, visible
 from sandbox.core.errors import ApiError
 from sandbox.facade.github import GitHub
 from sandbox.graphql import errors
+from sandbox.graphql.auto_merges import disable_auto_merge
 from sandbox.graphql.connections import Cost, Info, MissingPageSize, cost_of
 from sandbox.graphql.objects import May, Objects, View
 from sandbox.graphql.ref_updates import update_refs
@@ -96,6 +97,7 @@ class Execution:
                 "repository": self._repository,
                 "rateLimit": lambda _info, **_: self._rate_limit(budget),
                 "updateRefs": self._update_refs,
+                "disablePullRequestAutoMerge": self._disable_auto_merge,
             },
             variable_values=dict(self._variables),
             operation_name=self._operation,
@@ -140,6 +142,10 @@ class Execution:
             return update_refs(self._github, self._caller, self._caller.actor, input)
         except ApiError as error:
             raise errors.of_rest(error) from error
+
+    def _disable_auto_merge(self, _info: Info, input: dict[str, Any]) -> dict[str, Any]:
+        assert self._caller.actor is not None
+        return disable_auto_merge(self._github, self._caller, self._caller.actor, input)
 
     def _rate_limit(self, budget: Budget) -> dict[str, Any]:
         return {

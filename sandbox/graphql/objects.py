@@ -73,6 +73,7 @@ class Objects:
             "state": "MERGED" if pull.merged else pull.state.upper(),
             "merged": pull.merged,
             "isDraft": pull.draft,
+            "autoMergeRequest": {"mergeMethod": pull.auto_merge.method.upper()} if pull.auto_merge else None,
             "isCrossRepository": pull.from_fork,
             "headRefOid": pull.head_sha,
             "headRefName": pull.head_branch,

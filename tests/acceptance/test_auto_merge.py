@@ -1,15 +1,125 @@
-"""GitHub merges by itself what IMQ has queued: a person enabled auto-merge on it."""
+"""GitHub merges by itself what IMQ has queued: a person enabled auto-merge on it.
+
+Covers `queue_engine/effects/github_merges.py`, `queue_engine/handlers/github_merges.py`,
+`bot/gateway/github_merges.py` and `sandbox/graphql/auto_merges.py`.
+"""
 
 from datetime import timedelta
 
 import pytest
 
+from sandbox.rest.faults import Fault
 from tests.acceptance.world import CI_TIME, LABEL, World
+
+MUTATION = "mutation DisableAutoMerge"
+
+
+def configure(world: World, choice: str) -> None:
+    """A maintainer allows auto-merge, and chooses what IMQ does about it."""
+    world.repository.record.allow_auto_merge = True
+    world.repository.push("main", {".github/imq.yml": f"auto_merge: {choice}\n"}, "Configure IMQ", by="rhea")
+
+
+def mutations(world: World) -> int:
+    """How often IMQ asked GitHub to disable an auto-merge."""
+    sent = [call.body for call in world.server.requests.of("POST /graphql")]
+    return sum(MUTATION in str(body) for body in sent)
+
+
+@pytest.mark.lagging
+@pytest.mark.parametrize("when", ["before", "queued"])
+async def test_auto_merge_of_a_queued_pull_request_is_disabled_and_the_comment_says_so(world: World, when: str) -> None:
+    """P1: GitHub does not merge past the queue, whether it was asked before or after the label; IMQ merges."""
+    world.repository.record.allow_auto_merge = True
+    pull = world.open("front")
+    await world.settle()
+    if when == "before":
+        pull.enable_auto_merge(by="mona")
+        await world.settle()
+    pull.label(LABEL, by="mona")
+    await world.settle()
+    if when == "queued":
+        pull.enable_auto_merge(by="mona")
+    await world.pass_time(timedelta(seconds=30))
+    assert pull.record.auto_merge is None
+    assert "IMQ disabled GitHub's auto-merge" in world.comment(pull)
+    await world.until(lambda: pull.merged, within=CI_TIME * 3)
+    assert pull.record.merged_by.login == "imq[bot]"
+    assert mutations(world) == 1
+
+
+async def test_auto_merge_whose_webhook_was_lost_is_found_by_the_sweep(world: World) -> None:
+    """P1: the sweep lists pull requests that changed, and sees it there."""
+    world.repository.record.allow_auto_merge = True
+    pull, front = world.open("second"), world.open("front")
+    for each in (front, pull):
+        each.label(LABEL, by="mona")
+        await world.settle()
+    front.comment("/pause lunch", by="rhea")
+    await world.settle()
+    pull.enable_auto_merge(by="mona", webhook=False)
+    await world.pass_time(timedelta(minutes=12))
+    assert pull.record.auto_merge is None or pull.merged
+
+
+@pytest.mark.parametrize("when", ["before", "queued"])
+async def test_auto_merge_is_refused_where_the_configuration_says_so(world: World, when: str) -> None:
+    """The comment names auto-merge, and the label comes off; without auto-merge the pull request is queued."""
+    configure(world, "refuse")
+    pull = world.open("front")
+    await world.settle()
+    if when == "before":
+        pull.enable_auto_merge(by="mona")
+    pull.label(LABEL, by="mona")
+    await world.settle()
+    if when == "queued":
+        pull.enable_auto_merge(by="mona")
+    await world.pass_time(timedelta(seconds=30))
+    assert await world.reasons(pull) == ["auto_merge_enabled"]
+    assert "auto-merge is enabled" in world.comment(pull)
+    assert LABEL not in pull.labels
+    assert mutations(world) == 0
+    pull.disable_auto_merge(by="mona")
+    pull.label(LABEL, by="mona")
+    await world.until(lambda: pull.merged, within=CI_TIME * 3)
+
+
+async def test_auto_merge_that_imq_may_not_disable_takes_the_pull_request_out(world: World) -> None:
+    """P1, P5: GitHub refuses the mutation: the entry leaves, and the comment names auto-merge and GitHub's message."""
+    world.repository.record.allow_auto_merge = True
+    pull = world.open("front")
+    await world.settle()
+    answer = {"errors": [{"type": "FORBIDDEN", "message": "Resource not accessible by integration"}], "data": None}
+    refusal = Fault(
+        kind="fail",
+        method="POST",
+        route="/graphql",
+        status=200,
+        body=answer,
+        times=None,
+        when=lambda call: MUTATION in str(call.body),
+    )
+    world.server.faults.add(refusal)
+    pull.label(LABEL, by="mona")
+    await world.settle()
+    pull.enable_auto_merge(by="mona")
+    await world.pass_time(timedelta(seconds=30))
+    assert await world.reasons(pull) == ["auto_merge_enabled"]
+    assert "not accessible by integration" in world.comment(pull)
+
+
+async def test_repository_without_auto_merge_pays_no_request(world: World) -> None:
+    """P7: the snapshot that IMQ reads anyway shows it."""
+    pull = world.open("front")
+    pull.label(LABEL, by="mona")
+    await world.until(lambda: pull.merged, within=CI_TIME * 3)
+    assert mutations(world) == 0
 
 
 @pytest.mark.parametrize("first", ["github", "imq"])
 async def test_auto_merge_of_a_queued_pull_request_is_taken_for_merged_by_a_person(world: World, first: str) -> None:
     """P2: GitHub or IMQ merges first; it is merged once, no entry is ejected, and the next is tested on top."""
+    configure(world, "ignore")
     world.github.timings.auto_merge = timedelta(0) if first == "github" else timedelta(minutes=1)
     world.repository.record.allow_auto_merge = True
     pull, behind = await world.behind("front"), world.open("behind")
@@ -29,7 +139,7 @@ async def test_auto_merge_of_a_queued_pull_request_is_taken_for_merged_by_a_pers
 
 async def test_auto_merge_that_a_push_disabled_lands_nothing(world: World) -> None:
     """P4: the push ends the queue's consent and GitHub's; GitHub merges nothing, IMQ says whose move it is."""
-    world.repository.record.allow_auto_merge = True
+    configure(world, "ignore")
     pull = world.repository.open_pull_request("Theirs", head="theirs", fork_of="stranger", files={"a.py": "a\n"})
     await world.pass_time(timedelta(seconds=30))
     pull.label(LABEL, by="mona")

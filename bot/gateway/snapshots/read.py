@@ -230,6 +230,8 @@ def _pull_request(found: RepositoryPart, methods: tuple[MergeMethod, ...]) -> Pu
         updated_at=pull.updated_at,
         comments=pull.total_comments_count,
         stacked=pull.stack is not None,
+        auto_merge=pull.auto_merge_request is not None,
+        node_id=pull.id,
         base_repository=found.name_with_owner,
         default_branch=found.default_branch_ref.name if found.default_branch_ref else "",
     )

@@ -19,7 +19,8 @@ query PullRequest(
     defaultBranchRef { name }
     collaborators(login: $login, first: 1) @include(if: $person) { edges { permission node { login } } }
     pullRequest(number: $number) {
-      number title body state isDraft updatedAt totalCommentsCount
+      id number title body state isDraft updatedAt totalCommentsCount
+      autoMergeRequest { mergeMethod }
       author { __typename login }
       assignees(first: 20) { nodes { login } }
       labels(first: 100) { nodes { name } }
@@ -194,9 +195,17 @@ class StackPart(Part):
     number: int
 
 
+class MergeRequestPart(Part):
+    """A person's request that GitHub merge the pull request by itself."""
+
+    merge_method: str
+
+
 class PullPart(Part):
     """`PullRequest`."""
 
+    id: str = ""
+    auto_merge_request: MergeRequestPart | None = None
     number: int
     title: str
     body: str = ""

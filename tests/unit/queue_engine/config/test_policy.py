@@ -13,7 +13,15 @@ from queue_engine.config.model import Config
 from queue_engine.config.parse import keys, read
 from queue_engine.config.policy import KEYS, as_keys, labels_of, policy_for
 from queue_engine.domain.facts import MergeMethod, Permission, RequiredCheck
-from queue_engine.domain.policy import CommentPolicy, Mode, Policy, PriorityLabel, PushPolicy, WeeklyFreeze
+from queue_engine.domain.policy import (
+    CommentPolicy,
+    GithubMergePolicy,
+    Mode,
+    Policy,
+    PriorityLabel,
+    PushPolicy,
+    WeeklyFreeze,
+)
 
 OPERATORS = {
     "fault",
@@ -41,6 +49,7 @@ enabled: false
 trigger_labels: [Land it, ship]
 depth: 1000
 on_push: requeue
+auto_merge: refuse
 who_may_queue: {permission: maintain, people: "Renovate[bot]"}
 blocking: {labels: [Do not merge], titles: "^WIP"}
 priority:
@@ -81,6 +90,7 @@ ALL_OF_IT = Policy(
     trigger_labels=("Land it", "ship"),
     max_depth=1000,
     on_push=PushPolicy.REQUEUE,
+    auto_merge=GithubMergePolicy.REFUSE,
     may_queue=Permission.MAINTAIN,
     may_queue_too=frozenset({"renovate[bot]"}),
     blocking_labels=frozenset({"do not merge"}),

@@ -10,7 +10,7 @@ from queue_engine.config.parse import read
 from queue_engine.config.policy import KEYS, policy_for
 from queue_engine.config.shared import SHARED_KEYS, limited, tightened
 from queue_engine.domain.facts import MergeMethod, Permission, RequiredCheck
-from queue_engine.domain.policy import FIX, CommentPolicy, Policy, PushPolicy, SharedConfig
+from queue_engine.domain.policy import FIX, CommentPolicy, GithubMergePolicy, Policy, PushPolicy, SharedConfig
 
 HOUR = timedelta(hours=1)
 
@@ -18,6 +18,7 @@ LOOSENING: dict[str, tuple[str, Any]] = {
     "trigger_labels": ("trigger_labels: [bug, merge-queue]", ("merge-queue",)),
     "depth": ("depth: 1000", 20),
     "on_push": ("on_push: requeue", PushPolicy.DEQUEUE),
+    "auto_merge": ("auto_merge: ignore", GithubMergePolicy.DISABLE),
     "who_may_queue.permission": ("who_may_queue: {permission: triage}", Permission.WRITE),
     "who_may_queue.people": ("who_may_queue: {people: mallory}", frozenset()),
     "priority.labels": ("priority: {labels: {mine: {first: true, interrupts: true, fixes_base: true}}}", (FIX,)),

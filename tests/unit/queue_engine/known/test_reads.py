@@ -85,6 +85,7 @@ WRITES = {
     "create_comment",
     "delete_branch",
     "delete_comment",
+    "disable_auto_merge",
     "forget_rules",
     "forget_token",
     "redeliver",
