@@ -1,5 +1,6 @@
 """Normalize deliveries to events of the engine, or to nothing. Pure functions."""
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -28,6 +29,9 @@ _BRANCH_PREFIX = "refs/heads/"
 CONFIGURATION = ".github/imq.yml"
 """The path of a repository's configuration."""
 
+_OWN_RUN = re.compile(r"imq:\d+:(?P<number>[1-9]\d{0,9}):")
+"""The beginning of the external id that `notifications.render.check_run` gives to IMQ's check runs."""
+
 _COMMITS_LISTED = 2048
 """The most commits that GitHub lists in a push ("Webhook events and payloads: push")."""
 
@@ -47,8 +51,8 @@ _ACTIONS: Mapping[str, frozenset[str]] = {
     "pull_request": _CONSENT_ACTIONS | {"labeled"},
     "pull_request_review": frozenset({"submitted", "dismissed"}),
     "issue_comment": frozenset({"created"}),
-    "check_run": frozenset({"completed"}),
-    "check_suite": frozenset({"completed"}),
+    "check_run": frozenset({"completed", "rerequested"}),
+    "check_suite": frozenset({"completed", "rerequested"}),
     **_INSTALLED_ACTIONS,
 }
 """Event -> its actions that can concern a queue."""
@@ -158,6 +162,9 @@ def _comment(_event: str, delivery: str, payload: Mapping[str, Any], _own_app_id
 def _check_run(_event: str, delivery: str, payload: Mapping[str, Any], own_app_id: int) -> WebhookEvent | None:
     event = CheckRunEvent.model_validate(payload)
     run = event.check_run
+    if event.action == "rerequested" and run.app is not None and run.app.id == own_app_id:
+        known = _OWN_RUN.match(run.external_id or "")
+        return _rerun(event, delivery, run.head_sha, [int(known["number"])] if known else [])
     if event.action != "completed" or (run.app is not None and run.app.id == own_app_id):
         return None
     passed = run.conclusion in PASSING_CONCLUSIONS
@@ -175,9 +182,18 @@ def _check_run(_event: str, delivery: str, payload: Mapping[str, Any], own_app_i
     )
 
 
+def _rerun(event: CheckRunEvent | CheckSuiteEvent, delivery: str, head: str, numbers: list[int]) -> WebhookEvent | None:
+    """Normalize a person's "Re-run" on IMQ's own check. A bot's does not count: each answer could cause the next."""
+    if event.sender is None or event.sender.type == "Bot":
+        return None
+    return event.webhook_event(WebhookKind.RERUN, delivery, head_sha=head, numbers=tuple(numbers))
+
+
 def _check_suite(_event: str, delivery: str, payload: Mapping[str, Any], own_app_id: int) -> WebhookEvent | None:
     event = CheckSuiteEvent.model_validate(payload)
     suite = event.check_suite
+    if event.action == "rerequested" and suite.app is not None and suite.app.id == own_app_id:
+        return _rerun(event, delivery, suite.head_sha, [pull.number for pull in suite.pull_requests])
     if event.action != "completed" or (suite.app is not None and suite.app.id == own_app_id):
         return None
     unapproved = suite.conclusion == "action_required"

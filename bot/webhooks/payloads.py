@@ -149,6 +149,7 @@ class CheckRun(BaseModel):
     details_url: str | None = None
     started_at: datetime | None = None
     completed_at: datetime | None = None
+    external_id: Phrase | None = None
     app: Id | None = None
 
 
@@ -161,12 +162,20 @@ class SuiteApp(BaseModel):
     id: Identity | None = None
 
 
+class PullRequestNumber(BaseModel):
+    """A pull request of which only the number matters."""
+
+    number: Number
+
+
 class CheckSuite(BaseModel):
     """A check suite. By its schema the App's id may be null."""
 
     head_sha: Word
     conclusion: Word | None = None
     app: SuiteApp | None = None
+    pull_requests: list[PullRequestNumber] = Field(default_factory=list, max_length=100)
+    """Without pull requests of forks (docs, "Webhook events and payloads")."""
 
 
 class CheckSuiteEvent(OfRepository):

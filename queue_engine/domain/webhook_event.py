@@ -23,6 +23,8 @@ class WebhookKind(StrEnum):
     """check_run completed, or status that is no longer pending: `head_sha`, `check_name`, `passed`."""
     CHECKS = "checks"
     """check_suite completed, or workflow_run in progress or waiting for approval: `head_sha`, `unapproved`."""
+    RERUN = "rerun"
+    """check_run or check_suite of IMQ's own App rerequested by a person: `head_sha`, `numbers`, `sender`."""
     BASE_MOVED = "base_moved"
     """push to a branch: `branch`, `head_sha` (the new tip)."""
     COMMENT = "comment"
@@ -90,6 +92,8 @@ class WebhookEvent(BaseModel):
     """For CHECK, as the two instants: the check's page, if its App names one."""
     check_started: datetime | None = None
     check_ended: datetime | None = None
+    numbers: tuple[int, ...] = ()
+    """For RERUN: the pull requests of the check, as far as the delivery names them."""
     unapproved: bool = False
     """For CHECKS: a workflow run waits for approval."""
     facts: tuple[Fact, ...] = Field(default=(), exclude=True)

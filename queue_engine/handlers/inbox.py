@@ -47,6 +47,7 @@ from queue_engine.handlers.permissions import permissions_accepted, resend_refus
 from queue_engine.handlers.pull_requests import PullRequestChanges
 from queue_engine.handlers.reconciler import REPOSITORY_JOB, Reconciler
 from queue_engine.handlers.requests import request_of
+from queue_engine.handlers.reruns import rerun_requested
 from queue_engine.handlers.reviews import reviewed
 from queue_engine.handlers.shadow import SHADOW_JOB, ShadowHandler
 from queue_engine.handlers.table_limits import PURGE_JOB, TableLimits
@@ -221,6 +222,8 @@ class Inbox:
                 await reviewed(self._engine, repository, webhook)
             case WebhookKind.CHECK | WebhookKind.CHECKS:
                 await self._reports.reported(repository, webhook)
+            case WebhookKind.RERUN:
+                await rerun_requested(self._engine, repository, webhook)
             case WebhookKind.COMMENT:
                 await self._commands.execute(repository, webhook)
             case WebhookKind.BASE_MOVED:

@@ -25,10 +25,11 @@ class CheckRunChanged(RepositoryEvent):
 
 @dataclass(frozen=True, slots=True)
 class CheckSuiteChanged(RepositoryEvent):
-    """A check suite was requested, rerequested or completed."""
+    """A check suite was requested, rerequested or completed; without an actor its own app did it."""
 
     suite: CheckSuite
     action: str
+    actor: Actor | None = None
 
     @property
     def scope(self) -> Repository:
@@ -36,7 +37,7 @@ class CheckSuiteChanged(RepositoryEvent):
 
     @property
     def sender(self) -> User:
-        return self.suite.app.bot
+        return self.actor.user if self.actor else self.suite.app.bot
 
 
 @dataclass(frozen=True, slots=True)

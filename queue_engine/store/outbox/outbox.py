@@ -138,12 +138,14 @@ class Outbox:
         }
         await self._connection.execute(sql.SEARCH_FIRST.on(self._connection), row)
 
-    async def resend(self, repository_id: int, number: int, *, due: datetime) -> bool:
-        """Send the comment again at `due`, or sooner if it is due sooner: something beside the notice changed.
+    async def resend(
+        self, repository_id: int, number: int, *, due: datetime, kind: OutboxKind = OutboxKind.COMMENT
+    ) -> bool:
+        """Send the comment or check run again at `due`, or sooner if it is due sooner, since its history changed.
 
-        False if there is no comment to send.
+        False if there is none to send.
         """
-        its_own = _its_own(OutboxKind.COMMENT, repository_id, number)
+        its_own = _its_own(kind, repository_id, number)
         found = await self._connection.execute(sql.AGAIN, {**its_own, "its_due": due})
         self._due()
         return found.rowcount == 1

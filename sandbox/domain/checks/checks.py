@@ -161,7 +161,7 @@ class Checks:
     def rerequest_suite(self, suite: CheckSuite, *, actor: Actor) -> None:
         """Ask a suite's app to run all of it again: the webhook has the suite, its runs stay as they are."""
         suite.status, suite.conclusion = "queued", None
-        self._events.publish(CheckSuiteChanged(suite, "rerequested"))
+        self._events.publish(CheckSuiteChanged(suite, "rerequested", actor))
         for run in [run for run in suite.repository.runs_by_sha.get(suite.head_sha, ()) if run.suite is suite]:
             self._events.publish(CheckRerequested(run))
 
