@@ -10,7 +10,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Each process that the tests start would compile all modules again, and pytest rewrite all of its own.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: all demo test lint types arrows check fuzz audit secrets sbom hosting typescript packages campaign mutants bench release-check release-database docs pictures screenshots lock clean
+.PHONY: all demo test lint types arrows check fuzz audit secrets sbom hosting typescript packages campaign mutants bench bench-scheduling release-check release-database docs pictures screenshots lock clean
 all: $(STAMP)
 
 $(STAMP): requirements-dev.txt pyproject.toml
@@ -112,6 +112,11 @@ packages: $(STAMP) $(HOSTING)/.installed
 
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks $(ARGS)
+
+# The planner of trains against an oracle and the rules of other merge queues; writes docs/scheduling.md. ARGS=--full
+# takes the whole grid.
+bench-scheduling: $(STAMP)
+	$(BIN)/python -m benchmarks.scheduling $(ARGS)
 
 # Whether version, changelog, database and tag of a release agree (docs/releasing.md): TAG=v1.2.3 checks a tag, too.
 release-check: $(STAMP)

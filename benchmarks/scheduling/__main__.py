@@ -1,0 +1,49 @@
+"""`python -m benchmarks.scheduling`: compare policies, write `docs/scheduling.md`. Exit code 1: a goal was missed."""
+
+import time
+from pathlib import Path
+
+import click
+
+from benchmarks.scheduling.goals import FRESH_SEEDS, TUNING_SEEDS, goals, samples
+from benchmarks.scheduling.grid import cells, extra_cells, measure
+from benchmarks.scheduling.policies import POLICIES
+from benchmarks.scheduling.report import cell_name, goals_table, losses_table, policies_table
+from benchmarks.scheduling.truth import Cell
+
+_DOCUMENT = Path(__file__).parents[2] / "docs" / "scheduling.md"
+_START = "<!-- measured: make bench-scheduling -->"
+
+
+@click.command()
+@click.option("--full", is_flag=True, help="The whole grid with conflicts; hours instead of minutes.")
+@click.option("--pulls", default=500, show_default=True, help="Pull requests in each simulation.")
+@click.option("--write/--no-write", default=True, show_default=True, help="Write the tables into docs/scheduling.md.")
+def main(full: bool, pulls: int, write: bool) -> None:
+    """Measure the planner of trains against an oracle and the rules of other merge queues."""
+    start = time.monotonic()
+    grid = list(cells(full))
+    fresh = samples(grid, FRESH_SEEDS, pulls)
+    reached = goals(fresh, FRESH_SEEDS, pulls)
+    before = goals(samples(grid, TUNING_SEEDS, pulls), TUNING_SEEDS, pulls)
+    teams = {"a busy team": Cell(10, 30, 0.1, 0.02, 4), "a monorepo": Cell(40, 10, 0.1, 0.0, 16), **extra_cells()}
+    parts = [
+        f"{len(grid)} feasible cells of the grid{' (full)' if full else ''}, {pulls} pull requests each.",
+        goals_table(reached, before),
+    ]
+    for name, cell in teams.items():
+        rows = ((policy, measure(policy, cell, FRESH_SEEDS[0], pulls)) for policy in POLICIES)
+        parts += [f"### {name[:1].upper()}{name[1:]}", f"{cell_name(cell)}.", policies_table(rows)]
+    parts += ["### Cells that IMQ loses", losses_table(fresh)]
+    text = "\n\n".join(parts)
+    click.echo(text)
+    click.echo(f"took {time.monotonic() - start:.0f} s", err=True)
+    if write:
+        text_before, _, _ = _DOCUMENT.read_text(encoding="utf-8").partition(_START)
+        _DOCUMENT.write_text(f"{text_before}{_START}\n\n{text}\n", encoding="utf-8")
+    if any(each.verdict == "MISSED" for each in reached):
+        raise SystemExit(1)
+
+
+if __name__ == "__main__":
+    main()

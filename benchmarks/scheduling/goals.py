@@ -1,0 +1,97 @@
+"""What the planner is to reach, and what it reached."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from benchmarks.scheduling.grid import Measured, mean_ratio, measure, saturated
+from benchmarks.scheduling.policies import ORACLE, OURS, REFERENCE
+from benchmarks.scheduling.truth import Cell
+
+FRESH_SEEDS = (101, 102)
+"""Seeds that no constant of the planner was chosen with."""
+TUNING_SEEDS = (1,)
+"""Seeds that its constants were looked at with."""
+
+Sample = tuple[Measured, Measured, Measured]
+"""Ours, the oracle and the reference in one cell by one seed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """A figure with what it must be and what it should be."""
+
+    name: str
+    value: float
+    must: float
+    ambitious: float
+    at_most: bool = False
+    """Whether less is better."""
+
+    def reached(self, wanted: float) -> bool:
+        """Whether the value is as good as this."""
+        return self.value <= wanted if self.at_most else self.value >= wanted
+
+    @property
+    def verdict(self) -> str:
+        """The goal's outcome in a word."""
+        return "ambitious" if self.reached(self.ambitious) else "must" if self.reached(self.must) else "MISSED"
+
+
+def samples(cells: Sequence[Cell], seeds: Sequence[int], pulls: int) -> list[Sample]:
+    """Simulate the three policies that the goals compare."""
+    return [
+        (measure(OURS, cell, seed, pulls), measure(ORACLE, cell, seed, pulls), measure(REFERENCE, cell, seed, pulls))
+        for cell in cells
+        for seed in seeds
+    ]
+
+
+def goals(found: Sequence[Sample], seeds: Sequence[int], pulls: int) -> list[Goal]:
+    """Judge the samples, and what they do not show: saturated capacity and conflicts as at Uber."""
+    landed = sum(ours.outcome.landed for ours, _, _ in found)
+    return [
+        *_waits(found),
+        Goal("throughput kept of the oracle's", _over(found, "per_hour"), 0.97, 0.99),
+        *(
+            Goal(
+                f"share of the entropy bound when saturated, p 10 %, C {slots}",
+                sum(saturated(OURS, slots, seed, 2 * pulls) for seed in seeds) / len(seeds),
+                must,
+                ambitious,
+            )
+            for slots, must, ambitious in ((1, 0.9, 0.97), (4, 0.7, 0.85), (16, 0.65, 0.8))
+        ),
+        Goal(
+            "innocents ejected per 100 landings",
+            100 * sum(ours.outcome.innocents for ours, _, _ in found) / max(1, landed),
+            0.2,
+            0.05,
+            at_most=True,
+        ),
+        Goal("conflict rate 0.034, C 16, 40 per hour: p95 minutes", _conflicts(seeds, pulls), 400, 200, at_most=True),
+        Goal("red base", sum(ours.outcome.red for ours, _, _ in found), 0, 0, at_most=True),
+        Goal("unresolved", sum(ours.outcome.unresolved for ours, _, _ in found), 0, 0, at_most=True),
+    ]
+
+
+def _waits(found: Sequence[Sample]) -> list[Goal]:
+    half, most = (
+        [(ours.minutes(share), oracle.minutes(share), other.minutes(share)) for ours, oracle, other in found]
+        for share in (0.5, 0.95)
+    )
+    return [
+        Goal("p50 over the oracle's", mean_ratio((a, b) for a, b, _ in half), 1.7, 1.45, at_most=True),
+        Goal("p95 over the oracle's", mean_ratio((a, b) for a, b, _ in most), 2.6, 2.0, at_most=True),
+        Goal(f"p50 of {REFERENCE} over ours", mean_ratio((c, a) for a, _, c in half), 3.0, 3.7),
+        Goal(f"p95 of {REFERENCE} over ours", mean_ratio((c, a) for a, _, c in most), 2.7, 3.6),
+        Goal(f"worst cell: p95 of {REFERENCE} over ours", min(c / a for a, _, c in most if a), 0.7, 0.95),
+    ]
+
+
+def _over(found: Sequence[Sample], figure: str) -> float:
+    return mean_ratio((getattr(ours, figure), getattr(oracle, figure)) for ours, oracle, _ in found)
+
+
+def _conflicts(seeds: Sequence[int], pulls: int) -> float:
+    cell = Cell(40, 30, 0.1, 0.02, 16, 0.034)
+    return sum(measure(OURS, cell, seed, pulls).minutes(0.95) for seed in seeds) / len(seeds)

@@ -1,0 +1,91 @@
+"""Write what was measured into `docs/scheduling.md`."""
+
+from collections.abc import Iterable, Sequence
+
+from benchmarks.scheduling.goals import Goal, Sample
+from benchmarks.scheduling.grid import UNLIMITED, Measured
+from benchmarks.scheduling.policies import REFERENCE
+from benchmarks.scheduling.truth import Cell
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a Markdown table."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def goals_table(fresh: Sequence[Goal], tuning: Sequence[Goal]) -> str:
+    """Return the goals with the values of fresh and of tuning seeds."""
+    return table(
+        ("goal", "must", "ambitious", "fresh seeds", "tuning seeds", "reached"),
+        (
+            (
+                each.name,
+                f"{'≤' if each.at_most else '≥'} {each.must:g}",
+                f"{'≤' if each.at_most else '≥'} {each.ambitious:g}",
+                _figure(each.value),
+                _figure(before.value),
+                each.verdict,
+            )
+            for each, before in zip(fresh, tuning, strict=True)
+        ),
+    )
+
+
+def policies_table(measured: Iterable[tuple[str, Measured]]) -> str:
+    """Return one row for each policy of a cell."""
+    return table(
+        (
+            "policy",
+            "p50 min",
+            "p95 min",
+            "rejected p95",
+            "landed per hour",
+            "runs per landing",
+            "innocents",
+            "red base",
+        ),
+        (
+            (
+                name,
+                f"{each.minutes(0.5):.0f}",
+                f"{each.minutes(0.95):.0f}",
+                f"{each.rejected(0.95):.0f}",
+                f"{each.per_hour:.1f}",
+                f"{each.runs_per_landing:.2f}",
+                str(each.outcome.innocents),
+                str(each.outcome.red),
+            )
+            for name, each in measured
+        ),
+    )
+
+
+def losses_table(found: Sequence[Sample]) -> str:
+    """Return the cells in which the reference was faster for the slowest pull requests."""
+    lost = [(ours, other) for ours, _, other in found if 0 < other.minutes(0.95) < ours.minutes(0.95)]
+    lost.sort(key=lambda pair: pair[1].minutes(0.95) / pair[0].minutes(0.95))
+    return table(
+        ("cell", "IMQ p95 min", f"{REFERENCE} p95 min", "ratio"),
+        (
+            (
+                cell_name(ours.cell),
+                f"{ours.minutes(0.95):.0f}",
+                f"{other.minutes(0.95):.0f}",
+                f"{other.minutes(0.95) / ours.minutes(0.95):.2f}",
+            )
+            for ours, other in lost
+        ),
+    )
+
+
+def cell_name(cell: Cell) -> str:
+    """Return a cell in words."""
+    slots = "unlimited" if cell.slots == UNLIMITED else str(cell.slots)
+    words = [f"{cell.per_hour:g} per hour", f"CI {cell.minutes:g} min", f"p {100 * cell.bad:g} %"]
+    words += [f"f {100 * cell.flakes:g} %", f"C {slots}"]
+    return ", ".join(words + ([f"conflicts {cell.conflicts:g}"] if cell.conflicts else []))
+
+
+def _figure(value: float) -> str:
+    return f"{value:.0f}" if value == int(value) or value >= 100 else f"{value:.2f}"

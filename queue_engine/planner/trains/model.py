@@ -1,0 +1,96 @@
+"""State of a queue for plans, and plans."""
+
+from dataclasses import dataclass, field, replace
+
+from queue_engine.planner.trains.estimates import Estimates
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A queued pull request as plans see it."""
+
+    id: int
+    since: float
+    """Seconds: when it joined the queue."""
+    qualified_at: float | None = None
+    """Seconds: when a run with it first passed."""
+    preempts: bool = False
+    """A hotfix: it is tested before what is tested now."""
+
+    @property
+    def qualified(self) -> bool:
+        """Whether a run with it passed."""
+        return self.qualified_at is not None
+
+
+@dataclass(frozen=True, slots=True)
+class TrainRun:
+    """One CI run over a candidate: the base, and members merged onto it in order."""
+
+    id: int
+    content: tuple[int, ...]
+    """Members on top of the present base, in order: those that landed since the start are gone from it."""
+    tested: frozenset[int]
+    """The members that this run was started for; those beneath are qualified, or tested by another active run."""
+    started: float
+    extends_base: bool = True
+    """Whether its tree is still the base and `content`. Otherwise something else landed since its start."""
+
+    @property
+    def beneath(self) -> tuple[int, ...]:
+        """The members that its own ones are merged onto."""
+        return tuple(each for each in self.content if each not in self.tested)
+
+
+@dataclass(frozen=True, slots=True)
+class FailingRun:
+    """A run that failed, as evidence against its members."""
+
+    suspects: frozenset[int]
+    """Members that no run has passed with since."""
+    content: frozenset[int]
+    """Members that have not landed since, the suspects among them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trains:
+    """All that is known about one queue. Transitions return a changed copy."""
+
+    slots: int
+    """How many runs may be active at once."""
+    usual_seconds: float
+    """How long a run usually takes."""
+    queue: tuple[Member, ...] = ()
+    """In the order in which they are to land."""
+    runs: tuple[TrainRun, ...] = ()
+    passed: tuple[TrainRun, ...] = ()
+    """Runs that passed, extend the base and have not landed."""
+    failures: tuple[FailingRun, ...] = ()
+    """Oldest first."""
+    estimates: Estimates = field(default_factory=Estimates)
+
+    def member(self, member: int) -> Member | None:
+        """Return a queued member."""
+        return next((each for each in self.queue if each.id == member), None)
+
+    def with_run(self, run: TrainRun) -> "Trains":
+        """Return them with a run that was started."""
+        return replace(self, runs=(*self.runs, run))
+
+
+@dataclass(frozen=True, slots=True)
+class NewRun:
+    """A run to start: `content` on the base, for the sake of `tested`."""
+
+    content: tuple[int, ...]
+    tested: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to do next, in this order; after a landing or an ejection the caller plans again."""
+
+    land: TrainRun | None = None
+    eject: tuple[int, ...] = ()
+    cancel: tuple[int, ...] = ()
+    start: tuple[NewRun, ...] = ()

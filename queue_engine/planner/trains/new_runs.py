@@ -1,0 +1,171 @@
+"""Choose the runs that fill the free slots."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from math import ceil, log2
+
+from queue_engine.planner.trains.model import FailingRun, Member, NewRun, TrainRun, Trains
+from queue_engine.planner.trains.suspicion import all_good
+
+MOST_MEMBERS = 32
+"""A run tests at most so many members, beneath ones aside."""
+_ANCHOR = 0.65
+"""Runs are nested on an active one that is good by at least this chance."""
+_ANCHOR_IN_BACKLOG = 0.9
+"""The same while more members than free slots wait: siblings then cost no time."""
+_CARRIED = 0.8
+"""A run carries qualified members while they are good by at least this chance."""
+_CARRIED_ALONE = 0.6
+"""The same of a run that tests nothing else."""
+_COMBINING_WAIT = 1.5
+"""Usual runs that a qualified member waits before a run is started for it alone."""
+_EVEN = 0.5
+"""A run is most informative when it fails as often as it passes."""
+_ROUNDING = 1e-12
+
+
+def new_runs(trains: Trains, chances: Mapping[int, float], now: float) -> tuple[NewRun, ...]:
+    """Return the runs to start, in order; no more than slots are free."""
+    started: list[NewRun] = []
+    while len(trains.runs) < trains.slots:
+        runs = _Choice(trains, chances, now).runs()
+        if not runs:
+            break
+        for run in runs[: trains.slots - len(trains.runs)]:
+            started.append(run)
+            # Numbers of stored runs are positive.
+            trains = trains.with_run(TrainRun(-len(started), run.content, run.tested, now))
+    return tuple(started)
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """The choice of what to start next, while one slot at least is free."""
+
+    trains: Trains
+    chances: Mapping[int, float]
+    now: float
+
+    def runs(self) -> Sequence[NewRun]:
+        """Return the next run; several where members failed together that passed apart; nothing when nothing helps."""
+        active = {member for each in self.trains.runs for member in each.content}
+        untested = [each for each in self.trains.queue if not each.qualified and each.id not in active]
+        free = self.trains.slots - len(self.trains.runs)
+        anchor = self._anchor(in_backlog=len(untested) > free)
+        work = next(self._work(active), ())
+        if len(work) > 1 and all(each.qualified and self._suspected(each) for each in work):
+            return self._prefixes(work)
+        if self._combines(anchor, urgent=any(not each.qualified for each in work)):
+            return [_run(anchor, self._carried(anchor, _CARRIED_ALONE))]
+        if not work:
+            return []
+        chosen = self._until_even(work, max(1, ceil(max(len(untested), len(work)) / free)))
+        if len(chosen) == 1 and self.chances[chosen[0]] >= _EVEN:
+            return [_run((), chosen)]
+        beneath = (*anchor, *self._carried(anchor, _CARRIED))
+        return [_run(tuple(each for each in beneath if each not in chosen), chosen)]
+
+    def _anchor(self, in_backlog: bool) -> tuple[int, ...]:
+        """Return the longest active content that a run may be nested on; nothing stands for the base."""
+        least = _ANCHOR_IN_BACKLOG if in_backlog else _ANCHOR
+        extendable = (
+            each.content
+            for each in (*self.trains.runs, *self.trains.passed)
+            if each.extends_base and all_good(each.content, self.chances) >= least
+        )
+        return max(extendable, key=len, default=())
+
+    def _carried(self, anchor: Sequence[int], least: float) -> tuple[int, ...]:
+        """Return qualified members to merge onto the anchor, in order."""
+        carried: list[int] = []
+        good = 1.0
+        for each in self.trains.queue:
+            if not each.qualified or each.id in anchor:
+                continue
+            good *= 1 - self.chances[each.id]
+            if good < least and (carried or least > _CARRIED_ALONE):
+                break
+            carried.append(each.id)
+        return tuple(carried)
+
+    def _combines(self, anchor: Sequence[int], urgent: bool) -> bool:
+        """Whether to start a run of qualified members alone; `urgent` while others need a test."""
+        waiting = [each for each in self.trains.queue if each.qualified_at is not None and each.id not in anchor]
+        if not waiting:
+            return False
+        qualified = {each.id for each in self.trains.queue if each.qualified}
+        combining = [each for each in self.trains.runs if each.extends_base and each.tested <= qualified]
+        if any(waiting[0].id in each.content for each in combining):
+            return False
+        longest = max(self.now - (each.qualified_at or 0.0) for each in waiting)
+        return (
+            not urgent
+            or len(combining) < int(self._combining_share() * self.trains.slots)
+            or (not combining and longest > _COMBINING_WAIT * self.trains.usual_seconds)
+        )
+
+    def _combining_share(self) -> float:
+        """Return the share of slots for runs of qualified members alone: by the information in their outcomes."""
+        later = entropy(self.trains.estimates.fails_later.share)
+        first = entropy(self.trains.estimates.fails.share)
+        return later / (later + first) if later else 0.0
+
+    def _work(self, active: set[int]) -> Iterator[Sequence[Member]]:
+        """Yield members to test: suspects that no run tests, fresh ones, other suspects, those that passed long ago."""
+        tested = {member for each in self.trains.runs for member in each.tested}
+        retested = [each for each in self.trains.failures if each.suspects & tested]
+        yield from (self._suspects(each, tested) for each in self.trains.failures if not each.suspects & tested)
+        if fresh := [
+            each
+            for each in self.trains.queue
+            if not each.qualified and each.id not in active and not self._suspected(each)
+        ]:
+            yield fresh
+        for failed in retested:
+            suspects = self._suspects(failed, tested)
+            if suspects and not all(each.qualified for each in suspects):
+                yield suspects
+        # They passed on an older base. Where that says little today, slots are better used than free.
+        if idle := [each for each in self.trains.queue if each.qualified and each.id not in active]:
+            yield idle
+
+    def _suspects(self, failed: FailingRun, tested: set[int]) -> Sequence[Member]:
+        """Return the suspects that a run should test next: all of them are qualified only where none is not."""
+        suspects = [each for each in self.trains.queue if each.id in failed.suspects]
+        undecided = [each for each in suspects if not each.qualified] or suspects
+        return [each for each in undecided if each.id not in tested]
+
+    def _suspected(self, member: Member) -> bool:
+        return any(member.id in each.suspects for each in self.trains.failures)
+
+    def _prefixes(self, members: Sequence[Member]) -> Sequence[NewRun]:
+        """Return nested runs of members that failed together, cut at equal shares of suspicion."""
+        suspects = [each.id for each in members]
+        sums = list(accumulate(self.chances[each] for each in suspects))
+        parts = 1 + max(1, min(self.trains.slots // 2, len(suspects) - 1))
+        shares = (sums[-1] * part / parts for part in range(1, parts))
+        cuts = {next(index for index, total in enumerate(sums, 1) if total >= share - _ROUNDING) for share in shares}
+        return [_run((), suspects[:cut]) for cut in sorted(cuts - {len(suspects)})] or [_run((), suspects[:1])]
+
+    def _until_even(self, members: Sequence[Member], most: int) -> list[int]:
+        """Return the first members, until the run is as likely to fail as to pass."""
+        chosen: list[int] = []
+        good = 1.0
+        for each in members[: min(most, MOST_MEMBERS)]:
+            if good < _EVEN:
+                break
+            chosen.append(each.id)
+            good *= 1 - self.chances[each.id]
+        return chosen
+
+
+def _run(beneath: Sequence[int], tested: Sequence[int]) -> NewRun:
+    return NewRun((*beneath, *tested), frozenset(tested))
+
+
+def entropy(chance: float) -> float:
+    """Return the information in an outcome of this chance, in bits."""
+    if not 0 < chance < 1:
+        return 0.0
+    return -chance * log2(chance) - (1 - chance) * log2(1 - chance)

@@ -1,0 +1,81 @@
+"""The simulation of trains: known laws hold in it, and no policy lands what it did not test."""
+
+import pytest
+
+from benchmarks.scheduling.goals import goals, samples
+from benchmarks.scheduling.grid import cells, measure, saturated
+from benchmarks.scheduling.policies import ORACLE, OURS, POLICIES, REFERENCE
+from benchmarks.scheduling.report import goals_table, losses_table, policies_table
+from benchmarks.scheduling.simulate import Simulation
+from benchmarks.scheduling.truth import Cell, Truth
+
+BUSY = Cell(10, 30, 0.1, 0.02, 4)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_policy_resolves_all_and_lands_only_what_passed(policy: str) -> None:
+    """The simulation refuses runs beyond the slots, and landings of a tree that no run tested."""
+    outcome = measure(policy, BUSY, 3, 120).outcome
+    assert (outcome.red, outcome.unresolved) == (0, 0)
+    assert outcome.all_landed > 90
+
+
+@pytest.mark.parametrize("slots", [1, 4, 16])
+def test_chain_lands_as_many_at_once_as_its_formula_says(slots: int) -> None:
+    """(1-p)(1-(1-p)^c)/p pull requests land in the time of one run, however many wait."""
+    cell = Cell(10, 30, 0.1, 0.0, slots, sigma=0.001)
+    truth = Truth(cell, 5)
+    outcome = Simulation(truth, POLICIES[REFERENCE](truth), 3000, at_once=True).run()
+    bad = len(truth.bad) / 3000
+    expected = (1 - bad) * (1 - (1 - bad) ** slots) / bad
+    assert outcome.all_landed * cell.minutes / outcome.span == pytest.approx(expected, rel=0.06)
+
+
+@pytest.mark.parametrize(("bad", "runs"), [(0.02, 0.142), (0.05, 0.288), (0.1, 0.473), (0.25, 0.821)])
+def test_one_slot_needs_hardly_more_runs_than_prefix_search(bad: float, runs: float) -> None:
+    """Prefix search knows the rate of failures; our estimate begins at one in ten, and may retest."""
+    assert saturated(OURS, 1, 7, 2000, bad) > 0.88 * Cell(10, 30, bad, 0, 1).entropy / runs
+
+
+def test_truth_is_the_same_for_all_policies() -> None:
+    """Whether a pull request is bad does not depend on what a policy does."""
+    ours, theirs = Truth(BUSY, 3), Truth(BUSY, 3)
+    Simulation(ours, POLICIES[OURS](ours), 100).run()
+    Simulation(theirs, POLICIES[REFERENCE](theirs), 100).run()
+    assert ours.bad == theirs.bad
+
+
+def test_bursts_have_the_variance_that_the_cell_names() -> None:
+    """Arrivals an hour vary four times as much as their mean."""
+    times = Truth(Cell(10, 30, 0.1, 0, 4, burst=4.0), 1).arrivals(40_000)
+    hours = [0] * (int(times[-1] / 60) + 1)
+    for time in times:
+        hours[int(time / 60)] += 1
+    mean = sum(hours) / len(hours)
+    assert mean == pytest.approx(10, rel=0.1)
+    assert sum((each - mean) ** 2 for each in hours) / len(hours) / mean == pytest.approx(4, rel=0.2)
+
+
+def test_conflicts_are_as_frequent_as_at_uber() -> None:
+    """Four in ten changes conflict with one of the sixteen around them."""
+    truth = Truth(Cell(40, 30, 0.0, 0, 16, 0.034), 1)
+    for pull in range(4000):
+        truth.arrive(pull, range(pull))
+    assert len(truth.conflicts) / 4000 == pytest.approx(0.42, abs=0.03)
+
+
+def test_report_has_every_goal_policy_and_losing_cell() -> None:
+    """What is missed stands there as well."""
+    found = samples(list(cells(full=False))[:2], (3,), 60)
+    reached = goals(found, (3,), 60)
+    assert goals_table(reached, reached).count("\n") == len(reached) + 1
+    assert policies_table([(ORACLE, measure(ORACLE, BUSY, 3, 60))]).count(ORACLE) == 1
+    assert losses_table(found).startswith("| cell |")
+
+
+def test_full_grid_has_every_feasible_cell() -> None:
+    """None is left out because it would look bad."""
+    full, default = list(cells(full=True)), list(cells(full=False))
+    assert set(default) < set(full)
+    assert all(each.feasible for each in full)
+    assert {each.conflicts for each in full} == {0.0, 0.01, 0.034}

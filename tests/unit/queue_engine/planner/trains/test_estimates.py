@@ -1,0 +1,34 @@
+"""Rates follow what happened, and slowly forget."""
+
+import pytest
+
+from queue_engine.planner.trains.estimates import LEAST_FLAKES, Estimates, Rate
+
+
+def test_first_values_count_as_observations() -> None:
+    """One failure among ten imagined pull requests moves the rate by a tenth of the way."""
+    assert Rate(0.1, 10).observed(True).share == pytest.approx(2 / 11)
+
+
+def test_rate_follows_a_team_that_changes() -> None:
+    """After a thousand good ones, two hundred bad ones make most of the rate."""
+    rate = Rate(0.1, 10)
+    for _ in range(1000):
+        rate = rate.observed(False)
+    for _ in range(400):
+        rate = rate.observed(True)
+    assert rate.share > 0.5
+
+
+def test_queue_without_flakes_expects_one_now_and_then() -> None:
+    """A rate of nothing would make the first flake a proof of guilt."""
+    estimates = Estimates(flakes=Rate(0.0, 400))
+    assert estimates.flake_chance == LEAST_FLAKES
+
+
+def test_qualified_members_are_counted_apart() -> None:
+    """That one failed which had passed before says nothing of fresh ones."""
+    before = Estimates()
+    after = before.settled(True, failed=True)
+    assert after.fails == before.fails
+    assert after.chance(True) > before.chance(True)

@@ -1,0 +1,132 @@
+"""Plans of queues that show one rule each.
+
+Covers `queue_engine/planner/trains/model.py`, `queue_engine/planner/trains/new_runs.py` and
+`queue_engine/planner/trains/transitions.py`.
+"""
+
+from dataclasses import replace
+
+from queue_engine.planner.trains.estimates import Estimates, Rate
+from queue_engine.planner.trains.model import FailingRun, Member, Plan, TrainRun
+from queue_engine.planner.trains.plan import plan
+from queue_engine.planner.trains.transitions import base_pushed, removed, run_failed, run_passed
+from tests.unit.queue_engine.planner.trains.examples import USUAL, Driver, trains
+
+
+def test_one_slot_tests_as_many_as_are_even() -> None:
+    """At one failure in ten, seven members pass together about every second time."""
+    driver = Driver(trains(20))
+    driver.settle()
+    (run,) = driver.trains.runs
+    assert run.content == (1, 2, 3, 4, 5, 6, 7)
+
+
+def test_good_members_land_together() -> None:
+    """One run, one landing."""
+    driver = Driver(trains(5))
+    driver.finish()
+    assert (driver.landed, len(driver.started)) == ([1, 2, 3, 4, 5], 1)
+
+
+def test_bad_member_is_found_and_others_land() -> None:
+    """The rest of its group lands, and it leaves only when its tree alone failed on the base."""
+    driver = Driver(trains(7), bad={3})
+    driver.finish()
+    assert sorted(driver.landed) == [1, 2, 4, 5, 6, 7]
+    assert driver.ejected == [3]
+    assert (3,) in [new.content for new in driver.started]
+
+
+def test_first_failure_alone_is_retested() -> None:
+    """One failure may be a flake, and ejects no member."""
+    driver = Driver(trains(1))
+    driver.settle()
+    driver.end(driver.trains.runs[0], passed=False)
+    assert not driver.ejected
+    driver.end(driver.trains.runs[0], passed=True)
+    assert driver.landed == [1]
+
+
+def test_probable_failures_are_tested_side_by_side() -> None:
+    """With four slots and forty members, groups stand on the base, not on one another."""
+    driver = Driver(trains(40, slots=4))
+    driver.settle()
+    contents = [run.content for run in driver.trains.runs]
+    assert len(contents) == 4
+    assert not any(set(one) & set(other) for one in contents for other in contents if one is not other)
+
+
+def test_members_that_come_one_by_one_are_nested() -> None:
+    """While slots are free, a run on top of a probably good one lands both sooner."""
+    driver = Driver(trains(1, slots=4))
+    driver.settle()
+    driver.join(2)
+    assert [run.content for run in driver.trains.runs] == [(1,), (1, 2)]
+
+
+def test_siblings_that_passed_are_combined_before_they_land() -> None:
+    """The union of two trees that passed apart is an untested tree."""
+    driver = Driver(trains(16, slots=2))
+    driver.settle()
+    first, second = driver.trains.runs
+    driver.end(first, passed=True)
+    assert driver.landed == list(first.content)
+    driver.end(driver.run(second.id), passed=True)
+    assert driver.landed == list(first.content)
+    driver.finish()
+    assert sorted(driver.landed) == list(range(1, 17))
+
+
+def test_landing_waits_for_a_longer_run_that_is_nearly_done() -> None:
+    """A short landing would throw away the longer one, which very probably passes."""
+    state = replace(trains(9, slots=2), estimates=Estimates(fails=Rate(0.01, 100)))
+    short, long = TrainRun(1, (9,), frozenset({9}), 0.0), TrainRun(2, (1, 2, 3, 4), frozenset({1, 2, 3, 4}), 0.0)
+    passed = run_passed(replace(state, runs=(short, long)), short, 0.9 * USUAL)
+    assert plan(passed, 0.9 * USUAL).land is None
+    assert plan(run_failed(passed, long), USUAL).land == short
+
+
+def test_members_that_only_fail_together_are_cut_apart() -> None:
+    """Two that passed apart break together: one lands, the other is ejected."""
+    queue = tuple(replace(each, qualified_at=0.0) for each in trains(4).queue)
+    state = replace(trains(4), queue=queue, failures=(FailingRun(frozenset({1, 2, 3, 4}), frozenset({1, 2, 3, 4})),))
+    assert plan(state, 1.0).start[0].content == (1, 2)
+
+
+def test_hotfix_takes_the_slot_of_the_youngest_run() -> None:
+    """It runs at once, although all slots were taken."""
+    driver = Driver(trains(20))
+    driver.settle()
+    hotfix = Member(21, 0.0, preempts=True)
+    driver.trains = replace(driver.trains, queue=(hotfix, *driver.trains.queue))
+    made = plan(driver.trains, 1.0)
+    assert made.cancel == (1,)
+    assert made.start[0].content[0] == 21
+
+
+def test_push_of_somebody_else_to_the_base_lands_nothing_untested() -> None:
+    """Runs that were started before it tell of their members, and land no more."""
+    driver = Driver(trains(3))
+    driver.settle()
+    driver.trains = base_pushed(driver.trains)
+    driver.end(driver.trains.runs[0], passed=True)
+    assert not driver.landed
+    driver.finish()
+    assert driver.landed == [1, 2, 3]
+
+
+def test_member_that_left_ends_the_runs_with_it() -> None:
+    """Its run is cancelled, and the others are tested without it."""
+    driver = Driver(trains(3))
+    driver.settle()
+    driver.trains = removed(driver.trains, 2)
+    assert plan(driver.trains, 1.0).cancel == (1,)
+    driver.finish()
+    assert driver.landed == [1, 3]
+
+
+def test_plan_without_a_new_fact_is_empty() -> None:
+    """Time alone cancels and composes no run."""
+    driver = Driver(trains(30, slots=3))
+    driver.settle()
+    assert plan(driver.trains, 3 * USUAL) == Plan()
