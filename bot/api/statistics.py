@@ -118,7 +118,7 @@ class StatisticsAnswer(BaseModel):
 
     Durations are in seconds, and null without a landing. `mean_wait` divides the mean wait of a landing. `reasons` has
     each pull request once, by its last departure. `ci_seconds` is that of all pull requests that left and whose CI time
-    IMQ knows.
+    IMQ knows. `requests` are those to GitHub for all queues of the repositories, null if none was counted.
     """
 
     repository: str | None
@@ -136,6 +136,8 @@ class StatisticsAnswer(BaseModel):
     reruns: int
     ci_seconds: float | None
     ci_seconds_per_landing: float | None
+    requests: int | None
+    requests_per_landing: float | None
     health: HealthView
 
     @classmethod
@@ -159,6 +161,8 @@ class StatisticsAnswer(BaseModel):
             reruns=found.reruns,
             ci_seconds=found.ci_seconds,
             ci_seconds_per_landing=found.ci_per_landing,
+            requests=found.requests,
+            requests_per_landing=found.requests_per_landing,
             health=HealthView.of(found.health),
         )
 

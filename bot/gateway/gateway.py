@@ -22,6 +22,7 @@ Where reads lag, the first outdated read of each kind (snapshot, checks, landed 
 they lag 2 s. For the next quarter of an hour such reads wait, and cost no more than the table says.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from datetime import timedelta
 
@@ -89,6 +90,11 @@ class Gateway(CheckReads):
     def budget(self) -> Mapping[int | None, Budget]:
         """Return the primary limit of each installation by GitHub's last answer; the App's own under None."""
         return self._connection.limits.budget
+
+    @property
+    def request_counts(self) -> Counter[int]:
+        """Requests sent since the last report, by the number of the repository; the reporter empties it."""
+        return self._connection.request_counts
 
     def slots_status(self) -> SlotsStatus:
         """Return how busy the slots of all installations together are."""

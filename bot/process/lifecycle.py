@@ -233,6 +233,7 @@ def _loops(
     reporter = bot.reporter
     reporting: list[_Part] = [("reporter", reporter.run_due, reporter.next_due, ())] if reporter.is_enabled else []
     reporting.append(("app", bot.app_status.run_due, bot.app_status.next_due, ()))
+    reporting.append(("requests", bot.request_counts.run_due, bot.request_counts.next_due, ()))
     working: list[_Part] = [
         ("sweeper", bot.sweeper.run_due, bot.sweeper.next_due, ()),
         ("worker", partial(_start_jobs, bot), bot.worker.next_due, (WakeupKind.JOBS,)),

@@ -29,6 +29,7 @@ from bot.process.app_status import AppStatus
 from bot.process.logins import login_routes
 from bot.process.pages import add_site, create_feed, create_streams
 from bot.process.report import ProcessReporter
+from bot.process.request_counts import RequestCounts
 from bot.process.sinks import Sinks
 from bot.process.wait_limits import shorten_waits
 from bot.process.webhook_correction import correction_of
@@ -106,6 +107,8 @@ class Bot:
             budget=lambda: self.gateway.budget,
             accepted=lambda: self.app_status.accepted,
         )
+
+        self.request_counts = RequestCounts(self.engine.store, clock, self.gateway.request_counts)
 
     async def start(self, *, worker: bool = True) -> None:
         """Migrate an SQLite file; a worker releases the leases of its predecessor.
@@ -190,6 +193,7 @@ class Bot:
         await self.inbox.drain()
         await self.watch.close()
         await self.reporter.close()
+        await self.request_counts.close()
         await self._session.close()
         await self._sinks.client.close()
         await self.database.close()

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
@@ -75,6 +75,9 @@ class QueueStatistics:
     """Of all departures whose CI time is known, those without a landing included."""
     ci_per_landing: float | None
     health: Health
+    requests: int | None
+    """Requests to GitHub for all queues of the repositories; None: none was counted."""
+    requests_per_landing: float | None
 
     @property
     def pulls(self) -> int:
@@ -105,6 +108,8 @@ async def load_statistics(tx: Transaction, query: DepartureQuery) -> QueueStatis
     landed_known = sum(each.ci_known for each in landed)
     failed = sum(each.pulls for each in reasons if each.outcome is EntryStatus.FAILED)
     left = sum(each.pulls for each in reasons if each.outcome is not EntryStatus.CANCELLED)
+    by_day = await tx.statistics.landings(query)
+    requests, per_landing = await _requests(tx, query)
     return QueueStatistics(
         first=date_of(query.first_day),
         last=date_of(query.last_day),
@@ -112,7 +117,7 @@ async def load_statistics(tx: Transaction, query: DepartureQuery) -> QueueStatis
         median=median,
         p95=p95,
         parts={kind: sum(getattr(each, kind.value) for each in landed) / count for kind in WaitKind} if count else {},
-        landings=_landings(query, await tx.statistics.landings(query)),
+        landings=_landings(query, by_day),
         reasons=tuple(reasons),
         flaky_checks=_flaky(flaky, lambda each: (each.name,)),
         flaky_jobs=_flaky(flaky, lambda each: each.job_names),
@@ -120,7 +125,19 @@ async def load_statistics(tx: Transaction, query: DepartureQuery) -> QueueStatis
         ci_seconds=ci if known else None,
         ci_per_landing=ci / landed_known if landed_known else None,
         health=health_of(median, p95, failed=failed, left=left),
+        requests=requests,
+        requests_per_landing=per_landing,
     )
+
+
+async def _requests(tx: Transaction, query: DepartureQuery) -> tuple[int | None, float | None]:
+    """Return the requests to GitHub, and those per landing since the first day that has a count."""
+    if (found := await tx.statistics.requests(query)) is None:
+        return None, None
+    requests, first = found
+    of_repositories = replace(query, base_branch=None, first_day=max(first, query.first_day))
+    landed = sum((await tx.statistics.landings(of_repositories)).values())
+    return requests, requests / landed if landed else None
 
 
 def _reason(row: Row[Any]) -> ReasonCount:

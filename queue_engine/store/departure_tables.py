@@ -66,3 +66,13 @@ departure_days = Table(
 """The sums of the departures of each queue, day, outcome and reason (empty: none), kept with each departure: a page
 adds up a year of these, and no year of departures. `pulls` counts the last departures of pull requests, and `ci_known`
 the departures with `ci_seconds`."""
+
+request_days = Table(
+    "request_days",
+    metadata,
+    Column("day", Integer, primary_key=True, autoincrement=False),
+    Column("repository_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("requests", BigInteger, nullable=False),
+)
+"""How many requests IMQ sent to GitHub for a repository on a day. They are not counted for each queue: reads of rules,
+labels and people serve several."""

@@ -16,7 +16,7 @@ from queue_engine.domain.departure import ENDS, Departure, RerunCheck
 from queue_engine.domain.model import EntryStatus
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.timeline_event import TimelineEvent
-from queue_engine.store.departure_tables import departure_days, departures
+from queue_engine.store.departure_tables import departure_days, departures, request_days
 from queue_engine.store.tables import timeline
 from queue_engine.store.timeline import event_of
 
@@ -71,7 +71,7 @@ _OLDEST = (
 )
 _PURGE = delete(departures).where(departures.c.id.in_(_OLDEST))
 _FIRST_LEFT = select(func.min(departures.c.left_at))
-_PURGE_DAYS = delete(departure_days).where(departure_days.c.day < bindparam("its_day"))
+_PURGE_DAYS = [delete(each).where(each.c.day < bindparam("its_day")) for each in (departure_days, request_days)]
 
 
 class Departures:
@@ -125,7 +125,8 @@ class Departures:
         day = datetime.combine(before.astimezone(UTC).date(), time(), UTC)
         deleted = (await self._connection.execute(_PURGE, {"before": day, "at_most": at_most})).rowcount
         first = (await self._connection.execute(_FIRST_LEFT)).scalar_one()
-        await self._connection.execute(_PURGE_DAYS, {"its_day": day_of(day if first is None else min(first, day))})
+        for statement in _PURGE_DAYS:
+            await self._connection.execute(statement, {"its_day": day_of(day if first is None else min(first, day))})
         return deleted
 
 

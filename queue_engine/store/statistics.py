@@ -3,7 +3,7 @@ of a year of departures.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 from typing import Any
@@ -11,10 +11,11 @@ from typing import Any
 from sqlalchemy import ColumnElement, Row, Table, Text, cast, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from queue_engine.core.database.database import Upsert
 from queue_engine.domain.departure import Departure, RerunCheck, WaitKind
 from queue_engine.domain.model import EntryStatus
 from queue_engine.domain.reasons import Reason
-from queue_engine.store.departure_tables import departure_days, departures
+from queue_engine.store.departure_tables import departure_days, departures, request_days
 from queue_engine.store.departures import departure_in
 
 
@@ -72,6 +73,13 @@ class DepartureQuery:
 _ADDED = ("departures", "pulls", *WaitKind, "ci_seconds", "ci_known", "reruns")
 _SUMS = [func.sum(departure_days.c[name]).label(name) for name in _ADDED]
 _HALF = 0.5
+_COUNT_REQUESTS = Upsert(
+    request_days,
+    lambda insert: insert.on_conflict_do_update(
+        index_elements=("day", "repository_id"),
+        set_={"requests": request_days.c.requests + insert.excluded["requests"]},
+    ),
+)
 _LISTED = [departures.c[name] for name in Departure.__dataclass_fields__]
 
 
@@ -114,6 +122,24 @@ class Statistics:
         where = [*query.of_days(departures, by_day=True), departures.c.flaky.is_not(None)]
         found = (await self._connection.execute(select(cast(departures.c.flaky, Text)).where(*where))).scalars()
         return [tuple(map(RerunCheck.from_json, each)) for each in json.loads(f"[{','.join(found)}]")]
+
+    async def count_requests(self, day: int, requests: Mapping[int, int]) -> None:
+        """Add requests to GitHub to the counts of this day, by the number of the repository."""
+        rows = [
+            {"day": day, "repository_id": repository_id, "requests": count} for repository_id, count in requests.items()
+        ]
+        await self._connection.execute(_COUNT_REQUESTS.on(self._connection), rows)
+
+    async def requests(self, query: DepartureQuery) -> tuple[int, int] | None:
+        """Return the requests to GitHub for all queues of these repositories, and since which day they were counted.
+
+        None if none was counted.
+        """
+        of = request_days.c
+        where = replace(query, base_branch=None).of_days(request_days)
+        found = await self._connection.execute(select(func.sum(of.requests), func.min(of.day)).where(*where))
+        total, first = found.one()
+        return None if total is None else (int(total), int(first))
 
     async def listed(self, query: DepartureQuery, *, before: int | None, limit: int) -> Sequence[Departure]:
         """Return the last `limit` of these departures before one of them, newest first."""

@@ -1,10 +1,12 @@
 """Statistics over HTTP, of pull requests that people queued on the sandbox."""
 
+from functools import partial
+
 import pytest
 
 from queue_engine.domain.model import EntryStatus
 from tests.acceptance.callers import Caller
-from tests.acceptance.world import CI_TIME, World
+from tests.acceptance.world import CI_TIME, LABEL, World
 
 
 async def test_statistics_are_those_of_what_people_did(world: World, mona: Caller) -> None:
@@ -30,3 +32,26 @@ async def test_statistics_are_those_of_what_people_did(world: World, mona: Calle
         assert parts == pytest.approx(each.waited)
     assert departures[1].capacity > 0
     assert departures[0].title == pulls[0].record.title
+
+
+async def test_requests_per_landing_are_those_that_github_received(world: World, mona: Caller) -> None:
+    """Reads, writes, comments and check runs of the repository's queues; all processes add up, also over a restart."""
+    path = "/api/v1/repositories/acme/widgets/branches/main/statistics?days=7"
+    for number in range(2):
+        pull = world.open(f"add-{number}")
+        pull.label(LABEL, by="mona")
+        await world.until(partial(getattr, pull, "merged"))
+        await world.settle()
+        await world.kill()
+        await world.restart()
+    # A start lists the open pull requests of all repositories, and `.github` has rules for all: they belong to none.
+    received = sum(
+        ("{owner}" in each.template or each.template.endswith("/graphql"))
+        and "/.github/contents/" not in each.path
+        and each.template != "GET /repos/{owner}/{repo}/pulls"
+        for each in world.server.requests
+    )
+    await world.bot.request_counts.close()
+    answer = (await mona.ask("GET", path)).body
+    assert answer["requests"] == received
+    assert answer["requests_per_landing"] == received / 2

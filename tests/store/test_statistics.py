@@ -18,6 +18,7 @@ from queue_engine.domain.model import EntryStatus
 from queue_engine.domain.reasons import Reason
 from queue_engine.queries.statistics import RerunCount, date_of, load_statistics, period
 from queue_engine.store import Store
+from queue_engine.store.departures import day_of
 from queue_engine.store.statistics import DepartureQuery
 from tests.store.examples import NOW, OTHER, REPOSITORY
 from tests.store.test_departures import LANDED
@@ -142,3 +143,33 @@ async def test_long_periods_count_by_week(store: Store) -> None:
     assert [each.landed for each in found.landings] == [2, *[7] * 13, 6]
     assert all(later.first - each.last == DAY for each, later in zip(found.landings, found.landings[1:], strict=False))
     assert (nothing.landed, nothing.pulls, nothing.median) == (0, 0, None)
+
+
+async def test_requests_add_up_by_repository_and_day(store: Store) -> None:
+    """A queue shows those of its whole repository. Landings from before the first count are not divided by them."""
+    await put(store, [replace(LANDED, id=number, number=number, left_at=NOW - number * DAY) for number in range(1, 9)])
+    today = day_of(NOW)
+    async with store.transaction() as tx:
+        for day, counts in ((today - 3, {LANDED.repository_id: 20, 99: 7}), (today, {LANDED.repository_id: 4})):
+            await tx.statistics.count_requests(day, counts)
+        await tx.statistics.count_requests(today, {LANDED.repository_id: 6})
+    async with store.reading() as tx:
+        of_all = await load_statistics(tx, asked(7))
+        scope = {"repository_ids": frozenset({LANDED.repository_id}), "base_branch": "another"}
+        of_one = await load_statistics(tx, asked(7, **scope))
+        before = await load_statistics(tx, replace(asked(7), last_day=today - 4))
+    assert of_all.requests == 37
+    assert of_all.requests_per_landing == pytest.approx(37 / 3)
+    assert (of_one.landed, of_one.requests) == (0, 30)
+    assert of_one.requests_per_landing == pytest.approx(10)
+    assert (before.requests, before.requests_per_landing) == (None, None)
+
+
+async def test_counts_of_requests_are_deleted_with_the_departures(store: Store) -> None:
+    """Statistics are kept as long as the operator says, whole days of them."""
+    await put(store, [LANDED])
+    async with store.transaction() as tx:
+        await tx.statistics.count_requests(day_of(LANDED.left_at), {LANDED.repository_id: 3})
+        await tx.departures.purge(NOW + DAY, at_most=10)
+    async with store.reading() as tx:
+        assert (await load_statistics(tx, asked(7))).requests is None

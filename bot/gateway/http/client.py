@@ -15,6 +15,7 @@ from datetime import timedelta
 from typing import Any
 
 import aiohttp
+from cachetools import LRUCache
 from gidgethub import GitHubException, sansio
 from pydantic import SecretStr
 from yarl import URL
@@ -34,6 +35,8 @@ GRAPHQL = "/graphql"
 _CONNECT_SECONDS = 5.0
 _REDIRECTS = frozenset({301, 302, 307, 308})
 _MAX_REDIRECTS = 3
+_CACHE_BYTES = 4 * 1024 * 1024
+"""Per installation; a pull request's answer has about 20 kB."""
 
 
 def owner_and_repo(repository: Repository) -> dict[str, str]:
@@ -57,6 +60,8 @@ class Call:
     limit: timedelta = timedelta(seconds=20)
     link: str | None = None
     merges_waiting: int = 0
+    repository_id: int | None = None
+    """The repository that the request is counted for."""
     accept: str | None = None
     """The type of the answer, where it is not the one of the API."""
 
@@ -211,3 +216,14 @@ async def _no_retry(request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerT
 def _secret_text(secret: SecretStr | None) -> str | None:
     """Return the text of a credential, for the request's header only."""
     return None if secret is None else secret.get_secret_value()
+
+
+def new_cache() -> "LRUCache[str, Reply]":
+    """Create an empty cache of replies."""
+    return LRUCache(_CACHE_BYTES, getsizeof=lambda reply: len(reply.body) + 1)
+
+
+def remember_reply(cache: "LRUCache[str, Reply]", key: str, reply: Reply) -> None:
+    """Keep a reply, unless it would take much of the room of all others."""
+    if len(reply.body) < cache.maxsize // 4:
+        cache[key] = reply

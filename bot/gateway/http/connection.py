@@ -1,6 +1,6 @@
 """Send requests for an installation: signed, counted, conditional, limited, parsed into models."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -16,7 +16,7 @@ from pydantic import SecretStr
 
 from bot.gateway.app_schemas import InstallationAnswer, TokenAnswer
 from bot.gateway.http.answers import M, parse_answer, parse_list
-from bot.gateway.http.client import Call, Client, Credential, Reply
+from bot.gateway.http.client import Call, Client, Credential, Reply, new_cache, remember_reply
 from bot.gateway.http.grants import Grants, exceeds_grant, is_inaccessible, token_request
 from bot.gateway.http.graphql import limit_of
 from bot.gateway.http.limits import Limits
@@ -45,8 +45,6 @@ from queue_engine.known.cached import remembered
 
 log = structlog.get_logger(__name__)
 
-_CACHE_BYTES = 4 * 1024 * 1024
-"""Per installation; a pull request's answer has about 20 kB."""
 _MAX_PAGES = 100
 
 _MAX_CONCURRENT = 8
@@ -86,6 +84,8 @@ class Connection:
         self.api_url, self.app_id, self.clock = api_url, int(app_id), clock
         self._meter = meter or NullMeter()
         self.may_write: MayWrite | None = None
+        self.request_counts: Counter[int] = Counter()
+        """Requests sent since the last report, by the number of the repository."""
         self.limits = Limits(clock, self._meter, shared)
         self._slots: defaultdict[int | None, Slots] = defaultdict(self._new_slots)
         self.client = Client(session, api_url=api_url, clock=clock)
@@ -139,8 +139,9 @@ class Connection:
         if target is None:
             return await self._attempt(None, call, Credential(jwt=self._key.jwt()), None)
         scope, cache = scope_of(target, call), None
+        call = replace(call, repository_id=scope.repository_id)
         if call.method == "GET" and not fresh:
-            cache = self._replies.setdefault(scope.installation_id, _new_cache())
+            cache = self._replies.setdefault(scope.installation_id, new_cache())
         token = await self._tokens.get(scope)
         try:
             return await self._signed(scope, call, token, cache)
@@ -249,7 +250,7 @@ class Connection:
             remembered(partial(cache.pop, key, None))
         if cache is not None and reply.status == HTTPStatus.OK and "etag" in reply.headers:
             # After parsing: a truncated body would otherwise come back with every 304.
-            _remember(cache, key, reply)
+            remember_reply(cache, key, reply)
         return page
 
     async def _send(
@@ -257,6 +258,8 @@ class Connection:
     ) -> Reply:
         """Send a call, and record the limits in its response's headers."""
         began, status = self.clock.now(), "none"
+        if call.repository_id is not None:
+            self.request_counts[call.repository_id] += 1
         try:
             with trace.span(call.name), self._outage.watched():
                 reply = await self.client.exchange(call, credential, etag=cached.headers["etag"] if cached else None)
@@ -299,12 +302,3 @@ class Connection:
             raise
         permissions = requested_permissions(scope, granted)
         return Token(answer.token, answer.expires_at, issued_at=self.clock.now(), permissions=permissions)
-
-
-def _new_cache() -> "LRUCache[str, Reply]":
-    return LRUCache(_CACHE_BYTES, getsizeof=lambda reply: len(reply.body) + 1)
-
-
-def _remember(cache: "LRUCache[str, Reply]", key: str, reply: Reply) -> None:
-    if len(reply.body) < cache.maxsize // 4:
-        cache[key] = reply
