@@ -33,6 +33,8 @@ class DepartureQuery:
     reason: Reason | None = None
     last_only: bool = False
     """Whether only the last departure of each pull request from each queue counts."""
+    waited_for: WaitKind | None = None
+    """Those that waited for this at all."""
     check: str | None = None
     job: str | None = None
 
@@ -48,6 +50,8 @@ class DepartureQuery:
             found.append(of.outcome == self.outcome)
         if self.reason is not None:
             found.append(of.reason == self.reason)
+        if self.waited_for is not None:
+            found.append(of[self.waited_for] > 0)
         if self.last_only:
             found.append(of.is_last)
         if self.check is not None or self.job is not None:

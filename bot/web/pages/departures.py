@@ -16,6 +16,7 @@ from bot.api.payload import query
 from bot.api.statistics import StatisticsQuery
 from bot.web.addresses import queue_url
 from bot.web.pages.site import Site
+from queue_engine.domain.departure import WaitKind
 from queue_engine.domain.model import EntryStatus, Repository
 from queue_engine.domain.reasons import Reason
 from queue_engine.queries.statistics import LandingCount, ReasonCount, period
@@ -34,6 +35,7 @@ class PullsQuery(StatisticsQuery):
     reason: Reason | None = None
     once: bool = False
     """Only the last departure of each pull request."""
+    waited_for: WaitKind | None = None
     check: str | None = Field(None, max_length=_NAME)
     job: str | None = Field(None, max_length=_NAME)
     before: int | None = Field(None, ge=0, le=2**63 - 1)
@@ -77,6 +79,7 @@ class Scope:
             outcome=asked.outcome and EntryStatus(asked.outcome),
             reason=asked.reason,
             last_only=asked.once,
+            waited_for=asked.waited_for,
             check=asked.check,
             job=asked.job,
         )
@@ -89,6 +92,10 @@ class Scope:
         """Return the address of the pull requests behind a bar of reasons."""
         reason = {} if count.reason is None else {"reason": count.reason.value}
         return self._list(days=days, outcome=count.outcome.value, **reason, once=1)
+
+    def wait_url(self, days: int, kind: WaitKind) -> str:
+        """Return the address of the landings that waited for this."""
+        return self._list(days=days, outcome="landed", waited_for=kind.value)
 
     def check_url(self, days: int, name: str) -> str:
         """Return the address of the pull requests in which a check was flaky."""

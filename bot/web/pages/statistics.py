@@ -13,6 +13,7 @@ from bot.web.pages.render import duration
 from bot.web.pages.site import Site
 from bot.web.pages.spreadsheet import Cell, csv_response
 from queue_engine.domain.departure import Departure, WaitKind
+from queue_engine.queries.health import FEWEST
 from queue_engine.queries.statistics import QueueStatistics, ReasonCount, RerunCount, load_statistics
 
 PERIODS = (7, 30, 90, 365)
@@ -67,7 +68,7 @@ class StatisticsPages:
             periods=PERIODS,
             found=found,
             charts=_charts(scope, found, days),
-            waits=[(_WAITS[kind], seconds) for kind, seconds in found.parts.items()],
+            waits=[(_WAITS[kind], seconds, scope.wait_url(days, kind)) for kind, seconds in found.parts.items()],
             health=_health(found),
             reason_name=reason_name,
         )
@@ -128,7 +129,12 @@ def _charts(scope: Scope, found: QueueStatistics, days: int) -> dict[str, str]:
         charts["landings"] = columns("landings", "Landings", text, list(_landing_bars(scope, found, days)))
         text = "The mean time that a landing spent on each part of its wait."
         bars = [
-            Bar(_WAITS[kind], round(seconds / 60, 1), f"{_WAITS[kind]}: {duration(seconds)}")
+            Bar(
+                _WAITS[kind],
+                round(seconds / 60, 1),
+                f"{_WAITS[kind]}: {seconds / 60:.1f} minutes",
+                scope.wait_url(days, kind),
+            )
             for kind, seconds in found.parts.items()
         ]
         charts["waits"] = rows("waits", "Wait of a landing, in minutes", text, bars)
@@ -168,7 +174,7 @@ def _health(found: QueueStatistics) -> list[dict[str, Any]]:
             "figure": "not known" if each.figure is None else words(each.figure),
             "limit": words(each.limit),
             "met": each.is_met,
-            "known": each.figure is not None,
+            "known": health.counted >= FEWEST and each.figure is not None,
         }
         for name, each, words in figures
     ]
