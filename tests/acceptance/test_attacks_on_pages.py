@@ -11,6 +11,7 @@ from typing import Any
 
 import aiohttp
 import pytest
+from structlog.testing import capture_logs
 
 from queue_engine.domain.timeline_event import TimelineEvent
 from queue_engine.store.operations.sessions import MOST
@@ -187,3 +188,14 @@ async def test_reader_without_a_session_reads_no_error_of_a_public_repository(
         assert (page.status, request in page.text, "403 for" in page.text) == (200, True, False)
         status = await browser.get(f"/requests/{request}/status")
         assert "Log in to read the error." in status.text
+
+
+async def test_strangers_do_not_fill_the_log(site: World, session: aiohttp.ClientSession) -> None:
+    """Callbacks of logins that never began are logged once a minute."""
+    stranger = Browser(site, session)
+    with capture_logs() as logs:
+        for _ in range(5):
+            assert (await stranger.get("/auth/callback?code=a&state=b")).status == 403
+        await site.github.advance(timedelta(minutes=1))
+        assert (await stranger.get("/auth/callback?code=a&state=b")).status == 403
+    assert [each["event"] for each in logs].count("login_not_begun_here") == 2

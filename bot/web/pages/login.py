@@ -45,6 +45,7 @@ class LoginPages:
         self._parts = parts
         self._missing = tuple(missing)
         self._budget = RateLimit(PER_MINUTE, timedelta(minutes=1))
+        self._logged = RateLimit(1, timedelta(minutes=1))
 
     def routes(self) -> Sequence[web.RouteDef]:
         """Return the routes."""
@@ -85,11 +86,18 @@ class LoginPages:
             if viewer(request).logged_in:
                 # The person went back, or pressed reload, after they were logged in.
                 return self._site.see_other(request, "/")
-            _log.warning("login_not_begun_here", remote=request.remote)
+            self._log_stranger(request.remote)
             return await self._page(request, "/", "This login did not begin in this browser, or it is over.", 403)
         if (error := request.query.get("error")) is not None:
             return await self._page(request, attempt.to, _REFUSALS.get(error, "GitHub refused this login."), 403)
         return await self._finish(request, attempt, self._parts)
+
+    def _log_stranger(self, remote: str | None) -> None:
+        """Log a login that did not begin here, once a minute: a visitor must not fill the log."""
+        now = self._site.engine.clock.now()
+        if self._logged.wait(now) <= timedelta(0):
+            self._logged.take(now)
+            _log.warning("login_not_begun_here", remote=remote)
 
     async def _finish(self, request: web.Request, attempt: Attempt, parts: LoginParts) -> web.Response:
         now = self._site.engine.clock.now()

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 
 FOLDER = Path(__file__).parents[1] / "templates"
 
+_DIRECTIONS = {
+    number: f"\\u{number:04x}" for number in (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+}
+"""Characters that change the direction of the text after them: a title could rearrange what IMQ says beside it."""
 _UNITS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
 
@@ -42,6 +46,7 @@ def environment() -> Environment:
         auto_reload=False,
         trim_blocks=True,
         lstrip_blocks=True,
+        finalize=_without_directions,
     )
     found.filters |= {"ago": pass_context(_ago), "instant": instant, "duration": duration, "url": _quoted}
     found.globals |= {
@@ -55,6 +60,12 @@ def environment() -> Environment:
         "shadow_url": shadow_url,
     }
     return found
+
+
+def _without_directions(value: object) -> object:
+    """Show a character that changes the direction of text by its number, as code editors do."""
+    # Macros return `Markup`, whose parts came here already.
+    return value.translate(_DIRECTIONS) if type(value) is str and not value.isascii() else value
 
 
 def monitor_numbers() -> dict[str, float | None]:
