@@ -234,11 +234,16 @@ def _next_step(notice: Notice, mentions: bool) -> Iterable[str]:
         return
     if notice.kind is NoticeKind.LANDED and not is_mismatch(notice):
         return
-    actor = REASONS[notice.reason].next_actor
-    who = texts.NEXT_STEP_FOR[actor]
-    mentioned = [login for person in dict.fromkeys(notice.people) if (login := mention(person)) is not None]
-    if actor is ReasonActor.AUTHOR and notice.kind not in WAITING and mentions and mentioned:
-        who = texts.NEXT_STEP_FOR_PEOPLE.format(people=" ".join(mentioned))
+    facts = REASONS[notice.reason]
+    who = texts.NEXT_STEP_FOR[facts.next_actor]
+    people: dict[str, str] = {}
+    for person in notice.people:
+        people.setdefault(person.casefold(), person)
+    mentioned = [login for person in people.values() if (login := mention(person)) is not None]
+    if facts.mentions_author and notice.kind not in WAITING and mentions and mentioned:
+        author_alone = facts.next_actor is ReasonActor.AUTHOR
+        words = texts.NEXT_STEP_FOR_PEOPLE if author_alone else texts.NEXT_STEP_FOR_PEOPLE_OR_MAINTAINER
+        who = words.format(people=" ".join(mentioned))
     step = texts.REASONS[notice.reason].next_step
     yield f"**{who}** {fill(step, notice)}{_ask_queuer(notice) if '{label}' in step else ''}"
 

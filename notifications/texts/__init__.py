@@ -9,7 +9,15 @@ Lives here: texts. May not live here: code that chooses among them or fills them
 
 from notifications.texts.history import HISTORY
 from notifications.texts.kinds import KINDS, MISMATCH, SUPERSEDED_SUMMARY, SUPERSEDED_TITLE, KindText
-from notifications.texts.reasons import ASK, ASK_SOMEBODY, NEXT_STEP_FOR, NEXT_STEP_FOR_PEOPLE, NO_FIX_LABEL, REASONS
+from notifications.texts.reasons import (
+    ASK,
+    ASK_SOMEBODY,
+    NEXT_STEP_FOR,
+    NEXT_STEP_FOR_PEOPLE,
+    NEXT_STEP_FOR_PEOPLE_OR_MAINTAINER,
+    NO_FIX_LABEL,
+    REASONS,
+)
 
 __all__ = [
     "ASK",
@@ -23,5 +31,6 @@ __all__ = [
     "SUPERSEDED_SUMMARY",
     "SUPERSEDED_TITLE",
     "NEXT_STEP_FOR_PEOPLE",
+    "NEXT_STEP_FOR_PEOPLE_OR_MAINTAINER",
     "KindText",
 ]

@@ -16,7 +16,7 @@ class DequeueReason:
     checks: tuple[CheckReport, ...] = ()
     """The failed check reports."""
     people: tuple[str, ...] = ()
-    """Logins that the comment mentions, if the author has to act next."""
+    """Logins that the comment mentions, if the reason mentions the author."""
     delivery: str | None = None
     """The webhook that caused the dequeue."""
     by: str | None = None

@@ -109,6 +109,13 @@ class ReasonFacts:
     outcome: Outcome
     next_actor: ReasonActor
     label_off: bool = True
+    author_helps: bool = False
+    """Whether the author and the assignees can find the cause as well as the actor can."""
+
+    @property
+    def mentions_author(self) -> bool:
+        """Whether the comment mentions the author and the assignees."""
+        return self.author_helps or self.next_actor is ReasonActor.AUTHOR
 
 
 REASONS: Mapping[Reason, ReasonFacts] = {
@@ -135,7 +142,7 @@ REASONS: Mapping[Reason, ReasonFacts] = {
     Reason.ASKED_TOO_OFTEN: ReasonFacts(Outcome.REFUSED, ReasonActor.AUTHOR),
     Reason.CONFLICT: ReasonFacts(Outcome.FAILED, ReasonActor.AUTHOR),
     Reason.CHECKS_FAILED: ReasonFacts(Outcome.FAILED, ReasonActor.AUTHOR),
-    Reason.CHECKS_TIMED_OUT: ReasonFacts(Outcome.FAILED, ReasonActor.MAINTAINER),
+    Reason.CHECKS_TIMED_OUT: ReasonFacts(Outcome.FAILED, ReasonActor.MAINTAINER, author_helps=True),
     Reason.NO_CHECKS: ReasonFacts(Outcome.FAILED, ReasonActor.MAINTAINER),
     Reason.CHECKS_BROKE_DOWN: ReasonFacts(Outcome.FAILED, ReasonActor.MAINTAINER),
     Reason.CHECKS_NOT_REPEATED: ReasonFacts(Outcome.FAILED, ReasonActor.MAINTAINER),

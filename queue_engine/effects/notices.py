@@ -14,7 +14,7 @@ from queue_engine.domain.facts import CheckReport, CheckState
 from queue_engine.domain.model import Entry, EntryStatus, Repository
 from queue_engine.domain.notice import BlockerFacts, Notice, NoticeKind
 from queue_engine.domain.policy import CommentPolicy, Policy
-from queue_engine.domain.reasons import REASONS, Outcome, Reason, ReasonActor
+from queue_engine.domain.reasons import REASONS, Outcome, Reason
 from queue_engine.effects.check_runs import (
     NOTICE_OF_STATUS,
     PROGRESS,
@@ -111,7 +111,7 @@ async def renewed(tx: Transaction, repository: Repository, notice: Notice, now: 
 async def announce_dequeued(tx: Transaction, entry: Entry, why: DequeueReason, policy: Policy, now: datetime) -> None:
     """Complete comment, check run and label of a dequeued entry."""
     meaning = REASONS[why.reason]
-    people = why.people if meaning.next_actor is ReasonActor.AUTHOR else ()
+    people = why.people if meaning.mentions_author else ()
     facts = {"people": people, "reason": why.reason, "detail": why.detail, "checks": why.checks}
     notice = notice_of(entry, _NOTICE_OF_OUTCOME[meaning.outcome], policy, now, **facts)
     await _announce_last(tx, entry, notice, policy, label_off=meaning.label_off)

@@ -298,6 +298,7 @@ async def test_checks_get_the_time_that_they_took_before(world: World) -> None:
     await world.land_behind_each_other(8)
     hanging = await world.behind("hanging")
     unit.finishes = False
+    hanging.assign("rhea", by="mona")
     hanging.label(LABEL, by="mona")
     await world.until_status(hanging, "checking")
     began = world.clock.now()
@@ -306,3 +307,4 @@ async def test_checks_get_the_time_that_they_took_before(world: World) -> None:
     assert timedelta(minutes=20) <= world.clock.now() - began <= timedelta(minutes=21)
     assert "10 minutes" in world.comment(hanging)
     assert "took here before" in world.comment(hanging)
+    assert "**Next step, @mona @rhea or a maintainer:**" in world.comment(hanging)

@@ -26,10 +26,11 @@ GITHUB_LIMIT = 65_536
 @pytest.mark.parametrize("kind", NoticeKind)
 @pytest.mark.parametrize("reason", [None, *Reason])
 def test_comment_of_every_kind_and_reason_mentions_only_who_must_act(kind: NoticeKind, reason: Reason | None) -> None:
-    """Author and assignees are mentioned when the pull request left and the reason makes it the author's move."""
+    """Author and assignees are mentioned when the pull request left, if it is their move or a check never finished."""
     text = render_comment(notice(kind, reason=reason))
     left = kind in {NoticeKind.FAILED, NoticeKind.CANCELLED, NoticeKind.REFUSED}
-    must_act = left and reason is not None and REASONS[reason].next_actor is ReasonActor.AUTHOR
+    authors_move = reason is not None and REASONS[reason].next_actor is ReasonActor.AUTHOR
+    must_act = left and (authors_move or reason is Reason.CHECKS_TIMED_OUT)
     assert mentions(text) == ({"alice", "carol"} if must_act else set())
     assert text.startswith(f"{MARKER} {kind} -->\n")
     assert kind_of(text) == kind
@@ -168,7 +169,18 @@ def test_comment_of_a_reason_says_whose_move_it_is(reason: Reason) -> None:
         ReasonActor.OPERATOR: r"\*\*Next step for the IMQ operator:\*\* ",
         ReasonActor.NONE: r"\*\*No action needed\.\*\* ",
     }
-    assert len(re.findall(who[REASONS[reason].next_actor], text)) == 1
+    expected = who[REASONS[reason].next_actor]
+    if reason is Reason.CHECKS_TIMED_OUT:
+        expected = r"\*\*Next step, @alice @carol or a maintainer:\*\* "
+    assert len(re.findall(expected, text)) == 1
+
+
+def test_comment_of_a_check_that_timed_out_mentions_each_person_once_and_no_bot() -> None:
+    """An author who is an assignee, too, is one person, however GitHub spells the login."""
+    people = ("alice", "renovate[bot]", "carol", "Alice")
+    text = render_comment(notice(NoticeKind.FAILED, reason=Reason.CHECKS_TIMED_OUT, people=people))
+    assert "**Next step, @alice @carol or a maintainer:**" in text
+    assert "renovate" not in text
 
 
 def test_comment_author_who_is_an_app_is_not_mentioned() -> None:
