@@ -93,7 +93,7 @@ class Bot:
         self.inbox = Inbox(self.engine, self.sweeper, timeline_kept=settings.timeline_kept)
         self.missed = MissedDeliveries(self.inbox.receive, self.sweeper.request_deliveries, self.engine.wakeup)
         self.worker = self._worker()
-        self.processor = Processor(self.engine)
+        self.processor = Processor(self.engine, concurrency=settings.concurrency)
         self.dispatcher = self._dispatcher()
         self.app_status = self._app_status()
         self.feed, self.watch = create_feed(self.engine)

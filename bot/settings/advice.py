@@ -9,6 +9,7 @@ ADVICE: Mapping[str, str] = {
     "PORT": "give a number from 0 to 65535",
     "IMQ_INTERVAL_SECONDS": "give a number of seconds above 0",
     "IMQ_SWEEP_SECONDS": "give a number of seconds above 0",
+    "IMQ_CONCURRENCY": "give a whole number from 1 to 100",
     "IMQ_CHECK_TIMEOUT_SECONDS": "give a number of seconds above 0",
     "IMQ_LEASE_SECONDS": "give a number of seconds above 0",
     "IMQ_MAX_QUEUE_DEPTH": "give a whole number, 0 for no limit",

@@ -28,6 +28,7 @@ from bot.settings.safe_values import (
     public_url,
     relay_url,
     safe_api_url,
+    seconds,
     strong_secret,
 )
 from bot.settings.setting_names import unknown_names
@@ -65,21 +66,11 @@ class SettingsProblem(Exception):
         super().__init__("\n".join(lines))
 
 
-def _seconds(value: Any) -> Any:
-    """Environment variables hold seconds as decimal numbers."""
-    if not isinstance(value, str):
-        return value
-    try:
-        return timedelta(seconds=float(value))
-    except (ValueError, OverflowError):
-        raise ValueError("is not a number of seconds; give one such as 30") from None
-
-
 def _lower(value: Any) -> Any:
     return value.strip().lower() if isinstance(value, str) else value
 
 
-Seconds = Annotated[timedelta, BeforeValidator(_seconds), Field(gt=timedelta(0))]
+Seconds = Annotated[timedelta, BeforeValidator(seconds), Field(gt=timedelta(0))]
 
 
 class QueueSettings(BaseSettings):
@@ -130,6 +121,8 @@ class HostSettings(QueueSettings, PageSettings):
     interval: Seconds = Field(timedelta(seconds=30), validation_alias="IMQ_INTERVAL_SECONDS")
     sweep: Seconds = Field(timedelta(seconds=600), validation_alias="IMQ_SWEEP_SECONDS")
     """Between two reconciliation sweeps."""
+    concurrency: int = Field(8, validation_alias="IMQ_CONCURRENCY", ge=1, le=100)
+    """How many queues one process advances at once."""
     lease: Seconds = Field(timedelta(seconds=30), validation_alias="IMQ_LEASE_SECONDS")
     """How long a process that died can keep work from the others."""
     timeline_days: Annotated[int, AfterValidator(enough_days)] = Field(365, validation_alias="IMQ_TIMELINE_DAYS", ge=0)

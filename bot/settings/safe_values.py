@@ -1,6 +1,7 @@
 """Validate the webhook secret, the API's URL, the address to listen on, and ages. Pure."""
 
 import ipaddress
+from datetime import timedelta
 from urllib.parse import urlsplit
 
 MIN_SECRET = 20
@@ -125,3 +126,13 @@ def enough_days(value: int) -> int:
     if not (value == 0 or _MIN_DAYS <= value <= _MAX_DAYS):
         raise ValueError(f"is out of range: give {_MIN_DAYS} to {_MAX_DAYS} days, 0 to keep the timeline for good")
     return value
+
+
+def seconds(value: object) -> object:
+    """Read a duration: environment variables hold seconds as decimal numbers. Raises ValueError."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return timedelta(seconds=float(value))
+    except (ValueError, OverflowError):
+        raise ValueError("is not a number of seconds; give one such as 30") from None

@@ -10,7 +10,7 @@ import bot
 from bot.gateway.token_permissions import TokenPermissions
 from bot.process.wiring import Bot
 from queue_engine.known.reads import GitHubReads
-from tests.acceptance.world import World
+from tests.acceptance.world import World, a_world
 
 
 def parts_with_github(made: Bot) -> dict[str, object]:
@@ -43,3 +43,10 @@ def test_gateway_is_made_in_one_place_and_for_commands() -> None:
         if re.search(r"^from bot\.gateway(\.gateway)? import .*\bGateway\b", path.read_text(), re.M)
     }
     assert makers - {"gateway/__init__.py"} == {"process/wiring.py", "cli/github.py", "doctor/doctor.py"}
+
+
+async def test_operator_sets_how_many_queues_are_advanced_at_once(tmp_path: Path) -> None:
+    """The processor has as many places; how it divides them is a test of its own."""
+    for settings, expected in (({}, 8), ({"IMQ_CONCURRENCY": "3"}, 3)):
+        async with a_world(tmp_path / str(expected), settings=settings) as world:
+            assert vars(world.bot.processor)["_pool"].free == expected

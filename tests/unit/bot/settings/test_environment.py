@@ -59,6 +59,7 @@ def test_settings_take_every_value_from_the_environment(environ: dict[str, str])
             "PORT": " 5000 ",
             "IMQ_INTERVAL_SECONDS": "0.5",
             "IMQ_SWEEP_SECONDS": "60",
+            "IMQ_CONCURRENCY": "2",
             "IMQ_CHECK_TIMEOUT_SECONDS": "120",
             "IMQ_MAX_QUEUE_DEPTH": "0",
             "IMQ_TIMELINE_DAYS": "0",
@@ -72,6 +73,7 @@ def test_settings_take_every_value_from_the_environment(environ: dict[str, str])
     assert (settings.port, settings.max_queue_depth, settings.trigger_label) == (5000, 0, "to merge")
     assert (settings.interval, settings.sweep) == (timedelta(seconds=0.5), timedelta(seconds=60))
     assert settings.check_timeout == timedelta(minutes=2)
+    assert settings.concurrency == 2
     assert settings.timeline_kept is None
     assert (settings.log_level, settings.log_format) == ("debug", "console")
 
@@ -163,6 +165,7 @@ def test_private_key_unusable_is_explained_without_repeating_it(
         ("IMQ_SWEEP_SECONDS", "-1", "above 0"),
         ("IMQ_SWEEP_SECONDS", "nan", "number of seconds"),
         ("IMQ_SWEEP_SECONDS", "1e300", "number of seconds"),
+        *(("IMQ_CONCURRENCY", value, "from 1 to 100") for value in ("0", "101", "many", "1.5")),
         ("IMQ_CHECK_TIMEOUT_SECONDS", "", ""),
         ("IMQ_MAX_QUEUE_DEPTH", "-1", "0 for no limit"),
         ("IMQ_TIMELINE_DAYS", "29", "30 to 36500 days"),
