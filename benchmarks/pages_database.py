@@ -15,6 +15,7 @@ from queue_engine.domain.reasons import Reason
 from queue_engine.store import Store
 from queue_engine.store.departure_tables import departure_days, departures
 from queue_engine.store.departures import day_of
+from queue_engine.store.rerun_checks import ADD_FLAKY, flaky_sums
 from queue_engine.store.tables import repositories, timeline
 
 EVENTS = ("queued", "updating", "checking", "pending", "updating", "checking", "rerun", "ready", "flaky")
@@ -78,6 +79,8 @@ async def fill(store: Store, year: BusyYear) -> None:
         async with store.transaction() as tx:
             await tx.connection.execute(insert(timeline), [event for each in part for event in _events(each)])
             await tx.connection.execute(insert(departures), [_row(each) for each in part])
+            if flaky := [row for each in part for row in flaky_sums(each, day_of(each.left_at))]:
+                await tx.connection.execute(ADD_FLAKY.on(tx.connection), flaky)
     async with store.transaction() as tx:
         await tx.connection.execute(_SUM_DAYS)
 

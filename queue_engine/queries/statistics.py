@@ -1,19 +1,19 @@
 """Load the statistics of one queue, or of all that a person may see, over the last days."""
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 from sqlalchemy import Row
 
-from queue_engine.domain.departure import RerunCheck, WaitKind
+from queue_engine.domain.departure import WaitKind
 from queue_engine.domain.model import EntryStatus
 from queue_engine.domain.reasons import Reason
 from queue_engine.queries.health import MEDIAN, P95, Health, health_of
 from queue_engine.store import Transaction
 from queue_engine.store.departures import day_of
+from queue_engine.store.rerun_checks import FlakyKind
 from queue_engine.store.statistics import DepartureQuery
 
 MOST_DAYS = 365
@@ -109,7 +109,7 @@ async def load_statistics(tx: Transaction, query: DepartureQuery) -> QueueStatis
     failed = sum(each.pulls for each in reasons if each.outcome is EntryStatus.FAILED)
     left = sum(each.pulls for each in reasons if each.outcome is not EntryStatus.CANCELLED)
     by_day = await tx.statistics.landings(query)
-    requests, per_landing = await _requests(tx, query)
+    requests, per_landing = await _requests(tx, query, by_day)
     return QueueStatistics(
         first=date_of(query.first_day),
         last=date_of(query.last_day),
@@ -119,8 +119,8 @@ async def load_statistics(tx: Transaction, query: DepartureQuery) -> QueueStatis
         parts={kind: sum(getattr(each, kind.value) for each in landed) / count for kind in WaitKind} if count else {},
         landings=_landings(query, by_day),
         reasons=tuple(reasons),
-        flaky_checks=_flaky(flaky, lambda each: (each.name,)),
-        flaky_jobs=_flaky(flaky, lambda each: each.job_names),
+        flaky_checks=_flaky(flaky, "check"),
+        flaky_jobs=_flaky(flaky, "job"),
         reruns=sum(each.reruns for each in sums),
         ci_seconds=ci if known else None,
         ci_per_landing=ci / landed_known if landed_known else None,
@@ -130,13 +130,16 @@ async def load_statistics(tx: Transaction, query: DepartureQuery) -> QueueStatis
     )
 
 
-async def _requests(tx: Transaction, query: DepartureQuery) -> tuple[int | None, float | None]:
+async def _requests(
+    tx: Transaction, query: DepartureQuery, by_day: Mapping[int, int]
+) -> tuple[int | None, float | None]:
     """Return the requests to GitHub, and those per landing since the first day that has a count."""
     if (found := await tx.statistics.requests(query)) is None:
         return None, None
     requests, first = found
-    of_repositories = replace(query, base_branch=None, first_day=max(first, query.first_day))
-    landed = sum((await tx.statistics.landings(of_repositories)).values())
+    if query.base_branch is not None:
+        by_day = await tx.statistics.landings(replace(query, base_branch=None))
+    landed = sum(count for day, count in by_day.items() if day >= first)
     return requests, requests / landed if landed else None
 
 
@@ -156,27 +159,11 @@ def _landings(query: DepartureQuery, by_day: Mapping[int, int]) -> tuple[Landing
     )
 
 
-def _flaky(
-    found: Iterable[Sequence[RerunCheck]], names_of: Callable[[RerunCheck], Sequence[str]]
-) -> tuple[RerunCount, ...]:
-    """Add up flaky checks by name; the cost of a check with several jobs is divided among them."""
-    pulls: dict[str, int] = defaultdict(int)
-    reruns: dict[str, int] = defaultdict(int)
-    ci: dict[str, float] = defaultdict(float)
-    waited: dict[str, float] = defaultdict(float)
-    known: set[str] = set()
-    for of_departure in found:
-        for name in {name for each in of_departure for name in names_of(each)}:
-            pulls[name] += 1
-        for each in of_departure:
-            names = names_of(each)
-            for name in names:
-                reruns[name] += each.reruns
-                waited[name] += each.waited / len(names)
-                if each.ci_seconds is not None:
-                    known.add(name)
-                    ci[name] += each.ci_seconds / len(names)
+def _flaky(sums: Iterable[Row[Any]], kind: FlakyKind) -> tuple[RerunCount, ...]:
+    """Return the sums of one kind, the most frequent first."""
     made = (
-        RerunCount(name, pulls[name], reruns[name], ci[name] if name in known else None, waited[name]) for name in pulls
+        RerunCount(each.name, each.pulls, each.reruns, each.ci_seconds if each.ci_known else None, each.waited)
+        for each in sums
+        if each.kind == kind
     )
     return tuple(sorted(made, key=lambda each: (-each.pulls, each.name)))

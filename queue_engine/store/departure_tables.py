@@ -67,6 +67,23 @@ departure_days = Table(
 adds up a year of these, and no year of departures. `pulls` counts the last departures of pull requests, and `ci_known`
 the departures with `ci_seconds`."""
 
+flaky_days = Table(
+    "flaky_days",
+    metadata,
+    Column("day", Integer, primary_key=True, autoincrement=False),
+    Column("repository_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("base_branch", String(255), primary_key=True),
+    Column("kind", String(8), primary_key=True),
+    Column("name", Text, primary_key=True),
+    *(Column(name, Integer, nullable=False) for name in ("pulls", "reruns")),
+    Column("ci_seconds", Double, nullable=False),
+    Column("ci_known", Integer, nullable=False),
+    Column("waited", Double, nullable=False),
+    Index(None, "repository_id", "base_branch", "day"),
+)
+"""The sums of the flaky checks and jobs of each queue and day, by `kind` (`check`, `job`) and name, kept with each
+departure: a page parses no JSON of a year. `pulls` counts departures, and `ci_known` the checks with `ci_seconds`."""
+
 request_days = Table(
     "request_days",
     metadata,

@@ -16,7 +16,8 @@ from queue_engine.domain.departure import ENDS, Departure, RerunCheck
 from queue_engine.domain.model import EntryStatus
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.timeline_event import TimelineEvent
-from queue_engine.store.departure_tables import departure_days, departures, request_days
+from queue_engine.store.departure_tables import departure_days, departures, flaky_days, request_days
+from queue_engine.store.rerun_checks import ADD_FLAKY, flaky_sums
 from queue_engine.store.tables import timeline
 from queue_engine.store.timeline import event_of
 
@@ -71,7 +72,9 @@ _OLDEST = (
 )
 _PURGE = delete(departures).where(departures.c.id.in_(_OLDEST))
 _FIRST_LEFT = select(func.min(departures.c.left_at))
-_PURGE_DAYS = [delete(each).where(each.c.day < bindparam("its_day")) for each in (departure_days, request_days)]
+_PURGE_DAYS = [
+    delete(each).where(each.c.day < bindparam("its_day")) for each in (departure_days, flaky_days, request_days)
+]
 
 
 class Departures:
@@ -97,6 +100,8 @@ class Departures:
         superseded = (await self._connection.execute(_SUPERSEDE, key)).all()
         added = [_sums(departure, pulls=int(not has_later)), *(_superseded(departure, each) for each in superseded)]
         await self._connection.execute(_ADD.on(self._connection), added)
+        if departure.flaky:
+            await self._connection.execute(ADD_FLAKY.on(self._connection), flaky_sums(departure, row["day"]))
 
     async def left(
         self, repository_id: int, base_branch: str, since: datetime, until: datetime

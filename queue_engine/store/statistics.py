@@ -2,21 +2,21 @@
 of a year of departures.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, Table, Text, cast, func, select
+from sqlalchemy import ColumnElement, Row, Table, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.core.database.database import Upsert
 from queue_engine.domain.departure import Departure, RerunCheck, WaitKind
 from queue_engine.domain.model import EntryStatus
 from queue_engine.domain.reasons import Reason
-from queue_engine.store.departure_tables import departure_days, departures, request_days
+from queue_engine.store.departure_tables import departure_days, departures, flaky_days, request_days
 from queue_engine.store.departures import departure_in
+from queue_engine.store.rerun_checks import FLAKY_SUMS
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,16 +58,13 @@ class DepartureQuery:
             found.append(of.flaky.is_not(None))
         return found
 
-    def of_days(self, table: Table, *, by_day: bool = False) -> list[ColumnElement[bool]]:
-        """Return the conditions of the days and queues, for a table with these columns.
-
-        `by_day`: an index of the days is better even for one queue.
-        """
+    def of_days(self, table: Table) -> list[ColumnElement[bool]]:
+        """Return the conditions of the days and queues, for a table with these columns."""
         of = table.c
         found = [of.day >= self.first_day, of.day <= self.last_day]
         if self.repository_ids is not None:
             # An index of the days, and not one of the repositories, is in the order of the statistics.
-            of_one = self.base_branch is not None and not by_day
+            of_one = self.base_branch is not None
             found.append((of.repository_id if of_one else of.repository_id + 0).in_(sorted(self.repository_ids)))
         if self.base_branch is not None:
             found.append(of.base_branch == self.base_branch)
@@ -76,6 +73,7 @@ class DepartureQuery:
 
 _ADDED = ("departures", "pulls", *WaitKind, "ci_seconds", "ci_known", "reruns")
 _SUMS = [func.sum(departure_days.c[name]).label(name) for name in _ADDED]
+_FLAKY_SUMS = [func.sum(flaky_days.c[name]).label(name) for name in FLAKY_SUMS]
 _HALF = 0.5
 _COUNT_REQUESTS = Upsert(
     request_days,
@@ -121,11 +119,11 @@ class Statistics:
         statement = select(waited).where(*where).order_by(order).offset(skipped).limit(1)
         return (await self._connection.execute(statement)).scalar_one_or_none()
 
-    async def flaky(self, query: DepartureQuery) -> Sequence[tuple[RerunCheck, ...]]:
-        """Return the flaky checks of each departure that has some."""
-        where = [*query.of_days(departures, by_day=True), departures.c.flaky.is_not(None)]
-        found = (await self._connection.execute(select(cast(departures.c.flaky, Text)).where(*where))).scalars()
-        return [tuple(map(RerunCheck.from_json, each)) for each in json.loads(f"[{','.join(found)}]")]
+    async def flaky(self, query: DepartureQuery) -> Sequence[Row[Any]]:
+        """Return the sums of each flaky check and job, by `kind` and `name`."""
+        of = flaky_days.c
+        statement = select(of.kind, of.name, *_FLAKY_SUMS).where(*query.of_days(flaky_days))
+        return (await self._connection.execute(statement.group_by(of.kind, of.name))).all()
 
     async def count_requests(self, day: int, requests: Mapping[int, int]) -> None:
         """Add requests to GitHub to the counts of this day, by the number of the repository."""

@@ -3,7 +3,7 @@
 Covers `queue_engine/handlers/departures.py` and `queue_engine/effects/departures.py`.
 """
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 from typing import Any, cast
 
@@ -12,7 +12,7 @@ import structlog
 from queue_engine.core.database.database import Database
 from queue_engine.core.jobs.job_store import Job
 from queue_engine.core.timing.clock import SystemClock
-from queue_engine.domain.departure import Departure
+from queue_engine.domain.departure import Departure, RerunCheck
 from queue_engine.domain.model import EntryStatus
 from queue_engine.domain.policy import Policy
 from queue_engine.domain.port import GitHub
@@ -22,7 +22,7 @@ from queue_engine.effects.context import Change, Engine
 from queue_engine.handlers.table_limits import TableLimits
 from queue_engine.migrations import migrate
 from queue_engine.store import Store
-from queue_engine.store.departure_tables import departures
+from queue_engine.store.departure_tables import departures, flaky_days
 from queue_engine.store.departures import day_of
 from tests.store.examples import REPOSITORY, changed, entry
 from tests.store.migration_examples import MINUTE, NOON, differences
@@ -101,6 +101,30 @@ async def test_sweep_completes_what_a_process_of_the_previous_release_ended(stor
         [kept] = await tx.departures.of_pull_request(REPOSITORY.id, 1)
         [derived] = await tx.departures.of_pull_request(REPOSITORY.id, 2)
     assert (kept.title, derived.title) == (me.title, None)
+
+
+async def test_flaky_checks_of_stored_departures_are_added_up_by_the_migration(empty_database: Database) -> None:
+    """The sums of an older database are those that departures after the migration would have made."""
+    await migrate(empty_database, "0040")
+    store = Store(empty_database)
+    checks = (RerunCheck("ci", ("unit", "e2e"), 1, 60.0, 10.0), RerunCheck("unit", (), 2, None, 4.0))
+    every = [departure(1, flaky=checks), departure(2, flaky=checks[:1]), departure(3, number=2)]
+    async with store.transaction() as tx:
+        for each in every:
+            row = {name: getattr(each, name) for name in Departure.__dataclass_fields__}
+            flaky = [asdict(check) for check in each.flaky] or None
+            await tx.connection.execute(
+                departures.insert(), row | {"flaky": flaky, "is_last": True, "day": day_of(each.left_at)}
+            )
+    await migrate(empty_database)
+    async with store.transaction() as tx:
+        migrated = sorted(map(tuple, await tx.connection.execute(flaky_days.select())))
+        await tx.connection.execute(flaky_days.delete())
+        await tx.connection.execute(departures.delete())
+        for each in every:
+            await tx.departures.put(each)
+        assert sorted(map(tuple, await tx.connection.execute(flaky_days.select()))) == migrated
+    assert len(migrated) == 4
 
 
 async def test_departures_are_purged_with_the_timeline(store: Store) -> None:

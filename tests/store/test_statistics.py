@@ -1,6 +1,6 @@
 """Statistics add up the departures of a period, on both databases.
 
-Covers `queue_engine/queries/statistics.py`.
+Covers `queue_engine/queries/statistics.py` and `queue_engine/store/rerun_checks.py`.
 """
 
 import random
@@ -130,6 +130,31 @@ async def test_flaky_checks_and_jobs_are_added_up_by_name(store: Store) -> None:
         (None, "ci"): [],
         (None, "lint"): [1],
     }
+
+
+async def test_flaky_checks_count_once_for_each_departure_in_the_queues_and_days_asked_for(store: Store) -> None:
+    """Two checks share a job; a departure stored twice counts once; purged days have no sums."""
+    checks = (RerunCheck("ci", ("unit",), 1, 60.0, 10.0), RerunCheck("unit", (), 1, None, 4.0))
+    mine = replace(LANDED, id=1, flaky=checks)
+    of_other = replace(mine, id=2, number=2, base_branch="next", left_at=NOW - 3 * DAY)
+    await put(store, [mine, mine, of_other])
+    async with store.reading() as tx:
+        of_one, today, of_all = [
+            await load_statistics(tx, query)
+            for query in (
+                asked(9, repository_ids=frozenset({LANDED.repository_id}), base_branch="next"),
+                asked(1),
+                asked(9),
+            )
+        ]
+    [job] = of_one.flaky_jobs
+    assert of_one.flaky_jobs == today.flaky_jobs == (RerunCount("unit", 1, 2, 60.0, 14.0),)
+    assert [(each.name, each.pulls) for each in of_all.flaky_checks] == [("ci", 2), ("unit", 2)]
+    assert of_all.flaky_jobs == (RerunCount("unit", 2, 2 * job.reruns, 120.0, 28.0),)
+    async with store.transaction() as tx:
+        await tx.departures.purge(NOW - DAY, at_most=9)
+    async with store.reading() as tx:
+        assert (await load_statistics(tx, asked(9))).flaky_jobs == today.flaky_jobs
 
 
 async def test_long_periods_count_by_week(store: Store) -> None:
