@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from math import ceil, floor, log10
 from typing import Any
 from xml.etree import ElementTree as Tree
@@ -17,6 +17,8 @@ from xml.etree import ElementTree as Tree
 _LABEL_LENGTH = 28
 _ROW = 34
 _MARGINS = 60
+_KEPT = 64
+"""Drawn charts of at most about 50 KB each: a page that is opened again draws those only whose figures changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,7 @@ def columns(key: str, title: str, description: str, bars: Sequence[Bar]) -> str:
 
     every = max(1, len(bars) // 10)
     labels = [bar.name if index % every == 0 else "" for index, bar in enumerate(bars)]
-    return _draw(upright, key, title, description, bars, height=260, x_labels=labels)
+    return _draw(upright, key, title, description, tuple(bars), height=260, x_labels=tuple(labels))
 
 
 def rows(key: str, title: str, description: str, bars: Sequence[Bar]) -> str:
@@ -54,19 +56,20 @@ def rows(key: str, title: str, description: str, bars: Sequence[Bar]) -> str:
 
     # pygal draws the first bar at the bottom.
     bars = tuple(reversed(bars))
-    labels = [_short(bar.name) for bar in bars]
+    labels = tuple(_short(bar.name) for bar in bars)
     return _draw(lying, key, title, description, bars, height=_MARGINS + _ROW * len(bars), x_labels=labels)
 
 
+@lru_cache(maxsize=_KEPT)
 def _draw(
     kind: Any,
     key: str,
     title: str,
     description: str,
-    bars: Sequence[Bar],
+    bars: tuple[Bar, ...],
     *,
     height: int,
-    x_labels: Sequence[str],
+    x_labels: tuple[str, ...],
 ) -> str:
     chart = kind(
         js=(),
