@@ -79,9 +79,9 @@ def _stored_credentials(settings: HostSettings) -> "Credentials | None":
     from bot.registration.stored import StoredCredentials, WrongSecretKey
 
     assert settings.secret_key is not None, "it decrypts them"
-    key = settings.secret_key
+    key, former = settings.secret_key, settings.former_secret_key
     try:
-        return with_database(settings, lambda store: StoredCredentials(store, key).load())
+        return with_database(settings, lambda store: StoredCredentials(store, key, former).load())
     except WrongSecretKey as problem:
         raise CommandRefused(str(problem)) from None
 

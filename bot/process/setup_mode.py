@@ -47,7 +47,7 @@ class SetupMode:
         self._key = settings.secret_key
         self._database = Database(settings.database_url.get_secret_value())
         self._store = Store(self._database)
-        self._credentials = StoredCredentials(self._store, self._key)
+        self._credentials = StoredCredentials(self._store, self._key, settings.former_secret_key)
         self._saved = asyncio.Event()
 
     async def complete(self, *, serves: bool, migrates: bool) -> tuple[Settings | None, socket.socket | None]:
@@ -60,6 +60,8 @@ class SetupMode:
         try:
             if not await lifecycle.start_when_database_answers(prepare, self._stop):
                 return None, None
+            if await self._credentials.reencrypt():
+                _log.info("credentials_reencrypted", advice="IMQ_FORMER_SECRET_KEY is needed for them no longer")
             found, bound = await self._credentials.load(), None
             if found is None:
                 if self._settings.public_url is None:

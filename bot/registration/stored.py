@@ -5,7 +5,7 @@ import hashlib
 import hmac
 import secrets
 
-from cryptography.fernet import Fernet, InvalidToken
+from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 from pydantic import SecretStr
 
 from bot.registration.credentials import Credentials, deserialize, serialize
@@ -22,18 +22,19 @@ class WrongSecretKey(Exception):
 
     def __init__(self) -> None:
         super().__init__(
-            "IMQ_SECRET_KEY is not the key with which the App's credentials were stored: set the former one, or "
-            "register another App with `imq setup --database --force`."
+            "IMQ_SECRET_KEY is not the key with which the App's credentials were stored: set IMQ_FORMER_SECRET_KEY to "
+            "the former key, or register another App with `imq setup --database --force`."
         )
 
 
 class StoredCredentials:
-    """The App's credentials, encrypted in the database."""
+    """The App's credentials, encrypted in the database by the secret key, or still by the former one."""
 
-    def __init__(self, store: Store, secret_key: SecretStr) -> None:
+    def __init__(self, store: Store, secret_key: SecretStr, former_key: SecretStr | None = None) -> None:
         self._store = store
-        key = derive_key(secret_key.get_secret_value(), _CREDENTIALS)
-        self._cipher = Fernet(base64.urlsafe_b64encode(key))
+        self._current = _cipher(secret_key)
+        former = () if former_key is None else (_cipher(former_key),)
+        self._cipher = MultiFernet([self._current, *former])
 
     async def load(self) -> Credentials | None:
         """Return the credentials; None without an App. Raises WrongSecretKey."""
@@ -46,12 +47,40 @@ class StoredCredentials:
         except InvalidToken:
             raise WrongSecretKey from None
 
+    async def reencrypt(self) -> bool:
+        """Encrypt credentials of the former key by the secret key. Returns whether they were of the former key.
+
+        Afterwards the former key is needed no longer. Raises WrongSecretKey.
+        """
+        async with self._store.reading() as tx:
+            found = await tx.github_secrets.find()
+        if found is None or found.sealed is None or _decrypts(self._current, found.sealed):
+            return False
+        try:
+            sealed = self._cipher.rotate(found.sealed).decode()
+        except InvalidToken:
+            raise WrongSecretKey from None
+        async with self._store.transaction() as tx:
+            return await tx.github_secrets.replace(found.sealed, sealed)
+
     async def save(self, credentials: Credentials, *, replace: bool = False) -> bool:
         """Store the credentials. Returns whether they are stored: others stay unless `replace` is set."""
         sealed = self._cipher.encrypt(serialize(credentials)).decode()
         async with self._store.transaction() as tx:
             await tx.github_secrets.create(secrets.token_hex(32))
             return await tx.github_secrets.save(sealed, replace=replace)
+
+
+def _cipher(secret_key: SecretStr) -> Fernet:
+    return Fernet(base64.urlsafe_b64encode(derive_key(secret_key.get_secret_value(), _CREDENTIALS)))
+
+
+def _decrypts(cipher: Fernet, sealed: str) -> bool:
+    try:
+        cipher.decrypt(sealed)
+    except InvalidToken:
+        return False
+    return True
 
 
 class StoredSecrets:

@@ -9,7 +9,9 @@ from bot.settings.safe_values import strong_secret
 
 _CLIENT_ID = re.compile(r"[A-Za-z0-9._-]{1,100}")
 _OPERATOR = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_-]{0,98}[A-Za-z0-9])?")
-_FOR_ROTATION = "set it to the former IMQ_SECRET_KEY, for as long as people are logged in by it"
+_FOR_ROTATION = (
+    "set it to the former IMQ_SECRET_KEY, until IMQ has re-encrypted the credentials and all have logged in again"
+)
 
 
 class PageSettings(BaseSettings):
@@ -22,7 +24,7 @@ class PageSettings(BaseSettings):
     client_secret: SecretStr | None = Field(None, validation_alias="IMQ_GITHUB_CLIENT_SECRET")
     """A client secret of the App; people need it to log in."""
     former_secret_key: SecretStr | None = Field(None, validation_alias="IMQ_FORMER_SECRET_KEY")
-    """The key before IMQ_SECRET_KEY: cookies that it signed are still accepted."""
+    """The key before IMQ_SECRET_KEY: it still decrypts stored credentials, and cookies that it signed count."""
     public_pages: bool = Field(False, validation_alias="IMQ_PUBLIC_PAGES")
     """Whether everybody may read the pages of public repositories."""
     operators: str | None = Field(None, validation_alias="IMQ_OPERATORS")

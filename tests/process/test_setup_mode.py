@@ -77,6 +77,15 @@ async def test_hosted_imq_is_registered_in_the_browser_and_starts_by_itself(tmp_
         async with running(place.environment | {"IMQ_SECRET_KEY": "another-key-of-IMQ-12345"}, "run") as imq:
             assert await imq.finished() == 2
             assert "IMQ_SECRET_KEY is not the key with which the App's credentials were stored" in imq.text[-1]
+            assert "set IMQ_FORMER_SECRET_KEY to the former key" in imq.text[-1]
+        newer = place.environment | {"IMQ_SECRET_KEY": "another-key-of-IMQ-12345"}
+        changed = newer | {"IMQ_FORMER_SECRET_KEY": place.environment["IMQ_SECRET_KEY"]}
+        for environment in (changed, newer):  # After the first start the new key suffices.
+            async with running(environment, "run") as imq:
+                await imq.until("listening")
+                events = [line for line in imq.log if line["event"] == "credentials_reencrypted"]
+                assert len(events) == (1 if environment is changed else 0)
+                assert await imq.end() == 0
 
 
 async def test_process_without_app_and_without_address_names_both_ways_out(tmp_path: Path) -> None:

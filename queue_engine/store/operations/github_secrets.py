@@ -15,6 +15,9 @@ _RENEW = update(app_registration).where(app_registration.c.nonce == bindparam("u
 _EXPECT = update(app_registration).values(state=bindparam("expected"))
 _FINISH = update(app_registration).where(app_registration.c.state == bindparam("returned")).values(state=None)
 _SAVE = update(app_registration).values(sealed=bindparam("credentials"), state=None)
+_REPLACE = (
+    update(app_registration).where(app_registration.c.sealed == bindparam("former")).values(sealed=bindparam("newer"))
+)
 _SAVE_FIRST = _SAVE.where(app_registration.c.sealed.is_(None))
 
 
@@ -52,6 +55,10 @@ class GitHubSecrets:
     async def finish(self, state: str) -> bool:
         """Expect the state no longer. Returns whether it was expected."""
         return (await self._connection.execute(_FINISH, {"returned": state})).rowcount == 1
+
+    async def replace(self, former: str, newer: str) -> bool:
+        """Replace the encrypted credentials. Returns whether they were still the former ones."""
+        return (await self._connection.execute(_REPLACE, {"former": former, "newer": newer})).rowcount == 1
 
     async def save(self, sealed: str, *, replace: bool) -> bool:
         """Store credentials. Returns whether they are stored: older ones stay unless `replace` is set."""

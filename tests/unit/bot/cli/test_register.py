@@ -150,6 +150,8 @@ def test_commands_find_stored_credentials(database_url: str, pem: str, monkeypat
     monkeypatch.setenv("IMQ_SECRET_KEY", "another-key-of-IMQ-12345")
     with pytest.raises(click.ClickException, match="IMQ_SECRET_KEY is not the key"):
         setup.settings()
+    monkeypatch.setenv("IMQ_FORMER_SECRET_KEY", KEY.get_secret_value())
+    assert setup.settings().github_app_id == "77"
 
 
 @pytest.mark.process

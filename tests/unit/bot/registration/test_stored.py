@@ -21,6 +21,27 @@ async def test_credentials_are_found_by_every_process_with_the_key(store: Store)
         await StoredCredentials(store, OTHER).load()
 
 
+async def test_former_key_decrypts_the_credentials_until_they_are_reencrypted(store: Store) -> None:
+    """An operator changes the key without another App; then the former key is needed no longer."""
+    assert await StoredCredentials(store, KEY).save(APP)
+    changed = StoredCredentials(store, OTHER, KEY)
+    assert await changed.load() == APP
+    assert await changed.reencrypt()
+    assert not await changed.reencrypt()
+    assert await StoredCredentials(store, OTHER).load() == APP
+    with pytest.raises(WrongSecretKey, match="set IMQ_FORMER_SECRET_KEY to the former key"):
+        await StoredCredentials(store, KEY).load()
+
+
+async def test_wrong_former_key_changes_nothing(store: Store) -> None:
+    """It is refused in a sentence, and the credentials stay those of their own key."""
+    assert not await StoredCredentials(store, OTHER).reencrypt()
+    assert await StoredCredentials(store, KEY).save(APP)
+    with pytest.raises(WrongSecretKey):
+        await StoredCredentials(store, OTHER, SecretStr("a-third-key-of-IMQ-67890")).reencrypt()
+    assert await StoredCredentials(store, KEY).load() == APP
+
+
 async def test_credentials_are_replaced_only_on_purpose(store: Store) -> None:
     """Of two registrations that finish together one counts."""
     credentials = StoredCredentials(store, KEY)
