@@ -47,6 +47,13 @@ async def test_process_that_cannot_start_says_the_way_out_in_one_sentence(tmp_pa
         assert "Set PORT to a free port" in message
         assert "does not exist: create it" in await refused(theatre, DATABASE_URL=f"sqlite:///{tmp_path}/none/imq.db")
         assert await theatre.stop() == 0
+        with closing(sqlite3.connect(tmp_path / "imq.db")) as database:
+            database.execute("UPDATE alembic_version SET version_num = '9999'")
+            database.execute("UPDATE schema_compatibility SET oldest = '9998'")
+            database.commit()
+        message = await refused(theatre)
+        assert "A newer version of IMQ migrated the database to revision 9999" in message
+        assert "Install the newer version, or restore a backup" in message
 
 
 def _free() -> int:
