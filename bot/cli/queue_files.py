@@ -15,6 +15,7 @@ from bot.cli.setup import host_settings, run_with_store
 from bot.process.errors import FileRefused
 from bot.process.sqlite_file import exclusive
 from queue_engine.store import EntryConflict, Store
+from queue_engine.store.operations.processes import ALIVE
 from queue_engine.store.operations.queue_file import FORMAT, VERSION, QueueFile, read_queues
 
 
@@ -26,6 +27,7 @@ def export_queues(output: Path | None, repository: str | None) -> None:
 
     async def work(store: Store) -> QueueFile:
         with _without_processes("export"):
+            await _refuse_beside_processes(store)
             return await read(store)
 
     async def read(store: Store) -> QueueFile:
@@ -62,6 +64,7 @@ def import_queues(file: BinaryIO) -> None:
         from queue_engine.handlers.restored import import_queues as imported
 
         with _without_processes("import"):
+            await _refuse_beside_processes(store)
             async with store.transaction() as tx:
                 return await imported(Change(tx, datetime.now(UTC)), read)
 
@@ -82,6 +85,21 @@ def _without_processes(command: str) -> Iterator[None]:
             yield
     except FileRefused as problem:
         raise CommandRefused(str(problem)) from None
+
+
+async def _refuse_beside_processes(store: Store) -> None:
+    """Raise CommandRefused while processes report to PostgreSQL; those of SQLite hold its file instead."""
+    if store.database.dialect == "sqlite":
+        return
+    async with store.reading() as tx:
+        running = await tx.processes.all(datetime.now(UTC))
+    if running:
+        names = ", ".join(f"`imq {each.status.get('role', 'run')}` ({each.owner})" for each in running)
+        minutes = round(ALIVE.total_seconds() / 60)
+        raise CommandRefused(
+            f"The database is in use by {names}. Stop all processes of IMQ, then repeat the command. "
+            f"A process that was killed counts as running for {minutes} minutes."
+        )
 
 
 def _read(file: BinaryIO) -> QueueFile:

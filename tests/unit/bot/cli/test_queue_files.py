@@ -7,6 +7,7 @@ import json
 import sqlite3
 import stat
 from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -160,6 +161,31 @@ def test_queues_move_only_while_no_process_runs_on_the_file(imq: Imq, make_sqlit
             assert (refused.exit_code, "is in use by `imq run`, process " in refused.output) == (2, True)
     assert imq.within(numbers) == []
     assert imq("import", str(file)).exit_code == 0
+
+
+@pytest.mark.postgres
+def test_queues_move_only_while_no_process_reports_to_postgres(
+    imq: Imq, make_postgres_url: MakeUrl, tmp_path: Path
+) -> None:
+    """A process that ended is no obstacle, nor one that was killed long ago."""
+    imq = Imq({**imq.environ, "DATABASE_URL": make_postgres_url()})
+    file = tmp_path / "queues.json"
+    exported(imq, file)
+
+    def report(*, ago: timedelta) -> None:
+        reported_at = datetime.now(UTC) - ago
+        imq.within(lambda tx: tx.processes.report("host:7", reported_at, {"role": "worker"}, ""))
+
+    report(ago=timedelta(seconds=90))
+    for arguments in (["export"], ["import", str(file)]):
+        refused = imq(*arguments)
+        assert refused.exit_code == 2
+        assert "in use by `imq worker` (host:7). Stop all processes of IMQ" in refused.output
+        assert len(refused.output.splitlines()) == 1
+    assert imq.within(numbers) == []
+    report(ago=timedelta(minutes=3))
+    assert imq("import", str(file)).exit_code == 0
+    assert imq.within(numbers) == [1, 2, 3]
 
 
 def test_import_of_something_else_is_refused_in_a_sentence(imq: Imq, tmp_path: Path) -> None:
