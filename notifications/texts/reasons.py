@@ -64,7 +64,7 @@ REASONS: Mapping[Reason, ReasonText] = {
     ),
     Reason.LABEL_WITHOUT_RIGHT: ReasonText(
         "Queueing needs write access, which the person who added the label {label} does not have.",
-        "If it is ready to land, comment `/queue` or add the label {label}.",
+        "Someone with write access may queue it: comment `/queue` or add the label {label}.",
     ),
     Reason.LABEL_NOT_RECEIVED: ReasonText(
         "IMQ missed GitHub's webhook for the label {label}, and the pull request may have changed since. IMQ cannot "
@@ -81,7 +81,8 @@ REASONS: Mapping[Reason, ReasonText] = {
     ),
     Reason.NOT_ALLOWED_TO_QUEUE: ReasonText(
         "The configuration limits who may queue for {base}, and the person who asked may not.",
-        "If it is ready to land, comment `/queue` or add the label {label}.",
+        "Someone whom `who_may_queue` in `.github/imq.yml` allows may queue it: comment `/queue` or add the label "
+        "{label}.",
     ),
     Reason.BRANCH_NOT_SERVED: ReasonText(
         "The configuration has no queue for {base}.",
