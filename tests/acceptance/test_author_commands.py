@@ -150,6 +150,16 @@ async def test_branch_without_a_pull_request_is_explained(author: Author) -> Non
     assert "No remote of this clone" in (await author.imq("why", code=ExitCode.USAGE)).output
 
 
+async def test_folder_as_the_only_remote_names_its_repository(author: Author) -> None:
+    """As in a clone of the demo's repository; a folder of an unknown name is not taken for one."""
+    pull = author.pull()
+    author.clone.git("remote", "remove", "origin")
+    await author.imq("land")
+    assert f"#{pull.number}" in (await author.imq("status")).output
+    author.clone.git("remote", "set-url", "storage", "/srv/mirrors/widgets.git")
+    assert "that IMQ knows: mirrors/widgets" in (await author.imq("status", code=ExitCode.USAGE)).output
+
+
 async def test_remotes_are_read_as_git_reads_them(author: Author) -> None:
     """`insteadOf` is followed, and pull requests of a fork are looked for where they are."""
     pull = author.pull()

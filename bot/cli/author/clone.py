@@ -3,7 +3,7 @@
 import subprocess
 from dataclasses import dataclass
 
-from bot.cli.author.remotes import RemoteRepository, parse_remote
+from bot.cli.author.remotes import RemoteRepository, parse_folder, parse_remote
 
 _NO_REPOSITORY = "not a git repository"
 _ORDER = ("upstream", "origin")
@@ -38,22 +38,27 @@ class Clone:
             raise CloneError("git is not installed. Give --repository OWNER/REPO and the number.") from None
 
     def repositories(self, github: str | None) -> list[RemoteRepository]:
-        """Return the repositories of the remotes on a GitHub, likely ones first. Raises CloneError without any."""
+        """Return the repositories of the remotes on a GitHub, likely ones first. Raises CloneError without any.
+
+        Folders of this machine count only if no remote is on a host: IMQ may know none of the names.
+        """
         names = self._git("remote").split()
         names.sort(key=lambda name: _ORDER.index(name) if name in _ORDER else len(_ORDER))
         found = [each for name in names if (each := self.remote(name)) is not None]
-        fitting = [each for each in found if github is None or each.is_on(github)]
+        elsewhere = [each for each in found if each.host]
+        fitting = [each for each in elsewhere if github is None or each.is_on(github)] if elsewhere else found
         if not fitting:
             where = "GitHub" if github is None else github
             raise CloneError(f"No remote of this clone is a repository on {where}. Give --repository OWNER/REPO.")
         return list(dict.fromkeys(fitting))
 
     def remote(self, name: str) -> RemoteRepository | None:
-        """Return the repository of a remote; None if it is none on a host."""
+        """Return the repository of a remote; None if its address names none."""
         try:
-            return parse_remote(self._git("remote", "get-url", name))
+            url = self._git("remote", "get-url", name)
         except subprocess.CalledProcessError:
             return None
+        return parse_remote(url) or parse_folder(url)
 
     def branch(self) -> Branch:
         """Return the checked-out branch. Raises CloneError for a detached head, or a branch without a commit."""

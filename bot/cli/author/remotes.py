@@ -14,7 +14,10 @@ _SSH_PREFIX = "ssh."
 
 @dataclass(frozen=True, slots=True)
 class RemoteRepository:
-    """A repository on a host. `host` may be an alias of somebody's SSH configuration where `ssh` is true."""
+    """A repository on a host. `host` may be an alias of somebody's SSH configuration where `ssh` is true.
+
+    It is empty for a folder of this machine, whose path ends as the repository's name.
+    """
 
     host: str
     owner: str
@@ -48,6 +51,14 @@ def parse_remote(url: str) -> RemoteRepository | None:
         return None
     named = _PATH.fullmatch(path)
     return RemoteRepository(host, named["owner"], named["name"], ssh) if named and host else None
+
+
+def parse_folder(url: str) -> RemoteRepository | None:
+    """Return the repository that the end of a folder's path names, as of a mirror; None for another form."""
+    path = urlsplit(url).path if url.startswith("file://") else url
+    parts = path.rstrip("/").rsplit("/", 2)
+    named = _PATH.fullmatch("/".join(parts[-2:])) if path.startswith("/") else None
+    return RemoteRepository("", named["owner"], named["name"]) if named else None
 
 
 def _port(url: str) -> int | None:

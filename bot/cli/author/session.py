@@ -128,7 +128,12 @@ def repository_of_clone(session: Session, clone: Clone) -> str:
         if answer.status != 404:
             session.refuse(answer)
             return each.full_name
-    return candidates[-1].full_name
+    name = candidates[-1].full_name
+    # A folder's path may end in any two names.
+    if not candidates[-1].host and session.call("GET", f"{repository_path(name)}/queues").status == 404:
+        sentence = f"No remote of this clone is a repository that IMQ knows: {name}. Give --repository OWNER/REPO."
+        stop(ExitCode.USAGE, sentence)
+    return name
 
 
 def _of_clone() -> str | None:

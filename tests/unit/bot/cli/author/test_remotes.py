@@ -2,7 +2,7 @@
 
 import pytest
 
-from bot.cli.author.remotes import RemoteRepository, parse_remote
+from bot.cli.author.remotes import RemoteRepository, parse_folder, parse_remote
 
 
 @pytest.mark.parametrize(
@@ -42,6 +42,22 @@ def test_every_form_of_a_remote_names_its_repository(url: str, host: str) -> Non
 def test_remote_that_is_no_repository_on_a_host_names_none(url: str) -> None:
     """A path, a file, and an address with more or fewer parts."""
     assert parse_remote(url) is None
+
+
+@pytest.mark.parametrize(
+    ("url", "name"),
+    [
+        ("/srv/git/acme/widgets.git", "acme/widgets"),
+        ("file:///srv/acme/widgets/", "acme/widgets"),
+        ("../acme/widgets", None),
+        ("/widgets", None),
+        ("https://github.com/acme/widgets", None),
+    ],
+)
+def test_absolute_path_of_a_folder_names_a_repository(url: str, name: str | None) -> None:
+    """Its last two parts, as of a mirror."""
+    found = parse_folder(url)
+    assert (found and found.full_name) == name
 
 
 @pytest.mark.parametrize(
