@@ -41,6 +41,15 @@ class Recorder:
         if not any(name in str(statement) for name in self.made):
             self.faults.append(f"`{statement}` changes what the last release has")
 
+    def get_bind(self) -> SimpleNamespace:
+        """A revision may read what is stored, to fill a table of its own; here it finds nothing."""
+        return SimpleNamespace(execute=self._read)
+
+    def _read(self, statement: Any) -> tuple[()]:
+        if not isinstance(statement, sa.Select):
+            self.faults.append(f"`{statement}` writes past the migration's own operations")
+        return ()
+
     def __getattr__(self, name: str) -> Callable[..., None]:
         return lambda *_arguments, **_options: self.faults.append(f"{name} is no addition")
 
