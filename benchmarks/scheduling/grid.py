@@ -58,7 +58,8 @@ def extra_cells() -> Mapping[str, Cell]:
         "durations vary (sigma 0.8)": Cell(10, 30, 0.1, 0.01, 4, sigma=0.8),
         "runs grow 2 % per pull request": Cell(10, 30, 0.1, 0.01, 4, growth=0.02),
         "10 % of the runs flake": Cell(10, 30, 0.1, 0.1, 4),
-        "conflicts as at Uber": Cell(40, 30, 0.1, 0.02, 16, 0.034),
+        "conflicts as at Uber": Cell(40, 10, 0.1, 0.02, 16, 0.034),
+        "conflicts as at Uber, more than the slots can follow": Cell(40, 30, 0.1, 0.02, 16, 0.034),
         "few conflicts": Cell(10, 30, 0.1, 0.01, 4, 0.01),
     }
 

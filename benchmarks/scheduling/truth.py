@@ -1,9 +1,10 @@
 """What no policy may see: which pull requests are bad, which pairs break together, how long runs take, which flake."""
 
-import math
 from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
 from random import Random
+
+from queue_engine.planner.trains.new_runs import entropy
 
 CONCURRENT = 8
 """Changes before a change, and as many after it, that were written at the same time: 16 in all, as in Uber's figure.
@@ -36,15 +37,27 @@ class Cell:
     """By which share a run grows for each pull request in it."""
 
     @property
+    def rejected(self) -> float:
+        """Share of pull requests that any policy ejects: bad ones, and good ones that conflict with a landed one."""
+        share = self.bad
+        for _ in range(20):
+            share = 1 - (1 - self.bad) * (1 - self.conflicts) ** (CONCURRENT * (1 - share))
+        return share
+
+    @property
     def entropy(self) -> float:
         """Runs per pull request that any policy needs, by information alone."""
-        p = self.bad
-        return -p * math.log2(p) - (1 - p) * math.log2(1 - p)
+        return entropy(self.rejected)
+
+    @property
+    def load(self) -> float:
+        """Slots that the arrivals need by information alone, over the slots that there are."""
+        return self.per_hour * self.entropy * self.minutes / 60 / self.slots
 
     @property
     def feasible(self) -> bool:
         """Whether a policy near the bound of information can follow the arrivals."""
-        return self.per_hour * self.entropy * self.minutes / 60 <= 0.8 * self.slots
+        return self.load <= 0.8
 
 
 @dataclass(slots=True)

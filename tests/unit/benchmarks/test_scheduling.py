@@ -79,3 +79,13 @@ def test_full_grid_has_every_feasible_cell() -> None:
     assert set(default) < set(full)
     assert all(each.feasible for each in full)
     assert {each.conflicts for each in full} == {0.0, 0.01, 0.034}
+
+
+def test_conflicts_count_as_rejections_in_the_bound_of_information() -> None:
+    """At Uber's rate a quarter is rejected, and runs of half an hour need more than sixteen slots."""
+    slow, fast = Cell(40, 30, 0.1, 0.02, 16, 0.034), Cell(40, 10, 0.1, 0.02, 16, 0.034)
+    assert slow.rejected == pytest.approx(0.265, abs=0.01)
+    assert slow.load > 1
+    assert not slow.feasible
+    assert fast.feasible
+    assert Cell(10, 30, 0.1, 0.02, 4).rejected == pytest.approx(0.1)
