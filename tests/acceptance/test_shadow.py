@@ -245,3 +245,18 @@ async def test_label_that_a_push_followed_would_be_rejected_when_both_webhooks_w
     await shadow.pass_time(timedelta(minutes=30))
     found = await decision(shadow, pull)
     assert (found.outcome, found.reason) == (ShadowOutcome.REJECTED, Reason.LABEL_NOT_RECEIVED)
+
+
+@pytest.mark.lagging
+async def test_base_that_moves_while_checks_run_would_need_an_update(shadow: World) -> None:
+    """The checks that run then test an old base: IMQ says so at once, and counts no merge of that head (P1)."""
+    pull = shadow.open("overtaken")
+    await shadow.settle()
+    pull.label(LABEL, by="mona")
+    await shadow.settle()
+    assert (await decision(shadow, pull)).outcome is ShadowOutcome.WAITING
+    shadow.repository.push("main", {"other.txt": "1\n"}, "Overtake", by="rhea")
+    await shadow.settle()
+    assert (await decision(shadow, pull)).outcome is ShadowOutcome.UPDATING
+    await shadow.pass_time(CI_TIME * 2)
+    assert (await decision(shadow, pull)).outcome is ShadowOutcome.UPDATING
