@@ -6,6 +6,7 @@ requests are below. An entry that a call of the API queued is below the span of 
 
 from collections.abc import Sequence
 from hashlib import sha256
+from itertools import pairwise
 
 from opentelemetry.trace import SpanContext
 
@@ -42,7 +43,7 @@ def spans_of(entry: Entry, events: Sequence[TimelineEvent]) -> list[TraceRecord]
     begun = [event for event in own if event.event in _BEGINS]
     parts = [
         TraceRecord(event.event, _context(root, f"{entry.id} {event.id}"), root, event.at, max(following.at, event.at))
-        for event, following in zip(begun, [*begun[1:], end], strict=True)
+        for event, following in pairwise([*begun, end])
     ]
     return [whole, *parts]
 

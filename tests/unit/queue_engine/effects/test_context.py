@@ -8,6 +8,7 @@ import pytest
 
 from queue_engine.core.concurrency.wakeup import Wakeup
 from queue_engine.core.database.database import Database
+from queue_engine.core.observability.trace_record import recording
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.timeline_event import WHOLE_QUEUE, TimelineEvent
 from queue_engine.effects.context import Engine
@@ -76,6 +77,50 @@ async def test_change_publishes_and_wakes_the_loops_only_when_it_is_committed(sq
         await change.record("paused", standing, reason=Reason.FROZEN)
     assert happened[:2] == ["committed", "paused"]
     assert sorted(map(str, happened[2:])) == ["queues", "timeline"]
+
+
+async def test_change_gives_the_spans_of_ended_entries_to_the_exporter_only_when_it_is_committed(
+    sqlite_database: Database,
+) -> None:
+    """A commit that fails ends no entry: the exporter sees no landing that the database does not have."""
+    happened: list[str] = []
+
+    class Refusing(Store):
+        @asynccontextmanager
+        async def transaction(self) -> AsyncGenerator[Transaction]:
+            async with super().transaction() as tx:
+                yield tx
+                if refused:
+                    raise OSError("the disk is full")
+            happened.append("committed")
+
+    async def land(number: int) -> None:
+        async with setup.engine.change() as change:
+            entry = await stand(change.tx, await queue(change.tx), number)
+            entry = replace(entry, trace="00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
+            await change.record("queued", entry)
+            await change.record("landed", entry, data={"queue": 60.0, "front": 30.0})
+
+    setup, refused = Setup(Refusing(sqlite_database)), True
+    with recording(lambda spans: happened.extend(span.name for span in spans)):
+        with pytest.raises(OSError, match="full"):
+            await land(3)
+        assert happened == []
+        refused = False
+        await land(4)
+    assert happened == ["committed", "landing", "queued"]
+
+
+async def test_entry_whose_timeline_was_purged_ends_with_one_span(sqlite_database: Database) -> None:
+    """An imported entry, or one that waits longer than the timeline is kept, has no event before its end."""
+    names: list[str] = []
+    setup = Setup(Store(sqlite_database))
+    with recording(lambda spans: names.extend(span.name for span in spans)):
+        async with setup.engine.change() as change:
+            entry = await stand(change.tx, await queue(change.tx), 3)
+            entry = replace(entry, trace="00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
+            await change.record("cancelled", entry, reason=Reason.LABEL_REMOVED)
+    assert names == ["dequeued"]
 
 
 def listening(database: Database) -> tuple[Engine, list[TimelineEvent]]:
