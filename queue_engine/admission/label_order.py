@@ -1,33 +1,49 @@
 """P3: process labels in the order in which their webhooks came, also while GitHub's reads lag.
 
 IMQ repeats a read that does not show a label yet, after seconds. Until then it postpones the later labels on the same
-base branch: otherwise a later one would land first. Each wait ends at an instant, so that neither a dead process nor a
-lost label delays the next one for longer (P5).
+base branch: otherwise a later one would land first. Each wait ends at an instant, so that no lost label delays the next
+one for longer (P5).
+
+IMQ also postpones a label while another process answers an earlier one. A killed process leases its job until the lease
+ends, and no process can tell a killed one from a slow one. Such waits last a minute at most: a label whose job ends
+each process that runs it does not stop its queue (P5).
 
 The first label is that of the first stored webhook: GitHub promises no order of deliveries, and its times have whole
 seconds. IMQ reads a label that is not shown at most four times. If GitHub fails for longer, the label keeps its rank,
-but an entry that is being processed by then remains the front. Two processes that read two labels at once may differ
-by the duration of one read.
+but an entry that is being processed by then remains the front.
 """
 
+from collections.abc import Collection
 from datetime import timedelta
 
+from queue_engine.core.jobs.job_store import Job, JobStatus
 from queue_engine.core.timing import backoff
 from queue_engine.core.timing.backoff import OUTDATED
 from queue_engine.domain.errors import LabelOrderError, ReadLagError, StaleRead
 from queue_engine.domain.known_facts import Fact, HeldLabel, of_labels
 from queue_engine.domain.model import Repository
-from queue_engine.domain.webhook_event import WebhookEvent
+from queue_engine.domain.policy import has_label
+from queue_engine.domain.webhook_event import WEBHOOK_JOB, WebhookEvent, WebhookKind
 from queue_engine.effects.context import Engine
+from queue_engine.store import Transaction
+
+EARLIER_LABEL = "earlier_label"
+"""The reason of a hold, which the job of a label counts, while an earlier label is answered."""
 
 _READ = timedelta(seconds=1)
 """How long the next read of the earlier label may take, in another process."""
 
 _LONGEST = backoff.longest(OUTDATED, 3) + _READ
 
+_AGAIN = timedelta(seconds=1)
+"""When IMQ reads again whether another process has answered an earlier label."""
 
-async def await_earlier(engine: Engine, repository: Repository, webhook: WebhookEvent) -> None:
-    """Raise LabelOrderError while an earlier label on the same base branch is postponed.
+_MOST_WAITS = 60
+"""How often it does so: twice the lease of a killed process."""
+
+
+async def await_earlier(engine: Engine, repository: Repository, webhook: WebhookEvent, labels: Collection[str]) -> None:
+    """Raise LabelOrderError while an earlier one of these labels on the same base branch is not answered.
 
     This holds after any number of own waits, even before the last read: otherwise two labels whose last reads are due
     within the jitter of their waits would be reordered. Such waits end nevertheless, see `postpone`.
@@ -35,10 +51,35 @@ async def await_earlier(engine: Engine, repository: Repository, webhook: Webhook
     subject, now = of_labels(webhook.branch or ""), engine.clock.now()
     async with engine.store.reading() as tx:
         known = (await tx.known.about(repository.id, [subject], since=now - _LONGEST)).get(subject, [])
-    labels = (each.statement for each in known if isinstance(each.statement, HeldLabel))
-    until = max((each.until for each in labels if each.order < webhook.order), default=now)
+        waits = webhook.awaited < _MOST_WAITS and await _answered_elsewhere(engine, tx, repository, webhook, labels)
+    postponed = (each.statement for each in known if isinstance(each.statement, HeldLabel))
+    until = max((each.until for each in postponed if each.order < webhook.order), default=now)
+    until = max(until, now + _AGAIN) if waits else until
     if until > now:
         raise LabelOrderError("an earlier label is answered first", retry_after=until - now)
+
+
+async def _answered_elsewhere(
+    engine: Engine, tx: Transaction, repository: Repository, webhook: WebhookEvent, labels: Collection[str]
+) -> bool:
+    """Whether an earlier label still waits for a process other than this one, living or killed.
+
+    Labels that this process answers have an order of their own, see `KeyOrder`.
+    """
+    earlier = await tx.jobs.unanswered_before(
+        webhook.order,
+        WEBHOOK_JOB,
+        f"{repository.id}:",
+        {"kind": WebhookKind.LABELED.value, "branch": webhook.branch or ""},
+    )
+    return any(has_label({job.request["label"]}, labels) for job in earlier if not _known_here(engine, job))
+
+
+def _known_here(engine: Engine, job: Job) -> bool:
+    """Whether this process runs the job, or its own wait for a read is known, see `postpone`."""
+    if job.status is JobStatus.IN_PROGRESS:
+        return job.owner == engine.owner
+    return bool(job.holds) and EARLIER_LABEL not in job.holds
 
 
 async def postpone(

@@ -10,6 +10,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from queue_engine.domain.known_facts import Fact
 
+WEBHOOK_JOB = "webhook"
+"""Kind of the job that follows one stored delivery; its request is the `WebhookEvent`."""
+
 
 class WebhookKind(StrEnum):
     """The meaning of a delivery for a queue."""
@@ -65,6 +68,8 @@ class WebhookEvent(BaseModel):
     """How often IMQ has postponed the job before, for a stale or early read, or an earlier label."""
     outdated: int = Field(default=0, exclude=True)
     """How many of these were for a stale read."""
+    awaited: int = Field(default=0, exclude=True)
+    """How many of these were for an earlier label."""
     label: str | None = None
     title: str | None = None
     """For CONSENT by `edited`: the new title, if only the title changed."""

@@ -13,6 +13,7 @@ from functools import partial
 
 import structlog
 
+from queue_engine.admission.label_order import EARLIER_LABEL
 from queue_engine.admission.label_throttle import THROTTLED_LABEL_JOB, put_off_again, queued_by_others, webhook_of
 from queue_engine.commands.handler import Commands
 from queue_engine.core.concurrency.micro_batch import MicroBatch
@@ -33,7 +34,7 @@ from queue_engine.domain.errors import (
     Unauthorized,
 )
 from queue_engine.domain.model import Repository
-from queue_engine.domain.webhook_event import WebhookEvent, WebhookKind
+from queue_engine.domain.webhook_event import WEBHOOK_JOB, WebhookEvent, WebhookKind
 from queue_engine.effects.context import Engine
 from queue_engine.effects.github_merges import AUTO_MERGE_JOB
 from queue_engine.effects.repository_names import remember_name
@@ -58,10 +59,6 @@ _log = structlog.get_logger("imq.inbox")
 
 RETRIED_JOB = "count_retried"
 """Kind of the job that counts, by kind, the dead letters that a command retried."""
-
-WEBHOOK_JOB = "webhook"
-"""Kind of the job that follows one stored delivery."""
-
 
 FORMER_KINDS = {"hint": WEBHOOK_JOB, "letter": OUTBOX_JOB, "retried": RETRIED_JOB}
 """Job kinds of an older IMQ; their stored jobs run as jobs of the present kinds."""
@@ -265,13 +262,17 @@ def _process_of(webhook: WebhookEvent) -> str:
 
 
 _OUTDATED = "outdated_read"
-_HELD_FOR: Mapping[type[Exception], str] = {ReadLagError: "too_early", LabelOrderError: "earlier_label"}
+_HELD_FOR: Mapping[type[Exception], str] = {ReadLagError: "too_early", LabelOrderError: EARLIER_LABEL}
 """Reasons of a hold that the job counts, and the errors that hold it for them."""
 
 
 def _put_off(job: Job) -> dict[str, int]:
     """Return how often a webhook was put off; limits, failures and killed workers do not count."""
-    return {"tries": sum(job.holds.values()), "outdated": job.holds.get(_OUTDATED, 0)}
+    return {
+        "tries": sum(job.holds.values()),
+        "outdated": job.holds.get(_OUTDATED, 0),
+        "awaited": job.holds.get(EARLIER_LABEL, 0),
+    }
 
 
 def _obeying_limits(handler: Handler, random: Callable[[], float]) -> Handler:

@@ -80,15 +80,16 @@ class PullRequestChanges:
     async def _judge(self, case: Case, webhook: WebhookEvent, order: OrderWait) -> None:
         """Handle the enqueue request of a trigger label, after those of the labels before it."""
         engine, repository = self._engine, case.repository
+        labels = () if webhook.branch is None else case.policy.trigger_labels
         if webhook.arrived_at is not None:
             # An earlier label has to be answered before any read.
-            await await_earlier(engine, repository, webhook)
+            await await_earlier(engine, repository, webhook, labels)
         async with engine.change() as change:
             await change.tx.queues.refresh_repository(repository)
 
         async def in_order() -> None:
             await order()
-            await await_earlier(engine, repository, webhook)
+            await await_earlier(engine, repository, webhook, labels)
 
         await handle_enqueue_request(engine, _request_of(case, webhook), in_order=in_order)
         await self._throttled.judged(repository, webhook)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from queue_engine.core.jobs.job_store import Job, Jobs
 from tests.acceptance.world import CI_TIME, LABEL, World, a_world
 
 SECOND = timedelta(seconds=1)
@@ -77,3 +78,67 @@ async def test_label_that_is_never_answered_holds_up_later_ones_for_seconds(worl
     await world.until(lambda: second.merged, within=CI_TIME)
     assert world.clock.now() - began < 10 * SECOND
     assert world.landed() == [second.number]
+
+
+async def claimed_elsewhere(world: World) -> tuple[Job, ...]:
+    """Let GitHub send what is due, and another process claim the jobs for its lease of half a minute."""
+    await world.github.schedule.run_due()
+    async with world.bot.database.transaction() as connection:
+        jobs = Jobs(connection)
+        return await jobs.claim_some(5, owner="other", now=world.clock.now(), lease=30 * SECOND)
+
+
+@pytest.mark.parametrize("lag", [timedelta(0), 2 * SECOND])
+async def test_label_of_a_killed_process_lands_before_later_ones(world: World, lag: timedelta) -> None:
+    """No other process knows that it was killed before the lease ends."""
+    pulls = [world.open(name) for name in ("first", "second", "third")]
+    await world.pass_time(CI_TIME * 2)
+    world.server.lag.set(lag)
+    pulls[0].label(LABEL, by="mona")
+    (killed,) = await claimed_elsewhere(world)
+    assert killed.request["number"] == pulls[0].number
+    for pull in pulls[1:]:
+        pull.label(LABEL, by="mona")
+        await world.pass_time(SECOND / 3)
+    await world.until(lambda: all(pull.merged for pull in pulls), within=CI_TIME * 8)
+    assert world.landed() == [pull.number for pull in pulls]
+
+
+async def test_label_whose_job_waits_for_the_database_lands_before_later_ones(world: World) -> None:
+    """A process that lost its database puts its jobs back, for a second."""
+    pulls = [world.open(name) for name in ("first", "second")]
+    await world.pass_time(CI_TIME * 2)
+    pulls[0].label(LABEL, by="mona")
+    (job,) = await claimed_elsewhere(world)
+    async with world.bot.database.transaction() as connection:
+        await Jobs(connection).hold(job, at=world.clock.now() + SECOND, now=world.clock.now())
+    pulls[1].label(LABEL, by="mona")
+    await world.until(lambda: all(pull.merged for pull in pulls), within=CI_TIME * 8)
+    assert world.landed() == [pull.number for pull in pulls]
+
+
+async def test_label_whose_processes_die_holds_up_later_ones_for_a_minute(world: World) -> None:
+    """P5: the later label lands all the same, and so does one for another base branch or with another label at once."""
+    world.repository.create_branch("release", "main")
+    first, second, elsewhere = world.open("first"), world.open("second"), world.open("third", base="release")
+    await world.pass_time(CI_TIME * 2)
+    first.label(LABEL, by="mona")
+    (job,) = await claimed_elsewhere(world)
+    async with world.bot.database.transaction() as connection:
+        await Jobs(connection).renew(job, world.clock.now() + timedelta(hours=1))
+    began: datetime = world.clock.now()
+    elsewhere.label(LABEL, by="mona")
+    await world.until(lambda: elsewhere.merged, within=SECOND)
+    second.label(LABEL, by="mona")
+    await world.until(lambda: second.merged, within=CI_TIME * 8)
+    assert 60 * SECOND <= world.clock.now() - began < 65 * SECOND
+
+
+async def test_label_that_queues_nothing_holds_up_none(world: World) -> None:
+    """Another process that handles a label such as `documentation` does not delay the queue."""
+    first, second = world.open("first"), world.open("second")
+    await world.pass_time(CI_TIME * 2)
+    first.label("documentation", by="mona")
+    assert await claimed_elsewhere(world)
+    second.label(LABEL, by="mona")
+    await world.until(lambda: second.merged, within=SECOND)

@@ -30,9 +30,9 @@ from queue_engine.domain.errors import (
 )
 from queue_engine.domain.policy import Policy
 from queue_engine.domain.port import GitHub
-from queue_engine.domain.webhook_event import WebhookEvent, WebhookKind
+from queue_engine.domain.webhook_event import WEBHOOK_JOB, WebhookEvent, WebhookKind
 from queue_engine.effects.context import Engine
-from queue_engine.handlers.inbox import RETRIED_JOB, WEBHOOK_JOB, Inbox
+from queue_engine.handlers.inbox import RETRIED_JOB, Inbox
 from queue_engine.handlers.reconciler import REPOSITORY_JOB, SWEEP_JOB, Reconciler
 from queue_engine.store import Store
 from queue_engine.store.outbox.outbox import OUTBOX_JOB
