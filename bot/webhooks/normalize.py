@@ -124,13 +124,27 @@ def _review(_event: str, delivery: str, payload: Mapping[str, Any], _own_app_id:
     # An edited review has the same state.
     if event.action not in {"submitted", "dismissed"}:
         return None
-    branch = event.pull_request.base and event.pull_request.base.ref
+    pull, review = event.pull_request, event.review
+    fields: dict[str, Any] = {}
+    by_person = event.sender is not None and event.sender.type != "Bot"
+    if event.action == "submitted" and by_person and review is not None and review.id is not None:
+        commands = commands_in(review.body or "")
+        if commands:
+            fields = {
+                "review_id": review.id,
+                "commands": commands,
+                "head_sha": review.commit_id,
+                "association": review.author_association,
+                "author": pull.user.login if pull.user else None,
+                "updated_at": review.submitted_at,
+            }
     return event.webhook_event(
         WebhookKind.REVIEW,
         delivery,
-        number=event.pull_request.number,
-        branch=branch,
+        number=pull.number,
+        branch=pull.base and pull.base.ref,
         facts=known_facts.of_review_event(event),
+        **fields,
     )
 
 
@@ -139,7 +153,7 @@ def _comment(_event: str, delivery: str, payload: Mapping[str, Any], _own_app_id
     # An edited comment is no command: people who may edit others' comments could give commands in their name.
     if event.action != "created" or event.issue.pull_request is None:
         return None
-    if event.sender is None or event.sender.type == "Bot":
+    if event.sender is None or event.sender.type == "Bot" or event.comment.performed_via_github_app is not None:
         return None
     commands = commands_in(event.comment.body or "")
     if not commands:

@@ -86,6 +86,7 @@ class Base(BaseModel):
 class PullRequest(BaseModel):
     number: Number
     title: Phrase = ""
+    user: Sender | None = None
     head: Head
     base: Base | None = None
     updated_at: datetime | None = None
@@ -109,8 +110,13 @@ class PullRequestEvent(OfRepository):
 
 
 class Review(BaseModel):
+    id: Identity | None = None
     state: Word
     user: Sender | None = None
+    body: Text | None = None
+    commit_id: Word | None = None
+    submitted_at: datetime | None = None
+    author_association: Word | None = None
 
 
 class ReviewEvent(OfRepository):
@@ -132,6 +138,8 @@ class Comment(BaseModel):
     body: Text | None = None
     created_at: datetime | None = None
     author_association: Word | None = None
+    performed_via_github_app: dict[str, Any] | None = None
+    """The App that wrote the comment, also in a person's name. Reviews do not tell theirs."""
 
 
 class CommentEvent(OfRepository):

@@ -28,6 +28,8 @@ class CommandContext:
     by: str
     at: datetime | None
     """When the pull request changed last, by the comment's delivery; None if it does not say."""
+    reviewed: tuple[str, str] | None = None
+    """The head and the base branch of the review that has the commands; None for a comment."""
     dequeue: DequeuePermission | None = None
     """The grant to dequeue the pull request, once admission gave it."""
 

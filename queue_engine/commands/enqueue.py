@@ -75,8 +75,10 @@ async def _consented(context: CommandContext) -> str | None:
     """Return the head that the commenter saw; None if it may have changed since (P4).
 
     GitHub does not tell which head a comment was made on. It does tell when a pull request changed last, and a push
-    changes it: what has not changed since the comment has the head that stood there then.
+    changes it: what has not changed since the comment has the head that stood there then. A review names its head.
     """
+    if context.reviewed is not None:
+        return context.pull.head_sha if context.reviewed == (context.pull.head_sha, context.pull.base_branch) else None
     changed, head = context.pull.updated_at, context.pull.head_sha
     if context.at is None:
         return head if changed is None else None

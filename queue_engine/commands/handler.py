@@ -44,7 +44,7 @@ class Commands:
 
     async def execute(self, repository: Repository, webhook: WebhookEvent) -> None:
         """Execute the commands of a comment, and reply. Raises GitHubError and StaleRecord, to be retried."""
-        number, comment, by = webhook.number, webhook.comment_id, webhook.sender
+        number, comment, by = webhook.number, _number_of(webhook), webhook.sender
         if number is None or comment is None or by is None or webhook.sender_is_bot or not webhook.commands:
             return
         if webhook.updated_at is not None and webhook.updated_at < self._engine.clock.now() - KEPT:
@@ -111,10 +111,17 @@ class Commands:
         case = await case.with_policy(self._engine, taken.pull.base_branch)
         async with self._engine.change() as change:
             await change.tx.queues.refresh_repository(repository)
-        return CommandContext(self._engine, case, taken, by, webhook.updated_at)
+        head, base = webhook.head_sha, webhook.branch
+        reviewed = None if webhook.review_id is None else (head or "", base or "")
+        return CommandContext(self._engine, case, taken, by, webhook.updated_at, reviewed)
 
     async def _react(self, repository: Repository, comment: int, content: str) -> bool:
-        """React to the comment, to show that a command was received or executed; return False if it was deleted."""
+        """React to the comment, to show that a command was received or executed; return False if it was deleted.
+
+        GitHub's REST API has no reactions to reviews.
+        """
+        if comment < 0:
+            return True
         try:
             await self._engine.github.react(repository, comment, content)
         except NotFound:
@@ -203,6 +210,11 @@ class Commands:
             answer=last.code.value,
         )
         return replies
+
+
+def _number_of(webhook: WebhookEvent) -> int | None:
+    """Return the number of the text with the commands: a comment's, or less than zero for a review."""
+    return webhook.comment_id if webhook.review_id is None else -webhook.review_id
 
 
 def _needs_permission(line: str) -> bool:

@@ -33,7 +33,8 @@ class WebhookKind(StrEnum):
     COMMENT = "comment"
     """issue_comment.created on a pull request, with a command in it: `number`, `comment_id`, `commands`, `sender`."""
     REVIEW = "review"
-    """pull_request_review submitted or dismissed: `number`, `action`."""
+    """pull_request_review submitted or dismissed: `number`, `action`; if a person wrote commands in its text also
+    `review_id`, `commands`, `sender` and `head_sha`, the head that was reviewed."""
     RULES = "rules"
     """branch_protection_rule or repository_ruleset."""
     INSTALLED = "installed"
@@ -57,7 +58,8 @@ class WebhookEvent(BaseModel):
     sender_is_bot: bool = False
     number: int | None = None
     updated_at: datetime | None = None
-    """For LABELED and COMMENT: the instant of the pull request's last change, by the label or the comment."""
+    """For LABELED, COMMENT and REVIEW: when the label was set, or the text was written: then the pull request changed
+    last."""
     arrived_at: datetime | None = None
     """When the delivery was stored, if its job has failed since: its request keeps its position in the order."""
     stored_at: datetime | None = Field(default=None, exclude=True)
@@ -84,12 +86,13 @@ class WebhookEvent(BaseModel):
     default_branch: bool = False
     """For BASE_MOVED: the branch is the repository's default branch."""
     comment_id: int | None = None
+    review_id: int | None = None
     commands: tuple[str, ...] = ()
-    """For COMMENT: its lines that are commands, without the slash."""
+    """For COMMENT and REVIEW: its lines that are commands, without the slash."""
     association: str | None = None
-    """For COMMENT: GitHub's `author_association`, such as MEMBER. GitHub hides private members: NONE."""
+    """For COMMENT and REVIEW: GitHub's `author_association`, such as MEMBER. GitHub hides private members: NONE."""
     author: str | None = None
-    """For COMMENT: the author of the pull request."""
+    """For COMMENT and REVIEW: the author of the pull request."""
     check_name: str | None = None
     passed: bool | None = None
     """For CHECK: whether its conclusion passes (success, skipped, neutral)."""

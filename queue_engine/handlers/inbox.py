@@ -217,6 +217,7 @@ class Inbox:
                 await self._changes.changed(repository, webhook)
             case WebhookKind.REVIEW:
                 await reviewed(self._engine, repository, webhook)
+                await self._commands.execute(repository, webhook)
             case WebhookKind.CHECK | WebhookKind.CHECKS:
                 await self._reports.reported(repository, webhook)
             case WebhookKind.RERUN:

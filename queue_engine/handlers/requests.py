@@ -17,7 +17,7 @@ def request_of(
     asked: tuple[RequestKind, str] | None = None
     if webhook.kind is WebhookKind.LABELED and webhook.label is not None:
         asked = RequestKind.LABEL, webhook.label
-    elif webhook.kind is WebhookKind.COMMENT:
+    elif webhook.commands:
         asked = RequestKind.COMMAND, " ".join(f"/{line}" for line in webhook.commands)
     if asked is None:
         return None

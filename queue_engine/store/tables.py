@@ -197,7 +197,9 @@ answers = Table(
     Column("replies", JSON, nullable=False),
     Column("at", DatabaseInstant, nullable=False, info=instant(InstantKind.PAST)),
 )
-"""The replies to the commands in each comment: no command is carried out twice, and IMQ's comment shows the newest."""
+"""The replies to the commands in each comment: no command is carried out twice, and IMQ's comment shows the newest.
+
+A review has its id with a minus as `comment_id`: GitHub counts reviews by themselves."""
 
 outbox = Table(
     "outbox",

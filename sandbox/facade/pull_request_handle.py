@@ -6,6 +6,7 @@ closes, reopens and edits. `webhook=False` changes the state and sends no webhoo
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 
 from sandbox.core.git import Signature
 from sandbox.domain.domain import Domain
@@ -78,10 +79,16 @@ class PullRequestHandle:
         with self._acting(by, webhook) as actor:
             self.domain.conversation.unlabel(self.record, name, actor=actor)
 
-    def comment(self, body: str, *, by: str | None = None, webhook: bool = True) -> Comment:
-        """Say something."""
+    def comment(self, body: str, *, by: str | None = None, app: str | None = None, webhook: bool = True) -> Comment:
+        """Say something; with `app` that App does, in the person's name.
+
+        GitHub names the App in the comment's `performed_via_github_app`, which is null for what people write. Reviews
+        do not have the field ("REST API endpoints for issue comments" and "for pull request reviews").
+        """
         with self._acting(by, webhook) as actor:
-            return self.domain.conversation.comment(self.record, body, actor=actor)
+            apps = self.domain.context.state.apps.values()
+            writer = replace(actor, app=next(each for each in apps if each.slug == app)) if app else actor
+            return self.domain.conversation.comment(self.record, body, actor=writer)
 
     def edit_comment(self, comment: Comment, body: str, *, by: str | None = None, webhook: bool = True) -> None:
         """Edit the comment, by default as its author."""

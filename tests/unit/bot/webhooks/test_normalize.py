@@ -96,6 +96,7 @@ def test_comment_with_commands_says_them_and_when_the_pull_request_changed_last(
         _comment("/queue", issue={"number": 3}),
         _comment("/queue", sender={"login": "robot[bot]", "type": "Bot"}),
         _comment("/queue", sender=None),
+        _comment("/queue", comment={"id": 70, "body": "/queue", "performed_via_github_app": {"id": 9}}),
     ],
 )
 def test_comment_that_is_no_persons_new_command_on_a_pull_request_is_ignored(payload: dict[str, Any]) -> None:
@@ -108,6 +109,25 @@ def test_review_given_or_withdrawn_is_a_review_event(action: str, meant: bool) -
     """One that is edited says the same in other words."""
     expected = _webhook_event(WebhookKind.REVIEW, action=action, number=3) if meant else None
     assert _normalized("pull_request_review", _pull_request(action, review={"state": "approved"})) == expected
+
+
+def test_review_with_commands_says_them_and_the_head_that_was_reviewed() -> None:
+    """A push after the review is none that the reviewer has seen."""
+    review = {
+        "id": 71,
+        "state": "approved",
+        "body": "/queue",
+        "commit_id": "a1",
+        "submitted_at": "2026-01-02T03:04:06Z",
+    }
+    event = _normalized("pull_request_review", _pull_request("submitted", review=review))
+    assert event is not None
+    assert (event.review_id, event.commands, event.head_sha) == (71, ("queue",), "a1")
+    assert event.updated_at == datetime(2026, 1, 2, 3, 4, 6, tzinfo=UTC)
+    by_bot = _pull_request("submitted", review=review, sender={"login": "robot[bot]", "type": "Bot"})
+    event = _normalized("pull_request_review", by_bot)
+    assert event is not None
+    assert (event.commands, event.review_id) == ((), None)
 
 
 @pytest.mark.parametrize(
