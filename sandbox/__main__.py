@@ -23,7 +23,7 @@ PERMISSIONS = {
     "administration": "read",
     "checks": "write",
     "contents": "write",
-    "issues": "read",
+    "issues": "write",
     "metadata": "read",
     "pull_requests": "write",
     "statuses": "read",

@@ -56,6 +56,8 @@ class DryRun:
     """The ignored parts of a shared configuration."""
     missing_permissions: tuple[str, ...] = ()
     """The consequences of permissions that the App lacks."""
+    missing_label: str | None = None
+    """The label that queues pull requests, if the repository lacks it."""
     present: tuple[str, ...] = ()
     """The current status of the pull request and its queue, or why it is unknown."""
 
@@ -79,6 +81,8 @@ class DryRun:
             lines += ["", "Ignored in the shared configuration:", *(f"- {each}" for each in self.not_followed)]
         if self.outcome == "queued":
             lines += ["", "Before it lands:", *(f"- {each}" for each in self.waits_for), "", self.lands_as]
+        if self.missing_label is not None:
+            lines += ["", f"The repository has no label {self.missing_label}: create it, or queue with `/queue`."]
         if self.missing_permissions:
             lines += ["", "Missing permissions of the App:", *(f"- {each}" for each in self.missing_permissions)]
         if self.present:
@@ -101,6 +105,9 @@ async def dry_run(
             reviewed = not shared or await gateway.organisation_configuration_is_reviewed(found)
             policy_of = partial(_policy, config if reviewed else None, settings.policy(), allowed, found)
             result = await predict(gateway, clock, config, policy_of, found, number, by=by)
+            label = policy_of(result.base_branch).trigger_label
+            if not await gateway.doctor.has_label(found, label):
+                result = replace(result, missing_label=label)
             missing = gateway.missing_permissions(found.installation_id)
         except NotFound:
             raise DryRunFailed(f"The App sees no pull request {number} in {repository}.") from None

@@ -76,9 +76,11 @@ def _lacks(granted: Mapping[str, str], name: str, level: str) -> bool:
     return _LEVELS.index(granted.get(name, "")) < _LEVELS.index(level)
 
 
-def _effect(name: str) -> str:
+def _effect(granted: Mapping[str, str], name: str) -> str:
     optional = OPTIONAL.get(name)
-    return optional.without if optional is not None else f"IMQ needs it: {REASONS[name]}"
+    if optional is None or _lacks(granted, name, optional.least):
+        return f"IMQ needs it: {REASONS[name]}"
+    return optional.without
 
 
 def _permissions(granted: Mapping[str, str], manifest: Manifest) -> Iterator[Finding]:
@@ -87,7 +89,7 @@ def _permissions(granted: Mapping[str, str], manifest: Manifest) -> Iterator[Fin
             yield _finding(
                 "permission_missing",
                 f"The App lacks the permission `{name}: {level}`.",
-                _effect(name),
+                _effect(granted, name),
                 f"{_SETTINGS}, choose it; then accept it for each installation.",
                 "docs/operating.md#permissions-and-tokens",
             )
@@ -130,7 +132,7 @@ def _installations(app: AppFacts) -> Iterator[Finding]:
                 yield _finding(
                     "permission_not_accepted",
                     f"{each.owner} has not accepted the App's permission `{name}: {level}`.",
-                    _effect(name),
+                    _effect(each.permissions, name),
                     f"An owner of {each.owner} accepts it: {each.html_url}",
                     "docs/operating.md#permissions-and-tokens",
                 )

@@ -233,6 +233,7 @@ class Doctor:
             policy, config_error = await self._configured(repository, branch)
         except GitHubError as error:
             unread.append(f".github/imq.yml: {error.message}")
+        labeled = await read_part("its labels", reads.has_label(repository, policy.trigger_label), True)
         rules = await read_part(f"the rules of {branch}", self._rules(repository, branch), None)
         rulesets = await read_part("its rulesets", reads.rulesets(repository), ())
         heads = await read_part("its checks", self._heads(repository, branch), ())
@@ -244,6 +245,7 @@ class Doctor:
             policy,
             config_error=config_error,
             auto_merge=settings.auto_merge,
+            label_missing=not labeled,
             methods=settings.methods,
             rules=rules,
             rulesets=rulesets,

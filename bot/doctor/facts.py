@@ -71,6 +71,8 @@ class RepositoryFacts:
     policy: Policy
     config_error: ConfigError | None = None
     auto_merge: bool = False
+    label_missing: bool = False
+    """The repository has no label of the name that IMQ sets."""
     methods: frozenset[MergeMethod] = frozenset(MergeMethod)
     rules: BranchRules | None = None
     """None where IMQ could not read them."""

@@ -6,6 +6,7 @@ from bot.doctor.facts import RepositoryFacts
 from bot.doctor.finding import Finding
 from queue_engine.domain.facts import BranchRules, MergeMethod, RequiredCheck
 from queue_engine.domain.own_check import OWN_CHECK, is_own_check, unreported_check
+from queue_engine.domain.policy import Mode
 from queue_engine.rules.checks import required_checks
 
 _RULES = "docs/operating.md#what-imq-remembers-of-github"
@@ -35,6 +36,15 @@ def repository_findings(facts: RepositoryFacts) -> Iterator[Finding]:
             "GitHub then merges pull requests past the queue, untested on the newest base.",
             "Disable Allow auto-merge in the repository's settings, or let people use the label instead.",
             "docs/self-hosting.md",
+        )
+    if facts.label_missing and facts.policy.mode is not Mode.SHADOW:
+        yield _finding(
+            facts,
+            "label_missing",
+            f"The repository has no label {facts.policy.trigger_label}.",
+            "People cannot queue a pull request by the label.",
+            "Create the label in the repository. IMQ creates it once, where the App has `issues: write`.",
+            "docs/operating.md#permissions-and-tokens",
         )
     if facts.rules is not None:
         yield from _rules(facts, facts.rules)

@@ -103,6 +103,15 @@ class DoctorReads:
         name = listed.name or answer.name
         return RulesetBypass(name, listed.source_type == "Organization", answer.current_user_can_bypass)
 
+    async def has_label(self, repository: Repository, name: str) -> bool:
+        """Read `GET /repos/{owner}/{repo}/labels/{name}`."""
+        variables = {**owner_and_repo(repository), "name": name}
+        try:
+            await self._connection.call(repository, Call("GET", "/repos/{owner}/{repo}/labels/{name}", variables))
+        except NotFound:
+            return False
+        return True
+
     async def recent_heads(self, repository: Repository, branch: str, most: int) -> list[tuple[str, bool]]:
         """Read the heads of the open and merged pull requests that changed last, each with whether it is merged."""
         template = "/repos/{owner}/{repo}/pulls{?state,base,sort,direction,per_page}"

@@ -154,6 +154,17 @@ class RepositoryApi(CommentApi):
             if "does not exist" not in refusal.message.lower():
                 raise
 
+    async def create_label(self, repository: Repository, name: str, color: str, description: str) -> bool:
+        """`POST /repos/{owner}/{repo}/labels`."""
+        content = {"name": name, "color": color, "description": description}
+        try:
+            await self._write(repository, "POST", "/repos/{owner}/{repo}/labels", content)
+        except Invalid as refusal:
+            if "already_exists" not in refusal.message:
+                raise
+            return False
+        return True
+
     async def react(self, repository: Repository, comment_id: int, content: str) -> None:
         """`POST /repos/{owner}/{repo}/issues/comments/{comment_id}/reactions`."""
         template = "/repos/{owner}/{repo}/issues/comments/{comment_id}/reactions"

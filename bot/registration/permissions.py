@@ -11,7 +11,8 @@ REASONS: Mapping[str, str] = {
     "administration": "To read which rules a branch has, and to learn when they change. IMQ changes no setting.",
     "checks": "To read the required check runs, and to write the check run IMQ.",
     "contents": "To merge pull requests, and to compare a branch with its base.",
-    "issues": "To find pull requests by their label, and to receive commands. GitHub lists pull requests as issues.",
+    "issues": "To find pull requests by their label, to receive commands, and to create the label. GitHub lists pull "
+    "requests as issues.",
     "metadata": "To read who may merge. Every GitHub App has this permission.",
     "pull_requests": "To update branches, to merge, to write the one comment, and to set and remove the label.",
     "statuses": "To read required checks that are reported as commit statuses.",
@@ -48,8 +49,12 @@ def choices(manifest: Manifest, without: Collection[str] = ()) -> list[Permissio
 
 
 def chosen_permissions(manifest: Manifest, optional: Collection[str]) -> dict[str, str]:
-    """Return the permissions to ask for: all that IMQ needs, and the chosen ones of the others."""
-    return {each.name: each.level for each in choices(manifest) if each.without is None or each.name in optional}
+    """Return the permissions to ask for: what IMQ needs of each, and the chosen ones of the others."""
+    levels = {
+        each.name: each.level if each.without is None or each.name in optional else OPTIONAL[each.name].least
+        for each in choices(manifest)
+    }
+    return {name: level for name, level in levels.items() if level}
 
 
 def unknown_optional(names: Collection[str]) -> str | None:

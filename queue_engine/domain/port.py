@@ -105,10 +105,7 @@ class GitHub(Protocol):
         ...
 
     async def workflow_runs(self, repository: Repository, sha: str) -> tuple[WorkflowRun, ...]:
-        """`GET /repos/{o}/{r}/actions/runs?head_sha=`: the workflow runs on a commit, with those awaiting approval.
-
-        Empty where IMQ may not read them.
-        """
+        """`GET .../actions/runs?head_sha=`: also runs that await approval; none where IMQ may not read them."""
         ...
 
     async def check_suites(self, repository: Repository, sha: str) -> tuple[CheckSuite, ...]:
@@ -202,6 +199,10 @@ class GitHub(Protocol):
         """`POST /repos/{o}/{r}/issues/comments/{id}/reactions`; an existing reaction is no error."""
         ...
 
+    async def create_label(self, repository: Repository, name: str, color: str, description: str) -> bool:
+        """`POST /repos/{o}/{r}/labels`; False if the repository has a label of this name. Raises Forbidden."""
+        ...
+
     async def disable_auto_merge(self, repository: Repository, node_id: str) -> bool:
         """Disable GitHub's auto-merge of a pull request (GraphQL); False if it was not enabled. Raises Forbidden."""
         ...
@@ -211,10 +212,7 @@ class GitHub(Protocol):
         ...
 
     async def latest_pull_requests(self, repository: Repository) -> tuple[PullRequest, ...]:
-        """The hundred open pull requests that changed last, in one request (`GET /repos/{o}/{r}/pulls`).
-
-        A list has no `mergeable`: it is None in each.
-        """
+        """The hundred open pull requests that changed last (`GET /repos/{o}/{r}/pulls`), each without `mergeable`."""
         ...
 
     async def own_comments(self, repository: Repository, since: datetime) -> tuple[OwnComment, ...]:

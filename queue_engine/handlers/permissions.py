@@ -12,6 +12,7 @@ from dataclasses import replace
 import structlog
 
 from queue_engine.effects.context import Engine
+from queue_engine.handlers.repository_labels import refused_labels
 from queue_engine.store.outbox.items import OUTBOX_JOB
 
 _log = structlog.get_logger("imq.permissions")
@@ -38,7 +39,10 @@ async def permissions_accepted(engine: Engine, installation_id: int) -> None:
 
 
 async def resend_refused(engine: Engine, installation_id: int) -> None:
-    """Send the refused comments, check runs and labels of this installation again."""
+    """Send the refused comments, check runs and labels of this installation again.
+
+    The next sweep creates the labels that GitHub refused to create.
+    """
     engine.github.forget_token(installation_id)
     async with engine.change() as change:
         queues = await change.tx.queues.all()
@@ -46,5 +50,6 @@ async def resend_refused(engine: Engine, installation_id: int) -> None:
         letters = await change.tx.dead_letters.list(_MOST_RESENT, job_type=OUTBOX_JOB, retryable=True)
         refused = [each.payload for each in letters if each.payload.get("repository_id") in own]
         sent = [await change.tx.outbox.requeue(payload, change.now) for payload in refused]
+        await change.tx.sweeps.forget(refused_labels(installation_id))
     if any(sent):
         _log.info("refused_writes_sent_again", installation=installation_id, count=sum(sent))

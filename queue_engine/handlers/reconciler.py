@@ -9,7 +9,7 @@ each pull request. A failed job delays no other, and its error names the missing
 A sweep also runs when the database is available again; two sweeps begin at least half a minute apart.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import asdict, replace
 from datetime import datetime, timedelta
@@ -33,6 +33,7 @@ from queue_engine.effects.context import Change, Engine
 from queue_engine.effects.repository_names import named_by
 from queue_engine.handlers.lost_deliveries import DELIVERIES_JOB, LostDeliveries, Matters
 from queue_engine.handlers.repositories import MISSING_JOB, enqueue_examination, examine_repository
+from queue_engine.handlers.repository_labels import LABEL_JOB, RepositoryLabels, request_labels
 from queue_engine.handlers.shadow import ShadowHandler
 from queue_engine.handlers.stale_comments import STALE_COMMENTS_JOB, StaleComments, record_activity, request_sweep
 from queue_engine.handlers.table_limits import PURGE_JOB
@@ -79,6 +80,7 @@ class Reconciler:
             DELIVERIES_JOB: self._redelivery.sweep,
             STALE_COMMENTS_JOB: StaleComments(self._engine).sweep,
             LOST_LABEL_JOB: self.sweep_lost_label,
+            LABEL_JOB: RepositoryLabels(self._engine).create,
         }
 
     async def run_due(self) -> bool:
@@ -154,7 +156,7 @@ class Reconciler:
         async with self._engine.change() as change:
             await change.tx.sweeps.done(SWEEP_JOB, now)
             await change.tx.dead_letters.discard_all(
-                INSTALLATION_JOB, REPOSITORY_JOB, PULL_REQUEST_JOB, MISSING_JOB, STALE_COMMENTS_JOB
+                INSTALLATION_JOB, REPOSITORY_JOB, PULL_REQUEST_JOB, MISSING_JOB, STALE_COMMENTS_JOB, LABEL_JOB
             )
             for installation_id in known[1]:
                 await change.tx.jobs.enqueue_once(
@@ -202,7 +204,8 @@ class Reconciler:
             latest = {pull.number: pull for pull in await engine.github.latest_pull_requests(repository)}
             if latest:
                 repository = named_by(next(iter(latest.values())), repository)
-            labeled = await self._labeled(repository, latest)
+            triggers = await engine.policies.labels(repository)
+            labeled = await self._labeled(repository, latest, triggers)
             if await self._shadow.sweep(repository, labeled):
                 return
             async with engine.store.reading() as tx:
@@ -215,6 +218,7 @@ class Reconciler:
             for number in sorted({*new, *read}):
                 await _follow_up(change, repository, number, new=number in new)
             await request_sweep(change, repository)
+            await request_labels(change, repository, triggers)
 
     async def sweep_missing_repository(self, job: Job) -> None:
         """Handle a repository that its installation does not list."""
@@ -246,10 +250,11 @@ class Reconciler:
                 now=change.now,
             )
 
-    async def _labeled(self, repository: Repository, latest: Mapping[int, PullRequest]) -> set[int]:
+    async def _labeled(
+        self, repository: Repository, latest: Mapping[int, PullRequest], triggers: Collection[str]
+    ) -> set[int]:
         """Return the pull requests with a trigger label: of their branch's policy if it has a queue, else of any."""
         engine = self._engine
-        triggers = await engine.policies.labels(repository)
         async with engine.store.reading() as tx:
             branches = {queue.base_branch for queue in await tx.queues.of_repository(repository.id)}
         if whole := len(latest) < PAGE:

@@ -161,6 +161,10 @@ class Forwarding:
         """As the port says."""
         await self._github.delete_branch(repository, branch)
 
+    async def create_label(self, repository: Repository, name: str, color: str, description: str) -> bool:
+        """As the port says."""
+        return await self._github.create_label(repository, name, color, description)
+
     async def react(self, repository: Repository, comment_id: int, content: str) -> None:
         """As the port says."""
         await self._github.react(repository, comment_id, content)

@@ -67,6 +67,10 @@ class Behaviour:
     workflows_worded_as_checks: bool = True
     """Whether a workflow that a ruleset requires is missed in the words for a status check, or in words of its own.
     Those are quoted of GitHub's merge queue (devantler-tech/platform #3136); no thread quotes the merge call."""
+    labels_need_issues: bool = True
+    """Whether an App creates labels only with `issues: write`, also by putting one on a pull request that the
+    repository lacks (actions/labeler #867, wolfi-dev/os #49539, release-please-action #1120), or `pull_requests: write`
+    suffices, as the documentation of "Create a label" says."""
     deletions_need_issues: bool = False
     """Whether only `issues: write` deletes comments on pull requests. By the documentation `pull_requests: write` does
     too, as the permission follows what is commented on (ynab/ynab-sdk-ruby #95)."""

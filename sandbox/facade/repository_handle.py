@@ -203,6 +203,11 @@ class RepositoryHandle(RulesHandle):
         with self.domain.context.events.muted(not webhook):
             self.domain.actions.approve(run, actor=self._actor(by))
 
+    def create_label(self, name: str, *, by: str | None = None, webhook: bool = True) -> None:
+        """Create a label of the repository, unless it has one of this name."""
+        with self.domain.context.events.muted(not webhook):
+            self.domain.conversation.create_label(self.record, name, actor=self._actor(by))
+
     def edit_label(self, name: str, new_name: str, *, by: str | None = None, webhook: bool = True) -> None:
         """Rename a label of the repository; it stays on its pull requests."""
         with self.domain.context.events.muted(not webhook):

@@ -3,7 +3,7 @@
 from sandbox.rest.apps import app_settings, apps, deliveries, graphql, meta
 from sandbox.rest.checks import actions, checks, statuses
 from sandbox.rest.pulls import comments, issues, labels, merging, pulls
-from sandbox.rest.repositories import branches, compare, git, git_objects, repositories
+from sandbox.rest.repositories import branches, compare, git, git_objects, repositories, repository_labels
 from sandbox.rest.routing import Route
 
 # Reports on commits stand before the commits themselves: a ref in the path may hold slashes.
@@ -19,6 +19,7 @@ ROUTES: tuple[Route, ...] = tuple(
         branches,
         git,
         git_objects,
+        repository_labels,
         checks,
         actions,
         statuses,

@@ -90,6 +90,8 @@ SCHEMAS = {
     f"GET {_REPO}/issues": "[Issue]",
     f"GET {_REPO}/issues/{{number}}": "Issue",
     f"PATCH {_REPO}/issues/{{number}}": "Issue",
+    f"GET {_REPO}/labels/{{name}}": "Label",
+    f"POST {_REPO}/labels": "Label",
     f"GET {_REPO}/issues/{{number}}/labels": "[Label]",
     f"POST {_REPO}/issues/{{number}}/labels": "[Label]",
     f"PUT {_REPO}/issues/{{number}}/labels": "[Label]",

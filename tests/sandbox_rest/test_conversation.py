@@ -133,3 +133,33 @@ async def test_comment_of_a_person_is_published_with_the_pull_request(client: Cl
     ]
     assert received[1]["changes"] == {"body": {"from": "/queue"}}
     assert all(body["issue"]["pull_request"]["url"].endswith(f"/pulls/{pull.number}") for body in received)
+
+
+@pytest.mark.parametrize("needs_issues", [True, False])
+async def test_app_creates_labels_with_the_permission_that_this_github_asks_for(
+    client: Client, pull: Any, needs_issues: bool
+) -> None:
+    """Both answers of a disputed rule; an unknown label on a pull request is created by the same rule."""
+    client.github.behaviour.labels_need_issues = needs_issues
+    token = client.installation_token({"issues": "read", "pull_requests": "write"})
+    headers = {"Authorization": f"Bearer {token}"}
+    status = 403 if needs_issues else 201
+    answer = await client.call("POST", f"{R}/labels", status, json_body={"name": "one"}, headers=headers)
+    if needs_issues:
+        assert answer["message"] == "You do not have permission to create labels on this repository."
+    status = 403 if needs_issues else 200
+    place = f"{R}/issues/{pull.number}/labels"
+    await client.call("POST", place, status, json_body={"labels": ["two"]}, headers=headers)
+    # A label that the repository has takes no more than the pull request.
+    await client.call("POST", f"{R}/labels", 201, json_body={"name": "three"})
+    await client.call("POST", place, 200, json_body={"labels": ["Three"]}, headers=headers)
+
+
+async def test_label_that_exists_is_no_new_one(client: Client) -> None:
+    """Names differ in more than case."""
+    await client.call("POST", f"{R}/labels", 201, json_body={"name": "ship"})
+    again = await client.call("POST", f"{R}/labels", 422, json_body={"name": "Ship"})
+    assert again["errors"] == [{"resource": "Label", "field": "name", "code": "already_exists"}]
+    await client.call("POST", f"{R}/labels", 422, json_body={"name": "a", "color": "#0e8a16"})
+    await client.call("POST", f"{R}/labels", 422, json_body={"name": "a", "description": "x" * 101})
+    await client.get(f"{R}/labels/other", 404)

@@ -142,6 +142,10 @@ async def use_repository(client: Client) -> None:
         await client.get(f"{R}/rulesets/{ruleset}")
     assert len((await client.get(f"{R}/rulesets")).content) == 2
     assert len((await client.get(f"{R}/rulesets?includes_parents=false")).content) == 1
+    await client.call(
+        "POST", f"{R}/labels", 201, json_body={"name": "ship", "color": "0e8a16", "description": "Land it"}
+    )
+    assert (await client.get(f"{R}/labels/Ship"))["name"] == "ship"
     await client.get(f"/orgs/acme/rulesets/{above.id}", 403)
     token = client.installation_token({"organization_administration": "write"})
     await client.get(f"/orgs/acme/rulesets/{above.id}", headers={"Authorization": f"Bearer {token}"})

@@ -44,7 +44,7 @@ NEEDED: Mapping[Purpose, Mapping[str, str]] = {
     Purpose.WRITE: {
         "checks": "write",
         "contents": "write",
-        "issues": "read",
+        "issues": "write",
         "metadata": "read",
         "pull_requests": "write",
         "statuses": "read",
@@ -64,6 +64,8 @@ class Optional:
     level: str
     without: str
     """The consequence where an installation lacks it, in a sentence."""
+    least: str = ""
+    """The level that IMQ needs all the same."""
 
 
 OPTIONAL: Mapping[str, Optional] = {
@@ -78,6 +80,7 @@ OPTIONAL: Mapping[str, Optional] = {
         "rules count after two hours at the latest. IMQ does not see reviews of a shared configuration that only "
         "classic protection requires.",
     ),
+    "issues": Optional("write", "IMQ does not create the label that queues pull requests: people create it.", "read"),
     "workflows": Optional(
         "write", "Pull requests that change .github/workflows wait for a person to merge them; the others proceed."
     ),

@@ -2,7 +2,7 @@
 
 from datetime import datetime, timedelta
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import bindparam, delete, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.core.database.database import Upsert
@@ -29,6 +29,10 @@ class ReconcilerState:
         """Return when this part may begin next: `apart` after its last time, and no later than `apart` from now."""
         last = await self.last(part)
         return now if last is None else min(max(now, last + apart), now + apart)
+
+    async def forget(self, prefix: str) -> None:
+        """Forget the parts whose names begin so: they count as never completed."""
+        await self._connection.execute(delete(sweeps).where(sweeps.c.part.startswith(prefix, autoescape=True)))
 
     async def done(self, part: str, at: datetime) -> None:
         """Store that this part has found everything up to this instant."""

@@ -32,10 +32,18 @@ class Conversation:
 
     # Labels
 
-    def create_label(self, repository: Repository, name: str, *, actor: Actor, color: str = "ededed") -> Label:
-        """A repository's label of this name, created when it is missing."""
+    def create_label(
+        self, repository: Repository, name: str, *, actor: Actor, color: str = "ededed", description: str | None = None
+    ) -> Label:
+        """A repository's label of this name, created when it is missing. Raises Forbidden.
+
+        The words of the refusal are those of wolfi-dev/os #49539 and kubestellar/console #3036.
+        """
         if name.lower() not in repository.labels:
-            label = Label(self._context.state.next_id("label"), name, color, None)
+            enough = ("issues",) if self._context.behaviour.labels_need_issues else ("issues", "pull_requests")
+            if actor.app is not None and not any(map(actor.may, enough)):
+                raise Forbidden("You do not have permission to create labels on this repository.")
+            label = Label(self._context.state.next_id("label"), name, color, description)
             repository.labels[name.lower()] = label
             self._events.publish(LabelChanged(repository, actor, "created", label))
         return repository.labels[name.lower()]

@@ -102,6 +102,7 @@ async def a_place(directory: Path) -> AsyncIterator[Place]:
     github.create_user("mona")
     app = github.create_app("imq", permissions=manifest.permissions, events=manifest.events, webhook_secret="s" * 20)
     repository = github.create_repository(NAME, files={"README.md": "Rocket\n"}, collaborators={"mona": "admin"})
+    repository.create_label("merge-queue")
     ci = repository.add_ci("ci/test", settings=CISettings(duration=timedelta(0)))
     installation = github.install(app, "acme")
     repository.protect("main", required_checks=[("ci/test", ci.app.id)])

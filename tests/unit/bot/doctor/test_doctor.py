@@ -120,6 +120,7 @@ SEEDED: list[tuple[str, str, Callable[[Place], None]]] = [
     ("budget_low", "of 5000 requests", use_up_budget),
     ("configuration_invalid", "line 1", push(".github/imq.yml", "dept: 20\n")),
     ("auto_merge_enabled", "auto-merge", allow_auto_merge),
+    ("label_missing", "no label merge-queue", lambda place: place.repository.delete_label("merge-queue")),
     ("check_never_reports", "docs/build", require_silent_check),
     ("check_never_reports", "although another App reports it", require_check_of_another_app),
     ("own_check_required", "the check merge of IMQ's App", require_own_check("merge")),
@@ -243,6 +244,7 @@ async def test_github_that_does_not_answer_is_one_finding(place: Place) -> None:
 async def test_repository_without_any_check_is_found(place: Place) -> None:
     """IMQ lands nothing untested."""
     bare = place.github.create_repository("acme/bare", files={"a": "1\n"}, collaborators={"mona": "admin"})
+    bare.create_label("merge-queue")
     pull = bare.open_pull_request("Change", head="topic", by="mona", files={"b": "1\n"})
     pull.merge(by="mona")
     report = await place.examine(only="acme/bare")

@@ -25,6 +25,7 @@ WRITES = {
     "cancel_run",
     "disable_auto_merge",
     "delete_branch",
+    "create_label",
     "react",
     "create_comment",
     "update_comment",
@@ -72,6 +73,8 @@ def arguments(place: Place, name: str, pull: PullRequest) -> dict[str, Any]:
         "check_run": {"name": "IMQ", "head_sha": head, "status": "in_progress", "external_id": "e"},
         "check_run_id": 9,
         "name": "IMQ",
+        "color": "1f6feb",
+        "description": "Land it",
         "external_id": "e",
         "installation_id": place.repository.installation_id,
     }

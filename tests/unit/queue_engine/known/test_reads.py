@@ -83,6 +83,7 @@ WRITES = {
     "cancel_run",
     "create_check_run",
     "create_comment",
+    "create_label",
     "delete_branch",
     "delete_comment",
     "disable_auto_merge",
