@@ -230,6 +230,8 @@ async def _waits_for(
         steps.append(f"{condition}; now {', '.join(f'{name}: {state}' for name, state in states.items())}")
     else:
         steps.append("no check is needed" if policy.land_without_checks else "a check reports and passes")
+    if policy.untested_paths:
+        steps.append(_kept(pull, rules, policy))
     if requires_own_check(rules, policy):
         steps.append(
             f"IMQ's own check {OWN_CHECK} passes: IMQ reports that right before the merge, so no one else can merge"
@@ -240,6 +242,13 @@ async def _waits_for(
     if rules.deployments:
         steps.append(f"it is deployed to {', '.join(rules.deployments)}")
     return tuple(steps)
+
+
+def _kept(pull: PullRequest, rules: BranchRules, policy: Policy) -> str:
+    """Say what a commit to the base that needs no test means for the run."""
+    if rules.up_to_date:
+        return f"each push to {pull.base_branch} restarts its checks: it requires up-to-date branches"
+    return f"a push to {pull.base_branch} restarts its checks, unless it changes only files that need no test"
 
 
 def _states(reports: Iterable[CheckReport], names: Iterable[str]) -> Mapping[str, str]:

@@ -13,6 +13,7 @@ _RULES = "docs/operating.md#what-imq-remembers-of-github"
 _CONFIGURATION = "docs/configuration.md#keys"
 _REASONS = "docs/troubleshooting.md#reason-codes"
 _ONLY_IMQ = "docs/self-hosting.md#let-only-imq-merge"
+_RELEASES = "docs/configuration.md#release-bots"
 _NOTHING_LANDS = "No pull request can land."
 
 
@@ -49,6 +50,7 @@ def repository_findings(facts: RepositoryFacts) -> Iterator[Finding]:
     if facts.rules is not None:
         yield from _rules(facts, facts.rules)
         yield from _own_check(facts, facts.rules)
+        yield from _untested_paths(facts, facts.rules)
         yield from _bypasses(facts, facts.rules)
         yield from _methods(facts, facts.rules)
         yield from _checks(facts, facts.rules)
@@ -119,6 +121,19 @@ def _own_check(facts: RepositoryFacts, rules: BranchRules) -> Iterator[Finding]:
             "While the check passes for a merge of IMQ, somebody else can merge that head onto a newer base, untested.",
             'Tick "Require branches to be up to date before merging".',
             _ONLY_IMQ,
+        )
+
+
+def _untested_paths(facts: RepositoryFacts, rules: BranchRules) -> Iterator[Finding]:
+    """Judge whether GitHub lets IMQ keep the result of a run whose base moved."""
+    if facts.policy.untested_paths and rules.up_to_date:
+        yield _finding(
+            facts,
+            "untested_paths_without_effect",
+            f"{facts.branch} requires up-to-date branches, so `checks.untested_paths` has no effect.",
+            "Each commit of a release bot restarts the checks of the pull request at the front.",
+            'Untick "Require branches to be up to date before merging", or have the bot commit to another branch.',
+            _RELEASES,
         )
 
 

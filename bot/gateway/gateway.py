@@ -15,6 +15,8 @@ Beside the requests of a usual merge (the table in ARCHITECTURE.md) there are, w
 - Two lists of commits where GitHub cannot make the diff of a comparison.
 - A list of workflow runs, and one request for each run cancelled (at most twenty), when an update of IMQ's is
   outdated.
+- Where the configuration has `checks.untested_paths`: a comparison for each push to the base while checks run, another
+  two before the merge if the base moved, and both trees after it.
 - A sweep's request for failed deliveries, and one or two per repository. For a label whose webhook did not come, the
   history of the pull request and that of its head branch.
 
@@ -33,6 +35,7 @@ from bot.gateway.app import App
 from bot.gateway.app_schemas import InstallationAnswer
 from bot.gateway.check_reads import CheckReads
 from bot.gateway.doctor_reads import DoctorReads
+from bot.gateway.file_changes import FileChanges, differing_paths
 from bot.gateway.github_merges import disable_auto_merge
 from bot.gateway.head_branches import HeadBranches
 from bot.gateway.head_pushes import head_pushes
@@ -81,6 +84,7 @@ class Gateway(CheckReads):
     def __init__(self, connection: Connection) -> None:
         super().__init__(connection)
         self._rules = BranchRulesCache(connection)
+        self._changes = FileChanges(connection)
         self.people = People(connection)
         self.heads = HeadBranches(connection)
         self.app = App(connection, connection.client)
@@ -125,6 +129,14 @@ class Gateway(CheckReads):
             behind=answer.behind_by,
             head=head,
         )
+
+    async def changed_paths(self, repository: Repository, base: str, before: str, after: str) -> frozenset[str] | None:
+        """`GET /repos/{owner}/{repo}/compare/{before}...{after}`; the name of the base is not needed for it."""
+        return await self._changes.read(repository, before, after)
+
+    async def differing_paths(self, repository: Repository, tree: str, landed: Commit) -> frozenset[str] | None:
+        """`GET /repos/{owner}/{repo}/git/trees/{tree_sha}` of both; of each directory where a tree is cut off."""
+        return await differing_paths(self._connection, repository, tree, landed.tree)
 
     async def commit(self, repository: Repository, sha: str) -> Commit:
         """`GET /repos/{owner}/{repo}/git/commits/{commit_sha}`."""

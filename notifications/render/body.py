@@ -217,6 +217,8 @@ def _landing(notice: Notice, events: history.Events) -> Iterable[str]:
         return
     if notice.text is not None and notice.landed_sha is not None:
         yield waiting.COMMIT.format(commit=commit(notice.landed_sha))
+    if notice.untested_paths:
+        yield waiting.KEPT_RESULT.format(base=code(notice.base_branch), paths=_paths(notice))
     if notice.enqueued_at is None:
         return
     total, checks = duration(notice.at - notice.enqueued_at), history.time_in_ci(events)
@@ -227,6 +229,12 @@ def _landing(notice: Notice, events: history.Events) -> Iterable[str]:
     else:
         front = duration(notice.at - notice.started_at)
         yield waiting.TIME_IN_CI.format(total=total, front=front, checks=duration(checks))
+
+
+def _paths(notice: Notice) -> str:
+    """Render the files that changed after the test, with the number of those left out."""
+    shown = ", ".join(code(path) for path in notice.untested_paths)
+    return f"{shown} {waiting.AND_MORE.format(count=notice.more_paths)}" if notice.more_paths else shown
 
 
 def _next_step(notice: Notice, mentions: bool) -> Iterable[str]:

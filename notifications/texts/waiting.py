@@ -42,6 +42,7 @@ HOW_TO_DEQUEUE = "To dequeue it, comment `/unqueue` or remove the label {label}.
 
 LANDED_AS = " as {commit}"
 COMMIT = "Commit: {commit}"
+KEPT_RESULT = "After the test, {base} changed only in files that need none: {paths}."
 TIME_IN_QUEUE = "Time in the queue: {total}."
 TIME_AT_FRONT = "Time in the queue: {total}, of which {front} at the front."
 TIME_IN_CI = "Time in the queue: {total}, of which {front} at the front and {checks} in CI."

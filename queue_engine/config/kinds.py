@@ -131,6 +131,9 @@ CheckName = Annotated[str, StringConstraints(min_length=1, max_length=255), _kep
 Wildcards = Annotated[
     str, StringConstraints(min_length=1, max_length=patterns.LONGEST), _kept(_one_line), _kept(patterns.branch_pattern)
 ]
+PathWildcards = Annotated[
+    str, StringConstraints(min_length=1, max_length=patterns.LONGEST), _kept(_one_line), _kept(patterns.path_pattern)
+]
 TitlePattern = Annotated[
     str, StringConstraints(min_length=1, max_length=patterns.LONGEST), _kept(patterns.title_pattern)
 ]

@@ -18,6 +18,7 @@ from queue_engine.config.kinds import (
     Many,
     NoticeName,
     OwnText,
+    PathWildcards,
     Settling,
     Some,
     Timeout,
@@ -173,6 +174,11 @@ class Checks(ConfigModel):
         None,
         description="Whether IMQ cancels runs of GitHub Actions that its own update of a branch caused. It does so "
         "when the pull request leaves without landing, or a newer update replaces that one.",
+    )
+    untested_paths: Many[PathWildcards] | None = Field(
+        None,
+        description="Files, or wildcards, that need no test on the base: commits of a release bot that change only "
+        "these do not restart the checks.",
     )
     first_report: Timeout | None = Field(
         None, description="Where nothing is required: how long the first report of any check may take."

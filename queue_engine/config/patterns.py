@@ -17,11 +17,14 @@ from queue_engine.domain.policy import Policy
 LONGEST = 300
 """Characters of one pattern."""
 
+_ANY_PATHS = ("a", "b.c", "d/e", "f/g/h.i")
+"""Paths that have nothing in common: only wildcards for all files match each."""
+
 _PART = re.compile(r"\*\*/?|\*|\?|\[(?P<not>[!^]?)(?P<set>[^\]/]+)\]|.", re.DOTALL)
 
 
 def branch_matches(pattern: str, branch: str) -> bool:
-    """Return whether the wildcards match the whole name of a branch."""
+    """Return whether the wildcards match the whole name of a branch, or the whole path of a file."""
     return _compiled(_wildcards(pattern)).fullmatch(branch) is not None
 
 
@@ -49,6 +52,17 @@ def branch_pattern(pattern: str) -> str:
         _compiled(_wildcards(pattern))
     except re2.error:
         raise ValueError(f"is not a pattern: {quoted(pattern)}") from None
+    return pattern
+
+
+def path_pattern(pattern: str) -> str:
+    """Check wildcards for the paths of files. Raises ValueError if they match every path."""
+    if pattern.startswith("!"):
+        raise ValueError("cannot begin with !: name only the files that need no test")
+    if pattern.startswith("/"):
+        raise ValueError("cannot begin with /: paths begin at the top of the repository")
+    if all(branch_matches(branch_pattern(pattern), path) for path in _ANY_PATHS):
+        raise ValueError("matches every file, so that nothing would be tested on the newest base")
     return pattern
 
 

@@ -113,6 +113,7 @@ KEYS = (
     Key("checks.fallback_timeout", "fallback_check_timeout", _same, timing.shown),
     Key("checks.reruns", "check_reruns", _same, _same),
     Key("checks.cancel_outdated", "cancel_outdated", _same, _same),
+    Key("checks.untested_paths", "untested_paths", tuple, list),
     Key("checks.first_report", "first_report", _same, timing.shown),
     Key("checks.settle", "settle", _same, timing.shown),
     Key("timeouts.update", "update_timeout", _same, timing.shown),

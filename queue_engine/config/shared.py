@@ -205,6 +205,13 @@ SHARED_KEYS = (
         "IMQ would cancel runs whose repository did not ask for it",
         _both("cancel_outdated"),
     ),
+    SharedKey(
+        "checks.untested_paths",
+        "untested_paths",
+        "nothing",
+        "changes would land on a base that no check has tested",
+        _common("untested_paths"),
+    ),
     SharedKey("checks.first_report", "first_report", "a shorter one", _LATER, _shorter("first_report")),
     SharedKey("checks.settle", "settle", "a longer one", "checks that start late would be missed", _longer("settle")),
     SharedKey("timeouts.update", "update_timeout", "a shorter one", _LATER, _shorter("update_timeout")),

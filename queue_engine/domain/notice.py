@@ -138,5 +138,9 @@ class Notice(BaseModel):
     """Whether the base branch requires IMQ's check run: then the check run passes for IMQ's own merge alone."""
     merges_now: bool = False
     """Whether the check run passes, because IMQ is about to merge this head."""
+    untested_paths: tuple[str, ...] = ()
+    """For a landing: files that changed on the base after the test and need none; not trusted."""
+    more_paths: int = 0
+    """How many more of these there are."""
     text: str | None = None
     """The repository's own text in place of headline and explanation; written by its maintainers."""

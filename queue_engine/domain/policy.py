@@ -161,6 +161,8 @@ class Policy:
     """How often IMQ runs the failed checks of one head again before they count."""
     cancel_outdated: bool = True
     """Whether IMQ cancels workflow runs on a former update of its own."""
+    untested_paths: tuple[str, ...] = ()
+    """Wildcards: a base that moved only in files that match keeps the result of a run."""
     first_report: timedelta = timedelta(minutes=10)
     """Where nothing is required: how long the first report of any check may take."""
     update_timeout: timedelta = timedelta(minutes=10)

@@ -8,12 +8,11 @@ from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Any, Protocol
 
+from queue_engine.domain.commit_port import CommitReads
 from queue_engine.domain.facts import (
     Branch,
     BranchRules,
     CheckReport,
-    Commit,
-    Comparison,
     Delivery,
     HeadPush,
     LabelEvent,
@@ -33,7 +32,7 @@ PAGE = 100
 """The most that GitHub lists in one answer."""
 
 
-class GitHub(Protocol):
+class GitHub(CommitReads, Protocol):
     """The reads and the few writes that landing needs."""
 
     async def pull_request(self, repository: Repository, number: int) -> PullRequest:
@@ -51,14 +50,6 @@ class GitHub(Protocol):
 
     async def permission(self, repository: Repository, login: str) -> Permission:
         """`GET /repos/{o}/{r}/collaborators/{u}/permission`, never cached. An unknown person has none."""
-        ...
-
-    async def comparison(self, repository: Repository, base_branch: str, head_sha: str) -> Comparison:
-        """`GET /repos/{o}/{r}/compare/{base}...{head}`: base tip, merge base, and the head commit, in one request."""
-        ...
-
-    async def commit(self, repository: Repository, sha: str) -> Commit:
-        """`GET /repos/{o}/{r}/git/commits/{sha}`."""
         ...
 
     async def branch_rules(self, repository: Repository, base_branch: str) -> BranchRules:

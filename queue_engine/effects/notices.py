@@ -31,6 +31,9 @@ from queue_engine.rules.depth import depth_within, held_behind, waits_for_room
 from queue_engine.store import Transaction
 from queue_engine.store.outbox.outbox import OutboxKind
 
+FILES_SHOWN = 5
+"""Paths of files in a comment."""
+
 _CLOSED = frozenset({Reason.CLOSED, Reason.MERGED_ELSEWHERE})
 _CHECKED = frozenset({EntryStatus.CHECKING, EntryStatus.READY})
 
@@ -118,14 +121,24 @@ async def announce_dequeued(tx: Transaction, entry: Entry, why: DequeueReason, p
 
 
 async def announce_landed(
-    tx: Transaction, entry: Entry, landed_sha: str, policy: Policy, now: datetime, *, mismatch: str | None
+    tx: Transaction,
+    entry: Entry,
+    landed_sha: str,
+    policy: Policy,
+    now: datetime,
+    *,
+    mismatch: str | None,
+    untested: Sequence[str] = (),
 ) -> None:
     """Complete comment, check run and label of a landed entry.
 
-    `mismatch` says how the landed tree differs from the tested one; a check run shows it in any case (P1).
+    `mismatch` says how the landed tree differs from the tested one; a check run shows it in any case (P1). `untested`
+    are the files in which the trees differ although they agree.
     """
     reason = None if mismatch is None else Reason.TREE_MISMATCH
+    paths = tuple(untested[:FILES_SHOWN])
     notice = notice_of(entry, NoticeKind.LANDED, policy, now, landed_sha=landed_sha, reason=reason, detail=mismatch)
+    notice = notice.model_copy(update={"untested_paths": paths, "more_paths": len(untested) - len(paths)})
     await _announce_last(tx, entry, notice, policy, label_off=True, check_run=mismatch is not None)
 
 

@@ -4,7 +4,7 @@ A refusal that depends on the pull request becomes a fact for `decide`; every ot
 """
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from queue_engine.domain.errors import Forbidden, HeadConflict, Invalid, MergeError, NotFound
 from queue_engine.domain.facts import CheckReport, Commit, MergeMethod, Snapshot
@@ -13,7 +13,9 @@ from queue_engine.domain.policy import Policy
 from queue_engine.domain.port import GitHub
 from queue_engine.domain.reasons import Reason
 from queue_engine.planner.actions import FactKind, Facts, Merge
+from queue_engine.planner.base_change import tips_to_compare
 from queue_engine.planner.merge_errors import refused_merge
+from queue_engine.rules.base_change import BaseChange, need_no_test
 from queue_engine.rules.checks import required_checks
 from queue_engine.rules.consent import needs_signature
 from queue_engine.rules.reviews import reviews_of
@@ -34,6 +36,8 @@ async def read_fact(github: GitHub, entry: Entry, fact: FactKind, facts: Facts, 
         case FactKind.COMPARISON:
             head = entry.run.new_head or entry.head
             return replace(facts, comparison=await github.comparison(repository, base, head))
+        case FactKind.BASE_CHANGE:
+            return await _base_change(github, entry, facts)
         case FactKind.CHECKS:
             required = required_checks(facts.rules, policy)
             return replace(facts, reports=await github.check_reports(repository, _candidate(entry), required))
@@ -62,6 +66,13 @@ async def read_fact(github: GitHub, entry: Entry, fact: FactKind, facts: Facts, 
             return replace(facts, reviews=reviews or ())
         case FactKind.RULES:
             return replace(facts, rules=await github.branch_rules(repository, base))
+
+
+async def _base_change(github: GitHub, entry: Entry, facts: Facts) -> Facts:
+    tips = tips_to_compare(entry, facts)
+    assert tips is not None
+    paths = await github.changed_paths(entry.repository, entry.base_branch, *tips)
+    return replace(facts, base_change=BaseChange(*tips, paths))
 
 
 def _candidate(entry: Entry) -> str:
@@ -123,24 +134,44 @@ async def merge(github: GitHub, entry: Entry, how: Merge, refused: frozenset[Mer
         return Facts(merge_refused=refusal.message, merge_denied=Reason.PERMISSION_MISSING)
 
 
-async def landed(github: GitHub, entry: Entry, sha: str | None, facts: Facts) -> tuple[Commit, str]:
-    """Read the commit that landed the entry (the base's tip if `sha` is None) and the branch that it landed on."""
+@dataclass(frozen=True, slots=True)
+class LandingCommit:
+    """The commit that landed an entry, and the branch that it landed on."""
+
+    commit: Commit
+    branch: str
+    untested: tuple[str, ...] = ()
+    """The files in which its tree differs from the tested one, if these need no test; empty for any other trees."""
+
+
+async def landed(github: GitHub, entry: Entry, sha: str | None, facts: Facts, policy: Policy) -> LandingCommit:
+    """Read the commit that landed the entry: the base's tip if `sha` is None."""
     if sha is None:
         sha = (await github.comparison(entry.repository, entry.base_branch, entry.head)).base_tip
     commit = await github.commit(entry.repository, sha)
-    return commit, await landed_on(github, entry, commit, facts)
+    untested = await _untested(github, entry, commit, policy)
+    return LandingCommit(commit, await landed_on(github, entry, commit, facts, tested=bool(untested)), untested)
 
 
-async def landed_on(github: GitHub, entry: Entry, landed: Commit, facts: Facts) -> str:
+async def _untested(github: GitHub, entry: Entry, landed: Commit, policy: Policy) -> tuple[str, ...]:
+    """Return the files in which the trees differ, if none of them needs a test: the base moved after the test."""
+    tested = entry.run.tested_tree
+    if not policy.untested_paths or tested is None or landed.tree == tested:
+        return ()
+    paths = await github.differing_paths(entry.repository, tested, landed)
+    return tuple(sorted(paths)) if paths and need_no_test(paths, policy) else ()
+
+
+async def landed_on(github: GitHub, entry: Entry, landed: Commit, facts: Facts, *, tested: bool = False) -> str:
     """Return the branch that the entry was merged into: its author may change the base branch until GitHub merges.
 
     GitHub's merge takes the head as a condition, and not the base (docs, "Merge a pull request": `sha`;
     InterCooperative-Network/icn #2659). A merged pull request keeps its base branch (go-github #3456). So IMQ reads the
-    pull request, unless the landed commit has the tested tree on the tested base.
+    pull request, unless the landed commit has the tested tree (or one that is as good: `tested`) on the tested base.
     """
     pull = facts.pull
     if pull is None or not pull.merged:
-        if landed.tree == entry.run.tested_tree and entry.run.base_tip in landed.parents:
+        if (tested or landed.tree == entry.run.tested_tree) and entry.run.base_tip in landed.parents:
             return entry.base_branch
         try:
             pull = await github.pull_request(entry.repository, entry.number)

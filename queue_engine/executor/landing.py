@@ -1,6 +1,6 @@
 """P1 after the merge: compare the landed tree with the tested tree, and pause the queue on a mismatch."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -24,22 +24,31 @@ _log = structlog.get_logger("imq.landing")
 
 
 async def land(
-    engine: Engine, queue: Queue, entry: Entry, landed: Commit, policy: Policy, *, squashed: bool = False
+    engine: Engine,
+    queue: Queue,
+    entry: Entry,
+    landed: Commit,
+    policy: Policy,
+    *,
+    squashed: bool = False,
+    untested: Sequence[str] = (),
 ) -> bool:
     """Remove a merged entry, in one transaction with all effects of its landing; whether the trees agree.
 
+    They also agree if they differ only in files that need no test, which `untested` names.
     `squashed`: GitHub merged by the method squash. False for other methods, and if the method is not known. All other
     entries now lack the landed commit, so that the next front is updated without a read. Raises StaleRecord if the
     entry changed since it was read.
     """
     check_transition(entry.status, EntryStatus.LANDED)
-    agree = entry.run.tested_tree == landed.tree
+    agree = entry.run.tested_tree == landed.tree or bool(untested)
     detail = f"#{entry.number} landed as {landed.sha} with tree {landed.tree}; tested was {entry.run.tested_tree}"
     async with engine.change() as change:
         tx, now = change.tx, change.now
         await tx.entries.remove(entry)
         await tx.refusals.clear(entry.repository.id, entry.number)
-        await announce_landed(tx, entry, landed.sha, policy, now, mismatch=None if agree else detail)
+        mismatch = None if agree else detail
+        await announce_landed(tx, entry, landed.sha, policy, now, mismatch=mismatch, untested=untested)
         await change.record(
             EntryStatus.LANDED.value, entry, delivery=entry.delivery, data=await _landing_data(change, entry, landed)
         )

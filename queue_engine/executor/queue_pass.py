@@ -262,13 +262,14 @@ class _Pass:
 
     async def _land(self, entry: Entry, sha: str | None, *, squashed: bool = False) -> datetime | None:
         try:
-            landed, branch = await github_requests.landed(self._engine.github, entry, sha, self._facts)
+            landed = await github_requests.landed(self._engine.github, entry, sha, self._facts, self._policy)
         except GitHubError as error:
             return await self._on_error(entry, error, reading_pull=True)
-        if branch != entry.base_branch:
-            await land_elsewhere(self._engine, entry, landed, branch, self._policy)
+        if landed.branch != entry.base_branch:
+            await land_elsewhere(self._engine, entry, landed.commit, landed.branch, self._policy)
             return None
-        await land(self._engine, self._queue, entry, landed, self._policy, squashed=squashed)
+        commit, untested = landed.commit, landed.untested
+        await land(self._engine, self._queue, entry, commit, self._policy, squashed=squashed, untested=untested)
         return None
 
     async def _dequeue(self, entry: Entry, reason: Reason, detail: str | None, checks: Checks = ()) -> datetime | None:

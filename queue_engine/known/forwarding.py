@@ -54,6 +54,14 @@ class Forwarding:
         """As the port says."""
         return await self._github.comparison(repository, base_branch, head_sha)
 
+    async def changed_paths(self, repository: Repository, base: str, before: str, after: str) -> frozenset[str] | None:
+        """As the port says."""
+        return await self._github.changed_paths(repository, base, before, after)
+
+    async def differing_paths(self, repository: Repository, tree: str, landed: Commit) -> frozenset[str] | None:
+        """As the port says."""
+        return await self._github.differing_paths(repository, tree, landed)
+
     async def commit(self, repository: Repository, sha: str) -> Commit:
         """As the port says."""
         return await self._github.commit(repository, sha)

@@ -127,6 +127,16 @@ class GitHubReads(Forwarding):
             named=(of_branch(base_branch), of_commit(head_sha)),
         )
 
+    async def changed_paths(self, repository: Repository, base: str, before: str, after: str) -> frozenset[str] | None:
+        """Read what never changes; a new tip may be missing."""
+        ask = partial(self._github.changed_paths, repository, base, before, after)
+        return await self._compared(repository, of_branch(base), ask, _never)
+
+    async def differing_paths(self, repository: Repository, tree: str, landed: Commit) -> frozenset[str] | None:
+        """Read what never changes; the tree of a new commit may be missing."""
+        ask = partial(self._github.differing_paths, repository, tree, landed)
+        return await self._compared(repository, of_commit(landed.sha), ask, _never)
+
     async def branch_tip(self, repository: Repository, branch: str) -> Branch | None:
         """Compare the branch's tip; no tip is outdated if the branch was just pushed to."""
 

@@ -18,6 +18,7 @@ from queue_engine.domain.failing_check import FailingCheck
 from queue_engine.domain.model import Entry
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.workflow_runs import CheckSuite, WorkflowRun
+from queue_engine.rules.base_change import BaseChange
 
 
 class FactKind(Enum):
@@ -28,6 +29,8 @@ class FactKind(Enum):
     """The pull request, its head compared with its base, and the permission of the person who queued it: one query."""
     COMPARISON = "comparison"
     """The entry's head, or the new head that an update made, compared with the base."""
+    BASE_CHANGE = "base_change"
+    """The paths that changed on the base since the commit of it that was tested."""
     CHECKS = "checks"
     RULES = "rules"
     FRESH_RULES = "fresh_rules"
@@ -55,6 +58,7 @@ class Facts:
     snapshot: Snapshot | None = None
     """The newest snapshot, with reviews and conversations."""
     comparison: Comparison | None = None
+    base_change: BaseChange | None = None
     reports: tuple[CheckReport, ...] | None = None
     rules: BranchRules | None = None
     rules_fresh: bool = False

@@ -4,9 +4,10 @@
 caller reads the fact that `ReadFact` names, adds it to `Facts` and calls `decide` again.
 
 Before a merge, one pass verifies all of this, in this order. The pull request still has consent. The head contains the
-base's tip, and an update is proved by its parents. The checks pass by reports of this pass. The person who queued it
-still may queue. Reviews and conversations meet the rules. The merge request names the head. Before cached rules or
-merge methods dequeue an entry, IMQ reads them again (`FactKind.FRESH_RULES`).
+base's tip, or the base moved only in files that need no test. An update is proved by its parents. The checks pass by
+reports of this pass. The person who queued it still may queue. Reviews and conversations meet the rules. The merge
+request names the head. Before cached rules or merge methods dequeue an entry, IMQ reads them again
+(`FactKind.FRESH_RULES`).
 """
 
 from dataclasses import replace
@@ -29,6 +30,7 @@ from queue_engine.planner.actions import (
     Update,
     Wait,
 )
+from queue_engine.planner.base_change import follow_base, keeps_result, may_keep_result, prove, start_over
 from queue_engine.planner.check_outcome import judge_checks
 from queue_engine.planner.merge_errors import forbids_merge_commits, judge_refused_merge, judge_refused_update, named
 from queue_engine.rules.check_timing import with_reports
@@ -86,7 +88,7 @@ def _pending(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Actio
         # It was updated, then preempted by a hotfix: another update would hide the parents of the unproved head.
         if facts.comparison is None:
             return ReadFact(FactKind.COMPARISON)
-        if (unproved := _prove(entry, facts.comparison, policy)) is not None:
+        if (unproved := prove(entry, facts.comparison, policy)) is not None:
             return unproved
     if entry.newer_tip is not None:
         return Update(updating(entry, entry.newer_tip, policy, now))
@@ -147,38 +149,9 @@ def _judge_new_head(entry: Entry, head: str, facts: Facts, policy: Policy, now: 
 
 def _checking(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Action:
     if entry.newer_tip is not None:
-        return _follow_base(entry, facts, policy, now)
+        return follow_base(entry, facts, policy, now)
     timed = replace(entry, run=with_reports(entry.run, facts.reports or ()))
     return judge_checks(timed, facts, policy, now)
-
-
-def _follow_base(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Action:
-    """Update at once after the base moved: the commit that is tested now can no longer land."""
-    if facts.comparison is None:
-        return ReadFact(FactKind.COMPARISON)
-    if facts.head_landed:
-        return Dequeue(Reason.MERGED_ELSEWHERE)
-    if (unproved := _prove(entry, facts.comparison, policy)) is not None:
-        return unproved
-    if facts.comparison.behind > 0:
-        return _start_over(entry, facts.comparison.base_tip, policy, now)
-    return Save(replace(entry, newer_tip=None, run=replace(entry.run, base_tip=facts.comparison.base_tip)))
-
-
-def _start_over(entry: Entry, base_tip: str | None, policy: Policy, now: datetime) -> Action:
-    """Update the front again, since its base moved; dequeue it after the time limit if the base keeps moving."""
-    if entry.run.started_at is not None and now - entry.run.started_at >= policy.run_timeout:
-        return Dequeue(Reason.BASE_KEEPS_MOVING)
-    return Update(updating(entry, base_tip, policy, now))
-
-
-def _prove(entry: Entry, comparison: Comparison, policy: Policy) -> Action | None:
-    """Prove an update by its parents, once; None if the head is proved already."""
-    if entry.head_proved:
-        return None
-    if not is_own_update(entry.updated_from, comparison, policy):
-        return Dequeue(Reason.HEAD_CHANGED)
-    return Save(replace(entry, head_proved=True, run=replace(entry.run, tested_tree=comparison.head.tree)))
 
 
 def _ready(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Action:
@@ -192,15 +165,20 @@ def _ready(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Action:
         return verdict
     if facts.head_landed:
         return Dequeue(Reason.MERGED_ELSEWHERE)
-    if facts.comparison is None and entry.head_proved and facts.snapshot is not None and facts.snapshot.behind:
-        return _start_over(entry, facts.snapshot.base_tip, policy, now)
+    behind = facts.snapshot is not None and bool(facts.snapshot.behind)
+    if facts.comparison is None and entry.head_proved and behind and not may_keep_result(entry, facts, policy):
+        return start_over(entry, facts.snapshot.base_tip if facts.snapshot else None, policy, now)
     if facts.comparison is None:
         # A read of the pull request alone lacks facts that a merge needs; a snapshot has them.
         return ReadFact(FactKind.SNAPSHOT if facts.snapshot is None else FactKind.COMPARISON)
-    if (unproved := _prove(entry, facts.comparison, policy)) is not None:
+    if (unproved := prove(entry, facts.comparison, policy)) is not None:
         return unproved
     if facts.comparison.behind > 0:
-        return _start_over(entry, facts.comparison.base_tip, policy, now)
+        kept = keeps_result(entry, facts, policy)
+        if isinstance(kept, ReadFact):
+            return kept
+        if not kept:
+            return start_over(entry, facts.comparison.base_tip, policy, now)
     if facts.rules is None:
         return ReadFact(FactKind.RULES)
     if entry.run.github_failing_since is not None and now - entry.run.github_failing_since >= policy.outage_timeout:

@@ -15,6 +15,8 @@ class Behaviour:
     """Whether the collaborators of an organisation's repository are members who do not say so in public. Webhooks, and
     answers to an App without `members: read`, call them CONTRIBUTOR or NONE (openwisp-utils #732, coder #24149,
     rust-lang/triagebot #2094)."""
+    most_tree_entries: int = 100_000
+    """How many entries of a tree are listed before it is `truncated` (docs, "Get a tree"; release-please #1279)."""
     etags_of_tokens: bool = True
     """Whether a renewed token makes every conditional request miss (otterdog #201, as GitHub's support confirmed)."""
     graphql: bool = True

@@ -50,7 +50,8 @@ def show_tree(call: Call, sha: str, *, recursive: bool) -> dict[str, Any]:
         }
         for entry in entries
     ]
-    return {"sha": tree_sha, "url": f"{base}/trees/{tree_sha}", "tree": tree, "truncated": False}
+    most = call.github.behaviour.most_tree_entries
+    return {"sha": tree_sha, "url": f"{base}/trees/{tree_sha}", "tree": tree[:most], "truncated": len(tree) > most}
 
 
 @routes.repository("GET", "/git/ref/{ref}", "contents=read", docs="#get-a-reference")

@@ -162,6 +162,11 @@ CASES: Mapping[str, str] = (
                 update={"reason": Reason.TREE_MISMATCH, "detail": "landed tree 2222222, tested tree 3333333"}
             ),
         ),
+        "landed_untested_paths": render_comment(
+            of_kind(NoticeKind.LANDED).model_copy(
+                update={"untested_paths": ("CHANGELOG.md", "docs/a`b.md"), "more_paths": 3}
+            ),
+        ),
         "own_words_landed": render_comment(
             of_kind(NoticeKind.LANDED).model_copy(update={"text": "Thank you! It is on {base} now. {{:}}"})
         ),

@@ -17,7 +17,7 @@ from sandbox.rest.faults import Fault
 from tests.support.documents import read
 from tests.support.plain_words import faults
 from tests.test_docs import anchors
-from tests.unit.bot.doctor.installation import NAME, Place, a_place
+from tests.unit.bot.doctor.installation import NAME, Place, a_place, keep_results
 
 
 @pytest.fixture
@@ -126,6 +126,7 @@ SEEDED: list[tuple[str, str, Callable[[Place], None]]] = [
     ("own_check_required", "the check merge of IMQ's App", require_own_check("merge")),
     ("own_check_unbound", "any source", require_own_check("IMQ", bound=False, strict=True)),
     ("own_check_without_up_to_date", "no up-to-date branches", require_own_check("IMQ")),
+    ("untested_paths_without_effect", "requires up-to-date branches", keep_results),
     ("native_queue_required", "merge queue", require_native_queue),
     ("push_restricted", "restricts who can push", restrict_pushes),
     ("branch_locked", "locked", lock),
@@ -141,9 +142,8 @@ SEEDED: list[tuple[str, str, Callable[[Place], None]]] = [
 
 async def test_sound_installation_has_no_finding(place: Place) -> None:
     """Renovate and Dependabot may work beside the queue, and people may bypass rulesets."""
-    push("renovate.json", '{"extends": ["config:recommended", ":automergeDisabled"], "rebaseWhen": "conflicted"}')(
-        place
-    )
+    content = '{"extends": ["config:recommended", ":automergeDisabled"], "rebaseWhen": "conflicted"}'
+    push("renovate.json", content)(place)
     updates = "updates:\n  - package-ecosystem: pip\n    rebase-strategy: disabled\n"
     push(".github/dependabot.yml", updates)(place)
     push(".github/imq.yml", "depth: 5\n")(place)

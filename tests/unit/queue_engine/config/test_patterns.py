@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from queue_engine.config.patterns import blocked_title, branch_matches, branch_pattern, title_pattern
+from queue_engine.config.patterns import blocked_title, branch_matches, branch_pattern, path_pattern, title_pattern
 from queue_engine.domain.policy import Policy
 
 
@@ -77,3 +77,23 @@ def test_branch_matches_hostile_pattern_costs_little(pattern: str) -> None:
     before = time.process_time()
     branch_matches(pattern, "a" * 5_000)
     assert time.process_time() - before < 1
+
+
+@pytest.mark.parametrize("pattern", ["**", "**/*", "**/**", "***"])
+def test_path_pattern_for_every_file_is_refused(pattern: str) -> None:
+    """P1: with it, nothing would be tested on the newest base."""
+    with pytest.raises(ValueError, match="matches every file"):
+        path_pattern(pattern)
+
+
+@pytest.mark.parametrize(("pattern", "words"), [("!docs/**", "only the files"), ("/docs/**", "top of the repository")])
+def test_path_pattern_of_another_syntax_is_explained(pattern: str, words: str) -> None:
+    """It would match nothing, without a word."""
+    with pytest.raises(ValueError, match=words):
+        path_pattern(pattern)
+
+
+@pytest.mark.parametrize("pattern", ["*", "*.md", "docs/**", "**/package.json", "*/**"])
+def test_path_pattern_for_some_files_is_taken(pattern: str) -> None:
+    """Any that leaves out some files."""
+    assert path_pattern(pattern) == pattern

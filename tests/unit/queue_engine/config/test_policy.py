@@ -73,6 +73,7 @@ checks:
   fallback_timeout: 3h
   reruns: 0
   cancel_outdated: false
+  untested_paths: [CHANGELOG.md, docs/**]
   first_report: 1h
   settle: 30s
 timeouts: {update: 5m, hold: 1d, run: 6h}
@@ -116,6 +117,7 @@ ALL_OF_IT = Policy(
     fallback_check_timeout=timedelta(hours=3),
     check_reruns=0,
     cancel_outdated=False,
+    untested_paths=("CHANGELOG.md", "docs/**"),
     first_report=timedelta(hours=1),
     settle=timedelta(seconds=30),
     update_timeout=timedelta(minutes=5),
@@ -227,6 +229,7 @@ def test_as_keys_shows_what_was_written() -> None:
         "fallback_timeout": "3h",
         "reruns": 0,
         "cancel_outdated": False,
+        "untested_paths": ["CHANGELOG.md", "docs/**"],
         "first_report": "1h",
         "settle": "30s",
     }

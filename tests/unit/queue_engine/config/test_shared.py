@@ -34,6 +34,7 @@ LOOSENING: dict[str, tuple[str, Any]] = {
     "checks.timeout": ("checks: {timeout: 7d}", None),
     "checks.fallback_timeout": ("checks: {fallback_timeout: 7d}", 2 * HOUR),
     "checks.reruns": ("checks: {reruns: 5}", 1),
+    "checks.untested_paths": ("checks: {untested_paths: src/**}", ()),
     "checks.first_report": ("checks: {first_report: 7d}", HOUR / 6),
     "checks.settle": ("checks: {settle: 1s}", timedelta(seconds=10)),
     "timeouts.update": ("timeouts: {update: 7d}", HOUR / 6),

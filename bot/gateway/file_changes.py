@@ -1,0 +1,138 @@
+"""List the files in which two commits differ, or two trees.
+
+A comparison lists 300 files at most, on its first page only (docs, "Compare two commits"; rest-api-description #33 and
+#3975), and a renamed file under its new name with the former one beside it. A tree with `recursive` is cut off after
+100,000 entries or 7 MB, and then `truncated` (docs, "Get a tree"; go-github #922, release-please #1279).
+"""
+
+from cachetools import LRUCache
+from pydantic import BaseModel
+
+from bot.gateway.histories import may_lack_diff
+from bot.gateway.http.client import owner_and_repo
+from bot.gateway.http.connection import Connection
+from queue_engine.domain.errors import GitHubError
+from queue_engine.domain.model import Repository
+
+_MOST_FILES = 300
+_MOST_TREES = 60
+"""Trees that one comparison reads, where the first two are cut off."""
+
+_REMEMBERED = 200
+"""Answers that are remembered: the same two commits are compared while checks run, and before the merge."""
+
+_CONTAINED = frozenset({"ahead", "identical"})
+"""GitHub's words for a later commit that contains the earlier one."""
+
+
+class _FileAnswer(BaseModel):
+    filename: str
+    previous_filename: str | None = None
+
+
+class _ChangesAnswer(BaseModel):
+    status: str
+    files: list[_FileAnswer] | None = None
+
+
+class _TreeEntryAnswer(BaseModel):
+    path: str
+    mode: str
+    type: str
+    sha: str
+
+
+class _TreeAnswer(BaseModel):
+    tree: list[_TreeEntryAnswer]
+    truncated: bool
+
+
+class _CutOff(Exception):
+    """GitHub does not list all files."""
+
+
+class FileChanges:
+    """Reads the files that changed between two commits, which never change; remembers the last answers."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._known: LRUCache[tuple[int, str, str], frozenset[str]] = LRUCache(_REMEMBERED)
+
+    async def read(self, repository: Repository, before: str, after: str) -> frozenset[str] | None:
+        """Return former and new paths of the changed files; None if GitHub lists not all, or `after` lacks `before`."""
+        key = repository.id, before, after
+        if (known := self._known.get(key)) is not None:
+            return known
+        template = "/repos/{owner}/{repo}/compare/{base}...{head}"
+        variables = {**owner_and_repo(repository), "base": before, "head": after}
+        try:
+            answer = await self._connection.get(repository, _ChangesAnswer, template, variables)
+        except GitHubError as fault:
+            if may_lack_diff(fault):
+                return None
+            raise
+        if answer.status not in _CONTAINED or answer.files is None or len(answer.files) >= _MOST_FILES:
+            return None
+        names = [name for each in answer.files for name in (each.filename, each.previous_filename)]
+        self._known[key] = frozenset(name for name in names if name is not None)
+        return self._known[key]
+
+
+async def differing_paths(
+    connection: Connection, repository: Repository, one: str, other: str
+) -> frozenset[str] | None:
+    """Return the paths of files that only one of two trees has, or that differ; None if GitHub lists not all."""
+    trees = _Trees(connection, repository)
+    try:
+        return frozenset(await trees.difference(one, other, ""))
+    except _CutOff:
+        return None
+
+
+class _Trees:
+    """Compares trees: whole ones, or where these are cut off one directory after the other."""
+
+    def __init__(self, connection: Connection, repository: Repository) -> None:
+        self._connection = connection
+        self._repository = repository
+        self._read = 0
+
+    async def difference(self, one: str | None, other: str | None, folder: str) -> set[str]:
+        whole = [await self._entries(sha, recursive=True) for sha in (one, other)]
+        if not any(entries is None for entries in whole):
+            return {folder + path for path, _ in _differing(whole)}
+        parts = [await self._entries(sha, recursive=False) for sha in (one, other)]
+        found: set[str] = set()
+        for path, sides in _differing(parts):
+            trees = [side.sha if side is not None and side.type == "tree" else None for side in sides]
+            if any(trees):
+                found |= await self.difference(trees[0], trees[1], f"{folder}{path}/")
+            if any(side is not None and side.type != "tree" for side in sides):
+                found.add(folder + path)
+        return found
+
+    async def _entries(self, sha: str | None, *, recursive: bool) -> dict[str, _TreeEntryAnswer] | None:
+        """Read a tree; None if GitHub cuts the whole of it off. Raises _CutOff for a part of it, or too many parts."""
+        if sha is None:
+            return {}
+        self._read += 1
+        if self._read > _MOST_TREES:
+            raise _CutOff
+        template = "/repos/{owner}/{repo}/git/trees/{tree_sha}" + ("?recursive=1" if recursive else "")
+        variables = {**owner_and_repo(self._repository), "tree_sha": sha}
+        answer = await self._connection.get(self._repository, _TreeAnswer, template, variables)
+        if answer.truncated and not recursive:
+            raise _CutOff
+        if answer.truncated:
+            return None
+        return {each.path: each for each in answer.tree if not recursive or each.type != "tree"}
+
+
+_Sides = tuple[_TreeEntryAnswer | None, _TreeEntryAnswer | None]
+
+
+def _differing(listed: list[dict[str, _TreeEntryAnswer] | None]) -> list[tuple[str, _Sides]]:
+    """Return the entries that only one side has, or that differ."""
+    one, other = (each or {} for each in listed)
+    pairs = [(path, (one.get(path), other.get(path))) for path in sorted(one.keys() | other.keys())]
+    return [(path, sides) for path, sides in pairs if sides[0] != sides[1]]
