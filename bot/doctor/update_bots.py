@@ -6,7 +6,7 @@ from typing import Any
 from bot.doctor.facts import RepositoryFacts
 from bot.doctor.finding import Finding
 
-_LINK = "docs/self-hosting.md"
+_LINK = "docs/configuration.md#dependabot-and-renovate"
 _REBASES = "behind-base-branch"
 _REBASES_PRESET = "rebasestaleprs"
 _HOW = frozenset({"automergedisabled", "automergebranch", "automergepr", "automergerequireallstatuschecks"})
@@ -29,24 +29,33 @@ def update_bot_findings(facts: RepositoryFacts) -> Iterator[Finding]:
                 _LINK,
             )
         up_to_date = facts.rules is not None and facts.rules.up_to_date
-        if (why := _rebase_cause(content, facts.branch, up_to_date=up_to_date)) is not None:
+        why = _rebase_cause(content, facts.branch, up_to_date=up_to_date)
+        if why is not None and not _is_named(facts, "renovate"):
             yield Finding(
                 "renovate_rebases",
                 name,
                 f"Renovate rebases every pull request that is behind ({path}: {why}).",
                 "A push to a queued pull request ends its consent, so it leaves the queue.",
-                'Set `"rebaseWhen": "conflicted"`: IMQ brings pull requests up to date itself.',
+                'Set `"rebaseWhen": "conflicted"`: IMQ brings pull requests up to date itself. Or name the bot under '
+                "`on_push.requeue_for`.",
                 _LINK,
             )
-    if facts.dependabot is not None and (ecosystems := _rebased(facts.dependabot)):
+    is_named = _is_named(facts, "dependabot")
+    if facts.dependabot is not None and not is_named and (ecosystems := _rebased(facts.dependabot)):
         yield Finding(
             "dependabot_rebases",
             name,
             f"Dependabot rebases its pull requests ({', '.join(ecosystems)}).",
             "A push to a queued pull request ends its consent, so it leaves the queue.",
-            "Set `rebase-strategy: disabled` for each of them in .github/dependabot.yml.",
+            "Name `dependabot[bot]` under `on_push.requeue_for` in .github/imq.yml, or set `rebase-strategy: disabled` "
+            "for each of them in .github/dependabot.yml.",
             _LINK,
         )
+
+
+def _is_named(facts: RepositoryFacts, bot: str) -> bool:
+    """Whether the configuration names such a bot; Renovate may run under a name of the operator's choice."""
+    return any(bot in login for login in facts.policy.requeue_for)
 
 
 def _merges(content: Mapping[str, Any]) -> bool:

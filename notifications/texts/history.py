@@ -37,6 +37,7 @@ HISTORY: Mapping[str, HistoryText] = {
     "failed": HistoryText("Removed from the queue for {base}"),
     "cancelled": HistoryText("Dequeued from {base}"),
     "auto_merge_disabled": HistoryText("IMQ disabled GitHub's auto-merge, which would merge past the queue"),
+    "rebased": HistoryText("New commit by the bot that opened it", {"head": ": {head}"}),
     "read_again": HistoryText("Read again after a re-run of IMQ's check", {"by": ASKED_BY}),
     "priority": HistoryText(
         "Priority changed",

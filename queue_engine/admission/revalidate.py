@@ -13,6 +13,7 @@ import structlog
 from queue_engine.admission.admit import admit
 from queue_engine.admission.case import Case, load_case
 from queue_engine.admission.enqueue_request import EnqueueRequest
+from queue_engine.admission.own_pushes import is_proved
 from queue_engine.domain.dequeue_reason import DequeueReason
 from queue_engine.domain.errors import StaleRecord
 from queue_engine.domain.facts import PullRequest, Snapshot
@@ -26,6 +27,7 @@ from queue_engine.effects.labels import effective_labels
 from queue_engine.known.own_merges import answered_merge, merged_by_imq
 from queue_engine.rules.consent import consent_lost, is_own_update
 from queue_engine.rules.eligibility import Reject, disables_auto_merge, may_queue
+from queue_engine.rules.own_pushes import may_push
 from queue_engine.rules.transitions import with_new_head
 
 _log = structlog.get_logger("imq.revalidate")
@@ -35,10 +37,14 @@ _TRIES = 5
 
 @dataclass(frozen=True, slots=True)
 class Push:
-    """A push by a webhook: the pusher and the new head."""
+    """A push: the pusher and the new head."""
 
     by: str
     head_sha: str
+    before: str | None = None
+    """The head that it replaced, by its webhook."""
+    reported: bool = True
+    """Whether a webhook reported it."""
 
 
 async def revalidate(engine: Engine, case: Case, *, push: Push | None = None) -> Case:
@@ -54,6 +60,9 @@ async def revalidate(engine: Engine, case: Case, *, push: Push | None = None) ->
         case = await case.with_policy(engine, entry.base_branch)
         pull = await effective_labels(engine.store, case.repository, pull, entry.trusted_labels, case.policy)
         case = replace(case, pull=pull)
+        if push is None and entry.status is not EntryStatus.UPDATING and may_push(entry, pull.author, case.policy):
+            # If its bot pushed, and no webhook says so, GitHub's activity of the branch does.
+            push = Push(pull.author, pull.head_sha, reported=False)
         with suppress(StaleRecord):
             if push is not None and (requeued := await _requeue_new_head(engine, case, entry, pull, push)) is not None:
                 return requeued
@@ -94,7 +103,8 @@ async def _requeue_new_head(engine: Engine, case: Case, entry: Entry, pull: Pull
     A head that is newer than the push has its own webhook, which decides.
     """
     repository, policy = case.repository, case.policy
-    if entry.run.merge_requested_at is not None or policy.on_push is not PushPolicy.REQUEUE:
+    is_own, requeues = may_push(entry, push.by, policy), push.reported and policy.on_push is PushPolicy.REQUEUE
+    if entry.run.merge_requested_at is not None or not (is_own or requeues):
         return None
     # Compare the queued head with the pushed one, also while an update is under way.
     lost = consent_lost(replace(entry, status=EntryStatus.PENDING), pull, policy)
@@ -106,10 +116,15 @@ async def _requeue_new_head(engine: Engine, case: Case, entry: Entry, pull: Pull
         compared = await engine.github.comparison(repository, entry.base_branch, pull.head_sha)
         if is_own_update(entry.head, compared, policy):
             return None
-    permission = await engine.github.permission(repository, push.by)
-    if may_queue(policy, push.by, permission) is not None:
+    is_own = is_own and await is_proved(engine, entry, pull, push.before)
+    if not (is_own or requeues):
         return None
-    request = EnqueueRequest(case, push.by, pull.head_sha, gives_consent=False, leaves_for=Reason.HEAD_CHANGED)
+    # The consent to a bot's pull request remains that of the person who gave it.
+    by = entry.queued_by if is_own else push.by
+    permission = await engine.github.permission(repository, by)
+    if may_queue(policy, by, permission) is not None:
+        return None
+    request = EnqueueRequest(case, by, pull.head_sha, gives_consent=False, leaves_for=Reason.HEAD_CHANGED)
     answer = await admit(engine, request, Snapshot(pull, permission))
     return replace(case, entry=answer if isinstance(answer, Entry) else None)
 

@@ -4,7 +4,15 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Annotated, Any, TypeVar
 
-from pydantic import AfterValidator, BeforeValidator, GetJsonSchemaHandler, StringConstraints, WithJsonSchema
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    GetJsonSchemaHandler,
+    StringConstraints,
+    WithJsonSchema,
+)
 from pydantic_core import CoreSchema
 
 from queue_engine.config import merge_commit, patterns, timing
@@ -19,6 +27,12 @@ MOST = 50
 
 TEXT_PLACEHOLDERS = ("base", "label", "position")
 """The placeholders of the repository's own texts."""
+
+
+class ConfigModel(BaseModel):
+    """A mapping in the file. Unknown keys are refused, so that no misspelt key is silently ignored."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 class _Duration:

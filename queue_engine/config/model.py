@@ -5,7 +5,7 @@ No key has a default here: a missing key keeps the value of the operator or of t
 
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from queue_engine.config import freezes
 from queue_engine.config.kinds import (
@@ -13,6 +13,7 @@ from queue_engine.config.kinds import (
     AutoTimeout,
     BodyTemplate,
     CheckName,
+    ConfigModel,
     Label,
     Login,
     Many,
@@ -28,16 +29,11 @@ from queue_engine.config.kinds import (
     Why,
     Wildcards,
 )
+from queue_engine.config.push_rules import OnPush
 
 Method = Literal["merge", "squash", "rebase"]
 
 _MOST_FREEZES = 20
-
-
-class ConfigModel(BaseModel):
-    """A mapping in the file. Unknown keys are refused, so that no misspelt key is silently ignored."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 class QueuePermissions(ConfigModel):
@@ -250,8 +246,8 @@ class Rules(ConfigModel):
         None, description="Labels that queue, in any case; the first is the one that IMQ names and sets."
     )
     depth: int | None = Field(None, ge=1, le=1000, description="Entries per queue; later ones wait for room.")
-    on_push: Literal["dequeue", "requeue"] | None = Field(
-        None, description="Whether a push dequeues a queued pull request, or queues its new head at the end."
+    on_push: OnPush | None = Field(
+        None, description="What IMQ does after a push; `on_push: requeue` is short for `queued: requeue`."
     )
     auto_merge: Literal["disable", "refuse", "ignore"] | None = Field(
         None, description="Whether IMQ disables GitHub's auto-merge of a queued pull request, or does not queue it."

@@ -6,7 +6,8 @@ from datetime import timedelta
 from typing import Any
 
 from queue_engine.config import freezes, timing
-from queue_engine.config.model import BranchRules, Config, ConfigModel, Rules
+from queue_engine.config.kinds import ConfigModel
+from queue_engine.config.model import BranchRules, Config, Rules
 from queue_engine.config.patterns import branch_matches
 from queue_engine.domain.facts import MergeMethod, Permission, RequiredCheck
 from queue_engine.domain.policy import (
@@ -75,7 +76,8 @@ KEYS = (
     Key("enabled", "served", _same, _same),
     Key("trigger_labels", "trigger_labels", tuple, list),
     Key("depth", "max_depth", _same, _same),
-    Key("on_push", "on_push", PushPolicy, str),
+    Key("on_push.queued", "on_push", PushPolicy, str),
+    Key("on_push.requeue_for", "requeue_for", _folded, sorted),
     Key("auto_merge", "auto_merge", GithubMergePolicy, str),
     Key("who_may_queue.permission", "may_queue", Permission, str),
     Key("who_may_queue.people", "may_queue_too", _folded, sorted),

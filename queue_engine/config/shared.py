@@ -132,7 +132,14 @@ SHARED_KEYS = (
         _trigger_labels,
     ),
     SharedKey("depth", "max_depth", "a lower number", "a longer queue would cost what the operator limited", _depth),
-    SharedKey("on_push", "on_push", "`dequeue`", "a head that was not queued would land", _on_push),
+    SharedKey("on_push.queued", "on_push", "`dequeue`", "a head that was not queued would land", _on_push),
+    SharedKey(
+        "on_push.requeue_for",
+        "requeue_for",
+        "nothing",
+        "a head that was not queued would land",
+        _common("requeue_for"),
+    ),
     SharedKey("auto_merge", "auto_merge", "`disable`, `refuse`", "GitHub would merge past the queue", _auto_merge),
     SharedKey(
         "who_may_queue.permission",

@@ -170,6 +170,8 @@ class Policy:
     hold_timeout: timedelta = timedelta(days=7)
     """How long a pull request may wait for room in a full queue, and for a red base to pass again."""
     on_push: PushPolicy = PushPolicy.DEQUEUE
+    requeue_for: frozenset[str] = frozenset()
+    """Logins of bots, casefolded, whose pushes to their own pull requests end no consent."""
     auto_merge: GithubMergePolicy = GithubMergePolicy.DISABLE
     freezes: tuple[WeeklyFreeze | FreezeWindow, ...] = ()
     freeze_exempt_labels: frozenset[str] = frozenset()

@@ -36,8 +36,8 @@ async def read_fact(github: GitHub, entry: Entry, fact: FactKind, facts: Facts, 
         case FactKind.COMPARISON:
             head = entry.run.new_head or entry.head
             return replace(facts, comparison=await github.comparison(repository, base, head))
-        case FactKind.BASE_CHANGE:
-            return await _base_change(github, entry, facts)
+        case FactKind.BASE_CHANGE | FactKind.HEAD_PUSHES:
+            return await _pushes(github, entry, fact, facts)
         case FactKind.CHECKS:
             required = required_checks(facts.rules, policy)
             return replace(facts, reports=await github.check_reports(repository, _candidate(entry), required))
@@ -68,7 +68,11 @@ async def read_fact(github: GitHub, entry: Entry, fact: FactKind, facts: Facts, 
             return replace(facts, rules=await github.branch_rules(repository, base))
 
 
-async def _base_change(github: GitHub, entry: Entry, facts: Facts) -> Facts:
+async def _pushes(github: GitHub, entry: Entry, fact: FactKind, facts: Facts) -> Facts:
+    """Read what was pushed to the base, or to the head branch."""
+    if fact is FactKind.HEAD_PUSHES:
+        assert facts.pull is not None
+        return replace(facts, head_pushes=await github.head_pushes(entry.repository, facts.pull))
     tips = tips_to_compare(entry, facts)
     assert tips is not None
     paths = await github.changed_paths(entry.repository, entry.base_branch, *tips)

@@ -13,6 +13,7 @@ from queue_engine.admission.command_consent import is_commands
 from queue_engine.admission.enqueue_request import EnqueueRequest
 from queue_engine.admission.label_order import await_earlier, postpone
 from queue_engine.admission.label_throttle import LabelThrottle
+from queue_engine.admission.own_pushes import bind_own_push
 from queue_engine.admission.revalidate import Push, left_to_pass, revalidate
 from queue_engine.core.concurrency.key_order import KeyOrder, OrderWait
 from queue_engine.domain.errors import LabelOrderError, ReadLagError, StaleRead
@@ -119,6 +120,8 @@ class PullRequestChanges:
         if webhook.action == "synchronize" and await self._own_update(repository, webhook):
             return
         if not await left_to_pass(engine, repository, webhook.number):
+            if webhook.action == "synchronize" and await bind_own_push(engine, case, webhook):
+                return
             case = await revalidate(engine, case, push=_push_of(webhook))
         if removed_by_person:
             await self._labels.removed(case, webhook)
@@ -185,4 +188,4 @@ def _request_of(case: Case, webhook: WebhookEvent) -> EnqueueRequest:
 def _push_of(webhook: WebhookEvent) -> Push | None:
     if webhook.action != "synchronize" or webhook.sender is None or webhook.head_sha is None:
         return None
-    return Push(webhook.sender, webhook.head_sha)
+    return Push(webhook.sender, webhook.head_sha, webhook.before)

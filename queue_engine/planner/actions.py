@@ -8,6 +8,7 @@ from queue_engine.domain.facts import (
     BranchRules,
     CheckReport,
     Comparison,
+    HeadPush,
     MergeMethod,
     Permission,
     PullRequest,
@@ -31,6 +32,8 @@ class FactKind(Enum):
     """The entry's head, or the new head that an update made, compared with the base."""
     BASE_CHANGE = "base_change"
     """The paths that changed on the base since the commit of it that was tested."""
+    HEAD_PUSHES = "head_pushes"
+    """The moves of the head branch, where a bot may have pushed to its own pull request."""
     CHECKS = "checks"
     RULES = "rules"
     FRESH_RULES = "fresh_rules"
@@ -59,6 +62,7 @@ class Facts:
     """The newest snapshot, with reviews and conversations."""
     comparison: Comparison | None = None
     base_change: BaseChange | None = None
+    head_pushes: tuple[HeadPush, ...] | None = None
     reports: tuple[CheckReport, ...] | None = None
     rules: BranchRules | None = None
     rules_fresh: bool = False

@@ -33,10 +33,11 @@ from queue_engine.planner.actions import (
 from queue_engine.planner.base_change import follow_base, keeps_result, may_keep_result, prove, start_over
 from queue_engine.planner.check_outcome import judge_checks
 from queue_engine.planner.merge_errors import forbids_merge_commits, judge_refused_merge, judge_refused_update, named
+from queue_engine.planner.own_pushes import judge_lost_consent
 from queue_engine.rules.check_timing import with_reports
 from queue_engine.rules.checks import former_checks, judge, of_now, required_checks, requires_own_check
 from queue_engine.rules.consent import consent_lost, is_own_update, may_be_updated_silently
-from queue_engine.rules.eligibility import may_queue
+from queue_engine.rules.eligibility import Reject, may_queue
 from queue_engine.rules.merge_method import commit_message, merge_method, no_method
 from queue_engine.rules.reviews import counted_reviews, missing_approval
 from queue_engine.rules.transitions import after_poll, bind_head, enter, up_to_date, updating, with_new_head
@@ -56,7 +57,7 @@ def decide(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Action:
         if facts.pull.merged and entry.run.merge_requested_at is not None:
             return Landing(facts.pull.merge_sha)
         if (lost := consent_lost(entry, facts.pull, policy)) is not None:
-            return Dequeue(lost.reason, lost.detail)
+            return judge_lost_consent(entry, lost, facts.pull, facts, policy, now)
         if entry.needs_refetch:
             return Save(replace(entry, needs_refetch=False))
         if entry.run.merge_requested_at is not None and facts.merge_refused is None:
@@ -143,7 +144,7 @@ def _judge_new_head(entry: Entry, head: str, facts: Facts, policy: Policy, now: 
     if facts.head_landed:
         return Dequeue(Reason.MERGED_ELSEWHERE)
     if not is_own_update(entry.head, facts.comparison, policy):
-        return Dequeue(Reason.HEAD_CHANGED)
+        return judge_lost_consent(entry, Reject(Reason.HEAD_CHANGED), facts.pull, facts, policy, now)
     return Save(bind_head(entry, head, policy, now, proved=True))
 
 

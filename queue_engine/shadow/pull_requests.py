@@ -25,6 +25,7 @@ from queue_engine.domain.webhook_event import WebhookEvent, WebhookKind
 from queue_engine.effects.context import Engine
 from queue_engine.effects.outcomes import count_shadow_decision, count_shadow_landing
 from queue_engine.rules.eligibility import UNKNOWN_HEAD, Ignore, Reject
+from queue_engine.rules.own_pushes import may_push
 from queue_engine.shadow.decide import ShadowResult, judge_request, new_entry, next_decision
 from queue_engine.shadow.landing import follow_base, judge_landing
 from queue_engine.shadow.webhook_facts import withdrawn_before_merge
@@ -163,9 +164,11 @@ class ShadowPulls:
         decided = self._correct(pull, policy) if pull.entry is None else self._decide(pull, refetch=True)
         decision = await decided
         pushed = webhook.action == "synchronize" and decision is not None and decision.reason is Reason.HEAD_CHANGED
-        if pushed and policy.on_push is PushPolicy.REQUEUE:
+        is_own = pull.entry is not None and may_push(pull.entry, webhook.sender, policy)
+        if pushed and (is_own or policy.on_push is PushPolicy.REQUEUE):
             case = Case(repository, pull.number, delivery=webhook.delivery)
-            await self._request(EnqueueRequest(case, by=webhook.sender, head_sha=webhook.head_sha))
+            by = pull.queued_by if is_own else webhook.sender
+            await self._request(EnqueueRequest(case, by=by, head_sha=webhook.head_sha))
 
     async def _correct(self, pull: ShadowPull, policy: Policy) -> ShadowAction | None:
         """Take back a decision to merge, if consent had ended before it: GitHub would have refused."""

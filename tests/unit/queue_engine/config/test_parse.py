@@ -1,6 +1,7 @@
 """A configuration as text: all that is wrong with it at once, each with line and place.
 
-Covers `queue_engine/config/kinds.py`, `queue_engine/config/model.py` and `queue_engine/config/problems.py`.
+Covers `queue_engine/config/kinds.py`, `queue_engine/config/model.py`, `queue_engine/config/push_rules.py` and
+`queue_engine/config/problems.py`.
 """
 
 import json
@@ -14,8 +15,9 @@ from hypothesis import strategies as st
 
 from queue_engine.config.model import Config
 from queue_engine.config.parse import _SENTENCES, declared_mode, decoded, read
+from queue_engine.config.policy import policy_for
 from queue_engine.config.problems import ConfigError, Problem
-from queue_engine.domain.policy import Mode, Policy
+from queue_engine.domain.policy import Mode, Policy, PushPolicy
 
 
 def problems(text: str) -> list[str]:
@@ -58,6 +60,18 @@ def test_declared_mode_of_a_faulty_file_is_shadow_in_doubt(text: str, mode: Mode
 def test_mode_belongs_to_the_top_level() -> None:
     """A branch's rule cannot switch the repository."""
     assert any("mode" in each for each in problems("branches: [{match: next, mode: shadow}]"))
+
+
+@pytest.mark.parametrize("text", ["on_push: requeue", "on_push: {queued: requeue}"])
+def test_read_takes_one_word_for_the_section_of_pushes(text: str) -> None:
+    """The short form of `on_push` means the same as its section."""
+    assert policy_for(read(text), Policy(), "main").on_push is PushPolicy.REQUEUE
+
+
+@pytest.mark.parametrize("text", ["on_push: later", "on_push: {queued: later}"])
+def test_read_names_the_words_that_a_push_may_have(text: str) -> None:
+    """A wrong word is answered with the right ones, in both forms."""
+    assert problems(text) == ["line 1: on_push.queued must be 'dequeue' or 'requeue', not \"later\""]
 
 
 def test_read_reports_everything_that_is_wrong_at_once() -> None:

@@ -48,7 +48,7 @@ mode: shadow
 enabled: false
 trigger_labels: [Land it, ship]
 depth: 1000
-on_push: requeue
+on_push: {queued: requeue, requeue_for: "dependabot[bot]"}
 auto_merge: refuse
 who_may_queue: {permission: maintain, people: "Renovate[bot]"}
 blocking: {labels: [Do not merge], titles: "^WIP"}
@@ -91,6 +91,7 @@ ALL_OF_IT = Policy(
     trigger_labels=("Land it", "ship"),
     max_depth=1000,
     on_push=PushPolicy.REQUEUE,
+    requeue_for=frozenset({"dependabot[bot]"}),
     auto_merge=GithubMergePolicy.REFUSE,
     may_queue=Permission.MAINTAIN,
     may_queue_too=frozenset({"renovate[bot]"}),

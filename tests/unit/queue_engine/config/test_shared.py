@@ -17,7 +17,8 @@ HOUR = timedelta(hours=1)
 LOOSENING: dict[str, tuple[str, Any]] = {
     "trigger_labels": ("trigger_labels: [bug, merge-queue]", ("merge-queue",)),
     "depth": ("depth: 1000", 20),
-    "on_push": ("on_push: requeue", PushPolicy.DEQUEUE),
+    "on_push.queued": ("on_push: requeue", PushPolicy.DEQUEUE),
+    "on_push.requeue_for": ("on_push: {requeue_for: mallory}", frozenset()),
     "auto_merge": ("auto_merge: ignore", GithubMergePolicy.DISABLE),
     "who_may_queue.permission": ("who_may_queue: {permission: triage}", Permission.WRITE),
     "who_may_queue.people": ("who_may_queue: {people: mallory}", frozenset()),
