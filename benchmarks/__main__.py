@@ -24,6 +24,7 @@ from benchmarks.kills import kills_row
 from benchmarks.merging import requests_rows, ten_row
 from benchmarks.pages import pages_rows
 from benchmarks.reaction import reaction_row
+from benchmarks.rebases import rebases_row
 from benchmarks.stage import READS_LAG
 from benchmarks.strangers import strangers_row
 from benchmarks.table import Row, save, show
@@ -41,6 +42,7 @@ MEASURES: Mapping[str, Measure] = {
     "workers": workers_rows,
     "fairness": fairness_rows,
     "fair-share": fair_share_row,
+    "rebases": rebases_row,
     "strangers": strangers_row,
     "burst": burst_row,
     "jobs": jobs_rows,

@@ -1,0 +1,128 @@
+"""A dependency bot that rebases all of its queued pull requests after each landing (virtual time).
+
+The bot leaves alone what somebody else pushed to, as Dependabot and Renovate do: IMQ's update of the front is such a
+push. People's pull requests come meanwhile. The same is measured with a bot that rebases nothing.
+"""
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+from benchmarks.merging import Queue, imq, without_sweeps
+from benchmarks.table import Row
+from sandbox.facade.pull_request_handle import PullRequestHandle
+
+BOT = "dependabot[bot]"
+_CI = timedelta(seconds=60)
+_REBASED_AFTER = timedelta(seconds=20)
+_MOST_REQUESTS = 15
+_EVERY = 5
+"""After so many landings a person queues a pull request."""
+_FILE = f'on_push: {{requeue_for: ["{BOT}"]}}\n'
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What it took to land the pull requests of a bot, and those of people among them."""
+
+    landed: int
+    requests: int
+    rebases: int
+    waited: tuple[int, ...]
+    """By each pull request of a person, how many others landed while it was queued."""
+
+
+async def rebases_row(*, quick: bool, seed: int) -> list[Row]:
+    """Requests for each merge, and whether people wait for more landings than without rebases."""
+    count = 6 if quick else 50
+    rebased, alone = [await landed_all(count, rebasing=each) for each in (True, False)]
+    each, without = rebased.requests / rebased.landed, alone.requests / alone.landed
+    longest, usual = max(rebased.waited), max(alone.waited)
+    return [
+        Row(
+            "rebases",
+            f"requests per merged pull request: {count} of a bot that rebases them all after each landing",
+            f"{each:.1f} (mean of {rebased.landed} merges, virtual time)",
+            each,
+            f"at most {_MOST_REQUESTS}",
+            each <= _MOST_REQUESTS,
+            f"without rebases {without:.1f}",
+            without,
+            f"{rebased.rebases} rebases; all landed, CI {_CI.total_seconds():.0f} s",
+        ),
+        Row(
+            "rebases people",
+            "landings that a person's pull request waits for beside that bot, the longest wait",
+            f"{longest} ({len(rebased.waited)} pull requests of people)",
+            float(longest),
+            "no more than without rebases",
+            longest <= usual,
+            f"without rebases {usual}",
+            float(usual),
+            "fair share gives each of them its place when it joins",
+        ),
+    ]
+
+
+async def landed_all(count: int, *, rebasing: bool) -> Cost:
+    """Land so many pull requests of the bot, with those of people that come meanwhile."""
+    with tempfile.TemporaryDirectory() as directory:
+        async with imq(Path(directory), _CI) as queue:
+            handle = queue.stage.repository
+            queue.stage.github.create_user(BOT, kind="Bot")
+            handle.record.collaborators[BOT] = "write"
+            handle.push("main", {".github/imq.yml": _FILE}, "Configure", by="rhea")
+            bumps = [_open(queue, f"bump-{number}", by=BOT) for number in range(count)]
+            await queue.time.settle()
+            before = queue.spent()
+            for pull in bumps:
+                queue.ask(pull)
+            people, rebases = await _land(queue, bumps, rebasing=rebasing)
+            await queue.time.settle()
+            spent = without_sweeps(queue.spent() - before)
+            ordered = sorted((*bumps, *people), key=lambda each: str(each.record.merged_at))
+            waited = tuple(ordered.index(pull) - (number + 1) * _EVERY for number, pull in enumerate(people))
+            return Cost(len(ordered), spent.total(), rebases, waited)
+
+
+async def _land(
+    queue: Queue, bumps: Sequence[PullRequestHandle], *, rebasing: bool
+) -> tuple[list[PullRequestHandle], int]:
+    """Let all land; returns people's pull requests, and how often the bot rebased."""
+    people: list[PullRequestHandle] = []
+    landed = rebases = 0
+    while landed < len(bumps) + len(people):
+        await queue.time.until(lambda at_least=landed: _landed((*bumps, *people)) > at_least)  # type: ignore[misc]
+        landed = _landed((*bumps, *people))
+        if landed % _EVERY == 0 and _landed(bumps) < len(bumps):
+            people.append(_open(queue, f"person-{len(people)}", by="mona"))
+            queue.ask(people[-1])
+        await _pass(queue, _REBASED_AFTER)
+        for pull in bumps if rebasing else ():
+            if not pull.merged and _is_own(queue, pull):
+                name = pull.record.head_branch
+                text = f"{name} {landed}\n"
+                queue.stage.repository.force_push(name, {f"{name}.py": text}, onto="main", by=BOT)
+                rebases += 1
+    return people, rebases
+
+
+def _is_own(queue: Queue, pull: PullRequestHandle) -> bool:
+    """Whether the last commit of the branch is the bot's own."""
+    return queue.stage.repository.log(pull.head_sha)[0].author.name == BOT
+
+
+def _open(queue: Queue, name: str, *, by: str) -> PullRequestHandle:
+    return queue.stage.repository.open_pull_request(name, head=name, by=by, files={f"{name}.py": f"{name}\n"})
+
+
+def _landed(pulls: Sequence[PullRequestHandle]) -> int:
+    return sum(pull.merged for pull in pulls)
+
+
+async def _pass(queue: Queue, length: timedelta) -> None:
+    end = queue.clock.now() + length
+    queue.stage.github.schedule.at(end, lambda: None, name="the bot begins")
+    await queue.time.until(lambda: queue.clock.now() >= end)
