@@ -176,3 +176,19 @@ async def test_recipe_of_the_documents_lands_what_dependabot_labels_and_rebases(
     roles["dependabot[bot]"] = "triage"
     await world.until(lambda: all(pull.merged for pull in bumps), within=CI_TIME * 9)
     assert world.landed() == numbers([front, *bumps])
+
+
+@pytest.mark.lagging
+async def test_bot_that_rebases_the_front_too_holds_up_nothing(world: World) -> None:
+    """P5: Renovate can be set to replace IMQ's update: each landing costs one run more, and all land."""
+    pulls = await queued(world)
+    landed = 0
+    while landed < len(pulls):
+        await world.until(lambda before=landed: len(world.landed()) > before, within=CI_TIME * 9)  # type: ignore[misc]
+        landed = len(world.landed())
+        await world.pass_time(SOON)
+        for pull in pulls[1:]:
+            if not pull.merged:
+                rebase(world, pull, text=f"after {landed}\n")
+    assert sorted(world.landed()) == numbers(pulls)
+    assert [world.spoken(pull) for pull in pulls] == [1] * 4

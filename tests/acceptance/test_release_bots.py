@@ -7,11 +7,13 @@ Covers `queue_engine/planner/base_change.py`, `queue_engine/rules/base_change.py
 from collections.abc import Mapping
 from datetime import timedelta
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.acceptance.choosing import configure
+from tests.acceptance.choosing import configure, green
+from tests.acceptance.test_configuration import validate
 from tests.acceptance.world import CI_TIME, LABEL, World
 
 UNTESTED = 'checks: {untested_paths: [CHANGELOG.md, "docs/**", "packages/*/package.json"]}\n'
@@ -207,3 +209,16 @@ async def test_kept_result_costs_at_most_fifteen_requests(world: World) -> None:
     await world.settle()
     spent = world.server.requests.by_template() - before
     assert spent.total() <= 15, spent
+
+
+@pytest.mark.parametrize("strict", [True, False])
+async def test_validate_says_whether_a_result_can_be_kept(world: World, tmp_path: Path, strict: bool) -> None:
+    """Where the branch requires up-to-date heads, the key has no effect, and the dry run says why."""
+    pull = await green(world, "asked-about")
+    checks = [("ci/test", world.app_id("ci"))]
+    world.repository.protect("main", required_checks=checks, strict=strict, by="rhea")
+    target = f"acme/widgets#{pull.number}"
+    result = await validate(world, tmp_path, UNTESTED, "--against", target, "--by", "mona")
+    assert result.exit_code == 0, result.output
+    words = "it requires up-to-date branches" if strict else "unless it changes only files that need no test"
+    assert words in result.stdout
