@@ -8,7 +8,7 @@ import aiohttp
 import pytest
 
 from tests.acceptance.callers import Caller, caller
-from tests.acceptance.shadow_mode import SHADOW, configure, writes
+from tests.acceptance.shadow_mode import begin, writes
 from tests.acceptance.world import LAG, World, a_world
 
 
@@ -47,7 +47,7 @@ async def mona(world: World, session: aiohttp.ClientSession) -> Caller:
 @pytest.fixture
 async def shadow(world: World) -> AsyncIterator[World]:
     """A world whose repository is in shadow mode from the start; at its end IMQ has written nothing."""
-    await configure(world, SHADOW)
+    await begin(world)
     yield world
     await world.settle()
     assert writes(world) == []

@@ -52,3 +52,9 @@ async def configure(world: World, text: str | None) -> None:
     """Push a configuration to the default branch, or remove it."""
     world.repository.push("main", {FILE: text}, "Configure IMQ", by="rhea")
     await world.settle()
+
+
+async def begin(world: World, text: str = SHADOW) -> None:
+    """Configure the repository as if before IMQ was installed: forget the requests so far, such as for the label."""
+    await configure(world, text)
+    world.server.requests.clear()

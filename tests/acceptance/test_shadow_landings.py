@@ -15,7 +15,7 @@ from queue_engine.domain.shadow import BaseState, ShadowOutcome
 from sandbox.ci.single_check import CISettings
 from sandbox.ci.workflows import Job
 from sandbox.rest.faults import Fault
-from tests.acceptance.shadow_mode import SHADOW, configure, decision, landing, writes
+from tests.acceptance.shadow_mode import begin, decision, landing, writes
 from tests.acceptance.test_figures import page
 from tests.acceptance.world import CI_TIME, LABEL, World, a_world
 from tests.unit.bot.metrics.test_meter import values
@@ -28,7 +28,7 @@ HOUR = timedelta(hours=1)
 async def free(tmp_path: Path) -> AsyncIterator[World]:
     """A repository in shadow mode that requires nothing and has no CI."""
     async with a_world(tmp_path, ci=False, protect=False) as made:
-        await configure(made, SHADOW)
+        await begin(made)
         yield made
         await made.settle()
         assert writes(made) == []

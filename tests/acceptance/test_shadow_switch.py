@@ -7,7 +7,7 @@ import aiohttp
 from queue_engine.domain.reasons import Reason
 from queue_engine.executor.cleanup import BRANCH_JOB
 from tests.acceptance.callers import caller
-from tests.acceptance.shadow_mode import SHADOW, configure, decision, repository_of, shadowed, writes
+from tests.acceptance.shadow_mode import SHADOW, begin, configure, decision, repository_of, shadowed, writes
 from tests.acceptance.world import CI_TIME, LABEL, World
 
 
@@ -30,7 +30,7 @@ async def test_switch_to_shadow_mode_dequeues_without_a_write_and_judges_the_lab
 
 async def test_switch_from_shadow_mode_queues_the_labels_that_are_there(world: World) -> None:
     """As at a first start: labels count if no push followed them."""
-    await configure(world, SHADOW)
+    await begin(world)
     pull = await world.behind("labeled")
     pull.label(LABEL, by="mona")
     await world.pass_time(timedelta(minutes=5))
@@ -70,7 +70,7 @@ async def test_configuration_that_cannot_be_read_at_all_keeps_shadow_mode(shadow
 
 async def test_faulty_first_configuration_that_asks_for_shadow_mode_gets_it(world: World) -> None:
     """A team that tries IMQ out sees no comment of IMQ, whatever else is wrong in its file."""
-    await configure(world, "mode: shadow\ndepth: many\n")
+    await begin(world, "mode: shadow\ndepth: many\n")
     pull = world.open("change")
     await world.settle()
     pull.label(LABEL, by="mona")
