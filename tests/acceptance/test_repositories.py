@@ -90,7 +90,7 @@ async def test_suspended_installation_dequeues_and_says_so_once_it_may_write_aga
 async def test_writes_refused_for_a_permission_are_sent_once_it_is_accepted(world: World) -> None:
     """The pull request lands without its check run, which the accepted permission brings."""
     (installation,) = [each for each in world.github.state.installations.values() if each.app is world.app]
-    installation.permissions["pull_requests"] = "read"
+    world.grant("pull_requests", "read")
     pull = await world.behind("add")
     pull.label(LABEL, by="mona")
     await world.pass_time(timedelta(minutes=10))
