@@ -18,11 +18,12 @@ _log = structlog.get_logger("imq.own_pushes")
 
 
 async def bind_own_push(engine: Engine, case: Case, webhook: WebhookEvent) -> bool:
-    """Bind the head that a named bot pushed to a waiting entry of its own; False for any other push."""
-    if case.entry is None or webhook.head_sha is None:
-        return False
-    policy = (await case.with_policy(engine, case.entry.base_branch)).policy
-    if not policy.requeue_for:
+    """Bind the head that a named bot pushed to a waiting entry of its own; False for any other push.
+
+    `case` has its policy.
+    """
+    policy = case.policy
+    if case.entry is None or webhook.head_sha is None or not policy.requeue_for:
         return False
     async with engine.change() as change:
         entry = await change.tx.entries.get(case.entry.id)

@@ -120,6 +120,7 @@ class PullRequestChanges:
         if webhook.action == "synchronize" and await self._own_update(repository, webhook):
             return
         if not await left_to_pass(engine, repository, webhook.number):
+            case = await case.with_policy(engine, entry.base_branch)
             if webhook.action == "synchronize" and await bind_own_push(engine, case, webhook):
                 return
             case = await revalidate(engine, case, push=_push_of(webhook))

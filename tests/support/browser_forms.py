@@ -61,7 +61,9 @@ class Person:
     """Somebody at a browser. Within `async with` the cookies are kept."""
 
     def __init__(self) -> None:
-        self.session = aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True))
+        # A process that starts anew closes the connections that it kept; a browser opens others.
+        connector = aiohttp.TCPConnector(force_close=True)
+        self.session = aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.CookieJar(unsafe=True))
 
     async def __aenter__(self) -> "Person":
         return self

@@ -24,9 +24,7 @@ def get(call: Call) -> Answer:
     return Answer(payloads.label(call.github.source, call.repository, found))
 
 
-@routes.repository(
-    "POST", "/labels", "issues=write", "pull_requests=write", role="write", docs="#create-a-label", creates=True
-)
+@routes.repository("POST", "/labels", "issues=write", "pull_requests=write", role="write", docs="#create-a-label")
 def create(call: Call) -> Answer:
     """Creates a label; one of this name is an error, whatever the case."""
     name, color = call.take("name", str), call.take("color", str, "ededed")
