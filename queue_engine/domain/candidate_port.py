@@ -1,0 +1,60 @@
+"""The part of the port to GitHub that builds candidates, starts CI on them, and moves branches."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from queue_engine.domain.facts import Commit
+from queue_engine.domain.model import Repository
+
+
+@dataclass(frozen=True, slots=True)
+class BranchUpdate:
+    """A move of one branch: `before` is the expected tip, None for any; `after` None deletes the branch."""
+
+    branch: str
+    before: str | None
+    after: str | None
+    force: bool = False
+
+
+class CandidatePort(Protocol):
+    """Calls for candidates. Part of `queue_engine.domain.port.GitHub`, whose errors they raise."""
+
+    async def create_branch(self, repository: Repository, branch: str, sha: str) -> None:
+        """`POST /repos/{o}/{r}/git/refs`. Raises Invalid if the branch exists, or a rule forbids it."""
+        ...
+
+    async def merge_into(self, repository: Repository, branch: str, head_sha: str, message: str) -> Commit | None:
+        """`POST /repos/{o}/{r}/merges`: merge a commit into a branch. None if the branch contains it (204).
+
+        Raises HeadConflict (409) for a conflict, NotFound for a missing commit or branch, Forbidden and Invalid by
+        rules.
+        """
+        ...
+
+    async def create_commit(self, repository: Repository, tree: str, parents: Sequence[str], message: str) -> Commit:
+        """`POST /repos/{o}/{r}/git/commits`, without author and committer, so that GitHub signs it."""
+        ...
+
+    async def update_refs(self, repository: Repository, updates: Sequence[BranchUpdate]) -> None:
+        """GraphQL `updateRefs`: all moves or none. Raises HeadConflict if a tip is another, MergeError by a rule."""
+        ...
+
+    async def open_draft(self, repository: Repository, head: str, base: str, title: str, body: str) -> int:
+        """`POST /repos/{o}/{r}/pulls` as a draft, or as no draft where the repository has none. Returns its number."""
+        ...
+
+    async def close_pull_request(self, repository: Repository, number: int) -> None:
+        """`PATCH /repos/{o}/{r}/pulls/{n}`; a closed one is no error."""
+        ...
+
+    async def dispatch_workflow(
+        self, repository: Repository, path: str, branch: str, inputs: Mapping[str, str]
+    ) -> None:
+        """`POST /repos/{o}/{r}/actions/workflows/{file}/dispatches`. Raises Invalid without that trigger."""
+        ...
+
+    async def workflow_files(self, repository: Repository, commit: str) -> Mapping[str, str]:
+        """The text of each file in `.github/workflows` at a commit, by its path, in one query of GraphQL."""
+        ...
