@@ -1,6 +1,6 @@
 """The commands for authors as processes, against a real `imq run` that is killed meanwhile.
 
-Covers `bot/cli/author/login.py` and `bot/cli/processes.py`.
+Covers `bot/cli/author/login.py`, `bot/cli/author/bulk_landing.py` and `bot/cli/processes.py`.
 """
 
 import asyncio
@@ -121,6 +121,26 @@ async def test_author_logs_in_and_lands_through_a_restart_of_the_server(tmp_path
         assert "You are not logged in" in await shell.imq("status", code=ExitCode.NOT_ALLOWED)
         shell.environ = {"IMQ_URL": login["url"], "IMQ_TOKEN": login["token"]}
         assert "unknown, expired or revoked" in await shell.imq("status", code=ExitCode.NOT_ALLOWED)
+
+
+async def test_author_lands_several_pull_requests_by_one_command(tmp_path: Path) -> None:
+    """They are queued in the order given, each has a line, and the first that does not land decides the exit code."""
+    async with logged_in(tmp_path) as (theatre, shell):
+        pulls = [
+            theatre.repository.open_pull_request(f"Add {name}", head=name, by="mona", files={name: name})
+            for name in ("one", "two")
+        ]
+        bad = theatre.repository.open_pull_request("Bad", head="bad", by="mona", files={"numbers.txt": "11\n"})
+        numbers = [str(each.number) for each in (pulls[1], bad, pulls[0])]
+        printed = await shell.imq("land", *numbers, "9999", "--wait", code=ExitCode.FAILED)
+        for each in pulls:
+            assert each.merged
+            assert f"{REPOSITORY}#{each.number} landed: " in printed
+        assert f"{REPOSITORY}#{bad.number} failed: " in printed
+        assert f"{REPOSITORY}#9999 not queued: " in printed
+        refused = await shell.imq("land", *numbers, "--json", code=ExitCode.REFUSED)
+        answered, _ = json.JSONDecoder().raw_decode(refused)
+        assert [each["number"] for each in answered["results"]] == [int(each) for each in numbers]
 
 
 @pytest.mark.thorough

@@ -1,14 +1,24 @@
 """`imq land`: queue a pull request, and wait until it landed."""
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import click
 
+from bot.cli.author.bulk_landing import land_all
 from bot.cli.author.clone import Clone, CloneError
 from bot.cli.author.exit_codes import ExitCode
 from bot.cli.author.pull_requests import FoundPullRequest, find_pull_request
-from bot.cli.author.session import Session, json_option, open_session, repository_option, server_option
+from bot.cli.author.session import (
+    Session,
+    clone_or_stop,
+    json_option,
+    open_session,
+    repository_of_clone,
+    repository_option,
+    server_option,
+)
 from bot.cli.author.terminal import say, say_json, stop
 from bot.cli.author.wait import LandingWait
 
@@ -48,7 +58,7 @@ class Duration(click.ParamType[float]):
 
 
 @click.command()
-@click.argument("number", type=click.IntRange(min=1), required=False)
+@click.argument("numbers", metavar="[NUMBER]...", type=click.IntRange(min=1), nargs=-1)
 @click.option("--wait", is_flag=True, help="Wait until it landed or left the queue.")
 @click.option("--timeout", type=Duration(), help="With --wait: stop waiting after this time. It stays queued.")
 @click.option("--priority", type=Priority(), help="Needs the role maintain, and a login with --maintain.")
@@ -57,7 +67,7 @@ class Duration(click.ParamType[float]):
 @server_option
 @json_option
 def land(
-    number: int | None,
+    numbers: tuple[int, ...],
     wait: bool,
     timeout: float | None,
     priority: int | str | None,
@@ -66,15 +76,21 @@ def land(
     server: str | None,
     as_json: bool,
 ) -> None:
-    """Queue a pull request: NUMBER, or the one of the branch that is checked out.
+    """Queue a pull request: NUMBER, or the one of the branch that is checked out. Several are queued in this order.
 
-    IMQ queues the commit that is checked out, so GitHub must have it. The exit code is 0 once it landed, or is queued
-    without --wait. Other outcomes have other codes: see docs/command-line.md.
+    IMQ queues the commit that is checked out, so GitHub must have it; of several, the heads that GitHub has. The exit
+    code is 0 once it landed, or is queued without --wait. Other outcomes have other codes: see docs/command-line.md.
     """
     if timeout is not None and not wait:
         raise click.UsageError("--timeout needs --wait.")
+    numbers = tuple(dict.fromkeys(numbers))
+    if len(numbers) > 1 and head not in (None, ANY):
+        raise click.UsageError("--head names the head of one pull request.")
     session = open_session(server, as_json=as_json)
-    found = find_pull_request(session, number, repository)
+    if len(numbers) > 1:
+        chosen = repository or repository_of_clone(session, clone_or_stop())
+        raise SystemExit(int(_queue_all(session, chosen, numbers, priority, timeout, wait=wait)))
+    found = find_pull_request(session, numbers[0] if numbers else None, repository)
     bound = None if head == ANY else _head(found, head)
     body = {name: value for name, value in (("head_sha", bound), ("priority", priority)) if value is not None}
     answer = session.call("POST", f"{found.path}/queue", body)
@@ -85,6 +101,21 @@ def land(
         say(_queued(found, answer.body, new=answer.status == 202), err=as_json)
     if wait:
         raise SystemExit(int(_wait(session, found, timeout)))
+
+
+def _queue_all(
+    session: Session,
+    repository: str,
+    numbers: Sequence[int],
+    priority: int | str | None,
+    timeout: float | None,
+    *,
+    wait: bool,
+) -> ExitCode:
+    try:
+        return land_all(session, repository, numbers, priority, wait, timeout)
+    except KeyboardInterrupt:
+        stop(ExitCode.INTERRUPTED, "Stopped waiting. What is queued stays queued; `imq status` shows it.")
 
 
 def _head(found: FoundPullRequest, given: str | None) -> str | None:
