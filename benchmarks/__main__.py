@@ -23,6 +23,7 @@ from benchmarks.jobs import jobs_rows
 from benchmarks.kills import kills_row
 from benchmarks.merging import requests_rows, ten_row
 from benchmarks.pages import pages_rows
+from benchmarks.planning import planning_row
 from benchmarks.reaction import reaction_row
 from benchmarks.rebases import rebases_row
 from benchmarks.stage import READS_LAG
@@ -43,6 +44,7 @@ MEASURES: Mapping[str, Measure] = {
     "fairness": fairness_rows,
     "fair-share": fair_share_row,
     "rebases": rebases_row,
+    "planning": planning_row,
     "strangers": strangers_row,
     "burst": burst_row,
     "jobs": jobs_rows,
