@@ -7,7 +7,7 @@ from typing import Any
 from queue_engine.config.merge_commit import PLACEHOLDERS
 from queue_engine.config.policy import as_keys
 from queue_engine.config.schema import json_schema
-from queue_engine.config.shared import SHARED_KEYS
+from queue_engine.config.shared_keys import SHARED_KEYS
 from queue_engine.domain.policy import Policy
 
 _SCHEMA = json_schema()

@@ -67,6 +67,25 @@ Settling = Annotated[
 ]
 
 
+_MOST_RUNS = 32
+
+
+def _runs(value: object) -> int | None:
+    """Read a number of runs; `auto` becomes None."""
+    if value == "auto":
+        return None
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= _MOST_RUNS:
+        shown = str(value).lower() if isinstance(value, bool) else value
+        raise ValueError(f"must be auto or a number from 1 to {_MOST_RUNS}, not {quoted(shown)}")
+    return value
+
+
+AutoRuns = Annotated[
+    int | None,
+    BeforeValidator(_runs),
+    WithJsonSchema({"anyOf": [{"const": "auto"}, {"type": "integer", "minimum": 1, "maximum": _MOST_RUNS}]}),
+]
+
 _TRIGGERS = 5
 """How many labels may queue."""
 

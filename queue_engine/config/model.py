@@ -30,6 +30,7 @@ from queue_engine.config.kinds import (
     Wildcards,
 )
 from queue_engine.config.push_rules import OnPush
+from queue_engine.config.train_rules import Trains
 
 Method = Literal["merge", "squash", "rebase"]
 
@@ -263,6 +264,7 @@ class Rules(ConfigModel):
     merge: Merge | None = Field(None, description="How a pull request lands.")
     checks: Checks | None = Field(None, description="Which checks have to pass, and how long they may take.")
     timeouts: WaitLimits | None = Field(None, description="How long other waits may last.")
+    trains: Trains | None = Field(None, description="Whether IMQ tests several pull requests in one CI run, and how.")
     freeze: Freeze | None = Field(None, description="When nothing lands.")
     comments: Comments | None = Field(None, description="What IMQ writes on pull requests.")
 

@@ -20,6 +20,7 @@ from queue_engine.domain.policy import (
     PushPolicy,
     has_label,
 )
+from queue_engine.domain.train_policy import Candidates, TrainSplit
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +122,11 @@ KEYS = (
     Key("timeouts.update", "update_timeout", _same, timing.shown),
     Key("timeouts.hold", "hold_timeout", _same, timing.shown),
     Key("timeouts.run", "run_timeout", _same, timing.shown),
+    Key("trains.candidates", "train_candidates", Candidates, str),
+    Key("trains.runs", "train_runs", _same, lambda runs: "auto" if runs is None else runs),
+    Key("trains.max_size", "train_size", _same, _same),
+    Key("trains.first_report", "train_first_report", _same, timing.shown),
+    Key("trains.split", "train_split", TrainSplit, str),
     Key(
         "freeze.windows",
         "freezes",

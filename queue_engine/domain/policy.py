@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo
 
 from queue_engine.core.timing.backoff import Backoff
 from queue_engine.domain.facts import MergeMethod, Permission, RequiredCheck
+from queue_engine.domain.train_policy import Candidates, TrainPolicy, TrainSplit
 
 # No jitter in the polls of an entry: each counts from an instant of its own, and a check that takes exactly as long as
 # the first wait must not be polled just before it ends. Fifteen minutes, because checks often take ten, or have a limit
@@ -169,6 +170,12 @@ class Policy:
     """How long GitHub may take to update a branch, and to compute whether it can be merged."""
     hold_timeout: timedelta = timedelta(days=7)
     """How long a pull request may wait for room in a full queue, and for a red base to pass again."""
+    train_candidates: Candidates = Candidates.OFF
+    train_runs: int | None = 1
+    train_size: int = 32
+    train_first_report: timedelta = timedelta(minutes=5)
+    train_split: TrainSplit = TrainSplit.BISECT
+    """These five are the fields of `trains`, stored while trains are off too: the rule of a branch may want them."""
     on_push: PushPolicy = PushPolicy.DEQUEUE
     requeue_for: frozenset[str] = frozenset()
     """Logins of bots, casefolded, whose pushes to their own pull requests end no consent."""
@@ -210,6 +217,15 @@ class Policy:
     """
     comment_debounce: timedelta = timedelta(seconds=2)
     """How long the announcement of a transient state may wait, so that quick changes become one edit."""
+
+    @property
+    def trains(self) -> TrainPolicy | None:
+        """The choices about trains; None where IMQ tests one pull request after the other."""
+        if self.train_candidates is Candidates.OFF:
+            return None
+        return TrainPolicy(
+            self.train_candidates, self.train_runs, self.train_size, self.train_first_report, self.train_split
+        )
 
     @property
     def trigger_label(self) -> str:

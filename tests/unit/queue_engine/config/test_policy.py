@@ -22,6 +22,7 @@ from queue_engine.domain.policy import (
     PushPolicy,
     WeeklyFreeze,
 )
+from queue_engine.domain.train_policy import Candidates, TrainSplit
 
 OPERATORS = {
     "fault",
@@ -77,6 +78,7 @@ checks:
   first_report: 1h
   settle: 30s
 timeouts: {update: 5m, hold: 1d, run: 6h}
+trains: {candidates: dispatch, runs: 4, max_size: 8, first_report: 2m, split: single}
 freeze:
   windows: [{from: "fri 16:00", to: "mon 08:00", zone: Europe/Berlin, why: Weekend}]
   exempt_labels: [Hotfix]
@@ -124,6 +126,11 @@ ALL_OF_IT = Policy(
     update_timeout=timedelta(minutes=5),
     hold_timeout=timedelta(days=1),
     run_timeout=timedelta(hours=6),
+    train_candidates=Candidates.DISPATCH,
+    train_runs=4,
+    train_size=8,
+    train_first_report=timedelta(minutes=2),
+    train_split=TrainSplit.SINGLE,
     freezes=(
         WeeklyFreeze(frozenset({4}), time(16), timedelta(days=2, hours=16), ZoneInfo("Europe/Berlin"), "Weekend"),
     ),

@@ -1,4 +1,7 @@
-"""What an organisation's shared configuration may change: only what makes the operator's rules stricter."""
+"""What an organisation's shared configuration may change: only what makes the operator's rules stricter.
+
+Covers `queue_engine/config/shared_keys.py`.
+"""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -8,9 +11,11 @@ import pytest
 
 from queue_engine.config.parse import read
 from queue_engine.config.policy import KEYS, policy_for
-from queue_engine.config.shared import SHARED_KEYS, limited, tightened
+from queue_engine.config.shared import limited, tightened
+from queue_engine.config.shared_keys import SHARED_KEYS
 from queue_engine.domain.facts import MergeMethod, Permission, RequiredCheck
 from queue_engine.domain.policy import FIX, CommentPolicy, GithubMergePolicy, Policy, PushPolicy, SharedConfig
+from queue_engine.domain.train_policy import Candidates, TrainSplit
 
 HOUR = timedelta(hours=1)
 
@@ -40,6 +45,11 @@ LOOSENING: dict[str, tuple[str, Any]] = {
     "checks.settle": ("checks: {settle: 1s}", timedelta(seconds=10)),
     "timeouts.update": ("timeouts: {update: 7d}", HOUR / 6),
     "timeouts.run": ("timeouts: {run: 7d}", 12 * HOUR),
+    "trains.candidates": ("trains: auto", Candidates.OFF),
+    "trains.runs": ("trains: {runs: auto}", 1),
+    "trains.max_size": ("trains: {max_size: 100}", 32),
+    "trains.first_report": ("trains: {first_report: 1h}", HOUR / 12),
+    "trains.split": ("trains: {split: single}", TrainSplit.BISECT),
     "comments.level": ("comments: {level: none}", CommentPolicy.ALL),
     "comments.texts": ("comments: {texts: {landed: Sign in at evil.example}}", {}),
 }
@@ -64,6 +74,9 @@ TIGHTENING: dict[str, tuple[str, Any]] = {
     "timeouts.update": ("timeouts: {update: 1m}", HOUR / 60),
     "timeouts.hold": ("timeouts: {hold: 1h}", HOUR),
     "timeouts.run": ("timeouts: {run: 1h}", HOUR),
+    "trains.candidates": ("trains: off", Candidates.OFF),
+    "trains.max_size": ("trains: {max_size: 4}", 4),
+    "trains.first_report": ("trains: {first_report: 1m}", HOUR / 60),
     "freeze.exempt_labels": ("freeze: {exempt_labels: hotfix}", frozenset({"hotfix"})),
 }
 """By key, what makes rules stricter, or is harmless, and is followed."""

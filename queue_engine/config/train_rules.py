@@ -1,0 +1,49 @@
+"""The keys about trains."""
+
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field
+
+from queue_engine.config.kinds import AutoRuns, ConfigModel, Timeout
+
+CandidatesName = Literal["off", "auto", "push", "pull_request", "dispatch"]
+
+
+def _off_or_auto(value: object) -> object:
+    """Accept `on`, and truth values in place of both words."""
+    words = {True: "auto", False: "off", "on": "auto"}
+    return words.get(value, value) if isinstance(value, str | bool) else value
+
+
+class TrainRules(ConfigModel):
+    """Whether IMQ tests several pull requests in one CI run, and how."""
+
+    candidates: Annotated[CandidatesName, BeforeValidator(_off_or_auto)] | None = Field(
+        None,
+        description="What starts CI on a branch with several pull requests; `trains: auto` is short for "
+        "`candidates: auto`.",
+    )
+    runs: AutoRuns | None = Field(
+        None, description="How many CI runs may be active at once; `auto` is as many as CI started at once before."
+    )
+    max_size: int | None = Field(None, ge=1, le=100, description="How many pull requests one CI run may test.")
+    first_report: Timeout | None = Field(
+        None,
+        description="How long a required check may take to start on a train's branch, before IMQ tests one pull "
+        "request at a time.",
+    )
+    split: Literal["bisect", "single"] | None = Field(
+        None,
+        description="Whether IMQ bisects a run that failed, or tests each of its pull requests alone.",
+    )
+
+
+def _choice_or_trains(value: object) -> object:
+    return {"candidates": value} if isinstance(value, str | bool) else value
+
+
+Trains = Annotated[
+    TrainRules,
+    BeforeValidator(_choice_or_trains, json_schema_input_type=CandidatesName | TrainRules),
+]
+"""A section, or the value of its key `candidates`."""

@@ -1,0 +1,41 @@
+"""Choices about trains: how candidates get their CI run, and how large and how many they are. Plain data."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+
+
+class Candidates(StrEnum):
+    """What starts CI on a candidate of several members, as the configuration says."""
+
+    OFF = "off"
+    """Nothing: IMQ tests and lands one pull request after the other."""
+    AUTO = "auto"
+    """What the workflows at the base's tip allow: a push, else a draft pull request, else a dispatch."""
+    PUSH = "push"
+    PULL_REQUEST = "pull_request"
+    DISPATCH = "dispatch"
+
+
+class TrainSplit(StrEnum):
+    """How IMQ finds the member for which a run of several failed."""
+
+    BISECT = "bisect"
+    """It tests the part that is as likely to fail as to pass: the fewest CI runs."""
+    SINGLE = "single"
+    """It tests each member of that run alone next: more CI runs, and each result concerns one pull request."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrainPolicy:
+    """The choices about trains for one base branch that has them."""
+
+    candidates: Candidates = Candidates.AUTO
+    """Never `OFF`."""
+    runs: int | None = 1
+    """How many CI runs may be active at once. None: as many as CI started at once before."""
+    max_size: int = 32
+    """How many members one run may test."""
+    first_report: timedelta = timedelta(minutes=5)
+    """How long the first report of each required check on a candidate may take."""
+    split: TrainSplit = TrainSplit.BISECT

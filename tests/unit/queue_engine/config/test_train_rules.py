@@ -1,0 +1,54 @@
+"""The section about trains: who has them, and what its keys may be.
+
+Covers `queue_engine/domain/train_policy.py`.
+"""
+
+import pytest
+
+from queue_engine.config.parse import read
+from queue_engine.config.policy import policy_for
+from queue_engine.config.problems import ConfigError
+from queue_engine.domain.policy import Policy
+from queue_engine.domain.train_policy import Candidates, TrainPolicy
+
+
+@pytest.mark.parametrize(
+    ("text", "trains"),
+    [
+        ("", None),
+        ("trains: off", None),
+        ("trains: false", None),
+        ("trains: {candidates: off, runs: 4}", None),
+        ("trains: {runs: 4}", None),
+        ("trains: auto", TrainPolicy()),
+        ("trains: on", TrainPolicy()),
+        ("trains: true", TrainPolicy()),
+        ("trains: {candidates: push, runs: auto}", TrainPolicy(Candidates.PUSH, runs=None)),
+        ("trains: {runs: 4}\nbranches: [{match: main, trains: auto}]", TrainPolicy(runs=4)),
+        ("trains: auto\nbranches: [{match: main, trains: off}]", None),
+    ],
+)
+def test_policy_for_has_trains_only_where_the_file_says_what_starts_ci(text: str, trains: TrainPolicy | None) -> None:
+    """Trains are off by default, and a branch inherits the choices about them even while they are off above it."""
+    assert policy_for(read(text), Policy(), "main").trains == trains
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (
+            "trains: pushes",
+            "trains.candidates must be 'off', 'auto', 'push', 'pull_request' or 'dispatch', not \"pushes\"",
+        ),
+        ("trains: {runs: 0}", 'trains.runs must be auto or a number from 1 to 32, not "0"'),
+        ("trains: {runs: true}", 'trains.runs must be auto or a number from 1 to 32, not "true"'),
+        ("trains: {max_size: 101}", 'trains.max_size must be 100 or less, not "101"'),
+        ("trains: {first_report: 5s}", 'trains.first_report must be from 1m to 7d, not "5s"'),
+        ("trains: {size: 4}", "trains.size is unknown; did you mean max_size?"),
+    ],
+)
+def test_read_says_what_the_keys_about_trains_may_be(text: str, problem: str) -> None:
+    """A wrong value is answered with its line and with the right ones."""
+    with pytest.raises(ConfigError) as error:
+        read(text)
+    assert [str(each) for each in error.value.problems] == [f"line 1: {problem}"]
