@@ -22,7 +22,7 @@ from queue_engine.domain.model import Repository
 from queue_engine.domain.own_check import OWN_CHECK
 from queue_engine.domain.policy import Policy, SharedConfig, has_label
 from queue_engine.domain.port import GitHub
-from queue_engine.rules.checks import judge, required_checks, requires_own_check
+from queue_engine.rules.checks import head_checks, judge, queue_only_names, requires_own_check
 from queue_engine.rules.eligibility import Admit, Answer, Consent, Reject, check_eligibility
 from queue_engine.rules.merge_method import commit_message, merge_method
 from queue_engine.rules.priority import precedence_of
@@ -221,7 +221,7 @@ async def _waits_for(
     comparison = await github.comparison(repository, pull.base_branch, pull.head_sha)
     if comparison.behind:
         steps.append(f"IMQ updates it with {pull.base_branch} (commits behind: {comparison.behind})")
-    required = required_checks(rules, policy)
+    required = head_checks(rules, policy)
     reports = await github.check_reports(repository, pull.head_sha, required)
     verdict = judge(required, reports, policy.ignored_checks)
     states = _states(reports, (*verdict.pending_names, *verdict.completed_names))
@@ -230,6 +230,9 @@ async def _waits_for(
         steps.append(f"{condition}; now {', '.join(f'{name}: {state}' for name, state in states.items())}")
     else:
         steps.append("no check is needed" if policy.land_without_checks else "a check reports and passes")
+    if policy.queue_only_checks:
+        names = ", ".join(sorted(queue_only_names(policy)))
+        steps.append(f"checks that run in the queue alone pass: {names}; IMQ starts them by {policy.testing_label}")
     if policy.untested_paths:
         steps.append(_kept(pull, rules, policy))
     if requires_own_check(rules, policy):

@@ -234,6 +234,7 @@ class Doctor:
         except GitHubError as error:
             unread.append(f".github/imq.yml: {error.message}")
         labeled = await read_part("its labels", reads.has_label(repository, policy.trigger_label), True)
+        startable = await read_part("its labels", self._starts_queue_only(repository, policy), True)
         rules = await read_part(f"the rules of {branch}", self._rules(repository, branch), None)
         rulesets = await read_part("its rulesets", reads.rulesets(repository), ())
         heads = await read_part("its checks", self._heads(repository, branch), ())
@@ -246,6 +247,7 @@ class Doctor:
             config_error=config_error,
             auto_merge=settings.auto_merge,
             label_missing=not labeled,
+            testing_label_missing=not startable,
             methods=settings.methods,
             rules=rules,
             rulesets=rulesets,
@@ -254,6 +256,10 @@ class Doctor:
             dependabot=next((found for path in DEPENDABOT if (found := _mapping(files.get(path)))), None),
             unread=tuple(unread),
         )
+
+    async def _starts_queue_only(self, repository: Repository, policy: Policy) -> bool:
+        """Whether the repository has the label that starts its queue-only checks, or has no such checks."""
+        return not policy.queue_only_checks or await self._gateway.doctor.has_label(repository, policy.testing_label)
 
     async def _configured(self, repository: Repository, branch: str) -> tuple[Policy, ConfigError | None]:
         try:

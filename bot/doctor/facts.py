@@ -73,6 +73,8 @@ class RepositoryFacts:
     auto_merge: bool = False
     label_missing: bool = False
     """The repository has no label of the name that IMQ sets."""
+    testing_label_missing: bool = False
+    """The repository has queue-only checks, and no label that starts them."""
     methods: frozenset[MergeMethod] = frozenset(MergeMethod)
     rules: BranchRules | None = None
     """None where IMQ could not read them."""

@@ -7,7 +7,7 @@ from bot.doctor.finding import Finding
 from queue_engine.domain.facts import BranchRules, MergeMethod, RequiredCheck
 from queue_engine.domain.own_check import OWN_CHECK, is_own_check, unreported_check
 from queue_engine.domain.policy import Mode
-from queue_engine.rules.checks import required_checks
+from queue_engine.rules.checks import head_checks, required_checks
 
 _RULES = "docs/operating.md#what-imq-remembers-of-github"
 _CONFIGURATION = "docs/configuration.md#keys"
@@ -46,6 +46,15 @@ def repository_findings(facts: RepositoryFacts) -> Iterator[Finding]:
             "People cannot queue a pull request by the label.",
             "Create the label in the repository. IMQ creates it once, where the App has `issues: write`.",
             "docs/operating.md#permissions-and-tokens",
+        )
+    if facts.testing_label_missing and facts.policy.mode is not Mode.SHADOW:
+        yield _finding(
+            facts,
+            "testing_label_missing",
+            f"The repository has no label {facts.policy.testing_label}.",
+            "IMQ may be unable to start the checks of `checks.queue_only`, so that they time out.",
+            "Create the label in the repository. IMQ creates it once, where the App has `issues: write`.",
+            "docs/configuration.md#checks-that-run-in-the-queue-alone",
         )
     if facts.rules is not None:
         yield from _rules(facts, facts.rules)
@@ -186,7 +195,7 @@ def _checks(facts: RepositoryFacts, rules: BranchRules) -> Iterator[Finding]:
     if not any(head.reported or head.merged for head in facts.heads):
         return
     reported = frozenset[tuple[str, int | None]]().union(*(head.reported for head in facts.heads))
-    required = required_checks(rules, facts.policy)
+    required = head_checks(rules, facts.policy)
     for check in sorted(required, key=lambda each: each.name):
         if _has_reported(check, reported) or check.name == unreported_check(required, facts.policy):
             continue

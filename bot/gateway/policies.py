@@ -24,7 +24,7 @@ from cachetools import LRUCache, TLRUCache
 from bot.gateway.config_files import Files, fetch_file, row_of
 from queue_engine.config.model import Config
 from queue_engine.config.parse import declared_mode, read
-from queue_engine.config.policy import labels_of, policy_for
+from queue_engine.config.policy import labels_of, policy_for, queue_only_labels_of
 from queue_engine.config.problems import ConfigError
 from queue_engine.config.shared import levels, limited, not_reviewed
 from queue_engine.core.timing.clock import Clock
@@ -160,6 +160,16 @@ class Policies:
             # A shared configuration that may only tighten adds no label.
             return self._defaults.trigger_labels
         return labels_of(found.config, self._defaults)
+
+    async def testing_labels(self, repository: Repository) -> tuple[str, ...]:
+        """Return every testing label in the default branch's file. Raises GitHubError."""
+        found = await self._found(repository, None)
+        if found is None or (found.shared and self._shared is SharedConfig.OFF):
+            return ()
+        if not found.shared or self._shared is SharedConfig.TRUST:
+            return queue_only_labels_of(found.config, self._defaults)
+        # A shared configuration that may only tighten can ask for checks, and not for a label of its own.
+        return (self._defaults.testing_label,) if queue_only_labels_of(found.config, self._defaults) else ()
 
     async def admit_readers(self, repository: Repository, login: str) -> bool:
         """Whether the default branch's file lets this reader queue for any branch. Raises GitHubError."""

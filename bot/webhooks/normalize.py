@@ -192,6 +192,7 @@ def _check_run(_event: str, delivery: str, payload: Mapping[str, Any], own_app_i
         check_started=run.started_at,
         check_ended=run.completed_at,
         passed=passed,
+        skipped=run.conclusion == "skipped",
         facts=facts,
     )
 
@@ -210,8 +211,8 @@ def _check_suite(_event: str, delivery: str, payload: Mapping[str, Any], own_app
         return _rerun(event, delivery, suite.head_sha, [pull.number for pull in suite.pull_requests])
     if event.action != "completed" or (suite.app is not None and suite.app.id == own_app_id):
         return None
-    unapproved = suite.conclusion == "action_required"
-    return event.webhook_event(WebhookKind.CHECKS, delivery, head_sha=suite.head_sha, unapproved=unapproved)
+    how = {"unapproved": suite.conclusion == "action_required", "skipped": suite.conclusion == "skipped"}
+    return event.webhook_event(WebhookKind.CHECKS, delivery, head_sha=suite.head_sha, **how)
 
 
 def _workflow_run(_event: str, delivery: str, payload: Mapping[str, Any], _own_app_id: int) -> WebhookEvent | None:

@@ -152,6 +152,15 @@ class Checks(ConfigModel):
     required: Many[Check] | None = Field(
         None, description="Required beside the checks of branch protection and rulesets: names, or `name` with `app`."
     )
+    queue_only: Many[Check] | None = Field(
+        None,
+        description="Required checks that run in the queue alone, on each candidate: names, or `name` with `app`. "
+        "Their jobs may be skipped elsewhere.",
+    )
+    testing_label: Label | None = Field(
+        None,
+        description="The label that IMQ sets while it tests a pull request, and that starts the `queue_only` checks.",
+    )
     ignored: Many[Wildcards] | None = Field(
         None, description="Names, or wildcards, of checks that do not count unless a rule requires them."
     )

@@ -13,7 +13,7 @@ from queue_engine.config.model import Config, Rules
 from queue_engine.config.problems import ConfigError, Problem, nearest, quoted, visible
 from queue_engine.domain.facts import RequiredCheck
 from queue_engine.domain.own_check import is_own_check, unreported_check
-from queue_engine.domain.policy import Mode, Policy
+from queue_engine.domain.policy import Mode, Policy, has_label
 
 _SENTENCES: Mapping[str, str] = {
     "bool_type": "must be true or false, not {input}",
@@ -152,6 +152,7 @@ def _contradictions(config: Config, document: Document, defaults: Policy) -> Ite
     for at, rules in levels:
         yield from _indistinct_labels(rules, at, document)
         yield from _own_checks(rules, at, document, defaults)
+        yield from _testing_label(config, rules, at, document, defaults)
         triggers = rules.trigger_labels or config.trigger_labels or defaults.trigger_labels
         blocking = (rules.blocking and rules.blocking.labels) or (config.blocking and config.blocking.labels) or ()
         if both := {each.casefold() for each in triggers} & {each.casefold() for each in blocking}:
@@ -177,11 +178,28 @@ def _indistinct_labels(rules: Rules, at: Place, document: Document) -> Iterator[
 
 def _own_checks(rules: Rules, at: Place, document: Document, defaults: Policy) -> Iterator[Problem]:
     """Find required checks of IMQ itself: only GitHub's rules may require its own check."""
-    for index, check in enumerate((rules.checks and rules.checks.required) or ()):
-        required = RequiredCheck(check.name, check.app)
-        if is_own_check(required, defaults) or unreported_check([required], defaults) is not None:
-            place = (*at, "checks", "required", index)
-            sentence = f"requires IMQ's own check {quoted(check.name)}, which only GitHub's rules can require"
+    for key in ("required", "queue_only"):
+        for index, check in enumerate((rules.checks and getattr(rules.checks, key)) or ()):
+            required = RequiredCheck(check.name, check.app)
+            if is_own_check(required, defaults) or unreported_check([required], defaults) is not None:
+                place = (*at, "checks", key, index)
+                sentence = f"requires IMQ's own check {quoted(check.name)}, which only GitHub's rules can require"
+                yield Problem(document.line(place), _shown(document, place), sentence)
+
+
+def _testing_label(config: Config, rules: Rules, at: Place, document: Document, defaults: Policy) -> Iterator[Problem]:
+    """Find a testing label that also queues or blocks pull requests: IMQ itself sets it, and removes it."""
+    levels = [level.checks for level in (rules, config) if level.checks is not None]
+    queue_only = next((each.queue_only for each in levels if each.queue_only is not None), defaults.queue_only_checks)
+    if not queue_only:
+        return
+    label = next((each.testing_label for each in levels if each.testing_label), defaults.testing_label)
+    triggers = rules.trigger_labels or config.trigger_labels or defaults.trigger_labels
+    blocking = (rules.blocking and rules.blocking.labels) or (config.blocking and config.blocking.labels) or ()
+    for labels, effect in ((triggers, "queues"), (blocking, "blocks")):
+        if has_label([label], labels):
+            place: Place = (*at, "checks")
+            sentence = f"has the testing label {quoted(label)}, which also {effect} pull requests"
             yield Problem(document.line(place), _shown(document, place), sentence)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from queue_engine.config import freezes, timing
 from queue_engine.config.kinds import ConfigModel
-from queue_engine.config.model import BranchRules, Config, Rules
+from queue_engine.config.model import BranchRules, CheckRule, Config, Rules
 from queue_engine.config.patterns import branch_matches
 from queue_engine.domain.facts import MergeMethod, Permission, RequiredCheck
 from queue_engine.domain.policy import (
@@ -48,6 +48,14 @@ def _method(value: str) -> MergeMethod | None:
 
 def _limit(value: timedelta | None) -> str:
     return "auto" if value is None else timing.shown(value)
+
+
+def _checks(checks: Iterable[CheckRule]) -> frozenset[RequiredCheck]:
+    return frozenset(RequiredCheck(each.name, each.app) for each in checks)
+
+
+def _shown_checks(checks: Iterable[RequiredCheck]) -> list[object]:
+    return [_check(each) for each in sorted(checks, key=lambda each: (each.name, each.app_id or 0))]
 
 
 def _check(check: RequiredCheck) -> object:
@@ -104,12 +112,9 @@ KEYS = (
     Key("merge.title", "commit_title", _same, _same),
     Key("merge.body", "commit_body", _same, _same),
     Key("merge.delete_branch", "delete_branch", _same, _same),
-    Key(
-        "checks.required",
-        "required_checks",
-        lambda checks: frozenset(RequiredCheck(each.name, each.app) for each in checks),
-        lambda checks: [_check(each) for each in sorted(checks, key=lambda each: (each.name, each.app_id or 0))],
-    ),
+    Key("checks.required", "required_checks", _checks, _shown_checks),
+    Key("checks.queue_only", "queue_only_checks", _checks, _shown_checks),
+    Key("checks.testing_label", "testing_label", _same, _same),
     Key("checks.ignored", "ignored_checks", tuple, list),
     Key("checks.land_without", "land_without_checks", _same, _same),
     Key("checks.timeout", "check_timeout", _same, _limit),
@@ -171,6 +176,15 @@ def labels_of(config: Config, defaults: Policy) -> tuple[str, ...]:
     found: dict[str, str] = {}
     for label in (label for policy in levels for label in policy.trigger_labels):
         found.setdefault(label.casefold(), label)
+    return tuple(found.values())
+
+
+def queue_only_labels_of(config: Config, defaults: Policy) -> tuple[str, ...]:
+    """Return the testing labels of all branches with queue-only checks, each once without regard to case."""
+    found: dict[str, str] = {}
+    for _, policy in levels(config, defaults):
+        if policy.queue_only_checks:
+            found.setdefault(policy.testing_label.casefold(), policy.testing_label)
     return tuple(found.values())
 
 

@@ -179,6 +179,14 @@ SHARED_KEYS = (
         _both("delete_branch"),
     ),
     SharedKey("checks.required", "required_checks", "any checks", "nothing", _added("required_checks")),
+    SharedKey("checks.queue_only", "queue_only_checks", "any checks", "nothing", _added("queue_only_checks")),
+    SharedKey(
+        "checks.testing_label",
+        "testing_label",
+        "nothing",
+        "a member would have IMQ set a label that means something else elsewhere",
+        _operators("testing_label"),
+    ),
     SharedKey(
         "checks.ignored", "ignored_checks", "nothing", "failing checks would not count", _common("ignored_checks")
     ),

@@ -146,6 +146,10 @@ class Policy:
     """Whether IMQ deletes the head branch after landing, unless another open pull request is based on it."""
     required_checks: frozenset[RequiredCheck] = frozenset()
     """Required in addition to those of protection and rulesets."""
+    queue_only_checks: frozenset[RequiredCheck] = frozenset()
+    """Required of each candidate, and of no other head. A run of one that was skipped does not count."""
+    testing_label: str = "merge-queue-testing"
+    """The label that IMQ sets while it tests an entry, where there are queue-only checks."""
     ignored_checks: tuple[str, ...] = ()
     """Names, or patterns with `*`, of checks that never count where nothing requires them."""
     land_without_checks: bool = False

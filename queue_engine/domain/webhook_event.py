@@ -96,6 +96,9 @@ class WebhookEvent(BaseModel):
     check_name: str | None = None
     passed: bool | None = None
     """For CHECK: whether its conclusion passes (success, skipped, neutral)."""
+    skipped: bool = False
+    """For CHECK: whether the check run was skipped; for CHECKS: whether all of the suite were (actions/github-script
+    #147, apache/spark #36371)."""
     check_url: str | None = None
     """For CHECK, as the two instants: the check's page, if its App names one."""
     check_started: datetime | None = None

@@ -14,8 +14,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from queue_engine.domain.facts import PullRequest
-from queue_engine.domain.model import Repository
+from queue_engine.domain.model import PROCESSING, Entry, Repository
 from queue_engine.domain.policy import Policy, has_label
+from queue_engine.rules.checks import needs_testing_label
 from queue_engine.store import Store, Transaction
 
 _CLOCK_SKEW = timedelta(minutes=1)
@@ -53,6 +54,18 @@ async def label_states(tx: Transaction, repository_id: int, number: int) -> Labe
     """Load the stored facts about the labels of this pull request."""
     wanted = await tx.outbox.wanted_labels(repository_id, number)
     return LabelStates(wanted, await tx.timeline.dequeued_at(repository_id, number))
+
+
+async def start_queue_only_checks(tx: Transaction, before: Entry, after: Entry, policy: Policy, now: datetime) -> None:
+    """Have the testing label set, if that has to start the queue-only checks of the candidate."""
+    if needs_testing_label(before, after, policy):
+        await tx.outbox.want_label(after.repository, after.number, policy.testing_label, on=True, due=now)
+
+
+async def remove_testing_label(tx: Transaction, entry: Entry, policy: Policy, now: datetime) -> None:
+    """Have the testing label removed: IMQ no longer tests this entry. `entry` is as it was before."""
+    if policy.queue_only_checks and entry.status in PROCESSING:
+        await tx.outbox.want_label(entry.repository, entry.number, policy.testing_label, on=False, due=now)
 
 
 async def queued_by(

@@ -15,6 +15,7 @@ from queue_engine.domain.model import Entry, EntryStatus, Pause, Queue
 from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import REASONS, Outcome, Reason
 from queue_engine.effects.context import Change
+from queue_engine.effects.labels import remove_testing_label
 from queue_engine.effects.notices import announce_dequeued
 from queue_engine.effects.stale_runs import cancel_later
 from queue_engine.queries.position import load_delay
@@ -49,6 +50,7 @@ async def dequeue(change: Change, entry: Entry, why: DequeueReason, policy: Poli
     await tx.entries.remove(entry)
     if policy is not None:
         await announce_dequeued(tx, entry, why, policy, now)
+        await remove_testing_label(tx, entry, policy, now)
         await cancel_later(tx, entry, policy, now)
     # Automation that sets the label again must not overrule the person who dequeued the pull request.
     if REASONS[reason].outcome is Outcome.FAILED or reason is Reason.UNQUEUED:

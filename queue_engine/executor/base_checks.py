@@ -20,7 +20,7 @@ from queue_engine.rules.blockers import (
     in_flight,
     untested_checked,
 )
-from queue_engine.rules.checks import required_checks, with_runs
+from queue_engine.rules.checks import run_checks, with_runs
 
 _log = structlog.get_logger("imq.base")
 
@@ -77,7 +77,7 @@ async def poll_untested_tip(engine: Engine, queue: Queue, red: RedBase, policy: 
     try:
         found = await github.branch_tip(queue.repository, queue.base_branch)
         tip = tip if found is None else found.sha
-        required = required_checks(await github.branch_rules(queue.repository, queue.base_branch), policy)
+        required = run_checks(await github.branch_rules(queue.repository, queue.base_branch), policy)
         reports = await github.check_reports(queue.repository, tip, required)
         known = untested_checked(red, tip, required, reports, policy, now)
     except RateLimitError as limited:

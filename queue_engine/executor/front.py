@@ -20,6 +20,7 @@ from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects import notices, record
 from queue_engine.effects.context import Change, Engine
+from queue_engine.effects.labels import remove_testing_label
 from queue_engine.executor.base_checks import poll_red_base, poll_untested_tip
 from queue_engine.executor.queue_depth import dequeue_together, follow_depth
 from queue_engine.planner.front import Front, QueueAction, QueueChange, QueueWait, front_without_policy, next_front
@@ -158,6 +159,7 @@ async def _preempt(engine: Engine, front: Entry, other: Entry, policy: Policy, d
     check_transition(front.status, back.status)
     async with engine.change() as change:
         await change.tx.entries.save(back)
+        await remove_testing_label(change.tx, front, policy, change.now)
         saved = await change.tx.entries.get(front.id)
         assert saved is not None
         await notices.announce_progress(change.tx, saved, NoticeKind.QUEUED, policy, change.now, depth=depth)

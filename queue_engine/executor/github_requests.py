@@ -16,7 +16,7 @@ from queue_engine.planner.actions import FactKind, Facts, Merge
 from queue_engine.planner.base_change import tips_to_compare
 from queue_engine.planner.merge_errors import refused_merge
 from queue_engine.rules.base_change import BaseChange, need_no_test
-from queue_engine.rules.checks import required_checks
+from queue_engine.rules.checks import run_checks
 from queue_engine.rules.consent import needs_signature
 from queue_engine.rules.reviews import reviews_of
 
@@ -39,10 +39,10 @@ async def read_fact(github: GitHub, entry: Entry, fact: FactKind, facts: Facts, 
         case FactKind.BASE_CHANGE | FactKind.HEAD_PUSHES:
             return await _pushes(github, entry, fact, facts)
         case FactKind.CHECKS:
-            required = required_checks(facts.rules, policy)
+            required = run_checks(facts.rules, policy)
             return replace(facts, reports=await github.check_reports(repository, _candidate(entry), required))
         case FactKind.BASE_REPORTS:
-            required = required_checks(facts.rules, policy)
+            required = run_checks(facts.rules, policy)
             reports = await github.check_reports(repository, entry.run.base_tip or base, required)
             return replace(facts, base_reports=reports)
         case FactKind.WORKFLOW_RUNS:

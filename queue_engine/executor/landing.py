@@ -14,6 +14,7 @@ from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects import record
 from queue_engine.effects.context import Change, Engine
+from queue_engine.effects.labels import remove_testing_label
 from queue_engine.effects.notices import announce_landed
 from queue_engine.executor.cleanup import schedule_branch_deletion
 from queue_engine.known.branches import pushes
@@ -49,6 +50,7 @@ async def land(
         await tx.refusals.clear(entry.repository.id, entry.number)
         mismatch = None if agree else detail
         await announce_landed(tx, entry, landed.sha, policy, now, mismatch=mismatch, untested=untested)
+        await remove_testing_label(tx, entry, policy, now)
         await change.record(
             EntryStatus.LANDED.value, entry, delivery=entry.delivery, data=await _landing_data(change, entry, landed)
         )

@@ -17,6 +17,7 @@ from queue_engine.domain.reasons import Reason
 from queue_engine.effects import record
 from queue_engine.effects.check_runs import withdraw_own_check
 from queue_engine.effects.context import Change, Engine
+from queue_engine.effects.labels import remove_testing_label, start_queue_only_checks
 from queue_engine.effects.notices import (
     announce_blockers,
     announce_progress,
@@ -92,6 +93,7 @@ class EntryUpdates:
             if moved and changed.status is EntryStatus.CHECKING:
                 changed = await _with_limit(change.tx, changed)
             saved = await change.tx.entries.save(changed)
+            await start_queue_only_checks(change.tx, entry, saved, self.policy, change.now)
             if how.before_merge:
                 await record_merge_request(change.tx, saved, saved.head, change.now)
             elif may_withdraw(entry) and not how.passes_on:
@@ -134,6 +136,7 @@ class EntryUpdates:
         check_transition(entry.status, changed.status)
         async with self.engine.change() as change:
             saved = await change.tx.entries.save(changed)
+            await remove_testing_label(change.tx, entry, self.policy, change.now)
             blocker = Blocker(reason, message)
             await announce_blockers(change.tx, saved, [blocker], self.policy, change.now, kind=NoticeKind.BLOCKED)
             # Without a head, since this event is no refusal of one.

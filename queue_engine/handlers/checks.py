@@ -9,6 +9,7 @@ from queue_engine.domain.webhook_event import WebhookEvent
 from queue_engine.effects.context import Change, Engine
 from queue_engine.rules.check_progress import progress
 from queue_engine.rules.check_timing import with_webhook
+from queue_engine.rules.checks import queue_only_names
 from queue_engine.store import Transaction
 
 _REPORTS_KEPT = 200
@@ -30,9 +31,11 @@ class CheckReports:
         """Handle a check's report on a commit: an entry's candidate, a head to be bound, or a red base's tip."""
         if webhook.head_sha is None or not await self._may_count((repository.id, webhook.head_sha)):
             return
+        uncounted = await self._uncounted_on(repository, webhook)
         async with self._engine.change() as change:
             # One read: an entry whose head is bound between two reads would be missing in both.
             entries = await change.tx.entries.updated_or_checked(repository.id)
+            entries = tuple(entry for entry in entries if entry.base_branch not in uncounted)
             stalled = await change.tx.stalls.heads(repository.id)
             bound = [e for e in entries if e.run.candidate == webhook.head_sha]
             for entry in bound:
@@ -43,6 +46,16 @@ class CheckReports:
                         await _keep(change.tx, entry, webhook)
             await change.tx.red_bases.reported(repository.id, webhook.head_sha, change.now)
             await change.tx.stalls.reported(repository.id, webhook.head_sha, change.now)
+
+    async def _uncounted_on(self, repository: Repository, webhook: WebhookEvent) -> frozenset[str]:
+        """Return the base branches for which a skipped check is a queue-only one, or may be: then it did not run."""
+        if not webhook.skipped:
+            return frozenset()
+        async with self._engine.store.reading() as tx:
+            branches = {entry.base_branch for entry in await tx.entries.updated_or_checked(repository.id)}
+        names = {branch: queue_only_names(await self._engine.policies.of(repository, branch)) for branch in branches}
+        name = webhook.check_name
+        return frozenset(branch for branch, own in names.items() if (own if name is None else name in own))
 
     async def _lookup(self, reports: Sequence[tuple[int, str]]) -> list[bool]:
         """Return for each repository and commit whether a report on it may count; most commits are not queued.

@@ -33,7 +33,7 @@ from queue_engine.effects.context import Change, Engine
 from queue_engine.effects.repository_names import named_by
 from queue_engine.handlers.lost_deliveries import DELIVERIES_JOB, LostDeliveries, Matters
 from queue_engine.handlers.repositories import MISSING_JOB, enqueue_examination, examine_repository
-from queue_engine.handlers.repository_labels import LABEL_JOB, RepositoryLabels, request_labels
+from queue_engine.handlers.repository_labels import LABEL_JOB, TESTING, TRIGGER, RepositoryLabels, request_labels
 from queue_engine.handlers.shadow import ShadowHandler
 from queue_engine.handlers.stale_comments import STALE_COMMENTS_JOB, StaleComments, record_activity, request_sweep
 from queue_engine.handlers.table_limits import PURGE_JOB
@@ -205,6 +205,7 @@ class Reconciler:
             if latest:
                 repository = named_by(next(iter(latest.values())), repository)
             triggers = await engine.policies.labels(repository)
+            testing = await engine.policies.testing_labels(repository)
             labeled = await self._labeled(repository, latest, triggers)
             if await self._shadow.sweep(repository, labeled):
                 return
@@ -218,7 +219,7 @@ class Reconciler:
             for number in sorted({*new, *read}):
                 await _follow_up(change, repository, number, new=number in new)
             await request_sweep(change, repository)
-            await request_labels(change, repository, triggers)
+            await request_labels(change, repository, dict.fromkeys(testing, TESTING) | dict.fromkeys(triggers, TRIGGER))
 
     async def sweep_missing_repository(self, job: Job) -> None:
         """Handle a repository that its installation does not list."""

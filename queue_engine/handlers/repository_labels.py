@@ -1,11 +1,11 @@
-"""Create the trigger labels that a repository lacks, at the first sweep after IMQ was installed or configured.
+"""Create the labels for IMQ that a repository lacks, at the first sweep after IMQ was installed or configured.
 
 IMQ does not create a label again that a maintainer deleted or renamed. Where GitHub does not let IMQ create it, IMQ
 says so in its log. It tries again a day later, or when the installation has new permissions.
 """
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import timedelta
 
@@ -20,24 +20,25 @@ from queue_engine.effects.context import Change, Engine
 _log = structlog.get_logger("imq.labels")
 
 LABEL_JOB = "create_label"
-"""Kind of the job that creates one trigger label."""
+"""Kind of the job that creates one label."""
 
 COLOR = "1f6feb"
-DESCRIPTION = "Queue this pull request: IMQ tests and merges it"
+TRIGGER = "Queue this pull request: IMQ tests and merges it"
+TESTING = "IMQ sets this label while it tests the pull request"
 
 _AGAIN = timedelta(days=1)
 
 
-async def request_labels(change: Change, repository: Repository, labels: Iterable[str]) -> None:
-    """Enqueue the job of each label that IMQ has not created or found yet."""
-    for label in labels:
+async def request_labels(change: Change, repository: Repository, labels: Mapping[str, str]) -> None:
+    """Enqueue the job of each label, given with its description, that IMQ has not created or found yet."""
+    for label, description in labels.items():
         if await change.tx.sweeps.last(_created(repository, label)) is not None:
             continue
         refused = await change.tx.sweeps.last(_refused(repository, label))
         if refused is None or refused + _AGAIN <= change.now:
             await change.tx.jobs.enqueue_once(
                 kind=LABEL_JOB,
-                request={"repository": asdict(repository), "label": label},
+                request={"repository": asdict(repository), "label": label, "description": description},
                 process_id=f"{LABEL_JOB}:{repository.id}:{_digest(label)}",
                 now=change.now,
             )
@@ -52,10 +53,11 @@ class RepositoryLabels:
     async def create(self, job: Job) -> None:
         """Create one label, unless the repository has it. The job may run twice. Raises GitHubError."""
         repository, label = Repository(**job.request["repository"]), job.request["label"]
+        description = job.request.get("description", TRIGGER)
         part, names = _created(repository, label), {"repository": repository.full_name, "label": label}
         try:
             with working(RequestPriority.BACKGROUND), naming(f"label {label} of {repository.full_name}"):
-                if await self._engine.github.create_label(repository, label, COLOR, DESCRIPTION):
+                if await self._engine.github.create_label(repository, label, COLOR, description):
                     _log.info("label_created", **names)
         except (Forbidden, Invalid, NotFound) as refusal:
             part = _refused(repository, label)

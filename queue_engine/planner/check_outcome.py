@@ -27,11 +27,11 @@ from queue_engine.planner.pending_checks import (
 from queue_engine.rules.check_timing import without_reruns
 from queue_engine.rules.checks import (
     CommitChecks,
-    former_checks,
+    expected_checks,
     judge,
     of_now,
-    required_checks,
     rerun_names,
+    run_checks,
     run_key,
     with_runs,
 )
@@ -56,13 +56,13 @@ def judge_checks(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> A
         return Wait(entry, entry.run.next_poll_at)
     if facts.rules is None:
         return ReadFact(FactKind.RULES)
-    required = required_checks(facts.rules, policy)
+    required = run_checks(facts.rules, policy)
     if (own := unreported_check(required, policy)) is not None:
         if not facts.rules_fresh:
             return ReadFact(FactKind.FRESH_RULES)
         return Dequeue(Reason.OWN_CHECK_REQUIRED, detail=own)
     if facts.reports is None:
-        known = required or entry.run.pending_checks or entry.run.merge_refusals
+        known = required or policy.queue_only_checks or entry.run.pending_checks or entry.run.merge_refusals
         limit = check_deadline(entry, policy) if known else entry.status_since + policy.first_report
         # A poll that found pending checks has limited the time of the next one itself.
         due = (entry.run.next_poll_at or now) if entry.run.polls else min(entry.run.next_poll_at or now, limit)
@@ -77,8 +77,8 @@ def judge_checks(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> A
         return Wait(replace(entry, run=replace(entry.run, pending_checks=names)), due)
     if entry.run.rerun_at is not None:
         return _rerun_in_doubt(entry, facts, policy, now)
-    expected = () if required else former_checks(entry.run)
-    verdict = judge(required, of_now(entry.run, facts.reports), policy.ignored_checks, expected)
+    expected = expected_checks(entry.run, required, policy)
+    verdict = judge(required, of_now(entry.run, facts.reports, policy), policy.ignored_checks, expected)
     if verdict.state is CheckState.FAILED:
         return _judge_failure(entry, verdict, facts, policy, now)
     if verdict.state is CheckState.PASSED:
@@ -92,9 +92,7 @@ def judge_checks(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> A
         return _await_first_report(entry, verdict, facts, policy, now)
     if now < (deadline := check_deadline(entry, policy)):
         return _keep_checking(entry, verdict, policy, now, deadline)
-    if expected and verdict.reported and not verdict.pending:
-        return not_repeated(verdict)
-    return overdue(entry, verdict, facts, policy, now)
+    return (not_repeated(verdict, policy) if expected else None) or overdue(entry, verdict, facts, policy, now)
 
 
 def _all_reported(run: Run) -> bool:
@@ -157,7 +155,7 @@ def _judge_failure(entry: Entry, verdict: CommitChecks, facts: Facts, policy: Po
     if entry.run.reruns < policy.check_reruns and all(check.by_actions for check in verdict.failed):
         if facts.workflow_runs is None:
             return ReadFact(FactKind.WORKFLOW_RUNS)
-        reports = with_runs(of_now(entry.run, facts.reports or ()), facts.workflow_runs, entry.run.candidate)
+        reports = with_runs(of_now(entry.run, facts.reports or (), policy), facts.workflow_runs, entry.run.candidate)
         failed = with_runs(verdict.failed, facts.workflow_runs, entry.run.candidate)
         if all(check.actions_run is not None for check in failed):
             return _run_again(entry, replace(verdict, failed=failed), reports, policy, now)

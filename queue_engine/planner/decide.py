@@ -35,7 +35,7 @@ from queue_engine.planner.check_outcome import judge_checks
 from queue_engine.planner.merge_errors import forbids_merge_commits, judge_refused_merge, judge_refused_update, named
 from queue_engine.planner.own_pushes import judge_lost_consent
 from queue_engine.rules.check_timing import with_reports
-from queue_engine.rules.checks import former_checks, judge, of_now, required_checks, requires_own_check
+from queue_engine.rules.checks import expected_checks, judge, of_now, requires_own_check, run_checks
 from queue_engine.rules.consent import consent_lost, is_own_update, may_be_updated_silently
 from queue_engine.rules.eligibility import Reject, may_queue
 from queue_engine.rules.merge_method import commit_message, merge_method, no_method
@@ -271,10 +271,10 @@ def _withdrawn_approval(snapshot: Snapshot | None, rules: BranchRules) -> Dequeu
 
 def _is_green(entry: Entry, facts: Facts, policy: Policy) -> bool:
     """Whether the entry's checks pass by the reports of this pass, including checks that only IMQ requires."""
-    required = required_checks(facts.rules, policy)
-    expected = () if required else former_checks(entry.run)
-    verdict = judge(required, of_now(entry.run, facts.reports or ()), policy.ignored_checks, expected)
-    if required or verdict.reported:
+    required = run_checks(facts.rules, policy)
+    expected = expected_checks(entry.run, required, policy)
+    verdict = judge(required, of_now(entry.run, facts.reports or (), policy), policy.ignored_checks, expected)
+    if required or verdict.reported or policy.queue_only_checks:
         return verdict.state is CheckState.PASSED
     return policy.land_without_checks
 

@@ -11,7 +11,14 @@ from queue_engine.domain.reasons import Reason
 from queue_engine.domain.workflow_runs import WorkflowRun
 from queue_engine.planner.actions import Action, Dequeue, FactKind, Facts, ReadFact, Save, Wait
 from queue_engine.planner.check_limits import check_deadline, few, timed_out
-from queue_engine.rules.checks import CommitChecks, former_checks, former_names, judge
+from queue_engine.rules.checks import (
+    CommitChecks,
+    expected_checks,
+    former_checks,
+    former_names,
+    judge,
+    queue_only_names,
+)
 from queue_engine.rules.transitions import after_poll
 
 
@@ -95,7 +102,7 @@ def await_former(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> R
     asked = with_former(entry, facts, policy, now)
     if not isinstance(asked, Save):
         return asked
-    expected = judge((), (), policy.ignored_checks, former_checks(asked.entry.run)).pending_names
+    expected = judge((), (), policy.ignored_checks, expected_checks(asked.entry.run, (), policy)).pending_names
     if set(expected) <= set(entry.run.completed_checks):
         return asked
     again = now + wait(policy.check_poll, 0, random=no_jitter)
@@ -111,8 +118,10 @@ def _others_started(reports: tuple[CheckReport, ...], known_since: datetime, pol
     return min([known_since, *reported]) + policy.later_workflows
 
 
-def not_repeated(verdict: CommitChecks) -> Dequeue:
-    """Dequeue the entry, because these checks reported on the queued head, but not on IMQ's update of it."""
+def not_repeated(verdict: CommitChecks, policy: Policy) -> Dequeue | None:
+    """Dequeue the entry if all missing checks reported on the queued head, but not on IMQ's update of it."""
+    if not verdict.reported or verdict.pending or queue_only_names(policy) & set(verdict.pending_names):
+        return None
     return Dequeue(Reason.CHECKS_NOT_REPEATED, detail=few(verdict.pending_names), checks=verdict.pending)
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from queue_engine.domain.facts import BranchRules, CheckReport, CheckState, RequiredCheck
+from queue_engine.domain.model import Entry, EntryStatus
 from queue_engine.domain.own_check import is_own_check
 from queue_engine.domain.policy import Policy
 from queue_engine.domain.run import Run
@@ -40,6 +41,51 @@ def required_checks(rules: BranchRules | None, policy: Policy) -> frozenset[Requ
     """
     required = policy.required_checks | (rules.required_checks if rules else frozenset())
     return frozenset(check for check in required if not is_own_check(check, policy))
+
+
+def head_checks(rules: BranchRules | None, policy: Policy) -> frozenset[RequiredCheck]:
+    """Return the required checks that a head outside the queue has to pass: without the queue-only ones."""
+    names = queue_only_names(policy)
+    return frozenset(check for check in required_checks(rules, policy) if check.name not in names)
+
+
+def run_checks(rules: BranchRules | None, policy: Policy) -> frozenset[RequiredCheck]:
+    """Return the checks that the candidate of a run has to pass; none where every report counts.
+
+    Then `expected_checks` has the queue-only ones.
+    """
+    required = required_checks(rules, policy)
+    if not required:
+        return required
+    return required | {check for check in policy.queue_only_checks if not _names(required, check)}
+
+
+def expected_checks(run: Run, required: Iterable[RequiredCheck], policy: Policy) -> frozenset[RequiredCheck]:
+    """Return the checks that have to report on the candidate where every report counts; none elsewhere."""
+    return frozenset() if required else former_checks(run) | policy.queue_only_checks
+
+
+def queue_only_names(policy: Policy) -> frozenset[str]:
+    """Return the names of the checks that run in the queue alone."""
+    return frozenset(check.name for check in policy.queue_only_checks)
+
+
+def needs_testing_label(before: Entry, after: Entry, policy: Policy) -> bool:
+    """Whether the queue-only checks of a candidate have to be started.
+
+    IMQ's own update has none of them yet. Any other candidate may have passed them before, which the first
+    poll shows. A later poll requests the label again while one is absent: a person may have removed it.
+    """
+    if not policy.queue_only_checks or after.status is not EntryStatus.CHECKING:
+        return False
+    if after.head != before.head:
+        return True
+    return after.run.polls > before.run.polls and bool(queue_only_names(policy) & set(after.run.pending_checks))
+
+
+def _names(required: Iterable[RequiredCheck], check: RequiredCheck) -> bool:
+    """Whether one of the required checks is this one, and says by which App."""
+    return check.app_id is None and any(one.name == check.name for one in required)
 
 
 def requires_own_check(rules: BranchRules, policy: Policy) -> bool:
@@ -91,13 +137,19 @@ def rerun_names(run: Run) -> tuple[str, ...]:
     return tuple(dict.fromkeys(key.partition(":")[2] for key in run.rerun_checks))
 
 
-def of_now(run: Run, reports: Iterable[CheckReport]) -> tuple[CheckReport, ...]:
-    """Return the reports as they count: a check run with a requested rerun is pending until a newer one appears."""
+def of_now(run: Run, reports: Iterable[CheckReport], policy: Policy) -> tuple[CheckReport, ...]:
+    """Return the reports as they count: a check run with a requested rerun is pending until a newer one appears.
+
+    A queue-only check that was skipped did not run. GitHub starts a workflow for every label, and a job whose condition
+    does not hold reports `skipped` (docs, "Status checks"; kumahq/kuma #17084).
+    """
+    names = queue_only_names(policy)
     return tuple(
         replace(r, state=CheckState.PENDING, conclusion="queued", completed_at=None)
         if run_key(r) in run.rerun_checks
         else r
         for r in reports
+        if r.conclusion != "skipped" or r.name not in names
     )
 
 

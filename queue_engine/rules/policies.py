@@ -38,6 +38,13 @@ class Policies(Protocol):
         """
         ...
 
+    async def testing_labels(self, repository: Repository) -> tuple[str, ...]:
+        """Return the testing labels of all branches with queue-only checks, by the same configuration.
+
+        Raises GitHubError as `of` does.
+        """
+        ...
+
     async def admit_readers(self, repository: Repository, login: str) -> bool:
         """Whether this person may queue on some branch with read access alone.
 

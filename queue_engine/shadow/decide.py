@@ -23,8 +23,8 @@ from queue_engine.planner import actions
 from queue_engine.planner.actions import Facts, ReadFact, Step
 from queue_engine.planner.decide import decide
 from queue_engine.rules.blockers import blockers_of, in_flight
+from queue_engine.rules.checks import head_checks
 from queue_engine.rules.checks import judge as judge_checks
-from queue_engine.rules.checks import required_checks
 from queue_engine.rules.eligibility import Answer
 from queue_engine.rules.priority import precedence_of
 
@@ -79,8 +79,11 @@ def new_entry(request: EnqueueRequest, taken: Snapshot, policy: Policy, now: dat
 
 
 async def next_decision(engine: Engine, entry: Entry, policy: Policy) -> ShadowResult:
-    """Decide about a would-be entry until a pass would write or wait. Raises GitHubError."""
-    now, facts = engine.clock.now(), Facts()
+    """Decide about a would-be entry until a pass would write or wait. Raises GitHubError.
+
+    No label of IMQ starts the queue-only checks here, so the decision is made without them.
+    """
+    now, facts, policy = engine.clock.now(), Facts(), replace(policy, queue_only_checks=frozenset())
     queue = Queue(entry.queue_id, entry.repository, entry.base_branch, None, 0)
     blocker = next((each for each in blockers_of(queue, policy, now) if not each.exempts(entry)), None)
     if blocker is not None and not entry.needs_refetch and not in_flight(entry):
@@ -127,7 +130,7 @@ async def _stop(engine: Engine, entry: Entry, action: Step, facts: Facts, policy
 async def _predicted(engine: Engine, entry: Entry, policy: Policy, now: datetime) -> datetime | None:
     """Predict when the checks of an update would end: they take as long as those of the present head took."""
     rules = await engine.github.branch_rules(entry.repository, entry.base_branch)
-    required = required_checks(rules, policy)
+    required = head_checks(rules, policy)
     reports = await engine.github.check_reports(entry.repository, entry.head, required)
     counted = set(judge_checks(required, reports, policy.ignored_checks).completed_names)
     taken = duration_of([report for report in reports if report.name in counted])

@@ -23,7 +23,7 @@ from queue_engine.domain.model import Repository
 from queue_engine.domain.policy import Policy
 from queue_engine.domain.shadow import BaseState, ShadowLanding
 from queue_engine.effects.context import Engine
-from queue_engine.rules.checks import CommitChecks, judge, required_checks
+from queue_engine.rules.checks import CommitChecks, head_checks, judge
 from queue_engine.rules.eligibility import Reject
 from queue_engine.shadow.decide import judge_request
 from queue_engine.shadow.webhook_facts import tip_before
@@ -52,7 +52,7 @@ async def judge_landing(engine: Engine, request: EnqueueRequest, pull: PullReque
     permission = taken.permission if taken.permission is not None and taken.permission.may_merge else Permission.WRITE
     request = replace(request, head_sha=pull.head_sha)
     _, answer = await judge_request(engine, request, replace(taken, pull=before, permission=permission), policy)
-    required = required_checks(await github.branch_rules(repository, pull.base_branch), policy)
+    required = head_checks(await github.branch_rules(repository, pull.base_branch), policy)
     reports = await github.check_reports(repository, pull.head_sha, required)
     checks = judge(required, (_at(at, report) for report in reports), policy.ignored_checks)
     failed = tuple(dict.fromkeys(report.name for report in checks.failed))
@@ -102,7 +102,7 @@ async def follow_base(
     """
     before = await tip_before(engine, repository, base_branch, landing.sha)
     landing = replace(landing, before=before or landing.before)
-    required = required_checks(await engine.github.branch_rules(repository, base_branch), policy)
+    required = head_checks(await engine.github.branch_rules(repository, base_branch), policy)
     followed = await _base_state(engine, repository, landing, required, policy)
     if followed.base is BaseState.PENDING or followed.checks is CheckState.PASSED:
         return followed

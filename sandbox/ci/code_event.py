@@ -11,7 +11,8 @@ from sandbox.state import Actor, PullRequest, Repository
 class CodeEvent:
     """A push, or an event of a pull request. `kind` is push or pull_request, `action` is a pull request's.
 
-    `before` is the commit that a push replaced; `branch` is what was pushed to, or the pull request's base.
+    `before` is the commit that a push replaced; `branch` is what was pushed to, or the pull request's base. `label` was
+    set, and `labels` are all of the pull request then.
     """
 
     kind: str
@@ -22,6 +23,8 @@ class CodeEvent:
     pull: PullRequest | None = None
     action: str = ""
     before: str | None = None
+    label: str | None = None
+    labels: frozenset[str] = frozenset()
 
 
 def code_event(event: CommitPushed | PullRequestChanged) -> CodeEvent:
@@ -29,4 +32,14 @@ def code_event(event: CommitPushed | PullRequestChanged) -> CodeEvent:
     if isinstance(event, CommitPushed):
         return CodeEvent("push", event.repository, event.sha, event.branch, event.actor, before=event.before)
     pull = event.pull
-    return CodeEvent("pull_request", pull.repository, pull.head_sha, pull.base_branch, event.actor, pull, event.action)
+    return CodeEvent(
+        "pull_request",
+        pull.repository,
+        pull.head_sha,
+        pull.base_branch,
+        event.actor,
+        pull,
+        event.action,
+        label=event.label.name if event.label is not None else None,
+        labels=frozenset(label.name for label in pull.labels),
+    )

@@ -135,6 +135,7 @@ class WorkflowRunner:
             branch=branch,
             pull=pull,
         )
+        run.label, run.labels = cause.label, cause.labels
         if self.cancels_older:
             for one in older:
                 self._actions.stop(one)

@@ -125,6 +125,10 @@ class WorkflowRun:
     started_at: datetime | None = None
     """When the newest attempt was asked for; None for the first."""
     rerun_by: User | None = None
+    label: str | None = None
+    """The label that was set, if its event is `labeled`: `github.event.label.name`."""
+    labels: frozenset[str] = frozenset()
+    """The pull request's labels at that event."""
     parked: str | None = None
     """Why it waits for a person's approval: "fork" or "app"; None when it does not."""
     announced: str = "requested"

@@ -28,6 +28,10 @@ class StaticPolicies:
         """Its trigger labels."""
         return self._policy.trigger_labels
 
+    async def testing_labels(self, repository: Repository) -> tuple[str, ...]:
+        """No branch has queue-only checks."""
+        return ()
+
     async def admit_readers(self, repository: Repository, login: str) -> bool:
         """Whether the one policy lets them."""
         return may_queue(self._policy, login, Permission.READ) is None

@@ -52,7 +52,12 @@ def test_check_run_completed_says_whether_it_passed(conclusion: str | None, pass
     run = {"name": "test", "head_sha": "h1", "conclusion": conclusion, "app": {"id": 15}}
     webhook_event = _normalized("check_run", _payload(action="completed", check_run=run))
     assert webhook_event == _webhook_event(
-        WebhookKind.CHECK, action="completed", head_sha="h1", check_name="test", passed=passed
+        WebhookKind.CHECK,
+        action="completed",
+        head_sha="h1",
+        check_name="test",
+        passed=passed,
+        skipped=conclusion == "skipped",
     )
 
 

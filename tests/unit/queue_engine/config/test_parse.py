@@ -174,6 +174,18 @@ def test_read_mistake_has_its_own_sentence(text: str, expected: str) -> None:
             ['line 1: blocking has "merge-queue", which both queues and blocks'],
         ),
         (
+            "checks:\n  queue_only: IMQ\n",
+            ["line 2: checks.queue_only requires IMQ's own check \"IMQ\", which only GitHub's rules can require"],
+        ),
+        (
+            "checks:\n  queue_only: e2e\n  testing_label: merge-Queue\n",
+            ['line 1: checks has the testing label "merge-Queue", which also queues pull requests'],
+        ),
+        (
+            "blocking: {labels: busy}\nchecks: {queue_only: e2e, testing_label: busy}\n",
+            ['line 2: checks has the testing label "busy", which also blocks pull requests'],
+        ),
+        (
             "checks:\n  required: IMQ\n",
             ["line 2: checks.required requires IMQ's own check \"IMQ\", which only GitHub's rules can require"],
         ),

@@ -11,7 +11,7 @@ import pytest
 
 from queue_engine.config.model import Config
 from queue_engine.config.parse import keys, read
-from queue_engine.config.policy import KEYS, as_keys, labels_of, policy_for
+from queue_engine.config.policy import KEYS, as_keys, labels_of, policy_for, queue_only_labels_of
 from queue_engine.domain.facts import MergeMethod, Permission, RequiredCheck
 from queue_engine.domain.policy import (
     CommentPolicy,
@@ -68,6 +68,8 @@ merge:
   delete_branch: true
 checks:
   required: [test, {name: build, app: 15368}]
+  queue_only: e2e
+  testing_label: In test
   ignored: coverage/*
   land_without: true
   timeout: 90m
@@ -114,6 +116,8 @@ ALL_OF_IT = Policy(
     commit_body="{body}",
     delete_branch=True,
     required_checks=frozenset({RequiredCheck("test", None), RequiredCheck("build", 15368)}),
+    queue_only_checks=frozenset({RequiredCheck("e2e", None)}),
+    testing_label="In test",
     ignored_checks=("coverage/*",),
     land_without_checks=True,
     check_timeout=timedelta(minutes=90),
@@ -221,7 +225,7 @@ def test_policy_for_takes_the_first_rule_that_matches(
         ("trigger_labels: a\nbranches: [{match: main, trigger_labels: A}, {match: x, trigger_labels: c}]", ("a", "c")),
     ],
 )
-def test_labels_of_all_branches_once_each(text: str, labels: tuple[str, ...]) -> None:
+def test_trigger_labels_of_all_branches_once_each(text: str, labels: tuple[str, ...]) -> None:
     """A sweep asks GitHub once for each label that may queue somewhere."""
     assert labels_of(read(text), Policy()) == labels
 
@@ -231,6 +235,8 @@ def test_as_keys_shows_what_was_written() -> None:
     shown = as_keys(ALL_OF_IT)
     assert shown["checks"] == {
         "required": [{"name": "build", "app": 15368}, "test"],
+        "queue_only": ["e2e"],
+        "testing_label": "In test",
         "ignored": ["coverage/*"],
         "land_without": True,
         "timeout": "1h30m",
@@ -276,3 +282,21 @@ def test_red_base_can_be_fixed_whatever_labels_are_configured(labels: str | None
     policy = policy_for(read(text), Policy(), "main")
     assert policy.fix_labels == fixes
     assert policy_for(read(text), policy, "main") == policy
+
+
+@pytest.mark.parametrize(
+    ("text", "labels"),
+    [
+        ("", ()),
+        ("checks: {testing_label: a}", ()),
+        ("checks: {queue_only: e2e}", ("merge-queue-testing",)),
+        (
+            "checks: {queue_only: e2e}\nbranches: [{match: main, checks: {testing_label: a}}]",
+            ("merge-queue-testing", "a"),
+        ),
+        ("branches: [{match: main, checks: {queue_only: e2e, testing_label: a}}, {match: x}]", ("a",)),
+    ],
+)
+def test_testing_labels_are_those_of_branches_with_queue_only_checks(text: str, labels: tuple[str, ...]) -> None:
+    """P7: IMQ creates no label that it does not set."""
+    assert queue_only_labels_of(read(text), Policy()) == labels

@@ -219,6 +219,10 @@ class Unreadable:
     async def mode(self, *_: object) -> Mode | None:
         raise self.error
 
+    async def testing_labels(self, *_: object) -> tuple[str, ...]:
+        """No branch has queue-only checks."""
+        return ()
+
     async def admit_readers(self, *_: object) -> bool:
         raise self.error
 

@@ -88,7 +88,7 @@ def test_merge_is_never_decided_without_consent_and_proof(situation: tuple[Entry
     assert facts.permission.may_merge
     assert facts.rules is not None
     assert facts.reports is not None
-    assert judge(facts.rules.required_checks, of_now(at.run, facts.reports)).state is CheckState.PASSED
+    assert judge(facts.rules.required_checks, of_now(at.run, facts.reports, POLICY)).state is CheckState.PASSED
     assert facts.merge_denied is None or facts.merge_refused is None
     assert action.method not in facts.refused_methods
     assert not facts.rules.bypassed
