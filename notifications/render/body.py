@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from datetime import timedelta
 
 from notifications import texts
-from notifications.render import history
+from notifications.render import history, trains
 from notifications.render.custom_text import custom_text
 from notifications.render.escape import MESSAGE_LIMIT, code, link, mention
 from notifications.render.formats import commit, duration, instant, names, pull_requests
@@ -44,7 +44,7 @@ def headline(notice: Notice) -> str:
 
 def kind_text(notice: Notice) -> texts.KindText:
     """Return the headline and title of a notice's kind."""
-    return texts.MISMATCH if is_mismatch(notice) else texts.KINDS[notice.kind]
+    return texts.MISMATCH if is_mismatch(notice) else trains.kind_text(notice) or texts.KINDS[notice.kind]
 
 
 def is_mismatch(notice: Notice) -> bool:
@@ -59,11 +59,13 @@ def paragraphs(notice: Notice, *, mentions: bool, events: history.Events = ()) -
         *_waiting(notice),
         *_likely(notice),
         *_reason(notice),
+        *trains.member_paragraph(notice),
         *_next_step(notice, mentions),
         *_other_blockers(notice),
         *_checks(notice),
         *_flaky(notice, events),
         *_landing(notice, events),
+        *trains.landing_paragraph(notice),
         *not_followed(notice.not_followed),
     ]
     if notice.kind in WAITING:
@@ -102,7 +104,7 @@ def _waiting(notice: Notice) -> Iterable[str]:
     match notice.kind:
         case NoticeKind.QUEUED if notice.position is not None:
             yield _queued(notice, notice.position)
-        case NoticeKind.UPDATING:
+        case NoticeKind.UPDATING if notice.train is None:
             yield fill(waiting.WAITS_FOR_UPDATE, notice)
         case NoticeKind.CHECKING if notice.progress is not None:
             done, total = notice.progress

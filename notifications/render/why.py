@@ -7,11 +7,13 @@ from typing import Any
 from notifications.render.body import fill, not_followed
 from notifications.render.escape import MESSAGE_LIMIT, code
 from notifications.render.formats import instant, names, pull_requests
+from notifications.render.trains import member_sentences, suspicion_sentence
 from notifications.texts import REASONS
 from notifications.texts import why as texts
 from notifications.texts.waits import WAITS
 from queue_engine.domain.notice import Notice
 from queue_engine.domain.reasons import Reason
+from queue_engine.domain.train_notice import TrainNotice
 from queue_engine.domain.wait_reasons import PullRequestActor
 
 Facts = Mapping[str, Any]
@@ -35,6 +37,7 @@ def render_why(facts: Facts, notice: Notice) -> list[str]:
     return [
         _state(facts, notice),
         *_waiting(facts),
+        *_train(facts, notice),
         *blocked,
         *(texts.QUEUE_BLOCKED.format(sentence=blocker) for blocker in blockers),
         *_next(facts, notice),
@@ -70,7 +73,18 @@ def _state(facts: Facts, notice: Notice) -> str:
             shown[name] = str(facts[name])
     if "position" in facts:
         shown["place"] = str(int(facts["position"]) + 1)
-    return texts.STATES[facts["state"]].format(**shown)
+    states = {**texts.STATES, **texts.TRAIN_STATES} if facts.get("train") else texts.STATES
+    return states[facts["state"]].format(**shown)
+
+
+def _train(facts: Facts, notice: Notice) -> Iterable[str]:
+    """Say which run tests the pull request, with whom, and how likely it breaks that run."""
+    if not facts.get("train"):
+        return
+    train = TrainNotice.model_validate(facts["train"])
+    yield from member_sentences(train, notice.number, facts.get("base_branch") or notice.base_branch)
+    if train.suspicion is not None:
+        yield suspicion_sentence(train.suspicion, failed=bool(train.failed))
 
 
 def _waiting(facts: Facts) -> Iterable[str]:

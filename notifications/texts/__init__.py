@@ -7,17 +7,17 @@ change that fixes a red base.
 Lives here: texts. May not live here: code that chooses among them or fills them in.
 """
 
-from notifications.texts.history import HISTORY
-from notifications.texts.kinds import KINDS, MISMATCH, SUPERSEDED_SUMMARY, SUPERSEDED_TITLE, KindText
-from notifications.texts.reasons import (
+from notifications.texts.actors import (
     ASK,
     ASK_SOMEBODY,
     NEXT_STEP_FOR,
     NEXT_STEP_FOR_PEOPLE,
     NEXT_STEP_FOR_PEOPLE_OR_MAINTAINER,
     NO_FIX_LABEL,
-    REASONS,
 )
+from notifications.texts.history import HISTORY
+from notifications.texts.kinds import KINDS, MISMATCH, SUPERSEDED_SUMMARY, SUPERSEDED_TITLE, KindText
+from notifications.texts.reasons import REASONS
 
 __all__ = [
     "ASK",

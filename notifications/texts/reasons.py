@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from queue_engine.domain.reasons import Reason, ReasonActor
+from queue_engine.domain.reasons import Reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,17 +282,20 @@ REASONS: Mapping[Reason, ReasonText] = {
         "IMQ cannot use this repository's configuration, so it paused the queue.",
         "Fix `.github/imq.yml` on {base}. The queue then continues.",
     ),
+    Reason.CI_SILENT_ON_CANDIDATES: ReasonText(
+        "A required check did not start on a branch with several pull requests, so IMQ tests one at a time.",
+        "Let the check's workflow run on pushes to `imq/**`: `imq validate --against` prints the lines to add.",
+    ),
+    Reason.CI_SKIPPED_ON_CANDIDATES: ReasonText(
+        "A required check was skipped on a branch with several pull requests, so IMQ tests one at a time.",
+        "Let the check's job run on `imq/**` too: `imq validate --against` names its condition.",
+    ),
+    Reason.CANDIDATES_REFUSED: ReasonText(
+        "GitHub refused a branch on which IMQ tests several pull requests, so IMQ tests one at a time.",
+        "Exclude `imq/**/*` and `imq-build/**/*` from that rule, or add IMQ's App to its bypass list.",
+    ),
+    Reason.CANDIDATE_LANDING_REFUSED: ReasonText(
+        "GitHub's rules refused to move {base} to a commit that IMQ tested for several pull requests.",
+        "Add IMQ's App to the bypass list of that rule, with the mode `exempt` or `always`.",
+    ),
 }
-
-NEXT_STEP_FOR: Mapping[ReasonActor, str] = {
-    ReasonActor.AUTHOR: "Next step for the author:",
-    ReasonActor.MAINTAINER: "Next step for a maintainer:",
-    ReasonActor.OPERATOR: "Next step for the IMQ operator:",
-    ReasonActor.NONE: "No action needed.",
-}
-NO_FIX_LABEL = "with the label that has `fixes_base` in `.github/imq.yml`"
-"""Replaces the label's name where the configuration has no such label."""
-NEXT_STEP_FOR_PEOPLE = "Next step, {people}:"
-NEXT_STEP_FOR_PEOPLE_OR_MAINTAINER = "Next step, {people} or a maintainer:"
-ASK = " If you cannot, ask {queued_by}, who queued it before."
-ASK_SOMEBODY = " If you cannot, ask someone with write access."

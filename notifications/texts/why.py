@@ -12,6 +12,12 @@ STATES: Mapping[str, str] = {
     "held": "The queue for {base} is full, with {depth} pull requests. This one waits for room, with {ahead} ahead.",
     "not_queued": "Not queued. To queue it, comment `/queue` or add the label {label}.",
 }
+TRAIN_STATES: Mapping[str, str] = {
+    "updating": "IMQ merges it onto a train's branch for {base} since {since}.",
+    "checking": "A train for {base} tests it since {since}.",
+    "ready": "The checks of its train passed, and it lands on {base} since {since}.",
+}
+"""Replace these states while a train tests the pull request."""
 AHEAD = "Ahead of it: {numbers}."
 AHEAD_AND_MORE = "Ahead of it: {numbers} and {count} more."
 AWAITED = "Not reported yet: {checks}."

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict
 from queue_engine.domain.facts import CheckReport
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.replies import ReplyKind
+from queue_engine.domain.train_notice import TrainLanding, TrainNotice
 
 
 class NoticeKind(StrEnum):
@@ -142,5 +143,9 @@ class Notice(BaseModel):
     """For a landing: files that changed on the base after the test and need none; not trusted."""
     more_paths: int = 0
     """How many more of these there are."""
+    train: TrainNotice | None = None
+    """While a train has the pull request as a member."""
+    landed_with: TrainLanding | None = None
+    """For a landing by a train."""
     text: str | None = None
     """The repository's own text in place of headline and explanation; written by its maintainers."""

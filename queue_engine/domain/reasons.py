@@ -25,6 +25,8 @@ class Outcome(StrEnum):
     REFUSED = "refused"
     HELD = "held"
     PAUSED = "paused"
+    SEQUENTIAL = "sequential"
+    """The entry stays: its queue tests one pull request after the other, instead of trains."""
 
 
 class Reason(StrEnum):
@@ -100,6 +102,11 @@ class Reason(StrEnum):
     BASE_RED = "base_red"
     CHECKS_NOT_STARTING = "checks_not_starting"
     MISCONFIGURED = "misconfigured"
+    # Why a queue runs no trains
+    CI_SILENT_ON_CANDIDATES = "ci_silent_on_candidates"
+    CI_SKIPPED_ON_CANDIDATES = "ci_skipped_on_candidates"
+    CANDIDATES_REFUSED = "candidates_refused"
+    CANDIDATE_LANDING_REFUSED = "candidate_landing_refused"
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +190,10 @@ REASONS: Mapping[Reason, ReasonFacts] = {
     Reason.BASE_RED: ReasonFacts(Outcome.PAUSED, ReasonActor.MAINTAINER, label_off=False),
     Reason.CHECKS_NOT_STARTING: ReasonFacts(Outcome.PAUSED, ReasonActor.MAINTAINER, label_off=False),
     Reason.MISCONFIGURED: ReasonFacts(Outcome.PAUSED, ReasonActor.MAINTAINER, label_off=False),
+    Reason.CI_SILENT_ON_CANDIDATES: ReasonFacts(Outcome.SEQUENTIAL, ReasonActor.MAINTAINER, label_off=False),
+    Reason.CI_SKIPPED_ON_CANDIDATES: ReasonFacts(Outcome.SEQUENTIAL, ReasonActor.MAINTAINER, label_off=False),
+    Reason.CANDIDATES_REFUSED: ReasonFacts(Outcome.SEQUENTIAL, ReasonActor.MAINTAINER, label_off=False),
+    Reason.CANDIDATE_LANDING_REFUSED: ReasonFacts(Outcome.SEQUENTIAL, ReasonActor.MAINTAINER, label_off=False),
 }
 
 SENDER_REASONS = frozenset({Reason.LABEL_WITHOUT_RIGHT, Reason.NOT_ALLOWED_TO_QUEUE})

@@ -21,6 +21,7 @@ KIND_OF_OUTCOME = {
     Outcome.REFUSED: NoticeKind.REFUSED,
     Outcome.HELD: NoticeKind.HELD,
     Outcome.PAUSED: NoticeKind.PAUSED,
+    Outcome.SEQUENTIAL: NoticeKind.QUEUED,
 }
 
 
@@ -85,6 +86,10 @@ def of_reason(reason: Reason) -> Notice:
         Reason.RULESET_BYPASSED: {"detail": "main: required deployments, code owner review"},
         Reason.PERMISSION_MISSING: {"detail": "refusing to allow a GitHub App to create or update workflow `ci.yml`"},
         Reason.INTERNAL_ERROR: {"detail": "TypeError, trace 4bf92f3577b34da6a3ce929d0e0e4736"},
+        Reason.CI_SILENT_ON_CANDIDATES: {"detail": "test"},
+        Reason.CI_SKIPPED_ON_CANDIDATES: {"detail": "test"},
+        Reason.CANDIDATES_REFUSED: {"detail": "Repository rule violations found: Changes must be made through a pull"},
+        Reason.CANDIDATE_LANDING_REFUSED: {"detail": "Cannot update this protected ref."},
         Reason.FROZEN: {"detail": "Release week", "until": NOW + timedelta(days=2)},
         Reason.BASE_RED: {"detail": "build"},
         Reason.MISCONFIGURED: {"detail": ".github/imq.yml of main, line 2: enabeld is unknown; did you mean enabled?"},
@@ -210,6 +215,21 @@ WHY: dict[str, dict[str, Any]] = {
     | {"state": "updating", "trouble_since": "2026-03-14T15:03:00+00:00", "next": "github_failing"},
     "blocked": REPLIES[ReplyKind.WHY] | {"state": "pending", "blocked": "workflows_permission"},
     "ready": REPLIES[ReplyKind.WHY] | {"state": "ready", "awaited": [], "whose_move": "imq", "next": "merging"},
+    "train": REPLIES[ReplyKind.WHY]
+    | {
+        "position": 1,
+        "ahead": [41],
+        "train": {
+            "progress": "bisecting",
+            "members": [41, 42],
+            "run": 31,
+            "branch": "imq/main/31",
+            "failed": [41, 42, 43, 44],
+            "suspicion": 0.29,
+        },
+    },
+    "train_of_fresh": REPLIES[ReplyKind.WHY]
+    | {"train": {"progress": "testing", "members": [42, 43], "branch": "imq/main/31", "suspicion": 0.1}},
     "held": {
         "base_branch": "main",
         "state": "held",

@@ -31,6 +31,7 @@ from tests.unit.notifications.notices import (
     of_reason,
     why,
 )
+from tests.unit.notifications.trains import TRAINS
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -119,6 +120,8 @@ CASES: Mapping[str, str] = (
         "history_lines": _group((name, _history_line(name)) for name in HISTORY),
         "reply_variants": _group(REPLY_VARIANTS.items()),
         "kind_variants": _group((name, content(render_comment(each))) for name, each in KIND_VARIANTS.items()),
+        "trains": _group((name, content(render_comment(each))) for name, each in TRAINS.items()),
+        "trains_check_runs": _group((name, _check_run(each)) for name, each in TRAINS.items()),
         "history_landed": render_comment(of_kind(NoticeKind.LANDED), events=LANDED_EVENTS),
         "history_run_again": render_comment(of_kind(NoticeKind.CHECKING), events=FLAKY_EVENTS[:6]),
         "history_failed_and_queued_again": render_comment(

@@ -1,0 +1,42 @@
+"""Sentences about trains: who is tested with whom, what a bisection does, and what a landing saved."""
+
+from collections.abc import Mapping
+
+from notifications.texts.kinds import KindText
+from queue_engine.domain.notice import NoticeKind
+
+KINDS: Mapping[NoticeKind, KindText] = {
+    NoticeKind.UPDATING: KindText("⏳ Merging it onto a train's branch for {base}", "Joining a train"),
+    NoticeKind.CHECKING: KindText("⏳ Waiting for the checks of its train for {base}", "Waiting for checks of a train"),
+    NoticeKind.READY: KindText("⏳ Checks of its train passed, landing on {base}", "Checks of a train passed, landing"),
+}
+"""Replace the texts of these kinds while a train tests the pull request."""
+
+BUILDING = "IMQ merges it with {numbers} onto one branch, to test them in one CI run."
+BUILDING_ALONE = "IMQ merges it onto a branch, to test it there."
+TESTED_TOGETHER = "IMQ tests it with {numbers} in one CI run, on the branch {branch}."
+TESTED_ALONE = "IMQ tests it alone, on the branch {branch}."
+RUN_FAILED = "A CI run of {numbers} failed."
+BISECTING = "IMQ tests parts of that run to find the cause; this part has {numbers}."
+BISECTING_ALONE = "IMQ tests this pull request alone to find the cause."
+BISECTION_WAITS = "IMQ tests other parts of that run first, to find the cause."
+NOT_THEIRS = "If another pull request of the run is the cause, this one keeps its position."
+PASSED = "It passed with {numbers} in one CI run, which lands now."
+PASSED_ALONE = "It passed alone, and lands now."
+QUALIFIED = "It passed in a CI run with others, and lands with the next run that passes on top of {base}."
+HELD_BACK = "It conflicts with {number}, so IMQ tries it again when {number} has landed or left."
+HELD_BACK_UNKNOWN = "It conflicts with a pull request ahead of it; IMQ tries it again when that has landed or left."
+FAILED_ALONE = "The failed CI run tested only this pull request on top of {base}: no other pull request is the cause."
+RUN = "CI run: {run}."
+
+LANDED_WITH = "It landed with {numbers}, tested in one CI run."
+RUNS_SAVED_ONE = "The train saved 1 CI run."
+RUNS_SAVED = "The train saved {count} CI runs."
+TIME_SAVED_ONE = "The train saved 1 CI run, about {time} of CI."
+TIME_SAVED = "The train saved {count} CI runs, about {time} of CI."
+
+SUSPICION = "A CI run with it failed. The chance is about {chance} that this pull request breaks its run."
+SUSPICION_FRESH = "The chance is about {chance} that this pull request breaks its run, by earlier ones."
+CERTAIN, HARDLY = "more than 99 in 100", "less than 1 in 100"
+ONE_IN = "1 in {count}"
+OF_TEN = "{count} in 10"

@@ -1,0 +1,62 @@
+"""Facts of a notice about a train: the CI run of a pull request with others, and its savings. Plain data."""
+
+from datetime import timedelta
+from enum import StrEnum
+
+from pydantic import BaseModel, ConfigDict
+
+
+class TrainProgress(StrEnum):
+    """What a train does with one of its members now."""
+
+    BUILDING = "building"
+    """IMQ merges the members onto a branch."""
+    TESTING = "testing"
+    """The CI run is active."""
+    BISECTING = "bisecting"
+    """A run with it failed, and IMQ tests parts of that run to find the cause."""
+    ALONE = "alone"
+    """A run with it failed, and IMQ tests this pull request alone."""
+    PASSED = "passed"
+    """The CI run passed, and IMQ lands its members."""
+    QUALIFIED = "qualified"
+    """It passed in a run that cannot land, and waits for one that can."""
+    HELD_BACK = "held_back"
+    """It conflicts with another member; IMQ tries again when that one has landed or left."""
+    FAILED_ALONE = "failed_alone"
+    """The run that failed had no other member that has not landed."""
+
+
+class TrainNotice(BaseModel):
+    """The state of one member, for people."""
+
+    model_config = ConfigDict(frozen=True)
+
+    progress: TrainProgress
+    members: tuple[int, ...] = ()
+    """The numbers of all members of its run, in order; itself among them."""
+    run: int | None = None
+    """The id of the run."""
+    branch: str | None = None
+    """The branch that CI tests."""
+    url: str | None = None
+    """The page of that branch's checks on GitHub."""
+    failed: tuple[int, ...] = ()
+    """The members of the failed run that is bisected, in order."""
+    conflict: int | None = None
+    """The member with which it conflicts, while held back."""
+    suspicion: float | None = None
+    """The chance that this pull request makes its run fail, from 0 to 1."""
+
+
+class TrainLanding(BaseModel):
+    """What a landing with others saved."""
+
+    model_config = ConfigDict(frozen=True)
+
+    members: tuple[int, ...]
+    """The numbers of all that landed by this run, in order; itself among them."""
+    runs_saved: int = 0
+    """How many CI runs fewer the train took than one per pull request; negative where it took more."""
+    ci_saved: timedelta | None = None
+    """The CI time of these runs, by the usual run of this branch; None without a history."""

@@ -1,0 +1,57 @@
+"""What people read about trains: chances in plain words, and no facts that are missing.
+
+Covers `notifications/texts/trains.py`, `notifications/texts/actors.py` and `queue_engine/domain/train_notice.py`.
+"""
+
+import pytest
+
+from notifications.render.comment import content, render_comment
+from notifications.render.trains import chance, suspicion_sentence
+from queue_engine.domain.notice import NoticeKind
+from queue_engine.domain.train_notice import TrainProgress
+from tests.unit.notifications.trains import TRAINS, landed, member
+
+
+@pytest.mark.parametrize(
+    ("share", "words"),
+    [
+        (0.0, "less than 1 in 100"),
+        (0.003, "less than 1 in 100"),
+        (0.02, "1 in 50"),
+        (0.1, "1 in 10"),
+        (0.2, "2 in 10"),
+        (0.5, "5 in 10"),
+        (0.98, "9 in 10"),
+        (0.99999, "more than 99 in 100"),
+        (1.0, "more than 99 in 100"),
+    ],
+)
+def test_chance_is_in_plain_words(share: float, words: str) -> None:
+    """An author reads a chance without a percentage, and never a certainty."""
+    assert chance(share) == words
+
+
+def test_suspicion_sentence_says_whether_a_run_with_it_failed() -> None:
+    """A chance by earlier pull requests accuses no person."""
+    assert suspicion_sentence(0.1, failed=False) == (
+        "The chance is about 1 in 10 that this pull request breaks its run, by earlier ones."
+    )
+    assert suspicion_sentence(0.34, failed=True).startswith("A CI run with it failed. The chance is about 3 in 10")
+
+
+@pytest.mark.parametrize("name", TRAINS)
+def test_comment_of_a_member_names_no_pull_request_bare(name: str) -> None:
+    """A bare number would notify the people of another pull request."""
+    shown = content(render_comment(TRAINS[name]))
+    assert "#" not in shown.replace("`#", "")
+
+
+def test_comment_of_a_landing_that_took_more_runs_claims_no_saving() -> None:
+    """A train that failed on its way may take more runs than its members; then IMQ stays silent about runs."""
+    assert "saved" not in content(render_comment(landed((41, 42), runs_saved=-1)))
+
+
+def test_comment_of_a_bisection_says_that_another_ones_failure_is_not_theirs() -> None:
+    """The author of an innocent pull request reads that it keeps its position."""
+    shown = content(render_comment(member(NoticeKind.CHECKING, TrainProgress.ALONE, (42,), failed=(41, 42))))
+    assert "If another pull request of the run is the cause, this one keeps its position." in shown
