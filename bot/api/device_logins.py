@@ -23,13 +23,15 @@ _PURPOSE = b"imq logins by device code"
 _SHORTEST, _LONGEST = timedelta(seconds=1), timedelta(minutes=15)
 
 BEGUN_PER_ADDRESS, BEGUN_PER_MINUTE = 10, 30
-"""Logins a minute that one address begins, and that all of them begin. Behind a proxy all have its address."""
+"""Logins a minute that one address begins, and that all of them begin."""
 ASKED_PER_ADDRESS, ASKED_PER_MINUTE = 120, 600
 """Questions a minute about begun logins; a command line asks twelve times."""
+SENT_PER_ADDRESS, SENT_PER_HOUR = 240, 900
+"""Questions an hour that IMQ passes to GitHub, which takes 2,000 of an App, the logins at pages among them."""
 _MAX_ADDRESSES = 1_000
 _MAX_PACED = 1_000
 """Logins whose pace one process remembers; GitHub itself answers `slow_down` for others."""
-_MINUTE = timedelta(minutes=1)
+_MINUTE, _HOUR = timedelta(minutes=1), timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,17 +85,22 @@ class LoginLimits:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._begun = _AddressLimit(BEGUN_PER_ADDRESS, BEGUN_PER_MINUTE)
-        self._asked = _AddressLimit(ASKED_PER_ADDRESS, ASKED_PER_MINUTE)
+        self._begun = _AddressLimit(BEGUN_PER_ADDRESS, BEGUN_PER_MINUTE, _MINUTE)
+        self._asked = _AddressLimit(ASKED_PER_ADDRESS, ASKED_PER_MINUTE, _MINUTE)
+        self._sent = _AddressLimit(SENT_PER_ADDRESS, SENT_PER_HOUR, _HOUR)
         self._paces: LRUCache[str, tuple[datetime, timedelta]] = LRUCache(_MAX_PACED)
 
-    def begin(self, address: str) -> None:
+    def begin(self, address: str | None) -> None:
         """Count a login that this address begins. Raises ApiError 429."""
         self._begun.take(address, self._clock.now())
 
-    def ask(self, address: str) -> None:
+    def ask(self, address: str | None) -> None:
         """Count a question of this address. Raises ApiError 429."""
         self._asked.take(address, self._clock.now())
+
+    def send(self, address: str | None) -> None:
+        """Count a question that IMQ passes to GitHub. Raises ApiError 429."""
+        self._sent.take(address, self._clock.now())
 
     def interval(self, login: DeviceLogin) -> timedelta:
         """Return how far apart the questions about a login must be."""
@@ -117,21 +124,22 @@ class LoginLimits:
 
 
 class _AddressLimit:
-    """At most so many a minute for one address, and for all together."""
+    """At most so many within a time for one address, and for all together."""
 
-    def __init__(self, each: int, together: int) -> None:
-        self._each = each
-        self._together = RateLimit(together, _MINUTE)
+    def __init__(self, each: int, together: int, span: timedelta) -> None:
+        self._each, self._span = each, span
+        self._together = RateLimit(together, span)
         self._addresses: LRUCache[str, RateLimit] = LRUCache(_MAX_ADDRESSES)
 
-    def take(self, address: str, now: datetime) -> None:
-        """Count one. Raises ApiError 429."""
-        own = self._addresses.setdefault(address, RateLimit(self._each, _MINUTE))
-        wait = max(own.wait(now), self._together.wait(now))
-        if wait > timedelta(0):
+    def take(self, address: str | None, now: datetime) -> None:
+        """Count one. The address is None behind a proxy that does not name its client. Raises ApiError 429."""
+        limits = [self._together]
+        if address is not None:
+            limits.append(self._addresses.setdefault(address, RateLimit(self._each, self._span)))
+        if (wait := max(each.wait(now) for each in limits)) > timedelta(0):
             raise ApiError(429, "too many logins are under way; try again later", retry_after=wait)
-        own.take(now)
-        self._together.take(now)
+        for each in limits:
+            each.take(now)
 
 
 def within_bounds(interval: timedelta) -> timedelta:

@@ -25,6 +25,7 @@ from bot.api.idempotent import finish_call
 from bot.api.payload import EmptyBody, Payload, payload, receive
 from bot.api.routes import Caller, Route
 from bot.gateway.device_flow import DeviceFlow, DeviceFlowRefused, LoginRefused, Wait
+from bot.http.client_address import ClientAddresses
 from queue_engine.domain.facts import Actor, Permission
 from queue_engine.effects.context import Engine
 from queue_engine.store import Transaction
@@ -95,6 +96,7 @@ class Logins:
     flow: DeviceFlow
     ids: LoginIds
     limits: LoginLimits
+    addresses: ClientAddresses
 
 
 class LoginRoutes:
@@ -151,7 +153,7 @@ class LoginRoutes:
         logins = self._served()
         await receive(request)
         call = payload(request, LoginCall)
-        logins.limits.begin(request.remote or "")
+        logins.limits.begin(logins.addresses.share(request))
         try:
             begun = await logins.flow.begin()
         except DeviceFlowRefused:
@@ -160,7 +162,7 @@ class LoginRoutes:
         interval = within_bounds(timedelta(seconds=begun.interval))
         ends = self._engine.clock.now() + lasts
         login = DeviceLogin(begun.device_code, Permission(call.access), ends, interval)
-        _log.info("login_begun", fingerprint=login.fingerprint, access=call.access, remote=request.remote)
+        _log.info("login_begun", fingerprint=login.fingerprint, access=call.access, remote=logins.addresses.of(request))
         answer = LoginAnswer(
             id=logins.ids.seal(login),
             user_code=begun.user_code,
@@ -176,7 +178,8 @@ class LoginRoutes:
         logins = self._served()
         await receive(request)
         call = payload(request, LoginTokenCall)
-        logins.limits.ask(request.remote or "")
+        share = logins.addresses.share(request)
+        logins.limits.ask(share)
         login = logins.ids.open(call.id.get_secret_value())
         if login is None:
             raise ApiError(404, "IMQ began no such login")
@@ -184,6 +187,7 @@ class LoginRoutes:
             raise ApiError(410, _ENDED["expired"], reason="expired")
         if logins.limits.too_soon(login):
             return _pending(logins.limits.interval(login))
+        logins.limits.send(share)
         try:
             found = await logins.flow.outcome(login.device_code)
         except LoginRefused as ended:

@@ -6,6 +6,7 @@ from bot.api.device_logins import LoginIds, LoginLimits
 from bot.api.login import LoginRoutes, Logins
 from bot.gateway.app import App
 from bot.gateway.device_flow import DeviceFlow
+from bot.http.client_address import ClientAddresses
 from bot.settings.environment import Settings
 from bot.settings.github_website import website
 from queue_engine.effects.context import Engine
@@ -25,4 +26,5 @@ def login_routes(settings: Settings, engine: Engine, session: aiohttp.ClientSess
         clock=engine.clock,
         client_secret=settings.client_secret,
     )
-    return LoginRoutes(engine, Logins(flow, LoginIds(settings.github_private_key), LoginLimits(engine.clock)))
+    ids, limits = LoginIds(settings.github_private_key), LoginLimits(engine.clock)
+    return LoginRoutes(engine, Logins(flow, ids, limits, ClientAddresses(settings.trusted_proxies)))

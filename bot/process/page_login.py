@@ -8,10 +8,12 @@ from aiohttp import ClientSession
 
 from bot.gateway.app import App
 from bot.gateway.http.client import Client
+from bot.http.client_address import ClientAddresses
 from bot.settings.derived_keys import derive_key
 from bot.settings.environment import Settings
 from bot.settings.github_website import website
 from bot.web.login.attempts import Attempts
+from bot.web.login.code_limits import CodeLimits
 from bot.web.login.cookies import Cookies
 from bot.web.login.flash import Flash
 from bot.web.login.identity import AppLogin, Identity
@@ -44,7 +46,8 @@ def build_login(settings: Settings, engine: Engine, session: ClientSession, gith
     cookies = Cookies(secure=urlsplit(settings.public_url or "").scheme == "https")
     logins = Logins(engine.store, clock, signer, cookies, is_operator=settings.is_operator)
     identity = _identity(settings, engine, session, github)
-    parts = None if identity is None else LoginParts(identity, Attempts(clock, signer, cookies), logins)
+    limits = CodeLimits(clock, signer, cookies, ClientAddresses(settings.trusted_proxies))
+    parts = None if identity is None else LoginParts(identity, Attempts(clock, signer, cookies), logins, limits)
     return PageLogin(logins, Flash(clock, signer, cookies), parts, missing)
 
 

@@ -5,6 +5,7 @@ import re
 from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from bot.settings.proxies import DEFAULT, Network, trusted_proxies
 from bot.settings.safe_values import strong_secret
 
 _CLIENT_ID = re.compile(r"[A-Za-z0-9._-]{1,100}")
@@ -30,6 +31,9 @@ class PageSettings(BaseSettings):
     operators: str | None = Field(None, validation_alias="IMQ_OPERATORS")
     """GitHub ids or logins of the people who run IMQ: their pages show everything."""
 
+    proxies: str = Field(DEFAULT, validation_alias="IMQ_TRUSTED_PROXIES")
+    """The reverse proxies whose `X-Forwarded-For` names the client."""
+
     @field_validator("client_id")
     @classmethod
     def _client_id_is_one(cls, value: str | None) -> str | None:
@@ -48,6 +52,17 @@ class PageSettings(BaseSettings):
         if not all(_OPERATOR.fullmatch(each) for each in _names(value)):
             raise ValueError("must be GitHub ids or logins, separated by commas: an id such as 583231 is safer")
         return value
+
+    @field_validator("proxies")
+    @classmethod
+    def _proxies_are_networks(cls, value: str) -> str:
+        trusted_proxies(value)
+        return value
+
+    @property
+    def trusted_proxies(self) -> tuple[Network, ...]:
+        """Return the networks of the trusted reverse proxies."""
+        return trusted_proxies(self.proxies)
 
     def is_operator(self, person_id: int, login: str) -> bool:
         """Return whether IMQ_OPERATORS names this person."""

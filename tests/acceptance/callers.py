@@ -29,6 +29,8 @@ class Caller:
     world: World
     session: aiohttp.ClientSession
     token: str | None
+    address: str = ""
+    """The client's address, as a trusted proxy names it; empty without a proxy."""
 
     async def ask(self, method: str, path: str, *, body: Any = None, key: str | None = FRESH) -> Answer:
         headers = self._headers(method, key)
@@ -54,6 +56,8 @@ class Caller:
     def _headers(self, method: str, key: str | None) -> dict[str, str]:
         """A writing call has a key, unless it is to have none."""
         headers = {} if self.token is None else {"Authorization": f"Bearer {self.token}"}
+        if self.address:
+            headers["X-Forwarded-For"] = self.address
         if method != "GET" and key is not None:
             headers["Idempotency-Key"] = str(uuid4()) if key == FRESH else key
         return headers

@@ -14,7 +14,7 @@ import pytest
 from pydantic import SecretStr
 from structlog.testing import capture_logs
 
-from bot.api.device_logins import BEGUN_PER_ADDRESS, DeviceLogin, LoginIds
+from bot.api.device_logins import DeviceLogin, LoginIds
 from bot.api.login import MOST_LOGINS, VALID_FOR
 from bot.gateway.device_flow import DeviceFlow
 from queue_engine.domain.facts import Actor, Permission
@@ -262,17 +262,6 @@ async def test_person_has_so_many_logins_and_the_oldest_goes(world: World, devic
     assert len(await names(world)) == MOST_LOGINS
     assert (await first.ask("GET", QUEUES)).status == 401
     assert (await last.ask("GET", QUEUES)).status == 200
-
-
-async def test_stranger_begins_only_so_many_logins(world: World, device: Device) -> None:
-    """Beyond that IMQ answers 429 and asks GitHub nothing."""
-    for _ in range(BEGUN_PER_ADDRESS):
-        await device.begin()
-    answer = await device.stranger.ask("POST", BEGIN)
-    assert (answer.status, len(world.github.state.device_codes)) == (429, BEGUN_PER_ADDRESS)
-    assert 0 < int(answer.headers["Retry-After"]) <= 60
-    device.wait(60)
-    await device.begin()
 
 
 async def test_no_log_line_has_a_code_or_a_token(world: World, device: Device) -> None:

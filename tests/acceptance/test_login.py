@@ -271,15 +271,6 @@ async def test_wrong_client_secret_is_reported_as_the_operators_fault(mona: Brow
     assert "client secret" in back.text
 
 
-async def test_made_up_codes_are_bounded(mona: Browser) -> None:
-    """GitHub is asked sixty times a minute at most."""
-    answers = []
-    for _ in range(62):
-        state = URL(await mona.to_github()).query["state"]
-        answers.append((await mona.get(f"/auth/callback?code=guess&state={state}")).status)
-    assert answers == [403] * 60 + [429] * 2
-
-
 async def test_pages_say_how_to_enable_the_login(tmp_path: Path, session: aiohttp.ClientSession) -> None:
     """Each missing setting is named, and nothing fails."""
     async with a_world(tmp_path, ci=False, protect=False) as world:

@@ -10,14 +10,12 @@ from aiohttp import web
 from bot.api.errors import ApiError
 from bot.web.addresses import own_path
 from bot.web.login.attempts import Attempt, Attempts
+from bot.web.login.code_limits import CodeLimits
 from bot.web.login.identity import Identity, LoginRefused
 from bot.web.login.sessions import Logins
 from bot.web.login.viewer import viewer
 from bot.web.pages.site import LoginNeeded, Site
 from queue_engine.core.timing.rate_limit import RateLimit
-
-PER_MINUTE = 60
-"""Codes that this process exchanges: who sends made-up ones must not use GitHub's patience up."""
 
 _REFUSALS = {
     "access_denied": "You did not allow it on GitHub, so you are not logged in.",
@@ -34,6 +32,7 @@ class LoginParts:
     identity: Identity
     attempts: Attempts
     logins: Logins
+    limits: CodeLimits
 
 
 class LoginPages:
@@ -44,7 +43,6 @@ class LoginPages:
         self._site = site
         self._parts = parts
         self._missing = tuple(missing)
-        self._budget = RateLimit(PER_MINUTE, timedelta(minutes=1))
         self._logged = RateLimit(1, timedelta(minutes=1))
 
     def routes(self) -> Sequence[web.RouteDef]:
@@ -86,29 +84,29 @@ class LoginPages:
             if viewer(request).logged_in:
                 # The person went back, or pressed reload, after they were logged in.
                 return self._site.see_other(request, "/")
-            self._log_stranger(request.remote)
+            self._log_stranger("login_not_begun_here", request.remote)
             return await self._page(request, "/", "This login did not begin in this browser, or it is over.", 403)
         if (error := request.query.get("error")) is not None:
             return await self._page(request, attempt.to, _REFUSALS.get(error, "GitHub refused this login."), 403)
         return await self._finish(request, attempt, self._parts)
 
-    def _log_stranger(self, remote: str | None) -> None:
-        """Log a login that did not begin here, once a minute: a visitor must not fill the log."""
+    def _log_stranger(self, event: str, remote: str | None) -> None:
+        """Log what a visitor can cause, once a minute: a visitor must not fill the log."""
         now = self._site.engine.clock.now()
         if self._logged.wait(now) <= timedelta(0):
             self._logged.take(now)
-            _log.warning("login_not_begun_here", remote=remote)
+            _log.warning(event, remote=remote)
 
     async def _finish(self, request: web.Request, attempt: Attempt, parts: LoginParts) -> web.Response:
-        now = self._site.engine.clock.now()
-        if (wait := self._budget.wait(now)) > timedelta(0):
-            raise ApiError(429, "too many people log in at once; try again in a minute", retry_after=wait)
-        self._budget.take(now)
+        if (wait := parts.limits.take(request)) > timedelta(0):
+            self._log_stranger("logins_limited", request.remote)
+            raise ApiError(429, "too many logins came from your address; try again later", retry_after=wait)
         try:
             person = await parts.identity.person(request.query.get("code", ""), attempt.verifier)
         except LoginRefused as refused:
             return await self._page(request, attempt.to, str(refused), 403)
         await parts.logins.begin(request, person)
+        parts.limits.remember(request, person.id)
         return self._site.see_other(request, attempt.to)
 
     async def _account(self, request: web.Request) -> web.Response:

@@ -1,0 +1,73 @@
+"""Find the address of a client behind reverse proxies, for limits that each client has to itself.
+
+A proxy appends the address of its own client to `X-Forwarded-For`, so only its right end can be believed, and only from
+a proxy that the operator trusts (MDN, "X-Forwarded-For"; Heroku's and Fly's routers append at the right, too). A second
+header of this name comes from the client: proxies are known that append to the first one alone (crates.io #10240).
+"""
+
+from collections.abc import Sequence
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+
+from aiohttp import web
+
+Network = IPv4Network | IPv6Network
+
+_HEADER = "X-Forwarded-For"
+_MOST_HOPS = 20
+_SITE = 64
+"""Bits of an IPv6 address that one site has in common: a client may choose the others."""
+
+
+class ClientAddresses:
+    """Finds who sent a request."""
+
+    def __init__(self, trusted: Sequence[Network]) -> None:
+        """`trusted` are the networks of reverse proxies whose header is believed."""
+        self._trusted = tuple(trusted)
+
+    def of(self, request: web.Request) -> str:
+        """Return the client's address; empty if the connection has none."""
+        found = self._client(request)
+        return "" if found is None else str(found)
+
+    def share(self, request: web.Request) -> str | None:
+        """Return the key of the client's share: an address, or an IPv6 network of one site.
+
+        None if a trusted proxy does not say for whom it asks: then many people have its address.
+        """
+        found = self._client(request)
+        if found is None or self._trusts(found):
+            return None
+        return str(ip_network((found, _SITE), strict=False)) if isinstance(found, IPv6Address) else str(found)
+
+    def _client(self, request: web.Request) -> IPv4Address | IPv6Address | None:
+        found = _parsed(request.remote or "")
+        given = request.headers.getall(_HEADER, [])
+        if found is None or len(given) != 1:
+            return found
+        for each in reversed(given[0].split(",")[-_MOST_HOPS:]):
+            if not self._trusts(found):
+                return found
+            before = _parsed(each)
+            if before is None:
+                return found
+            found = before
+        return found
+
+    def _trusts(self, address: IPv4Address | IPv6Address) -> bool:
+        return any(address in network for network in self._trusted if network.version == address.version)
+
+
+def _parsed(text: str) -> IPv4Address | IPv6Address | None:
+    """Read an address, also with a port (`192.0.2.1:80`, `[2001:db8::1]:80`), as some proxies write it."""
+    text = text.strip()
+    if text.startswith("["):
+        text = text[1:].partition("]")[0]
+    elif text.count(":") == 1:
+        text = text.partition(":")[0]
+    try:
+        found = ip_address(text.partition("%")[0])
+    except ValueError:
+        return None
+    mapped = found.ipv4_mapped if isinstance(found, IPv6Address) else None
+    return found if mapped is None else mapped

@@ -1,0 +1,75 @@
+"""The address of a client behind reverse proxies.
+
+Covers also `bot/settings/proxies.py`.
+"""
+
+from typing import Any
+
+import pytest
+from aiohttp.test_utils import make_mocked_request
+from multidict import CIMultiDict
+
+from bot.http.client_address import ClientAddresses
+from bot.settings.environment import SettingsProblem, load_host_settings
+from bot.settings.proxies import trusted_proxies
+
+
+class _Transport:
+    def __init__(self, peer: str) -> None:
+        self._peer = peer
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        return (self._peer, 50000) if name == "peername" else default
+
+
+def share(peer: str, *forwarded: str, trusted: str = "loopback") -> str | None:
+    """The share of a client of this peer, which sends these headers."""
+    headers = CIMultiDict[str]([("X-Forwarded-For", each) for each in forwarded])
+    request = make_mocked_request("GET", "/", headers=headers, transport=_Transport(peer))
+    return ClientAddresses(trusted_proxies(trusted)).share(request)
+
+
+@pytest.mark.parametrize(
+    ("peer", "forwarded", "trusted", "expected"),
+    [
+        ("203.0.113.9", [], "loopback", "203.0.113.9"),
+        ("203.0.113.9", ["198.51.100.1"], "loopback", "203.0.113.9"),
+        ("203.0.113.9", ["198.51.100.1"], "private", "203.0.113.9"),
+        ("10.0.0.5", ["198.51.100.1"], "loopback", "10.0.0.5"),
+        ("127.0.0.1", ["198.51.100.1"], "none", "127.0.0.1"),
+        ("127.0.0.1", ["198.51.100.1, 203.0.113.9"], "loopback", "203.0.113.9"),
+        ("10.0.0.5", ["198.51.100.1, 203.0.113.9, 10.0.0.4"], "private", "203.0.113.9"),
+        ("10.0.0.5", ["198.51.100.1, 203.0.113.9, 192.0.2.7"], "private,192.0.2.0/24", "203.0.113.9"),
+        ("::1", ["198.51.100.1"], "loopback", "198.51.100.1"),
+        ("::ffff:127.0.0.1", ["::ffff:198.51.100.1"], "loopback", "198.51.100.1"),
+        ("127.0.0.1", ["198.51.100.1:4711"], "loopback", "198.51.100.1"),
+        ("127.0.0.1", ["[2001:db8:1:2:3::4]:4711"], "loopback", "2001:db8:1:2::/64"),
+    ],
+)
+def test_client_cannot_choose_its_address(peer: str, forwarded: list[str], trusted: str, expected: str) -> None:
+    """Only what a trusted proxy appended counts; an IPv6 client cannot leave its network of 64 bits."""
+    assert share(peer, *forwarded, trusted=trusted) == expected
+
+
+@pytest.mark.parametrize("forwarded", [[], [""], ["unknown"], ["198.51.100.1", "198.51.100.2"], ["127.0.0.1"]])
+def test_proxy_that_names_no_client_has_no_share(forwarded: list[str]) -> None:
+    """Many people have its address. Two headers count as none: one of them is the client's own."""
+    assert share("127.0.0.1", *forwarded) is None
+
+
+@pytest.mark.parametrize("value", ["proxy.example.com", "10.0.0.0/40", "0.0.0.0/0", "::/0", "10.0.0.5/8"])
+def test_unusable_network_is_refused(value: str) -> None:
+    """Every address is no network of proxies."""
+    with pytest.raises(SettingsProblem, match="IMQ_TRUSTED_PROXIES"):
+        load_host_settings({"IMQ_TRUSTED_PROXIES": value})
+
+
+def test_word_and_networks_are_read_together() -> None:
+    """In any case, with commas or spaces."""
+    settings = load_host_settings({"IMQ_TRUSTED_PROXIES": "Loopback, 192.0.2.1 2001:db8::/32"})
+    assert [str(each) for each in settings.trusted_proxies] == [
+        "127.0.0.0/8",
+        "::1/128",
+        "192.0.2.1/32",
+        "2001:db8::/32",
+    ]
