@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from queue_engine.domain.run import CheckTiming
+from queue_engine.domain.facts import MergeMethod
+from queue_engine.domain.run import NOT_BEGUN, CheckTiming, Run
 
 
 class CandidateTrigger(StrEnum):
@@ -41,6 +42,8 @@ class CandidateMember:
     entry_id: str
     head: str
     """The head with consent: exactly this commit is merged."""
+    method: MergeMethod = MergeMethod.MERGE
+    """How it lands, and so how it is built."""
     commit: str | None = None
     """The commit of the candidate's history after this member; None until it is built."""
     tree: str | None = None
@@ -54,15 +57,17 @@ class CandidateRun:
     """One CI run over a candidate: the base's tip with the members merged onto it in order.
 
     The store deletes it when its branches are gone. Every branch and pull request of IMQ's own is found by this record,
-    never by the form of a name.
+    never by the form of a name. `planner.trains` has what plans need of it, by the same id.
     """
 
     id: int | None
     """None until the run is stored; part of the branch's name."""
     queue_id: int
+    base_branch: str
     base_tip: str
-    """The tip of the base branch that the candidate is built on."""
+    """The commit that the first member is merged onto: the base's tip, or the end of another run's part."""
     members: tuple[CandidateMember, ...]
+    """Those that IMQ merges for this run. Members of the run that it begins on are among them, built already."""
     tested: frozenset[int]
     """Numbers of the members that the run was started for; the others are qualified, or tested by another run."""
     trigger: CandidateTrigger
@@ -70,23 +75,41 @@ class CandidateRun:
     started_at: datetime
     version: int = 0
     candidate: str | None = None
-    """The published commit; None while IMQ builds it."""
+    """The commit to publish, stored before IMQ publishes it; None while IMQ merges members."""
     published_at: datetime | None = None
+    checks_since: datetime | None = None
+    """When its checks began, or began again by a rerun: their time limit counts from then."""
     pull_request: int | None = None
     """The draft pull request of `CandidateTrigger.PULL_REQUEST`."""
-    pending_checks: tuple[str, ...] = ()
-    completed_checks: tuple[str, ...] = ()
-    timings: tuple[CheckTiming, ...] = ()
-    reruns: int = 0
-    rerun_checks: tuple[str, ...] = ()
-    polls: int = 0
-    next_poll_at: datetime | None = None
-    github_failures: int = 0
-    github_failing_since: datetime | None = None
-    extends_base: bool = True
-    """Whether the candidate's history still begins at the base's tip, once landed members are left out."""
+    test: Run = NOT_BEGUN
+    """The progress of its checks, and of GitHub's failures."""
 
     @property
     def numbers(self) -> tuple[int, ...]:
         """The members, in order."""
         return tuple(each.number for each in self.members)
+
+    @property
+    def branch(self) -> str:
+        """The branch on which CI sees the candidate."""
+        return f"imq/{self.base_branch}/{self.id}"
+
+    @property
+    def build_branch(self) -> str:
+        """The branch on which IMQ merges the members: no workflow should watch it."""
+        return f"imq-build/{self.base_branch}/{self.id}"
+
+    @property
+    def pending_checks(self) -> tuple[str, ...]:
+        """Names of the checks that were pending at the last poll."""
+        return self.test.pending_checks
+
+    @property
+    def completed_checks(self) -> tuple[str, ...]:
+        """Names of the checks that have ended on the candidate."""
+        return self.test.completed_checks
+
+    @property
+    def timings(self) -> tuple[CheckTiming, ...]:
+        """When the checks of the candidate ran."""
+        return self.test.timings

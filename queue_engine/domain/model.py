@@ -148,6 +148,8 @@ class Queue:
     """The stall, while no check starts for the front."""
     generation: int = 0
     """How often configuration or rules of its repository have changed."""
+    in_trains: bool = False
+    """Whether runs of several members may be stored for it."""
 
     def pause(self, reason: Reason) -> Pause | None:
         """Return the pause in this slot."""

@@ -71,6 +71,8 @@ class Run:
     github_failures: int = 0
     """GitHub's failures in a row, the exponent of the backoff; zero after any success."""
     github_failing_since: datetime | None = None
+    candidate_run: int | None = None
+    """The id of the `CandidateRun` that tests its member together with others; None: its candidate is its head."""
 
     @property
     def has_begun(self) -> bool:

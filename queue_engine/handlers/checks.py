@@ -64,7 +64,7 @@ class CheckReports:
         """
         repositories = {repository_id for repository_id, _ in reports}
         async with self._engine.store.reading() as tx:
-            under_way = await tx.entries.under_way(repositories)
+            under_way = await tx.candidate_commits.under_way(repositories)
             red = await tx.red_bases.tips(repositories)
             stalled = await tx.stalls.repositories(repositories)
         return [

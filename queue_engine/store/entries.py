@@ -4,7 +4,7 @@ Each read computes positions from the stored order key (`queue_engine.store.orde
 entry leaves, so positions have no gaps by construction (P3). Every write is compare-and-set on the version.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import groupby
@@ -95,14 +95,9 @@ _OF_QUEUES = in_order(_IN_QUEUES)
 _FIRST_OF_QUEUE = in_order(_IN_QUEUE, _IN_QUEUE.c.position < bindparam("most", type_=Integer))
 _OF_REPOSITORY = in_order(_IN_REPOSITORY)
 _ON_THE_WAY = [EntryStatus.UPDATING, EntryStatus.CHECKING]
-_UPDATED_OR_CHECKED = in_order(_IN_REPOSITORY, _IN_REPOSITORY.c.status.in_(_ON_THE_WAY))
+_UPDATED_OR_CHECKED = in_order(_IN_REPOSITORY, _IN_REPOSITORY.c.status.in_(_ON_THE_WAY), runs.c.candidate_run.is_(None))
 _IN_RUNS = in_order(_IN_QUEUES, _IN_QUEUES.c.run_id.is_not(None))
 _IS_QUEUED = select(entries.c.seq).where(_ITS_OWN)
-_UNDER_WAY = (
-    select(entries.c.repository_id, entries.c.head, runs.c.candidate)
-    .join(runs, runs.c.id == entries.c.run_id)
-    .where(entries.c.repository_id.in_(bindparam("repositories", expanding=True)), entries.c.status.in_(_ON_THE_WAY))
-)
 _ARRIVALS = select(entries.c.author, entries.c.arrived, entries.c.share_delay).where(
     entries.c.queue_id == _QUEUE, entries.c.priority <= 0, ~entries.c.hotfix
 )
@@ -215,16 +210,11 @@ class Entries:
         return await self._read(_OF_REPOSITORY, its_repository=repository_id)
 
     async def updated_or_checked(self, repository_id: int) -> tuple[Entry, ...]:
-        """Return the entries that are being updated or checked, at one instant.
+        """Return the entries that are being updated or checked, each by itself, at one instant.
 
         One statement reads both statuses, so that it misses no entry that changes from one to the other meanwhile.
         """
         return await self._read(_UPDATED_OR_CHECKED, its_repository=repository_id)
-
-    async def under_way(self, repository_ids: Collection[int]) -> tuple[tuple[int, str, str | None], ...]:
-        """Return the entries being updated or checked in these repositories: repository, head and candidate."""
-        rows = await self._connection.execute(_UNDER_WAY, {"repositories": list(repository_ids)})
-        return tuple((row.repository_id, row.head, row.candidate) for row in rows)
 
     async def arrivals(self, queue_id: int) -> tuple[tuple[str, int, int], ...]:
         """Return author, arrival and delay (in milliseconds) of each entry of a queue without a priority above 0."""

@@ -257,6 +257,10 @@ class Queues:
         """Store the announced blockers; None: the queue has none any more."""
         await self._connection.execute(_CHANGE, {"its_id": queue_id, "announced": announced})
 
+    async def note_trains(self, queue_id: int, in_trains: bool) -> None:
+        """Store whether runs of several members may be stored for this queue."""
+        await self._connection.execute(_CHANGE, {"its_id": queue_id, "in_trains": in_trains})
+
     async def with_work(self) -> tuple[Repository, ...]:
         """Return the repositories with entries."""
         return await repositories.with_work(self._connection)
@@ -295,4 +299,5 @@ def _queue(row: Row[Any]) -> Queue:
         errors=row.errors,
         stall=stall,
         generation=row.generation,
+        in_trains=row.in_trains,
     )

@@ -9,12 +9,12 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Integer, Row, and_, bindparam, delete, insert, select, update
+from sqlalchemy import Integer, Row, and_, bindparam, delete, insert, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.domain.errors import StaleRecord
 from queue_engine.domain.run import NOT_BEGUN, CheckTiming, Run
-from queue_engine.store.tables import entries, runs
+from queue_engine.store.tables import candidate_runs, entries, runs
 
 _STORED = tuple(name for name in Run.__dataclass_fields__ if name not in ("id", "version"))
 _COLUMNS = {name: f"run_{name}" for name in ("version", *_STORED)}
@@ -22,7 +22,10 @@ RUN_FIELDS = tuple(runs.c[name].label(label) for name, label in _COLUMNS.items()
 """Columns that `run_of` reads beside a member's `run_id`."""
 
 _ID = runs.c.id == bindparam("its_id", type_=Integer)
-_HAS_MEMBERS = select(entries.c.seq).where(entries.c.run_id == runs.c.id).exists()
+_HAS_MEMBERS = or_(
+    select(entries.c.seq).where(entries.c.run_id == runs.c.id).exists(),
+    select(candidate_runs.c.id).where(candidate_runs.c.run_id == runs.c.id).exists(),
+)
 
 _ADD = insert(runs).returning(runs.c.id)
 _SAVE = update(runs).where(and_(_ID, runs.c.version == bindparam("its_version", type_=Integer)))

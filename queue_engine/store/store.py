@@ -19,6 +19,8 @@ from queue_engine.core.jobs.job_store import Jobs
 from queue_engine.core.jobs.job_table import NEXT_DUE as NEXT_JOB
 from queue_engine.core.observability.meter import Meter, NullMeter
 from queue_engine.domain.errors import StaleRecord
+from queue_engine.store.candidate_commits import CandidateCommits
+from queue_engine.store.candidate_runs import CandidateRuns
 from queue_engine.store.departures import Departures
 from queue_engine.store.depths import Depths
 from queue_engine.store.entries import Entries
@@ -48,6 +50,7 @@ from queue_engine.store.shadow import Shadow
 from queue_engine.store.statistics import Statistics
 from queue_engine.store.timeline import Timeline
 from queue_engine.store.timeline_reads import TimelineReads
+from queue_engine.store.trains import TrainMemories
 
 
 class WakeupKind(StrEnum):
@@ -102,6 +105,18 @@ class Transaction:
     @cached_property
     def entries(self) -> Entries:
         return Entries(self.connection)
+
+    @cached_property
+    def candidate_runs(self) -> CandidateRuns:
+        return CandidateRuns(self.connection)
+
+    @cached_property
+    def candidate_commits(self) -> CandidateCommits:
+        return CandidateCommits(self.connection)
+
+    @cached_property
+    def trains(self) -> TrainMemories:
+        return TrainMemories(self.connection)
 
     @cached_property
     def timeline(self) -> Timeline:

@@ -58,6 +58,7 @@ queues = Table(
     Column("stalled_head", String(64)),
     Column("stalled_checks", Text),
     Column("ci_seen_at", DatabaseInstant, info=instant(InstantKind.PAST)),
+    Column("in_trains", Boolean, nullable=False, server_default=text("FALSE")),
     Column("errors", Integer, nullable=False, server_default=text("0")),
     Column("errors_since", DatabaseInstant, info=instant(InstantKind.PAST)),
     Column("due_at", DatabaseInstant, index=True, info=instant(InstantKind.WAIT)),
@@ -97,9 +98,44 @@ runs = Table(
     Column("refused_since", DatabaseInstant, info=instant(InstantKind.PAST)),
     Column("github_failures", Integer, nullable=False),
     Column("github_failing_since", DatabaseInstant, info=instant(InstantKind.PAST)),
+    Column("candidate_run", Integer),
     sqlite_autoincrement=True,
 )
-"""One attempt each to land the entries that name the run; deleted when the last member leaves."""
+"""One attempt each to land the entries that name the run; deleted when the last member leaves.
+
+`candidate_run` is the id of the `candidate_runs` of which the entry is a member: a test of several entries."""
+
+candidate_runs = Table(
+    "candidate_runs",
+    metadata,
+    Column("id", Counter, primary_key=True, autoincrement=True),
+    Column("version", Integer, nullable=False),
+    Column("queue_id", ForeignKey(queues.c.id), nullable=False, index=True),
+    Column("run_id", ForeignKey(runs.c.id), nullable=False, unique=True),
+    Column("state", String(16), nullable=False),
+    Column("trigger", String(16), nullable=False),
+    Column("base_tip", String(64), nullable=False),
+    Column("candidate", String(64), index=True),
+    Column("members", JSON, nullable=False),
+    Column("tested", JSON, nullable=False),
+    Column("pull_request", Integer),
+    Column("started_at", DatabaseInstant, nullable=False, info=instant(InstantKind.PAST)),
+    Column("published_at", DatabaseInstant, info=instant(InstantKind.PAST)),
+    Column("checks_since", DatabaseInstant, info=instant(InstantKind.PAST)),
+    CheckConstraint("state IN ('building', 'testing', 'passed', 'landing', 'ended')", name="state"),
+    # Never reuse an id: it names branches on GitHub.
+    sqlite_autoincrement=True,
+)
+"""Tests of several entries on branches of IMQ's own; deleted when their branches are gone. `runs` has the progress."""
+
+trains = Table(
+    "trains",
+    metadata,
+    Column("queue_id", ForeignKey(queues.c.id), primary_key=True),
+    Column("version", Integer, nullable=False),
+    Column("memory", JSON, nullable=False),
+)
+"""What plans for a queue remember, as `queue_engine.planner.trains.memory` writes it."""
 
 entries = Table(
     "entries",

@@ -46,6 +46,7 @@ WHOLE = Run(
     refused_since=NOW,
     github_failures=4,
     github_failing_since=NOW,
+    candidate_run=7,
 )
 CHECKING = EntryStatus.CHECKING
 MINUTE = 6 * SOON

@@ -12,6 +12,7 @@ def test_candidate_run_names_its_members_in_order() -> None:
     run = CandidateRun(
         id=1,
         queue_id=1,
+        base_branch="main",
         base_tip="b" * 40,
         members=members,
         tested=frozenset({7}),

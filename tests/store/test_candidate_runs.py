@@ -1,0 +1,110 @@
+"""Runs of several members, and what plans remember, are stored as they were written; no writer overwrites another.
+
+Covers `queue_engine/store/candidate_runs.py`, `queue_engine/store/candidate_commits.py` and
+`queue_engine/store/trains.py`.
+"""
+
+from dataclasses import replace
+
+import pytest
+from sqlalchemy import func, select
+
+from queue_engine.domain.candidate_run import CandidateMember, CandidateRun, CandidateState, CandidateTrigger
+from queue_engine.domain.errors import StaleRecord
+from queue_engine.domain.facts import MergeMethod
+from queue_engine.domain.model import Queue
+from queue_engine.domain.run import Run
+from queue_engine.store import Transaction
+from queue_engine.store.tables import runs
+from queue_engine.store.trains import TrainMemory
+from tests.store.examples import NOW, REPOSITORY, SOON, queue
+
+TESTING = CandidateState.TESTING
+
+
+def whole(main: Queue) -> CandidateRun:
+    """A run with a value in every field."""
+    return CandidateRun(
+        id=None,
+        queue_id=main.id,
+        base_branch="main",
+        base_tip="base",
+        members=(
+            CandidateMember(1, "e1", "h1", MergeMethod.SQUASH, "c1", "t1", "landed"),
+            CandidateMember(2, "e2", "h2"),
+        ),
+        tested=frozenset({2}),
+        trigger=CandidateTrigger.PULL_REQUEST,
+        state=TESTING,
+        started_at=NOW,
+        candidate="c2",
+        published_at=NOW + SOON,
+        checks_since=NOW + SOON,
+        pull_request=9,
+        test=Run(started_at=NOW, base_tip="base", candidate="c2", pending_checks=("ci",), next_poll_at=NOW + SOON),
+    )
+
+
+async def test_candidate_run_is_read_as_it_was_written(t: Transaction) -> None:
+    """Its branches have its id, which the store gives."""
+    main = await queue(t)
+    stored = await t.candidate_runs.add(whole(main))
+    assert stored.branch == f"imq/main/{stored.id}"
+    assert await t.candidate_runs.of_queue(main.id) == (stored,)
+    assert await t.candidate_runs.of_queues([main.id]) == (stored,)
+    assert await t.candidate_runs.of_commit(REPOSITORY.id, "c2") == (stored,)
+    assert await t.candidate_runs.of_repository(REPOSITORY.id) == (stored,)
+    assert replace(stored, id=None, version=0, test=whole(main).test) == whole(main)
+
+
+async def test_candidate_run_changed_by_another_is_stale(t: Transaction) -> None:
+    """Both the run and the progress of its checks are compared and set."""
+    first = await t.candidate_runs.add(whole(await queue(t)))
+    second = await t.candidate_runs.save(replace(first, state=CandidateState.PASSED))
+    with pytest.raises(StaleRecord):
+        await t.candidate_runs.save(first)
+    await t.candidate_runs.save(replace(second, test=replace(second.test, polls=1)))
+    with pytest.raises(StaleRecord):
+        await t.candidate_runs.save(second)
+
+
+async def test_candidate_run_that_ended_is_kept_until_it_is_removed(t: Transaction) -> None:
+    """Its record is what IMQ deletes its branches by."""
+    main = await queue(t)
+    ended = await t.candidate_runs.save(replace(await t.candidate_runs.add(whole(main)), state=CandidateState.ENDED))
+    assert ended.id is not None
+    assert await t.candidate_runs.of_queue(main.id) == ()
+    assert await t.candidate_runs.of_commit(REPOSITORY.id, "c2") == ()
+    assert await t.candidate_runs.get(ended.id) == ended
+    await t.candidate_runs.remove(ended)
+    assert await t.candidate_runs.get(ended.id) is None
+    assert (await t.connection.execute(select(func.count()).select_from(runs))).scalar_one() == 0
+
+
+async def test_report_on_a_candidate_may_count(t: Transaction) -> None:
+    """The lookup of webhooks finds candidates as it finds updated heads."""
+    await t.candidate_runs.add(whole(await queue(t)))
+    assert await t.candidate_commits.under_way([REPOSITORY.id]) == ((REPOSITORY.id, "base", "c2"),)
+
+
+async def test_memory_of_trains_changed_by_another_is_stale(t: Transaction) -> None:
+    """Two passes that plan by one memory cannot both count an outcome."""
+    main = await queue(t)
+    none = await t.trains.get(main.id)
+    first = await t.trains.save(TrainMemory(main.id, none.version, {"base_tip": "a"}))
+    assert await t.trains.get(main.id) == first
+    await t.trains.save(TrainMemory(main.id, first.version, {"base_tip": "b"}))
+    with pytest.raises(StaleRecord):
+        await t.trains.save(first)
+    await t.trains.remove(main.id)
+    assert (await t.trains.get(main.id)).version == 0
+
+
+async def test_queue_remembers_that_it_is_in_trains(t: Transaction) -> None:
+    """A queue that never had trains costs no statement more."""
+    main = await queue(t)
+    assert not main.in_trains
+    await t.queues.note_trains(main.id, True)
+    found = await t.queues.get(main.id)
+    assert found is not None
+    assert found.in_trains
