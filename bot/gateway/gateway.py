@@ -26,14 +26,13 @@ they lag 2 s. For the next quarter of an hour such reads wait, and cost no more 
 
 from collections import Counter
 from collections.abc import Mapping
-from datetime import timedelta
 
 from yarl import URL
 
 from bot.gateway import facts
 from bot.gateway.app import App
 from bot.gateway.app_schemas import InstallationAnswer
-from bot.gateway.check_reads import CheckReads
+from bot.gateway.candidates import MERGE_LIMIT, CandidateApi
 from bot.gateway.doctor_reads import DoctorReads
 from bot.gateway.file_changes import FileChanges, differing_paths
 from bot.gateway.github_merges import disable_auto_merge
@@ -72,11 +71,8 @@ from queue_engine.domain.facts import (
 )
 from queue_engine.domain.model import Repository
 
-_MERGE_LIMIT = timedelta(seconds=60)
-"""Merges of big repositories take long, and a merge given up on must be read back."""
 
-
-class Gateway(CheckReads):
+class Gateway(CandidateApi):
     """Implements the ports `GitHub` and `GitHubComments`. Raises the errors of `queue_engine.domain.errors` and no
     others.
     """
@@ -201,7 +197,7 @@ class Gateway(CheckReads):
             {**owner_and_repo(repository), "pull_number": str(number)},
             body={"sha": head_sha, "merge_method": method.value}
             | {name: text for name, text in message.items() if text is not None},
-            limit=_MERGE_LIMIT,
+            limit=MERGE_LIMIT,
         )
         page = await self._connection.call(repository, call)
         return parse_answer(ShaAnswer, page.data).sha

@@ -7,10 +7,16 @@ from typing import Protocol
 from queue_engine.domain.facts import Commit
 from queue_engine.domain.model import Repository
 
+NO_BRANCH = "0" * 40
+"""GitHub's name for the tip of a branch that does not exist."""
+
 
 @dataclass(frozen=True, slots=True)
 class BranchUpdate:
-    """A move of one branch: `before` is the expected tip, None for any; `after` None deletes the branch."""
+    """A move of one branch: `before` is the expected tip, None for any; `after` None deletes the branch.
+
+    With `NO_BRANCH` as `before` the branch must not exist.
+    """
 
     branch: str
     before: str | None
@@ -28,8 +34,8 @@ class CandidatePort(Protocol):
     async def merge_into(self, repository: Repository, branch: str, head_sha: str, message: str) -> Commit | None:
         """`POST /repos/{o}/{r}/merges`: merge a commit into a branch. None if the branch contains it (204).
 
-        Raises HeadConflict (409) for a conflict, NotFound for a missing commit or branch, Forbidden and Invalid by
-        rules.
+        Raises HeadConflict for a conflict, NotFound for a missing commit or branch, Forbidden for a permission, and
+        Invalid by rules.
         """
         ...
 
@@ -38,11 +44,18 @@ class CandidatePort(Protocol):
         ...
 
     async def update_refs(self, repository: Repository, updates: Sequence[BranchUpdate]) -> None:
-        """GraphQL `updateRefs`: all moves or none. Raises HeadConflict if a tip is another, MergeError by a rule."""
+        """GraphQL `updateRefs`: all moves or none. Raises HeadConflict if a tip is another, MergeError by a rule.
+
+        GitHub gives both one type, and documents no words: after either error read the tips before deciding. Raises
+        Forbidden for a permission, and where GitHub has no such mutation.
+        """
         ...
 
     async def open_draft(self, repository: Repository, head: str, base: str, title: str, body: str) -> int:
-        """`POST /repos/{o}/{r}/pulls` as a draft, or as no draft where the repository has none. Returns its number."""
+        """`POST /repos/{o}/{r}/pulls` as a draft, or as no draft where the repository has none. Returns its number.
+
+        Returns the number of the open one if this head has one already.
+        """
         ...
 
     async def close_pull_request(self, repository: Repository, number: int) -> None:
@@ -52,9 +65,15 @@ class CandidatePort(Protocol):
     async def dispatch_workflow(
         self, repository: Repository, path: str, branch: str, inputs: Mapping[str, str]
     ) -> None:
-        """`POST /repos/{o}/{r}/actions/workflows/{file}/dispatches`. Raises Invalid without that trigger."""
+        """`POST /repos/{o}/{r}/actions/workflows/{file}/dispatches`. Raises Invalid without that trigger.
+
+        Raises Forbidden without the permission `actions: write`. The new run is found by its branch and event.
+        """
         ...
 
     async def workflow_files(self, repository: Repository, commit: str) -> Mapping[str, str]:
-        """The text of each file in `.github/workflows` at a commit, by its path, in one query of GraphQL."""
+        """The text of each file in `.github/workflows` at a commit, by its path, in one query of GraphQL.
+
+        Empty where GitHub shows no complete text. Raises NotFound for a missing commit, Forbidden without GraphQL.
+        """
         ...

@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Any, Protocol
 
+from queue_engine.domain.candidate_port import CandidatePort
 from queue_engine.domain.commit_port import CommitReads
 from queue_engine.domain.facts import (
     Branch,
@@ -32,7 +33,7 @@ PAGE = 100
 """The most that GitHub lists in one answer."""
 
 
-class GitHub(CommitReads, Protocol):
+class GitHub(CommitReads, CandidatePort, Protocol):
     """The reads and the few writes that landing needs."""
 
     async def pull_request(self, repository: Repository, number: int) -> PullRequest:

@@ -3,10 +3,11 @@
 Every method is written out, so that mypy reports a call that the ports have and that is missing here.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from queue_engine.domain.candidate_port import BranchUpdate
 from queue_engine.domain.facts import (
     Branch,
     BranchRules,
@@ -156,6 +157,40 @@ class Forwarding:
     async def cancel_run(self, repository: Repository, actions_run: int) -> None:
         """As the port says."""
         await self._github.cancel_run(repository, actions_run)
+
+    async def create_branch(self, repository: Repository, branch: str, sha: str) -> None:
+        """As the port says."""
+        await self._github.create_branch(repository, branch, sha)
+
+    async def merge_into(self, repository: Repository, branch: str, head_sha: str, message: str) -> Commit | None:
+        """As the port says."""
+        return await self._github.merge_into(repository, branch, head_sha, message)
+
+    async def create_commit(self, repository: Repository, tree: str, parents: Sequence[str], message: str) -> Commit:
+        """As the port says."""
+        return await self._github.create_commit(repository, tree, parents, message)
+
+    async def update_refs(self, repository: Repository, updates: Sequence[BranchUpdate]) -> None:
+        """As the port says."""
+        await self._github.update_refs(repository, updates)
+
+    async def open_draft(self, repository: Repository, head: str, base: str, title: str, body: str) -> int:
+        """As the port says."""
+        return await self._github.open_draft(repository, head, base, title, body)
+
+    async def close_pull_request(self, repository: Repository, number: int) -> None:
+        """As the port says."""
+        await self._github.close_pull_request(repository, number)
+
+    async def dispatch_workflow(
+        self, repository: Repository, path: str, branch: str, inputs: Mapping[str, str]
+    ) -> None:
+        """As the port says."""
+        await self._github.dispatch_workflow(repository, path, branch, inputs)
+
+    async def workflow_files(self, repository: Repository, commit: str) -> Mapping[str, str]:
+        """As the port says."""
+        return await self._github.workflow_files(repository, commit)
 
     async def is_in_use(self, repository: Repository, branch: str) -> bool:
         """As the port says."""

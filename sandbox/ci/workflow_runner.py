@@ -1,5 +1,6 @@
 """What runs a workflow: it watches pushes and pull requests, begins runs, and takes their jobs through time."""
 
+import json
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from functools import partial
@@ -7,6 +8,7 @@ from functools import partial
 from sandbox.ci.code_event import CodeEvent, code_event
 from sandbox.ci.verdict import conclude
 from sandbox.ci.workflows import Job, Trigger, skips_ci
+from sandbox.core.errors import Invalid
 from sandbox.domain.checks.actions import SLUG
 from sandbox.domain.checks.checks import CheckRunFields
 from sandbox.domain.domain import Domain
@@ -51,6 +53,7 @@ class WorkflowRunner:
         events.subscribe(PullRequestChanged, lambda event: self._learn(code_event(event)))
         events.subscribe(CheckRerequested, self._again)
         events.subscribe(WorkflowRunApproved, self._approved)
+        domain.actions.dispatchers[workflow.id] = self._dispatch
 
     @property
     def runs(self) -> list[WorkflowRun]:
@@ -74,6 +77,20 @@ class WorkflowRunner:
                 branch=branch,
             )
         )
+
+    def _dispatch(self, branch: str, sha: str, inputs: Sequence[str], actor: Actor) -> None:
+        """Begin a run that somebody asked for. Raises Invalid without that trigger, or for an unknown input.
+
+        The words are those of benc-uk/workflow-dispatch #46 and cli/cli #3403.
+        """
+        trigger = next((one for one in self.triggers if one.event == "workflow_dispatch"), None)
+        if trigger is None:
+            raise Invalid("Workflow does not have 'workflow_dispatch' trigger")
+        if unknown := [name for name in inputs if name not in trigger.inputs]:
+            raise Invalid(f"Unexpected inputs provided: {json.dumps(unknown)}")
+        asked = CodeEvent("workflow_dispatch", self._repository, sha, branch, actor)
+        begin = partial(self._begin, asked, "workflow_dispatch", sha, branch, None)
+        self._context.schedule.after(self._context.timings.workflow_run, begin, name=f"{self.workflow.name} {sha[:7]}")
 
     def _learn(self, event: CodeEvent) -> None:
         if event.repository is self._repository and self._is_wanted(event):

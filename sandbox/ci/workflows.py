@@ -30,7 +30,8 @@ def all_green(files: Mapping[str, str]) -> bool:
 class Trigger:
     """One event of a workflow's `on`, with its filters; None filters nothing.
 
-    `branches` are those pushed to, or the base of a pull request; `types` are actions of pull requests.
+    `branches` are those pushed to, or the base of a pull request; `types` are actions of pull requests, and `inputs`
+    the names that `workflow_dispatch` takes.
     """
 
     event: str
@@ -39,6 +40,7 @@ class Trigger:
     paths: Sequence[str] | None = None
     paths_ignore: Sequence[str] | None = None
     types: Sequence[str] = ("opened", "synchronize", "reopened")
+    inputs: Sequence[str] = ()
 
     def admits(self, event: str, action: str, branch: str, files: Callable[[], Sequence[str]]) -> bool:
         """Whether the event starts the workflow. `files` lists the changed paths and is called when filters ask."""

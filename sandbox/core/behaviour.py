@@ -17,6 +17,15 @@ class Behaviour:
     rust-lang/triagebot #2094)."""
     most_tree_entries: int = 100_000
     """How many entries of a tree are listed before it is `truncated` (docs, "Get a tree"; release-please #1279)."""
+    most_blob_text: int = 512_000
+    """How many bytes of a file GraphQL shows before it is `isTruncated`; the reference names no number."""
+    drafts: bool = True
+    """Whether the repositories have draft pull requests, as some free private ones do not (cli/cli #520)."""
+    draft_refusal_listed: bool = False
+    """Whether the refusal of a draft stands in `errors` of "Validation Failed", or is the message (SWE-agent #179)."""
+    ruled_refs_named: bool = True
+    """Whether the creation of a branch that rules forbid is refused with the rules, or with "Reference update failed"
+    (release-plz/action #518)."""
     etags_of_tokens: bool = True
     """Whether a renewed token makes every conditional request miss (otterdog #201, as GitHub's support confirmed)."""
     graphql: bool = True

@@ -146,6 +146,13 @@ class Git:
         """What a commit's or tree's directory holds, in git's order."""
         return [read_entry(path, item) for path, item in walk(self._tree(sha), recursive, directories=True)]
 
+    def entry(self, sha: str, path: str) -> TreeEntry | None:
+        """What a commit's or tree's directory has at this path; None when there is nothing."""
+        try:
+            return read_entry(path, self._tree(sha) / path)
+        except KeyError:
+            return None
+
     def read(self, sha: str, path: str) -> bytes | None:
         """One file of a commit or tree; None when it is not there."""
         try:

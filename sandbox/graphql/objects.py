@@ -5,6 +5,7 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any
 
+from sandbox.core.git import TreeEntry
 from sandbox.facade.github import GitHub
 from sandbox.graphql.connections import Info, connection
 from sandbox.graphql.errors import Refused, not_accessible, not_found
@@ -161,8 +162,44 @@ class Objects:
             "id": f"C_{sha}",
             "oid": sha,
             "message": found.message,
-            "tree": {"__typename": "Tree", "id": f"T_{found.tree}", "oid": found.tree},
+            "tree": self._tree(found.tree),
             "parents": connection(found.parents, self._commit),
+        }
+
+    def _tree(self, sha: str, path: str = "") -> Record:
+        entries = partial(_later, lambda: [self._entry(one, path) for one in self._repository.git.entries(sha)])
+        return {"__typename": "Tree", "id": f"T_{sha}", "oid": sha, "entries": entries}
+
+    def _entry(self, entry: TreeEntry, directory: str) -> Record:
+        path = f"{directory}/{entry.path}" if directory else entry.path
+        shown = partial(_later, lambda: self._within(entry.type, entry.sha, path))
+        return {
+            "name": entry.path,
+            "path": path,
+            "type": entry.type,
+            "mode": int(entry.mode, 8),
+            "oid": entry.sha,
+            "object": shown,
+        }
+
+    def _within(self, kind: str, sha: str, path: str) -> Record | None:
+        """A directory or file; a submodule's commit is in another repository."""
+        if kind == "tree":
+            return self._tree(sha, path)
+        return self._blob(sha) if kind == "blob" else None
+
+    def _blob(self, sha: str) -> Record:
+        """GitHub shows no text of a binary file, and the beginning of a large one ("Blob", GraphQL reference)."""
+        data = self._repository.git.blob(sha) or b""
+        most, binary = self._github.behaviour.most_blob_text, b"\0" in data
+        return {
+            "__typename": "Blob",
+            "id": f"B_{sha}",
+            "oid": sha,
+            "byteSize": len(data),
+            "isBinary": binary,
+            "isTruncated": len(data) > most,
+            "text": None if binary else data[:most].decode(errors="replace"),
         }
 
     def _ref(self, branch: str) -> Record | None:
@@ -193,15 +230,19 @@ class Objects:
             "aheadBy": ahead,
             "behindBy": behind,
             "status": word,
-            "baseTarget": partial(_later, self._commit, tip),
-            "headTarget": partial(_later, self._commit, head),
+            "baseTarget": partial(_later, partial(self._commit, tip)),
+            "headTarget": partial(_later, partial(self._commit, head)),
         }
 
     def _object(self, _info: Info, *, oid: str | None = None, expression: str | None = None) -> Record | None:
         self._require("contents")
+        name, colon, path = (oid or expression or "").partition(":")
         with self._branches():
-            sha = self._repository.git.resolve(oid or expression or "")
-        return None if sha is None else self._commit(sha)
+            sha = self._repository.git.resolve(name)
+        if sha is None or not colon:
+            return None if sha is None else self._commit(sha)
+        found = self._repository.git.entry(sha, path)
+        return None if found is None else self._within(found.type, found.sha, path)
 
     def _collaborators(
         self, info: Info, *, login: str | None = None, query: str | None = None, **bounds: Any
@@ -230,8 +271,8 @@ class Objects:
             raise not_accessible()
 
 
-def _later(show: Callable[[str], Record], sha: str, _info: Info) -> Record:
-    return show(sha)
+def _later(show: Callable[[], Any], _info: Info) -> Any:
+    return show()
 
 
 def actor(user: User) -> Record:

@@ -16,6 +16,8 @@ class Workflow:
     created_at: datetime
     runs: int = 0
     """How many runs it has had; the newest has this number."""
+    disabled: bool = False
+    """Whether a person, or GitHub after a time without activity, switched it off."""
 
 
 @dataclass(eq=False, slots=True, repr=False)

@@ -84,6 +84,7 @@ SCHEMAS = {
     f"POST {_REPO}/actions/runs/{{run_id}}/approve": "EmptyObject",
     f"POST {_REPO}/actions/runs/{{run_id}}/rerun": "EmptyObject",
     f"POST {_REPO}/actions/runs/{{run_id}}/rerun-failed-jobs": "EmptyObject",
+    f"POST {_REPO}/actions/workflows/{{workflow_id}}/dispatches": NOTHING,
     f"GET {_REPO}/commits/{{ref}}/status": "CombinedCommitStatus",
     f"GET {_REPO}/commits/{{ref}}/statuses": "[Status]",
     f"POST {_REPO}/statuses/{{sha}}": "Status",

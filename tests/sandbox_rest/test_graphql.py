@@ -243,3 +243,21 @@ async def test_moved_ref_is_refused_in_either_words(client: Client) -> None:
         words.append(refused["errors"][0]["message"])
     assert client.repo.sha() == main
     assert [main in message for message in words] == [True, False]
+
+
+async def test_directory_of_a_commit_lists_its_entries_with_their_text(client: Client) -> None:
+    """`object(expression:)` takes `commit:path`; a path that is not there is null."""
+    sha = client.repo.push("main", {"guide/a.md": "one\n", "guide/sub/b.md": "two\n"})
+    query = """query($at: String!) { repository(owner: "acme", name: "widgets") { object(expression: $at) {
+      ... on Tree { entries { name path type mode object { oid ... on Blob { text isTruncated isBinary byteSize } } } }
+      ... on Blob { text }
+    } } }"""
+
+    async def shown(at: str) -> Any:
+        return (await ask(client, query, at=f"{sha}:{at}"))["data"]["repository"]["object"]
+
+    file, directory = (await shown("guide"))["entries"]
+    assert [file[key] for key in ("name", "path", "type", "mode")] == ["a.md", "guide/a.md", "blob", 33188]
+    assert file["object"]["text"] == "one\n"
+    assert (directory["name"], directory["type"]) == ("sub", "tree")
+    assert (await shown("guide/sub/b.md"), await shown("no/such")) == ({"text": "two\n"}, None)

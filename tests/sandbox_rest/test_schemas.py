@@ -212,7 +212,8 @@ async def use_checks(client: Client, sha: str) -> None:
 
 async def use_actions(client: Client) -> None:
     """A run that fails, runs again, again in part, is cancelled; and one of a stranger's fork, approved."""
-    client.repo.add_workflow(jobs=[Job("unit", timedelta(seconds=1), plan=("failure",) * 9)], on=["pull_request"])
+    triggers = ["pull_request", "workflow_dispatch"]
+    client.repo.add_workflow(jobs=[Job("unit", timedelta(seconds=1), plan=("failure",) * 9)], on=triggers)
     client.repo.record.fork_approval = "all_external_contributors"
     client.repo.open_pull_request("Mine", head="mine", by="ann", files={"x": "1\n"})
     await client.settle(5)
@@ -226,6 +227,8 @@ async def use_actions(client: Client) -> None:
         await client.settle(5)
     await client.call("POST", f"{place}/rerun", 201)
     await client.call("POST", f"{place}/cancel", 202)
+    place = f"{R}/actions/workflows/ci.yml/dispatches"
+    await client.call("POST", place, 204, json_body={"ref": "main"})
     client.repo.open_pull_request("Theirs", head="theirs", fork_of="stranger", files={"y": "1\n"})
     await client.settle(5)
     parked = (await client.get(f"{R}/actions/runs?event=pull_request"))["workflow_runs"][0]

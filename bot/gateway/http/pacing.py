@@ -51,10 +51,16 @@ _UPDATES_AND_MERGES = frozenset(
     {
         "PUT /repos/{owner}/{repo}/pulls/{pull_number}/update-branch",
         "PUT /repos/{owner}/{repo}/pulls/{pull_number}/merge",
+        "POST /repos/{owner}/{repo}/merges",
+        "POST /repos/{owner}/{repo}/git/refs",
+        "POST /repos/{owner}/{repo}/git/commits",
     }
 )
+"""Updates of heads, merges, and what builds candidates."""
 _COMMENT = "POST /repos/{owner}/{repo}/issues/{issue_number}/comments"
-_CONTENT = frozenset({_COMMENT, "PUT /repos/{owner}/{repo}/pulls/{pull_number}/merge"})
+_CONTENT = frozenset(
+    {_COMMENT, "PUT /repos/{owner}/{repo}/pulls/{pull_number}/merge", "POST /repos/{owner}/{repo}/pulls"}
+)
 _NOTIFICATION_PATHS = ("/repos/{owner}/{repo}/issues/", "/repos/{owner}/{repo}/check-runs")
 """The beginnings of the templates of comments, labels and check runs."""
 
@@ -176,7 +182,7 @@ def points_kind(call: Call) -> str:
 
 
 def content_of(call: Call) -> str | None:
-    """Return the content that a call creates: `comment`, `merge` or None."""
+    """Return the content that a call creates: `comment`, `merge` (also a pull request of a candidate) or None."""
     if call.name == _COMMENT:
         return "comment"
     return "merge" if call.name in _CONTENT else None

@@ -4,10 +4,11 @@ A job of Actions cannot be rerequested through the checks API; its workflow run 
 for those that failed. The refusals are those of GitHub's endpoints on workflow runs.
 """
 
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Literal
 
-from sandbox.core.errors import Conflict, Forbidden
+from sandbox.core.errors import Conflict, Forbidden, Invalid, NotFound
 from sandbox.domain.accounts.accounts import Accounts
 from sandbox.domain.checks.checks import ACTIONS_SLUG, PASSING, CheckRunFields, Checks
 from sandbox.domain.checks.progress import publish_progress
@@ -16,6 +17,9 @@ from sandbox.events.context import Context
 from sandbox.state import Actor, App, CheckRun, PullRequest, Repository, User, Workflow, WorkflowRun
 
 SLUG = ACTIONS_SLUG
+
+Dispatcher = Callable[[str, str, Sequence[str], Actor], None]
+"""Begins a run of a workflow on a branch's tip; takes the branch, the commit and the names of the inputs."""
 
 _LONGEST_AGO = timedelta(days=30)
 _RELIABLE = ("write", "maintain", "admin")
@@ -39,6 +43,8 @@ class Actions:
         self.started_at: Literal["renewed", "kept"] = "renewed"
         self.parked_is_completed = True
         self.status_finds_parked = False
+        self.dispatchers: dict[int, Dispatcher] = {}
+        """What starts each workflow that somebody dispatches, by the workflow's id."""
 
     def app(self, repository: Repository) -> App:
         """GitHub's own app, which every repository has; created and installed when it is missing."""
@@ -83,6 +89,23 @@ class Actions:
             self._events.publish(CheckSuiteChanged(suite, "completed"))
             self._events.publish(WorkflowRunChanged(run, "completed"))
         return run
+
+    def dispatch(self, repository: Repository, workflow: str, ref: str, inputs: Sequence[str], *, actor: Actor) -> None:
+        """Run a workflow, named by its id or its file, on a branch. Raises NotFound or Invalid."""
+        self._accounts.require_role(actor, repository, "write")
+        found = [
+            one
+            for one in repository.workflows.values()
+            if workflow in (str(one.id), one.path.rpartition("/")[2]) and one.id in self.dispatchers
+        ]
+        if not found:
+            raise NotFound()
+        sha = repository.git.branch(ref.removeprefix("refs/heads/"))
+        if sha is None:
+            raise Invalid(f"No ref found for: {ref}")
+        if found[0].disabled:
+            raise Invalid("Cannot trigger a 'workflow_dispatch' on a disabled workflow")
+        self.dispatchers[found[0].id](ref.removeprefix("refs/heads/"), sha, inputs, actor)
 
     def run_of(self, repository: Repository, sha: str, name: str, *, event: str = "push") -> WorkflowRun:
         """The run of a workflow on a commit, begun when there is none; further jobs and attempts belong to it."""

@@ -55,6 +55,9 @@ class Pulls:
             raise _invalid("head" if head_sha is None else "base", "invalid")
         if repository.git.is_ancestor(head_sha, base_sha):
             raise _invalid("", "custom", f"No commits between {base} and {head_branch}")
+        if options.draft and not self._context.behaviour.drafts:
+            words = "Draft pull requests are not supported in this repository."
+            raise _invalid("", "custom", words) if self._context.behaviour.draft_refusal_listed else Invalid(words)
         self._refuse_duplicate(repository, head_repository, head_branch, base)
         state, now = self._context.state, self._context.clock.now()
         pull = PullRequest(

@@ -37,7 +37,12 @@ class Refs:
         self.check_access(repository, actor)
         if repository.git.branch(branch) is not None:
             raise Invalid("Reference already exists")
-        self.check(repository, branch, sha, actor=actor, force=False)
+        try:
+            self.check(repository, branch, sha, actor=actor, force=False)
+        except Invalid as refusal:
+            if self._context.behaviour.ruled_refs_named or not refusal.message.startswith("Repository rule"):
+                raise
+            raise Invalid("Reference update failed") from refusal
         self.move(repository, branch, sha, actor=actor)
 
     def update(self, repository: Repository, branch: str, sha: str, *, actor: Actor, force: bool = False) -> None:

@@ -89,6 +89,22 @@ def approve(call: Call) -> Answer:
     return _empty(201)
 
 
+@routes.repository(
+    "POST",
+    "/actions/workflows/{workflow_id}/dispatches",
+    _WRITE,
+    role="write",
+    docs="actions/workflows#create-a-workflow-dispatch-event",
+)
+def dispatch(call: Call) -> Answer:
+    """Runs a workflow on a branch; the answer names no run (benc-uk/workflow-dispatch; docs: `return_run_details`)."""
+    inputs: dict[str, Any] = call.take("inputs", dict, {})
+    call.github.actions.dispatch(
+        call.repository, call.params["workflow_id"], call.take("ref", str), list(inputs), actor=call.actor
+    )
+    return Answer(None, 204)
+
+
 def _is_asked_for(call: Call, run: WorkflowRun) -> bool:
     found = {
         "head_sha": run.head_sha,

@@ -6,6 +6,7 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
+from queue_engine.domain.candidate_port import BranchUpdate, CandidatePort
 from queue_engine.domain.errors import GitHubError, ShadowModeError
 from queue_engine.domain.facts import MergeMethod, PullRequest
 from queue_engine.domain.model import Repository
@@ -21,6 +22,13 @@ OF_THE_APP = {
 WRITES = {
     "update_branch",
     "merge",
+    "create_branch",
+    "merge_into",
+    "create_commit",
+    "update_refs",
+    "open_draft",
+    "close_pull_request",
+    "dispatch_workflow",
     "rerun",
     "cancel_run",
     "disable_auto_merge",
@@ -38,8 +46,8 @@ WRITES = {
 
 
 def operations() -> Iterator[str]:
-    """The coroutines of both ports."""
-    for port in (GitHub, GitHubComments):
+    """The coroutines of the ports."""
+    for port in (CandidatePort, GitHub, GitHubComments):
         for name, member in vars(port).items():
             if inspect.iscoroutinefunction(member):
                 yield name
@@ -77,6 +85,16 @@ def arguments(place: Place, name: str, pull: PullRequest) -> dict[str, Any]:
         "description": "Land it",
         "external_id": "e",
         "installation_id": place.repository.installation_id,
+        "tree": place.handle.tree(head),
+        "parents": (head,),
+        "message": "Add",
+        "updates": (BranchUpdate("topic/1", head, None),),
+        "head": "topic/1",
+        "base": "main",
+        "title": "Test",
+        "path": ".github/workflows/ci.yml",
+        "inputs": {},
+        "commit": head,
     }
     wanted = inspect.signature(getattr(place.gateway, name)).parameters.values()
     return {each.name: given[each.name] for each in wanted if each.default is inspect.Parameter.empty}
@@ -84,7 +102,7 @@ def arguments(place: Place, name: str, pull: PullRequest) -> dict[str, Any]:
 
 def written(place: Place) -> list[str]:
     """The requests so far that change a repository."""
-    changing = (each for each in place.server.requests if "query PullRequest" not in str(each.body))
+    changing = (each for each in place.server.requests if "query " not in str(each.body))
     sent = (f"{each.method} {each.template.removeprefix(f'{each.method} ')}" for each in changing)
     return [each for each in sent if not each.startswith("GET ") and each not in OF_THE_APP]
 

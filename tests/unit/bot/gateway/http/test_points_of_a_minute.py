@@ -41,6 +41,17 @@ def test_rest_and_graphql_have_points_of_their_own() -> None:
     assert (used_up(pacing, READ, full), used_up(pacing, QUERY, full)) == (0, 0)
 
 
+def test_candidates_are_built_from_the_points_of_merges_and_their_drafts_are_content() -> None:
+    """GitHub marks creating a pull request as content, merging branches not; a mutation costs five of GraphQL."""
+    merge, draft = (Call("POST", f"/repos/{{owner}}/{{repo}}/{name}") for name in ("merges", "pulls"))
+    mutation = Call("POST", GRAPHQL, body={"query": "mutation UpdateRefs { updateRefs { clientMutationId } }"})
+    pacing = Pacing(DOCUMENTED)
+    used_up(pacing, READ, START)
+    assert used_up(pacing, merge, START) == 8
+    assert [content_of(call) for call in (merge, draft, mutation)] == [None, "merge", None]
+    assert (points_kind(mutation), points_of(mutation)) == (points_kind(QUERY), 5)
+
+
 def test_calls_wait_at_most_half_a_minute_once_points_are_used_up() -> None:
     """Else all queues are blocked for the rest of a minute that a burst used up in its first seconds."""
     pacing = Pacing(DOCUMENTED)

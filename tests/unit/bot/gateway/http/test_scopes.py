@@ -34,6 +34,13 @@ GRANTED = dict(read_manifest().permissions)
         (REPOSITORY, "POST", "/graphql", Scope(9, 5, Purpose.WRITE)),
         (REPOSITORY, "PUT", "/repos/{owner}/{repo}/pulls/{pull_number}/merge", Scope(9, 5, Purpose.WRITE)),
         (REPOSITORY, "POST", "/repos/{owner}/{repo}/actions/runs/{run_id}/cancel", Scope(9, 5, Purpose.RUNS)),
+        (REPOSITORY, "POST", "/repos/{owner}/{repo}/merges", Scope(9, 5, Purpose.WRITE)),
+        (
+            REPOSITORY,
+            "POST",
+            "/repos/{owner}/{repo}/actions/workflows/{workflow_id}/dispatches",
+            Scope(9, 5, Purpose.RUNS),
+        ),
         (9, "GET", "/installation/repositories?per_page=100", Scope(9, None, Purpose.LIST)),
         (9, "GET", "/repos/{owner}/{repo}/contents/.github/imq.yml", Scope(9, None, Purpose.SHARED)),
     ],

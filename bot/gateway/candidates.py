@@ -1,0 +1,231 @@
+"""Build candidates: branches of IMQ's own, merges and commits on them, and what starts CI on them.
+
+Refusals of `updateRefs` come as an answer of status 200 with errors. No source quotes the words for a moved tip, so
+IMQ goes by the words of rules.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
+from pathlib import PurePosixPath
+from typing import Any
+
+from cachetools import LRUCache
+
+from bot.gateway import facts
+from bot.gateway.check_reads import CheckReads
+from bot.gateway.http import graphql
+from bot.gateway.http.answers import parse_answer, parse_list
+from bot.gateway.http.client import Call, owner_and_repo
+from bot.gateway.http.connection import Connection
+from bot.gateway.http.graphql import ErrorAnswer, QueryAnswer, Unsupported
+from bot.gateway.schemas import CommitAnswer, ListedCommitAnswer, NumberAnswer
+from bot.gateway.workflow_schemas import WorkflowsAnswer, workflow_texts
+from queue_engine.domain.candidate_port import NO_BRANCH, BranchUpdate
+from queue_engine.domain.errors import (
+    Forbidden,
+    GitHubError,
+    HeadConflict,
+    Invalid,
+    MergeError,
+    NotFound,
+    Unavailable,
+)
+from queue_engine.domain.facts import Commit
+from queue_engine.domain.model import Repository
+
+MERGE_LIMIT = timedelta(seconds=60)
+"""Merges of big repositories take long, and a merge given up on must be read back."""
+
+_UPDATE = """mutation UpdateRefs($repository: ID!, $updates: [RefUpdate!]!) {
+  updateRefs(input: {repositoryId: $repository, refUpdates: $updates}) { clientMutationId }
+}"""
+_NODE = "query NodeId($owner: String!, $name: String!) { repository(owner: $owner, name: $name) { id } }"
+_WORKFLOWS = """query Workflows($owner: String!, $name: String!, $commit: GitObjectID!, $directory: String!) {
+  repository(owner: $owner, name: $name) {
+    id
+    commit: object(oid: $commit) { oid }
+    directory: object(expression: $directory) {
+      ... on Tree { entries { name object { ... on Blob { isBinary isTruncated text } } } }
+    }
+  }
+}"""
+_DIRECTORY = ".github/workflows"
+_CONFLICT = "merge conflict"
+_NO_WORKFLOWS = "`workflows` permission"
+"""GitHub's words for an App that may not change workflow files (dependabot-core #4183, mantid #41541)."""
+_OF_RULES = (
+    "rule violation",
+    "protected branch",
+    "protected ref",
+    "status check",
+    "not authorized",
+    "must ",
+    "cannot ",
+)
+"""Words of rulesets (Kong/kong-operator #4536, dmf-mxl/mxl #356) and of classic protection."""
+_OF_TIPS = ("cannot be updated", "but expected", "is at ", "fast forward", "fast-forward", "already exists")
+_NO_DRAFTS = "draft pull requests are not supported"
+"""GitHub's words in repositories without drafts, as message or in `errors` (cli/cli #520, SWE-agent #179)."""
+_OPEN_ALREADY = "a pull request already exists"
+
+
+class CandidateApi(CheckReads):
+    """Creates and moves branches for candidates. Part of `Gateway`."""
+
+    def __init__(self, connection: Connection) -> None:
+        super().__init__(connection)
+        self._node_ids: LRUCache[int, str] = LRUCache(1000)
+        """GitHub's ids of repositories in GraphQL, which never change."""
+
+    async def create_branch(self, repository: Repository, branch: str, sha: str) -> None:
+        """`POST /repos/{owner}/{repo}/git/refs`."""
+        body = {"ref": f"refs/heads/{branch}", "sha": sha}
+        await self._write(repository, "POST", "/repos/{owner}/{repo}/git/refs", body)
+
+    async def merge_into(self, repository: Repository, branch: str, head_sha: str, message: str) -> Commit | None:
+        """`POST /repos/{owner}/{repo}/merges`: 201 with the merge commit, 204 if the branch contains it.
+
+        GitHub refuses by rules with 403, 409 or 422: the words tell a rule from a conflict.
+        """
+        body = {"base": branch, "head": head_sha, "commit_message": message}
+        call = Call("POST", "/repos/{owner}/{repo}/merges", owner_and_repo(repository), body=body, limit=MERGE_LIMIT)
+        try:
+            answer = (await self._connection.call(repository, call)).data
+        except HeadConflict as refusal:
+            if _CONFLICT in refusal.message.lower():
+                raise
+            kind = Forbidden if _NO_WORKFLOWS in refusal.message else Invalid
+            raise kind(refusal.message, status=refusal.status) from refusal
+        if answer is None:
+            return None
+        merged = parse_answer(ListedCommitAnswer, answer)
+        return Commit(merged.sha, merged.commit.tree.sha, tuple(parent.sha for parent in merged.parents))
+
+    async def create_commit(self, repository: Repository, tree: str, parents: Sequence[str], message: str) -> Commit:
+        """`POST /repos/{owner}/{repo}/git/commits`."""
+        body = {"message": message, "tree": tree, "parents": list(parents)}
+        answer = await self._write(repository, "POST", "/repos/{owner}/{repo}/git/commits", body)
+        return facts.commit(parse_answer(CommitAnswer, answer))
+
+    async def update_refs(self, repository: Repository, updates: Sequence[BranchUpdate]) -> None:
+        """The mutation `updateRefs`, and once for each repository a query for its id in GraphQL."""
+        node = await self._node_id(repository)
+        variables = {"repository": node, "updates": [_ref_update(each) for each in updates]}
+        answer = await self._ask(repository, _UPDATE, variables)
+        for error in answer.errors:
+            if (refusal := _refusal(error)) is not None:
+                raise refusal
+        _check(answer, [("updateRefs",)])
+
+    async def open_draft(self, repository: Repository, head: str, base: str, title: str, body: str) -> int:
+        """`POST /repos/{owner}/{repo}/pulls`. The open pull request of this head and base, if there is one already."""
+        request = {"title": title, "head": head, "base": base, "body": body, "draft": True}
+        try:
+            return await self._open(repository, request)
+        except Invalid as refusal:
+            words = refusal.message.lower()
+            if _NO_DRAFTS in words:
+                return await self._open_undrafted(repository, request)
+            if _OPEN_ALREADY not in words:
+                raise
+            return await self._already_open(repository, head, base, refusal)
+
+    async def close_pull_request(self, repository: Repository, number: int) -> None:
+        """`PATCH /repos/{owner}/{repo}/pulls/{pull_number}`."""
+        template = "/repos/{owner}/{repo}/pulls/{pull_number}"
+        await self._write(repository, "PATCH", template, {"state": "closed"}, pull_number=str(number))
+
+    async def dispatch_workflow(
+        self, repository: Repository, path: str, branch: str, inputs: Mapping[str, str]
+    ) -> None:
+        """`POST /repos/{owner}/{repo}/actions/workflows/{workflow_id}/dispatches`; the id may be the file's name."""
+        template = "/repos/{owner}/{repo}/actions/workflows/{workflow_id}/dispatches"
+        body: dict[str, Any] = {"ref": branch} | ({"inputs": dict(inputs)} if inputs else {})
+        await self._write(repository, "POST", template, body, workflow_id=PurePosixPath(path).name)
+
+    async def workflow_files(self, repository: Repository, commit: str) -> Mapping[str, str]:
+        """A query for the entries of `.github/workflows`; files that GitHub shows no complete text of are empty."""
+        variables = {
+            "owner": repository.owner,
+            "name": repository.name,
+            "commit": commit,
+            "directory": f"{commit}:{_DIRECTORY}",
+        }
+        answer = await self._ask(repository, _WORKFLOWS, variables)
+        _check(answer, [("repository",), ("repository", "commit"), ("repository", "directory")])
+        found = parse_answer(WorkflowsAnswer, answer.data).repository
+        if found.commit is None:
+            raise NotFound(f"No commit found for {commit}", status=404)
+        self._node_ids[repository.id] = found.id
+        return workflow_texts(_DIRECTORY, found.directory)
+
+    async def _open(self, repository: Repository, request: Mapping[str, Any]) -> int:
+        answer = await self._write(repository, "POST", "/repos/{owner}/{repo}/pulls", dict(request))
+        return parse_answer(NumberAnswer, answer).number
+
+    async def _open_undrafted(self, repository: Repository, request: Mapping[str, Any]) -> int:
+        try:
+            return await self._open(repository, {**request, "draft": False})
+        except Invalid as refusal:
+            if _OPEN_ALREADY not in refusal.message.lower():
+                raise
+            return await self._already_open(repository, request["head"], request["base"], refusal)
+
+    async def _already_open(self, repository: Repository, head: str, base: str, refusal: Invalid) -> int:
+        """Find the open pull request, after an answer that was lost."""
+        template = "/repos/{owner}/{repo}/pulls?state=open&head={head}&base={base}&per_page=1"
+        variables = {**owner_and_repo(repository), "head": f"{repository.owner}:{head}", "base": base}
+        page = await self._connection.call(repository, Call("GET", template, variables), fresh=True)
+        for answer in parse_list(NumberAnswer, page.data):
+            return answer.number
+        raise refusal
+
+    async def _node_id(self, repository: Repository) -> str:
+        if repository.id not in self._node_ids:
+            answer = await self._ask(repository, _NODE, {"owner": repository.owner, "name": repository.name})
+            _check(answer, [("repository",)])
+            found = (answer.data or {}).get("repository")
+            if not isinstance(found, dict) or not isinstance(found.get("id"), str):
+                raise Unavailable("the answer is not GitHub's: a repository without an id")
+            self._node_ids[repository.id] = found["id"]
+        return self._node_ids[repository.id]
+
+    async def _ask(self, repository: Repository, text: str, variables: Mapping[str, Any]) -> QueryAnswer:
+        call = graphql.query(self._connection.api_url, text, variables)
+        try:
+            return parse_answer(QueryAnswer, (await self._connection.call(repository, call)).data)
+        except NotFound as missing:
+            raise _unsupported(missing) from missing
+
+
+def _check(answer: QueryAnswer, needed: Iterable[tuple[str, ...]]) -> None:
+    try:
+        graphql.check(answer, needed)
+    except Unsupported as missing:
+        raise _unsupported(missing) from missing
+
+
+def _unsupported(missing: Exception) -> Forbidden:
+    return Forbidden(f"this GitHub offers no trains: {missing}", status=403)
+
+
+def _ref_update(update: BranchUpdate) -> dict[str, Any]:
+    before = {} if update.before is None else {"beforeOid": update.before}
+    return {
+        "name": f"refs/heads/{update.branch}",
+        "afterOid": update.after or NO_BRANCH,
+        "force": update.force,
+        **before,
+    }
+
+
+def _refusal(error: ErrorAnswer) -> GitHubError | None:
+    """Return the error of a refused update; None for errors of GraphQL itself, and for outages."""
+    words = error.message.lower()
+    if _NO_WORKFLOWS in words:
+        return Forbidden(error.message, status=403)
+    if error.type != "UNPROCESSABLE":
+        return None
+    if any(part in words for part in _OF_RULES) and not any(part in words for part in _OF_TIPS):
+        return MergeError(error.message, status=422)
+    return HeadConflict(error.message, status=422)

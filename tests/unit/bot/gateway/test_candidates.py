@@ -1,0 +1,278 @@
+"""What builds candidates, against the sandbox GitHub over HTTP.
+
+Covers `bot/gateway/candidates.py` and `queue_engine/domain/candidate_port.py`.
+"""
+
+from typing import Any
+
+import pytest
+
+from queue_engine.domain.candidate_port import NO_BRANCH, BranchUpdate
+from queue_engine.domain.errors import Forbidden, HeadConflict, Invalid, MergeError, NotFound, Unavailable
+from queue_engine.domain.facts import Commit
+from sandbox.ci.workflows import Job, Trigger
+from sandbox.rest.faults import Fault
+from tests.unit.bot.gateway.sandbox_place import Place
+
+BUILD, CANDIDATE = "imq-build/main/7", "imq/main/7"
+WORKFLOW = ".github/workflows/ci.yml"
+
+
+async def build(place: Place) -> Commit:
+    """A candidate of one member on the build branch."""
+    await place.gateway.create_branch(place.repository, BUILD, place.handle.sha("main"))
+    built = await place.gateway.merge_into(place.repository, BUILD, place.pull.head_sha, "Merge `one`")
+    assert built is not None
+    return built
+
+
+def grant(place: Place, **permissions: str) -> None:
+    """Give the App more permissions, as its owner does and the installation's owner accepts."""
+    place.app.permissions.update(permissions)
+    for installation in place.github.state.installations.values():
+        installation.permissions.update(permissions)
+
+
+async def test_merge_into_a_build_branch_returns_the_commit_and_its_tree(place: Place) -> None:
+    """The merge commit's parents are the branch's former tip and the member's head."""
+    base = place.handle.sha("main")
+    built = await build(place)
+    assert built.parents == (base, place.pull.head_sha)
+    assert (built.sha, built.tree) == (place.handle.sha(BUILD), place.handle.tree(BUILD))
+
+
+async def test_merge_of_what_the_branch_contains_returns_none(place: Place) -> None:
+    """So a merge whose answer was lost is no conflict the second time."""
+    await build(place)
+    assert await place.gateway.merge_into(place.repository, BUILD, place.pull.head_sha, "again") is None
+
+
+async def test_merge_that_conflicts_or_misses_a_commit_is_refused_as_such(place: Place) -> None:
+    """409 with GitHub's words for a conflict, 404 for a head that is gone."""
+    await build(place)
+    other = place.handle.open_pull_request("Other", head="topic/2", by="mona", files={"new.py": "other\n"})
+    with pytest.raises(HeadConflict):
+        await place.gateway.merge_into(place.repository, BUILD, other.head_sha, "Merge")
+    with pytest.raises(NotFound):
+        await place.gateway.merge_into(place.repository, BUILD, "1" * 40, "Merge")
+    with pytest.raises(NotFound):
+        await place.gateway.merge_into(place.repository, "imq-build/main/8", other.head_sha, "Merge")
+
+
+@pytest.mark.parametrize("as_conflict", [False, True])
+async def test_merge_of_a_workflow_without_the_permission_is_forbidden(place: Place, as_conflict: bool) -> None:
+    """GitHub answers 403, or 409 as for a conflict: neither is one."""
+    place.github.behaviour.merges_refuse_workflows_with_409 = as_conflict
+    await build(place)
+    other = place.handle.open_pull_request("CI", head="topic/2", by="mona", files={WORKFLOW: "on: push\n"})
+    with pytest.raises(Forbidden, match="`workflows` permission"):
+        await place.gateway.merge_into(place.repository, BUILD, other.head_sha, "Merge")
+
+
+async def test_merge_that_a_rule_of_the_build_branch_forbids_is_no_conflict(place: Place) -> None:
+    """A ruleset for all branches, with the bypass forgotten."""
+    place.github.behaviour.pull_request_rule_on_create = False
+    place.handle.add_ruleset("all", branches=["~ALL"], required_approvals=1)
+    await place.gateway.create_branch(place.repository, BUILD, place.handle.sha("main"))
+    with pytest.raises(Invalid, match="through a pull request"):
+        await place.gateway.merge_into(place.repository, BUILD, place.pull.head_sha, "Merge")
+
+
+@pytest.mark.parametrize("named", [True, False])
+async def test_branch_that_a_rule_forbids_to_create_is_invalid(place: Place, named: bool) -> None:
+    """With the rule in the message, or with "Reference update failed"; an existing branch is invalid too."""
+    place.github.behaviour.ruled_refs_named = named
+    with pytest.raises(Invalid, match="already exists"):
+        await place.gateway.create_branch(place.repository, "main", place.pull.head_sha)
+    place.handle.add_ruleset("all", branches=["~ALL"], creation=True)
+    with pytest.raises(Invalid, match="creations being restricted" if named else "Reference update failed"):
+        await place.gateway.create_branch(place.repository, BUILD, place.handle.sha("main"))
+
+
+async def test_commit_has_the_named_tree_and_is_signed_by_github(place: Place) -> None:
+    """Without author and committer GitHub signs what an App commits."""
+    base, tree = place.handle.sha("main"), place.handle.tree(place.pull.head_sha)
+    made = await place.gateway.create_commit(place.repository, tree, (base,), "Add (`#1`)")
+    assert (made.tree, made.parents) == (tree, (base,))
+    assert place.handle.record.git.must(made.sha).committer.name == "GitHub"
+
+
+async def test_base_moves_and_both_branches_go_in_one_call(place: Place) -> None:
+    """A landing by compare-and-swap; what it brought is merged."""
+    gateway, repository, base = place.gateway, place.repository, place.handle.sha("main")
+    built = await build(place)
+    published = BranchUpdate(CANDIDATE, before=NO_BRANCH, after=built.sha)
+    await gateway.update_refs(repository, (published, BranchUpdate(BUILD, before=built.sha, after=None)))
+    assert (place.handle.sha(CANDIDATE), place.handle.record.git.branch(BUILD)) == (built.sha, None)
+    landed = BranchUpdate("main", before=base, after=built.sha)
+    await gateway.update_refs(repository, (landed, BranchUpdate(CANDIDATE, before=built.sha, after=None)))
+    assert (place.handle.sha("main"), place.handle.record.git.branch(CANDIDATE)) == (built.sha, None)
+    await place.github.settle()
+    assert place.pull.merged
+    queries = [str(each.body) for each in place.server.requests if each.template == "POST /graphql"]
+    assert sum("query NodeId" in each for each in queries) == 1, "the repository's id is read once"
+
+
+@pytest.mark.parametrize("named", [True, False])
+async def test_update_from_another_tip_changes_nothing(place: Place, named: bool) -> None:
+    """All moves or none, however GitHub words it; a branch that must not exist but does is such a tip too."""
+    place.github.behaviour.names_moved_refs = named
+    base = place.handle.sha("main")
+    built = await build(place)
+    moved = place.handle.push("main", {"moved.py": "moved\n"}, "Move", by="mona")
+    both = (BranchUpdate("main", before=base, after=built.sha), BranchUpdate(BUILD, before=built.sha, after=None))
+    with pytest.raises(HeadConflict):
+        await place.gateway.update_refs(place.repository, both)
+    with pytest.raises(HeadConflict):
+        await place.gateway.update_refs(place.repository, (BranchUpdate(BUILD, before=NO_BRANCH, after=base),))
+    assert (place.handle.sha("main"), place.handle.sha(BUILD)) == (moved, built.sha)
+
+
+async def test_update_that_rules_forbid_names_them_and_leaves_the_candidate(place: Place) -> None:
+    """By a ruleset and by classic protection."""
+    base = place.handle.sha("main")
+    built = await build(place)
+    both = (BranchUpdate("main", before=base, after=built.sha), BranchUpdate(BUILD, before=built.sha, after=None))
+    ruleset = place.handle.add_ruleset("main", required_approvals=1)
+    with pytest.raises(MergeError, match="through a pull request"):
+        await place.gateway.update_refs(place.repository, both)
+    place.handle.remove_ruleset(ruleset)
+    place.handle.protect("main", required_checks=["never/reports"])
+    with pytest.raises(MergeError, match="never/reports"):
+        await place.gateway.update_refs(place.repository, both)
+    assert (place.handle.sha("main"), place.handle.sha(BUILD)) == (base, built.sha)
+
+
+@pytest.mark.parametrize(
+    ("mode", "covers_apps", "lands"),
+    [
+        ("always", True, True),
+        ("always", False, False),
+        ("pull_request", True, False),
+        ("exempt", False, True),
+    ],
+)
+async def test_bypass_modes_that_cover_a_direct_update(place: Place, mode: Any, covers_apps: bool, lands: bool) -> None:
+    """Sources disagree whether `always` covers what an App does to a branch; `exempt` does."""
+    place.github.behaviour.apps_bypass_updates = covers_apps
+    place.handle.add_ruleset("main", required_approvals=1, bypass={place.app.slug: mode})
+    base = place.handle.sha("main")
+    built = await build(place)
+    update = (BranchUpdate("main", before=base, after=built.sha),)
+    if not lands:
+        with pytest.raises(MergeError):
+            await place.gateway.update_refs(place.repository, update)
+    else:
+        await place.gateway.update_refs(place.repository, update)
+    assert place.handle.sha("main") == (built.sha if lands else base)
+
+
+async def test_update_that_changes_workflows_without_the_permission_is_forbidden(place: Place) -> None:
+    """The message names the permission; with it the same call succeeds."""
+    base = place.handle.sha("main")
+    other = place.handle.open_pull_request("CI", head="topic/2", by="mona", files={WORKFLOW: "on: push\n"})
+    update = (BranchUpdate("main", before=base, after=other.head_sha),)
+    with pytest.raises(Forbidden, match="`workflows` permission"):
+        await place.gateway.update_refs(place.repository, update)
+    assert place.handle.sha("main") == base
+    grant(place, workflows="write")
+    place.gateway.forget_token(place.repository.installation_id)
+    await place.gateway.update_refs(place.repository, update)
+    assert place.handle.sha("main") == other.head_sha
+
+
+async def test_update_whose_answer_is_lost_may_have_happened(place: Place) -> None:
+    """As for every write: the caller reads the tips."""
+    base = place.handle.sha("main")
+    built = await build(place)
+    await place.gateway.workflow_files(place.repository, base)
+    place.server.faults.add(Fault(method="POST", route="/graphql", kind="apply_then_reset"))
+    with pytest.raises(Unavailable):
+        await place.gateway.update_refs(place.repository, (BranchUpdate("main", before=base, after=built.sha),))
+    assert place.handle.sha("main") == built.sha
+
+
+async def test_github_without_graphql_offers_no_update_of_several_branches(place: Place) -> None:
+    """Forbidden, which no retry helps."""
+    place.github.behaviour.graphql = False
+    with pytest.raises(Forbidden, match="offers no trains"):
+        await place.gateway.update_refs(place.repository, (BranchUpdate("main", before=None, after="1" * 40),))
+    with pytest.raises(Forbidden, match="offers no trains"):
+        await place.gateway.workflow_files(place.repository, place.handle.sha("main"))
+
+
+async def test_draft_of_a_candidate_is_opened_once_and_closed(place: Place) -> None:
+    """The second call finds the first one's pull request; closing a closed one is no error."""
+    await build(place)
+    gateway, repository = place.gateway, place.repository
+    number = await gateway.open_draft(repository, BUILD, "main", "Test 1", "Tests `#1`")
+    assert await gateway.open_draft(repository, BUILD, "main", "Test 1", "Tests `#1`") == number
+    pull = place.handle.record.pulls[number]
+    assert (pull.draft, pull.body, pull.base_branch) == (True, "Tests `#1`", "main")
+    for _ in range(2):
+        await gateway.close_pull_request(repository, number)
+        assert pull.state == "closed"
+
+
+@pytest.mark.parametrize("listed", [False, True])
+async def test_repository_without_drafts_gets_a_pull_request(place: Place, listed: bool) -> None:
+    """GitHub's refusal stands in the message, or in its list of errors."""
+    place.github.behaviour.drafts, place.github.behaviour.draft_refusal_listed = False, listed
+    await build(place)
+    number = await place.gateway.open_draft(place.repository, BUILD, "main", "Test 1", "Tests `#1`")
+    assert await place.gateway.open_draft(place.repository, BUILD, "main", "Test 1", "Tests `#1`") == number
+    assert not place.handle.record.pulls[number].draft
+
+
+async def test_draft_with_nothing_to_merge_is_invalid(place: Place) -> None:
+    """No pull request is opened, and none found."""
+    await place.gateway.create_branch(place.repository, BUILD, place.handle.sha("main"))
+    with pytest.raises(Invalid, match="No commits between"):
+        await place.gateway.open_draft(place.repository, BUILD, "main", "Test 1", "nothing")
+
+
+async def test_dispatched_workflow_runs_on_the_branch(place: Place) -> None:
+    """Its run has the event `workflow_dispatch` and the tip of the candidate."""
+    grant(place, actions="write")
+    triggers = [Trigger("workflow_dispatch", inputs=("candidate",))]
+    place.handle.add_workflow("CI", on=triggers, jobs=[Job("test")], path=WORKFLOW)
+    built = await build(place)
+    await place.gateway.dispatch_workflow(place.repository, WORKFLOW, BUILD, {"candidate": "7"})
+    await place.run_ci()
+    (run,) = await place.gateway.workflow_runs(place.repository, built.sha)
+    assert run.event == "workflow_dispatch"
+    reports = await place.gateway.check_reports(place.repository, built.sha, ())
+    assert "test" in {report.name for report in reports}
+
+
+async def test_workflow_that_cannot_be_dispatched_is_invalid_missing_or_forbidden(place: Place) -> None:
+    """Without the trigger, the branch, the file or the permission."""
+    with pytest.raises(Forbidden):
+        await place.gateway.dispatch_workflow(place.repository, WORKFLOW, "main", {})
+    grant(place, actions="write")
+    place.gateway.forget_token(place.repository.installation_id)
+    workflow = place.handle.add_workflow("CI", path=WORKFLOW)
+    with pytest.raises(Invalid, match="workflow_dispatch"):
+        await place.gateway.dispatch_workflow(place.repository, WORKFLOW, "main", {})
+    with pytest.raises(Invalid, match="No ref found"):
+        await place.gateway.dispatch_workflow(place.repository, WORKFLOW, "imq/main/9", {})
+    with pytest.raises(NotFound):
+        await place.gateway.dispatch_workflow(place.repository, ".github/workflows/no.yml", "main", {})
+    workflow.workflow.disabled = True
+    with pytest.raises(Invalid, match="disabled"):
+        await place.gateway.dispatch_workflow(place.repository, WORKFLOW, "main", {})
+
+
+async def test_workflow_files_are_read_at_a_commit_by_one_query(place: Place) -> None:
+    """Only YAML files of the directory itself; what is binary or too long has no text."""
+    none = await place.gateway.workflow_files(place.repository, place.handle.sha("main"))
+    files = {WORKFLOW: "on: push\n", ".github/workflows/x.md": "", ".github/workflows/sub/y.yml": "on: push\n"}
+    odd = {".github/workflows/a.yaml": "#" * 600_000, ".github/workflows/b.yml": "on:\0push"}
+    commit = place.handle.push("main", files | odd, "CI", by="mona")
+    place.server.requests.clear()
+    found = await place.gateway.workflow_files(place.repository, commit)
+    assert none == {}
+    assert found == {WORKFLOW: "on: push\n", ".github/workflows/a.yaml": "", ".github/workflows/b.yml": ""}
+    assert [each.template for each in place.server.requests] == ["POST /graphql"]
+    with pytest.raises(NotFound):
+        await place.gateway.workflow_files(place.repository, "1" * 40)
