@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field
 _SUFFIXES = (".yml", ".yaml")
 
 
-class BlobPart(BaseModel):
+class FilePart(BaseModel):
     """`Blob`; other objects, such as directories, have none of its fields."""
 
     text: str | None = None
@@ -19,16 +19,16 @@ class EntryPart(BaseModel):
     """`TreeEntry`."""
 
     name: str
-    object: BlobPart | None = None
+    object: FilePart | None = None
 
 
-class TreePart(BaseModel):
+class FilesPart(BaseModel):
     """`Tree`; a file in the place of the directory has no entries."""
 
     entries: list[EntryPart] = Field(default_factory=list)
 
 
-class OidPart(BaseModel):
+class CommitPart(BaseModel):
     """A git object."""
 
     oid: str
@@ -38,8 +38,8 @@ class WorkflowsPart(BaseModel):
     """`Repository`; `commit` and `directory` are null if they do not exist."""
 
     id: str
-    commit: OidPart | None = None
-    directory: TreePart | None = None
+    commit: CommitPart | None = None
+    directory: FilesPart | None = None
 
 
 class WorkflowsAnswer(BaseModel):
@@ -48,7 +48,7 @@ class WorkflowsAnswer(BaseModel):
     repository: WorkflowsPart
 
 
-def workflow_texts(directory: str, tree: TreePart | None) -> Mapping[str, str]:
+def workflow_texts(directory: str, tree: FilesPart | None) -> Mapping[str, str]:
     """Return the text of each workflow file by its path; empty where GitHub shows no complete text."""
     return {
         f"{directory}/{entry.name}": (entry.object.text or "") if entry.object and _is_whole(entry.object) else ""
@@ -57,5 +57,5 @@ def workflow_texts(directory: str, tree: TreePart | None) -> Mapping[str, str]:
     }
 
 
-def _is_whole(blob: BlobPart) -> bool:
+def _is_whole(blob: FilePart) -> bool:
     return not blob.is_truncated and not blob.is_binary

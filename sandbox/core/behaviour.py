@@ -22,7 +22,7 @@ class Behaviour:
     drafts: bool = True
     """Whether the repositories have draft pull requests, as some free private ones do not (cli/cli #520)."""
     draft_refusal_listed: bool = False
-    """Whether the refusal of a draft stands in `errors` of "Validation Failed", or is the message (SWE-agent #179)."""
+    """Whether the refusal of a draft is in `errors` of "Validation Failed", or is the message (SWE-agent #179)."""
     ruled_refs_named: bool = True
     """Whether the creation of a branch that rules forbid is refused with the rules, or with "Reference update failed"
     (release-plz/action #518)."""

@@ -55,9 +55,7 @@ class Pulls:
             raise _invalid("head" if head_sha is None else "base", "invalid")
         if repository.git.is_ancestor(head_sha, base_sha):
             raise _invalid("", "custom", f"No commits between {base} and {head_branch}")
-        if options.draft and not self._context.behaviour.drafts:
-            words = "Draft pull requests are not supported in this repository."
-            raise _invalid("", "custom", words) if self._context.behaviour.draft_refusal_listed else Invalid(words)
+        self._check_drafts(options)
         self._refuse_duplicate(repository, head_repository, head_branch, base)
         state, now = self._context.state, self._context.clock.now()
         pull = PullRequest(
@@ -85,6 +83,12 @@ class Pulls:
         self._stacks.opened(pull)
         self._events.publish(PullRequestChanged(pull, "opened", actor))
         return pull
+
+    def _check_drafts(self, options: PullRequestOptions) -> None:
+        """Raise Invalid for a draft in repositories without them."""
+        behaviour, words = self._context.behaviour, "Draft pull requests are not supported in this repository."
+        if options.draft and not behaviour.drafts:
+            raise _invalid("", "custom", words) if behaviour.draft_refusal_listed else Invalid(words)
 
     def _number(self, pull: PullRequest) -> None:
         """Give the pull request its repository's next number, and the ref of that number."""

@@ -1,6 +1,6 @@
 """What builds candidates, against the sandbox GitHub over HTTP.
 
-Covers `bot/gateway/candidates.py` and `queue_engine/domain/candidate_port.py`.
+Covers `bot/gateway/candidates.py`, `bot/gateway/workflow_schemas.py` and `queue_engine/domain/candidate_port.py`.
 """
 
 from typing import Any
@@ -216,7 +216,7 @@ async def test_draft_of_a_candidate_is_opened_once_and_closed(place: Place) -> N
 
 @pytest.mark.parametrize("listed", [False, True])
 async def test_repository_without_drafts_gets_a_pull_request(place: Place, listed: bool) -> None:
-    """GitHub's refusal stands in the message, or in its list of errors."""
+    """The refusal is GitHub's message, or one of its list of errors."""
     place.github.behaviour.drafts, place.github.behaviour.draft_refusal_listed = False, listed
     await build(place)
     number = await place.gateway.open_draft(place.repository, BUILD, "main", "Test 1", "Tests `#1`")
