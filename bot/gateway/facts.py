@@ -84,7 +84,7 @@ def pull_request(answer: PullRequestAnswer, remembered: tuple[MergeMethod, ...] 
         merge_state=answer.mergeable_state or "unknown",
         updated_at=answer.updated_at,
         comments=answer.comments,
-        stacked=answer.stack is not None,
+        stack_base=None if answer.stack is None else str((answer.stack.get("base") or {}).get("ref") or ""),
         auto_merge=answer.auto_merge is not None,
         node_id=answer.node_id,
         merged_at=answer.merged_at,

@@ -12,6 +12,8 @@ Beside the requests of a usual merge (the table in ARCHITECTURE.md) there are, w
   list of rulesets, with one for each. The rules of a head branch when it is queued, if IMQ may bypass a ruleset whose
   conditions or rules GitHub does not show, or whose pattern has escapes or `**` within a part of a name.
 - The tip of a head branch before its update, if it is the default branch, ever had a queue, or is guarded by a ruleset.
+- For a pull request of a stack a merge in the background: its request, and its result after 1, 2, 4 s, ever rarer,
+  unless a webhook reports the merge before.
 - Two lists of commits where GitHub cannot make the diff of a comparison.
 - A list of workflow runs, and one request for each run cancelled (at most twenty), when an update of IMQ's is
   outdated.
@@ -32,18 +34,19 @@ from yarl import URL
 from bot.gateway import facts
 from bot.gateway.app import App
 from bot.gateway.app_schemas import InstallationAnswer
-from bot.gateway.candidates import MERGE_LIMIT, CandidateApi
+from bot.gateway.candidates import CandidateApi
 from bot.gateway.doctor_reads import DoctorReads
 from bot.gateway.file_changes import FileChanges, differing_paths
 from bot.gateway.github_merges import disable_auto_merge
 from bot.gateway.head_branches import HeadBranches
 from bot.gateway.head_pushes import head_pushes
 from bot.gateway.histories import compare_histories, may_lack_diff
-from bot.gateway.http.answers import parse_answer, parse_list
+from bot.gateway.http.answers import parse_list
 from bot.gateway.http.client import Call, owner_and_repo
 from bot.gateway.http.connection import Connection
 from bot.gateway.http.limits import Budget
 from bot.gateway.label_events import last_labeled_event
+from bot.gateway.merges import MergeApi
 from bot.gateway.people import People
 from bot.gateway.repository_api import OWN_RULES
 from bot.gateway.rules.cache import BranchRulesCache
@@ -54,7 +57,6 @@ from bot.gateway.schemas import (
     IssueAnswer,
     PullRequestAnswer,
     RepositoryAnswer,
-    ShaAnswer,
 )
 from queue_engine.core.concurrency.slots import SlotsStatus
 from queue_engine.domain.errors import Forbidden, GitHubError, NotFound, Unavailable
@@ -65,14 +67,13 @@ from queue_engine.domain.facts import (
     Delivery,
     HeadPush,
     LabelEvent,
-    MergeMethod,
     PullRequest,
     RepositoryState,
 )
 from queue_engine.domain.model import Repository
 
 
-class Gateway(CandidateApi):
+class Gateway(CandidateApi, MergeApi):
     """Implements the ports `GitHub` and `GitHubComments`. Raises the errors of `queue_engine.domain.errors` and no
     others.
     """
@@ -178,29 +179,6 @@ class Gateway(CandidateApi):
         template = "/repos/{owner}/{repo}/pulls/{pull_number}/update-branch"
         body = {"expected_head_sha": expected_head}
         await self._write(repository, "PUT", template, body, pull_number=str(number))
-
-    async def merge(
-        self,
-        repository: Repository,
-        number: int,
-        head_sha: str,
-        method: MergeMethod,
-        *,
-        title: str | None = None,
-        body: str | None = None,
-    ) -> str:
-        """`PUT /repos/{owner}/{repo}/pulls/{pull_number}/merge`. Returns the SHA that landed."""
-        message = {"commit_title": title, "commit_message": body}
-        call = Call(
-            "PUT",
-            "/repos/{owner}/{repo}/pulls/{pull_number}/merge",
-            {**owner_and_repo(repository), "pull_number": str(number)},
-            body={"sha": head_sha, "merge_method": method.value}
-            | {name: text for name, text in message.items() if text is not None},
-            limit=MERGE_LIMIT,
-        )
-        page = await self._connection.call(repository, call)
-        return parse_answer(ShaAnswer, page.data).sha
 
     async def disable_auto_merge(self, repository: Repository, node_id: str) -> bool:
         """The mutation `disablePullRequestAutoMerge`."""

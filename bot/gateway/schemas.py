@@ -84,7 +84,7 @@ class PullRequestAnswer(BaseModel):
     node_id: str = ""
     auto_merge: dict[str, Any] | None = None
     stack: dict[str, Any] | None = None
-    """Of the public preview of stacks; absent or null outside of one."""
+    """Absent or null outside of a stack; `base` names the branch on which the stack lands (gh-stack, "REST API")."""
     comments: int = 0
     updated_at: datetime | None = None
     merged_at: datetime | None = None

@@ -226,8 +226,8 @@ REASONS: Mapping[Reason, ReasonText] = {
         "queued, comment `/queue` or add the label {label}.",
     ),
     Reason.STACKED: ReasonText(
-        "The pull request is part of a stack, and GitHub does not let IMQ merge stacks.",
-        "Remove the pull request from the stack, or merge the stack on GitHub." + _REQUEUE,
+        "The pull request is part of a stack, and GitHub did not let IMQ merge it.",
+        "Rebase or merge the stack on GitHub, or remove the pull request from the stack." + _REQUEUE,
     ),
     Reason.FORK_NOT_EDITABLE: ReasonText(
         "The branch is behind {base}, and its fork does not allow edits by maintainers.",

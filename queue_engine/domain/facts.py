@@ -77,8 +77,8 @@ class PullRequest:
     """How many comments it has, IMQ's included; None where GitHub's answer has no count."""
     merged_at: datetime | None = None
     """When it was merged; None also where the answer lacks it."""
-    stacked: bool = False
-    """Whether the pull request is part of a stack, which only GitHub's asynchronous merge lands."""
+    stack_base: str | None = None
+    """The branch on which its stack lands, which only a merge in the background does; None outside of a stack."""
     reported: tuple[PullRequestState | Consent, ...] = field(default=(), compare=False, repr=False)
     """States from webhooks of the last quarter of an hour, and when somebody queued it, in the order of arrival."""
     auto_merge: bool = False

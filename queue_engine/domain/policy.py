@@ -196,6 +196,8 @@ class Policy:
     """How long a run may start over because its base keeps moving."""
     lost_merge_polls: int = 5
     """How often IMQ checks for a merge whose answer was lost, when the base has moved."""
+    pending_merge_timeout: timedelta = timedelta(hours=1)
+    """How long GitHub may take for a merge in the background, which takes "up to a few minutes" (gh-stack)."""
     update_refusals: int = 3
     """How often IMQ retries an update that GitHub refused without a known reason: as long as reads lag."""
     merge_refusals: int = 3

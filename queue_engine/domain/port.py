@@ -17,7 +17,6 @@ from queue_engine.domain.facts import (
     Delivery,
     HeadPush,
     LabelEvent,
-    MergeMethod,
     OwnComment,
     Permission,
     PullRequest,
@@ -26,6 +25,7 @@ from queue_engine.domain.facts import (
     Review,
     Snapshot,
 )
+from queue_engine.domain.merge_port import Merges
 from queue_engine.domain.model import Repository
 from queue_engine.domain.workflow_runs import CheckSuite, WorkflowRun
 
@@ -33,7 +33,7 @@ PAGE = 100
 """The most that GitHub lists in one answer."""
 
 
-class GitHub(CommitReads, CandidatePort, Protocol):
+class GitHub(CommitReads, CandidatePort, Merges, Protocol):
     """The reads and the few writes that landing needs."""
 
     async def pull_request(self, repository: Repository, number: int) -> PullRequest:
@@ -109,19 +109,6 @@ class GitHub(CommitReads, CandidatePort, Protocol):
 
         Raises Invalid for a head that moved, nothing to update, or a conflict; Forbidden without access to a fork.
         """
-        ...
-
-    async def merge(
-        self,
-        repository: Repository,
-        number: int,
-        head_sha: str,
-        method: MergeMethod,
-        *,
-        title: str | None = None,
-        body: str | None = None,
-    ) -> str:
-        """`PUT /repos/{o}/{r}/pulls/{n}/merge` with `sha` as precondition. Returns the SHA that landed."""
         ...
 
     async def configuration(self, repository: Repository, base_branch: str | None) -> str | None:

@@ -64,6 +64,8 @@ class Run:
     next_poll_at: datetime | None = None
     merge_requested_at: datetime | None = None
     """Set before IMQ requests the merge: from then on only a fresh read shows whether GitHub merged."""
+    merge_uuid: str | None = None
+    """What names the merge that GitHub makes in the background; None: IMQ knows of none."""
     merge_refusals: int = 0
     """Merge calls in a row that GitHub refused for reasons that may be temporary."""
     refused_since: datetime | None = None

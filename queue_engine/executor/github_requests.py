@@ -8,13 +8,15 @@ from dataclasses import dataclass, replace
 
 from queue_engine.domain.errors import Forbidden, HeadConflict, Invalid, MergeError, NotFound
 from queue_engine.domain.facts import CheckReport, Commit, MergeMethod, Snapshot
+from queue_engine.domain.merge_port import PendingMerge
 from queue_engine.domain.model import Entry
 from queue_engine.domain.policy import Policy
 from queue_engine.domain.port import GitHub
 from queue_engine.domain.reasons import Reason
+from queue_engine.executor.stack_requests import merge_stacked, merge_unknown_stack, pending_merge, update_stacked
 from queue_engine.planner.actions import FactKind, Facts, Merge
 from queue_engine.planner.base_change import tips_to_compare
-from queue_engine.planner.merge_errors import refused_merge
+from queue_engine.planner.merge_errors import named, refused_merge
 from queue_engine.rules.base_change import BaseChange, need_no_test
 from queue_engine.rules.checks import run_checks
 from queue_engine.rules.consent import needs_signature
@@ -24,6 +26,7 @@ from queue_engine.rules.reviews import reviews_of
 async def read_fact(github: GitHub, entry: Entry, fact: FactKind, facts: Facts, policy: Policy) -> Facts:
     """Read one fact from GitHub, and return the facts with it."""
     repository, base = entry.repository, entry.base_branch
+    required = run_checks(facts.rules, policy)
     match fact:
         case FactKind.PULL:
             return replace(facts, pull=await github.pull_request(repository, entry.number))
@@ -39,10 +42,8 @@ async def read_fact(github: GitHub, entry: Entry, fact: FactKind, facts: Facts, 
         case FactKind.BASE_CHANGE | FactKind.HEAD_PUSHES:
             return await _pushes(github, entry, fact, facts)
         case FactKind.CHECKS:
-            required = run_checks(facts.rules, policy)
             return replace(facts, reports=await github.check_reports(repository, _candidate(entry), required))
         case FactKind.BASE_REPORTS:
-            required = run_checks(facts.rules, policy)
             reports = await github.check_reports(repository, entry.run.base_tip or base, required)
             return replace(facts, base_reports=reports)
         case FactKind.WORKFLOW_RUNS:
@@ -66,6 +67,8 @@ async def read_fact(github: GitHub, entry: Entry, fact: FactKind, facts: Facts, 
             return replace(facts, reviews=reviews or ())
         case FactKind.RULES:
             return replace(facts, rules=await github.branch_rules(repository, base))
+        case FactKind.PENDING_MERGE:
+            return await pending_merge(github, entry, facts)
 
 
 async def _pushes(github: GitHub, entry: Entry, fact: FactKind, facts: Facts) -> Facts:
@@ -116,26 +119,34 @@ async def update(github: GitHub, entry: Entry) -> Facts:
     except Invalid as refusal:
         return Facts(update_refused=refusal.message)
     except Forbidden as refusal:
+        if named(refusal.message) is Reason.STACKED:
+            return await update_stacked(github, entry, refusal.message)
         return Facts(update_refused=refusal.message, update_forbidden=True)
     return Facts()
 
 
-async def merge(github: GitHub, entry: Entry, how: Merge, refused: frozenset[MergeMethod] = frozenset()) -> str | Facts:
-    """Merge the entry's head; return the commit that landed, or GitHub's refusal as a fact.
+async def merge(
+    github: GitHub, entry: Entry, how: Merge, refused: frozenset[MergeMethod] = frozenset()
+) -> str | PendingMerge | Facts:
+    """Merge the entry's head; return the commit that landed, GitHub's merge in the background, or its refusal.
 
     `refused` are the methods that GitHub refused before; a refusal that names this method adds it.
     """
     try:
+        if how.in_background:
+            return await merge_stacked(github, entry, how, refused)
         return await github.merge(
             entry.repository, entry.number, entry.head, how.method, title=how.title, body=how.body
         )
-    except (MergeError, HeadConflict) as refusal:
+    except (MergeError, HeadConflict, Forbidden) as refusal:
+        if named(refusal.message) is Reason.STACKED and not how.in_background:
+            return await merge_unknown_stack(github, entry, how, refusal.message, refused)
+        if isinstance(refusal, Forbidden):
+            return Facts(merge_refused=refusal.message, merge_denied=Reason.PERMISSION_MISSING)
         github.forget_rules(entry.repository.id)
         return refused_merge(refusal.message, how.method, refused)
     except Invalid as refusal:
         return Facts(merge_refused=refusal.message, merge_denied=Reason.REFUSED_BY_RULES)
-    except Forbidden as refusal:
-        return Facts(merge_refused=refusal.message, merge_denied=Reason.PERMISSION_MISSING)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,12 +16,25 @@ from queue_engine.effects import record
 from queue_engine.effects.context import Change, Engine
 from queue_engine.effects.labels import remove_testing_label
 from queue_engine.effects.notices import announce_landed
+from queue_engine.executor import github_requests
 from queue_engine.executor.cleanup import schedule_branch_deletion
 from queue_engine.known.branches import pushes
+from queue_engine.planner.actions import Facts
 from queue_engine.rules.check_figures import figures_of
 from queue_engine.rules.invariants import check_transition
 
 _log = structlog.get_logger("imq.landing")
+
+
+async def land_merged(
+    engine: Engine, queue: Queue, entry: Entry, sha: str | None, facts: Facts, policy: Policy, *, squashed: bool = False
+) -> None:
+    """Remove an entry that GitHub merged, as this commit if it is known. Raises GitHubError, and StaleRecord."""
+    landed = await github_requests.landed(engine.github, entry, sha, facts, policy)
+    if landed.branch != entry.base_branch:
+        await land_elsewhere(engine, entry, landed.commit, landed.branch, policy)
+        return
+    await land(engine, queue, entry, landed.commit, policy, squashed=squashed, untested=landed.untested)
 
 
 async def land(

@@ -26,6 +26,7 @@ from queue_engine.domain.errors import (
     attempt_level,
 )
 from queue_engine.domain.facts import MergeMethod
+from queue_engine.domain.merge_port import PendingMerge
 from queue_engine.domain.model import Entry, EntryStatus, Queue, Stall
 from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import REASONS, Outcome, Reason
@@ -36,10 +37,10 @@ from queue_engine.executor import github_requests
 from queue_engine.executor.entry_trace import entry_trace
 from queue_engine.executor.front import find_front
 from queue_engine.executor.hold_queue import hold_for_base, record_refused_merge, record_stall
-from queue_engine.executor.landing import land, land_elsewhere
+from queue_engine.executor.landing import land_merged
 from queue_engine.executor.own_check import await_own_check
 from queue_engine.executor.pass_errors import PassError
-from queue_engine.executor.save import AS_USUAL, CheckResults, Checks, EntryChange, EntryUpdates
+from queue_engine.executor.save import AS_USUAL, PASSES_ON, CheckResults, Checks, EntryChange, EntryUpdates
 from queue_engine.known.own_merges import answered_merge, merged_by_imq
 from queue_engine.planner import actions
 from queue_engine.planner.actions import Action, FactKind, Facts, ReadFact, Step, Wait
@@ -48,6 +49,7 @@ from queue_engine.planner.decide import decide
 from queue_engine.planner.front import QueueWait
 from queue_engine.planner.github_outage import longest_wait, on_github_error, retry_at, shows_retrying
 from queue_engine.planner.merge_errors import misses_own_check
+from queue_engine.planner.pending_merge import with_pending_merge
 from queue_engine.rules.failing_checks import failing_checks
 from queue_engine.rules.transitions import with_refusal
 
@@ -207,10 +209,11 @@ class _Pass:
                 if (named := named_by(facts.pull, entry.repository)) != entry.repository:
                     await remember_name(self._engine, named)
                     return None
-                pull = await effective_labels(
-                    self._engine.store, entry.repository, facts.pull, entry.trusted_labels, self._policy
-                )
+                store, trusted = self._engine.store, entry.trusted_labels
+                pull = await effective_labels(store, entry.repository, facts.pull, trusted, self._policy)
                 facts = replace(facts, pull=pull)
+            if facts.merge_refused is not None and self._facts.merge_refused is None:
+                await record_refused_merge(self._engine, entry)
             self._facts = facts
         except GitHubError as error:
             return await self._on_error(entry, error, reading_pull=fact in _OF_PULL)
@@ -241,6 +244,9 @@ class _Pass:
             return await self._on_error(entry, error)
         if isinstance(answer, str):
             return await self._land(entry, answer, squashed=how.method is MergeMethod.SQUASH)
+        if isinstance(answer, PendingMerge):
+            await self._save(entry, with_pending_merge(entry, answer, self._engine.clock.now()), PASSES_ON)
+            return None
         await record_refused_merge(self._engine, entry)
         self._facts = answer
         if answer.merge_denied is None:
@@ -262,14 +268,9 @@ class _Pass:
 
     async def _land(self, entry: Entry, sha: str | None, *, squashed: bool = False) -> datetime | None:
         try:
-            landed = await github_requests.landed(self._engine.github, entry, sha, self._facts, self._policy)
+            await land_merged(self._engine, self._queue, entry, sha, self._facts, self._policy, squashed=squashed)
         except GitHubError as error:
             return await self._on_error(entry, error, reading_pull=True)
-        if landed.branch != entry.base_branch:
-            await land_elsewhere(self._engine, entry, landed.commit, landed.branch, self._policy)
-            return None
-        commit, untested = landed.commit, landed.untested
-        await land(self._engine, self._queue, entry, commit, self._policy, squashed=squashed, untested=untested)
         return None
 
     async def _dequeue(self, entry: Entry, reason: Reason, detail: str | None, checks: Checks = ()) -> datetime | None:

@@ -71,7 +71,7 @@ class EntryChange:
     """Whether IMQ's own check, if it passes, still does."""
 
 
-AS_USUAL = EntryChange()
+AS_USUAL, PASSES_ON = EntryChange(), EntryChange(passes_on=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,6 @@ from queue_engine.domain.facts import (
     Delivery,
     HeadPush,
     LabelEvent,
-    MergeMethod,
     OwnComment,
     Permission,
     PullRequest,
@@ -27,15 +26,12 @@ from queue_engine.domain.facts import (
     Snapshot,
 )
 from queue_engine.domain.model import Repository
-from queue_engine.domain.port import GitHubPorts
 from queue_engine.domain.workflow_runs import CheckSuite, WorkflowRun
+from queue_engine.known.merge_forwarding import MergeForwarding
 
 
-class Forwarding:
+class Forwarding(MergeForwarding):
     """Forwards every call. The ports document each."""
-
-    def __init__(self, github: GitHubPorts) -> None:
-        self._github = github
 
     async def pull_request(self, repository: Repository, number: int) -> PullRequest:
         """As the port says."""
@@ -112,19 +108,6 @@ class Forwarding:
     async def disable_auto_merge(self, repository: Repository, node_id: str) -> bool:
         """As the port says."""
         return await self._github.disable_auto_merge(repository, node_id)
-
-    async def merge(
-        self,
-        repository: Repository,
-        number: int,
-        head_sha: str,
-        method: MergeMethod,
-        *,
-        title: str | None = None,
-        body: str | None = None,
-    ) -> str:
-        """As the port says."""
-        return await self._github.merge(repository, number, head_sha, method, title=title, body=body)
 
     async def configuration(self, repository: Repository, base_branch: str | None) -> str | None:
         """As the port says."""

@@ -25,7 +25,6 @@ from queue_engine.domain.facts import (
     CheckReport,
     Commit,
     Comparison,
-    MergeMethod,
     PullRequest,
     RequiredCheck,
     Review,
@@ -38,9 +37,6 @@ from queue_engine.domain.known_facts import (
     SHARED_RULES,
     Consent,
     Known,
-    KnownName,
-    MergeResult,
-    OwnLabel,
     PullRequestState,
     of_branch,
     of_comment,
@@ -53,7 +49,6 @@ from queue_engine.known.branches import exists, outdated_tip, pushes
 from queue_engine.known.cached import remembered_answers
 from queue_engine.known.checks import outdated_reports
 from queue_engine.known.facts import KnownFacts
-from queue_engine.known.forwarding import Forwarding
 from queue_engine.known.lag import (
     BRANCH_TIP,
     CHECKS,
@@ -65,6 +60,7 @@ from queue_engine.known.lag import (
     ReadKind,
     ReadLag,
 )
+from queue_engine.known.own_writes import OwnWrites
 from queue_engine.known.pulls import corrected, outdated_pull, outdated_snapshot, webhooks_since
 from queue_engine.known.reviews import outdated_reviews
 from queue_engine.store import Store
@@ -77,13 +73,12 @@ Contradiction = Callable[[T, Sequence[Known], datetime], str | None]
 """Says why an answer is older than these facts; None if it is not."""
 
 
-class GitHubReads(Forwarding):
+class GitHubReads(OwnWrites):
     """Both ports to GitHub, for every part of IMQ but the gateway itself."""
 
     def __init__(self, github: GitHubPorts, store: Store, clock: Clock, *, meter: Meter | None = None) -> None:
-        super().__init__(github)
+        super().__init__(github, KnownFacts(store, clock))
         self._store = store
-        self._facts = KnownFacts(store, clock)
         self._clock = clock
         self._meter = meter or NullMeter()
         self._lag = ReadLag()
@@ -209,33 +204,6 @@ class GitHubReads(Forwarding):
         """React to a comment; a new comment may be missing."""
         ask = partial(self._github.react, repository, comment_id, content)
         await self._compared(repository, of_comment(comment_id), ask, _never)
-
-    async def merge(
-        self,
-        repository: Repository,
-        number: int,
-        head_sha: str,
-        method: MergeMethod,
-        *,
-        title: str | None = None,
-        body: str | None = None,
-    ) -> str:
-        """Merge, and store GitHub's answer as a fact."""
-        landed = await self._github.merge(repository, number, head_sha, method, title=title, body=body)
-        await self._facts.record(
-            repository.id, {of_pull(number): MergeResult(sha=landed), of_commit(landed): KnownName()}
-        )
-        return landed
-
-    async def add_label(self, repository: Repository, number: int, label: str) -> None:
-        """Set a label, and store that as a fact."""
-        await self._github.add_label(repository, number, label)
-        await self._facts.record(repository.id, {of_pull(number): OwnLabel(label=label, label_set=True)})
-
-    async def remove_label(self, repository: Repository, number: int, label: str) -> None:
-        """Remove a label, and store that as a fact."""
-        await self._github.remove_label(repository, number, label)
-        await self._facts.record(repository.id, {of_pull(number): OwnLabel(label=label, label_set=False)})
 
     async def _compared(
         self,

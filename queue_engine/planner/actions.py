@@ -16,6 +16,7 @@ from queue_engine.domain.facts import (
     Snapshot,
 )
 from queue_engine.domain.failing_check import FailingCheck
+from queue_engine.domain.merge_port import PendingMerge
 from queue_engine.domain.model import Entry
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.workflow_runs import CheckSuite, WorkflowRun
@@ -51,6 +52,8 @@ class FactKind(Enum):
     """The reports on the head that was queued, before IMQ's own update."""
     SUITES = "suites"
     """The check suites of the entry's head."""
+    PENDING_MERGE = "pending_merge"
+    """The merge that GitHub makes in the background."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +89,8 @@ class Facts:
     """Whether IMQ sent no update request, because the update would push to a protected branch."""
     landed_sha: str | None = None
     """The commit that landed the entry, by GitHub's answer to the merge request; None if there is no such answer."""
+    pending_merge: PendingMerge | None = None
+    """The merge that GitHub makes in the background; None: not read."""
     merge_refused: str | None = None
     """GitHub's message, if GitHub refused to merge in this pass."""
     refused_methods: frozenset[MergeMethod] = frozenset()
@@ -151,6 +156,8 @@ class Merge:
     title: str | None = None
     """The commit's title and body; None leaves them to GitHub."""
     body: str | None = None
+    in_background: bool = False
+    """Whether GitHub merges in the background, as it merges the pull requests of a stack."""
 
 
 @dataclass(frozen=True, slots=True)

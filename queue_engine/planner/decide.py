@@ -34,12 +34,14 @@ from queue_engine.planner.base_change import follow_base, keeps_result, may_keep
 from queue_engine.planner.check_outcome import judge_checks
 from queue_engine.planner.merge_errors import forbids_merge_commits, judge_refused_merge, judge_refused_update, named
 from queue_engine.planner.own_pushes import judge_lost_consent
+from queue_engine.planner.pending_merge import follow_merge
 from queue_engine.rules.check_timing import with_reports
 from queue_engine.rules.checks import expected_checks, judge, of_now, requires_own_check, run_checks
 from queue_engine.rules.consent import consent_lost, is_own_update, may_be_updated_silently
 from queue_engine.rules.eligibility import Reject, may_queue
 from queue_engine.rules.merge_method import commit_message, merge_method, no_method
 from queue_engine.rules.reviews import counted_reviews, missing_approval
+from queue_engine.rules.stacks import is_stacked_above
 from queue_engine.rules.transitions import after_poll, bind_head, enter, up_to_date, updating, with_new_head
 
 
@@ -53,9 +55,11 @@ def decide(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Action:
         return Landing(facts.landed_sha)
     if facts.pull is None and entry.needs_refetch:
         return ReadFact(FactKind.SNAPSHOT if entry.status is EntryStatus.READY else FactKind.PULL)
+    if facts.pull is not None and facts.pull.merged and entry.run.merge_requested_at is not None:
+        return Landing(facts.pull.merge_sha)
+    if entry.run.merge_uuid is not None:
+        return follow_merge(entry, facts, policy, now)
     if facts.pull is not None:
-        if facts.pull.merged and entry.run.merge_requested_at is not None:
-            return Landing(facts.pull.merge_sha)
         if (lost := consent_lost(entry, facts.pull, policy)) is not None:
             return judge_lost_consent(entry, lost, facts.pull, facts, policy, now)
         if entry.needs_refetch:
@@ -211,6 +215,9 @@ def _merge(
     now: datetime,
 ) -> Action:
     """Merge by a method that the branch allows; first read the facts that this choice needs."""
+    if is_stacked_above(pull):
+        # A merge would land what lies below it, too, untested.
+        return Dequeue(Reason.STACKED)
     linear = rules.linear_history or forbids_merge_commits(facts.merge_refused)
     rules = replace(rules, linear_history=linear)
     mergeable = replace(pull, methods=tuple(one for one in pull.methods if one not in facts.refused_methods))
@@ -233,7 +240,8 @@ def _merge(
             next_poll_at=None,
         ),
     )
-    return Merge(ready, method, *commit_message(pull, method, policy, facts.co_authors or ()))
+    message = commit_message(pull, method, policy, facts.co_authors or ())
+    return Merge(ready, method, *message, in_background=pull.stack_base is not None)
 
 
 def _unmet_bypassed_rules(facts: Facts, rules: BranchRules) -> Action | None:

@@ -25,9 +25,10 @@ PHRASES: tuple[tuple[str, Reason], ...] = (
     # #41541).
     ("without `workflows` permission", Reason.WORKFLOWS_PERMISSION),
     ("without `workflow` scope", Reason.WORKFLOWS_PERMISSION),
-    # REST with 403 (Kodiak #923), and GraphQL (git-stk #306).
+    # REST with 403 (Kodiak #923), GraphQL (git-stk #306), and a branch that lacks the tip of the one below.
     ("merging stacked prs", Reason.STACKED),
     ("is part of a stack", Reason.STACKED),
+    ("not a linear descendant", Reason.STACKED),
     ("locked branch", Reason.BRANCH_LOCKED),
     ("cannot update this protected ref", Reason.BRANCH_LOCKED),
     ("not authorized to push to this branch", Reason.PUSH_RESTRICTED),

@@ -12,6 +12,7 @@ from queue_engine.domain.reasons import Reason
 from queue_engine.rules.checks import required_checks
 from queue_engine.rules.merge_method import merge_method, needs_signed_commits, no_method
 from queue_engine.rules.reviews import missing_approval
+from queue_engine.rules.stacks import is_stacked_above
 
 _STRENGTH = tuple(Permission)
 
@@ -128,7 +129,7 @@ def _reject_person(policy: Policy, consent: Consent) -> Reject | None:
 def _reject_change(pull: PullRequest, consent: Consent, policy: Policy) -> Reject | None:
     if pull.base_branch != consent.base_branch:
         return Reject(Reason.BASE_CHANGED)
-    if pull.stacked:
+    if is_stacked_above(pull):
         return Reject(Reason.STACKED)
     if not policy.served:
         return Reject(Reason.BRANCH_NOT_SERVED)

@@ -94,6 +94,7 @@ runs = Table(
     Column("polls", Integer, nullable=False),
     Column("next_poll_at", DatabaseInstant, info=instant(InstantKind.WAIT)),
     Column("merge_requested_at", DatabaseInstant, info=instant(InstantKind.PAST)),
+    Column("merge_uuid", String(64)),
     Column("merge_refusals", Integer, nullable=False),
     Column("refused_since", DatabaseInstant, info=instant(InstantKind.PAST)),
     Column("github_failures", Integer, nullable=False),

@@ -69,6 +69,9 @@ class Behaviour:
     (rjmurillo/ai-agents #5473)."""
     stacked_merge_status: int = 403
     """Which status the synchronous merge of a stacked pull request has: 403 (Kodiak #923), or 405 (other clients)."""
+    stacked_updates: bool = False
+    """Whether `update-branch` serves a stacked pull request, as its page says of any, or is refused with 403 as its
+    merge (tried on GitHub when stacks were new; Kodiak #924 asks for another way)."""
     merge_async: bool = False
     """Whether `merge-async` is offered; if not, its address answers 404 (gh-stack, "Merge API")."""
     stacks_bypass_rules: bool = True

@@ -1,57 +1,153 @@
-"""Pull requests that are part of a stack: GitHub's synchronous merge refuses them."""
+"""Pull requests that are part of a stack: GitHub merges them in the background only, with all that lies below them."""
 
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from sandbox.rest.faults import Fault
 from tests.acceptance.world import CI_TIME, LABEL, World
 
-MERGE = "PUT /repos/{owner}/{repo}/pulls/{number}/merge"
-UPDATE = "PUT /repos/{owner}/{repo}/pulls/{number}/update-branch"
+PULL = "/repos/{owner}/{repo}/pulls/{number}"
+MERGE, IN_BACKGROUND, UPDATE = f"PUT {PULL}/merge", f"PUT {PULL}/merge-async", f"PUT {PULL}/update-branch"
+RESULT = f"GET {PULL}/merge-async/{{uuid}}"
 
 
-def stack(world: World) -> Any:
-    """Two pull requests; the bottom one, for `main`, is returned."""
-    world.github.behaviour.stacks = "registered"
+def stack(world: World, *, offered: bool = True) -> tuple[Any, Any, Any]:
+    """Two pull requests and their stack; the first is for `main`, the second for the branch of the first."""
+    world.github.behaviour.stacks, world.github.behaviour.merge_async = "registered", offered
     bottom = world.open("bottom")
     top = world.repository.open_pull_request("Top", head="top", base="bottom", by="mona", files={"top.txt": "1\n"})
-    return world.repository.stack(bottom, top)
+    return bottom, top, world.repository.stack(bottom, top)
+
+
+async def green(world: World, **more: Any) -> tuple[Any, Any, Any]:
+    """The same, with checks that have passed."""
+    formed = stack(world, **more)
+    await world.pass_time(CI_TIME * 2)
+    return formed
 
 
 async def dequeued(world: World, pull: Any) -> tuple[str, str]:
     """Label it: for which reason it left, and what its comment says."""
     pull.label(LABEL, by="mona")
-    await world.until(lambda: LABEL not in pull.labels, within=timedelta(minutes=30))
+    await world.until(lambda: LABEL not in pull.labels, within=timedelta(hours=2))
     await world.settle()
     assert not pull.merged
     return (await world.reasons(pull))[-1], world.comment(pull)
 
 
+@pytest.mark.lagging
+@pytest.mark.parametrize("updates", [False, True])
+async def test_lowest_of_a_stack_is_updated_tested_and_landed_alone(world: World, updates: bool) -> None:
+    """P1: whether or not GitHub updates pull requests of a stack; what lies above lands not with it."""
+    world.github.behaviour.stacked_updates = updates
+    bottom, top, _ = await green(world)
+    world.repository.push("main", {"past.py": "moved\n"}, "Move the base", by="rhea")
+    await world.settle()
+    bottom.label(LABEL, by="mona")
+    await world.until(lambda: bottom.merged, within=CI_TIME * 4)
+    await world.settle()
+    assert (top.merged, top.record.base_branch) == (False, "main")
+    assert (world.requests(MERGE), world.requests(IN_BACKGROUND)) == (0, 1)
+    assert await world.paused() is None
+    assert "past.py" in world.repository.files()
+    assert LABEL not in bottom.labels
+    assert await world.entries() == ()
+
+
 @pytest.mark.parametrize("graphql", [True, False])
-async def test_stacked_pull_request_is_refused_when_queued_and_lands_outside_of_its_stack(
-    world: World, graphql: bool
-) -> None:
-    """Nothing is tested in vain, whether GraphQL or REST shows the stack; the comment says what to do."""
+async def test_slow_merge_in_the_background_is_read_ever_more_rarely(world: World, graphql: bool) -> None:
+    """P7: no webhook reports the merge; either GraphQL or REST shows the stack."""
     world.github.behaviour.graphql = graphql
-    formed = stack(world)
-    bottom = world.repository.pull(formed.pulls[0].number)
+    world.github.timings.merge_async = timedelta(minutes=4)
+    bottom, _, _ = await green(world)
+    world.github.webhooks.faults.drop(None, event="pull_request", action="closed")
+    bottom.label(LABEL, by="mona")
+    await world.until(lambda: bottom.merged)
+    await world.until(lambda: LABEL not in bottom.labels, within=timedelta(minutes=2))
+    assert world.requests(IN_BACKGROUND) == 1
+    assert 10 < world.requests(RESULT) < 25
+
+
+@pytest.mark.lagging
+@pytest.mark.parametrize("kind", ["apply_then_reset", "reset"])
+async def test_process_that_dies_while_github_merges_in_the_background_lands_it_once(world: World, kind: Any) -> None:
+    """P2: the answer is lost and the process killed; GitHub answers the repetition with the request that it has."""
+    world.github.timings.merge_async = timedelta(minutes=2)
+    bottom, _, _ = await green(world)
+    world.server.faults.add(Fault(kind=kind, method="PUT", route=IN_BACKGROUND.split()[1]))
+    bottom.label(LABEL, by="mona")
+    await world.until(lambda: world.requests(IN_BACKGROUND) == 1)
+    await world.kill()
+    await world.restart()
+    await world.until(lambda: bottom.merged, within=timedelta(minutes=10))
+    await world.settle()
+    assert [call.status for call in world.server.requests if call.template == IN_BACKGROUND][1:] == [
+        409 if kind == "apply_then_reset" else 202
+    ]
+    assert await world.paused() is None
+    assert world.landed() == [bottom.number]
+    assert world.spoken(bottom) == 1
+
+
+async def test_failed_merge_in_the_background_is_judged_like_any_refusal(world: World) -> None:
+    """A push that races the merge cancels it: the new commits are no part of the consent (P4)."""
+    world.github.timings.merge_async = timedelta(minutes=2)
+    bottom, _, _ = await green(world)
+    bottom.label(LABEL, by="mona")
+    await world.until(lambda: world.requests(IN_BACKGROUND) == 1)
+    bottom.push({"late.py": "late\n"}, by="mona")
+    await world.until(lambda: LABEL not in bottom.labels, within=timedelta(minutes=10))
+    assert not bottom.merged
+    assert await world.reasons(bottom) == ["head_changed"]
+
+
+async def test_merge_in_the_background_that_never_ends_delays_the_next_one_for_an_hour(world: World) -> None:
+    """P5: after an hour the pull request leaves, and the next one lands."""
+    world.github.timings.merge_async = timedelta(hours=20)
+    bottom, _, _ = await green(world)
+    bottom.label(LABEL, by="mona")
+    await world.until(lambda: world.requests(IN_BACKGROUND) == 1)
+    other = world.open("other")
+    other.label(LABEL, by="mona")
+    await world.until(lambda: other.merged, within=timedelta(hours=2))
+    assert await world.reasons(bottom) == ["github_trouble"]
+
+
+async def test_stack_where_github_offers_no_merge_in_the_background_is_explained(world: World) -> None:
+    """The comment says what to do; outside of its stack the pull request lands."""
+    bottom, _, formed = await green(world, offered=False)
     reason, sentence = await dequeued(world, bottom)
     assert reason == "stacked"
-    assert "Remove the pull request from the stack" in sentence
-    assert world.requests(MERGE, UPDATE) == 0
+    assert "remove the pull request from the stack" in sentence
     world.github.stacks.dissolve(world.repository.record, formed)
     bottom.label(LABEL, by="mona")
     await world.until(lambda: bottom.merged, within=CI_TIME * 4)
 
 
 @pytest.mark.parametrize("status", [403, 405])
-async def test_stack_that_is_not_shown_is_recognised_by_the_refused_merge(world: World, status: int) -> None:
-    """A GraphQL schema without stacks, as of an older server: the pull request leaves at its first refusal."""
+async def test_stack_that_graphql_does_not_show_is_recognised_by_the_refused_merge(world: World, status: int) -> None:
+    """A GraphQL schema without stacks, as of an older server: the refusal shows the stack, and REST its base."""
     world.github.behaviour.graphql_stacks = False
     world.github.behaviour.stacked_merge_status = status
-    formed = stack(world)
-    reason, sentence = await dequeued(world, world.repository.pull(formed.pulls[0].number))
-    assert reason == "stacked"
-    assert "Remove the pull request from the stack" in sentence
-    assert world.requests(MERGE) == 1
+    bottom, top, _ = await green(world)
+    bottom.label(LABEL, by="mona")
+    await world.until(lambda: bottom.merged, within=CI_TIME * 4)
+    assert (world.requests(MERGE), world.requests(IN_BACKGROUND)) == (1, 1)
+    assert not top.merged
+
+
+async def test_pull_request_that_joins_a_stack_above_another_while_queued_lands_nothing_below(world: World) -> None:
+    """P1: its merge in the background would land the untested one below it."""
+    bottom, top = world.open("bottom"), None
+    top = world.repository.open_pull_request("Top", head="top", base="bottom", by="mona", files={"top.txt": "1\n"})
+    await world.pass_time(CI_TIME * 2)
+    world.repository.protect("bottom", required_checks=["late"], by="rhea")
+    top.label(LABEL, by="mona")
+    await world.pass_time(CI_TIME)
+    world.github.behaviour.stacks, world.github.behaviour.merge_async = "registered", True
+    world.repository.stack(bottom, top)
+    world.repository.unprotect("bottom", by="rhea")
+    await world.pass_time(timedelta(hours=4))
+    assert (bottom.merged, top.merged) == (False, False)

@@ -9,7 +9,7 @@ import asyncio
 import base64
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -64,6 +64,8 @@ class Call:
     """The repository that the request is counted for."""
     accept: str | None = None
     """The type of the answer, where it is not the one of the API."""
+    answered_with: frozenset[int] = frozenset()
+    """Statuses from 300 on that come with an answer of the endpoint, which has `details`; otherwise it is a refusal."""
 
     @property
     def reads(self) -> bool:
@@ -143,8 +145,8 @@ class Client:
         except (aiohttp.ClientError, OSError) as error:
             raise GitHubOutage(f"{call.name} failed: {type(error).__name__}: {error}") from error
 
-    def parse(self, reply: Reply) -> Any:
-        """Parse the JSON of a successful reply at each call. Raises the error of any other reply."""
+    def parse(self, reply: Reply, answered_with: frozenset[int] = frozenset()) -> Any:
+        """Parse the JSON of a reply that is an answer at each call. Raises the error of any other reply."""
         if reply.status < 300:
             try:
                 data, _, _ = sansio.decipher_response(reply.status, reply.headers, reply.body)
@@ -153,6 +155,8 @@ class Client:
             if isinstance(data, str):
                 raise Unavailable("the answer is not GitHub's: it is no JSON", status=reply.status)
             return data
+        if reply.status in answered_with and (answer := _answer_of(reply)) is not None:
+            return answer
         raise refusal(reply.status, reply.headers, reply.body, self._clock.now())
 
     async def _follow(self, call: Call, url: str, headers: Mapping[str, str], body: bytes) -> Reply:
@@ -211,6 +215,15 @@ async def _no_retry(request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerT
         return await send(request)
     except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
         raise GitHubOutage(f"the connection broke: {type(error).__name__}: {error}") from error
+
+
+def _answer_of(reply: Reply) -> Any:
+    """Return the endpoint's own answer with a status that others have for a refusal; None if it is a refusal."""
+    with suppress(ValueError):
+        answer = json.loads(reply.body)
+        if isinstance(answer, dict) and "details" in answer:
+            return answer
+    return None
 
 
 def _secret_text(secret: SecretStr | None) -> str | None:

@@ -238,7 +238,7 @@ class Connection:
         if cached is not None and reply.status == HTTPStatus.NOT_MODIFIED:
             reply = cached
         try:
-            page = Page(self.client.parse(reply), reply.links)
+            page = Page(self.client.parse(reply, call.answered_with), reply.links)
             if call.resource == "graphql" and (message := limit_of(page.data)) is not None:
                 raise RateLimitError(message, retry_after=timedelta(0), status=reply.status)
         except RateLimitError as limited:

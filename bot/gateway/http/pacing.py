@@ -47,10 +47,14 @@ _POINTS_PER_MERGE = 20
 
 _READ, _WRITE = 1, 5
 
+_MERGES = (
+    "PUT /repos/{owner}/{repo}/pulls/{pull_number}/merge",
+    "PUT /repos/{owner}/{repo}/pulls/{pull_number}/merge-async",
+)
 _UPDATES_AND_MERGES = frozenset(
     {
         "PUT /repos/{owner}/{repo}/pulls/{pull_number}/update-branch",
-        "PUT /repos/{owner}/{repo}/pulls/{pull_number}/merge",
+        *_MERGES,
         "POST /repos/{owner}/{repo}/merges",
         "POST /repos/{owner}/{repo}/git/refs",
         "POST /repos/{owner}/{repo}/git/commits",
@@ -58,9 +62,7 @@ _UPDATES_AND_MERGES = frozenset(
 )
 """Updates of heads, merges, and what builds candidates."""
 _COMMENT = "POST /repos/{owner}/{repo}/issues/{issue_number}/comments"
-_CONTENT = frozenset(
-    {_COMMENT, "PUT /repos/{owner}/{repo}/pulls/{pull_number}/merge", "POST /repos/{owner}/{repo}/pulls"}
-)
+_CONTENT = frozenset({_COMMENT, *_MERGES, "POST /repos/{owner}/{repo}/pulls"})
 _NOTIFICATION_PATHS = ("/repos/{owner}/{repo}/issues/", "/repos/{owner}/{repo}/check-runs")
 """The beginnings of the templates of comments, labels and check runs."""
 

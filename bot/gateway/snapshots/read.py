@@ -44,6 +44,8 @@ _MAX_PAGES = 10
 """Pages of a hundred conversations that IMQ reads; beyond them GitHub may refuse the merge."""
 _METHODS_CACHED_FOR = timedelta(hours=2)
 _UNSUPPORTED_FOR = timedelta(hours=1)
+_STACK_NAMES = ("'stack'", "'PullRequestStack'")
+"""A field and a type that a schema without stacks, or with other ones, does not have."""
 _MERGEABLE = {"MERGEABLE": True, "CONFLICTING": False}
 
 
@@ -118,7 +120,7 @@ class Snapshots(RepositoryApi):
             try:
                 return await self._graphql(repository, PULL_REQUEST_IN_STACK, variables)
             except Unsupported as error:
-                if "'stack'" not in str(error):
+                if not any(name in str(error) for name in _STACK_NAMES):
                     raise
                 self._no_stacks_until = now + _UNSUPPORTED_FOR
         return await self._graphql(repository, PULL_REQUEST, variables)
@@ -229,7 +231,7 @@ def _pull_request(found: RepositoryPart, methods: tuple[MergeMethod, ...]) -> Pu
         merge_state=pull.merge_state_status.lower(),
         updated_at=pull.updated_at,
         comments=pull.total_comments_count,
-        stacked=pull.stack is not None,
+        stack_base=None if pull.stack is None else pull.stack.base_ref_name,
         auto_merge=pull.auto_merge_request is not None,
         node_id=pull.id,
         base_repository=found.name_with_owner,

@@ -40,7 +40,7 @@ query PullRequest(
   }
 }
 """
-PULL_REQUEST_IN_STACK = PULL_REQUEST.replace("reviewDecision\n", "reviewDecision stack { number }\n")
+PULL_REQUEST_IN_STACK = PULL_REQUEST.replace("reviewDecision\n", "reviewDecision stack { baseRefName }\n")
 """The same with its stack, for a GitHub whose schema has stacks (gh-stack, "GraphQL API")."""
 THREADS = """
 query ReviewThreads($owner: String!, $name: String!, $number: Int!, $after: String) {
@@ -190,9 +190,9 @@ class Threads(Part):
 
 
 class StackPart(Part):
-    """The stack that a pull request belongs to."""
+    """The stack that a pull request belongs to, by the branch on which it lands."""
 
-    number: int
+    base_ref_name: str
 
 
 class MergeRequestPart(Part):

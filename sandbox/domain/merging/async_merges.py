@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
+from itertools import pairwise
 from uuid import UUID
 
 from sandbox.core.errors import ApiError, NotFound, NotMergeable
@@ -155,6 +156,11 @@ class AsyncMerges:
         upto = stack.pulls[: stack.pulls.index(request.pull) + 1]
         group = [pull for pull in upto if not pull.merged]
         tip = require_branch(repository, stack.base_branch)
+        for below, above in pairwise(group):
+            if not repository.git.is_ancestor(below.head_sha, above.head_sha):
+                raise NotMergeable(
+                    f"PR #{above.number}'s branch is not a linear descendant of PR #{below.number}'s branch"
+                )
         landed: list[tuple[PullRequest, str]] = []
         for pull in group:
             tip = self._commit(request, pull, stack, tip)

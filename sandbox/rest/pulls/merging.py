@@ -89,6 +89,9 @@ def merge_result(call: Call) -> Answer:
 def update_branch(call: Call) -> Answer:
     """Merges the base into the head, later: 202 is a promise to try."""
     pull = call.pull
+    if not call.github.behaviour.stacked_updates and call.github.stacks.of(pull) is not None:
+        words = "Merging stacked PRs via this API is not supported. Use the web interface instead."
+        raise Refusal(403, words, docs=f"{DOCS}/pulls/pulls#{_ASYNC}")
     call.github.merging.update_branch(
         pull, actor=call.actor, expected_head_sha=call.take("expected_head_sha", str, None)
     )

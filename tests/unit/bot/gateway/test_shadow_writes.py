@@ -9,6 +9,7 @@ from typing import Any
 from queue_engine.domain.candidate_port import BranchUpdate, CandidatePort
 from queue_engine.domain.errors import GitHubError, ShadowModeError
 from queue_engine.domain.facts import MergeMethod, PullRequest
+from queue_engine.domain.merge_port import Merges
 from queue_engine.domain.model import Repository
 from queue_engine.domain.port import GitHub, GitHubComments
 from tests.unit.bot.gateway.sandbox_place import Place
@@ -29,6 +30,7 @@ WRITES = {
     "open_draft",
     "close_pull_request",
     "dispatch_workflow",
+    "merge_in_background",
     "rerun",
     "cancel_run",
     "disable_auto_merge",
@@ -47,7 +49,7 @@ WRITES = {
 
 def operations() -> Iterator[str]:
     """The coroutines of the ports."""
-    for port in (CandidatePort, GitHub, GitHubComments):
+    for port in (CandidatePort, GitHub, Merges, GitHubComments):
         for name, member in vars(port).items():
             if inspect.iscoroutinefunction(member):
                 yield name
@@ -81,6 +83,7 @@ def arguments(place: Place, name: str, pull: PullRequest) -> dict[str, Any]:
         "check_run": {"name": "IMQ", "head_sha": head, "status": "in_progress", "external_id": "e"},
         "check_run_id": 9,
         "name": "IMQ",
+        "uuid": "630b9d5e",
         "color": "1f6feb",
         "description": "Land it",
         "external_id": "e",

@@ -32,6 +32,7 @@ OPERATORS = {
     "later_workflows",
     "lost_merge_polls",
     "merge_refusals",
+    "pending_merge_timeout",
     "permission_retry",
     "refusal_timeout",
     "stall_timeout",

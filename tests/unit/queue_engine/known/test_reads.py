@@ -13,6 +13,8 @@ from queue_engine.domain.errors import NotFound, ReadLagError, StaleRead
 from queue_engine.domain.facts import MergeMethod
 from queue_engine.domain.known_facts import KEPT, NAMED, RULES, KnownName, of_branch, of_commit
 from queue_engine.known.forwarding import Forwarding
+from queue_engine.known.merge_forwarding import MergeForwarding
+from queue_engine.known.own_writes import OwnWrites
 from queue_engine.known.reads import GitHubReads
 from tests.unit.queue_engine.examples import NOW, REPOSITORY, comparison, pull, rules
 from tests.unit.queue_engine.known.answers import MOVED, SECOND, Setup
@@ -75,34 +77,43 @@ BELIEVED = {
     "repository": "looked up when a call finds nothing under its name, and at sweeps",
     "repositories": "asked for again at the next sweep",
     "unsigned_commits": "GitHub itself refuses the merge",
+    "workflow_files": "read at a commit, whose files never change",
     "workflow_runs": "read beside the reports, which are compared; cancelled twice they take no harm",
 }
 """Reads that are compared with nothing, and why that is safe."""
 
 WRITES = {
     "cancel_run",
+    "close_pull_request",
+    "create_branch",
     "create_check_run",
     "create_comment",
+    "create_commit",
     "create_label",
     "delete_branch",
     "delete_comment",
     "disable_auto_merge",
+    "dispatch_workflow",
     "forget_rules",
     "forget_token",
+    "merge_into",
+    "open_draft",
     "redeliver",
     "rerun",
     "update_branch",
     "update_check_run",
     "update_comment",
+    "update_refs",
 }
 """Calls that change something, after which nothing certain is known."""
 
 
 def test_every_call_of_the_port_is_compared_or_believed_for_a_reason() -> None:
     """Each read is compared with what is known, or the table says why nothing can contradict it."""
-    calls = {name for name in vars(Forwarding) if not name.startswith("_")}
-    assert calls - set(vars(GitHubReads)) - WRITES <= set(BELIEVED)
-    assert not set(BELIEVED) & set(vars(GitHubReads))
+    calls = {name for each in (Forwarding, MergeForwarding) for name in vars(each) if not name.startswith("_")}
+    compared = {*vars(GitHubReads), *vars(OwnWrites)}
+    assert calls - compared - WRITES <= set(BELIEVED)
+    assert not set(BELIEVED) & compared
 
 
 async def test_rules_read_just_after_they_changed_are_not_remembered(scene: Setup) -> None:

@@ -36,6 +36,7 @@ REFUSALS = [
 STACKED = (
     "Merging stacked PRs via this endpoint is not supported. Use the asynchronous merge endpoint instead.",
     "This pull request is part of a stack and must be merged using the asynchronous merge REST API.",
+    "PR #2's branch is not a linear descendant of PR #1's branch",
 )
 
 

@@ -240,13 +240,13 @@ async def test_stack_is_shown_by_graphql_and_by_rest(
     gateway: Gateway, github: GitHubDouble, repository: Repository
 ) -> None:
     """Whatever the stack is; null or nothing means that there is none."""
-    github.on("POST", GRAPHQL, answer(pull(stack={"number": 7})), answer(pull(stack=None)))
-    taken = [(await gateway.snapshot(repository, 3, login=None)).pull.stacked for _ in range(2)]
+    github.on("POST", GRAPHQL, answer(pull(stack={"baseRefName": "main"})), answer(pull(stack=None)))
+    taken = [(await gateway.snapshot(repository, 3, login=None)).pull.stack_base for _ in range(2)]
     base = {"ref": "main", "sha": "b1"}
     shown = {"id": 1, "number": 7, "size": 2, "position": 1, "base": base}
     github.on("GET", PULL, Says(pull_request(stack=shown)), Says(pull_request(stack=None)), Says(pull_request()))
-    taken += [(await gateway.pull_request(repository, 3)).stacked for _ in range(3)]
-    assert taken == [True, False, True, False, False]
+    taken += [(await gateway.pull_request(repository, 3)).stack_base for _ in range(3)]
+    assert taken == ["main", None, "main", None, None]
 
 
 async def test_query_without_stacks_serves_a_schema_without_them(
@@ -254,11 +254,11 @@ async def test_query_without_stacks_serves_a_schema_without_them(
 ) -> None:
     """Stacks are asked for again after an hour."""
     unknown = refused("", "Field 'stack' doesn't exist on type 'PullRequest'", None, "undefinedField")
-    github.on("POST", GRAPHQL, unknown, answer(), answer(), answer(pull(stack={"number": 7})))
-    taken = [(await gateway.snapshot(repository, 3, login="grace")).pull.stacked for _ in range(2)]
+    github.on("POST", GRAPHQL, unknown, answer(), answer(), answer(pull(stack={"baseRefName": "main"})))
+    taken = [(await gateway.snapshot(repository, 3, login="grace")).pull.stack_base for _ in range(2)]
     clock.instant += timedelta(hours=1)
-    taken.append((await gateway.snapshot(repository, 3, login="grace")).pull.stacked)
-    assert taken == [False, False, True]
+    taken.append((await gateway.snapshot(repository, 3, login="grace")).pull.stack_base)
+    assert taken == [None, None, "main"]
     assert len(github.asked_for("POST", GRAPHQL)) == 4
 
 

@@ -1,0 +1,64 @@
+"""Merges in the background."""
+
+from typing import Any
+
+import pytest
+
+from bot.gateway import Gateway
+from queue_engine.domain.errors import GitHubError, HeadConflict, NotFound, Unavailable
+from queue_engine.domain.facts import MergeMethod
+from queue_engine.domain.merge_port import MergeState, PendingMerge
+from queue_engine.domain.model import Repository
+from tests.unit.bot.github_double import GitHubDouble, Says
+
+REPO = "/repos/ada/engine"
+ASYNC = f"{REPO}/pulls/3/merge-async"
+DETAILS = {"uuid": "u-1", "merge_method": "squash", "merge_action": "direct_merge", "expected_head_sha": "h1"}
+
+
+def answer(status: str, message: str = "", **details: Any) -> dict[str, Any]:
+    return {"status": status, "details": {"message": message, **details}}
+
+
+@pytest.mark.parametrize(
+    ("status", "content", "found"),
+    [
+        (202, answer("pending", **DETAILS), PendingMerge(MergeState.PENDING, uuid="u-1")),
+        (409, answer("pending", "exists", **DETAILS), PendingMerge(MergeState.PENDING, "exists", "u-1")),
+        (200, answer("merged", "done", sha="landed"), PendingMerge(MergeState.MERGED, "done", sha="landed")),
+        (200, answer("enqueued", "queued"), PendingMerge(MergeState.ENQUEUED, "queued")),
+        (400, answer("failed", "closed"), PendingMerge(MergeState.FAILED, "closed")),
+    ],
+)
+async def test_merge_in_the_background_sends_the_expected_head_and_reads_each_answer(
+    gateway: Gateway, github: GitHubDouble, repository: Repository, status: int, content: Any, found: PendingMerge
+) -> None:
+    """It is never left to GitHub's own queue; 409 and 400 carry the endpoint's answer, too."""
+    github.on("PUT", ASYNC, Says(content, status))
+    pending = await gateway.merge_in_background(repository, 3, "h1", MergeMethod.SQUASH, title="T")
+    assert pending == found
+    body = {"sha": "h1", "merge_method": "squash", "commit_title": "T", "merge_action": "direct_merge"}
+    assert github.asked_for("PUT", ASYNC)[0].data == body
+
+
+@pytest.mark.parametrize(
+    ("status", "error"), [(409, HeadConflict), (404, NotFound), (400, GitHubError), (502, Unavailable)]
+)
+async def test_merge_in_the_background_refused_in_other_words_raises(
+    gateway: Gateway, github: GitHubDouble, repository: Repository, status: int, error: type[Exception]
+) -> None:
+    """A refusal without the endpoint's fields is one like any other's."""
+    github.on("PUT", ASYNC, Says({"message": "no"}, status))
+    with pytest.raises(error):
+        await gateway.merge_in_background(repository, 3, "h1", MergeMethod.MERGE)
+
+
+async def test_result_of_a_merge_in_the_background_is_read_by_its_name(
+    gateway: Gateway, github: GitHubDouble, repository: Repository
+) -> None:
+    """A state that IMQ does not know is no answer of GitHub's."""
+    where = f"{ASYNC}/u-1"
+    github.on("GET", where, Says(answer("failed", "Merge conflict")), Says(answer("vanished")))
+    assert await gateway.pending_merge(repository, 3, "u-1") == PendingMerge(MergeState.FAILED, "Merge conflict")
+    with pytest.raises(Unavailable, match="vanished"):
+        await gateway.pending_merge(repository, 3, "u-1")

@@ -1,0 +1,130 @@
+"""The requests for a pull request of a stack, and what IMQ makes of GitHub's answers.
+
+Covers `queue_engine/known/own_writes.py` and `queue_engine/known/merge_forwarding.py`.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from queue_engine.domain.errors import Forbidden, GitHubError, HeadConflict, Invalid, NotFound
+from queue_engine.domain.facts import Commit, MergeMethod
+from queue_engine.domain.merge_port import MergeState, PendingMerge
+from queue_engine.domain.reasons import Reason
+from queue_engine.executor import github_requests, stack_requests
+from queue_engine.planner.actions import Facts, Merge
+from tests.unit.queue_engine.examples import READY, UPDATING, entry, pull
+
+PENDING = PendingMerge(MergeState.PENDING, "Merge request enqueued.", "u-1")
+REFUSED = Forbidden("Merging stacked PRs via this API is not supported. Use the web interface instead.", status=403)
+AT = entry(status=READY, merge_uuid="u-1")
+
+
+class Answers:
+    """A GitHub that answers each call with what is set under its name, and raises what is an error."""
+
+    def __init__(self, **answers: Any) -> None:
+        self.answers, self.calls = answers, list[str]()
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        async def call(*_: Any, **__: Any) -> Any:
+            self.calls.append(name)
+            if isinstance(answer := self.answers[name], Exception):
+                raise answer
+            return answer
+
+        return call
+
+    def forget_rules(self, repository_id: int) -> None:
+        self.calls.append("forget_rules")
+
+
+def asked(github: Answers) -> Any:
+    """The double as the port."""
+    return github
+
+
+async def merged(github: Answers, *, in_background: bool) -> Any:
+    how = Merge(AT, MergeMethod.SQUASH, in_background=in_background)
+    return await github_requests.merge(asked(github), AT, how)
+
+
+@pytest.mark.parametrize(
+    ("answer", "result"),
+    [
+        (PENDING, PENDING),
+        (PendingMerge(MergeState.MERGED, sha="landed"), "landed"),
+        (PendingMerge(MergeState.FAILED, "Pull request is in draft"), Facts(merge_refused="Pull request is in draft")),
+        (NotFound("Not Found", status=404), Facts(merge_refused="Not Found", merge_denied=Reason.STACKED)),
+        (Forbidden("no", status=403), Facts(merge_refused="no", merge_denied=Reason.PERMISSION_MISSING)),
+    ],
+)
+async def test_merge_in_the_background_is_followed_landed_or_refused(answer: Any, result: Any) -> None:
+    """Where GitHub does not offer it, no retry can help."""
+    assert await merged(Answers(merge_in_background=answer), in_background=True) == result
+
+
+@pytest.mark.parametrize("shown", [pull(), pull(stack_base="trunk"), pull(stack_base=""), pull(base_branch="dev")])
+async def test_stack_that_only_the_refusal_shows_is_merged_as_its_lowest_only(shown: Any) -> None:
+    """P1: unless REST shows that nothing lies below it, it is not merged."""
+    github = Answers(merge=REFUSED, pull_request=shown)
+    assert await merged(github, in_background=False) == Facts(
+        merge_refused=REFUSED.message, merge_denied=Reason.STACKED
+    )
+    github.answers |= {"pull_request": pull(stack_base="main"), "merge_in_background": PENDING}
+    assert await merged(github, in_background=False) == PENDING
+
+
+async def test_result_that_github_does_not_know_yet_is_pending() -> None:
+    """A replica may lag behind the request; the time limit of pending merges ends it."""
+    github = Answers(pending_merge=NotFound("Not Found", status=404))
+    facts = await stack_requests.pending_merge(asked(github), AT, Facts())
+    assert facts == Facts(pending_merge=PendingMerge(MergeState.PENDING, "Not Found"))
+
+
+async def test_failed_result_is_a_refusal_and_drops_the_cached_rules() -> None:
+    """Rules that GitHub judged may have changed since IMQ read them."""
+    failed = PendingMerge(MergeState.FAILED, "Merge conflict: the pull request could not be merged.")
+    github = Answers(pending_merge=failed)
+    facts = await stack_requests.pending_merge(asked(github), AT, Facts())
+    assert facts == Facts(pending_merge=failed, merge_refused=failed.message)
+    assert "forget_rules" in github.calls
+
+
+@pytest.mark.parametrize(
+    ("answer", "facts"),
+    [
+        (Commit("merged", "tree", ("head-1", "base-1")), Facts()),
+        (None, Facts(update_refused=REFUSED.message)),
+        (HeadConflict("Merge conflict", status=409), Facts(update_refused="Merge conflict")),
+        (Invalid("rules", status=422), Facts(update_refused="rules")),
+        (Forbidden("no", status=403), Facts(update_refused="no", update_forbidden=True)),
+    ],
+)
+async def test_update_of_a_stack_merges_the_base_into_the_head_branch(answer: Any, facts: Facts) -> None:
+    """GitHub refuses to update such a pull request; its head branch is a branch like any other."""
+    github = Answers(update_branch=REFUSED, pull_request=pull(stack_base="main"), merge_into=answer)
+    assert await github_requests.update(asked(github), entry(status=UPDATING)) == facts
+
+
+async def test_update_of_a_stack_spares_a_head_that_moved() -> None:
+    """P4: the new head is judged first; this request could not name the expected one."""
+    moved = pull(head_sha="head-2", stack_base="main")
+    github = Answers(update_branch=REFUSED, pull_request=moved)
+    facts = await github_requests.update(asked(github), entry(status=UPDATING))
+    assert facts == Facts(pull=moved, update_refused=REFUSED.message)
+    assert "merge_into" not in github.calls
+
+
+@pytest.mark.parametrize("error", [REFUSED, GitHubError("odd")])
+async def test_errors_of_a_merge_in_the_background_are_raised_or_judged(error: GitHubError) -> None:
+    """A refusal that names the stack again leads to no second try."""
+    github = Answers(merge_in_background=error)
+    if isinstance(error, Forbidden):
+        found = await merged(github, in_background=True)
+        assert found == Facts(merge_refused=error.message, merge_denied=Reason.PERMISSION_MISSING)
+    else:
+        with pytest.raises(GitHubError):
+            await merged(github, in_background=True)
+    assert github.calls == ["merge_in_background"]
