@@ -38,6 +38,9 @@ HISTORY: Mapping[str, HistoryText] = {
     "cancelled": HistoryText("Dequeued from {base}"),
     "auto_merge_disabled": HistoryText("IMQ disabled GitHub's auto-merge, which would merge past the queue"),
     "rebased": HistoryText("New commit by the bot that opened it", {"head": ": {head}"}),
+    "shared_update": HistoryText(
+        "IMQ updated the branch, which another pull request shares", {"for": ", for #{for}", "head": ": {head}"}
+    ),
     "read_again": HistoryText("Read again after a re-run of IMQ's check", {"by": ASKED_BY}),
     "priority": HistoryText(
         "Priority changed",

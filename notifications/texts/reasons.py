@@ -58,6 +58,11 @@ REASONS: Mapping[Reason, ReasonText] = {
         "Someone pushed new commits to the queued pull request. IMQ merges only the queued commits.",
         "Review the new commits." + _REQUEUE,
     ),
+    Reason.UPDATED_FOR_ANOTHER: ReasonText(
+        "IMQ updated the branch for another pull request that shares it. The branch now has commits of that base "
+        "branch, which {base} lacks and which were not queued here.",
+        "Review the new commits, or use a branch of its own for each base branch." + _REQUEUE,
+    ),
     Reason.PERMISSION_LOST: ReasonText(
         "The person who queued the pull request may no longer queue here.",
         "If it is ready to land, comment `/queue` or add the label {label}.",

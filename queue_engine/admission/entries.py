@@ -15,6 +15,7 @@ from queue_engine.rules.consent_changes import last_change
 from queue_engine.rules.eligibility import disables_auto_merge
 from queue_engine.rules.fair_share import earliest_key
 from queue_engine.rules.priority import precedence_of
+from queue_engine.rules.shared_heads import head_branch_of
 from queue_engine.store import EntryConflict
 
 
@@ -55,6 +56,7 @@ async def store_entry(
             delivery=request.case.delivery,
             trusted_labels=sorted(trusted),
             newer_tip=taken.base_tip if taken.behind else None,
+            head_branch=head_branch_of(pull),
             shared_head=await _shared_head(change, queue.repository, taken),
             own_check_required=requires_own_check(rules, policy),
             **vars(precedence_of(trusted, policy)),

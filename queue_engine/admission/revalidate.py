@@ -14,6 +14,7 @@ from queue_engine.admission.admit import admit
 from queue_engine.admission.case import Case, load_case
 from queue_engine.admission.enqueue_request import EnqueueRequest
 from queue_engine.admission.own_pushes import is_proved
+from queue_engine.admission.shared_heads import follow_shared_update
 from queue_engine.domain.dequeue_reason import DequeueReason
 from queue_engine.domain.errors import StaleRecord
 from queue_engine.domain.facts import PullRequest, Snapshot
@@ -64,6 +65,10 @@ async def revalidate(engine: Engine, case: Case, *, push: Push | None = None) ->
             # If its bot pushed, and no webhook says so, GitHub's activity of the branch does.
             push = Push(pull.author, pull.head_sha, reported=False)
         with suppress(StaleRecord):
+            if pull.head_sha != entry.head and entry.status is EntryStatus.PENDING:
+                followed = await follow_shared_update(engine, case, pull.head_sha, pushed_by_imq=False)
+                if followed is not None:
+                    return followed
             if push is not None and (requeued := await _requeue_new_head(engine, case, entry, pull, push)) is not None:
                 return requeued
             return replace(case, entry=await _judge(engine, entry, pull, case.policy, case.delivery))

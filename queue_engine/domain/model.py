@@ -220,6 +220,8 @@ class Entry:
     shared_head: str | None = None
     """The head branch, if IMQ alone may push to it, or if it is a base of other pull requests: IMQ does not push to it
     where rules protect it."""
+    head_branch: str | None = None
+    """`owner/name:branch` of the head; None for an entry that an older IMQ stored, or if the fork is deleted."""
     own_check_required: bool = False
     """Whether GitHub merges the pull request only after IMQ's own check has passed on its head."""
     run: Run = NOT_BEGUN

@@ -41,6 +41,7 @@ class Reason(StrEnum):
     BASE_CHANGED = "base_changed"
     BASE_CHANGED_AT_MERGE = "base_changed_at_merge"
     HEAD_CHANGED = "head_changed"
+    UPDATED_FOR_ANOTHER = "updated_for_another"
     PERMISSION_LOST = "permission_lost"
     NOT_QUEUED = "not_queued"
     SHADOW_MODE = "shadow_mode"
@@ -134,6 +135,7 @@ REASONS: Mapping[Reason, ReasonFacts] = {
     Reason.BASE_CHANGED: ReasonFacts(Outcome.CANCELLED, ReasonActor.AUTHOR),
     Reason.BASE_CHANGED_AT_MERGE: ReasonFacts(Outcome.CANCELLED, ReasonActor.MAINTAINER),
     Reason.HEAD_CHANGED: ReasonFacts(Outcome.CANCELLED, ReasonActor.AUTHOR),
+    Reason.UPDATED_FOR_ANOTHER: ReasonFacts(Outcome.CANCELLED, ReasonActor.AUTHOR),
     Reason.PERMISSION_LOST: ReasonFacts(Outcome.CANCELLED, ReasonActor.MAINTAINER),
     Reason.NOT_QUEUED: ReasonFacts(Outcome.CANCELLED, ReasonActor.NONE, label_off=False),
     Reason.SHADOW_MODE: ReasonFacts(Outcome.CANCELLED, ReasonActor.NONE, label_off=False),

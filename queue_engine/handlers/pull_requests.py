@@ -15,6 +15,7 @@ from queue_engine.admission.label_order import await_earlier, postpone
 from queue_engine.admission.label_throttle import LabelThrottle
 from queue_engine.admission.own_pushes import bind_own_push
 from queue_engine.admission.revalidate import Push, left_to_pass, revalidate
+from queue_engine.admission.shared_heads import follow_shared_update
 from queue_engine.core.concurrency.key_order import KeyOrder, OrderWait
 from queue_engine.domain.errors import LabelOrderError, ReadLagError, StaleRead
 from queue_engine.domain.model import Entry, EntryStatus, Repository
@@ -121,7 +122,7 @@ class PullRequestChanges:
             return
         if not await left_to_pass(engine, repository, webhook.number):
             case = await case.with_policy(engine, entry.base_branch)
-            if webhook.action == "synchronize" and await bind_own_push(engine, case, webhook):
+            if webhook.action == "synchronize" and await self._known_push(case, webhook):
                 return
             case = await revalidate(engine, case, push=_push_of(webhook))
         if removed_by_person:
@@ -152,6 +153,16 @@ class PullRequestChanges:
             case = replace(case, entry=saved)
         case = await case.with_policy(self._engine, entry.base_branch)
         return case, bool(case.policy.blocking_titles)
+
+    async def _known_push(self, case: Case, webhook: WebhookEvent) -> bool:
+        """Whether a named bot pushed to its own pull request, or IMQ updated the branch for another pull request."""
+        if await bind_own_push(self._engine, case, webhook):
+            return True
+        own = webhook.sender == await self._engine.github.own_login()
+        follows = own and case.entry is not None and webhook.before == case.entry.head and webhook.head_sha is not None
+        if not follows or webhook.head_sha is None:
+            return False
+        return await follow_shared_update(self._engine, case, webhook.head_sha, pushed_by_imq=True) is not None
 
     async def _own_update(self, repository: Repository, webhook: WebhookEvent) -> bool:
         """Whether a push is known already, or is the requested update, which the next pass binds."""

@@ -38,7 +38,7 @@ from queue_engine.store.runs import Runs
 from queue_engine.store.tables import entries, queues, repositories, runs
 
 _FIXED = frozenset({"id", "seq", "queue_id", "number", "enqueued_at", "arrived", "version", "trace", "delivery"})
-_FIXED |= {"shared_head", "share_delay"}
+_FIXED |= {"shared_head", "share_delay", "head_branch"}
 """Columns that never change while an entry is queued; `version` changes only through `save`."""
 
 _AT_FIRST: Mapping[str, Any] = {
@@ -73,6 +73,7 @@ class NewEntry(TypedDict, total=False):
     trace: str | None
     delivery: str | None
     shared_head: str | None
+    head_branch: str | None
     own_check_required: bool
 
 
@@ -94,6 +95,8 @@ _OF_QUEUE = in_order(_IN_QUEUE)
 _OF_QUEUES = in_order(_IN_QUEUES)
 _FIRST_OF_QUEUE = in_order(_IN_QUEUE, _IN_QUEUE.c.position < bindparam("most", type_=Integer))
 _OF_REPOSITORY = in_order(_IN_REPOSITORY)
+_BRANCH: BindParameter[str] = bindparam("its_branch")
+_SHARING = in_order(_IN_REPOSITORY, _IN_REPOSITORY.c.head_branch == _BRANCH, _IN_REPOSITORY.c.number != _NUMBER)
 _ON_THE_WAY = [EntryStatus.UPDATING, EntryStatus.CHECKING]
 _UPDATED_OR_CHECKED = in_order(_IN_REPOSITORY, _IN_REPOSITORY.c.status.in_(_ON_THE_WAY), runs.c.candidate_run.is_(None))
 _IN_RUNS = in_order(_IN_QUEUES, _IN_QUEUES.c.run_id.is_not(None))
@@ -208,6 +211,12 @@ class Entries:
     async def of_repository(self, repository_id: int) -> tuple[Entry, ...]:
         """Return every entry of a repository, queue by queue, in order."""
         return await self._read(_OF_REPOSITORY, its_repository=repository_id)
+
+    async def sharing(self, entry: Entry) -> tuple[Entry, ...]:
+        """Return the other entries of its repository with the same head branch, each for another base branch."""
+        branch = entry.head_branch or ""
+        its_own = {"its_repository": entry.repository.id, "its_number": entry.number}
+        return await self._read(_SHARING, its_branch=branch, **its_own)
 
     async def updated_or_checked(self, repository_id: int) -> tuple[Entry, ...]:
         """Return the entries that are being updated or checked, each by itself, at one instant.

@@ -176,6 +176,7 @@ entries = Table(
     Column("run_id", ForeignKey(runs.c.id), index=True),
     Column("share_delay", BigInteger, nullable=False, server_default=text("0")),
     Column("own_check_required", Boolean, nullable=False, server_default=text("FALSE")),
+    Column("head_branch", Text),
     UniqueConstraint("repository_id", "number"),
     Index(None, "queue_id", "hotfix", "rank", "seq"),
     CheckConstraint("status IN ('pending', 'updating', 'checking', 'ready')", name="waiting"),

@@ -1,0 +1,59 @@
+"""Follow IMQ's own update of a head branch that several queued pull requests share."""
+
+from dataclasses import replace
+
+import structlog
+
+from queue_engine.admission.case import Case
+from queue_engine.domain.dequeue_reason import DequeueReason
+from queue_engine.domain.model import Entry
+from queue_engine.domain.policy import Policy
+from queue_engine.domain.reasons import Reason
+from queue_engine.effects import record
+from queue_engine.effects.context import Engine
+from queue_engine.rules.shared_heads import merged_tip, most_active, updated_for, with_shared_update
+
+_log = structlog.get_logger("imq.shared_heads")
+
+
+async def follow_shared_update(engine: Engine, case: Case, head: str, *, pushed_by_imq: bool) -> Case | None:
+    """Bind a new head that IMQ made for another pull request, or dequeue the entry; returns the case as it is then.
+
+    None if IMQ did not make it, as far as webhook (`pushed_by_imq`) and stored entries show. `case` has its policy.
+    Raises GitHubError, and StaleRecord if the entry changed meanwhile.
+    """
+    entry = case.entry
+    if entry is None or entry.head_branch is None or entry.run.merge_requested_at is not None:
+        return None
+    async with engine.store.reading() as tx:
+        others = await tx.entries.sharing(entry)
+    other = updated_for(entry, head, others) or (most_active(others) if pushed_by_imq else None)
+    if other is None and not pushed_by_imq:
+        return None
+    is_proved = await _brings_nothing_new(engine, entry, head, case.policy)
+    async with engine.change() as change:
+        if is_proved:
+            saved = await change.tx.entries.save(with_shared_update(entry, head, change.now))
+            data = {"head": head, "before": entry.head, "for": None if other is None else other.number}
+            await change.record("shared_update", saved, delivery=case.delivery, data=data)
+            await change.tx.queues.wake(entry.queue_id, change.now)
+        else:
+            why = DequeueReason(Reason.UPDATED_FOR_ANOTHER, named(other), delivery=case.delivery)
+            await record.dequeue(change, entry, why, case.policy)
+            saved = None
+    event = "dequeued" if saved is None else "shared_update"
+    _log.info(event, repository=case.repository.full_name, number=case.number, head=head)
+    return replace(case, entry=saved)
+
+
+def named(other: Entry | None) -> str | None:
+    """Name a pull request that shares the head branch."""
+    return None if other is None else f"#{other.number}, queued for {other.base_branch}"
+
+
+async def _brings_nothing_new(engine: Engine, entry: Entry, head: str, policy: Policy) -> bool:
+    """Whether this head is the entry's, merged with a commit that its own base branch contains."""
+    compared = await engine.github.comparison(entry.repository, entry.base_branch, head)
+    if (tip := merged_tip(entry, compared, policy)) is None:
+        return False
+    return (await engine.github.comparison(entry.repository, entry.base_branch, tip)).head_landed

@@ -1,0 +1,52 @@
+"""P4: a head branch that several queued pull requests share, each for a base branch of its own. Pure.
+
+IMQ's update for one of them merges the tip of its base branch into the head of all. For another one this is content
+that was not queued, unless its own base branch contains that tip already.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import datetime
+
+from queue_engine.domain.facts import Comparison, PullRequest
+from queue_engine.domain.model import Entry, EntryStatus
+from queue_engine.domain.policy import Policy
+from queue_engine.rules.consent import needs_signature
+from queue_engine.rules.transitions import preempted
+
+
+def head_branch_of(pull: PullRequest) -> str | None:
+    """Return `owner/name:branch` of the head; None if its fork is deleted, or the branch is not known."""
+    if pull.head_repository is None or not pull.head_branch:
+        return None
+    return f"{pull.head_repository}:{pull.head_branch}"
+
+
+def updated_for(entry: Entry, head: str, others: Iterable[Entry]) -> Entry | None:
+    """Return the entry for which IMQ made this head from the entry's own head; None if IMQ made it for none of them."""
+    for other in others:
+        requested = other.run.new_head_is_ours and other.head == entry.head and other.run.new_head == head
+        if requested or (other.updated_from == entry.head and other.head == head):
+            return other
+    return None
+
+
+def most_active(others: Iterable[Entry]) -> Entry | None:
+    """Return the entry whose update may have moved the shared head: the one that IMQ works on, else the first."""
+    return min(others, key=lambda each: (each.status is EntryStatus.PENDING, each.seq), default=None)
+
+
+def merged_tip(entry: Entry, compared: Comparison, policy: Policy) -> str | None:
+    """Return the tip that an update merged into the entry's head, by its parents; None: this is no such update.
+
+    Where write permission is not enough to queue, GitHub's signature has to prove that IMQ made it.
+    """
+    parents = compared.head.parents
+    if len(parents) != 2 or parents[0] != entry.head or (needs_signature(policy) and not compared.head.made_by_imq):
+        return None
+    return parents[1]
+
+
+def with_shared_update(entry: Entry, head: str, now: datetime) -> Entry:
+    """Bind an update that brings the entry's own base branch nothing new. A run on the former head ends."""
+    return replace(preempted(entry, now), head=head, head_proved=True, updated_from=entry.head)
