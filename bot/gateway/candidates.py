@@ -52,7 +52,7 @@ _WORKFLOWS = """query Workflows($owner: String!, $name: String!, $commit: GitObj
 _DIRECTORY = ".github/workflows"
 _CONFLICT = "merge conflict"
 _NO_WORKFLOWS = "`workflows` permission"
-"""GitHub's words for an App that may not change workflow files (dependabot-core #4183, mantid #41541)."""
+"""GitHub's words for an App that may not change workflow files (mantidproject/mantid #41541)."""
 _OF_RULES = (
     "rule violation",
     "protected branch",

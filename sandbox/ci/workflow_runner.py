@@ -81,7 +81,7 @@ class WorkflowRunner:
     def _dispatch(self, branch: str, sha: str, inputs: Sequence[str], actor: Actor) -> None:
         """Begin a run that somebody asked for. Raises Invalid without that trigger, or for an unknown input.
 
-        The words are those of benc-uk/workflow-dispatch #46 and cli/cli #3403.
+        The words for the trigger are those of benc-uk/workflow-dispatch #46.
         """
         trigger = next((one for one in self.triggers if one.event == "workflow_dispatch"), None)
         if trigger is None:

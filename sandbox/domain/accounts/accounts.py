@@ -19,6 +19,9 @@ _REFUSALS = {
     "admin": "Must have admin rights to Repository.",
 }
 
+_KNOWN_IDS = {"github-actions": 15368}
+"""The ids that Apps of GitHub's own have on github.com (rust-lang/team #2200, terraform-provider-github #2474)."""
+
 
 class Accounts:
     """Creates accounts and answers what they may do."""
@@ -66,7 +69,7 @@ class Accounts:
     ) -> App:
         """A new app with a bot of its own. `metadata: read` comes with every app."""
         state = self._context.state
-        app_id = state.next_id("app")
+        app_id = _KNOWN_IDS.get(slug) or state.next_id("app")
         app = App(
             id=app_id,
             slug=slug,
