@@ -47,6 +47,9 @@ class Behaviour:
     apps_bypass_updates: bool = True
     """Whether the bypass mode `always` covers what an App does to a branch: it does for mitodl/ol-infrastructure #5710
     and dmf-mxl/mxl #356; MFlowCode/MFC #1467 says that Apps must open pull requests all the same."""
+    known_commits_judged: bool = False
+    """Whether an update of a branch is refused for unsigned commits that another branch has already. GitHub's page
+    "About protected branches" speaks of all commits pushed to the branch; Kong/kong-operator #4536 lists new ones."""
     pull_request_rule_on_create: bool = True
     """Whether a ruleset's pull request rule forbids to create a branch, or only to update one."""
     methods_worded_as_settings: bool = True

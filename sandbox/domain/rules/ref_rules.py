@@ -69,7 +69,7 @@ class RefRules:
         if before is not None or ruleset.checks_on_create:
             yield from self._required_checks.unmet(repository, after, ruleset.required_checks)
             yield from self._required_checks.unmet_workflows(repository, after, ruleset.workflows)
-        yield from self._of_commits(repository, ruleset, branch, after)
+        yield from self._of_commits(repository, ruleset, branch, before, after)
 
     def _of_creation(self, ruleset: Ruleset, branch: str) -> Iterable[str]:
         if ruleset.creation:
@@ -78,12 +78,19 @@ class RefRules:
         if ruleset.branch_name and re.search(ruleset.branch_name, branch) is None:
             yield f"Branch name must match a given regex pattern: {ruleset.branch_name}"
 
-    def _of_commits(self, repository: Repository, ruleset: Ruleset, branch: str, after: str) -> Iterable[str]:
-        """What is wrong with the commits that no other branch has yet, each commit named (Kong/kong-operator #4536)."""
+    def _of_commits(
+        self, repository: Repository, ruleset: Ruleset, branch: str, before: str | None, after: str
+    ) -> Iterable[str]:
+        """What is wrong with the commits that are new, each commit named (Kong/kong-operator #4536).
+
+        New to the branch or to all branches, as `known_commits_judged` says; a new branch brings those new to all.
+        """
         if not (ruleset.linear_history or ruleset.signatures):
             return
         git = repository.git
         tips = [tip for name, tip in git.branches().items() if name != branch or tip != after]
+        if before is not None and self._context.behaviour.known_commits_judged:
+            tips = [before]
         known = {commit.sha for tip in tips for commit in git.log(tip)}
         brought = [commit for commit in git.log(after) if commit.sha not in known]
         if ruleset.linear_history:
