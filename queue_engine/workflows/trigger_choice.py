@@ -1,0 +1,134 @@
+"""Choose what starts CI on candidates: the first trigger for which every required check runs."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from queue_engine.domain.candidate_run import CandidateTrigger
+from queue_engine.domain.facts import RequiredCheck
+from queue_engine.domain.train_policy import Candidates
+from queue_engine.workflows.event_context import CandidateContext, WorkflowEvent
+from queue_engine.workflows.job_checks import JobCheck, job_checks
+from queue_engine.workflows.trigger_lines import WorkflowLines, lines_to_add
+from queue_engine.workflows.values import all_of
+from queue_engine.workflows.workflow_file import read_workflows
+
+GITHUB_ACTIONS = 15368
+"""The id of GitHub Actions as an App on github.com."""
+
+_EVENTS = {
+    CandidateTrigger.PUSH: WorkflowEvent.PUSH,
+    CandidateTrigger.PULL_REQUEST: WorkflowEvent.PULL_REQUEST,
+    CandidateTrigger.DISPATCH: WorkflowEvent.DISPATCH,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TriggerReport:
+    """Whether every required check runs on a candidate by one trigger."""
+
+    trigger: CandidateTrigger
+    runs: bool | None
+    """None: unknown."""
+    reasons: tuple[str, ...] = ()
+    """For each check that does not run, or may not: why, in a sentence without its full stop."""
+    workflows: tuple[str, ...] = ()
+    """The files with the required checks, for a dispatch."""
+
+
+@dataclass(frozen=True, slots=True)
+class TriggerChoice:
+    """The trigger for candidates of one base branch, and why."""
+
+    trigger: CandidateTrigger | None
+    """None: no trigger runs every required check."""
+    proven: bool
+    """Whether the files prove that every required check runs; otherwise the first train has to show it."""
+    answers: tuple[TriggerReport, ...]
+    """Of each trigger, in the order in which they are preferred."""
+    lines: tuple[WorkflowLines, ...]
+    """What to change, so that every required check runs on a push."""
+
+    @property
+    def workflows(self) -> tuple[str, ...]:
+        """The files to dispatch."""
+        return next((each.workflows for each in self.answers if each.trigger is self.trigger), ())
+
+
+def choose_trigger(
+    texts: Mapping[str, str], required: Iterable[RequiredCheck], candidate: CandidateContext, wanted: Candidates
+) -> TriggerChoice:
+    """Choose among the triggers that the configuration allows, by the workflow files at the base's tip."""
+    files = read_workflows(texts)
+    author = job_checks(files, WorkflowEvent.AUTHOR, candidate)
+    needed = sorted(set(required), key=lambda each: (each.name, each.app_id or 0)) or _every_check(author)
+    checks = {trigger: job_checks(files, event, candidate) for trigger, event in _EVENTS.items()}
+    answers = tuple(_answer(trigger, needed, found, author) for trigger, found in checks.items())
+    allowed = [each for each in answers if wanted in (Candidates.AUTO, each.trigger.value)]
+    chosen = next((each for each in allowed if each.runs), None)
+    chosen = chosen or next((each for each in allowed if each.runs is None), None)
+    lines = lines_to_add(files, _of_required(needed, checks[CandidateTrigger.PUSH], author), candidate)
+    return TriggerChoice(
+        trigger=None if chosen is None else chosen.trigger,
+        proven=chosen is not None and chosen.runs is True,
+        answers=answers,
+        lines=lines,
+    )
+
+
+def _every_check(author: Sequence[JobCheck]) -> list[RequiredCheck]:
+    """Return the checks that report on a pull request: where no check is required, each of them has to pass."""
+    names = {each.name.known for each in author if each.runs is not False}
+    return [RequiredCheck(name, None) for name in sorted(filter(None, names))]
+
+
+def _answer(
+    trigger: CandidateTrigger, needed: Sequence[RequiredCheck], found: Sequence[JobCheck], author: Sequence[JobCheck]
+) -> TriggerReport:
+    answers: list[bool | None] = []
+    reasons: list[str] = []
+    workflows: list[str] = []
+    for check in needed:
+        runs, why = _check(check, found, author)
+        answers.append(runs)
+        if runs:
+            workflows += (each.path for each in found if each.name.known == check.name and each.runs)
+        else:
+            reasons.append(f"`{check.name}`: {why}")
+    if not needed:
+        return TriggerReport(trigger, None, ("no workflow of this repository reports a check on a pull request",))
+    return TriggerReport(trigger, all_of(answers), tuple(dict.fromkeys(reasons)), tuple(dict.fromkeys(workflows)))
+
+
+def _check(check: RequiredCheck, found: Sequence[JobCheck], author: Sequence[JobCheck]) -> tuple[bool | None, str]:
+    """Whether a required check runs: one job of its name at least, and each that runs on an author's pull request."""
+    if check.app_id not in (None, GITHUB_ACTIONS):
+        return None, "another App reports it, and IMQ cannot read that App's rules"
+    named = [each for each in found if each.name.known == check.name]
+    if not named:
+        possible = [each for each in found if each.name.may_be(check.name)]
+        if any(each.runs is not False for each in possible):
+            return None, next(each.why for each in possible if each.runs is not False) or "its name is computed"
+        if possible:
+            return False, possible[0].why
+        return None, "no workflow of this repository has a job of this name: another App or a status reports it"
+    expected = {_key(each) for each in author if each.name.known == check.name and each.runs is not False}
+    relevant = [each for each in named if _key(each) in expected] or named
+    why = next((each.why for each in relevant if not each.runs), "")
+    if all(each.runs for each in relevant):
+        return True, ""
+    if all(each.runs is False for each in named):
+        return False, why
+    return None, why or "another job of this name does not run"
+
+
+def _key(check: JobCheck) -> tuple[str, str, str | None]:
+    return check.path, check.job, check.name.known
+
+
+def _of_required(
+    needed: Sequence[RequiredCheck], found: Sequence[JobCheck], author: Sequence[JobCheck]
+) -> list[JobCheck]:
+    """Return the jobs of required checks that run on an author's pull request and do not on a push."""
+    names = {each.name for each in needed}
+    expected = {_key(each) for each in author if each.runs is not False}
+    return [each for each in found if each.name.known in names and each.runs is not True and _key(each) in expected]

@@ -1,0 +1,150 @@
+"""What starts CI on candidates, by workflow files: right on the corpus, and never wrong towards tested.
+
+Covers `queue_engine/workflows/trigger_lines.py`.
+"""
+
+import json
+
+import pytest
+
+from queue_engine.config.document import parse
+from queue_engine.domain.candidate_run import CandidateTrigger
+from queue_engine.domain.facts import RequiredCheck
+from queue_engine.domain.train_policy import Candidates
+from queue_engine.workflows.trigger_choice import choose_trigger
+from tests.unit.queue_engine.workflows.labeled import CANDIDATE, LabeledWorkflows, labeled_workflows
+
+FILES = labeled_workflows()
+
+
+def test_corpus_has_sixty_repositories_at_least() -> None:
+    """The share of right answers means something."""
+    assert len(FILES) >= 60
+
+
+@pytest.mark.parametrize("labeled", FILES, ids=lambda each: each.name)
+def test_answer_is_never_tested_where_github_tests_nothing(labeled: LabeledWorkflows) -> None:
+    """IMQ relies on a trigger only where every required check runs; an unknown one is no proof."""
+    choice = choose_trigger(labeled.files, labeled.required, CANDIDATE, Candidates.AUTO)
+    claimed = {each.trigger for each in choice.answers if each.runs}
+    assert claimed <= {trigger for trigger, tested in labeled.tested.items() if tested}
+
+
+def test_trigger_is_the_right_one_for_nearly_all_files() -> None:
+    """At most one in twenty repositories gets another trigger than the best one."""
+    wrong = {}
+    for labeled in FILES:
+        choice = choose_trigger(labeled.files, labeled.required, CANDIDATE, Candidates.AUTO)
+        right = labeled.trigger
+        proven = right is not None and labeled.tested[right] is True
+        if (choice.trigger, choice.proven) != (right, proven):
+            wrong[labeled.name] = choice.trigger, choice.proven, right
+    assert len(wrong) <= len(FILES) // 20, wrong
+
+
+CI = ".github/workflows/ci.yml"
+TEST = frozenset({RequiredCheck("test", None)})
+
+
+def lines(text: str) -> list[str]:
+    choice = choose_trigger({CI: text}, TEST, CANDIDATE, Candidates.AUTO)
+    return [line for each in choice.lines for line in each.lines]
+
+
+def test_lines_add_a_push_to_candidates_branches() -> None:
+    """A maintainer copies them into the workflow."""
+    assert lines("on: pull_request\njobs: {test: {}}") == ["on:", "  push:", "    branches: ['imq/**']"]
+
+
+def test_lines_keep_the_branches_that_the_workflow_has() -> None:
+    """The workflow still runs where it ran."""
+    text = "on: {push: {branches: [main, 'v*']}, pull_request: }\njobs: {test: {}}"
+    assert lines(text)[-1] == "    branches: [main, 'v*', 'imq/**']"
+    text = "on: {push: {branches-ignore: ['*/**']}, pull_request: }\njobs: {test: {}}"
+    assert lines(text)[-1] == "    branches: ['**', '!*/**', 'imq/**']"
+
+
+def test_lines_open_the_condition_of_a_job() -> None:
+    """The job runs on candidates, and elsewhere as before."""
+    text = "on: [push, pull_request]\njobs: {test: {if: github.event_name == 'pull_request'}}"
+    assert lines(text) == [
+        "jobs:",
+        "  test:",
+        "    if: (github.event_name == 'pull_request') || startsWith(github.ref, 'refs/heads/imq/')",
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "on: pull_request\njobs: {test: {}}",
+        "on: {push: {branches: [main]}, pull_request: }\njobs: {test: {}}",
+        "on: {push: {branches-ignore: ['*/**']}, pull_request: }\njobs: {test: {}}",
+        "on: [push, pull_request]\njobs: {test: {if: github.event_name == 'pull_request'}}",
+        "on: pull_request\njobs: {test: {if: \"github.actor == 'octocat'\"}}",
+    ],
+)
+def test_workflow_with_the_lines_added_runs_on_a_push(text: str) -> None:
+    """The advice works: with these lines, IMQ chooses a push."""
+    changed = _with_lines(text, lines(text))
+    choice = choose_trigger({CI: changed}, TEST, CANDIDATE, Candidates.AUTO)
+    assert (choice.trigger, choice.proven) == (CandidateTrigger.PUSH, True)
+
+
+def _with_lines(text: str, added: list[str]) -> str:
+    """Replace the parts that the lines name, as a maintainer does."""
+    value = parse(text).value
+    for part in ("on", "jobs"):
+        found = parse("\n".join(_section(added, part))).value if _section(added, part) else None
+        if found is None:
+            continue
+        if part == "on":
+            events = value["on"]
+            known = {events: None} if isinstance(events, str) else events
+            known = dict.fromkeys(known) if isinstance(known, list) else known
+            value["on"] = {**known, **found["on"]}
+        else:
+            value["jobs"]["test"].update(found["jobs"]["test"])
+    return json.dumps(value)
+
+
+def _section(added: list[str], part: str) -> list[str]:
+    if f"{part}:" not in added:
+        return []
+    start = added.index(f"{part}:")
+    end = next((place for place, line in enumerate(added) if place > start and not line.startswith(" ")), len(added))
+    return added[start:end]
+
+
+def test_wanted_trigger_is_chosen_even_if_only_a_train_can_show_that_it_works() -> None:
+    """A configuration that names a trigger is followed, unless a required check surely does not run."""
+    text = "on: [push, pull_request]\njobs: {test: {if: vars.A}}"
+    unproven = choose_trigger({CI: text}, TEST, CANDIDATE, Candidates.PULL_REQUEST)
+    assert (unproven.trigger, unproven.proven) == (CandidateTrigger.PULL_REQUEST, False)
+    refused = choose_trigger({CI: text}, TEST, CANDIDATE, Candidates.DISPATCH)
+    assert (refused.trigger, refused.proven) == (None, False)
+
+
+def test_answers_name_the_check_and_why_it_does_not_run() -> None:
+    """A maintainer finds the line to change."""
+    text = "on: {push: {branches: [main]}}\njobs: {test: {}}"
+    push, pull_request, dispatch = choose_trigger({CI: text}, TEST, CANDIDATE, Candidates.AUTO).answers
+    assert push.reasons == (f"`test`: `{CI}` does not run on `push` for the branch `imq/main/1`",)
+    assert pull_request.reasons == (f"`test`: `{CI}` does not run on `pull_request`",)
+    assert dispatch.reasons == (f"`test`: `{CI}` does not run on `workflow_dispatch`",)
+
+
+def test_dispatch_names_the_workflows_with_required_checks() -> None:
+    """IMQ dispatches these, and no others."""
+    files = {
+        CI: "on: workflow_dispatch\njobs: {test: {}}",
+        ".github/workflows/x.yml": "on: workflow_dispatch\njobs: {x: {}}",
+    }
+    choice = choose_trigger(files, TEST, CANDIDATE, Candidates.AUTO)
+    assert (choice.trigger, choice.workflows) == (CandidateTrigger.DISPATCH, (CI,))
+
+
+def test_repository_without_workflows_waits_for_the_first_train() -> None:
+    """Another CI provider may run on pushes: IMQ cannot read its rules."""
+    choice = choose_trigger({}, TEST, CANDIDATE, Candidates.AUTO)
+    assert (choice.trigger, choice.proven) == (CandidateTrigger.PUSH, False)
