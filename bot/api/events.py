@@ -27,7 +27,7 @@ class EventFilter(Payload):
     repository: str | None = Field(None, pattern=r"^[A-Za-z0-9_.-]{1,100}/[A-Za-z0-9_.-]{1,100}$")
     branch: str | None = Field(None, min_length=1, max_length=255)
     number: int | None = Field(None, ge=1, lt=10**9)
-    requests: str | None = Field(None, pattern=r"^[0-9a-z_,-]{1,4000}$")
+    requests: str | None = Field(None, pattern=r"^[0-9A-Za-z_,-]{1,6000}$")
     after: int | None = Field(None, ge=0, lt=2**63)
 
     def includes(self, event: TimelineEvent) -> bool:

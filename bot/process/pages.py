@@ -12,6 +12,7 @@ from bot.process.page_login import build_login
 from bot.settings.environment import Settings
 from bot.settings.github_website import website
 from bot.web.live.feed import Feed
+from bot.web.live.request_ids import RequestIds
 from bot.web.live.request_watch import TOPIC as REQUESTS
 from bot.web.live.request_watch import RequestWatch
 from bot.web.live.streams import STREAMS_SHARE, EventStreams, StreamLimits
@@ -30,13 +31,12 @@ from queue_engine.effects.context import Engine
 PAGES: tuple[Callable[[Site], Pages], ...] = (
     OverviewPage,
     QueuePage,
-    RequestPages,
     PullRequestPage,
     Controls,
     ShadowPage,
     StatisticsPages,
 )
-"""Every class of pages but those of the login."""
+"""Every class of pages that needs nothing but the site."""
 
 
 def add_site(
@@ -61,7 +61,11 @@ def add_site(
         own_origin=settings.public_url,
         public_pages=settings.public_pages,
     )
-    others: list[Pages] = [LoginPages(site, login.parts, login.missing), EventPages(site, streams)]
+    others: list[Pages] = [
+        LoginPages(site, login.parts, login.missing),
+        EventPages(site, streams),
+        RequestPages(site, RequestIds(settings.github_private_key)),
+    ]
     add_pages(app, site, [*others, *(create(site) for create in PAGES)])
     return site
 
@@ -77,7 +81,8 @@ def create_feed(engine: Engine) -> tuple[Feed, RequestWatch]:
     return feed, watch
 
 
-def create_streams(engine: Engine, access: Access, feed: Feed, watch: RequestWatch) -> EventStreams:
+def create_streams(settings: Settings, engine: Engine, access: Access, feed: Feed, watch: RequestWatch) -> EventStreams:
     """Create the event streams of a process, as many as its connections allow."""
     limits = StreamLimits(streams=limits_for(file_limit()).connections // STREAMS_SHARE)
-    return EventStreams(engine, access, feed, watch, limits=limits)
+    ids = RequestIds(settings.github_private_key)
+    return EventStreams(engine, access, feed, watch, ids=ids, limits=limits)

@@ -147,7 +147,7 @@ class Bot:
         logins = login_routes(self.settings, self.engine, self._session, self.gateway.app)
         app.router.add_routes([description(described_routes(self.engine, access)), *open_routes(logins)])
         keys_required = self.settings.idempotency_key == "required"
-        streams = create_streams(self.engine, access, self.feed, self.watch)
+        streams = create_streams(self.settings, self.engine, access, self.feed, self.watch)
         parts = ApiParts(self._examine, logins, self.gateway.heads, self.waits, streams.serve_token)
         app.add_subapp(PREFIX, create_api(self.engine, access, parts, keys_required=keys_required))
         guarded = for_operators(self.reporter.handle, self.engine.store, self.clock)

@@ -22,9 +22,6 @@ from queue_engine.store.outbox.items import NAME, OUTBOX_JOB, OutboxKind, dead_i
 from queue_engine.store.repositories import repository_of
 from queue_engine.store.requests import Place, RequestStatusKind, record_of
 
-ID = r"(?:[0-9a-f]{32}|(?:comment|check_run|label)-[1-9][0-9]{0,18}-[1-9][0-9]{0,8}(?:-[0-9a-f]{16})?)"
-"""The pattern of a request's id."""
-
 _ITEM_ID = re.compile(r"(comment|check_run|label)-(\d+)-(\d+)(?:-([0-9a-f]{16}))?")
 
 

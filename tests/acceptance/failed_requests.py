@@ -1,13 +1,19 @@
 """Requests whose work failed for good."""
 
+from bot.web.live.request_ids import RequestIds
 from queue_engine.store.requests import RequestStatusKind
 from tests.acceptance.world import LABEL, World
 
 SECRET = "ghp_" + "a" * 36
 
 
+def opaque_ids(world: World) -> RequestIds:
+    """The opaque ids that a world's bot gives."""
+    return RequestIds(world.bot.settings.github_private_key)
+
+
 async def dead_label(world: World, number: int) -> str:
-    """A label whose job failed for good, with a secret in its error."""
+    """Return the opaque id of a label whose job failed for good, with a secret in its error."""
     pull = world.open(f"change-{number}")
     await world.settle()
     pull.label(LABEL, by="mona")
@@ -17,4 +23,4 @@ async def dead_label(world: World, number: int) -> str:
         claimed = await change.tx.jobs.claim_some(9, owner="w", now=change.now, lease=world.bot.engine.lease)
         (job,) = [each for each in claimed if each.id == found.id]
         await change.tx.dead_letters.add(job, f"403 for {SECRET}", change.now, attempts=9, retryable=True)
-    return str(found.id)
+    return opaque_ids(world).seal(found.id)

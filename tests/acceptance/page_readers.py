@@ -15,9 +15,11 @@ from bot.web.login.cookies import Cookies
 from bot.web.login.flash import Flash
 from bot.web.login.signing import Signer
 from bot.web.login.viewer import ANONYMOUS, Viewer
+from bot.web.pages.requests import RequestPages
 from bot.web.pages.site import Site, add_pages
 from queue_engine.domain.facts import Permission
 from queue_engine.store.operations.tokens import TokenPolicy
+from tests.acceptance.failed_requests import opaque_ids
 from tests.acceptance.world import World
 
 CSRF = "the secret of the session"
@@ -96,7 +98,7 @@ async def reader(world: World, login: str | None, *, operator: bool = False) -> 
     access = Access(engine, world.bot.gateway.people)
     flash = Flash(engine.clock, Signer([b"k" * 32]), Cookies(secure=False))
     site = Site(engine, access, github="https://github.com", identify=identify, flash=flash)
-    add_pages(app, site, [create(site) for create in PAGES])
+    add_pages(app, site, [RequestPages(site, opaque_ids(world)), *(create(site) for create in PAGES)])
     async with TestClient(TestServer(app)) as client:
         yield PageReader(client)
 

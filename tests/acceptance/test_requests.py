@@ -8,8 +8,9 @@ from collections.abc import AsyncIterator
 import aiohttp
 import pytest
 
+from queue_engine.store.outbox.items import dead_id
 from tests.acceptance.callers import Caller, caller
-from tests.acceptance.failed_requests import SECRET, dead_label
+from tests.acceptance.failed_requests import SECRET, dead_label, opaque_ids
 from tests.acceptance.page_readers import reader
 from tests.acceptance.world import LABEL, World
 
@@ -61,6 +62,29 @@ async def test_requests_of_a_private_repository_are_hidden(world: World, session
     assert (await stranger.ask("GET", f"/requests/{request}/status")).status == 401
 
 
+async def test_ids_that_imq_did_not_make_are_unknown_and_cost_github_nothing(
+    world: World, session: aiohttp.ClientSession
+) -> None:
+    """A stranger cannot try repositories and numbers: neither answer nor requests to GitHub tell a hidden one."""
+    world.open("change").label(LABEL, by="mona")
+    await world.settle()
+    repository = world.repository.record
+    repository.private = True
+    world.github.create_user("eve")
+    eve, opaque = await caller(world, session, "eve"), opaque_ids(world)
+    items = [f"{kind}-{repository.id}-{number}" for kind in ("comment", "check_run") for number in (1, 999)]
+    ids = [*items, dead_id("comment", repository.id, 1), "0" * 32, opaque.seal(items[0])[:-4] + "AAAA"]
+    before = world.requests()
+    answers = [await eve.send("GET", f"/requests/{each}/status") for each in ids]
+    assert world.requests() == before
+    assert {status for status, _, _ in answers} == {404}
+    assert len({text for _, text, _ in answers[len(items) :]}) == 1
+    assert (await eve.ask("GET", f"/requests/{opaque.seal(items[0])}/status")).status == 404
+    mona = await caller(world, session)
+    found = await mona.ask("GET", f"/requests/{opaque.seal(items[0])}/status")
+    assert (found.status, found.body["number"], found.body["kind"]) == (200, 1, "comment")
+
+
 async def test_maintainer_retries_a_failed_request_and_others_may_not(world: World) -> None:
     """The retry needs the session's secret, and is counted as a person's."""
     request = await dead_label(world, 1)
@@ -94,15 +118,16 @@ async def test_operator_sees_all_and_discards(world: World) -> None:
         await change.tx.jobs.enqueue(kind="purge", request={}, process_id="purge", now=change.now)
         (job,) = await change.tx.jobs.claim_some(1, owner="w", now=change.now, lease=world.bot.engine.lease)
         await change.tx.dead_letters.add(job, "<script>alert(1)</script>", change.now, attempts=1, retryable=False)
+    opaque_id = opaque_ids(world).seal(job.id)
     async with reader(world, "mona") as mona:
-        assert job.id not in (await mona.get("/dead-letters")).html
-        assert (await mona.post(f"/requests/{job.id}/retry")).status == 404
+        assert opaque_id not in (await mona.get("/dead-letters")).html
+        assert (await mona.post(f"/requests/{opaque_id}/retry")).status == 404
     async with reader(world, "rhea", operator=True) as rhea:
         page = await rhea.get("/dead-letters")
-        assert f"/requests/{job.id}/discard" in page.forms
+        assert f"/requests/{opaque_id}/discard" in page.forms
         assert "<script>alert" not in page.html
-        assert (await rhea.post(f"/requests/{job.id}/discard")).status == 200
-        assert job.id not in (await rhea.get("/dead-letters")).html
+        assert (await rhea.post(f"/requests/{opaque_id}/discard")).status == 200
+        assert opaque_id not in (await rhea.get("/dead-letters")).html
 
 
 async def test_person_without_a_session_is_asked_to_log_in(world: World) -> None:

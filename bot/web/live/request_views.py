@@ -8,6 +8,7 @@ from pydantic import BaseModel
 from bot.api.access import Access
 from bot.api.errors import ApiError
 from bot.logs.secrets import mask
+from bot.web.live.request_ids import RequestIds
 from queue_engine.effects.context import Engine
 from queue_engine.queries.requests import RequestStatus, load_request
 from queue_engine.store.operations.tokens import Token
@@ -39,10 +40,10 @@ class RequestAnswer(BaseModel):
     retryable: bool
 
     @classmethod
-    def of(cls, request: RequestStatus, token: Token) -> "RequestAnswer":
+    def of(cls, request: RequestStatus, token: Token, opaque_id: str) -> "RequestAnswer":
         """Convert a request for a caller."""
         return cls(
-            id=request.id,
+            id=opaque_id,
             kind=request.kind,
             repository=None if request.repository is None else request.repository.full_name,
             number=request.number,
@@ -71,8 +72,8 @@ def shown_error(request: RequestStatus, token: Token) -> str | None:
 class RequestAccess:
     """Decides which requests a caller may see: those of repositories that they may read, and operators all."""
 
-    def __init__(self, engine: Engine, access: Access) -> None:
-        self.engine, self._access = engine, access
+    def __init__(self, engine: Engine, access: Access, ids: RequestIds) -> None:
+        self.engine, self._access, self.ids = engine, access, ids
 
     async def visible(self, token: Token) -> frozenset[int] | None:
         """Return the ids of repositories whose requests the caller may see; None for all, and those of none."""
@@ -82,16 +83,16 @@ class RequestAccess:
             having = await tx.requests.repositories()
         return await self._access.visible(token, having, ())
 
-    async def find(self, token: Token, request_id: str) -> RequestStatus:
-        """Return a request. Raises ApiError 404 alike for a hidden and an unknown one."""
-        async with self.engine.store.reading() as tx:
-            found = await load_request(tx, request_id)
-        if found is None or not await self._shows(token, [found]):
+    async def find(self, token: Token, sealed: str) -> RequestStatus:
+        """Return the request of an opaque id. Raises ApiError 404 alike for a hidden and an unknown one."""
+        found = await self.find_all(token, [sealed])
+        if not found:
             raise ApiError(404, "IMQ has no such request, or you may not see it")
-        return found
+        return found[0]
 
-    async def find_all(self, token: Token, ids: Sequence[str]) -> Sequence[RequestStatus]:
-        """Return those requests that are known and that the caller may see."""
+    async def find_all(self, token: Token, sealed: Sequence[str]) -> Sequence[RequestStatus]:
+        """Return the requests of those opaque ids that are known and that the caller may see."""
+        ids = [each for each in map(self.ids.open, sealed) if each is not None]
         async with self.engine.store.reading() as tx:
             loaded = [await load_request(tx, each) for each in ids]
         return await self._shows(token, [each for each in loaded if each is not None])

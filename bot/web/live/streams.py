@@ -27,6 +27,7 @@ from bot.api.events import MAX_REQUESTS, EventAnswer, EventFilter
 from bot.api.payload import query
 from bot.http.protocol import ClientConnection
 from bot.web.live.feed import Feed, FeedEvent, FeedReader
+from bot.web.live.request_ids import RequestIds
 from bot.web.live.request_views import RequestAccess, RequestAnswer
 from bot.web.live.request_watch import RequestWatch
 from notifications.event_bus import EventStream
@@ -71,10 +72,17 @@ class EventStreams:
     """Serves event streams."""
 
     def __init__(
-        self, engine: Engine, access: Access, feed: Feed, watch: RequestWatch, *, limits: StreamLimits | None = None
+        self,
+        engine: Engine,
+        access: Access,
+        feed: Feed,
+        watch: RequestWatch,
+        *,
+        ids: RequestIds,
+        limits: StreamLimits | None = None,
     ) -> None:
         self._engine, self._access, self._feed, self._watch = engine, access, feed, watch
-        self._requests = RequestAccess(engine, access)
+        self._requests = RequestAccess(engine, access, ids)
         self._limits = limits or StreamLimits()
         self._open: Counter[str] = Counter()
 
@@ -101,7 +109,8 @@ class EventStreams:
                 with ExitStack() as stack:
                     changes = stack.enter_context(self._watch.open(watched))
                     await response.prepare(request)
-                    stream = _Stream(response, reader, changes, wanted, repositories, {each.id for each in watched})
+                    opaque_ids = {each.id: self._requests.ids.seal(each.id) for each in watched}
+                    stream = _Stream(response, reader, changes, wanted, repositories, opaque_ids)
                     stream.token = token
                     async with response:
                         await self._send(request, stream, renew)
@@ -129,8 +138,8 @@ class EventStreams:
         try:
             token = await renew(request)
             await stream.readable(await self._readable(token, stream.wanted))
-            known = await self._requests.find_all(token, sorted(stream.watched))
-            stream.watched &= {each.id for each in known}
+            known = await self._requests.find_all(token, list(stream.watched.values()))
+            stream.watched = {each.id: stream.watched[each.id] for each in known}
         except Exception as error:
             if (known_ := known_error(request, error)) is None:
                 raise
@@ -189,8 +198,9 @@ class _Stream:
         changes: EventStream[RequestStatus],
         wanted: EventFilter,
         repositories: Mapping[int, Repository],
-        watched: set[str],
+        watched: Mapping[str, str],
     ) -> None:
+        """`watched` are the requests whose changes the reader gets, with their opaque ids."""
         self.response, self.wanted, self.repositories, self.watched = response, wanted, repositories, watched
         self._reader, self._changes = reader, changes
         self.token = ANONYMOUS
@@ -267,8 +277,9 @@ class _Stream:
 
     async def _send_changes(self) -> None:
         async for changed in self._changes:
-            if changed.id in self.watched:
-                await self.response.send(RequestAnswer.of(changed, self.token).model_dump_json(), event="request")
+            if (opaque_id := self.watched.get(changed.id)) is not None:
+                answer = RequestAnswer.of(changed, self.token, opaque_id)
+                await self.response.send(answer.model_dump_json(), event="request")
 
     async def _send_missed(self) -> None:
         await self.response.send("{}", event="missed")

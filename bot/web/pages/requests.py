@@ -11,17 +11,18 @@ from bot.api.cursors import cursor_after, parse_cursor
 from bot.api.errors import ApiError
 from bot.api.events import MAX_REQUESTS
 from bot.api.payload import Payload, query
+from bot.web.live.request_ids import PATTERN, RequestIds
 from bot.web.live.request_views import RequestAccess, RequestAnswer, shown_error
 from bot.web.login.viewer import viewer
 from bot.web.pages.programs import as_json, token_of
 from bot.web.pages.site import Site
 from queue_engine.control.requests import discard_request, retry_request
 from queue_engine.domain.model import Repository
-from queue_engine.queries.requests import ID, RequestState, RequestStatus, load_requests
+from queue_engine.queries.requests import RequestState, RequestStatus, load_requests
 from queue_engine.store.operations.tokens import Token
 from queue_engine.store.requests import RequestStatusKind
 
-_ONE = f"/requests/{{id:{ID}}}"
+_ONE = f"/requests/{{id:{PATTERN}}}"
 _ON_PAGE = 50
 
 
@@ -43,8 +44,9 @@ class RequestPage(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class RequestRow:
-    """A request on the page. `error` has no secrets; `may_retry` says whether the viewer may retry it."""
+    """A request on the page. `id` is opaque, `error` has no secrets, `may_retry` says whether the viewer may retry."""
 
+    id: str
     request: RequestStatus
     error: str | None
     may_retry: bool
@@ -53,8 +55,9 @@ class RequestRow:
 class RequestPages:
     """Pages of requests, and their status for scripts and programs."""
 
-    def __init__(self, site: Site) -> None:
-        self._site, self._requests = site, RequestAccess(site.engine, site.access)
+    def __init__(self, site: Site, ids: RequestIds) -> None:
+        """`ids` makes and reads the opaque ids of requests."""
+        self._site, self._ids, self._requests = site, ids, RequestAccess(site.engine, site.access, ids)
 
     def routes(self) -> Sequence[web.RouteDef]:
         """Return the routes."""
@@ -70,13 +73,16 @@ class RequestPages:
     async def _statuses(self, request: web.Request) -> web.Response:
         token = await token_of(self._site, request)
         found, cursor = await self._load(token, query(request, RequestListing))
-        page = RequestPage(requests=tuple(RequestAnswer.of(each, token) for each in found), next=cursor)
+        page = RequestPage(
+            requests=tuple(RequestAnswer.of(each, token, self._ids.seal(each.id)) for each in found),
+            next=cursor,
+        )
         return web.json_response(page.model_dump(mode="json"))
 
     async def _status(self, request: web.Request) -> web.Response:
         token = await token_of(self._site, request)
         found = await self._requests.find(token, request.match_info["id"])
-        return web.json_response(RequestAnswer.of(found, token).model_dump(mode="json"))
+        return web.json_response(RequestAnswer.of(found, token, request.match_info["id"]).model_dump(mode="json"))
 
     async def _list(self, request: web.Request) -> web.Response:
         return await self._render(request, "requests.html", query(request, RequestListing))
@@ -91,13 +97,14 @@ class RequestPages:
         may = await self._controlled(who.token, found)
         rows = [
             RequestRow(
+                self._ids.seal(each.id),
                 each,
                 shown_error(each, who.token),
                 each.letter_id is not None and (who.operator or (each.repository and each.repository.id) in may),
             )
             for each in found
         ]
-        pending = [each.id for each in found if each.pending][:MAX_REQUESTS]
+        pending = [row.id for row in rows if row.request.pending][:MAX_REQUESTS]
         older = None if cursor is None else f"{request.path}?{urlencode({**request.query, 'cursor': cursor})}"
         watched: dict[str, str] = {"requests": ",".join(pending)} if pending else {}
         if listing.repository is not None:
