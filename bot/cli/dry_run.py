@@ -8,6 +8,7 @@ from typing import Any
 
 from bot.cli.current_status import describe_status
 from bot.cli.github import gateway_of
+from bot.gateway.teams import ReadTeam, with_teams
 from bot.settings.environment import Settings
 from notifications import texts
 from queue_engine.admission.required_facts import read_requirements
@@ -52,6 +53,8 @@ class DryRun:
     waits_for: tuple[str, ...]
     """The conditions for landing, in words."""
     lands_as: str
+    unread_teams: tuple[str, ...] = ()
+    """The teams of `who_may_queue.teams` that IMQ cannot read."""
     not_followed: tuple[str, ...] = ()
     """The ignored parts of a shared configuration."""
     missing_permissions: tuple[str, ...] = ()
@@ -77,6 +80,7 @@ class DryRun:
         ]
         if self.reason is not None:
             lines.append(f"Reason: {self.reason}")
+        lines += self.unread_teams
         if self.not_followed:
             lines += ["", "Ignored in the shared configuration:", *(f"- {each}" for each in self.not_followed)]
         if self.outcome == "queued":
@@ -104,7 +108,9 @@ async def dry_run(
             allowed = settings.organization_config if shared else SharedConfig.TRUST
             reviewed = not shared or await gateway.organisation_configuration_is_reviewed(found)
             policy_of = partial(_policy, config if reviewed else None, settings.policy(), allowed, found)
-            result = await predict(gateway, clock, config, policy_of, found, number, by=by)
+            result = await predict(
+                gateway, clock, config, policy_of, found, number, by=by, read_team=gateway.teams.team
+            )
             label = policy_of(result.base_branch).trigger_label
             if not await gateway.doctor.has_label(found, label):
                 result = replace(result, missing_label=label)
@@ -146,11 +152,12 @@ async def predict(
     number: int,
     *,
     by: str | None = None,
+    read_team: ReadTeam,
 ) -> DryRun:
     """Return the result of queueing this pull request now. Raises GitHubError."""
     snapshot = await github.snapshot(repository, number, login=None)
     pull = snapshot.pull
-    policy = policy_of(pull.base_branch)
+    policy = await with_teams(policy_of(pull.base_branch), repository, read_team, file=".github/imq.yml")
     rules = await github.branch_rules(repository, pull.base_branch)
     by = by or await _requester(github, repository, pull, policy)
     permission = await github.permission(repository, by)
@@ -177,8 +184,14 @@ async def predict(
         detail=detail,
         waits_for=waits_for,
         lands_as=_merge_sentence(pull, rules, policy) if outcome == "queued" else "",
+        unread_teams=tuple(f"{each}." for each in policy.unread_teams) or _no_teams(policy),
         not_followed=policy.not_followed,
     )
+
+
+def _no_teams(policy: Policy) -> tuple[str, ...]:
+    """Return the fault of a file that names teams of a personal account."""
+    return () if policy.fault is None else (f"{policy.fault}.",)
 
 
 def _rule(config: Config, base_branch: str) -> tuple[str, ...] | None:

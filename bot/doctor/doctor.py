@@ -19,6 +19,7 @@ from bot.doctor.webhook_probe import WebhookProbe, probed
 from bot.gateway.app_schemas import InstallationAnswer, WebhookAnswer
 from bot.gateway.doctor_reads import RulesetBypass
 from bot.gateway.gateway import Gateway
+from bot.gateway.teams import with_teams
 from bot.registration.manifest import read_manifest
 from queue_engine.config.document import parse
 from queue_engine.config.parse import read
@@ -266,7 +267,9 @@ class Doctor:
             text = await self._gateway.configuration(repository, branch)
             if text is None:
                 return self._policy, None
-            return policy_for(await asyncio.to_thread(read, text, self._policy), self._policy, branch), None
+            policy = policy_for(await asyncio.to_thread(read, text, self._policy), self._policy, branch)
+            file = f".github/imq.yml of {branch}"
+            return await with_teams(policy, repository, self._gateway.teams.team, file=file), None
         except Invalid as error:
             return self._policy, ConfigError([Problem(1, "", error.message)])
         except ConfigError as error:

@@ -38,24 +38,8 @@ def repository_findings(facts: RepositoryFacts) -> Iterator[Finding]:
             "Disable Allow auto-merge in the repository's settings, or let people use the label instead.",
             "docs/self-hosting.md",
         )
-    if facts.label_missing and facts.policy.mode is not Mode.SHADOW:
-        yield _finding(
-            facts,
-            "label_missing",
-            f"The repository has no label {facts.policy.trigger_label}.",
-            "People cannot queue a pull request by the label.",
-            "Create the label in the repository. IMQ creates it once, where the App has `issues: write`.",
-            "docs/operating.md#permissions-and-tokens",
-        )
-    if facts.testing_label_missing and facts.policy.mode is not Mode.SHADOW:
-        yield _finding(
-            facts,
-            "testing_label_missing",
-            f"The repository has no label {facts.policy.testing_label}.",
-            "IMQ may be unable to start the checks of `checks.queue_only`, so that they time out.",
-            "Create the label in the repository. IMQ creates it once, where the App has `issues: write`.",
-            "docs/configuration.md#checks-that-run-in-the-queue-alone",
-        )
+    yield from _labels(facts)
+    yield from _teams(facts)
     if facts.rules is not None:
         yield from _rules(facts, facts.rules)
         yield from _own_check(facts, facts.rules)
@@ -77,6 +61,48 @@ def _configuration(facts: RepositoryFacts) -> Iterator[Finding]:
         "Correct the file; `imq validate FILE` checks it first.",
         _CONFIGURATION,
     )
+
+
+def _labels(facts: RepositoryFacts) -> Iterator[Finding]:
+    if facts.label_missing and facts.policy.mode is not Mode.SHADOW:
+        yield _finding(
+            facts,
+            "label_missing",
+            f"The repository has no label {facts.policy.trigger_label}.",
+            "People cannot queue a pull request by the label.",
+            "Create the label in the repository. IMQ creates it once, where the App has `issues: write`.",
+            "docs/operating.md#permissions-and-tokens",
+        )
+    if facts.testing_label_missing and facts.policy.mode is not Mode.SHADOW:
+        yield _finding(
+            facts,
+            "testing_label_missing",
+            f"The repository has no label {facts.policy.testing_label}.",
+            "IMQ may be unable to start the checks of `checks.queue_only`, so that they time out.",
+            "Create the label in the repository. IMQ creates it once, where the App has `issues: write`.",
+            "docs/configuration.md#checks-that-run-in-the-queue-alone",
+        )
+
+
+def _teams(facts: RepositoryFacts) -> Iterator[Finding]:
+    if facts.policy.fault is not None:
+        yield _finding(
+            facts,
+            "configuration_invalid",
+            f"{facts.policy.fault}.",
+            "All queues of the repository wait until somebody corrects the file.",
+            "Remove `who_may_queue.teams`, or name people under `who_may_queue.people`.",
+            _CONFIGURATION,
+        )
+    for sentence in facts.policy.unread_teams:
+        yield _finding(
+            facts,
+            "team_unreadable",
+            f"{sentence}.",
+            "Members of that team cannot queue without the permission that others need.",
+            "Correct `who_may_queue.teams`, or grant IMQ's App `members: read` on the organisation.",
+            "docs/configuration.md#teams",
+        )
 
 
 def _rules(facts: RepositoryFacts, rules: BranchRules) -> Iterator[Finding]:

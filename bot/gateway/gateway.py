@@ -58,6 +58,7 @@ from bot.gateway.schemas import (
     PullRequestAnswer,
     RepositoryAnswer,
 )
+from bot.gateway.teams import Teams
 from queue_engine.core.concurrency.slots import SlotsStatus
 from queue_engine.domain.errors import Forbidden, GitHubError, NotFound, Unavailable
 from queue_engine.domain.facts import (
@@ -86,6 +87,7 @@ class Gateway(CandidateApi, MergeApi):
         self.heads = HeadBranches(connection)
         self.app = App(connection, connection.client)
         self.doctor = DoctorReads(connection)
+        self.teams = Teams(connection)
 
     @property
     def budget(self) -> Mapping[int | None, Budget]:

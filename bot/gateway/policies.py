@@ -22,6 +22,7 @@ import structlog
 from cachetools import LRUCache, TLRUCache
 
 from bot.gateway.config_files import Files, fetch_file, row_of
+from bot.gateway.known_teams import KnownTeams
 from queue_engine.config.model import Config
 from queue_engine.config.parse import declared_mode, read
 from queue_engine.config.policy import labels_of, policy_for, queue_only_labels_of
@@ -98,16 +99,18 @@ class Policies:
         clock: Clock,
         *,
         forget_rules: Callable[[int], None],
+        teams: KnownTeams,
         shared: SharedConfig = SharedConfig.TIGHTEN,
     ) -> None:
         """`defaults` is the operator's policy.
 
-        `forget_rules` drops the cached branch rules of a repository, by its id.
+        `forget_rules` drops the cached branch rules of a repository, by its id. `teams` adds the members of teams.
         `shared` limits the effect of an owner's shared configuration.
         """
         self._files = files
         self._shared = shared
         self._forget_rules = forget_rules
+        self._teams = teams
         self._used_generations: LRUCache[int, int] = LRUCache(_MAX_FILES)
         """The newest generation of each repository that this process has used."""
         self._store = store
@@ -125,7 +128,8 @@ class Policies:
 
     async def of(self, repository: Repository, base_branch: str) -> Policy:
         """Return the policy of this base branch; with a `fault` if its file is invalid. Raises GitHubError."""
-        return self._policy(await self._found(repository, base_branch), base_branch)
+        policy = self._policy(await self._found(repository, base_branch), base_branch)
+        return await self._teams.apply(policy, repository, file=f"{FILE} of {base_branch}")
 
     def cached(self, repository: Repository, base_branch: str, generations: tuple[int, int]) -> Policy | None:
         """Return the policy if the files are cached at these generations, the own one first; else None."""
@@ -178,6 +182,7 @@ class Policies:
         if found is not None:
             allowed = self._shared if found.shared else SharedConfig.TRUST
             policies = [policy for _, policy in levels(found.config, self._defaults, allowed)]
+        policies = [await self._teams.apply(policy, repository, file=FILE) for policy in policies]
         return any(may_queue(policy, login, Permission.READ) is None for policy in policies)
 
     def remembers(self, repository_id: int, base_branch: str) -> bool:

@@ -22,6 +22,7 @@ from bot.gateway.gateway import Gateway
 from bot.gateway.http.connection import Connection
 from bot.gateway.http.shared_pace import SharedPace
 from bot.gateway.http.stored_tokens import StoredTokens
+from bot.gateway.known_teams import KnownTeams
 from bot.gateway.policies import Policies
 from bot.gateway.token_permissions import TokenPermissions
 from bot.metrics import Metrics
@@ -231,6 +232,7 @@ class Bot:
             policy,
             self.clock,
             forget_rules=self._github.forget_rules,
+            teams=KnownTeams(self.gateway.teams.team, store, self.clock),
             shared=self.settings.organization_config,
         )
         progress = ProgressNotifiers(

@@ -13,6 +13,7 @@ PATH = Path(__file__).with_name("app.yml")
 _EVENTS_OF: Mapping[str, Collection[str]] = {
     "actions": ("workflow_run",),
     "administration": ("branch_protection_configuration", "branch_protection_rule", "repository_ruleset"),
+    "members": ("membership", "team"),
 }
 """The events for which GitHub demands an optional permission: it refuses a manifest with such an event alone
 (cyrus #1406, superplane #5235)."""
@@ -61,9 +62,10 @@ def read_manifest(path: Path = PATH) -> Manifest:
 def fill_in(manifest: Manifest, addresses: Addresses, *, name: str, permissions: Mapping[str, str]) -> dict[str, Any]:
     """Return the manifest of one registration, as JSON takes it.
 
-    Events whose permission was left out are left out as well.
+    Events whose permission was left out are left out as well, and those of an added permission are added.
     """
     dropped = {event for needed, events in _EVENTS_OF.items() if needed not in permissions for event in events}
+    events = [*manifest.events, *(event for name in permissions for event in _EVENTS_OF.get(name, ()))]
     filled: dict[str, Any] = {
         "name": name,
         "url": addresses.home,
@@ -71,7 +73,7 @@ def fill_in(manifest: Manifest, addresses: Addresses, *, name: str, permissions:
         "redirect_url": addresses.redirect,
         "public": bool(manifest.content["public"]),
         "default_permissions": dict(permissions),
-        "default_events": [event for event in manifest.events if event not in dropped],
+        "default_events": [event for event in dict.fromkeys(events) if event not in dropped],
     }
     if addresses.callback is not None:
         filled["callback_urls"] = [addresses.callback]

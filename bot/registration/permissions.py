@@ -13,6 +13,7 @@ REASONS: Mapping[str, str] = {
     "contents": "To merge pull requests, and to compare a branch with its base.",
     "issues": "To find pull requests by their label, to receive commands, and to create the label. GitHub lists pull "
     "requests as issues.",
+    "members": "To read who is in the teams that may queue. Only organisations have teams.",
     "metadata": "To read who may merge. Every GitHub App has this permission.",
     "pull_requests": "To update branches, to merge, to write the one comment, and to set and remove the label.",
     "statuses": "To read required checks that are reported as commit statuses.",

@@ -32,9 +32,6 @@ CONFIGURATION = ".github/imq.yml"
 _OWN_RUN = re.compile(r"imq:\d+:(?P<number>[1-9]\d{0,9}):")
 """The beginning of the external id that `notifications.render.check_run` gives to IMQ's check runs."""
 
-_COMMITS_LISTED = 2048
-"""The most commits that GitHub lists in a push ("Webhook events and payloads: push")."""
-
 _CONSENT_ACTIONS = frozenset(
     {"unlabeled", "closed", "reopened", "converted_to_draft", "ready_for_review", "edited", "synchronize"}
     | {"auto_merge_enabled"}
@@ -252,38 +249,28 @@ def _push(_event: str, delivery: str, payload: Mapping[str, Any], _own_app_id: i
     tip = None if event.deleted else event.after
     branch = event.ref.removeprefix(_BRANCH_PREFIX)
     default = event.repository.default_branch == branch
-    named = not event.deleted and _touches_configuration(event)
+    named = not event.deleted and event.touches(CONFIGURATION)
     return event.webhook_event(
         WebhookKind.BASE_MOVED,
         delivery,
         branch=branch,
         before=event.before,
         head_sha=tip,
-        config=named or not (event.deleted or _lists_all_changes(event)),
+        config=named or not (event.deleted or event.lists_all_changes),
         config_named=named,
         default_branch=default,
         facts=known_facts.of_push_event(event, branch),
     )
 
 
-def _lists_all_changes(push: PushEvent) -> bool:
-    """Whether the listed commits are all changes of a push; a forced push lists not all."""
-    return not (push.forced or push.created) and 0 < len(push.commits) < _COMMITS_LISTED
-
-
-def _touches_configuration(push: PushEvent) -> bool:
-    """Whether a commit that a push lists adds, changes or removes the configuration, or anything beneath it.
-
-    A directory of that name counts by the files in it.
-    """
-    named = (name for each in push.commits for files in (each.added, each.removed, each.modified) for name in files)
-    return any(name == CONFIGURATION or name.startswith(f"{CONFIGURATION}/") for name in named)
-
-
 def _rules(_event: str, delivery: str, payload: Mapping[str, Any], _own_app_id: int) -> WebhookEvent | None:
     # An organisation's ruleset comes without a repository: it concerns the whole installation.
     facts = (Fact(subject=RULES, statement=KnownName()),)
     return Payload.model_validate(payload).webhook_event(WebhookKind.RULES, delivery, facts=facts)
+
+
+def _teams(_event: str, delivery: str, payload: Mapping[str, Any], _own_app_id: int) -> WebhookEvent | None:
+    return Payload.model_validate(payload).webhook_event(WebhookKind.TEAMS, delivery)
 
 
 def _installation(event: str, delivery: str, payload: Mapping[str, Any], _own_app_id: int) -> WebhookEvent | None:
@@ -303,6 +290,8 @@ _NORMALIZERS: Mapping[str, Callable[[str, str, Mapping[str, Any], int], WebhookE
     "branch_protection_configuration": _rules,
     "branch_protection_rule": _rules,
     "repository_ruleset": _rules,
+    "membership": _teams,
+    "team": _teams,
     "installation": _installation,
     "installation_repositories": _installation,
     "installation_target": _installation,

@@ -24,6 +24,9 @@ Text = Annotated[str, AfterValidator(_without_nul)]
 Number = Annotated[int, Field(ge=0, lt=2**31)]
 """The number of a pull request."""
 
+_COMMITS_LISTED = 2048
+"""The most commits that GitHub lists in a push ("Webhook events and payloads: push")."""
+
 Identity = Annotated[int, Field(ge=0, lt=2**63)]
 
 
@@ -224,3 +227,14 @@ class PushEvent(OfRepository):
     created: bool = False
     forced: bool = False
     commits: tuple[PushedCommit, ...] = ()
+
+    @property
+    def lists_all_changes(self) -> bool:
+        """Whether the listed commits are all changes of the push; a forced push lists not all."""
+        return not (self.forced or self.created) and 0 < len(self.commits) < _COMMITS_LISTED
+
+    def touches(self, path: str) -> bool:
+        """Whether a listed commit adds, changes or removes the file, or anything beneath it: a directory of that name
+        counts by the files in it."""
+        named = (name for each in self.commits for files in (each.added, each.removed, each.modified) for name in files)
+        return any(name == path or name.startswith(f"{path}/") for name in named)

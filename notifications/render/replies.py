@@ -57,6 +57,8 @@ def _sentences(reply: Reply, answer: CommandReply, notice: Notice) -> list[str]:
             # The fault ends a sentence of IMQ's, and may quote foreign text.
             usage, argument = code(facts["usage"]), code(facts["argument"])
             return [texts.ARGUMENT_AT_FAULT.format(argument=argument, fault=inert(facts["fault"]), usage=usage)]
+        case ReplyKind.NOT_ALLOWED if facts.get("detail"):
+            return [f"{_fill(reply, answer)} {texts.DETAIL.format(detail=code(facts['detail'], MESSAGE_LIMIT))}"]
         case ReplyKind.PAUSED | ReplyKind.FROZEN:
             return [" ".join((_fill(reply, answer), *_pause_details(facts)))]
         case _:

@@ -8,7 +8,7 @@ from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import REASONS, Reason, ReasonActor
 from queue_engine.effects import notices
 from queue_engine.effects.context import Change
-from queue_engine.rules.eligibility import may_queue
+from queue_engine.rules.eligibility import may_queue, unread_teams
 
 
 class RejectionError(EngineError):
@@ -27,7 +27,7 @@ class RejectionError(EngineError):
 def assert_may_queue(policy: Policy, by: str, permission: Permission) -> None:
     """Raise RejectionError if this person may not queue."""
     if (reason := may_queue(policy, by, permission)) is not None:
-        raise RejectionError(reason, policy.trigger_label)
+        raise RejectionError(reason, policy.trigger_label, unread_teams(policy))
 
 
 async def refuse(

@@ -15,7 +15,7 @@ from queue_engine.domain.notice import Reply
 from queue_engine.domain.policy import Policy
 from queue_engine.domain.replies import ReplyKind
 from queue_engine.effects.context import Engine
-from queue_engine.rules.eligibility import may_queue
+from queue_engine.rules.eligibility import may_queue, unread_teams
 
 
 @dataclass(slots=True)
@@ -79,7 +79,8 @@ class CommandContext:
             case CommandPermission.QUEUE | CommandPermission.DEQUEUE:
                 has = await self.permission()
                 allowed = may_queue(self.policy, self.by, has) is None
-                return None if allowed else _not_allowed(request, self.policy.may_queue, has)
+                unread = unread_teams(self.policy)
+                return None if allowed else _not_allowed(request, self.policy.may_queue, has, unread)
 
     def reply(self, request: CommandRequest, code: ReplyKind, *, accepted: bool = True, **facts: Any) -> Reply:
         """Return a reply to a command; the base branch is one of its facts."""
@@ -97,6 +98,6 @@ def parse_failure(line: str, command: Command, argument: str) -> Reply:
     return Reply(command=line, accepted=False, code=ReplyKind.NOT_UNDERSTOOD, facts=facts)
 
 
-def _not_allowed(request: CommandRequest, needs: Permission, has: Permission) -> Reply:
-    facts = {"needs": needs.value, "has": has.value}
+def _not_allowed(request: CommandRequest, needs: Permission, has: Permission, detail: str | None = None) -> Reply:
+    facts = {"needs": needs.value, "has": has.value} | ({"detail": detail} if detail else {})
     return Reply(command=request.line, accepted=False, code=ReplyKind.NOT_ALLOWED, facts=facts)

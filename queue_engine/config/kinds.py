@@ -1,5 +1,6 @@
 """Kinds of configuration values: the form and the bounds of each."""
 
+import re
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Annotated, Any, TypeVar
@@ -148,8 +149,16 @@ def _one_line(value: str) -> None:
         raise ValueError("must be one line without leading or trailing spaces")
 
 
+_TEAM = re.compile(r"@?([A-Za-z0-9][A-Za-z0-9-]{0,99}/)?[A-Za-z0-9_][A-Za-z0-9_.-]{0,254}")
+
+
 def _text(template: str) -> None:
     merge_commit.checked(template, TEXT_PLACEHOLDERS)
+
+
+def _team(name: str) -> None:
+    if not _TEAM.fullmatch(name):
+        raise ValueError(f"is not a team, such as release-managers or acme/release-managers: {quoted(name)}")
 
 
 def _notice_name(name: str) -> None:
@@ -160,6 +169,8 @@ def _notice_name(name: str) -> None:
 
 Label = Annotated[str, StringConstraints(min_length=1, max_length=50), _kept(_one_line)]
 Login = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,99}(\[bot\])?$")]
+Team = Annotated[str, _kept(_team)]
+"""The slug of a team, perhaps after its organisation."""
 CheckName = Annotated[str, StringConstraints(min_length=1, max_length=255), _kept(_one_line)]
 Wildcards = Annotated[
     str, StringConstraints(min_length=1, max_length=patterns.LONGEST), _kept(_one_line), _kept(patterns.branch_pattern)

@@ -22,6 +22,7 @@ from queue_engine.config.kinds import (
     PathWildcards,
     Settling,
     Some,
+    Team,
     Timeout,
     TitlePattern,
     TitleTemplate,
@@ -44,6 +45,10 @@ class QueuePermissions(ConfigModel):
         None, description="The least permission on the repository that lets a person queue."
     )
     people: Many[Login] | None = Field(None, description="Logins that may queue with any permission.")
+    teams: Many[Team] | None = Field(
+        None,
+        description="Teams of the organisation whose members may queue with any permission: `release-managers`.",
+    )
 
 
 class BlockRules(ConfigModel):

@@ -42,6 +42,10 @@ def _folded(values: Iterable[str]) -> frozenset[str]:
     return frozenset(value.casefold() for value in values)
 
 
+def _teams(values: Iterable[str]) -> frozenset[str]:
+    return _folded(value.removeprefix("@") for value in values)
+
+
 def _method(value: str) -> MergeMethod | None:
     return None if value == "auto" else MergeMethod(value)
 
@@ -90,6 +94,7 @@ KEYS = (
     Key("auto_merge", "auto_merge", GithubMergePolicy, str),
     Key("who_may_queue.permission", "may_queue", Permission, str),
     Key("who_may_queue.people", "may_queue_too", _folded, sorted),
+    Key("who_may_queue.teams", "may_queue_teams", _teams, sorted),
     Key("blocking.labels", "blocking_labels", _folded, sorted),
     Key("blocking.titles", "blocking_titles", tuple, list),
     Key(

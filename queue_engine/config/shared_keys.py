@@ -154,6 +154,13 @@ SHARED_KEYS = (
         "a member could name themselves, and land changes that they may not merge",
         _common("may_queue_too"),
     ),
+    SharedKey(
+        "who_may_queue.teams",
+        "may_queue_teams",
+        "nothing",
+        "a member could name a team of theirs, and land changes that they may not merge",
+        _common("may_queue_teams"),
+    ),
     SharedKey("blocking.labels", "blocking_labels", "any labels", "nothing", _added("blocking_labels")),
     SharedKey("blocking.titles", "blocking_titles", "any patterns", "nothing", _added("blocking_titles")),
     SharedKey("priority.labels", "priorities", "nothing", _ORDER, _operators("priorities")),

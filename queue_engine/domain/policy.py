@@ -122,6 +122,12 @@ class Policy:
     """The least permission on the repository that lets a person queue."""
     may_queue_too: frozenset[str] = frozenset()
     """Logins, casefolded, that may queue with any permission."""
+    may_queue_teams: frozenset[str] = frozenset()
+    """Teams of the owner, casefolded slugs, perhaps after the owner and a slash: their members may queue, too."""
+    team_members: frozenset[str] = frozenset()
+    """Logins, casefolded: the members of these teams, as far as IMQ can read them."""
+    unread_teams: tuple[str, ...] = ()
+    """Which of the teams IMQ cannot read, and why, in sentences for people."""
     blocking_labels: frozenset[str] = frozenset()
     """Casefolded. IMQ refuses a pull request with one of these, and dequeues an entry that gets one."""
     blocking_titles: tuple[str, ...] = ()

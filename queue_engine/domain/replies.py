@@ -52,7 +52,8 @@ class ReplyKind(StrEnum):
     HELP = "help"
     """The commands of `queue_engine.commands.table`."""
     NOT_ALLOWED = "not_allowed"
-    """The sender lacks permission: `needs` and `has` (values of `Permission`)."""
+    """The sender lacks permission: `needs` and `has` (values of `Permission`), and perhaps `detail` (which teams IMQ
+    cannot read)."""
     NOT_UNDERSTOOD = "not_understood"
     """The argument does not fit the command: `name` (of the command), `argument` (as typed, or empty if missing),
     `usage` (the correct form), and perhaps `fault` (the end of a sentence about the argument)."""

@@ -37,6 +37,8 @@ class WebhookKind(StrEnum):
     `review_id`, `commands`, `sender` and `head_sha`, the head that was reviewed."""
     RULES = "rules"
     """branch_protection_rule or repository_ruleset."""
+    TEAMS = "teams"
+    """membership or team: who is in a team may have changed, in the whole installation."""
     INSTALLED = "installed"
     """Repositories were added, removed, archived, renamed or made private: `action`; of `repository` also which one."""
 

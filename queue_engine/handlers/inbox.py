@@ -44,7 +44,7 @@ from queue_engine.handlers.branches import Branches
 from queue_engine.handlers.checks import CheckReports
 from queue_engine.handlers.github_merges import GithubMerges
 from queue_engine.handlers.lost_deliveries import DELIVERIES
-from queue_engine.handlers.permissions import permissions_accepted, resend_refused
+from queue_engine.handlers.permissions import permissions_accepted, resend_refused, teams_changed
 from queue_engine.handlers.pull_requests import PullRequestChanges
 from queue_engine.handlers.reconciler import REPOSITORY_JOB, Reconciler
 from queue_engine.handlers.requests import request_of
@@ -175,6 +175,8 @@ class Inbox:
                     async with self._engine.change() as change:
                         await change.tx.queues.renew_settings(repository.id)
                 await self._sweeper.request(renew=True)
+            elif webhook.kind is WebhookKind.TEAMS:
+                await teams_changed(self._engine, webhook.installation_id)
             elif webhook.kind is WebhookKind.RULES:
                 await self._branches.rules_changed(repository, webhook.installation_id)
             elif repository is not None:
@@ -226,7 +228,7 @@ class Inbox:
                 await self._commands.execute(repository, webhook)
             case WebhookKind.BASE_MOVED:
                 pass
-            case WebhookKind.RULES | WebhookKind.INSTALLED:
+            case WebhookKind.RULES | WebhookKind.TEAMS | WebhookKind.INSTALLED:
                 raise AssertionError("may belong to an installation, not to a repository")
         return False
 

@@ -13,6 +13,7 @@ import structlog
 
 from queue_engine.effects.context import Engine
 from queue_engine.handlers.repository_labels import refused_labels
+from queue_engine.store.operations.reconciler_state import changed_teams
 from queue_engine.store.outbox.items import OUTBOX_JOB
 
 _log = structlog.get_logger("imq.permissions")
@@ -36,6 +37,13 @@ async def permissions_accepted(engine: Engine, installation_id: int) -> None:
                     await change.tx.entries.save(replace(entry, blocked_until=None))
                     await change.tx.queues.wake(queue.id, change.now)
                     _log.info("unblocked", repository=entry.repository.full_name, number=entry.number)
+        await change.tx.sweeps.done(changed_teams(installation_id), change.now)
+
+
+async def teams_changed(engine: Engine, installation_id: int) -> None:
+    """Have the members of this installation's teams read again."""
+    async with engine.change() as change:
+        await change.tx.sweeps.done(changed_teams(installation_id), change.now)
 
 
 async def resend_refused(engine: Engine, installation_id: int) -> None:

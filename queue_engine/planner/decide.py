@@ -38,7 +38,7 @@ from queue_engine.planner.pending_merge import follow_merge
 from queue_engine.rules.check_timing import with_reports
 from queue_engine.rules.checks import expected_checks, judge, of_now, requires_own_check, run_checks
 from queue_engine.rules.consent import consent_lost, is_own_update, may_be_updated_silently
-from queue_engine.rules.eligibility import Reject, may_queue
+from queue_engine.rules.eligibility import Reject, may_queue, unread_teams
 from queue_engine.rules.merge_method import commit_message, merge_method, no_method
 from queue_engine.rules.reviews import counted_reviews, missing_approval
 from queue_engine.rules.stacks import is_stacked_above
@@ -197,7 +197,7 @@ def _ready(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Action:
     if facts.permission is None:
         return ReadFact(FactKind.PERMISSION)
     if may_queue(policy, entry.queued_by, facts.permission) is not None:
-        return Dequeue(Reason.PERMISSION_LOST)
+        return Dequeue(Reason.PERMISSION_LOST, unread_teams(policy))
     if (
         unmet := _unmet_bypassed_rules(facts, facts.rules) or _withdrawn_approval(facts.snapshot, facts.rules)
     ) is not None:

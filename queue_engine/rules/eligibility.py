@@ -93,7 +93,7 @@ def check_eligibility(
 def may_queue(policy: Policy, login: str, permission: Permission) -> Reason | None:
     """Return None if this person may queue on this branch, else the reason to report."""
     enough = _STRENGTH.index(permission) >= _STRENGTH.index(policy.may_queue)
-    if enough or login.casefold() in policy.may_queue_too:
+    if enough or login.casefold() in policy.may_queue_too | policy.team_members:
         return None
     # GitHub itself lets people with write permission merge; any other bound is the repository's own.
     return Reason.LABEL_WITHOUT_RIGHT if policy.may_queue is Permission.WRITE else Reason.NOT_ALLOWED_TO_QUEUE
@@ -123,7 +123,12 @@ def _reject_person(policy: Policy, consent: Consent) -> Reject | None:
     if consent.head == UNKNOWN_HEAD:
         return None  # The request is rejected in any case, and IMQ may have set the label itself, after a command.
     reason = may_queue(policy, consent.by, consent.permission)
-    return None if reason is None else Reject(reason)
+    return None if reason is None else Reject(reason, unread_teams(policy))
+
+
+def unread_teams(policy: Policy) -> str | None:
+    """Return which teams IMQ cannot read: a person who may not queue may be in one of them."""
+    return "; ".join(policy.unread_teams) or None
 
 
 def _reject_change(pull: PullRequest, consent: Consent, policy: Policy) -> Reject | None:

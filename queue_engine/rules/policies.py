@@ -19,6 +19,8 @@ class Policies(Protocol):
     def cached(self, repository: Repository, base_branch: str, generations: tuple[int, int]) -> Policy | None:
         """Return what `of` would, if it has to read nothing; else None. May be called within a transaction.
 
+        The members of teams are missing: with them IMQ judges people, and not waits.
+
         `generations` count the changes of the repository's configuration, and of the configuration that its owner
         shares, both as the transaction reads them.
         """

@@ -88,6 +88,9 @@ class Behaviour:
     """Whether an App creates labels only with `issues: write`, also by putting one on a pull request that the
     repository lacks (actions/labeler #867, wolfi-dev/os #49539, release-please-action #1120), or `pull_requests: write`
     suffices, as the documentation of "Create a label" says."""
+    hidden_teams_status: Literal[403, 404] = 403
+    """Which status the members of a team have for an App without `members: read`: 403 "Resource not accessible by
+    integration" as elsewhere, or 404 (pozil/auto-assign-issue #91, dbt-labs/actions #163)."""
     deletions_need_issues: bool = False
     """Whether only `issues: write` deletes comments on pull requests. By the documentation `pull_requests: write` does
     too, as the permission follows what is commented on (ynab/ynab-sdk-ruby #95)."""

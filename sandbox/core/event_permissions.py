@@ -9,6 +9,7 @@ EVENT_PERMISSIONS = {
     "delete": ("contents",),
     "issue_comment": ("issues", "pull_requests"),
     "label": ("issues", "pull_requests", "metadata"),
+    "membership": ("members",),
     "pull_request": ("pull_requests",),
     "pull_request_review": ("pull_requests",),
     "pull_request_review_comment": ("pull_requests",),
@@ -17,6 +18,7 @@ EVENT_PERMISSIONS = {
     "repository": ("metadata",),
     "repository_ruleset": ("administration",),
     "status": ("statuses",),
+    "team": ("members",),
     "workflow_run": ("actions",),
 }
 """Event -> permissions of which an installation needs one, at least to read."""

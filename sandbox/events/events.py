@@ -17,6 +17,7 @@ from sandbox.state import (
     Repository,
     Review,
     Ruleset,
+    Team,
     Thread,
     User,
 )
@@ -194,6 +195,27 @@ class OrganisationRulesetChanged(Event):
     ruleset: Ruleset
     action: str
     actor: Actor
+
+
+@dataclass(frozen=True, slots=True)
+class OrganisationEvent(Event):
+    """An event of an organisation, of which all apps installed there get a webhook."""
+
+    team: Team
+    action: str
+    actor: Actor
+
+
+@dataclass(frozen=True, slots=True)
+class TeamChanged(OrganisationEvent):
+    """A team was created or deleted."""
+
+
+@dataclass(frozen=True, slots=True)
+class MembershipChanged(OrganisationEvent):
+    """A person was added to a team, or removed."""
+
+    member: User
 
 
 @dataclass(frozen=True, slots=True)

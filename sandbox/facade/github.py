@@ -16,6 +16,7 @@ from sandbox.core.timings import Timings
 from sandbox.domain.accounts.app_manifests import AppManifests
 from sandbox.domain.accounts.device_codes import DeviceCodes
 from sandbox.domain.accounts.repositories import RepositorySettings
+from sandbox.domain.accounts.teams import Teams
 from sandbox.domain.accounts.user_authorizations import UserAuthorizations
 from sandbox.domain.domain import Domain
 from sandbox.events.context import Context
@@ -23,7 +24,7 @@ from sandbox.events.event_bus import EventBus
 from sandbox.facade.pull_request_handle import PullRequestHandle
 from sandbox.facade.repository_handle import RepositoryHandle
 from sandbox.payloads.source import Source
-from sandbox.state import Actor, App, Installation, Repository, State, User
+from sandbox.state import Actor, App, Installation, Repository, State, Team, User
 from sandbox.webhooks.webhooks import Webhooks
 
 
@@ -57,6 +58,7 @@ class GitHub(Domain):
         self.app_manifests = AppManifests(context, accounts=self.accounts)
         self.user_authorizations = UserAuthorizations(context)
         self.device_codes = DeviceCodes(context)
+        self.teams = Teams(context)
         self.source = Source.of(self)
         self.webhooks = Webhooks(context, self.source)
 
@@ -65,6 +67,15 @@ class GitHub(Domain):
     def create_user(self, login: str, kind: str = "User") -> User:
         """A person, or with `kind` an Organization."""
         return self.accounts.create_user(login, kind)
+
+    def create_team(self, organisation: str, name: str, *members: str, parent: Team | None = None) -> Team:
+        """A team of an organisation with these people, who are created if missing."""
+        account = self.accounts.user_or_new(organisation)
+        actor = Actor(account)
+        team = self.teams.create(account, name, parent, actor=actor)
+        for login in members:
+            self.teams.add(team, self.accounts.user_or_new(login), actor=actor)
+        return team
 
     def create_app(
         self,

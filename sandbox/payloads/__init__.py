@@ -4,7 +4,7 @@ Complete to GitHub's published schema of 2022-11-28. May not live here: anything
 showing a pull request asks for its `mergeable`, as on GitHub.
 """
 
-from sandbox.payloads.accounts import app, installation, integration, node_id, organization, user
+from sandbox.payloads.accounts import app, installation, integration, node_id, organization, team, user
 from sandbox.payloads.actions import job, workflow, workflow_run
 from sandbox.payloads.checks import check_run, check_suite, combined_status, status, status_event
 from sandbox.payloads.commits import commit, file_change, git_commit, git_tag, git_user, push_commit
@@ -21,6 +21,7 @@ __all__ = [
     "installation",
     "integration",
     "organization",
+    "team",
     "user",
     "git_user",
     "node_id",

@@ -5,7 +5,7 @@ from typing import Any
 
 from sandbox.payloads.source import Source
 from sandbox.payloads.times import timestamp
-from sandbox.state import App, Installation, User
+from sandbox.state import App, Installation, Team, User
 
 
 def node_id(kind: str, number: int) -> str:
@@ -67,6 +67,32 @@ def organization(source: Source, record: User) -> dict[str, Any]:
         "public_members_url": f"{url}/public_members{{/member}}",
         "avatar_url": f"{source.addresses.html_url}/avatars/u/{record.id}?v=4",
         "description": None,
+    }
+
+
+def team(source: Source, record: Team) -> dict[str, Any]:
+    """`webhooks_team`: a team as webhooks carry it."""
+    return _team(source, record) | {"parent": None if record.parent is None else _team(source, record.parent)}
+
+
+def _team(source: Source, record: Team) -> dict[str, Any]:
+    organisation = record.organisation
+    url = f"{source.addresses.api_url}/organizations/{organisation.id}/team/{record.id}"
+    return {
+        "name": record.name,
+        "id": record.id,
+        "node_id": node_id("Team", record.id),
+        "slug": record.slug,
+        "description": None,
+        "privacy": "closed",
+        "notification_setting": "notifications_enabled",
+        "url": url,
+        "html_url": f"{source.addresses.html_url}/orgs/{organisation.login}/teams/{record.slug}",
+        "members_url": f"{url}/members{{/member}}",
+        "repositories_url": f"{url}/repos",
+        "permission": "pull",
+        "type": "organization",
+        "organization_id": organisation.id,
     }
 
 

@@ -1,6 +1,6 @@
 """Every endpoint there is, in the order in which paths are matched."""
 
-from sandbox.rest.apps import app_settings, apps, deliveries, graphql, meta
+from sandbox.rest.apps import app_settings, apps, deliveries, graphql, meta, teams
 from sandbox.rest.checks import actions, checks, statuses
 from sandbox.rest.pulls import comments, issues, labels, merging, pulls
 from sandbox.rest.repositories import branches, compare, git, git_objects, repositories, repository_labels
@@ -15,6 +15,7 @@ ROUTES: tuple[Route, ...] = tuple(
         app_settings,
         apps,
         deliveries,
+        teams,
         repositories,
         branches,
         git,

@@ -4,7 +4,7 @@ Records refer to each other directly, compare by identity, and are changed only 
 aware and in UTC.
 """
 
-from sandbox.state.accounts import ROLES, Actor, App, AppCode, DeviceCode, User
+from sandbox.state.accounts import ROLES, Actor, App, AppCode, DeviceCode, Team, User
 from sandbox.state.checks import CommitStatus, Workflow
 from sandbox.state.conversation import AutoMerge, Comment, IssueEvent, Label, Reaction, Review, Thread
 from sandbox.state.repositories import Activity, CheckRun, CheckSuite, PullRequest, Repository, Stack, WorkflowRun
@@ -21,6 +21,7 @@ __all__ = [
     "AppCode",
     "DeviceCode",
     "Installation",
+    "Team",
     "User",
     "Activity",
     "CheckRun",

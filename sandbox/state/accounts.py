@@ -1,7 +1,7 @@
 """Accounts, apps, and who acts."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
@@ -25,6 +25,18 @@ class User:
     def email(self) -> str:
         """The private address that GitHub writes into commits."""
         return f"{self.id}+{self.login}@users.noreply.github.com"
+
+
+@dataclass(eq=False, slots=True)
+class Team:
+    """A team of an organisation. Its members are those of its child teams, too."""
+
+    id: int
+    organisation: User
+    name: str
+    slug: str
+    parent: "Team | None" = None
+    direct_members: list[User] = field(default_factory=list)
 
 
 @dataclass(eq=False, slots=True, repr=False)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from sandbox.state.accounts import Actor, App, AppCode, DeviceCode, User
+from sandbox.state.accounts import Actor, App, AppCode, DeviceCode, Team, User
 from sandbox.state.repositories import PullRequest, Repository
 from sandbox.state.rules import Ruleset
 
@@ -87,6 +87,8 @@ class State:
     """By code, until used."""
     device_codes: dict[str, DeviceCode] = field(default_factory=dict)
     """By the device's code, until used."""
+    teams: dict[str, Team] = field(default_factory=dict)
+    """By lower-case `organisation/slug`."""
     installations: dict[int, Installation] = field(default_factory=dict)
     repositories: dict[str, Repository] = field(default_factory=dict)
     """By lower-case full name."""

@@ -20,13 +20,14 @@ from sandbox import payloads
 from sandbox.core.errors import NotFound
 from sandbox.core.event_permissions import EVENT_PERMISSIONS
 from sandbox.events.context import Context
-from sandbox.events.events import InstallationEvent, OrganisationRulesetChanged, RepositoryEvent
+from sandbox.events.events import InstallationEvent, OrganisationEvent, OrganisationRulesetChanged, RepositoryEvent
 from sandbox.payloads.source import Source
 from sandbox.state import App, Delivery, Installation, Repository, User
 from sandbox.webhooks.compose import compose
 from sandbox.webhooks.faults import WebhookFaults
 from sandbox.webhooks.installation_messages import compose_installation
 from sandbox.webhooks.message import Message
+from sandbox.webhooks.organisation_messages import compose_organisation
 
 Observer = Callable[[str, dict[str, Any]], None]
 
@@ -46,6 +47,7 @@ class Webhooks:
         self.observers: list[Observer] = []
         context.events.subscribe(RepositoryEvent, self._on_repository_event)
         context.events.subscribe(OrganisationRulesetChanged, self._on_organisation_ruleset)
+        context.events.subscribe(OrganisationEvent, self._on_organisation_event)
         context.events.subscribe(InstallationEvent, self._on_installation_event)
 
     def send_to(self, installation: Installation, event: str, action: str, payload: dict[str, Any]) -> None:
@@ -124,6 +126,16 @@ class Webhooks:
         self._observe(name, payload)
         for installation in self._context.state.installations.values():
             if installation.account is account and installation.suspended_at is None and _concerns(installation, name):
+                self._deliver(installation, name, event.action, payload | _stub(installation), None)
+
+    def _on_organisation_event(self, event: OrganisationEvent) -> None:
+        if self._context.events.is_muted:
+            return
+        name, payload = compose_organisation(self._source, event)
+        self._observe(name, payload)
+        for installation in self._context.state.installations.values():
+            here = installation.account is event.team.organisation and installation.suspended_at is None
+            if here and _concerns(installation, name):
                 self._deliver(installation, name, event.action, payload | _stub(installation), None)
 
     def _on_installation_event(self, event: InstallationEvent) -> None:

@@ -46,6 +46,8 @@ EVENTS = (
     "branch_protection_rule",
     "repository_ruleset",
     "label",
+    "membership",
+    "team",
     "repository",
     "delete",
     "create",

@@ -53,6 +53,7 @@ SCHEMAS = {
     f"GET {_REPO}/rulesets": "[RepositoryRuleset]",
     f"GET {_REPO}/rulesets/{{ruleset_id}}": "RepositoryRuleset",
     "GET /orgs/{org}/rulesets/{ruleset_id}": "RepositoryRuleset",
+    "GET /orgs/{org}/teams/{team_slug}/members": "[SimpleUser]",
     f"GET {_REPO}/git/commits/{{commit_sha}}": "GitCommit",
     f"GET {_REPO}/git/trees/{{tree_sha}}": "GitTree",
     f"GET {_REPO}/git/blobs/{{file_sha}}": "Blob",

@@ -146,6 +146,12 @@ async def use_repository(client: Client) -> None:
         "POST", f"{R}/labels", 201, json_body={"name": "ship", "color": "0e8a16", "description": "Land it"}
     )
     assert (await client.get(f"{R}/labels/Ship"))["name"] == "ship"
+    everyone = client.github.create_team("acme", "Everyone", "tom")
+    client.github.create_team("acme", "Core Team", "maria", parent=everyone)
+    found = {slug: await client.get(f"/orgs/ACME/teams/{slug}/members") for slug in ("everyone", "core-team")}
+    logins = [[member["login"] for member in answer.content] for answer in found.values()]
+    assert logins == [["tom", "maria"], ["maria"]]
+    await client.get("/orgs/acme/teams/nobody/members", 404)
     await client.get(f"/orgs/acme/rulesets/{above.id}", 403)
     token = client.installation_token({"organization_administration": "write"})
     await client.get(f"/orgs/acme/rulesets/{above.id}", headers={"Authorization": f"Bearer {token}"})

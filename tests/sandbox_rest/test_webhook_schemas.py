@@ -8,7 +8,7 @@ from pathlib import Path
 import sandbox
 from sandbox.ci.workflows import Job
 from sandbox.core.event_permissions import EVENT_PERMISSIONS
-from sandbox.events.events import InstallationEvent, OrganisationRulesetChanged
+from sandbox.events.events import InstallationEvent, OrganisationEvent, OrganisationRulesetChanged
 from sandbox.webhooks.compose import _COMPOSERS
 from tests.sandbox_rest.conftest import EVENTS, Client, R
 from tests.sandbox_rest.schemas import check_webhook
@@ -39,6 +39,8 @@ SENT: dict[str, tuple[str, set[str]]] = {
     "ProtectionsSwitched": ("branch_protection_configuration", {"enabled", "disabled"}),
     "RulesetChanged": ("repository_ruleset", {"created", "deleted"}),
     "OrganisationRulesetChanged": ("repository_ruleset", {"created", "deleted"}),
+    "TeamChanged": ("team", {"created", "deleted"}),
+    "MembershipChanged": ("membership", {"added", "removed"}),
     "InstallationChanged": (
         "installation",
         {"created", "deleted", "suspend", "unsuspend", "new_permissions_accepted"},
@@ -70,6 +72,7 @@ async def test_every_webhook_fits_githubs_schema(client: Client) -> None:
 def test_no_event_or_action_of_the_sandbox_is_left_out() -> None:
     """The test above delivers every action of every class of events that the sandbox publishes."""
     classes = {*_COMPOSERS, OrganisationRulesetChanged, *InstallationEvent.__subclasses__()}
+    classes |= {*OrganisationEvent.__subclasses__()}
     assert {each.__name__ for each in classes} == SENT.keys()
     published = set(published_actions())
     assert len(published) > 30
@@ -168,6 +171,10 @@ async def act_as_owner(client: Client) -> None:
     accounts = github.accounts
     accounts.select(installation, [client.repo.record])
     accounts.accept_permissions(installation, {"pages": "read"})
+    everyone = github.create_team("acme", "Everyone")
+    core = github.create_team("acme", "Core", "maria", parent=everyone)
+    github.teams.remove(core, github.user("maria"), actor=github.actor("acme"))
+    github.teams.delete(core, actor=github.actor("acme"))
     for suspended in (True, False):
         accounts.suspend(installation, suspended)
     await client.settle()

@@ -1,5 +1,6 @@
 """One policy for every base branch, where a test needs no configuration."""
 
+from bot.gateway.teams import Team
 from queue_engine.domain.facts import Permission
 from queue_engine.domain.model import Repository
 from queue_engine.domain.policy import Mode, Policy
@@ -50,3 +51,8 @@ class UncachedPolicies(StaticPolicies):
     def cached(self, repository: Repository, base_branch: str, generations: tuple[int, int]) -> Policy | None:
         """The policy is to be read."""
         return None
+
+
+async def unasked(repository: Repository, slug: str) -> Team:
+    """Fail: a configuration that names no team reads none."""
+    raise AssertionError(f"no test names the team {slug} of {repository.owner}")

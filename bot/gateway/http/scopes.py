@@ -26,6 +26,8 @@ class Purpose(StrEnum):
     """Running the jobs of GitHub Actions again, and cancelling them."""
     LIST = "list"
     """The lists that a sweep reads: an installation's repositories, and pull requests of each."""
+    TEAMS = "teams"
+    """The members of an organisation's teams."""
     SHARED = "shared"
     """An owner's configuration for all of its repositories, in the repository `.github`."""
 
@@ -52,6 +54,7 @@ NEEDED: Mapping[Purpose, Mapping[str, str]] = {
     },
     Purpose.RUNS: {"actions": "write", "metadata": "read"},
     Purpose.LIST: {"issues": "read", "metadata": "read", "pull_requests": "read"},
+    Purpose.TEAMS: {"members": "read", "metadata": "read"},
     Purpose.SHARED: {"contents": "read", "metadata": "read"},
 }
 """The permissions of a token, as far as the installation grants them."""
@@ -81,6 +84,9 @@ OPTIONAL: Mapping[str, Optional] = {
         "classic protection requires.",
     ),
     "issues": Optional("write", "IMQ does not create the label that queues pull requests: people create it.", "read"),
+    "members": Optional(
+        "read", "Teams under `who_may_queue.teams` give no right to queue, because IMQ cannot read their members."
+    ),
     "workflows": Optional(
         "write", "Pull requests that change .github/workflows wait for a person to merge them; the others proceed."
     ),

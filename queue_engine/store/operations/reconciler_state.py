@@ -15,6 +15,11 @@ _DONE = Upsert(
 )
 
 
+def changed_teams(installation_id: int) -> str:
+    """Return the part whose instant is the last change of this installation's teams."""
+    return f"teams:{installation_id}"
+
+
 class ReconcilerState:
     """The reconciler's progress, on one connection."""
 

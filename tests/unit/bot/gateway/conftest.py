@@ -9,6 +9,7 @@ from pydantic import SecretStr
 
 from bot.gateway import Gateway
 from bot.gateway.http.connection import Connection
+from bot.gateway.known_teams import KnownTeams
 from bot.gateway.policies import Policies
 from bot.web.application import create_app, serve
 from bot.web.readiness import Readiness
@@ -18,6 +19,7 @@ from queue_engine.store import Store
 from sandbox.ci.single_check import CISettings
 from sandbox.facade.github import GitHub
 from sandbox.rest.server import SandboxServer
+from tests.support.policies import unasked
 from tests.unit.bot.conftest import ManualClock
 from tests.unit.bot.gateway.policy_files import DEFAULTS, Files, Renewed
 from tests.unit.bot.gateway.sandbox_place import EVENTS, PERMISSIONS, Place, SharedClock
@@ -30,7 +32,7 @@ def files() -> Files:
 
 @pytest.fixture
 def policies(files: Files, store: Store, clock: ManualClock) -> Policies:
-    return Policies(files, store, DEFAULTS, clock, forget_rules=lambda _: None)
+    return Policies(files, store, DEFAULTS, clock, forget_rules=lambda _: None, teams=KnownTeams(unasked, store, clock))
 
 
 @pytest.fixture

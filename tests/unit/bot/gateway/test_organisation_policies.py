@@ -5,11 +5,13 @@ from dataclasses import replace
 import pytest
 from structlog.testing import capture_logs
 
+from bot.gateway.known_teams import KnownTeams
 from bot.gateway.policies import Policies
 from queue_engine.domain.errors import GitHubError, Invalid
 from queue_engine.domain.policy import SharedConfig
 from queue_engine.store import Store
 from tests.store.examples import OTHER, REPOSITORY
+from tests.support.policies import unasked
 from tests.unit.bot.conftest import ManualClock
 from tests.unit.bot.gateway.policy_files import DEFAULTS, Files, Renewed
 
@@ -54,7 +56,9 @@ async def test_of_ignores_an_unreviewed_file_of_an_organisation(
     assert "no rule requires an approving review" in policy.not_followed[0]
     assert [log["why"] for log in logs] == list(policy.not_followed)
     await policies.of(REPOSITORY, "next")
-    process = Policies(files, store, DEFAULTS, clock, forget_rules=lambda _: None)
+    process = Policies(
+        files, store, DEFAULTS, clock, forget_rules=lambda _: None, teams=KnownTeams(unasked, store, clock)
+    )
     assert await process.of(REPOSITORY, "main") == policy, "nor in a process that takes it from the database"
     assert files.asked.count("rules of .github") == 1
 
@@ -70,7 +74,15 @@ async def test_of_follows_the_operator_on_what_an_organisations_file_may_do(
     files: Files, store: Store, clock: ManualClock, allowed: SharedConfig
 ) -> None:
     """Off, it is not even asked for; trusted, it counts whole."""
-    policies = Policies(files, store, DEFAULTS, clock, forget_rules=lambda _: None, shared=allowed)
+    policies = Policies(
+        files,
+        store,
+        DEFAULTS,
+        clock,
+        forget_rules=lambda _: None,
+        teams=KnownTeams(unasked, store, clock),
+        shared=allowed,
+    )
     files.shared = "trigger_labels: ship"
     trusted = allowed is SharedConfig.TRUST
     assert (await policies.of(REPOSITORY, "main")).trigger_labels == (("ship",) if trusted else ("go",))
@@ -83,7 +95,9 @@ async def test_of_asks_for_the_rules_of_an_organisations_file_again_when_they_ch
 ) -> None:
     """Every process reads the rules again, whichever one receives the webhook."""
     forgotten: list[int] = []
-    policies = Policies(files, store, DEFAULTS, clock, forget_rules=forgotten.append)
+    policies = Policies(
+        files, store, DEFAULTS, clock, forget_rules=forgotten.append, teams=KnownTeams(unasked, store, clock)
+    )
     files.shared = "depth: 3"
     assert (await policies.of(REPOSITORY, "main")).max_depth == 3
     files.reviewed = False

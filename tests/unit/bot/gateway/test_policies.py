@@ -11,12 +11,14 @@ from datetime import timedelta
 import pytest
 from structlog.testing import capture_logs
 
+from bot.gateway.known_teams import KnownTeams
 from bot.gateway.policies import Policies
 from queue_engine.domain.errors import Invalid, Unavailable
 from queue_engine.domain.model import Repository
 from queue_engine.domain.policy import Mode
 from queue_engine.store import Store
 from tests.store.examples import OTHER, REPOSITORY
+from tests.support.policies import unasked
 from tests.unit.bot.conftest import ManualClock
 from tests.unit.bot.gateway.policy_files import DEFAULTS, Files, Renewed
 
@@ -42,7 +44,9 @@ async def test_process_that_starts_reads_no_file_that_another_one_has_just_read(
 
     async def start() -> list[str]:
         files.asked.clear()
-        process = Policies(files, store, DEFAULTS, clock, forget_rules=lambda _: None)
+        process = Policies(
+            files, store, DEFAULTS, clock, forget_rules=lambda _: None, teams=KnownTeams(unasked, store, clock)
+        )
         assert (await process.of(REPOSITORY, "main")).max_depth == 3
         assert "next" in ((await process.of(REPOSITORY, "next")).fault or "")
         assert await process.of(OTHER, "main") == DEFAULTS
@@ -166,7 +170,10 @@ async def test_of_changed_in_another_process_forgets_the_branch_rules(
 ) -> None:
     """P1: no process goes by branch rules older than a change that any of them has followed; one forgets them once."""
     forgotten: list[list[int]] = [[], []]
-    processes = [Policies(files, store, DEFAULTS, clock, forget_rules=each.append) for each in forgotten]
+    processes = [
+        Policies(files, store, DEFAULTS, clock, forget_rules=each.append, teams=KnownTeams(unasked, store, clock))
+        for each in forgotten
+    ]
     await renewed(OTHER)
     for process in processes:
         await process.of(REPOSITORY, "main")

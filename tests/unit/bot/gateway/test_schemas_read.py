@@ -16,7 +16,7 @@ from typing import Annotated, Any, Union, get_args, get_origin
 import pytest
 from pydantic import BaseModel, SecretStr
 
-from bot.gateway import app, app_schemas, doctor_reads, people, schemas
+from bot.gateway import app, app_schemas, doctor_reads, people, schemas, teams
 from bot.gateway.rules import schemas as rules
 from bot.registration import github_site
 from bot.webhooks import normalize, payloads
@@ -32,7 +32,8 @@ ANSWERS: Mapping[str, tuple[type[BaseModel], ...]] = {
     "POST /app/installations/{}/access_tokens 201": (app_schemas.TokenAnswer,),
     "POST /app-manifests/{}/conversions 201": (github_site._Conversion,),
     "GET /rate_limit 200": (app._LimitsAnswer,),
-    "GET /users/{} 200": (people._AccountAnswer,),
+    "GET /users/{} 200": (people._AccountAnswer, teams._OwnerAnswer),
+    "GET /orgs/{}/teams/{}/members 200 []": (teams._MemberAnswer,),
     "GET /user/{} 200": (people._AccountAnswer,),
     "GET /installation/repositories 200 repositories []": (schemas.RepositoryAnswer,),
     f"GET {R} 200": (schemas.RepositoryAnswer, doctor_reads._SettingsAnswer),
@@ -88,6 +89,8 @@ WEBHOOKS: Mapping[str, type[BaseModel]] = {
     "branch_protection_configuration": payloads.Payload,
     "branch_protection_rule": payloads.Payload,
     "repository_ruleset": payloads.Payload,
+    "membership": payloads.Payload,
+    "team": payloads.Payload,
     "installation": payloads.Payload,
     "installation_repositories": payloads.Payload,
     "installation_target": payloads.Payload,
@@ -260,7 +263,7 @@ def test_every_model_is_compared_and_every_field_of_it_is_known_to_github() -> N
     names = {(each.__name__, field) for each, field in known for each in each.__mro__}
     unknown = {
         (model.__name__, field)
-        for module in (app, app_schemas, doctor_reads, github_site, payloads, people, rules, schemas)
+        for module in (app, app_schemas, doctor_reads, github_site, payloads, people, rules, schemas, teams)
         for model in vars(module).values()
         if isinstance(model, type) and issubclass(model, BaseModel) and model.__module__ == module.__name__
         for field in model.model_fields.keys() & model.__annotations__.keys()

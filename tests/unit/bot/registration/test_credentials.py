@@ -94,15 +94,15 @@ def test_every_permission_has_a_reason_and_only_optional_ones_can_be_left_out() 
         "statuses": "read",
         "workflows": "write",
     }
-    assert chosen_permissions(manifest, OPTIONAL) == manifest.permissions | {"workflows": "write"}
+    assert chosen_permissions(manifest, OPTIONAL) == manifest.permissions | {"members": "read", "workflows": "write"}
     preset = {each.name: each.chosen for each in choices(manifest, ["actions"]) if each.without}
-    assert preset == {"actions": False, "administration": True, "issues": True, "workflows": False}
+    assert preset == {"actions": False, "administration": True, "issues": True, "members": False, "workflows": False}
 
 
 def test_permission_that_is_needed_cannot_be_left_out() -> None:
     """The sentence names those that can."""
     assert unknown_optional(["actions"]) is None
-    assert "actions, administration, issues, workflows" in str(unknown_optional(["actions", "contents"]))
+    assert "actions, administration, issues, members, workflows" in str(unknown_optional(["actions", "contents"]))
 
 
 def test_texts_of_a_page_are_escaped() -> None:

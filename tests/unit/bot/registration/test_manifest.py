@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from bot.gateway.http.scopes import OPTIONAL
-from bot.registration.manifest import InvalidManifest, fill_in, read_manifest
+from bot.registration.manifest import _EVENTS_OF, InvalidManifest, fill_in, read_manifest
 from bot.registration.permissions import chosen_permissions
 from bot.registration.site import addresses_of
 from bot.webhooks.normalize import _NORMALIZERS
@@ -23,8 +23,11 @@ Whether GitHub accepts the last one is not known; IMQ reads it where an App was 
 
 
 def test_manifest_events_are_those_that_imq_reads() -> None:
-    """Every event that means something to a queue is subscribed to, and no other one."""
-    assert set(MANIFEST.events) == set(_NORMALIZERS) - AUTOMATIC
+    """Every event that means something to a queue is subscribed to, and no other one; some come with a permission."""
+    assert set(MANIFEST.events) == set(_NORMALIZERS) - AUTOMATIC - set(_EVENTS_OF["members"])
+    permissions = chosen_permissions(MANIFEST, {"members"})
+    filled = fill_in(MANIFEST, addresses_of("https://imq.example.com"), name="IMQ", permissions=permissions)
+    assert {"membership", "team"} <= set(filled["default_events"])
 
 
 def test_manifest_events_about_installations_are_not_listed() -> None:

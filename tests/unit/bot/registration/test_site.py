@@ -60,7 +60,7 @@ async def test_permissions_stand_in_the_form_with_reason_and_consequence(registr
     """Optional ones can be left out; the others only on GitHub's own pages."""
     async with Person() as person:
         page = await registration.opened(person)
-        assert page.forms[0].choices == ["actions", "administration", "issues", "workflows"]
+        assert page.forms[0].choices == ["actions", "administration", "issues", "members", "workflows"]
         assert ("permission", "actions") in page.forms[0].fields
         assert ("permission", "administration") not in page.forms[0].fields
         assert "Without it: Pull requests that change .github/workflows wait" in page.text

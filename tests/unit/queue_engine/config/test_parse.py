@@ -124,6 +124,10 @@ branches:
         ("checks: {reruns: 6}\n", 'line 1: checks.reruns must be 5 or less, not "6"'),
         ("checks: 3\n", 'line 1: checks must be a section, not "3"'),
         ("who_may_queue: {permission: read}\n", "line 1: who_may_queue.permission must be 'triage'"),
+        (
+            "who_may_queue: {teams: a/b/c}\n",
+            'line 1: who_may_queue.teams is not a team, such as release-managers or acme/release-managers: "a/b/c"',
+        ),
         ("who_may_queue: {people: [a b]}\n", 'line 1: who_may_queue.people[0] is not a GitHub login: "a b"'),
         ("priority: {labels: [a]}\n", "line 1: priority.labels must be a section, not a list"),
         ("priority: {labels: {a: high}}\n", "line 1: priority.labels.a must be a section"),
@@ -172,10 +176,6 @@ def test_read_mistake_has_its_own_sentence(text: str, expected: str) -> None:
         (
             "blocking: {labels: Merge-Queue}\n",
             ['line 1: blocking has "merge-queue", which both queues and blocks'],
-        ),
-        (
-            "checks:\n  queue_only: IMQ\n",
-            ["line 2: checks.queue_only requires IMQ's own check \"IMQ\", which only GitHub's rules can require"],
         ),
         (
             "checks:\n  queue_only: e2e\n  testing_label: merge-Queue\n",

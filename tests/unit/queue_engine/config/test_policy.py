@@ -27,6 +27,8 @@ from queue_engine.domain.train_policy import Candidates, TrainSplit
 OPERATORS = {
     "fault",
     "not_followed",
+    "team_members",
+    "unread_teams",
     "own_app",
     "outage_timeout",
     "later_workflows",
@@ -52,7 +54,7 @@ trigger_labels: [Land it, ship]
 depth: 1000
 on_push: {queued: requeue, requeue_for: "dependabot[bot]"}
 auto_merge: refuse
-who_may_queue: {permission: maintain, people: "Renovate[bot]"}
+who_may_queue: {permission: maintain, people: "Renovate[bot]", teams: ["@Acme/Core", ops]}
 blocking: {labels: [Do not merge], titles: "^WIP"}
 priority:
   ageing: 30m
@@ -100,6 +102,7 @@ ALL_OF_IT = Policy(
     auto_merge=GithubMergePolicy.REFUSE,
     may_queue=Permission.MAINTAIN,
     may_queue_too=frozenset({"renovate[bot]"}),
+    may_queue_teams=frozenset({"acme/core", "ops"}),
     blocking_labels=frozenset({"do not merge"}),
     blocking_titles=("^WIP",),
     ageing=timedelta(minutes=30),

@@ -59,13 +59,13 @@ def test_purposes_that_reach_a_whole_installation_change_nothing() -> None:
 
 
 def test_purposes_ask_for_nothing_that_the_app_does_not_have() -> None:
-    """Together they are the manifest's permissions, and `workflows`, which operators may add."""
+    """Together they are the manifest's permissions, and those which operators may add."""
     levels = {"read": 0, "write": 1}
     most: dict[str, str] = {}
     for needed in NEEDED.values():
         for name, level in needed.items():
             most[name] = max(level, most.get(name, "read"), key=levels.__getitem__)
-    assert most == GRANTED | {"workflows": "write"}
+    assert most == GRANTED | {"members": "read", "workflows": "write"}
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_permissions_asked_for_are_never_more_than_is_granted(
 
 def test_optional_permissions_are_named_with_what_stops_working() -> None:
     """None is missed in silence; a weaker level counts as missing."""
-    assert without(GRANTED) == {"workflows": OPTIONAL["workflows"].without}
+    assert without(GRANTED) == {name: OPTIONAL[name].without for name in ("members", "workflows")}
     less = {name: level for name, level in GRANTED.items() if name != "administration"} | {"actions": "read"}
-    assert set(without(less)) == {"actions", "administration", "workflows"}
-    assert without(GRANTED | {"workflows": "write"}) == {}
+    assert set(without(less)) == {"actions", "administration", "members", "workflows"}
+    assert without(GRANTED | {"members": "read", "workflows": "write"}) == {}
