@@ -33,13 +33,17 @@ class FindingAnswer(BaseModel):
 
 
 class ReportAnswer(BaseModel):
-    """All findings; `left_out` is how many repositories were not examined, `shadow` which are in shadow mode."""
+    """All findings; `left_out` is how many repositories were not examined, `shadow` which are in shadow mode.
+
+    `trains`: by repository with trains, what starts CI on them, and why.
+    """
 
     findings: tuple[FindingAnswer, ...]
     repositories: tuple[str, ...]
     left_out: int
     rulesets: Mapping[str, Sequence[Mapping[str, Any]]]
     shadow: tuple[str, ...]
+    trains: Mapping[str, str]
 
 
 class DoctorRoutes:

@@ -6,12 +6,13 @@ from datetime import timedelta
 from typing import Any
 
 from bot.gateway.app_schemas import AppAnswer, InstallationAnswer, WebhookAnswer
-from bot.gateway.doctor_reads import RulesetBypass
+from bot.gateway.doctor_reads import PushRules, RulesetBypass
 from notifications.sinks.sink import Sink
 from queue_engine.config.problems import ConfigError
 from queue_engine.domain.facts import BranchRules, Delivery, MergeMethod
 from queue_engine.domain.model import Repository
 from queue_engine.domain.policy import Policy
+from queue_engine.workflows.trigger_choice import TriggerChoice
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,16 @@ class HeadChecks:
 
 
 @dataclass(frozen=True, slots=True)
+class TrainFacts:
+    """What decides whether trains run on a base branch."""
+
+    choice: TriggerChoice
+    candidates: PushRules
+    """Of the branches on which IMQ builds and publishes candidates."""
+    base: PushRules
+
+
+@dataclass(frozen=True, slots=True)
 class RepositoryFacts:
     """A repository and the rules of its default branch."""
 
@@ -84,5 +95,7 @@ class RepositoryFacts:
     renovate: tuple[str, Mapping[str, Any]] | None = None
     """The path and the content of Renovate's configuration."""
     dependabot: Mapping[str, Any] | None = None
+    trains: TrainFacts | None = None
+    """None without trains, and where IMQ could not read what decides about them."""
     unread: tuple[str, ...] = ()
     """What GitHub did not show, with its answer."""

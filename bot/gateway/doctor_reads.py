@@ -10,7 +10,8 @@ from pydantic import BaseModel
 from bot.gateway.http.answers import parse_answer, parse_list
 from bot.gateway.http.client import Call, owner_and_repo
 from bot.gateway.http.connection import Connection
-from bot.gateway.rules.schemas import ListedRulesetAnswer, RulesetAnswer
+from bot.gateway.rules.branch_rules import push_refusals
+from bot.gateway.rules.schemas import ListedRulesetAnswer, ProtectionAnswer, RuleAnswer, RulesetAnswer
 from bot.gateway.schemas import ContentAnswer, RepositoryAnswer
 from queue_engine.domain.errors import Forbidden, NotFound
 from queue_engine.domain.facts import MergeMethod
@@ -62,6 +63,17 @@ class RulesetBypass:
     name: str
     organisation: bool
     bypass: str | None
+    id: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PushRules:
+    """What a push to a branch has to fulfil."""
+
+    rules: tuple[tuple[int, str], ...] = ()
+    """Each rule of a ruleset: the ruleset's id, and the rule's type."""
+    classic: tuple[str, ...] = ()
+    """What classic protection refuses to IMQ, as far as GitHub shows it."""
 
 
 class DoctorReads:
@@ -101,7 +113,30 @@ class DoctorReads:
         except (NotFound, Forbidden):
             answer = RulesetAnswer()
         name = listed.name or answer.name
-        return RulesetBypass(name, listed.source_type == "Organization", answer.current_user_can_bypass)
+        organisation = listed.source_type == "Organization"
+        return RulesetBypass(name, organisation, answer.current_user_can_bypass, listed.id)
+
+    async def push_rules(self, repository: Repository, branch: str, *, classic: bool) -> PushRules:
+        """Read `GET /repos/{owner}/{repo}/rules/branches/{branch}`, also of a branch that does not exist yet.
+
+        With `classic` also its protection; GitHub shows that of existing branches only.
+        """
+        template = "/repos/{owner}/{repo}/rules/branches/{branch}?per_page=100"
+        where = {**owner_and_repo(repository), "branch": branch}
+        try:
+            rules = await self._connection.items(repository, RuleAnswer, template, where)
+        except (NotFound, Forbidden):
+            rules = []
+        found = tuple((rule.ruleset_id or 0, rule.type) for rule in rules)
+        return PushRules(found, await self._classic(repository, where) if classic else ())
+
+    async def _classic(self, repository: Repository, where: dict[str, str]) -> tuple[str, ...]:
+        template = "/repos/{owner}/{repo}/branches/{branch}/protection"
+        try:
+            found = await self._connection.get(repository, ProtectionAnswer, template, where)
+        except (NotFound, Forbidden):
+            return ()
+        return push_refusals(found, self._connection.app_id)
 
     async def has_label(self, repository: Repository, name: str) -> bool:
         """Read `GET /repos/{owner}/{repo}/labels/{name}`."""

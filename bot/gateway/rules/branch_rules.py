@@ -83,6 +83,21 @@ def _from_protection(protection: ProtectionAnswer, own_app_id: int) -> BranchRul
     )
 
 
+def push_refusals(protection: ProtectionAnswer, own_app_id: int) -> tuple[str, ...]:
+    """Return what classic protection refuses when this App pushes tested merge commits to the branch."""
+    reviews = protection.required_pull_request_reviews
+    spared = reviews is None or own_app_id in _app_ids(reviews.bypass_pull_request_allowances)
+    rules = _from_protection(protection, own_app_id)
+    found = {
+        "it requires pull requests": not spared,
+        "it restricts who can push": rules.push_restricted,
+        "it is locked": rules.locked,
+        "it requires linear history": rules.linear_history,
+        "it requires signed commits": rules.signatures,
+    }
+    return tuple(words for words, holds in found.items() if holds)
+
+
 def _from_rulesets(rules: tuple[RuleAnswer, ...]) -> BranchRules:
     types = {rule.type for rule in rules}
     reviewed = [parse_answer(PullRequestRuleAnswer, rule.parameters or {}) for rule in rules if rule.type == _REVIEWED]

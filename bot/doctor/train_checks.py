@@ -1,0 +1,153 @@
+"""Check whether trains can run on a base branch: what starts CI, which rules refuse branches or landings. Pure."""
+
+from collections.abc import Iterator, Sequence
+
+from bot.doctor.facts import RepositoryFacts, TrainFacts
+from bot.doctor.finding import Finding
+from bot.gateway.doctor_reads import RulesetBypass
+from queue_engine.domain.candidate_run import CandidateTrigger
+from queue_engine.domain.facts import MergeMethod
+from queue_engine.workflows.trigger_choice import TriggerReport
+
+_PAGE = "docs/configuration.md#trains"
+_ONE_BY_ONE = "IMQ tests and lands one pull request after the other."
+_HARMLESS = frozenset({"non_fast_forward", "tag_name_pattern", "copilot_code_review"})
+"""Rules that no step of a train violates."""
+_OF_TESTED_COMMITS = frozenset({"required_status_checks", "creation", "deletion", "branch_name_pattern"})
+"""Rules of the base that a tested candidate fulfils, or that do not concern its landing."""
+_ALWAYS, _EXEMPT = "always", "exempt"
+_STARTS = {
+    CandidateTrigger.PUSH: "a push of its branch starts CI",
+    CandidateTrigger.PULL_REQUEST: "a draft pull request of its branch starts CI",
+    CandidateTrigger.DISPATCH: "`workflow_dispatch` starts CI on its branch",
+}
+
+
+def described(facts: RepositoryFacts) -> str:
+    """Name what starts CI on a train of the repository, and why."""
+    assert facts.trains is not None, "the repository has trains"
+    choice = facts.trains.choice
+    if choice.trigger is None:
+        return f"off: nothing runs every required check of {facts.branch} on a train's branch"
+    better = _earlier(choice.answers, choice.trigger)
+    why = [f"not by {each.trigger.value.replace('_', ' ')}: {'; '.join(each.reasons)}" for each in better]
+    sure = "every required check runs" if choice.proven else "the first train has to show that every check runs"
+    return "; ".join([f"{_STARTS[choice.trigger]}, and {sure}", *why])
+
+
+def train_findings(facts: RepositoryFacts) -> Iterator[Finding]:
+    """Yield what keeps trains from running, or from landing by one push."""
+    if facts.trains is None:
+        return
+    yield from _trigger(facts, facts.trains)
+    yield from _candidate_rules(facts, facts.trains)
+    yield from _landing(facts, facts.trains)
+
+
+def _trigger(facts: RepositoryFacts, trains: TrainFacts) -> Iterator[Finding]:
+    choice = trains.choice
+    lines = "; ".join(f"{each.path}: {' / '.join(map(str.strip, each.lines))}" for each in choice.lines)
+    reasons = "; ".join(dict.fromkeys(reason for each in choice.answers for reason in each.reasons))
+    remedy = f"Add to {lines}." if lines else "Let CI run on pushes to the branches `imq/**`."
+    if choice.trigger is None:
+        yield _finding(
+            facts,
+            "trains_without_ci",
+            f"Nothing runs every required check of {facts.branch} on a train's branch: {reasons}.",
+            _ONE_BY_ONE,
+            remedy,
+        )
+    elif not choice.proven:
+        answer = next(each for each in choice.answers if each.trigger is choice.trigger)
+        yield _finding(
+            facts,
+            "trains_unproven",
+            f"The workflow files do not show that every required check runs on a train: {'; '.join(answer.reasons)}.",
+            "The first train shows it. If a check does not report, IMQ lands one pull request after the other.",
+            remedy,
+        )
+
+
+def _candidate_rules(facts: RepositoryFacts, trains: TrainFacts) -> Iterator[Finding]:
+    for ruleset, types in _refusing(facts, trains.candidates.rules, _HARMLESS):
+        yield _finding(
+            facts,
+            "trains_branches_restricted",
+            f"{_named(ruleset)} covers the branches of trains: {_words(types)}.",
+            f"GitHub refuses these branches to IMQ. {_ONE_BY_ONE}",
+            "Exclude `imq/**/*` and `imq-build/**/*` from the ruleset, or add IMQ's App to its bypass list as Exempt.",
+        )
+
+
+def _landing(facts: RepositoryFacts, trains: TrainFacts) -> Iterator[Finding]:
+    if _method(facts) is not MergeMethod.MERGE:
+        if facts.rules is not None and facts.rules.up_to_date:
+            yield _finding(
+                facts,
+                "trains_need_bypass",
+                f"{facts.branch} requires up-to-date branches, and a train lands its members by {_method(facts)}.",
+                "After the first member GitHub refuses the others until each is up to date and tested again.",
+                "Choose `merge.method: merge`, untick up-to-date branches, or let IMQ's App bypass that as Exempt.",
+            )
+        return
+    for ruleset, types in _refusing(facts, trains.base.rules, _HARMLESS | _OF_TESTED_COMMITS):
+        yield _finding(
+            facts,
+            "trains_need_bypass",
+            f"{_named(ruleset)} lets IMQ land no train by one push to {facts.branch}: {_words(types)}.",
+            "IMQ lands the members one by one, where up-to-date branches are not required.",
+            "Add IMQ's App to the bypass list of the ruleset as Exempt, and require checks in another ruleset.",
+        )
+    if trains.base.classic:
+        yield _finding(
+            facts,
+            "trains_need_bypass",
+            f"The protection of {facts.branch} lets IMQ land no train by one push: {', '.join(trains.base.classic)}.",
+            "IMQ lands the members one by one, where up-to-date branches are not required.",
+            "Add IMQ's App to those who may bypass required pull requests, and to those who may push.",
+        )
+
+
+def _refusing(
+    facts: RepositoryFacts, rules: Sequence[tuple[int, str]], harmless: frozenset[str]
+) -> list[tuple[RulesetBypass, list[str]]]:
+    """Return the rulesets that may refuse a push of IMQ's, each with those rules.
+
+    Sources disagree whether the mode `always` covers what an App pushes: only `exempt` is certain.
+    """
+    known = {each.id: each for each in facts.rulesets}
+    found: dict[int, list[str]] = {}
+    for ruleset, kind in rules:
+        if kind not in harmless:
+            found.setdefault(ruleset, []).append(kind)
+    listed = [
+        (known.get(each, RulesetBypass(f"number {each}", False, None, each)), types) for each, types in found.items()
+    ]
+    return [(ruleset, types) for ruleset, types in listed if ruleset.bypass not in (_ALWAYS, _EXEMPT)]
+
+
+def _method(facts: RepositoryFacts) -> MergeMethod:
+    """Return the configured merge method, or the first one that repository and rules allow."""
+    if facts.policy.method is not None or facts.rules is None:
+        return facts.policy.method or MergeMethod.MERGE
+    allowed = facts.methods if facts.rules.methods is None else facts.methods & facts.rules.methods
+    if facts.rules.linear_history:
+        allowed -= {MergeMethod.MERGE}
+    return next((method for method in MergeMethod if method in allowed), MergeMethod.MERGE)
+
+
+def _earlier(answers: Sequence[TriggerReport], chosen: CandidateTrigger) -> Sequence[TriggerReport]:
+    """Return the answers of preferred triggers that were not chosen."""
+    return [each for each in answers[: [one.trigger for one in answers].index(chosen)] if each.reasons]
+
+
+def _named(ruleset: RulesetBypass) -> str:
+    return f"The organisation's ruleset {ruleset.name}" if ruleset.organisation else f"The ruleset {ruleset.name}"
+
+
+def _words(types: Sequence[str]) -> str:
+    return ", ".join(dict.fromkeys(kind.replace("_", " ") for kind in types))
+
+
+def _finding(facts: RepositoryFacts, code: str, finding: str, impact: str, remedy: str) -> Finding:
+    return Finding(code, facts.repository.full_name, finding, impact, remedy, _PAGE)

@@ -1,0 +1,33 @@
+"""Read what decides whether trains run on a base branch: workflow files, and the rules of both kinds of branches."""
+
+from bot.doctor.facts import TrainFacts
+from bot.gateway.doctor_reads import PushRules
+from bot.gateway.gateway import Gateway
+from queue_engine.domain.errors import NotFound
+from queue_engine.domain.facts import BranchRules
+from queue_engine.domain.model import Repository
+from queue_engine.domain.policy import Policy
+from queue_engine.rules.checks import required_checks
+from queue_engine.workflows.event_context import CandidateContext
+from queue_engine.workflows.trigger_choice import choose_trigger
+
+
+async def read_trains(
+    gateway: Gateway, repository: Repository, branch: str, rules: BranchRules, policy: Policy
+) -> TrainFacts | None:
+    """Read with six requests; None without trains."""
+    if policy.trains is None:
+        return None
+    tip = await gateway.branch_tip(repository, branch)
+    if tip is None:
+        raise NotFound(f"no branch {branch}")
+    published, built = f"imq/{branch}/0", f"imq-build/{branch}/0"
+    candidate = CandidateContext(repository.full_name, branch, published, default_branch=branch)
+    required = required_checks(rules, policy)
+    texts = await gateway.workflow_files(repository, tip.sha)
+    both = [await gateway.doctor.push_rules(repository, each, classic=False) for each in (published, built)]
+    return TrainFacts(
+        choice=choose_trigger(texts, required, candidate, policy.trains.candidates),
+        candidates=PushRules(tuple(dict.fromkeys(rule for each in both for rule in each.rules))),
+        base=await gateway.doctor.push_rules(repository, branch, classic=True),
+    )
