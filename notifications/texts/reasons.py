@@ -230,6 +230,10 @@ REASONS: Mapping[Reason, ReasonText] = {
         "Grant IMQ's App the permission to write workflows, or merge the pull request yourself. If it is no longer "
         "queued, comment `/queue` or add the label {label}.",
     ),
+    Reason.STACKED_ABOVE: ReasonText(
+        "The pull request is based on the branch of another open pull request, and lands after that one.",
+        "Land the other one first, and let GitHub change the base branch of this one." + _REQUEUE,
+    ),
     Reason.STACKED: ReasonText(
         "The pull request is part of a stack, and GitHub did not let IMQ merge it.",
         "Rebase or merge the stack on GitHub, or remove the pull request from the stack." + _REQUEUE,

@@ -5,6 +5,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from queue_engine.domain.known_facts import Consent, PullRequestState
+from queue_engine.domain.stack import StackMember
 
 
 class MergeMethod(StrEnum):
@@ -75,10 +76,8 @@ class PullRequest:
     """When anything about the pull request changed last: a push, a label, a comment."""
     comments: int | None = 0
     """How many comments it has, IMQ's included; None where GitHub's answer has no count."""
-    merged_at: datetime | None = None
-    """When it was merged; None also where the answer lacks it."""
-    stack_base: str | None = None
-    """The branch on which its stack lands, which only a merge in the background does; None outside of a stack."""
+    merged_at: datetime | None = None  # None also where the answer lacks it.
+    stack_base: str | None = None  # The branch on which its stack of GitHub's lands; None outside of such a stack.
     reported: tuple[PullRequestState | Consent, ...] = field(default=(), compare=False, repr=False)
     """States from webhooks of the last quarter of an hour, and when somebody queued it, in the order of arrival."""
     auto_merge: bool = False
@@ -297,6 +296,7 @@ class Snapshot:
     """The newest verdict of each person with write permission."""
     resolved: bool | None = None
     """Whether every conversation is resolved."""
+    below: tuple[StackMember, ...] = ()  # The open pull requests whose head branch is this base branch.
     head_guarded: bool = False
     """Whether IMQ may push to the head branch although rules keep others from it."""
 

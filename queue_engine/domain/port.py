@@ -27,6 +27,7 @@ from queue_engine.domain.facts import (
 )
 from queue_engine.domain.merge_port import Merges
 from queue_engine.domain.model import Repository
+from queue_engine.domain.stack import StackMember
 from queue_engine.domain.workflow_runs import CheckSuite, WorkflowRun
 
 PAGE = 100
@@ -160,6 +161,10 @@ class GitHub(CommitReads, CandidatePort, Merges, Protocol):
 
     async def cancel_run(self, repository: Repository, actions_run: int) -> None:
         """`POST .../actions/runs/{id}/cancel`. Raises HeadConflict (409) for a run that has ended."""
+        ...
+
+    async def stack_members(self, repository: Repository, branch: str) -> tuple[StackMember, ...]:
+        """`GET /repos/{o}/{r}/pulls` by head: the open pull requests whose head is this branch of the repository."""
         ...
 
     async def is_in_use(self, repository: Repository, branch: str) -> bool:

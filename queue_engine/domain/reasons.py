@@ -88,6 +88,7 @@ class Reason(StrEnum):
     DEPLOYMENT_MISSING = "deployment_missing"
     WORKFLOWS_PERMISSION = "workflows_permission"
     STACKED = "stacked"
+    STACKED_ABOVE = "stacked_above"
     FORK_NOT_EDITABLE = "fork_not_editable"
     PERMISSION_MISSING = "permission_missing"
     REPOSITORY_ARCHIVED = "repository_archived"
@@ -178,6 +179,7 @@ REASONS: Mapping[Reason, ReasonFacts] = {
     Reason.RULESET_BYPASSED: ReasonFacts(Outcome.FAILED, ReasonActor.MAINTAINER),
     Reason.DEPLOYMENT_MISSING: ReasonFacts(Outcome.FAILED, ReasonActor.AUTHOR),
     Reason.WORKFLOWS_PERMISSION: ReasonFacts(Outcome.FAILED, ReasonActor.MAINTAINER),
+    Reason.STACKED_ABOVE: ReasonFacts(Outcome.REFUSED, ReasonActor.AUTHOR),
     Reason.STACKED: ReasonFacts(Outcome.FAILED, ReasonActor.AUTHOR),
     Reason.FORK_NOT_EDITABLE: ReasonFacts(Outcome.FAILED, ReasonActor.AUTHOR),
     Reason.PERMISSION_MISSING: ReasonFacts(Outcome.FAILED, ReasonActor.OPERATOR),

@@ -9,6 +9,7 @@ from queue_engine.domain.model import Repository
 from queue_engine.domain.own_check import unreported_check
 from queue_engine.domain.policy import GithubMergePolicy, Policy, has_label
 from queue_engine.domain.reasons import Reason
+from queue_engine.domain.stack import StackMember
 from queue_engine.rules.checks import required_checks
 from queue_engine.rules.merge_method import merge_method, needs_signed_commits, no_method
 from queue_engine.rules.reviews import missing_approval
@@ -35,6 +36,8 @@ class RequiredFacts:
     decision: ReviewOutcome | None = None
     resolved: bool | None = None
     """Whether every conversation is resolved."""
+    below: StackMember | None = None
+    """The open pull request on which this one is stacked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +88,7 @@ def check_eligibility(
     refusal = (
         _reject_person(policy, consent)
         or _reject_change(pull, consent, policy)
+        or _reject_stacked(pull, requirements)
         or unmet_requirement(pull, repository, requirements, policy)
     )
     return Admit() if refusal is None else refusal
@@ -134,8 +138,6 @@ def unread_teams(policy: Policy) -> str | None:
 def _reject_change(pull: PullRequest, consent: Consent, policy: Policy) -> Reject | None:
     if pull.base_branch != consent.base_branch:
         return Reject(Reason.BASE_CHANGED)
-    if is_stacked_above(pull):
-        return Reject(Reason.STACKED)
     if not policy.served:
         return Reject(Reason.BRANCH_NOT_SERVED)
     if pull.draft:
@@ -149,6 +151,13 @@ def _reject_change(pull: PullRequest, consent: Consent, policy: Policy) -> Rejec
     if (blocked := blocked_by_config(pull, policy) or refused_auto_merge(pull, policy)) is not None:
         return blocked
     return Reject(Reason.CONFLICT) if pull.mergeable is False else None
+
+
+def _reject_stacked(pull: PullRequest, requirements: RequiredFacts) -> Reject | None:
+    """Reject a pull request that is based on another one's head branch: it is never queued for that branch."""
+    if requirements.below is not None:
+        return Reject(Reason.STACKED_ABOVE, f"#{requirements.below.number}")
+    return Reject(Reason.STACKED_ABOVE) if is_stacked_above(pull) else None
 
 
 def unmet_requirement(

@@ -26,7 +26,16 @@ Item = TypeVar("Item")
 Info = GraphQLResolveInfo[Any]
 _MOST = 100
 CONNECTIONS = frozenset(
-    {"assignees", "collaborators", "commits", "labels", "latestOpinionatedReviews", "parents", "reviewThreads"}
+    {
+        "assignees",
+        "associatedPullRequests",
+        "collaborators",
+        "commits",
+        "labels",
+        "latestOpinionatedReviews",
+        "parents",
+        "reviewThreads",
+    }
 )
 
 

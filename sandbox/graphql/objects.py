@@ -80,6 +80,7 @@ class Objects:
             "headRefName": pull.head_branch,
             "headRepository": self._head(pull.head_repository) if pull.head_repository else None,
             "baseRefName": pull.base_branch,
+            "baseRepository": {"nameWithOwner": pull.repository.full_name},
             "baseRefOid": pull.base_sha,
             "maintainerCanModify": pull.maintainer_can_modify,
             "totalCommentsCount": len(pull.comments) + len(pull.threads),
@@ -213,7 +214,23 @@ class Objects:
             "prefix": "refs/heads/",
             "target": lambda _info: self._commit(tip),
             "compare": lambda _info, **given: self._compare(tip, given["headRef"]),
+            "associatedPullRequests": partial(self._of_head, branch),
         }
+
+    def _of_head(self, branch: str, info: Info, states: Sequence[str] = (), **bounds: Any) -> Record:
+        """The pull requests with this head branch, of these states, or of any."""
+
+        def state(pull: PullRequest) -> str:
+            return "MERGED" if pull.merged else pull.state.upper()
+
+        self._require("pull_requests")
+        pulls = [
+            pull
+            for pull in self._repository.pulls.values()
+            if pull.head_branch == branch and not pull.from_fork and (not states or state(pull) in states)
+        ]
+        shown = {pull.number: partial(self._pull_request, number=pull.number) for pull in pulls}
+        return connection(list(shown), lambda number: shown[number](info))(info, **bounds)
 
     def _compare(self, tip: str, head_ref: str) -> Record | None:
         self._require("contents")

@@ -138,16 +138,51 @@ async def test_stack_that_graphql_does_not_show_is_recognised_by_the_refused_mer
     assert not top.merged
 
 
+@pytest.mark.lagging
+@pytest.mark.parametrize("graphql", [True, False])
+@pytest.mark.parametrize("registered", [True, False])
+async def test_pull_request_on_the_branch_of_another_one_is_not_queued_for_that_branch(
+    world: World, registered: bool, graphql: bool
+) -> None:
+    """P1: whether or not GitHub knows the stack; the comment names the one that lands first."""
+    world.github.behaviour.graphql = graphql
+    bottom, top, formed = await green(world)
+    if not registered:
+        world.github.stacks.dissolve(world.repository.record, formed)
+    top.label(LABEL, by="mona")
+    await world.until(lambda: LABEL not in top.labels, within=timedelta(minutes=5))
+    await world.settle()
+    assert await world.reasons(top) == ["stacked_above"]
+    assert f"#{bottom.number}" in world.comment(top)
+    assert (top.merged, await world.entries()) == (False, ())
+
+
+@pytest.mark.parametrize("ruled", [True, False])
+async def test_branch_with_rules_has_a_queue_although_it_is_the_head_of_a_pull_request(
+    world: World, ruled: bool
+) -> None:
+    """`develop`, of which a pull request into `main` is open; a branch without rules and pull request has one, too."""
+    world.repository.create_branch("develop", "main")
+    if ruled:
+        world.repository.push("develop", {"new.py": "new\n"}, "Develop", by="rhea")
+        world.repository.protect("develop", required_checks=["ci/test"], by="rhea")
+        world.repository.open_pull_request("Release", head="develop", base="main", by="rhea")
+    pull = world.open("fix", base="develop")
+    await world.pass_time(CI_TIME * 2)
+    pull.label(LABEL, by="mona")
+    await world.until(lambda: pull.merged, within=CI_TIME * 4)
+
+
 async def test_pull_request_that_joins_a_stack_above_another_while_queued_lands_nothing_below(world: World) -> None:
     """P1: its merge in the background would land the untested one below it."""
-    bottom, top = world.open("bottom"), None
+    bottom = world.open("bottom")
+    world.repository.protect("bottom", required_checks=["ci/test"], by="rhea")
     top = world.repository.open_pull_request("Top", head="top", base="bottom", by="mona", files={"top.txt": "1\n"})
-    await world.pass_time(CI_TIME * 2)
-    world.repository.protect("bottom", required_checks=["late"], by="rhea")
     top.label(LABEL, by="mona")
-    await world.pass_time(CI_TIME)
+    await world.pass_time(CI_TIME / 2)
+    assert await world.status(top) == "checking"
     world.github.behaviour.stacks, world.github.behaviour.merge_async = "registered", True
     world.repository.stack(bottom, top)
-    world.repository.unprotect("bottom", by="rhea")
-    await world.pass_time(timedelta(hours=4))
+    await world.until(lambda: LABEL not in top.labels, within=timedelta(hours=1))
     assert (bottom.merged, top.merged) == (False, False)
+    assert await world.reasons(top) == ["stacked"]

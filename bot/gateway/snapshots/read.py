@@ -8,8 +8,8 @@ from cachetools import LRUCache
 
 from bot.gateway import facts
 from bot.gateway.http import graphql
-from bot.gateway.http.answers import parse_answer
-from bot.gateway.http.client import owner_and_repo
+from bot.gateway.http.answers import parse_answer, parse_list
+from bot.gateway.http.client import Call, owner_and_repo
 from bot.gateway.http.connection import Connection
 from bot.gateway.http.graphql import QueryAnswer, Unsupported
 from bot.gateway.repository_api import RepositoryApi
@@ -37,6 +37,7 @@ from queue_engine.domain.facts import (
     Snapshot,
 )
 from queue_engine.domain.model import Repository
+from queue_engine.domain.stack import StackMember
 
 log = structlog.get_logger(__name__)
 
@@ -151,6 +152,7 @@ class Snapshots(RepositoryApi):
             base_tip=compared.base_target.oid if compared else None,
             behind=compared.behind_by if compared else None,
             ahead=compared.ahead_by if compared and compared.head_target.oid == pull.head_ref_oid else None,
+            below=_below(found),
             decision=_decision(pull.review_decision),
             reviews=_reviews(pull),
             resolved=None if threads is None else await self._are_resolved(repository, pull.number, threads),
@@ -181,7 +183,18 @@ class Snapshots(RepositoryApi):
             )
             self._methods[repository.id] = self._clock.now() + _METHODS_CACHED_FOR, facts.methods(answer)
         pull = await self.pull_request(repository, number)
-        return Snapshot(pull, await self.permission(repository, login) if login else None)
+        permission = await self.permission(repository, login) if login else None
+        if pull.base_branch == pull.default_branch or not pull.default_branch:
+            return Snapshot(pull, permission)
+        return Snapshot(pull, permission, below=await self.stack_members(repository, pull.base_branch))
+
+    async def stack_members(self, repository: Repository, branch: str) -> tuple[StackMember, ...]:
+        """`GET /repos/{owner}/{repo}/pulls` with this head branch."""
+        template = "/repos/{owner}/{repo}/pulls?state=open&head={head}&per_page=5"
+        call = Call("GET", template, {**owner_and_repo(repository), "head": f"{repository.owner}:{branch}"})
+        answers = parse_list(PullRequestAnswer, (await self._connection.call(repository, call, fresh=True)).data)
+        own = (each for each in answers if each.head.ref == branch and _is_of(each, repository))
+        return tuple(StackMember(each.number, each.base.ref) for each in own)
 
     def _remembered_methods(self, repository: Repository) -> tuple[MergeMethod, ...] | None:
         until, methods = self._methods.get(repository.id, (None, ()))
@@ -237,6 +250,22 @@ def _pull_request(found: RepositoryPart, methods: tuple[MergeMethod, ...]) -> Pu
         base_repository=found.name_with_owner,
         default_branch=found.default_branch_ref.name if found.default_branch_ref else "",
     )
+
+
+def _below(found: RepositoryPart) -> tuple[StackMember, ...]:
+    """Return the open pull requests of the repository itself whose head branch is the base branch."""
+    base = found.pull_request.base_ref
+    listed = base.associated_pull_requests.nodes if base and base.associated_pull_requests else None
+    return tuple(
+        StackMember(one.number, one.base_ref_name)
+        for one in listed or ()
+        if one is not None and one.is_in(found.name_with_owner)
+    )
+
+
+def _is_of(answer: PullRequestAnswer, repository: Repository) -> bool:
+    """Whether the head is a branch of this repository itself: GitHub ignores a filter that it cannot read."""
+    return answer.head.repo is not None and answer.head.repo.id == repository.id
 
 
 def _comparison(pull: PullPart) -> Comparison | None:

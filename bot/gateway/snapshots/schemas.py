@@ -30,6 +30,9 @@ query PullRequest(
         compare(headRef: $head) @include(if: $compared) {
           aheadBy behindBy baseTarget { oid } headTarget { oid }
         }
+        associatedPullRequests(first: 5, states: [OPEN]) {
+          nodes { number baseRefName baseRepository { nameWithOwner } }
+        }
       }
       mergeable mergeStateStatus maintainerCanModify mergeCommit { oid }
       commits(last: 1) { nodes { commit { oid tree { oid } parents(first: 10) { nodes { oid } } } } }
@@ -124,10 +127,29 @@ class Compared(Part):
     head_target: Oid
 
 
+class MemberPart(Part):
+    """A pull request with the base branch as its head."""
+
+    number: int
+    base_ref_name: str
+    base_repository: RepositoryName | None = None
+
+    def is_in(self, repository: str) -> bool:
+        """Whether it is a pull request of this repository, and not of one that this is a fork of."""
+        return self.base_repository is not None and self.base_repository.name_with_owner == repository
+
+
+class Members(Part):
+    """The open ones of them, on one page."""
+
+    nodes: list[MemberPart | None] | None = None
+
+
 class BaseRef(Part):
     """The base branch."""
 
     compare: Compared | None = None
+    associated_pull_requests: Members | None = None
 
 
 class Parents(Part):

@@ -83,6 +83,7 @@ def of_reason(reason: Reason) -> Notice:
         Reason.CHECKS_NOT_STARTING: {"detail": "build"},
         Reason.REFUSED_BY_RULES: {"detail": "At least 1 approving review is required by reviewers with write access."},
         Reason.HEAD_PROTECTED: {"detail": "develop"},
+        Reason.STACKED_ABOVE: {"detail": "#12"},
         Reason.UPDATED_FOR_ANOTHER: {"detail": "#12, queued for develop"},
         Reason.RULESET_BYPASSED: {"detail": "main: required deployments, code owner review"},
         Reason.PERMISSION_MISSING: {"detail": "refusing to allow a GitHub App to create or update workflow `ci.yml`"},

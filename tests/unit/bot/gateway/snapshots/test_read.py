@@ -16,69 +16,17 @@ from queue_engine.domain.model import Repository
 from tests.unit.bot.answers import pull_request
 from tests.unit.bot.answers import repository as repository_answer
 from tests.unit.bot.conftest import ManualClock
+from tests.unit.bot.gateway.snapshots.graphql_answers import (
+    COMPARED,
+    GRAPHQL,
+    PERMISSION,
+    PULL,
+    answer,
+    pull,
+    refused,
+    threads,
+)
 from tests.unit.bot.github_double import GitHubDouble, Says
-
-GRAPHQL = "/graphql"
-PULL = "/repos/ada/engine/pulls/3"
-PERMISSION = "/repos/ada/engine/collaborators/grace/permission"
-
-COMPARED = {"aheadBy": 1, "behindBy": 0, "baseTarget": {"oid": "b1"}, "headTarget": {"oid": "h1"}}
-
-
-def pull(**parts: Any) -> dict[str, Any]:
-    return {
-        "number": 3,
-        "title": "Count holes",
-        "body": "Why",
-        "state": "OPEN",
-        "isDraft": False,
-        "updatedAt": "2026-01-02T03:00:00Z",
-        "author": {"__typename": "Bot", "login": "renovate"},
-        "assignees": {"nodes": [{"login": "ada"}]},
-        "labels": {"nodes": [{"name": "merge-queue"}]},
-        "headRefOid": "h1",
-        "headRefName": "holes",
-        "headRepository": {"nameWithOwner": "ada/engine"},
-        "baseRefName": "main",
-        "baseRef": {"compare": COMPARED},
-        "mergeable": "MERGEABLE",
-        "mergeStateStatus": "BLOCKED",
-        "maintainerCanModify": True,
-        "mergeCommit": None,
-        "commits": {"nodes": [{"commit": {"oid": "h1", "tree": {"oid": "t1"}, "parents": {"nodes": [{"oid": "b1"}]}}}]},
-        "reviewDecision": "APPROVED",
-        "latestOpinionatedReviews": {"nodes": [{"state": "APPROVED", "author": {"login": "max"}}]},
-        "reviewThreads": threads(True),
-        **parts,
-    }
-
-
-def threads(*resolved: bool, after: str | None = None) -> dict[str, Any]:
-    nodes = [{"isResolved": each} for each in resolved]
-    return {"nodes": nodes, "pageInfo": {"hasNextPage": after is not None, "endCursor": after}}
-
-
-def answer(found: dict[str, Any] | None = None, **repository: Any) -> Says:
-    return Says(
-        {
-            "data": {
-                "repository": {
-                    "mergeCommitAllowed": False,
-                    "squashMergeAllowed": True,
-                    "rebaseMergeAllowed": False,
-                    "defaultBranchRef": {"name": "main"},
-                    "collaborators": {"edges": [{"permission": "MAINTAIN", "node": {"login": "Grace"}}]},
-                    "pullRequest": found or pull(),
-                    **repository,
-                }
-            }
-        }
-    )
-
-
-def refused(kind: str, message: str, path: list[str] | None = None, code: str | None = None) -> Says:
-    error: dict[str, Any] = {"type": kind, "message": message, "path": path, "extensions": {"code": code}}
-    return Says({"data": {"repository": None}, "errors": [error]})
 
 
 async def test_one_query_reads_all(gateway: Gateway, github: GitHubDouble, repository: Repository) -> None:
@@ -234,32 +182,6 @@ async def test_rest_is_asked_where_graphql_is_not_offered(
     clock.instant += timedelta(hours=1)
     await gateway.snapshot(repository, 3, login="grace")
     assert len(github.asked_for("POST", GRAPHQL)) == 2
-
-
-async def test_stack_is_shown_by_graphql_and_by_rest(
-    gateway: Gateway, github: GitHubDouble, repository: Repository
-) -> None:
-    """Whatever the stack is; null or nothing means that there is none."""
-    github.on("POST", GRAPHQL, answer(pull(stack={"baseRefName": "main"})), answer(pull(stack=None)))
-    taken = [(await gateway.snapshot(repository, 3, login=None)).pull.stack_base for _ in range(2)]
-    base = {"ref": "main", "sha": "b1"}
-    shown = {"id": 1, "number": 7, "size": 2, "position": 1, "base": base}
-    github.on("GET", PULL, Says(pull_request(stack=shown)), Says(pull_request(stack=None)), Says(pull_request()))
-    taken += [(await gateway.pull_request(repository, 3)).stack_base for _ in range(3)]
-    assert taken == ["main", None, "main", None, None]
-
-
-async def test_query_without_stacks_serves_a_schema_without_them(
-    gateway: Gateway, github: GitHubDouble, repository: Repository, clock: ManualClock
-) -> None:
-    """Stacks are asked for again after an hour."""
-    unknown = refused("", "Field 'stack' doesn't exist on type 'PullRequest'", None, "undefinedField")
-    github.on("POST", GRAPHQL, unknown, answer(), answer(), answer(pull(stack={"baseRefName": "main"})))
-    taken = [(await gateway.snapshot(repository, 3, login="grace")).pull.stack_base for _ in range(2)]
-    clock.instant += timedelta(hours=1)
-    taken.append((await gateway.snapshot(repository, 3, login="grace")).pull.stack_base)
-    assert taken == [None, None, "main"]
-    assert len(github.asked_for("POST", GRAPHQL)) == 4
 
 
 @pytest.mark.parametrize(
