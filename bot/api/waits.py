@@ -2,15 +2,15 @@
 
 An event of this process wakes the calls about its repository. Other processes' events are found by a poll every few
 seconds. A waiting call holds no connection to the database, and its rights are judged at each poll. The number of
-waiting calls is bounded, for each caller and in all; they end when the process does.
+waiting calls is bounded, for each caller and in all; they end when the process does. While all slots are taken, the
+caller with most calls gets an answer without a change to one of them, and its slot is another caller's.
 """
 
 import asyncio
 import hashlib
 import json
-from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import timedelta
 from typing import Any
 
@@ -22,6 +22,7 @@ from bot.api.auth import caller, identify
 from bot.api.errors import ApiError
 from bot.api.payload import Payload
 from bot.api.permissions import budget_key
+from bot.http.shared_slots import SharedSlots, SlotRefused
 from queue_engine.domain.timeline_event import TimelineEvent
 from queue_engine.effects.context import Engine
 from queue_engine.store.operations.tokens import Token
@@ -52,7 +53,7 @@ class ChangeWaits:
         self._engine = engine
         self.waiting: dict[object, tuple[str, asyncio.Event]] = {}
         """The calls that wait: what each is about, and what wakes it."""
-        self._callers: Counter[str] = Counter()
+        self._slots = SharedSlots(MOST, MOST_OF_CALLER)
 
     def on_event(self, event: object) -> None:
         """Wake the calls about the repository of an event; a subscriber of the event bus."""
@@ -84,21 +85,21 @@ class ChangeWaits:
     async def _changed(
         self, request: web.Request, subject: str, load: Load, known: set[str], limit: timedelta
     ) -> Mapping[str, Any]:
-        with self._place(caller(request), subject) as woken:
+        with self._slot(caller(request), subject) as (woken, slot):
             timer = asyncio.create_task(self._engine.clock.sleep(limit))
-            ending = asyncio.create_task(self._engine.ending.wait())
+            ends = [timer, *(asyncio.create_task(each.wait()) for each in (self._engine.ending, slot))]
             try:
                 while True:
                     woken.clear()
                     found = await load()
-                    if found["version"] not in known or timer.done() or ending.done():
+                    if found["version"] not in known or any(each.done() for each in ends):
                         return found
-                    await self._poll_again(woken, timer, ending)
+                    await self._poll_again(woken, *ends)
                     # The token may have been revoked since.
                     await identify(request, self._engine.store, self._engine.clock)
             finally:
-                timer.cancel()
-                ending.cancel()
+                for each in ends:
+                    each.cancel()
 
     async def _poll_again(self, woken: asyncio.Event, *ends: asyncio.Task[Any]) -> None:
         poll, wakes = asyncio.create_task(self._engine.clock.sleep(POLL_EVERY)), asyncio.create_task(woken.wait())
@@ -109,18 +110,17 @@ class ChangeWaits:
             wakes.cancel()
 
     @contextmanager
-    def _place(self, token: Token, subject: str) -> Iterator[asyncio.Event]:
-        """Count a waiting call. Raises ApiError 429."""
-        by, key = budget_key(token), object()
-        if len(self.waiting) >= MOST or self._callers[by] >= MOST_OF_CALLER:
-            raise ApiError(429, _BUSY, retry_after=POLL_EVERY)
-        self._callers[by] += 1
-        self.waiting[key] = subject, asyncio.Event()
-        try:
-            yield self.waiting[key][1]
-        finally:
-            del self.waiting[key]
-            self._callers -= Counter({by: 1})
+    def _slot(self, token: Token, subject: str) -> Iterator[tuple[asyncio.Event, asyncio.Event]]:
+        """Count a waiting call; yield what wakes it, and what is set when it loses its slot. Raises ApiError 429."""
+        key, woken = object(), asyncio.Event()
+        with ExitStack() as stack:
+            try:
+                slot = stack.enter_context(self._slots.take(budget_key(token)))
+            except SlotRefused:
+                raise ApiError(429, _BUSY, retry_after=POLL_EVERY) from None
+            self.waiting[key] = subject, woken
+            stack.callback(self.waiting.pop, key)
+            yield woken, slot
 
 
 def of_repository(repository_id: int) -> str:

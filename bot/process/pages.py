@@ -7,6 +7,7 @@ from aiohttp import ClientSession, web
 
 from bot.api.access import Access
 from bot.gateway.app import App
+from bot.http.client_address import ClientAddresses
 from bot.http.limits import file_limit, limits_for
 from bot.process.page_login import build_login
 from bot.settings.environment import Settings
@@ -85,4 +86,5 @@ def create_streams(settings: Settings, engine: Engine, access: Access, feed: Fee
     """Create the event streams of a process, as many as its connections allow."""
     limits = StreamLimits(streams=limits_for(file_limit()).connections // STREAMS_SHARE)
     ids = RequestIds(settings.github_private_key)
-    return EventStreams(engine, access, feed, watch, ids=ids, limits=limits)
+    addresses = ClientAddresses(settings.trusted_proxies)
+    return EventStreams(engine, access, feed, watch, ids=ids, addresses=addresses, limits=limits)

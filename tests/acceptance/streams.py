@@ -58,12 +58,13 @@ class Reader:
 
 @asynccontextmanager
 async def reading(
-    world: World, token: str | None, path: str = "/api/v1/events", *, last_id: str = ""
+    world: World, token: str | None, path: str = "/api/v1/events", *, last_id: str = "", address: str = ""
 ) -> AsyncIterator[Reader]:
     """Open a stream, and wait until it has begun."""
     headers: Mapping[str, str] = {
         **({} if token is None else {"Authorization": f"Bearer {token}"}),
         **({"Last-Event-ID": last_id} if last_id else {}),
+        **({"X-Forwarded-For": address} if address else {}),
     }
     url = f"http://127.0.0.1:{world.runner.addresses[0][1]}{path}"
     async with aiohttp.ClientSession() as session, session.get(url, headers=headers) as response:

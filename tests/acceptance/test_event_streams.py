@@ -14,11 +14,12 @@ from typing import Any
 import aiohttp
 import pytest
 
-from bot.web.live.streams import CHECK_INTERVAL
+from bot.web.live.streams import CHECK_INTERVAL, StreamLimits
 from queue_engine.domain.timeline_event import TimelineEvent
+from tests.acceptance.browsing import SETTINGS
 from tests.acceptance.callers import Caller, caller
 from tests.acceptance.streams import reading
-from tests.acceptance.world import CI_TIME, LABEL, World
+from tests.acceptance.world import CI_TIME, LABEL, World, a_world
 
 MINUTE = timedelta(minutes=1)
 
@@ -163,6 +164,39 @@ async def test_person_opens_so_many_streams_and_no_more(world: World, mona: Call
         assert (refused.status, refused.headers["Retry-After"]) == (429, "30")
         assert "poll" in refused.body["error"]
         assert len(streams) == 12
+
+
+async def test_person_with_most_streams_gives_one_to_a_person_without(
+    tmp_path: Path, session: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One person cannot use up the streams of all: the oldest of theirs ends, and the page polls."""
+    monkeypatch.setattr("bot.process.pages.StreamLimits", lambda **_: StreamLimits(streams=3, of_person=3))
+    async with a_world(tmp_path) as world, AsyncExitStack() as stack:
+        mona, hubot = await caller(world, session), await caller(world, session, "hubot")
+        first, *others = [await stack.enter_async_context(reading(world, mona.token)) for _ in range(3)]
+        theirs = await stack.enter_async_context(reading(world, hubot.token))
+        while await first.read() is not None:
+            pass
+        assert (await mona.ask("GET", "/api/v1/events")).status == 503
+        await queued(world, "change")
+        for each in (*others, theirs):
+            assert (await each.next()).data["event"] == "queued"
+
+
+async def test_streams_of_one_address_leave_others_theirs(
+    tmp_path: Path, session: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Persons who are not logged in count by their address, where public pages are open."""
+    monkeypatch.setattr("bot.process.pages.StreamLimits", lambda **_: StreamLimits(streams=9, of_person=1))
+    async with a_world(tmp_path, settings={**SETTINGS, "IMQ_PUBLIC_PAGES": "1"}) as world:
+        world.repository.set_private(False, by="acme")
+        await world.settle()
+        path = "/events?repository=acme/widgets"
+        async with reading(world, None, path, address="203.0.113.9"):
+            refused = await Caller(world, session, None, "203.0.113.9").ask("GET", path)
+            assert refused.status == 429
+            async with reading(world, None, path, address="203.0.113.10"):
+                pass
 
 
 async def test_streams_end_when_the_process_ends(world: World, mona: Caller) -> None:

@@ -11,6 +11,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from bot.api.access import Access
+from bot.http.client_address import ClientAddresses
 from bot.web.live.streams import EventStreams, StreamLimits
 from queue_engine.store.operations.tokens import Token
 from tests.acceptance.failed_requests import opaque_ids
@@ -30,7 +31,9 @@ async def test_connection_that_takes_no_bytes_is_cut_off(world: World) -> None:
     bot, token = world.bot, person(world, "mona").token
     limits = StreamLimits(send_seconds=0.05)
     access = Access(bot.engine, bot.gateway.people)
-    streams = EventStreams(bot.engine, access, bot.feed, bot.watch, ids=opaque_ids(world), limits=limits)
+    streams = EventStreams(
+        bot.engine, access, bot.feed, bot.watch, ids=opaque_ids(world), addresses=ClientAddresses(()), limits=limits
+    )
     ended = asyncio.Event()
 
     async def renew(_request: web.Request) -> Token:

@@ -1,4 +1,4 @@
-"""A reading call waits until its answer changes: programs ask once in place of every second.
+"""A reading call waits until its answer changes: programs ask once in slot of every second.
 
 Covers `bot/api/waits.py`.
 """
@@ -9,8 +9,10 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import aiohttp
+import pytest
 
 from bot.api.waits import MOST_OF_CALLER, POLL_EVERY
+from bot.http.shared_slots import SharedSlots
 from tests.acceptance.callers import Answer, Caller, caller, path_of
 from tests.acceptance.pull_request_calls import HOME, read_entry
 from tests.acceptance.world import World
@@ -116,6 +118,25 @@ async def test_waiting_calls_of_a_caller_are_bounded(world: World, session: aioh
         statuses: list[Any] = [answer.status for answer in await asyncio.gather(other, *calls)]
     assert set(statuses) == {200}, "a process that ends answers them"
     assert len(world.bot.waits.waiting) == 0
+
+
+async def test_caller_with_most_waiting_calls_gives_a_place_to_another(
+    world: World, session: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While all slots are taken, the oldest of these calls gets its answer early, without a change."""
+    monkeypatch.setattr(world.bot.waits, "_slots", SharedSlots(2, 2))
+    mona, hubot = await caller(world, session), await caller(world, session, "hubot")
+    pull = world.open("add")
+    await world.settle()
+    ask = f"{path_of(pull)}?wait=60"
+    async with waiting(world, 1, mona.ask("GET", ask)) as first, waiting(world, 2, mona.ask("GET", ask)) as second:
+        other = asyncio.ensure_future(hubot.ask("GET", ask))
+        early = await first
+        assert (early.status, early.body["state"]) == (200, "not_queued")
+        assert not second.done()
+        assert (await mona.ask("GET", ask)).status == 429
+        world.bot.engine.ending.set()
+        assert {(await each).status for each in (second, other)} == {200}
 
 
 async def test_results_of_a_bulk_call_are_waited_for(world: World, mona: Caller) -> None:

@@ -4,13 +4,14 @@ A stream has the events of one repository, or of all that its reader may read. I
 nothing happens. Each minute IMQ looks again whether the session or token is valid, and what it may read (GitHub is
 asked again after five minutes). Then the stream of a reader who may not go on ends, with the reason.
 
+While all streams are open, a reader with fewer gets one of the reader with most: that one ends, and its page polls.
+
 A reader who is slower than the events loses the oldest ones, and gets an event `missed`. A reader whose connection
 takes no bytes for seconds is cut off. The specification of server-sent events is WHATWG's (HTML, section 9.2).
 """
 
 import asyncio
-from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -25,7 +26,10 @@ from bot.api.auth import ANONYMOUS, identify
 from bot.api.errors import ApiError, known_error
 from bot.api.events import MAX_REQUESTS, EventAnswer, EventFilter
 from bot.api.payload import query
+from bot.api.permissions import budget_key
+from bot.http.client_address import ClientAddresses
 from bot.http.protocol import ClientConnection
+from bot.http.shared_slots import SharedSlots, SlotRefused
 from bot.web.live.feed import Feed, FeedEvent, FeedReader
 from bot.web.live.request_ids import RequestIds
 from bot.web.live.request_views import RequestAccess, RequestAnswer
@@ -45,6 +49,7 @@ STREAMS_SHARE = 4
 
 _RETRY = timedelta(seconds=30)
 """When a reader may try again who met the limit of streams."""
+_NO_STREAM = "IMQ has no event stream left: poll, or try again later"
 _MAX_EVENT_ID = 2**63
 
 _log = structlog.get_logger("imq.streams")
@@ -59,7 +64,7 @@ class StreamLimits:
 
     streams: int = 128
     of_person: int = 12
-    """Streams of a person, or of a token that is no person's."""
+    """Streams of a person, of a token that is no person's, or of the address of a client who is not logged in."""
     send_seconds: float = 10.0
     """How long a connection may take no bytes before it is cut off."""
     keep_alive_seconds: float = 15.0
@@ -79,17 +84,18 @@ class EventStreams:
         watch: RequestWatch,
         *,
         ids: RequestIds,
+        addresses: ClientAddresses,
         limits: StreamLimits | None = None,
     ) -> None:
         self._engine, self._access, self._feed, self._watch = engine, access, feed, watch
-        self._requests = RequestAccess(engine, access, ids)
+        self._requests, self._addresses = RequestAccess(engine, access, ids), addresses
         self._limits = limits or StreamLimits()
-        self._open: Counter[str] = Counter()
+        self._slots = SharedSlots(self._limits.streams, self._limits.of_person)
 
     @property
     def open(self) -> int:
         """How many streams are open."""
-        return self._open.total()
+        return self._slots.taken
 
     async def serve_token(self, request: web.Request) -> web.StreamResponse:
         """Answer a call of the API with a stream. Raises what `serve` does."""
@@ -99,7 +105,7 @@ class EventStreams:
         """Answer with a stream. Raises ApiError: 400, 404, 429 and 503; and GitHubError."""
         wanted, token = query(request, EventFilter), await renew(request)
         after = _last_event_id(request, wanted)
-        with self._counted(token):
+        with self._slot(request, token) as slot:
             repositories = await self._readable(token, wanted)
             watched = await self._watched(token, wanted)
             async with self._feed.open(after) as reader:
@@ -113,17 +119,18 @@ class EventStreams:
                     stream = _Stream(response, reader, changes, wanted, repositories, opaque_ids)
                     stream.token = token
                     async with response:
-                        await self._send(request, stream, renew)
+                        await self._send(request, stream, renew, slot)
         return response
 
-    async def _send(self, request: web.Request, stream: "_Stream", renew: Renew) -> None:
+    async def _send(self, request: web.Request, stream: "_Stream", renew: Renew, slot: asyncio.Event) -> None:
         protocol = request.protocol
         lost = protocol.lost if isinstance(protocol, ClientConnection) else asyncio.Event()
+        ends = (lost, self._engine.ending, slot)
         try:
             await stream.begin(self._limits.reconnect)
             while not self._engine.ending.is_set():
-                await stream.run(self._engine.clock, CHECK_INTERVAL, self._engine.ending, lost)
-                if lost.is_set() or self._engine.ending.is_set():
+                await stream.run(self._engine.clock, CHECK_INTERVAL, ends)
+                if any(each.is_set() for each in ends):
                     return
                 if (refusal := await self._refusal(request, stream, renew)) is not None:
                     await stream.response.send(refusal, event="end")
@@ -170,22 +177,20 @@ class EventStreams:
         return [each for each in await self._requests.find_all(token, ids) if each.pending] if ids else []
 
     @contextmanager
-    def _counted(self, token: Token) -> Iterator[None]:
+    def _slot(self, request: web.Request, token: Token) -> Iterator[asyncio.Event]:
         """Count a stream. Raises ApiError 429 for too many of one reader, and 503 for too many of all."""
-        grant = token.grant
-        reader = f"person {grant.person_id}" if grant.person_id is not None else f"token {token.id}"
-        if self._open[reader] >= self._limits.of_person:
-            advice = "close another page, or poll"
-            raise ApiError(429, f"you have {self._open[reader]} event streams open: {advice}", retry_after=_RETRY)
-        if self.open >= self._limits.streams:
-            raise ApiError(503, "IMQ has no event stream left: poll, or try again later", retry_after=_RETRY)
-        self._open[reader] += 1
-        try:
-            yield
-        finally:
-            self._open[reader] -= 1
-            if not self._open[reader]:
-                del self._open[reader]
+        client = self._addresses.share(request) if token is ANONYMOUS else ""
+        reader = budget_key(token) if token is not ANONYMOUS else f"client {client}"
+        with ExitStack() as stack:
+            try:
+                # Behind a proxy that names no client, persons who are not logged in have one address.
+                slot = stack.enter_context(self._slots.take(reader, limited=client is not None))
+            except SlotRefused as full:
+                if full.own is None:
+                    raise ApiError(503, _NO_STREAM, retry_after=_RETRY) from None
+                sentence = f"you have {full.own} event streams open: close another page, or poll"
+                raise ApiError(429, sentence, retry_after=_RETRY) from None
+            yield slot
 
 
 class _Stream:
@@ -235,12 +240,12 @@ class _Stream:
             await self._send_event(held)
             self._mark = held.mark
 
-    async def run(self, clock: Clock, duration: timedelta, ending: asyncio.Event, lost: asyncio.Event) -> None:
-        """Send what happens, until `duration` has passed, the process is to end, or the reader has left.
+    async def run(self, clock: Clock, duration: timedelta, ends: Sequence[asyncio.Event]) -> None:
+        """Send what happens, until `duration` has passed, or one of `ends`.
 
         Ends also before an event of a repository that was unknown when the rights were looked at, or is public only.
         """
-        until = [asyncio.ensure_future(each) for each in (clock.sleep(duration), ending.wait(), lost.wait())]
+        until = [asyncio.ensure_future(each) for each in (clock.sleep(duration), *(end.wait() for end in ends))]
         senders = [asyncio.ensure_future(each) for each in (self._send_events(), self._send_changes())]
         try:
             done, _ = await asyncio.wait([*until, *senders], return_when=asyncio.FIRST_COMPLETED)
