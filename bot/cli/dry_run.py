@@ -8,6 +8,7 @@ from typing import Any
 
 from bot.cli.current_status import describe_status
 from bot.cli.github import gateway_of
+from bot.cli.train_report import train_report
 from bot.gateway.teams import ReadTeam, with_teams
 from bot.settings.environment import Settings
 from notifications import texts
@@ -55,6 +56,8 @@ class DryRun:
     lands_as: str
     unread_teams: tuple[str, ...] = ()
     """The teams of `who_may_queue.teams` that IMQ cannot read."""
+    trains: tuple[str, ...] = ()
+    """What trains would do, and which lines of workflows are missing; empty where the configuration has none."""
     not_followed: tuple[str, ...] = ()
     """The ignored parts of a shared configuration."""
     missing_permissions: tuple[str, ...] = ()
@@ -85,13 +88,19 @@ class DryRun:
             lines += ["", "Ignored in the shared configuration:", *(f"- {each}" for each in self.not_followed)]
         if self.outcome == "queued":
             lines += ["", "Before it lands:", *(f"- {each}" for each in self.waits_for), "", self.lands_as]
+        if self.trains:
+            lines += ["", "Trains:", *(f"- {each}" for each in self.trains)]
         if self.missing_label is not None:
             lines += ["", f"The repository has no label {self.missing_label}: create it, or queue with `/queue`."]
         if self.missing_permissions:
             lines += ["", "Missing permissions of the App:", *(f"- {each}" for each in self.missing_permissions)]
         if self.present:
             lines += ["", "At present:", *(f"- {each}" for each in self.present)]
-        return "\n".join("".join(char if char.isprintable() else " " for char in line) for line in lines)
+        return "\n".join("".join(char if char.isprintable() else " " for char in line) for line in _split(lines))
+
+
+def _split(lines: Iterable[str]) -> Iterable[str]:
+    return (part for line in lines for part in line.split("\n"))
 
 
 async def dry_run(
@@ -185,6 +194,7 @@ async def predict(
         waits_for=waits_for,
         lands_as=_merge_sentence(pull, rules, policy) if outcome == "queued" else "",
         unread_teams=tuple(f"{each}." for each in policy.unread_teams) or _no_teams(policy),
+        trains=await train_report(github, repository, pull, rules, policy),
         not_followed=policy.not_followed,
     )
 

@@ -1,0 +1,75 @@
+"""Say which trigger would start CI on trains of one base branch, why, and which lines of workflows are missing."""
+
+from collections.abc import Iterable, Sequence
+
+from queue_engine.domain.candidate_run import CandidateTrigger
+from queue_engine.domain.facts import BranchRules, PullRequest
+from queue_engine.domain.model import Repository
+from queue_engine.domain.policy import Policy
+from queue_engine.domain.port import GitHub
+from queue_engine.domain.train_policy import TrainPolicy
+from queue_engine.rules.checks import run_checks
+from queue_engine.workflows.event_context import CandidateContext
+from queue_engine.workflows.trigger_choice import TriggerChoice, TriggerReport, choose_trigger
+
+_TRIGGERS = {
+    CandidateTrigger.PUSH: "a push of its branch",
+    CandidateTrigger.PULL_REQUEST: "a draft pull request, which costs notifications",
+    CandidateTrigger.DISPATCH: "a dispatch of each workflow",
+}
+
+
+async def train_report(
+    github: GitHub, repository: Repository, pull: PullRequest, rules: BranchRules, policy: Policy
+) -> tuple[str, ...]:
+    """Return the lines about trains; none where the configuration has no trains. Raises GitHubError."""
+    if policy.trains is None:
+        return ()
+    comparison = await github.comparison(repository, pull.base_branch, pull.head_sha)
+    files = await github.workflow_files(repository, comparison.base_tip)
+    candidate = CandidateContext(
+        repository.full_name, pull.base_branch, f"imq/{pull.base_branch}/1", pull.default_branch or pull.base_branch
+    )
+    choice = choose_trigger(files, run_checks(rules, policy), candidate, policy.trains.candidates)
+    return (_size(policy.trains), *_trigger(choice), *_reasons(choice), *_lines(choice))
+
+
+def _size(trains: TrainPolicy) -> str:
+    runs = "as many CI runs as CI starts" if trains.runs is None else f"{trains.runs} CI runs"
+    runs = "one CI run" if trains.runs == 1 else runs
+    return f"IMQ would test up to {trains.max_size} pull requests together, with {runs} at once"
+
+
+def _trigger(choice: TriggerChoice) -> Iterable[str]:
+    if choice.trigger is None:
+        yield "no trigger runs every required check, so IMQ would test one pull request after the other"
+        return
+    yield f"CI of a train would start by {_TRIGGERS[choice.trigger]}"
+    if not choice.proven:
+        yield "the workflow files do not prove that every required check runs then: the first train would show it"
+    elif choice.trigger is CandidateTrigger.DISPATCH:
+        yield f"IMQ would dispatch {', '.join(choice.workflows)}"
+
+
+def _reasons(choice: TriggerChoice) -> Iterable[str]:
+    """Say why each trigger before the chosen one, and an unproven one, is not better."""
+    for each in _considered(choice):
+        if not each.runs:
+            word = "no" if each.runs is False else "perhaps"
+            yield f"by {each.trigger.value}: {word}; {'; '.join(each.reasons)}"
+
+
+def _considered(choice: TriggerChoice) -> Sequence[TriggerReport]:
+    if choice.trigger is None or not choice.proven:
+        return choice.answers
+    order = [each.trigger for each in choice.answers]
+    return choice.answers[: order.index(choice.trigger)]
+
+
+def _lines(choice: TriggerChoice) -> Iterable[str]:
+    """Return what to change, so that a push runs every required check."""
+    if choice.proven and choice.trigger is CandidateTrigger.PUSH:
+        return
+    for each in choice.lines:
+        lines = "".join(f"\n    {line}" for line in each.lines)
+        yield f"so that a push runs its checks, {each.path} needs:{lines}"

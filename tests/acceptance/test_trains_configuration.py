@@ -1,0 +1,50 @@
+"""What `imq validate --against` says of trains, by the workflows that the base branch has.
+
+Covers `bot/cli/train_report.py`.
+"""
+
+from pathlib import Path
+
+from tests.acceptance.test_configuration import validate
+from tests.acceptance.world import World
+
+CI = ".github/workflows/ci.yml"
+TRAINS = "trains: {candidates: auto, runs: 2}\nchecks: {required: [test]}"
+JOBS = "jobs:\n  test:\n    runs-on: ubuntu-latest\n    steps:\n      - run: make test\n"
+
+
+async def preview(world: World, path: Path, workflow: str, text: str = TRAINS) -> str:
+    """What the command prints after the base branch got this workflow."""
+    pull = world.open("change")
+    world.repository.push("main", {CI: workflow})
+    await world.settle()
+    arguments = ("--against", f"acme/widgets#{pull.number}", "--by", "mona")
+    result = await validate(world, path, text, *arguments)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+async def test_validate_names_the_lines_without_which_a_push_runs_no_check(world: World, tmp_path: Path) -> None:
+    """A maintainer reads which trigger IMQ would use, why, and what to add for a silent one."""
+    shown = await preview(world, tmp_path, f"on: pull_request\n{JOBS}")
+    assert "Trains:\n- IMQ would test up to 32 pull requests together, with 2 CI runs at once\n" in shown
+    assert "- CI of a train would start by a draft pull request, which costs notifications\n" in shown
+    assert (
+        f"`test`: `{CI}` does not run on `push`\n- by pull_request: perhaps; `ci/test`: another App reports it" in shown
+    )
+    assert (
+        f"- so that a push runs its checks, {CI} needs:\n    on:\n      push:\n        branches: ['imq/**']\n" in shown
+    )
+
+
+async def test_validate_says_when_no_line_is_missing(world: World, tmp_path: Path) -> None:
+    """Where a push runs every check of the workflows, there is nothing to add."""
+    shown = await preview(world, tmp_path, f"on:\n  push:\n    branches: [main, 'imq/**']\n{JOBS}")
+    assert "- CI of a train would start by a push of its branch\n" in shown
+    assert "needs:" not in shown
+
+
+async def test_validate_without_trains_asks_for_no_workflows(world: World, tmp_path: Path) -> None:
+    """A configuration without trains costs no request more, and reads nothing of them."""
+    shown = await preview(world, tmp_path, f"on: push\n{JOBS}", "checks: {required: [test]}")
+    assert "Trains:" not in shown
