@@ -197,7 +197,7 @@ def _events(before: Entry, after: Entry, now: datetime, checks: CheckResults) ->
 
 
 def _logged(data: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in data.items() if name not in ("check_seconds", "failing")}
+    return {name: value for name, value in data.items() if name not in ("check_seconds", "check_ended", "failing")}
 
 
 async def _with_limit(tx: Transaction, entry: Entry) -> Entry:

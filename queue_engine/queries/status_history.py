@@ -1,13 +1,13 @@
 """Reconstruct from the timeline what a pull request waited for at a past instant.
 
-The timeline has who was queued, each change of the order, of a status and of the blockers, but not which checks were
-pending. A queue is reconstructed from its last events before that instant; where these do not reach back to the
-enqueueing of the pull request, its position is unknown.
+The timeline has who was queued, each change of the order, of a status and of the blockers. A queue is reconstructed
+from its last events before that instant; where these do not reach back to the enqueueing of the pull request, its
+position is unknown. The event that ended a test says when each check had ended; a test that still runs has its entry.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from queue_engine.domain.blocker import Blocker
 from queue_engine.domain.model import PAUSES, PROCESSING, EntryStatus
@@ -22,6 +22,9 @@ from queue_engine.queries.pull_request_status import (
     status_reason,
     whose_move,
 )
+from queue_engine.rules.check_progress import pending_checks
+from queue_engine.rules.check_timing import pending_at
+from queue_engine.rules.eta import landing
 from queue_engine.store import Transaction
 
 _JOINED = ("queued", "held")
@@ -32,6 +35,8 @@ _READ = (*_JOINED, *_LEFT, *_MOVED, *_OTHERS)
 
 _OF_PULL_REQUEST = 200
 """How many events of the pull request are read."""
+_LANDINGS = 50
+"""Landings that an estimate counts with."""
 _OF_BRANCH = 1000
 """How many events of each kind are read of its queue."""
 
@@ -57,6 +62,10 @@ class StatusHistory:
     blockers: tuple[Blocker, ...] = ()
     deferral: Reason | None = None
     """The reason for which its queue continued without it."""
+    pending_checks: tuple[str, ...] = ()
+    """The checks that had not ended, as far as IMQ came to know them."""
+    eta: tuple[datetime, datetime] | None = None
+    """When it was likely to land then, by the landings before; None if it was blocked, or had too little history."""
     previous: QueueHistory | None = None
 
     @property
@@ -79,10 +88,15 @@ class StatusHistory:
 
 @dataclass(slots=True)
 class _Replayed:
-    """A queue as its events made it: the ids of its entries in order, and its blockers."""
+    """A queue as its events made it: the ids of its entries in order, when its run began, and its blockers."""
 
     order: list[str] = field(default_factory=list)
-    blockers: dict[Reason, Blocker] = field(default_factory=dict)
+    begun: datetime | None = None
+    """When the run of the present front began."""
+    durations: list[timedelta] = field(default_factory=list)
+    """How long the entries that landed were at the front, newest last."""
+    blockers: dict[tuple[Reason, bool], Blocker] = field(default_factory=dict)
+    """By reason, and whether a person set it: a freeze by hand and one of the configuration are two."""
 
 
 async def load_status_at(tx: Transaction, repository_id: int, number: int, at: datetime) -> StatusHistory:
@@ -99,6 +113,7 @@ async def load_status_at(tx: Transaction, repository_id: int, number: int, at: d
     replayed = _replay(reversed(newest))
     entry_id = joined.entry_id or ""
     position = replayed.order.index(entry_id) if entry_id in replayed.order else None
+    blockers = _holding(replayed, at)
     status = StatusHistory(
         number,
         at,
@@ -112,9 +127,38 @@ async def load_status_at(tx: Transaction, repository_id: int, number: int, at: d
             (str(event.data["by"]) for event in reversed(mine) if event.data.get("by") and event.event == "queued"),
             None,
         ),
-        _holding(replayed, at),
+        blockers,
     )
-    return replace(status, deferral=last.reason) if last.event == "blocked" else status
+    if last.event == EntryStatus.CHECKING:
+        pending = await _pending_checks(tx, joined, end, at)
+        status = replace(status, pending_checks=pending)
+    if last.event == "blocked":
+        return replace(status, deferral=last.reason)
+    return replace(status, eta=_eta(replayed, status, at))
+
+
+async def _pending_checks(tx: Transaction, joined: TimelineEvent, end: int, at: datetime) -> tuple[str, ...]:
+    """Return the checks of an entry's test that had not ended at an instant; `end` is the first id after it."""
+    later = await tx.timeline_reads.afterwards(
+        joined.repository_id, joined.number, after=end - 1, limit=_OF_PULL_REQUEST
+    )
+    own = [event for event in later if event.entry_id == joined.entry_id]
+    ended = next((event for event in own if event.event in (*_MOVED, *_LEFT)), None)
+    if ended is not None:
+        return pending_at(ended, at)
+    entry = None if joined.entry_id is None else await tx.entries.get(joined.entry_id)
+    if entry is None:
+        return ()
+    ends = dict.fromkeys(pending_checks(entry.run)) | {each.name: each.ended for each in entry.run.timings}
+    return tuple(sorted(name for name, each in ends.items() if each is None or each > at))
+
+
+def _eta(queue: _Replayed, status: StatusHistory, at: datetime) -> tuple[datetime, datetime] | None:
+    if status.blockers or status.position is None:
+        return None
+    spent = timedelta(0) if queue.begun is None else at - queue.begun
+    found = landing(queue.durations[-_LANDINGS:], ahead=status.position, spent=spent)
+    return None if found is None else (at + found[0], at + found[1])
 
 
 def _membership(events: Sequence[TimelineEvent]) -> tuple[TimelineEvent, ...] | None:
@@ -144,14 +188,17 @@ def _replay(events: Iterable[TimelineEvent]) -> _Replayed:
         if event.number == WHOLE_QUEUE:
             _block(queue, event)
         elif event.entry_id is not None:
-            _move(queue.order, event, event.entry_id)
+            _move(queue, event, event.entry_id)
     return queue
 
 
-def _move(order: list[str], event: TimelineEvent, entry_id: str) -> None:
-    position = event.data.get("position")
+def _move(queue: _Replayed, event: TimelineEvent, entry_id: str) -> None:
+    order, position = queue.order, event.data.get("position")
+    front = order[0] if order else None
     if event.event in _LEFT:
         _remove(order, entry_id)
+        if event.event == EntryStatus.LANDED and isinstance(event.data.get("front"), int | float):
+            queue.durations.append(timedelta(seconds=event.data["front"]))
     elif event.event in _JOINED and entry_id not in order:
         order.insert(position if isinstance(position, int) else len(order), entry_id)
     elif event.event == "priority" and isinstance(position, int):
@@ -160,6 +207,9 @@ def _move(order: list[str], event: TimelineEvent, entry_id: str) -> None:
     elif event.event in PROCESSING and entry_id in order:
         _remove(order, entry_id)
         order.insert(0, entry_id)
+        queue.begun = event.at if front != entry_id or queue.begun is None else queue.begun
+    if not order or order[0] != front or event.event == EntryStatus.PENDING:
+        queue.begun = event.at if event.event in PROCESSING else None
 
 
 def _remove(order: list[str], entry_id: str) -> None:
@@ -170,12 +220,18 @@ def _remove(order: list[str], entry_id: str) -> None:
 def _block(queue: _Replayed, event: TimelineEvent) -> None:
     if event.reason is None:
         return
+    detail, by_hand = str(event.data.get("detail") or ""), event.data.get("by") is not None
     if event.event == "resumed":
-        queue.blockers.pop(event.reason, None)
+        known = [key for key in queue.blockers if key[0] is event.reason]
+        # IMQ itself records the end of a freeze by hand that is over: the detail says which one ended.
+        ended = [key for key in known if queue.blockers[key].detail == detail and (key[1] or not by_hand)]
+        for key in ended[:1] or known:
+            del queue.blockers[key]
         return
     until = event.data.get("until")
     ends = datetime.fromisoformat(until) if isinstance(until, str) else None
-    queue.blockers[event.reason] = Blocker(event.reason, str(event.data.get("detail") or ""), ends)
+    slot = event.reason, by_hand and event.reason is Reason.FROZEN
+    queue.blockers[slot] = Blocker(event.reason, detail, ends)
 
 
 def _holding(queue: _Replayed, at: datetime) -> tuple[Blocker, ...]:

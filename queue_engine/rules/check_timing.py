@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from queue_engine.domain.facts import CheckReport, CheckState
 from queue_engine.domain.model import Entry
 from queue_engine.domain.run import CheckTiming, Run
+from queue_engine.domain.timeline_event import TimelineEvent
 from queue_engine.domain.webhook_event import WebhookEvent
 from queue_engine.rules.checks import rerun_names, run_key
 
@@ -73,7 +74,7 @@ def check_data(entry: Entry, now: datetime, *, passed: bool = False) -> dict[str
 
     Checks that still run count until now; where the tests `passed`, these do not matter, and are left out. Checks of
     IMQ's own update began with the status `checking`, if nothing else says when. Events of one commit repeat each
-    other's seconds: the newest has all.
+    other's seconds: the newest has all. `check_ended` says how many seconds before the event each check had ended.
     """
     begun = entry.status_since if entry.head != entry.queued_head else None
     seconds: dict[str, float] = {}
@@ -81,7 +82,19 @@ def check_data(entry: Entry, now: datetime, *, passed: bool = False) -> dict[str
         started, ended = timing.started or begun, timing.ended or (None if passed else now)
         if started is not None and ended is not None:
             seconds[timing.name] = _seconds(started, ended)
-    return {"tested": entry.run.candidate, "check_seconds": seconds} if seconds else {}
+    if not seconds:
+        return {}
+    ended_before = {each.name: _seconds(each.ended, now) for each in entry.run.timings if each.ended is not None}
+    return {"tested": entry.run.candidate, "check_seconds": seconds, "check_ended": ended_before}
+
+
+def pending_at(event: TimelineEvent, at: datetime) -> tuple[str, ...]:
+    """Return the checks that had not ended at an instant, by the event that ended their test; none if unknown."""
+    seconds, ended = event.data.get("check_seconds"), event.data.get("check_ended")
+    if not isinstance(seconds, dict) or not isinstance(ended, dict):
+        return ()
+    before = (event.at - at).total_seconds()
+    return tuple(sorted(name for name in {*seconds, *ended} if ended.get(name, 0) < before))
 
 
 def usual_seconds(events: Iterable[Mapping[str, Any]]) -> dict[str, float]:

@@ -43,6 +43,15 @@ _OF_PULL_REQUEST = (
     .order_by(timeline.c.id.desc())
     .limit(_MOST)
 )
+_AFTERWARDS = (
+    _ALL.where(
+        _REPOSITORY,
+        timeline.c.number == bindparam("its_number"),
+        timeline.c.id > bindparam("after", type_=BigInteger),
+    )
+    .order_by(timeline.c.id)
+    .limit(_MOST)
+)
 _OF_BRANCH = (
     _ALL.where(
         _REPOSITORY,
@@ -122,6 +131,12 @@ class TimelineReads:
         """Return the last `limit` events of a pull request with ids below `before`, newest first."""
         these = {"its_repository": repository_id, "its_number": number, "at_most": limit}
         return await self._read(_OF_PULL_REQUEST, **these, before=before or _NEWEST)
+
+    async def afterwards(self, repository_id: int, number: int, *, after: int, limit: int) -> tuple[TimelineEvent, ...]:
+        """Return the first `limit` events of a pull request with ids above `after`, oldest first."""
+        return await self._read(
+            _AFTERWARDS, its_repository=repository_id, its_number=number, at_most=limit, after=after
+        )
 
     async def of_branch(
         self,

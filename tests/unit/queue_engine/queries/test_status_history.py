@@ -119,3 +119,58 @@ async def test_instants_of_one_second_are_distinguished(t: Transaction) -> None:
     for at, state in times.items():
         assert (await load_status_at(t, REPOSITORY.id, 1, at)).state == state
     assert (await load_status_at(t, REPOSITORY.id, 1, NOW - HOUR)).state == "not_queued"
+
+
+async def test_two_freezes_at_once_are_two_blockers_and_end_each_by_itself(t: Transaction) -> None:
+    """One by a maintainer, and one of the configuration."""
+    await happened(t, 0, 1, "queued", by="mona", position=0)
+    until = (NOW + HOUR).isoformat()
+    await happened(t, 1, 0, "paused", reason=Reason.FROZEN, detail="the weekend", until=until, by=None)
+    await happened(t, 2, 0, "paused", reason=Reason.FROZEN, detail="the fair", until=until, by="rhea")
+    await happened(t, 3, 0, "paused", reason=Reason.FROZEN, detail="the fair, longer", until=until, by="rhea")
+    await happened(t, 4, 0, "resumed", reason=Reason.FROZEN, detail="the weekend", by=None)
+    await happened(t, 5, 0, "resumed", reason=Reason.FROZEN, detail="the fair, longer", by="rhea")
+    expected: dict[int, set[str]] = {
+        1: {"the weekend"},
+        2: {"the weekend", "the fair"},
+        3: {"the weekend", "the fair, longer"},
+        4: {"the fair, longer"},
+        5: set(),
+    }
+    for minute, details in expected.items():
+        assert {each.detail for each in (await status(t, 1, minute)).blockers} == details
+
+
+async def test_checks_that_had_not_ended_are_named_by_the_event_that_ended_their_test(t: Transaction) -> None:
+    """Each check ended so many seconds before that event; one that never did was pending all the time."""
+    await happened(t, 0, 1, "queued", by="mona", position=0)
+    await happened(t, 1, 1, "checking", head="head-1")
+    seconds, ended = {"lint": 60.0, "ci": 500.0, "docs": 500.0}, {"lint": 480.0, "ci": 60.0}
+    await happened(t, 10, 1, "failed", reason=Reason.CHECKS_FAILED, check_seconds=seconds, check_ended=ended)
+    expected: dict[float, tuple[str, ...]] = {
+        0.5: (),
+        1: ("ci", "docs", "lint"),
+        2: ("ci", "docs"),
+        9: ("docs",),
+        10: (),
+    }
+    for minute, names in expected.items():
+        assert (await status(t, 1, minute)).pending_checks == names
+
+
+async def test_landing_was_estimated_by_the_landings_before_that_instant(t: Transaction) -> None:
+    """With the time that the front had spent; later landings do not count, and a blocked queue had no estimate."""
+    for number in range(10, 16):
+        await happened(t, number - 10, number, "queued", by="mona", position=0)
+        await happened(t, number - 9.5, number, "landed", front=600.0)
+    for number, minute in ((1, 20), (2, 21)):
+        await happened(t, minute, number, "queued", by="mona", position=number - 1)
+    await happened(t, 22, 1, "checking", head="head-1")
+    await happened(t, 40, 0, "paused", reason=Reason.PAUSED_BY_HAND, by="rhea")
+    await happened(t, 90, 3, "landed", front=90000.0)
+    first, second = await status(t, 1, 26), await status(t, 2, 26)
+    assert first.eta == (NOW + 32 * MINUTE, NOW + 33 * MINUTE)
+    assert second.eta is not None
+    assert first.eta is not None
+    assert second.eta[0] > first.eta[1]
+    assert ((await status(t, 1, 3)).eta, (await status(t, 1, 41)).eta) == (None, None)

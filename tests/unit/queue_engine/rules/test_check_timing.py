@@ -137,7 +137,8 @@ def test_event_that_ends_a_test_has_the_seconds_of_each_check(
     )
     tested = entry(status=CHECKING, status_since=NOW - HOUR, timings=timings, **changes)
     data = check_data(tested, NOW, passed=passed)
-    assert data == {"tested": tested.head, "check_seconds": {**seconds, "skewed": 0}}
+    ended = {"ran": 60, "skewed": 1, "status": 0}
+    assert data == {"tested": tested.head, "check_seconds": {**seconds, "skewed": 0}, "check_ended": ended}
 
 
 def test_event_without_a_known_check_says_nothing_of_checks() -> None:
