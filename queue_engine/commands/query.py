@@ -48,9 +48,9 @@ def entry_facts(view: EntryView) -> dict[str, Any]:
     """Return the facts of an entry; those that do not apply are left out.
 
     `position`, `depth`; `ahead`: the numbers before it, the front first, at most ten; `since`: of its status; `joined`,
-    `queued_by`, `priority`; `awaited`: the checks that have not reported; `blocked`: the reason for which its queue
-    continues without it; `trouble_since`: since when GitHub's faults hold it up; `halts`: its blockers, as a
-    list of `reason`, `detail` and `until`.
+    `queued_by`, `priority`; `train`: what a train does with it; `awaited`: the checks that have not reported;
+    `blocked`: the reason for which its queue continues without it; `trouble_since`: since when GitHub's faults hold it
+    up; `halts`: its blockers, as a list of `reason`, `detail` and `until`.
     """
     entry, position = view.entry, view.position
     facts: dict[str, Any] = {
@@ -65,6 +65,8 @@ def entry_facts(view: EntryView) -> dict[str, Any]:
         "awaited": list(view.pending_checks),
         "halts": [blocker_facts(blocker) for blocker in view.blockers],
     }
+    if view.train is not None:
+        facts["train"] = view.train.model_dump(mode="json", exclude_defaults=True)
     if view.deferral is not None:
         facts["blocked"] = view.deferral.reason.value
     if view.outage is not None:

@@ -7,6 +7,7 @@ nothing after other people closed the pull request. IMQ's own texts are in `noti
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from datetime import datetime
+from typing import Any
 
 from queue_engine.domain.blocker import Blocker
 from queue_engine.domain.dequeue_reason import DequeueReason
@@ -26,6 +27,8 @@ from queue_engine.effects.check_runs import (
 )
 from queue_engine.effects.labels import queued_by
 from queue_engine.queries.position import load_position
+from queue_engine.queries.train_outcomes import load_failure, load_landing
+from queue_engine.queries.train_status import load_trains
 from queue_engine.rules.check_progress import pending_checks
 from queue_engine.rules.depth import depth_within, held_behind, waits_for_room
 from queue_engine.store import Transaction
@@ -35,6 +38,7 @@ FILES_SHOWN = 5
 """Paths of files in a comment."""
 
 _CLOSED = frozenset({Reason.CLOSED, Reason.MERGED_ELSEWHERE})
+_FAILED_CHECKS = frozenset({Reason.CHECKS_FAILED, Reason.CHECKS_TIMED_OUT})
 _CHECKED = frozenset({EntryStatus.CHECKING, EntryStatus.READY})
 
 _NOTICE_OF_OUTCOME = {
@@ -115,7 +119,9 @@ async def announce_dequeued(tx: Transaction, entry: Entry, why: DequeueReason, p
     """Complete comment, check run and label of a dequeued entry."""
     meaning = REASONS[why.reason]
     people = why.people if meaning.mentions_author else ()
-    facts = {"people": people, "reason": why.reason, "detail": why.detail, "checks": why.checks}
+    facts: dict[str, Any] = {"people": people, "reason": why.reason, "detail": why.detail, "checks": why.checks}
+    if why.reason in _FAILED_CHECKS:
+        facts["train"] = await load_failure(tx, entry)
     notice = notice_of(entry, _NOTICE_OF_OUTCOME[meaning.outcome], policy, now, **facts)
     await _announce_last(tx, entry, notice, policy, label_off=meaning.label_off)
 
@@ -138,7 +144,10 @@ async def announce_landed(
     reason = None if mismatch is None else Reason.TREE_MISMATCH
     paths = tuple(untested[:FILES_SHOWN])
     notice = notice_of(entry, NoticeKind.LANDED, policy, now, landed_sha=landed_sha, reason=reason, detail=mismatch)
-    notice = notice.model_copy(update={"untested_paths": paths, "more_paths": len(untested) - len(paths)})
+    landing = await load_landing(tx, entry)
+    notice = notice.model_copy(
+        update={"untested_paths": paths, "more_paths": len(untested) - len(paths), "landed_with": landing}
+    )
     await _announce_last(tx, entry, notice, policy, label_off=True, check_run=mismatch is not None)
 
 
@@ -268,6 +277,8 @@ async def _progress(
         behind = held_behind(entry.position, policy)
         return notice_of(entry, NoticeKind.HELD, policy, now, position=behind, reason=Reason.QUEUE_FULL)
     position = asdict(await load_position(tx, entry, now, depth=depth_within(depth, policy)))
+    if entry.run.candidate_run is not None:
+        position["train"] = (await load_trains(tx, entry.queue_id)).notice(entry.number)
     return notice_of(entry, kind, policy, now, checks=tuple(checks) or _expected_reports(entry), **position)
 
 

@@ -53,7 +53,7 @@ class CheckView:
 
 @dataclass(frozen=True, slots=True)
 class RunView:
-    """A run with its members, the front first, and its checks. Today a run has one member."""
+    """A run with its members, the front first, and its checks."""
 
     members: tuple[EntryView, ...]
     checks: tuple[CheckView, ...]
@@ -99,13 +99,16 @@ def group_runs(
     entries: Sequence[EntryView], usual: Mapping[str, float], now: datetime
 ) -> tuple[tuple[RunView, ...], tuple[EntryView, ...]]:
     """Group the members of active runs, in order; returns the runs, and the entries that wait."""
-    members: dict[int, list[EntryView]] = {}
+    members: dict[tuple[str, int], list[EntryView]] = {}
     waiting = []
     for view in entries:
-        if view.entry.run.id is None:
+        run = view.entry.run
+        if run.candidate_run is not None:
+            members.setdefault(("train", run.candidate_run), []).append(view)
+        elif run.id is None:
             waiting.append(view)
         else:
-            members.setdefault(view.entry.run.id, []).append(view)
+            members.setdefault(("entry", run.id), []).append(view)
     runs = tuple(RunView(tuple(each), check_views(each[0].entry, usual, now)) for each in members.values())
     return runs, tuple(waiting)
 

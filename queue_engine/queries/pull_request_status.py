@@ -11,7 +11,7 @@ from queue_engine.domain.reasons import MERGED_REASONS, REASONS, RETRY_REASONS, 
 from queue_engine.domain.timeline_event import TimelineEvent
 from queue_engine.domain.wait_reasons import PullRequestActor, WaitReason
 from queue_engine.queries.position import load_durations
-from queue_engine.queries.queue_status import EntryView, entry_view, queue_blockers
+from queue_engine.queries.queue_status import EntryView, entry_view, queue_blockers, trains_of
 from queue_engine.rules.depth import with_room
 from queue_engine.rules.fair_share import share_behind
 from queue_engine.store import Transaction
@@ -189,7 +189,8 @@ async def _of_queue(
         share = share_behind(every, entry)
         return PullRequestStatus(number, HELD, queue.base_branch, len(entries), held_behind=behind, share=share)
     durations = await load_durations(tx, queue.repository.id, queue.base_branch)
-    view = entry_view(queue, entries, entry, queue_blockers(queue, policy, now), durations, now)
+    trains = await trains_of(tx, queue)
+    view = entry_view(queue, entries, entry, queue_blockers(queue, policy, now), durations, now, trains)
     red = queue.red is not None and view.blockers and view.blockers[0].reason is Reason.BASE_RED
     return PullRequestStatus(
         number,

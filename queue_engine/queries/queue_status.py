@@ -8,7 +8,9 @@ from queue_engine.domain.blocker import Blocker, BlockerNotices
 from queue_engine.domain.model import Entry, Queue
 from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import REASONS, Reason, ReasonActor
+from queue_engine.domain.train_notice import TrainNotice
 from queue_engine.queries.position import Position, load_durations, position_of
+from queue_engine.queries.train_status import TrainStatus, load_trains
 from queue_engine.rules.blockers import blockers_of, is_blocked
 from queue_engine.rules.check_progress import pending_checks
 from queue_engine.rules.depth import with_room
@@ -51,6 +53,8 @@ class EntryView:
     pending_checks: tuple[str, ...]
     outage: GitHubOutage | None
     deferral: EntryBlock | None
+    train: TrainNotice | None = None
+    """What a train does with it."""
     share: tuple[str, int] | None = None
     """If entries that joined later are ahead, because its author has many here: the author, and how many.
 
@@ -85,6 +89,8 @@ class QueueStatus:
     held: int
     """How many entries wait for room."""
     blockers: tuple[Blocker, ...]
+    trains: TrainStatus | None = None
+    """The trains of a queue that has some."""
 
     @property
     def depth(self) -> int:
@@ -140,6 +146,7 @@ def entry_view(
     holding: Sequence[Blocker],
     durations: Sequence[timedelta],
     now: datetime,
+    trains: TrainStatus | None = None,
 ) -> EntryView:
     """Describe one of the entries of a queue with the blockers `holding`."""
     outage = deferral = None
@@ -155,8 +162,14 @@ def entry_view(
         pending_checks=pending_checks(entry.run),
         outage=outage,
         deferral=deferral,
+        train=None if trains is None else trains.notice(entry.number),
         share=share_behind(entries, entry),
     )
+
+
+async def trains_of(tx: Transaction, queue: Queue) -> TrainStatus | None:
+    """Load the trains of a queue; None, without a statement, where it has none."""
+    return await load_trains(tx, queue.id) if queue.in_trains else None
 
 
 async def load_queue(tx: Transaction, queue: Queue, policy: Policy | None, now: datetime) -> QueueStatus:
@@ -165,8 +178,9 @@ async def load_queue(tx: Transaction, queue: Queue, policy: Policy | None, now: 
     entries = with_room(every, policy) if policy else tuple(each for each in every if each.held_since is None)
     durations = await load_durations(tx, queue.repository.id, queue.base_branch)
     holding = queue_blockers(queue, policy, now)
-    views = tuple(entry_view(queue, entries, entry, holding, durations, now) for entry in entries)
-    return QueueStatus(queue, views, len(every) - len(entries), holding)
+    trains = await trains_of(tx, queue)
+    views = tuple(entry_view(queue, entries, entry, holding, durations, now, trains) for entry in entries)
+    return QueueStatus(queue, views, len(every) - len(entries), holding, trains)
 
 
 async def load_summaries(

@@ -124,7 +124,8 @@ async def test_level_outcomes_leaves_out_progress(store: Store, kind: NoticeKind
 
 async def test_level_outcomes_announces_every_reason(store: Store) -> None:
     """IMQ announces the outcome, unless the configuration asks for no comments."""
-    reasons = [reason for reason in Reason if REASONS[reason].outcome is not Outcome.PAUSED]
+    staying = {Outcome.PAUSED, Outcome.SEQUENTIAL}
+    reasons = [reason for reason in Reason if REASONS[reason].outcome not in staying]
     for number, reason in enumerate(reasons, start=1):
         announced, untold = await joined(store, number, 1_000 + number)
         await leave(store, announced, reason, OUTCOMES)

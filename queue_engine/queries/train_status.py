@@ -1,0 +1,134 @@
+"""Load the trains of a queue at one instant: its runs, what failed, and what that means for each member."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from queue_engine.domain.candidate_run import CandidateRun, CandidateState
+from queue_engine.domain.reasons import Reason
+from queue_engine.domain.train_notice import TrainNotice, TrainProgress
+from queue_engine.store import Transaction
+
+_PREFERRED = (CandidateState.LANDING, CandidateState.PASSED, CandidateState.TESTING, CandidateState.BUILDING)
+_PASSED = frozenset({CandidateState.LANDING, CandidateState.PASSED})
+
+
+@dataclass(frozen=True, slots=True)
+class FailingMembers:
+    """A run that failed, and whose cause is not found."""
+
+    members: tuple[int, ...]
+    """Those of the run that have not landed, in the order of the queue."""
+    suspects: frozenset[int]
+    """Members that no run has passed with since."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrainBlocker:
+    """Why IMQ tests one entry after the other, although the configuration asks for trains."""
+
+    reason: Reason
+    detail: str
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class TrainStatus:
+    """The trains of one queue."""
+
+    runs: tuple[CandidateRun, ...] = ()
+    """Active runs, and runs that passed and have not landed, oldest first."""
+    failed: tuple[FailingMembers, ...] = ()
+    qualified: frozenset[int] = frozenset()
+    conflicts: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    """Members that did not merge onto all of these others."""
+    suspicions: Mapping[int, float] = field(default_factory=dict)
+    off: TrainBlocker | None = None
+
+    def notice(self, number: int) -> TrainNotice | None:
+        """Return what the trains do with one member; None if they do nothing with it now."""
+        group = min((each for each in self.failed if number in each.suspects), key=_size, default=None)
+        run = self.run_of(number)
+        suspicion = self.suspicions.get(number)
+        if run is not None:
+            progress = _progress(run, number, group)
+            failed = group.members if group and progress in _BISECTIONS else ()
+            return TrainNotice(
+                progress=progress,
+                members=run.numbers,
+                run=run.id,
+                branch=run.branch,
+                failed=failed,
+                suspicion=suspicion,
+            )
+        if group is not None:
+            return TrainNotice(progress=TrainProgress.BISECTING, failed=group.members, suspicion=suspicion)
+        if others := self.conflicts.get(number):
+            conflict = others[0] if len(others) == 1 else None
+            return TrainNotice(progress=TrainProgress.HELD_BACK, conflict=conflict, suspicion=suspicion)
+        if number in self.qualified:
+            return TrainNotice(progress=TrainProgress.QUALIFIED, suspicion=suspicion)
+        return None
+
+    def run_of(self, number: int) -> CandidateRun | None:
+        """Return the most advanced run with this member; of several, the one that tests it."""
+        found = [each for each in self.runs if number in each.numbers]
+        return min(
+            found,
+            key=lambda each: (_PREFERRED.index(each.state), number not in each.tested, each.id or 0),
+            default=None,
+        )
+
+
+_BISECTIONS = frozenset({TrainProgress.BISECTING, TrainProgress.ALONE})
+
+
+def _size(group: FailingMembers) -> int:
+    return len(group.members)
+
+
+def _progress(run: CandidateRun, number: int, group: FailingMembers | None) -> TrainProgress:
+    if run.state in _PASSED:
+        return TrainProgress.PASSED
+    if group is not None and number in run.tested:
+        return TrainProgress.ALONE if run.tested == {number} else TrainProgress.BISECTING
+    return TrainProgress.BUILDING if run.state is CandidateState.BUILDING else TrainProgress.TESTING
+
+
+async def load_trains(tx: Transaction, queue_id: int) -> TrainStatus:
+    """Load the trains of a queue; nothing is stored where the queue never had any."""
+    runs = await tx.candidate_runs.of_queue(queue_id)
+    return train_status(runs, (await tx.trains.get(queue_id)).memory)
+
+
+def train_status(runs: Sequence[CandidateRun], memory: Mapping[str, Any]) -> TrainStatus:
+    """Read the memory of plans as far as people see it; `queue_engine.planner.trains.memory` writes it."""
+    trains = memory.get("trains") or {}
+    queue = [each["id"] for each in trains.get("queue", ())]
+    off = memory.get("off")
+    return TrainStatus(
+        runs=tuple(runs),
+        failed=tuple(_group(each, queue) for each in trains.get("failures", ())),
+        qualified=frozenset(each["id"] for each in trains.get("queue", ()) if each.get("qualified_at") is not None),
+        conflicts=_conflicts(memory.get("conflicts") or {}, queue),
+        suspicions={int(number): float(chance) for number, chance in (memory.get("suspicions") or {}).items()},
+        off=None
+        if off is None
+        else TrainBlocker(Reason(off["reason"]), off["detail"], datetime.fromisoformat(off["since"])),
+    )
+
+
+def _group(failure: Mapping[str, Any], queue: Sequence[int]) -> FailingMembers:
+    order = {number: place for place, number in enumerate(queue)}
+    members = sorted(failure["content"], key=lambda number: order.get(number, len(order)))
+    return FailingMembers(tuple(members), frozenset(failure["suspects"]))
+
+
+def _conflicts(stored: Mapping[str, Any], queue: Collection[int]) -> dict[int, tuple[int, ...]]:
+    """Return the conflicts that hold: once one of the others landed or left, IMQ tries again."""
+    return {
+        int(number): tuple(others)
+        for number, others in stored.items()
+        if others and all(each in queue for each in others)
+    }
