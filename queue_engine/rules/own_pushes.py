@@ -3,7 +3,8 @@
 Dependabot and Renovate rebase what they opened: they make a new commit on top of the base's tip and push it by force.
 GitHub names the pusher in the webhook as its sender, and in the activity of the branch as its actor: `dependabot[bot]`
 (docs, "Automating Dependabot with GitHub Actions"; medassist-ng #779). After a comment such as `@dependabot rebase`,
-the person who commented may be named instead (green-scheduler #232): then it is a person's push.
+the person who commented may be named instead (carbonintensityio/green-scheduler #232; slack-mcp-server #43 saw it after
+an update by the API): then it is a person's push.
 """
 
 from collections.abc import Sequence

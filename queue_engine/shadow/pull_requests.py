@@ -25,10 +25,9 @@ from queue_engine.domain.webhook_event import WebhookEvent, WebhookKind
 from queue_engine.effects.context import Engine
 from queue_engine.effects.outcomes import count_shadow_decision, count_shadow_landing
 from queue_engine.rules.eligibility import UNKNOWN_HEAD, Ignore, Reject
-from queue_engine.rules.own_pushes import may_push
 from queue_engine.shadow.decide import ShadowResult, judge_request, new_entry, next_decision
 from queue_engine.shadow.landing import follow_base, judge_landing
-from queue_engine.shadow.webhook_facts import withdrawn_before_merge
+from queue_engine.shadow.webhook_facts import is_rebase, withdrawn_before_merge
 
 _REPEATED = timedelta(minutes=10)
 """For how long a rejected label is not judged again, for the same person and head."""
@@ -161,14 +160,16 @@ class ShadowPulls:
         if pull is None:
             return
         policy = await self._engine.policies.of(repository, pull.base_branch)
+        case = Case(repository, pull.number, delivery=webhook.delivery)
+        if is_rebase(pull, webhook, policy):
+            # A queue binds the new head, or queues it again: here the would-be entry starts with it.
+            await self._request(EnqueueRequest(case, by=pull.queued_by, head_sha=webhook.head_sha))
+            return
         decided = self._correct(pull, policy) if pull.entry is None else self._decide(pull, refetch=True)
         decision = await decided
         pushed = webhook.action == "synchronize" and decision is not None and decision.reason is Reason.HEAD_CHANGED
-        is_own = pull.entry is not None and may_push(pull.entry, webhook.sender, policy)
-        if pushed and (is_own or policy.on_push is PushPolicy.REQUEUE):
-            case = Case(repository, pull.number, delivery=webhook.delivery)
-            by = pull.queued_by if is_own else webhook.sender
-            await self._request(EnqueueRequest(case, by=by, head_sha=webhook.head_sha))
+        if pushed and policy.on_push is PushPolicy.REQUEUE:
+            await self._request(EnqueueRequest(case, by=webhook.sender, head_sha=webhook.head_sha))
 
     async def _correct(self, pull: ShadowPull, policy: Policy) -> ShadowAction | None:
         """Take back a decision to merge, if consent had ended before it: GitHub would have refused."""

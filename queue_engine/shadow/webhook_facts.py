@@ -1,4 +1,4 @@
-"""Read what webhooks stated: the former tip of a branch, and consent that had ended before a decision to merge.
+"""Read what webhooks state: a former tip, a bot's rebase, and consent that had ended before a decision to merge.
 
 A queue's merge request names the head, so GitHub refuses it after a push of which IMQ does not know yet. Shadow mode
 sends no request: it corrects such a decision when the webhook comes.
@@ -12,7 +12,9 @@ from queue_engine.domain.model import Repository
 from queue_engine.domain.policy import Policy, has_label
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.shadow import ShadowOutcome, ShadowPull
+from queue_engine.domain.webhook_event import WebhookEvent
 from queue_engine.effects.context import Engine
+from queue_engine.rules.own_pushes import known_heads, may_push
 
 _SECOND = timedelta(seconds=1)
 """GitHub's times have whole seconds: a change of the second of the decision may have come after it."""
@@ -36,6 +38,17 @@ async def withdrawn_before_merge(engine: Engine, pull: ShadowPull, policy: Polic
             if is_later and (reason := _withdrawal(state, pull, policy)) is not None:
                 return reason
     return None
+
+
+def is_rebase(pull: ShadowPull, webhook: WebhookEvent, policy: Policy) -> bool:
+    """Whether a named bot pushed to its own pull request, and replaced the head with consent."""
+    entry = pull.entry
+    return (
+        webhook.action == "synchronize"
+        and entry is not None
+        and may_push(entry, webhook.sender, policy)
+        and webhook.before in known_heads(entry)
+    )
 
 
 def _withdrawal(state: PullRequestState, pull: ShadowPull, policy: Policy) -> Reason | None:

@@ -260,3 +260,23 @@ async def test_base_that_moves_while_checks_run_would_need_an_update(shadow: Wor
     assert (await decision(shadow, pull)).outcome is ShadowOutcome.UPDATING
     await shadow.pass_time(CI_TIME * 2)
     assert (await decision(shadow, pull)).outcome is ShadowOutcome.UPDATING
+
+
+@pytest.mark.parametrize("status", ["waits", "is tested"])
+async def test_rebase_by_a_named_bot_continues_with_its_new_head(shadow: World, status: str) -> None:
+    """As in a queue, whose bot rebases its own pull request: IMQ would test the new head, and merge it."""
+    await configure(shadow, SHADOW + 'on_push: {requeue_for: ["robot[bot]"]}\n')
+    pull = shadow.open("bump", by="robot[bot]")
+    if status == "waits":
+        shadow.repository.push("main", {"past.py": "moved\n"}, "Move the base", by="rhea")
+    pull.label(LABEL, by="mona")
+    await shadow.pass_time(CI_TIME / 2)
+    shadow.repository.push("main", {"past.py": "moved again\n"}, "Move the base again", by="rhea")
+    await shadow.settle()
+    shadow.repository.force_push("bump", {"bump.py": "newer\n"}, onto="main", by="robot[bot]")
+    await shadow.settle()
+    assert (await decision(shadow, pull)).outcome is ShadowOutcome.WAITING
+    await shadow.pass_time(CI_TIME * 2)
+    found = await shadowed(shadow, pull)
+    assert (found.decision and found.decision.outcome, found.head) == (ShadowOutcome.MERGED, pull.head_sha)
+    assert found.queued_by == "mona"
