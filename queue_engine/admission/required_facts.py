@@ -47,4 +47,4 @@ async def read_requirements(
     unsigned = await github.unsigned_commits(repository, pull.number) if signed else ()
     reviews = await reviews_of(github, repository, taken, rules)
     below = lower_member(taken, rules)
-    return RequiredFacts(rules, reviews, unsigned, taken.decision, taken.resolved, below)
+    return RequiredFacts(rules, reviews, unsigned, taken.decision, taken.resolved, below, taken.code_owners)

@@ -294,8 +294,8 @@ class Snapshot:
     """Also None where no rule that GitHub counts here requires a review."""
     reviews: tuple[Review, ...] | None = None
     """The newest verdict of each person with write permission."""
-    resolved: bool | None = None
-    """Whether every conversation is resolved."""
+    code_owners: tuple[str, ...] = ()  # Whose review GitHub requests, as far as it shows them.
+    resolved: bool | None = None  # Whether every conversation is resolved.
     below: tuple[StackMember, ...] = ()  # The open pull requests whose head branch is this base branch.
     head_guarded: bool = False
     """Whether IMQ may push to the head branch although rules keep others from it."""

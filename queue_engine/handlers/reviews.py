@@ -30,7 +30,8 @@ async def reviewed(engine: Engine, repository: Repository, webhook: WebhookEvent
         return
     snapshot = await engine.github.snapshot(repository, entry.number, login=None)
     pull, reviews = snapshot.pull, await reviews_of(engine.github, repository, snapshot, rules)
-    missing = None if reviews is None else missing_approval(reviews, rules, snapshot.decision)
+    owners = snapshot.code_owners
+    missing = None if reviews is None else missing_approval(reviews, rules, snapshot.decision, owners)
     if missing is None:
         return
     if await left_to_pass(engine, repository, entry.number):

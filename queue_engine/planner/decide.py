@@ -272,7 +272,8 @@ def _withdrawn_approval(snapshot: Snapshot | None, rules: BranchRules) -> Dequeu
     if snapshot is None:
         return None
     reviews = counted_reviews(snapshot, rules)
-    if reviews is not None and (missing := missing_approval(reviews, rules, snapshot.decision)) is not None:
+    owners = snapshot.code_owners
+    if reviews is not None and (missing := missing_approval(reviews, rules, snapshot.decision, owners)) is not None:
         return Dequeue(missing[0], detail=missing[1])
     return Dequeue(Reason.CONVERSATIONS_UNRESOLVED) if rules.conversations and snapshot.resolved is False else None
 

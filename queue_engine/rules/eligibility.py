@@ -38,6 +38,8 @@ class RequiredFacts:
     """Whether every conversation is resolved."""
     below: StackMember | None = None
     """The open pull request on which this one is stacked."""
+    code_owners: Sequence[str] = ()
+    """The code owners whose review GitHub requests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +203,7 @@ def _reject_signatures(pull: PullRequest, requirements: RequiredFacts, policy: P
 def _reject_reviews(requirements: RequiredFacts) -> Reject | None:
     rules = requirements.rules
     if requirements.reviews is not None and (
-        missing := missing_approval(requirements.reviews, rules, requirements.decision)
+        missing := missing_approval(requirements.reviews, rules, requirements.decision, requirements.code_owners)
     ):
         return Reject(*missing)
     return Reject(Reason.CONVERSATIONS_UNRESOLVED) if rules.conversations and requirements.resolved is False else None

@@ -3,7 +3,7 @@
 Only GitHub knows which code owner's review is missing, and whether an approval is outdated: it refuses the merge then.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from queue_engine.domain.facts import BranchRules, PullRequest, Review, ReviewOutcome, ReviewState, Snapshot
@@ -74,7 +74,10 @@ def newest(reviews: Iterable[Review]) -> tuple[Review, ...]:
 
 
 def missing_approval(
-    reviews: Iterable[Review], rules: BranchRules, decision: ReviewOutcome | None = None
+    reviews: Iterable[Review],
+    rules: BranchRules,
+    decision: ReviewOutcome | None = None,
+    code_owners: Sequence[str] = (),
 ) -> tuple[Reason, str] | None:
     """Return why approvals are missing, with names or numbers; None if these reviews meet the rules.
 
@@ -92,9 +95,9 @@ def missing_approval(
     if approvals < rules.approvals:
         return Reason.APPROVAL_MISSING, f"{approvals} of {rules.approvals}"
     if decision is ReviewOutcome.REVIEW_REQUIRED:
-        # There are enough approvals, and GitHub does not say whose review is missing.
+        # There are enough approvals. GitHub names at most the code owners whose review it requests.
         if rules.code_owners:
-            return Reason.CODE_OWNER_MISSING, ""
+            return Reason.CODE_OWNER_MISSING, f"review requested from {', '.join(code_owners)}" if code_owners else ""
         return Reason.APPROVAL_MISSING, "GitHub still requires a review, for example of the newest push"
     return None
 

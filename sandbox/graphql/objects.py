@@ -9,6 +9,7 @@ from sandbox.core.git import TreeEntry
 from sandbox.facade.github import GitHub
 from sandbox.graphql.connections import Info, connection
 from sandbox.graphql.errors import Refused, not_accessible, not_found
+from sandbox.graphql.review_requests import review_request
 from sandbox.payloads import node_id, timestamp
 from sandbox.state import PullRequest, Repository, Review, User
 
@@ -124,6 +125,10 @@ class Objects:
             "assignees": connection(pull.assignees, actor),
             "commits": commits,
             "latestOpinionatedReviews": reviews,
+            "reviewRequests": connection(
+                self._github.reviews.requested_owners(pull),
+                partial(review_request, self._github, pull, self._may("members")),
+            ),
             "reviewThreads": connection(
                 pull.threads,
                 lambda found: {

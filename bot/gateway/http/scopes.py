@@ -47,6 +47,7 @@ NEEDED: Mapping[Purpose, Mapping[str, str]] = {
         "checks": "write",
         "contents": "write",
         "issues": "write",
+        "members": "read",
         "metadata": "read",
         "pull_requests": "write",
         "statuses": "read",

@@ -14,6 +14,7 @@ from bot.gateway.http.connection import Connection
 from bot.gateway.http.graphql import QueryAnswer, Unsupported
 from bot.gateway.repository_api import RepositoryApi
 from bot.gateway.schemas import PermissionAnswer, PullRequestAnswer, RepositoryAnswer
+from bot.gateway.snapshots.review_requests import code_owners
 from bot.gateway.snapshots.schemas import (
     PULL_REQUEST,
     PULL_REQUEST_IN_STACK,
@@ -155,6 +156,7 @@ class Snapshots(RepositoryApi):
             below=_below(found),
             decision=_decision(pull.review_decision),
             reviews=_reviews(pull),
+            code_owners=code_owners(pull.review_requests),
             resolved=None if threads is None else await self._are_resolved(repository, pull.number, threads),
         )
 

@@ -9,6 +9,8 @@ from datetime import datetime
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
+from bot.gateway.snapshots.review_requests import ReviewRequests
+
 PULL_REQUEST = """
 query PullRequest(
   $owner: String!, $name: String!, $number: Int!
@@ -38,6 +40,9 @@ query PullRequest(
       commits(last: 1) { nodes { commit { oid tree { oid } parents(first: 10) { nodes { oid } } } } }
       reviewDecision
       latestOpinionatedReviews(first: 100, writersOnly: true) { nodes { state author { __typename login } } }
+      reviewRequests(first: 20) {
+        nodes { asCodeOwner requestedReviewer { ... on User { login } ... on Team { combinedSlug } } }
+      }
       reviewThreads(first: 100) { nodes { isResolved } pageInfo { hasNextPage endCursor } }
     }
   }
@@ -251,6 +256,7 @@ class PullPart(Part):
     commits: Commits | None = None
     review_decision: str | None = None
     latest_opinionated_reviews: Opinions | None = None
+    review_requests: ReviewRequests | None = None
     review_threads: Threads | None = None
 
 

@@ -1,7 +1,7 @@
 """CODEOWNERS: who must agree to which files.
 
-Source: GitHub's page on code owners. The last matching line counts; a line without owners frees its files. Teams are
-unknown here: an owner is `@login` of a person.
+Source: GitHub's page on code owners. The last matching line counts; a line without owners frees its files. An
+owner is `@login` of a person, or `@organisation/team`.
 """
 
 import re

@@ -60,6 +60,13 @@ class Reviews:
         missing = any(next(self.missing(pull, rule), None) for rule in rules)
         return "REVIEW_REQUIRED" if missing else "APPROVED"
 
+    def requested_owners(self, pull: PullRequest) -> list[str]:
+        """The code owners, people or teams, whose review is requested and who have given no verdict; drafts have none.
+
+        (docs, "About code owners")
+        """
+        return [] if pull.draft else self._missing_owners(pull, {review.user for review in self._verdicts(pull)})
+
     def on_head_moved(self, event: HeadMoved) -> None:
         """The head moved: stale approvals go where a rule says so. A push without changes of its own, such as the
         base merged in, spares them. (GitHub's page on protected branches.)"""
@@ -97,12 +104,19 @@ class Reviews:
         missing: dict[str, None] = {}
         for change in self._pulls.files(pull):
             owners = [login for login in codeowners.owners_of(lines, change.filename) if self._counts(pull, login)]
-            if owners and not any(login.lower() in logins for login in owners):
+            if owners and not any(self._has_agreed(login, logins) for login in owners):
                 missing |= dict.fromkeys(owners)
         return list(missing)
 
+    def _has_agreed(self, owner: str, agreed: set[str]) -> bool:
+        team = self._context.state.teams.get(owner.lower())
+        logins = {owner.lower()} if team is None else {member.login.lower() for member in team.direct_members}
+        return bool(logins & agreed)
+
     def _counts(self, pull: PullRequest, login: str) -> bool:
         """GitHub ignores owners who may not write."""
+        if login.lower() in self._context.state.teams:
+            return True
         user = self._context.state.users.get(login.lower())
         return user is not None and self._accounts.has_role(user, pull.repository, "write")
 
