@@ -3,7 +3,7 @@
 A blocked queue costs no requests, except for ever rarer polls of a red base.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import Any
@@ -23,13 +23,24 @@ from queue_engine.effects.context import Change, Engine
 from queue_engine.effects.labels import remove_testing_label
 from queue_engine.executor.base_checks import poll_red_base, poll_untested_tip
 from queue_engine.executor.queue_depth import dequeue_together, follow_depth
-from queue_engine.planner.front import Front, QueueAction, QueueChange, QueueWait, front_without_policy, next_front
+from queue_engine.planner.front import (
+    Front,
+    Members,
+    QueueAction,
+    QueueChange,
+    QueueWait,
+    front_without_policy,
+    next_front,
+    next_members,
+)
 from queue_engine.rules.blockers import unannounced
 from queue_engine.rules.check_timing import check_data
 from queue_engine.rules.invariants import check_transition
 from queue_engine.rules.transitions import preempted
 
 _log = structlog.get_logger("imq.front")
+
+_Find = Callable[[Queue, tuple[Entry, ...], Policy, datetime], Front | Members | QueueWait | QueueChange]
 
 _STEPS = 20
 """More changes than one pass has to make before it has a front; the queue is due again at once after so many."""
@@ -38,7 +49,23 @@ _STEPS = 20
 async def find_front(
     engine: Engine, queue_id: int, policy: Policy | None, generation: int | None = None
 ) -> Front | QueueWait:
-    """Return the entry of a leased queue to work on, after announcing its blockers and the entries that got room.
+    """Return the entry of a leased queue to work on, as `find_members` does for several of them."""
+    found = await _find(engine, queue_id, policy, generation, next_front)
+    assert not isinstance(found, Members)
+    return found
+
+
+async def find_members(engine: Engine, queue_id: int, policy: Policy, generation: int) -> Members | QueueWait:
+    """Return the entries of a leased queue with room, after announcing its blockers and the entries that got room."""
+    found = await _find(engine, queue_id, policy, generation, next_members)
+    assert not isinstance(found, Front)
+    return found
+
+
+async def _find(
+    engine: Engine, queue_id: int, policy: Policy | None, generation: int | None, find: _Find
+) -> Front | Members | QueueWait:
+    """Make the changes that come before a front, and return what `find` finds then.
 
     A queue that breaks an invariant is paused, and affects no other. `policy` None: the policy cannot be read now, so
     that only stored blockers are known. `generation` is that of the policy: when configuration or rules have changed
@@ -54,7 +81,7 @@ async def find_front(
             return QueueWait(engine.clock.now())
         if policy is None:
             return front_without_policy(queue, entries, engine.clock.now())
-        found = next_front(queue, entries, policy, engine.clock.now())
+        found = find(queue, entries, policy, engine.clock.now())
         if not isinstance(found, QueueChange):
             return found
         with suppress(StaleRecord):

@@ -76,6 +76,8 @@ class PassBatch:
         return found
 
     def _wait(self, queue: Queue, entries: tuple[Entry, ...], policy: Policy, now: datetime) -> QueueWait | None:
+        if queue.in_trains or policy.trains is not None:
+            return None
         try:
             rules = self._engine.github.cached_rules(queue.repository, queue.base_branch)
             return wait_of(queue, entries, policy, rules, now)

@@ -27,6 +27,11 @@ BACKOFF = Backoff(base=timedelta(seconds=5), factor=3, maximum=timedelta(minutes
 LIMIT = timedelta(minutes=10)
 """For how long passes may fail on an entry before it is dequeued."""
 
+
+class LeaseLost(Exception):
+    """Another worker has the queue's lease now; the pass ends without another step."""
+
+
 _IN_DOUBT = 6
 """How many times longer passes may fail while the answer to a merge request is lost: only a pass finds the outcome."""
 

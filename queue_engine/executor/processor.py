@@ -15,8 +15,8 @@ from queue_engine.core.concurrency.request_context import RequestPriority, worki
 from queue_engine.domain.model import Queue
 from queue_engine.effects.context import Engine
 from queue_engine.executor.pass_batch import PassBatch
-from queue_engine.executor.pass_errors import on_error
-from queue_engine.executor.queue_pass import LeaseLost, advance
+from queue_engine.executor.pass_errors import LeaseLost, on_error
+from queue_engine.executor.queue_pass import advance
 from queue_engine.store import WakeupKind
 
 _log = structlog.get_logger("imq.processor")

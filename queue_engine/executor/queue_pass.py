@@ -39,30 +39,25 @@ from queue_engine.executor.front import find_front
 from queue_engine.executor.hold_queue import hold_for_base, record_refused_merge, record_stall
 from queue_engine.executor.landing import land_merged
 from queue_engine.executor.own_check import await_own_check
-from queue_engine.executor.pass_errors import PassError
+from queue_engine.executor.pass_errors import LeaseLost, PassError
 from queue_engine.executor.save import AS_USUAL, PASSES_ON, CheckResults, Checks, EntryChange, EntryUpdates
+from queue_engine.executor.trains.train_result import advance_trains
 from queue_engine.known.own_merges import answered_merge, merged_by_imq
 from queue_engine.planner import actions
-from queue_engine.planner.actions import Action, FactKind, Facts, ReadFact, Step, Wait
+from queue_engine.planner.actions import OF_PULL, Action, FactKind, Facts, ReadFact, Step, Wait
 from queue_engine.planner.check_outcome import rerun_answered
 from queue_engine.planner.decide import decide
 from queue_engine.planner.front import QueueWait
-from queue_engine.planner.github_outage import longest_wait, on_github_error, retry_at, shows_retrying
+from queue_engine.planner.github_outage import UNREADABLE, longest_wait, on_github_error, retry_at, shows_retrying
 from queue_engine.planner.merge_errors import misses_own_check
 from queue_engine.planner.pending_merge import with_pending_merge
 from queue_engine.rules.failing_checks import failing_checks
-from queue_engine.rules.transitions import with_refusal
+from queue_engine.rules.transitions import preempted, with_refusal
 
 _log = structlog.get_logger("imq.queue_pass")
 
 _STEPS = 200
 """More steps than any real pass needs; a pass with so many ends, and its queue is due again, behind the others."""
-
-_OF_PULL = frozenset({FactKind.PULL, FactKind.SNAPSHOT})  # Facts that contain the pull request itself.
-
-
-class LeaseLost(Exception):
-    """Another worker has the queue's lease now; the pass ends without another step."""
 
 
 async def advance(engine: Engine, queue: Queue, held: Callable[[], bool]) -> datetime | None:
@@ -76,11 +71,12 @@ async def advance(engine: Engine, queue: Queue, held: Callable[[], bool]) -> dat
         return retry_at(limited, engine.clock.now())
     except GitHubError as error:
         return await _Pass(engine, queue, held, Policy()).on_unreadable_policy(error)
-    return await _Pass(engine, queue, held, policy).run()
+    trains = await advance_trains(engine, queue, held, policy)
+    return trains.due if trains.ran else await _Pass(engine, queue, held, policy, once=trains.once).run()
 
 
 class _Pass:
-    def __init__(self, engine: Engine, queue: Queue, held: Callable[[], bool], policy: Policy) -> None:
+    def __init__(self, engine: Engine, queue: Queue, held: Callable[[], bool], policy: Policy, *, once: bool = False):
         self._engine, self._queue, self._held = engine, queue, held
         self._facts = Facts()
         self._facts_for: tuple[str, int] | None = None  # The front, by id and version, that `_facts` were read for.
@@ -88,6 +84,7 @@ class _Pass:
         self._hold_ends: datetime | None = None
         self._stall: Stall | None = None
         self._policy = policy
+        self._once = once  # Whether the pass ends with its first entry: trains begin then.
         self._updates = EntryUpdates(engine, policy)
 
     async def run(self) -> datetime | None:
@@ -100,7 +97,7 @@ class _Pass:
                 if isinstance(entry, QueueWait):
                     return entry.until
                 if entry.id != traced_id:
-                    if traced_id is not None and self._engine.ending.is_set():
+                    if traced_id is not None and (self._once or self._engine.ending.is_set()):
                         break
                     traced.close()
                     traced.enter_context(entry_trace(entry))
@@ -144,6 +141,10 @@ class _Pass:
 
         The entry may change during a read. So after a read only a wait is carried out; the next step decides the rest.
         """
+        if entry.run.candidate_run is not None:
+            # Its candidate was not its own head alone, so no result of that run lands it (P1).
+            await self._save(entry, preempted(entry, self._engine.clock.now()))
+            return None
         for reads in range(len(FactKind) + 1):
             action = await self._decide(entry)
             if not isinstance(action, ReadFact):
@@ -216,7 +217,7 @@ class _Pass:
                 await record_refused_merge(self._engine, entry)
             self._facts = facts
         except GitHubError as error:
-            return await self._on_error(entry, error, reading_pull=fact in _OF_PULL)
+            return await self._on_error(entry, error, reading_pull=fact in OF_PULL)
         return None
 
     async def _update(self, entry: Entry, changed: Entry) -> datetime | None:
@@ -282,7 +283,7 @@ class _Pass:
             if own:
                 await self._save(entry, replace(entry, run=replace(entry.run, merge_requested_at=now)))
                 return None
-        if pull is None and REASONS[reason].outcome is Outcome.FAILED and reason not in _UNREADABLE:
+        if pull is None and REASONS[reason].outcome is Outcome.FAILED and reason not in UNREADABLE:
             return await self._read_fact(entry, FactKind.PULL)
         await self._updates.dequeue(entry, reason, self._facts, detail=detail, checks=checks)
         return None
@@ -304,7 +305,3 @@ class _Pass:
                     saved = await self._updates.save_retrying(changed, until, depth=self._depth)
                     self._facts_for = (saved.id, saved.version)
                 return until
-
-
-_UNREADABLE = frozenset({Reason.GITHUB_TROUBLE, Reason.PERMISSION_MISSING})
-"""Reasons that mean that GitHub refuses reads of the pull request, so that IMQ does not read it again."""

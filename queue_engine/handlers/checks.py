@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from queue_engine.core.concurrency.micro_batch import MicroBatch
+from queue_engine.domain.candidate_run import CandidateRun
 from queue_engine.domain.model import Entry, Repository
 from queue_engine.domain.webhook_event import WebhookEvent
 from queue_engine.effects.context import Change, Engine
@@ -44,6 +45,8 @@ class CheckReports:
                 for entry in entries:
                     if entry.run.candidate is None and entry.head != webhook.head_sha:
                         await _keep(change.tx, entry, webhook)
+                for run in await change.tx.candidate_runs.of_commit(repository.id, webhook.head_sha):
+                    await _count_on_candidate(change, run, webhook)
             await change.tx.red_bases.reported(repository.id, webhook.head_sha, change.now)
             await change.tx.stalls.reported(repository.id, webhook.head_sha, change.now)
 
@@ -106,6 +109,24 @@ async def _count(change: Change, entry: Entry, webhook: WebhookEvent, *, stalled
         await change.tx.queues.wake(entry.queue_id, change.now)
     if (event := progress(entry, counted)) is not None:
         change.progress.append(event)
+
+
+async def _count_on_candidate(change: Change, run: CandidateRun, webhook: WebhookEvent) -> None:
+    """Count a report on a candidate of several members; make its queue due if the report may decide."""
+    pending, name = set(run.test.pending_checks), webhook.check_name
+    if pending and name not in pending and not webhook.unapproved:
+        return
+    test = with_webhook(run.test, webhook)
+    if name is not None and (pending or webhook.passed is not False):
+        test = replace(test, completed_checks=tuple(dict.fromkeys((*test.completed_checks, name)))[-_REPORTS_KEPT:])
+    if webhook.unapproved:
+        test = replace(test, polls=0)
+    decides = webhook.unapproved or webhook.passed is False or pending <= set(test.completed_checks)
+    if decides and not run.test.github_failures:
+        test = replace(test, next_poll_at=change.now)
+    await change.tx.candidate_runs.save(replace(run, test=test))
+    if decides:
+        await change.tx.queues.wake(run.queue_id, change.now)
 
 
 async def _keep(tx: Transaction, entry: Entry, webhook: WebhookEvent) -> None:

@@ -56,6 +56,10 @@ class FactKind(Enum):
     """The merge that GitHub makes in the background."""
 
 
+OF_PULL = frozenset({FactKind.PULL, FactKind.SNAPSHOT})
+"""Facts that contain the pull request itself."""
+
+
 @dataclass(frozen=True, slots=True)
 class Facts:
     """The facts read in this pass."""

@@ -14,7 +14,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from queue_engine.config.merge_commit import needs_co_authors
-from queue_engine.domain.facts import BranchRules, CheckState, Comparison, MergeMethod, PullRequest, Snapshot
+from queue_engine.domain.facts import BranchRules, CheckState, Comparison, MergeMethod, PullRequest
 from queue_engine.domain.model import Entry, EntryStatus
 from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
@@ -32,6 +32,7 @@ from queue_engine.planner.actions import (
 )
 from queue_engine.planner.base_change import follow_base, keeps_result, may_keep_result, prove, start_over
 from queue_engine.planner.check_outcome import judge_checks
+from queue_engine.planner.member_rules import may_be_cached, unmet_rules
 from queue_engine.planner.merge_errors import forbids_merge_commits, judge_refused_merge, judge_refused_update, named
 from queue_engine.planner.own_pushes import judge_lost_consent
 from queue_engine.planner.pending_merge import follow_merge
@@ -40,7 +41,6 @@ from queue_engine.rules.checks import expected_checks, judge, of_now, requires_o
 from queue_engine.rules.consent import consent_lost, is_own_update, may_be_updated_silently
 from queue_engine.rules.eligibility import Reject, may_queue, unread_teams
 from queue_engine.rules.merge_method import commit_message, merge_method, no_method
-from queue_engine.rules.reviews import counted_reviews, missing_approval
 from queue_engine.rules.stacks import is_stacked_above
 from queue_engine.rules.transitions import after_poll, bind_head, enter, up_to_date, updating, with_new_head
 
@@ -198,9 +198,7 @@ def _ready(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Action:
         return ReadFact(FactKind.PERMISSION)
     if may_queue(policy, entry.queued_by, facts.permission) is not None:
         return Dequeue(Reason.PERMISSION_LOST, unread_teams(policy))
-    if (
-        unmet := _unmet_bypassed_rules(facts, facts.rules) or _withdrawn_approval(facts.snapshot, facts.rules)
-    ) is not None:
+    if (unmet := unmet_rules(facts, facts.rules)) is not None:
         return unmet
     return _merge(entry, facts.pull, facts.comparison, facts.rules, facts, policy, now)
 
@@ -222,7 +220,7 @@ def _merge(
     rules = replace(rules, linear_history=linear)
     mergeable = replace(pull, methods=tuple(one for one in pull.methods if one not in facts.refused_methods))
     method = merge_method(mergeable, rules, policy)
-    if method is None and _may_be_cached(facts):
+    if method is None and may_be_cached(facts):
         return ReadFact(FactKind.FRESH_RULES)
     if method is None:
         reason, asked_for = no_method(pull, rules, policy)
@@ -242,40 +240,6 @@ def _merge(
     )
     message = commit_message(pull, method, policy, facts.co_authors or ())
     return Merge(ready, method, *message, in_background=pull.stack_base is not None)
-
-
-def _unmet_bypassed_rules(facts: Facts, rules: BranchRules) -> Action | None:
-    """Enforce the rules that GitHub does not enforce for IMQ, which may bypass them; None if all are met."""
-    if rules.bypassed and _may_be_cached(facts):
-        return ReadFact(FactKind.FRESH_RULES)
-    if rules.bypassed:
-        return Dequeue(Reason.RULESET_BYPASSED, detail="; ".join(rules.bypassed))
-    if not rules.approvals_bypassed:
-        return None
-    if facts.reviews is None:
-        return ReadFact(FactKind.REVIEWS)
-    decision = None if facts.snapshot is None else facts.snapshot.decision
-    missing = missing_approval(facts.reviews, rules, decision)
-    return None if missing is None else Dequeue(missing[0], detail=missing[1])
-
-
-def _may_be_cached(facts: Facts) -> bool:
-    """Whether the rules and merge methods may come from the cache; IMQ drops cached ones after a refused merge."""
-    return not facts.rules_fresh and facts.merge_refused is None
-
-
-def _withdrawn_approval(snapshot: Snapshot | None, rules: BranchRules) -> Dequeue | None:
-    """Dequeue the entry if the snapshot shows a dismissed approval, requested changes, or an open conversation.
-
-    GitHub refuses the merge only where it enforces that itself.
-    """
-    if snapshot is None:
-        return None
-    reviews = counted_reviews(snapshot, rules)
-    owners = snapshot.code_owners
-    if reviews is not None and (missing := missing_approval(reviews, rules, snapshot.decision, owners)) is not None:
-        return Dequeue(missing[0], detail=missing[1])
-    return Dequeue(Reason.CONVERSATIONS_UNRESOLVED) if rules.conversations and snapshot.resolved is False else None
 
 
 def _is_green(entry: Entry, facts: Facts, policy: Policy) -> bool:

@@ -83,6 +83,26 @@ class Front:
 
 
 @dataclass(frozen=True, slots=True)
+class Members:
+    """The entries of a queue with room, front first, of which a run may have some as members."""
+
+    room: tuple[Entry, ...]
+    blockers: tuple[Blocker, ...]
+    until: datetime | None
+    """When to look again if none of them may proceed."""
+    hold_ends: datetime | None = None
+    """When the first entry that waits for room reaches its time limit."""
+
+    def free(self, now: datetime) -> tuple[Entry, ...]:
+        """Return those that may proceed."""
+        return tuple(
+            entry
+            for entry in self.room
+            if not is_blocked(entry, now) and all(each.exempts(entry) for each in self.blockers)
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class QueueWait:
     """The queue has no entry to work on before `until`, unless an event wakes it."""
 
@@ -96,6 +116,23 @@ def next_front(
 
     `entries` are all of the queue, in order.
     """
+    found = next_members(queue, entries, policy, now)
+    if not isinstance(found, Members):
+        return found
+    chosen = select_front(found.room, found.blockers, now)
+    if chosen is None:
+        return QueueWait(found.until)
+    front = found.room[0]
+    if chosen.id != front.id and front.status in PROCESSING:
+        return QueueChange(QueueAction.PREEMPT, (front, chosen), depth=len(found.room))
+    # The order puts an entry that starts before all others.
+    return Front(replace(chosen, position=0), len(found.room), queue.stall, found.hold_ends)
+
+
+def next_members(
+    queue: Queue, entries: tuple[Entry, ...], policy: Policy, now: datetime
+) -> Members | QueueWait | QueueChange:
+    """Return the entries with room, the wait if there are none, or the change to make before."""
     change = QueueChange
     if over := [pause for pause in queue.pauses if pause.has_ended(now)]:
         return change(QueueAction.LIFT, pause=over[0])
@@ -118,19 +155,19 @@ def next_front(
         return change(QueueAction.POLL_TIP)
     if broken or not entries:
         return QueueWait(first((*(blocker.until for blocker in blockers), untested_poll, hold_ends)))
-    return _select(queue, entries, blockers, policy, now, hold_ends, untested_poll)
+    return _members(queue, entries, blockers, policy, now, first((hold_ends, untested_poll)), hold_ends)
 
 
-def _select(
+def _members(
     queue: Queue,
     entries: tuple[Entry, ...],
     blockers: tuple[Blocker, ...],
     policy: Policy,
     now: datetime,
+    until: datetime | None,
     hold_ends: datetime | None,
-    untested_poll: datetime | None,
-) -> Front | QueueWait | QueueChange:
-    """Select the front of the entries with room, after everything about the whole queue is announced."""
+) -> Members | QueueChange:
+    """Return the entries with room, after everything about the whole queue is announced."""
     ends = None
     if queue.red is not None and waits_for_base(blockers):
         if queue.red.next_poll_at <= now:
@@ -139,14 +176,8 @@ def _select(
         if overdue := tuple(entry for entry in waiting if waits_until(queue.red, entry, policy) <= now):
             return QueueChange(QueueAction.DEQUEUE, overdue, detail=queue.red.check)
         ends = first(waits_until(queue.red, entry, policy) for entry in waiting)
-    chosen = select_front(entries, blockers, now)
-    if chosen is None:
-        return QueueWait(first((next_poll_at(blockers), ends, unblocked_at(entries, now), untested_poll, hold_ends)))
-    front = entries[0]
-    if chosen.id != front.id and front.status in PROCESSING:
-        return QueueChange(QueueAction.PREEMPT, (front, chosen), depth=len(entries))
-    # The order puts an entry that starts before all others.
-    return Front(replace(chosen, position=0), len(entries), queue.stall, hold_ends)
+    until = first((next_poll_at(blockers), ends, unblocked_at(entries, now), until))
+    return Members(entries, blockers, until, hold_ends)
 
 
 def front_without_policy(queue: Queue, entries: Sequence[Entry], now: datetime) -> Front | QueueWait:

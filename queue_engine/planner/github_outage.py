@@ -16,6 +16,9 @@ from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.planner.actions import Dequeue, Wait
 
+UNREADABLE = frozenset({Reason.GITHUB_TROUBLE, Reason.PERMISSION_MISSING})
+"""Reasons that mean that GitHub refuses reads of the pull request, so that IMQ does not read it again."""
+
 _SHORTEST = timedelta(seconds=1)
 
 _IN_DOUBT = 6

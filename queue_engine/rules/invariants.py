@@ -10,7 +10,8 @@ def check_queue(entries: Sequence[Entry]) -> None:
     """Check one queue, given in order, front first.
 
     Positions are 0..n-1. Each pull request has one entry, and all entries are of the same queue and in a waiting
-    status. Only members of the active run, which is the front's, are past pending. Raises InvariantError.
+    status. Only members of the active run, which is the front's, or of runs with others, are past pending. Raises
+    InvariantError.
     """
     active = {entry.run.id for entry in entries[:1]} - {None}
     for expected, entry in enumerate(entries):
@@ -18,7 +19,7 @@ def check_queue(entries: Sequence[Entry]) -> None:
             raise InvariantError(f"pull request {entry.number} is at position {entry.position}, not {expected}")
         if entry.status.final:
             raise InvariantError(f"pull request {entry.number} is in the queue although it is {entry.status}")
-        if entry.status in PROCESSING and entry.run.id not in active:
+        if entry.status in PROCESSING and entry.run.id not in active and entry.run.candidate_run is None:
             raise InvariantError(f"pull request {entry.number} is {entry.status} at position {expected}")
     if len({entry.number for entry in entries}) != len(entries):
         raise InvariantError("a pull request is in the queue more than once")

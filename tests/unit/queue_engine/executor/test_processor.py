@@ -16,8 +16,8 @@ from queue_engine.core.database.database import Database
 from queue_engine.domain.model import Queue, Repository
 from queue_engine.effects.context import Engine
 from queue_engine.executor import processor
+from queue_engine.executor.pass_errors import LeaseLost
 from queue_engine.executor.processor import Processor
-from queue_engine.executor.queue_pass import LeaseLost
 from queue_engine.store import Store
 from tests.support.policies import UncachedPolicies
 from tests.unit.bot.conftest import ManualClock

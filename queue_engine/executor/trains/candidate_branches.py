@@ -1,0 +1,82 @@
+"""Publish a candidate: one push of its branch, and what else starts CI on it."""
+
+from dataclasses import replace
+
+from queue_engine.domain.candidate_run import CandidateRun, CandidateState, CandidateTrigger
+from queue_engine.domain.errors import Invalid
+from queue_engine.executor.trains.state import TrainState
+from queue_engine.executor.trains.triggers import read_choice
+from queue_engine.planner.trains.memory import FailingChecks
+from queue_engine.planner.trains.outcomes import failed, find_run, passed, result_key
+from queue_engine.rules.checks import run_checks
+
+EXISTS = "already exists"
+"""Part of GitHub's message when it refuses to create a branch that exists ("Reference already exists")."""
+
+
+async def tested_before(state: TrainState, run: CandidateRun) -> bool:
+    """Apply the result of a run with the same tree, if there was one: no tree is tested twice. Raises GitHubError."""
+    tree = run.members[-1].tree
+    assert tree is not None
+    key = await key_of(state, run)
+    planned = find_run(state.memory.trains, run.id)
+    known = state.memory.results.get(key)
+    if known is None or planned is None:
+        return False
+    if known:
+        memory = passed(state.memory, planned, key, state.seconds)
+        await state.save_run(replace(run, state=CandidateState.PASSED), memory)
+    else:
+        assert run.id is not None
+        evidence = FailingChecks(run.id, planned.content, ())
+        await state.end(run, failed(state.memory, planned, key, evidence), why="failed_before")
+    return True
+
+
+async def key_of(state: TrainState, run: CandidateRun) -> str:
+    """Name the result of this run: its tree, and the checks required of it. Raises GitHubError."""
+    rules = await state.engine.github.branch_rules(state.queue.repository, state.queue.base_branch)
+    return result_key(run.members[-1].tree or "", run_checks(rules, state.policy))
+
+
+async def publish(state: TrainState, run: CandidateRun) -> None:
+    """Push the candidate's branch, start CI on it, and store that. Raises GitHubError."""
+    assert run.candidate is not None
+    github, repository = state.engine.github, state.queue.repository
+    try:
+        await github.create_branch(repository, run.branch, run.candidate)
+    except Invalid as refusal:
+        if EXISTS not in refusal.message.lower():
+            raise
+        # A former pass pushed it, and was killed; its id names no other branch.
+        found = await github.branch_tip(repository, run.branch)
+        if found is not None and found.sha != run.candidate:
+            await state.cancel(run, why="branch_changed")
+            return
+    number = run.pull_request
+    if run.trigger is CandidateTrigger.PULL_REQUEST and number is None:
+        number = await _open(state, run)
+    if run.trigger is CandidateTrigger.DISPATCH:
+        choice = await read_choice(state, run.base_tip)
+        dispatched = [each for each in choice.answers if each.trigger is CandidateTrigger.DISPATCH] if choice else []
+        for path in dict.fromkeys(path for each in dispatched for path in each.workflows):
+            await github.dispatch_workflow(repository, path, run.branch, {})
+    now = state.now
+    test = replace(
+        run.test, candidate=run.candidate, polls=0, next_poll_at=None, github_failures=0, github_failing_since=None
+    )
+    if run.completed_checks:
+        test = replace(test, next_poll_at=now)
+    else:
+        test = replace(test, next_poll_at=now + state.policy.check_poll.base)
+    await state.save_run(
+        replace(run, state=CandidateState.TESTING, published_at=now, checks_since=now, pull_request=number, test=test)
+    )
+
+
+async def _open(state: TrainState, run: CandidateRun) -> int:
+    """Open the draft pull request of a candidate; its members are code, so that none is linked or closed by it."""
+    members = ", ".join(f"`{number}`" for number in run.numbers)
+    title = f"Candidate of IMQ for {run.base_branch}: {len(run.numbers)} pull requests"
+    body = f"IMQ tests these pull requests together: {members}. IMQ closes this draft itself; merge nothing here."
+    return await state.engine.github.open_draft(state.queue.repository, run.branch, run.base_branch, title, body)

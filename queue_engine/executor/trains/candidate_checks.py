@@ -1,0 +1,199 @@
+"""Follow the checks of published candidates, as those of any head: rerun once, compare with the base, judge.
+
+A check that was skipped counts only where it was skipped on the members' own heads, too: otherwise the candidate is
+not tested.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import datetime
+
+import structlog
+
+from queue_engine.domain.candidate_run import CandidateRun, CandidateState
+from queue_engine.domain.facts import CheckReport
+from queue_engine.domain.model import Entry, EntryStatus
+from queue_engine.domain.reasons import Reason
+from queue_engine.domain.run import Run
+from queue_engine.executor import github_requests
+from queue_engine.executor.hold_queue import hold_for_base
+from queue_engine.executor.trains.candidate_branches import key_of
+from queue_engine.executor.trains.state import TrainState
+from queue_engine.executor.trains.triggers import trigger_failed
+from queue_engine.planner import actions
+from queue_engine.planner.actions import Action, FactKind, Facts, ReadFact
+from queue_engine.planner.check_limits import few
+from queue_engine.planner.check_outcome import judge_checks, rerun_answered
+from queue_engine.planner.trains.memory import FailingChecks
+from queue_engine.planner.trains.outcomes import cancelled, failed, find_run, passed
+from queue_engine.rules.check_timing import with_reports
+from queue_engine.rules.checks import judge, run_checks
+
+_log = structlog.get_logger("imq.trains")
+
+_READS = len(FactKind) + 3
+_NOT_RUN = frozenset({"skipped", "neutral"})
+_BY_PEOPLE = frozenset({"cancelled", "stale"})
+_MOST_CANCELLED = 3
+"""How often the checks of one tree may be cancelled, before that counts as a failure (P5)."""
+_UNTESTED = frozenset({Reason.NO_CHECKS, Reason.WORKFLOWS_UNAPPROVED, Reason.OWN_CHECK_REQUIRED})
+"""Outcomes that say nothing about the members: the candidate was not tested."""
+
+
+def subject_of(run: CandidateRun, member: Entry, *, fixes_base: bool) -> Entry:
+    """Return the run as an entry whose checks are judged: its head is the candidate."""
+    assert run.candidate is not None
+    return replace(
+        member,
+        status=EntryStatus.CHECKING,
+        status_since=run.checks_since or run.started_at,
+        queued_head=run.candidate,
+        head=run.candidate,
+        head_proved=True,
+        updated_from=None,
+        newer_tip=None,
+        needs_refetch=False,
+        fixes_base=fixes_base,
+        run=run.test,
+    )
+
+
+def absent(facts: Facts, run: Run, state: TrainState) -> tuple[str, ...]:
+    """Return the required checks of which no report is there, while no job runs that others may depend on."""
+    required = run_checks(facts.rules, state.policy)
+    verdict = judge(required, facts.reports or (), state.policy.ignored_checks)
+    if any(report.by_actions for report in verdict.pending):
+        return ()
+    return tuple(sorted(set(verdict.pending_names) - {report.name for report in verdict.pending}))
+
+
+async def test(state: TrainState, run: CandidateRun) -> datetime | None:
+    """Judge the checks of a candidate; returns when to look again, None if its state changed. Raises GitHubError."""
+    members = [entry for each in run.members if (entry := state.entry_of(each)) is not None]
+    if not members:
+        await state.cancel(run, why="left")
+        return None
+    limit = (run.published_at or run.started_at) + state.trains.first_report
+    unproved = state.memory.trigger is not run.trigger
+    if unproved and state.now >= limit and run.test.polls == 0:
+        run = replace(run, test=replace(run.test, next_poll_at=state.now))
+    subject = subject_of(run, members[0], fixes_base=all(each.fixes_base for each in members))
+    action, facts = await _judge(state, subject)
+    if facts.reports is not None and unproved:
+        missing = absent(facts, run.test, state)
+        if not missing:
+            await state.remember(replace(state.memory, trigger=run.trigger))
+        elif state.now >= limit:
+            await _untested(state, run, Reason.CI_SILENT_ON_CANDIDATES, few(missing))
+            return None
+    due = await _act(state, run, subject, action, facts)
+    return due if due is None or not unproved or state.now >= limit else min(due, limit)
+
+
+async def _judge(state: TrainState, subject: Entry) -> tuple[Action, Facts]:
+    facts = Facts()
+    for _ in range(_READS):
+        timed = replace(subject, run=with_reports(subject.run, facts.reports or ()))
+        action = judge_checks(timed, facts, state.policy, state.now)
+        if not isinstance(action, ReadFact):
+            return action, facts
+        facts = await github_requests.read_fact(state.engine.github, subject, action.fact, facts, state.policy)
+    raise AssertionError("more facts than there are")
+
+
+async def _act(state: TrainState, run: CandidateRun, subject: Entry, action: Action, facts: Facts) -> datetime | None:
+    match action:
+        case actions.Save(changed) if changed.status is EntryStatus.READY:
+            await _passed(state, replace(run, test=changed.run), facts)
+        case actions.Save(changed):
+            await state.save_run(_with(run, changed))
+        case actions.Wait(changed, until):
+            settled = replace(changed, run=replace(changed.run, github_failures=0, github_failing_since=None))
+            if _with(run, settled) != run or settled.run != subject.run:
+                await state.save_run(_with(run, settled))
+            return until
+        case actions.Rerun(changed, checks):
+            saved = await state.save_run(_with(run, changed))
+            asked = replace(changed, run=saved.test)
+            message = await github_requests.rerun(state.engine.github, asked, checks)
+            answered = rerun_answered(asked, checks, message, state.policy, state.now)
+            await state.save_run(_with(saved, answered))
+        case actions.HoldBase(changed, check, tip, failing):
+            await state.save_run(_with(run, changed))
+            return await hold_for_base(state.engine, state.queue, state.policy, check, tip, failing)
+        case actions.Dequeue(reason, detail, checks):
+            await _failed(state, run, reason, detail, checks, facts)
+        case _:
+            raise AssertionError(f"no action for a candidate: {action}")
+    return None
+
+
+def _with(run: CandidateRun, subject: Entry) -> CandidateRun:
+    return replace(run, test=subject.run, checks_since=subject.status_since)
+
+
+async def _passed(state: TrainState, run: CandidateRun, facts: Facts) -> None:
+    """Store that the checks passed, unless one was skipped that ran on a member's own head."""
+    skipped = [each for each in facts.reports or () if each.conclusion in _NOT_RUN]
+    if skipped and (missing := await _skipped_here_alone(state, run, skipped)):
+        await _untested(state, run, Reason.CI_SKIPPED_ON_CANDIDATES, few(missing))
+        return
+    planned = find_run(state.memory.trains, run.id)
+    if planned is None:
+        await state.cancel(run, why="unplanned")
+        return
+    seconds = (state.now - (run.published_at or state.now)).total_seconds()
+    memory = passed(state.memory, planned, await key_of(state, run), state.seconds, seconds=seconds)
+    memory = replace(memory, trigger=run.trigger)
+    async with state.engine.change() as change:
+        await change.tx.candidate_runs.save(replace(run, state=CandidateState.PASSED))
+        await state.keep(change, memory)
+        data = {"run": run.id, "members": list(run.numbers), "seconds": seconds}
+        await change.record("run_passed", state.queue, data=data)
+    _log.info("run_passed", repository=state.queue.repository.full_name, **data)
+
+
+async def _skipped_here_alone(state: TrainState, run: CandidateRun, skipped: Iterable[CheckReport]) -> tuple[str, ...]:
+    """Return the checks that were skipped on the candidate, and not on the own head of every member."""
+    names = {(each.name, each.app_id) for each in skipped}
+    for member in run.members:
+        own = await state.engine.github.check_reports(state.queue.repository, member.head, frozenset())
+        ran = {(each.name, each.app_id) for each in own if each.conclusion not in _NOT_RUN}
+        reported = {(each.name, each.app_id) for each in own}
+        if here := (names & ran) | (names - reported):
+            return tuple(sorted(name for name, _ in here))
+    return ()
+
+
+async def _failed(
+    state: TrainState,
+    run: CandidateRun,
+    reason: Reason,
+    detail: str | None,
+    checks: tuple[CheckReport, ...],
+    facts: Facts,
+) -> None:
+    """Keep a failed run as evidence, unless its outcome says nothing about its members."""
+    if reason in _UNTESTED or (reason is Reason.CHECKS_TIMED_OUT and not run.test.started_checks and not checks):
+        await _untested(state, run, Reason.CI_SILENT_ON_CANDIDATES, detail or "")
+        return
+    assert run.id is not None
+    planned = find_run(state.memory.trains, run.id)
+    if planned is None:
+        await state.cancel(run, why="unplanned")
+        return
+    key = await key_of(state, run)
+    times = state.memory.cancelled.get(key, 0) + 1
+    if checks and all(each.conclusion in _BY_PEOPLE for each in checks) and times <= _MOST_CANCELLED:
+        memory = replace(state.memory, cancelled={**state.memory.cancelled, key: times})
+        await state.end(run, cancelled(memory, run.id), why="checks_cancelled")
+        return
+    shown = tuple({"name": each.name, "url": each.url, "conclusion": each.conclusion} for each in checks)
+    evidence = FailingChecks(run.id, planned.content, shown, detail, reason.value)
+    await state.end(run, failed(state.memory, planned, key, evidence), why="failed")
+
+
+async def _untested(state: TrainState, run: CandidateRun, reason: Reason, detail: str) -> None:
+    """End a run whose candidate was not tested: another trigger may do it, or one entry is tested after the other."""
+    await state.cancel(run, why="untested")
+    await trigger_failed(state, run.trigger, reason, detail)

@@ -1,0 +1,59 @@
+"""Clean up after a run that ended: cancel its CI, close its draft, delete its branches, then forget it.
+
+Everything is found by the run's record, and each request may be repeated.
+"""
+
+from collections.abc import Awaitable
+
+import structlog
+
+from queue_engine.core.jobs.job_store import Job
+from queue_engine.domain.candidate_run import CandidateRun
+from queue_engine.domain.errors import Forbidden, HeadConflict, Invalid, NotFound
+from queue_engine.domain.model import Repository
+from queue_engine.effects.context import Engine
+from queue_engine.effects.stale_runs import MOST_RUNS
+
+_log = structlog.get_logger("imq.trains")
+
+
+class CandidateCleanup:
+    """Handles the jobs that `queue_engine.executor.trains.state` enqueues."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    async def clean(self, job: Job) -> None:
+        """Clean up after one run. Raises RateLimitError and Unavailable."""
+        async with self._engine.store.reading() as tx:
+            run = await tx.candidate_runs.get(job.request["run"])
+            queue = None if run is None else await tx.queues.get(run.queue_id)
+        if run is None or queue is None:
+            return
+        repository = queue.repository
+        if job.request["cancels"] and run.published_at is not None:
+            await self._cancel_workflows(repository, run)
+        if run.pull_request is not None:
+            await self._refusable(repository, run, self._engine.github.close_pull_request(repository, run.pull_request))
+        if job.request["branches"]:
+            for branch in (run.branch, run.build_branch):
+                await self._refusable(repository, run, self._engine.github.delete_branch(repository, branch))
+        async with self._engine.store.transaction() as transaction:
+            await transaction.candidate_runs.remove(run)
+
+    async def _cancel_workflows(self, repository: Repository, run: CandidateRun) -> None:
+        """Cancel the workflow runs on the candidate that are under way, which frees their runners."""
+        if run.candidate is None:
+            return
+        try:
+            found = await self._engine.github.workflow_runs(repository, run.candidate)
+            for each in [one for one in found if one.head_sha == run.candidate and not one.ended][:MOST_RUNS]:
+                await self._engine.github.cancel_run(repository, each.id)
+        except (Forbidden, HeadConflict, Invalid, NotFound) as refusal:
+            _log.info("runs_not_cancelled", repository=repository.full_name, run=run.id, message=refusal.message)
+
+    async def _refusable(self, repository: Repository, run: CandidateRun, request: Awaitable[None]) -> None:
+        try:
+            await request
+        except (Forbidden, Invalid, NotFound) as refusal:
+            _log.info("not_cleaned_up", repository=repository.full_name, run=run.id, message=refusal.message)

@@ -1,0 +1,266 @@
+"""Build candidates: merge the members of a run onto its build branch, then publish the result once.
+
+Each commit is stored before the next request, so that a pass after a kill reads the build branch, and continues. A
+merge is IMQ's own if its parents are the commit before and the member's head; anything else on the branch is somebody
+else's, and the run is cancelled.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import structlog
+
+from queue_engine.domain.candidate_port import BranchUpdate
+from queue_engine.domain.candidate_run import CandidateMember, CandidateRun, CandidateState
+from queue_engine.domain.errors import Forbidden, HeadConflict, Invalid, MergeError, StaleRead
+from queue_engine.domain.facts import Commit, MergeMethod
+from queue_engine.domain.reasons import Reason
+from queue_engine.domain.run import Run
+from queue_engine.executor.trains.candidate_branches import EXISTS, publish, tested_before
+from queue_engine.executor.trains.member_facts import verify
+from queue_engine.executor.trains.state import TrainState
+from queue_engine.executor.trains.triggers import trigger_for
+from queue_engine.planner.actions import Facts
+from queue_engine.planner.trains.commits import merge_message
+from queue_engine.planner.trains.members import base_moved
+from queue_engine.planner.trains.memory import Memory
+from queue_engine.planner.trains.model import NewRun
+from queue_engine.planner.trains.outcomes import cancelled, removed_member, started, without_member
+
+_log = structlog.get_logger("imq.trains")
+
+_LAGGING = 4
+"""How often IMQ reads the build branch again, before it believes that somebody moved it back."""
+
+
+async def begin(state: TrainState, new: NewRun, memory: Memory) -> bool:
+    """Verify the members of a new run, and store the run; False if the pass has to plan again. Raises GitHubError."""
+    entries = {each.number: each for each in state.entries}
+    methods: list[MergeMethod] = []
+    tip = memory.base_tip
+    for number in new.content:
+        entry = entries[number]
+        if (method := await verify(state, entry, mergeable=True)) is None:
+            return False
+        methods.append(method)
+        snapshot = state.verified[entry.id, entry.version].snapshot
+        tip = (snapshot and snapshot.base_tip) or tip
+    if tip is None or tip != memory.base_tip:
+        # The pass plans again on the tip that the snapshot shows; a move of the base compares it in any case.
+        await state.remember(memory if tip is None else base_moved(memory, tip))
+        return False
+    trigger = await trigger_for(state, tip)
+    if trigger is None:
+        return False
+    members = tuple(
+        CandidateMember(number, entries[number].id, entries[number].head, method)
+        for number, method in zip(new.content, methods, strict=True)
+    )
+    run = CandidateRun(
+        id=None,
+        queue_id=state.queue.id,
+        base_branch=state.queue.base_branch,
+        base_tip=tip,
+        members=_begun_on(members, state.runs, tip),
+        tested=new.tested,
+        trigger=trigger,
+        state=CandidateState.BUILDING,
+        started_at=state.now,
+        test=Run(started_at=state.now, base_tip=tip),
+    )
+    async with state.engine.change() as change:
+        stored = await change.tx.candidate_runs.add(run)
+        assert stored.id is not None
+        await state.keep(change, started(memory, stored.id, new, state.seconds))
+        data = {"run": stored.id, "members": list(stored.numbers), "tested": sorted(stored.tested)}
+        await change.record("run_started", state.queue, data=data)
+    _log.info("run_started", repository=state.queue.repository.full_name, **data)
+    state.runs = (*state.runs, stored)
+    state.begun.add(stored.id)
+    return True
+
+
+def _begun_on(
+    members: tuple[CandidateMember, ...], runs: Sequence[CandidateRun], tip: str
+) -> tuple[CandidateMember, ...]:
+    """Return the members, the first ones as they are built already for another run on the same tip."""
+    best = 0
+    built = members
+    for run in runs:
+        same: list[CandidateMember] = []
+        for mine, other in zip(members, _on_tip(run, tip), strict=False):
+            if other.commit is None or (mine.number, mine.head, mine.method) != (
+                other.number,
+                other.head,
+                other.method,
+            ):
+                break
+            same.append(replace(other, landed_sha=None))
+        if len(same) > best:
+            best, built = len(same), (*same, *members[len(same) :])
+    return built
+
+
+def _on_tip(run: CandidateRun, tip: str) -> tuple[CandidateMember, ...]:
+    """Return the members of a run that its history has after this tip; none if it does not contain the tip."""
+    if run.base_tip == tip:
+        return run.members
+    commits = [each.commit for each in run.members]
+    return run.members[commits.index(tip) + 1 :] if tip in commits else ()
+
+
+async def build(state: TrainState, run: CandidateRun) -> None:
+    """Merge the members that are not merged yet, and publish the candidate. Raises GitHubError."""
+    assert run.id is not None
+    try:
+        if run.candidate is None:
+            built = await _merge_members(state, run)
+            if built is None:
+                return
+            run = built
+        if not await tested_before(state, run):
+            await publish(state, run)
+    except (Forbidden, Invalid, MergeError) as refusal:
+        await state.switch_off(Reason.CANDIDATES_REFUSED, refusal.message)
+
+
+async def _merge_members(state: TrainState, run: CandidateRun) -> CandidateRun | None:
+    """Merge all members; None if the run ended, or is to be built again without one of them."""
+    on_branch: str | None = None
+    left = [each for each in run.members if each.commit is None]
+    if left:
+        on_branch = await _branch(state, run)
+        if on_branch is None:
+            await state.cancel(run, why="branch_changed")
+            return None
+    for member in left:
+        if not state.held():
+            return None
+        before = _tip(run)
+        merged = await _merge(state, run, member, before, on_branch)
+        if merged is None:
+            return None
+        run = merged
+        on_branch = _tip(run)
+    if not run.members:
+        await state.cancel(run, why="empty")
+        return None
+    return await state.save_run(replace(run, candidate=_tip(run)))
+
+
+def _tip(run: CandidateRun) -> str:
+    """Return the last commit that is built."""
+    return next((each.commit for each in reversed(run.members) if each.commit is not None), run.base_tip)
+
+
+async def _branch(state: TrainState, run: CandidateRun) -> str | None:
+    """Create the build branch, or return its tip if it exists; None if it has what IMQ did not make."""
+    github, repository, tip = state.engine.github, state.queue.repository, _tip(run)
+    assert run.id is not None
+    if run.id in state.on_tip:
+        return tip
+    found = None if run.id in state.begun else await github.branch_tip(repository, run.build_branch)
+    if found is None:
+        try:
+            await github.create_branch(repository, run.build_branch, tip)
+        except Invalid as refusal:
+            if EXISTS not in refusal.message.lower():
+                raise
+            state.begun.discard(run.id)
+            raise StaleRead("the build branch exists, and reads do not show it yet") from refusal
+    elif found.sha != tip:
+        former = {run.base_tip, *(each.commit for each in run.members)}
+        if found.sha in former and run.test.github_failures < _LAGGING:
+            raise StaleRead("the build branch has moved on from what a read shows")
+        commit = await github.commit(repository, found.sha)
+        following = next(each for each in run.members if each.commit is None)
+        return found.sha if commit.parents == (tip, following.head) else None
+    state.on_tip.add(run.id)
+    return tip
+
+
+async def _merge(
+    state: TrainState, run: CandidateRun, member: CandidateMember, before: str, on_branch: str | None
+) -> CandidateRun | None:
+    """Merge one member, and store its commit; None if the run has to be looked at again."""
+    github, repository = state.engine.github, state.queue.repository
+    if on_branch is not None and on_branch != before:
+        commit: Commit | None = await github.commit(repository, on_branch)
+    else:
+        try:
+            commit = await github.merge_into(repository, run.build_branch, member.head, await _message(state, member))
+        except HeadConflict:
+            await _leave_out(state, run, member)
+            return None
+    if commit is None:
+        return await _contained(state, run, member, before)
+    if commit.parents != (before, member.head):
+        await state.cancel(run, why="branch_changed")
+        return None
+    if member.method is MergeMethod.SQUASH:
+        return await _squash(state, run, member, before, commit)
+    return await _store(state, run, replace(member, commit=commit.sha, tree=commit.tree))
+
+
+async def _squash(
+    state: TrainState, run: CandidateRun, member: CandidateMember, before: str, merged: Commit
+) -> CandidateRun:
+    """Replace the merge by one commit with its tree, as GitHub's squash makes it."""
+    github, repository = state.engine.github, state.queue.repository
+    commit = await github.create_commit(repository, merged.tree, [before], await _message(state, member))
+    move = BranchUpdate(run.build_branch, before=merged.sha, after=commit.sha, force=True)
+    await github.update_refs(repository, [move])
+    return await _store(state, run, replace(member, commit=commit.sha, tree=commit.tree))
+
+
+async def _store(state: TrainState, run: CandidateRun, built: CandidateMember) -> CandidateRun:
+    assert run.id is not None
+    state.on_tip.add(run.id)
+    members = tuple(built if each.number == built.number else each for each in run.members)
+    return await state.save_run(replace(run, members=members))
+
+
+async def _contained(state: TrainState, run: CandidateRun, member: CandidateMember, before: str) -> CandidateRun | None:
+    """Handle a head that the branch contains: it is part of a member before it, or the base has it already."""
+    if before == run.base_tip:
+        entry = state.entry_of(member)
+        await state.end(run, removed_member(_cancelled(state, run), member.number), why="landed_elsewhere")
+        if entry is not None:
+            await state.updates.dequeue(entry, Reason.MERGED_ELSEWHERE, Facts(), detail=None)
+        return None
+    commit = await state.engine.github.commit(state.queue.repository, before)
+    return await _store(state, run, replace(member, commit=before, tree=commit.tree))
+
+
+async def _leave_out(state: TrainState, run: CandidateRun, member: CandidateMember) -> None:
+    """Leave out a member that does not merge: onto the base, it leaves the queue; onto others, it waits for them."""
+    assert run.id is not None
+    others = run.numbers[: run.numbers.index(member.number)]
+    if not others:
+        entry = state.entry_of(member)
+        await state.end(run, removed_member(_cancelled(state, run), member.number), why="conflict")
+        if entry is not None:
+            await state.updates.dequeue(entry, Reason.CONFLICT, Facts(), detail=None)
+        return
+    memory = without_member(state.memory, run.id, member.number, others)
+    members = tuple(each for each in run.members if each.number != member.number)
+    if not run.tested - {member.number}:
+        # Nothing is left that the run was to test.
+        await state.end(run, _cancelled(state, run, memory), why="conflict")
+        return
+    await state.save_run(replace(run, members=members, tested=run.tested - {member.number}), memory)
+    names = ", ".join(f"#{each}" for each in others)
+    _log.info("held_back", repository=state.queue.repository.full_name, number=member.number, others=names)
+
+
+def _cancelled(state: TrainState, run: CandidateRun, memory: Memory | None = None) -> Memory:
+    return cancelled(memory or state.memory, run.id)
+
+
+async def _message(state: TrainState, member: CandidateMember) -> str:
+    """Return the message of the commit that merges this member."""
+    entry = state.entry_of(member)
+    facts = None if entry is None else state.verified.get((entry.id, entry.version))
+    if facts is not None and facts.pull is not None:
+        return merge_message(facts.pull, state.policy)
+    return merge_message(await state.engine.github.pull_request(state.queue.repository, member.number), state.policy)

@@ -1,0 +1,166 @@
+"""Land runs that passed: move the base branch to the candidate in one call, or merge the members one by one.
+
+The intent is stored before the first request, with the state `landing`; a pass continues such a run before anything
+else. A repeated move finds the base at the candidate; a repeated merge finds the pull request merged (P2).
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+
+import structlog
+
+from queue_engine.domain.candidate_port import BranchUpdate
+from queue_engine.domain.candidate_run import CandidateMember, CandidateRun, CandidateState
+from queue_engine.domain.errors import Forbidden, HeadConflict, Invalid, MergeError
+from queue_engine.domain.facts import Commit, MergeMethod
+from queue_engine.domain.model import Entry
+from queue_engine.domain.reasons import Reason
+from queue_engine.executor.landing import land
+from queue_engine.executor.trains.member_facts import verify
+from queue_engine.executor.trains.member_merges import merge_members
+from queue_engine.executor.trains.state import TrainState
+from queue_engine.known.own_merges import record_merge_request
+from queue_engine.planner.trains.members import base_moved
+from queue_engine.planner.trains.model import TrainRun
+from queue_engine.planner.trains.outcomes import landed
+
+_log = structlog.get_logger("imq.trains")
+
+
+async def begin_landing(state: TrainState, run: CandidateRun, planned: TrainRun) -> bool:
+    """Verify the members, and store that the run lands; False if the pass has to plan again. Raises GitHubError."""
+    members = [each for each in run.members if each.number in planned.content]
+    entries: list[Entry] = []
+    for member in members:
+        entry = state.entry_of(member)
+        if entry is None:
+            await state.cancel(run, why="left")
+            return False
+        if (method := await verify(state, entry, mergeable=False)) is None:
+            return False
+        if method is not member.method or entry.own_check_required:
+            await _cannot_land(state, run, entry)
+            return False
+        snapshot = state.verified[entry.id, entry.version].snapshot
+        if snapshot is not None and snapshot.base_tip not in {None, state.memory.base_tip}:
+            await state.remember(base_moved(state.memory, snapshot.base_tip or ""))
+            return False
+        entries.append(entry)
+    async with state.engine.change() as change:
+        for entry in entries:
+            asked = replace(entry, run=replace(entry.run, merge_requested_at=change.now, next_poll_at=None))
+            await change.tx.entries.save(asked)
+            await record_merge_request(change.tx, entry, entry.head, change.now)
+        await change.tx.candidate_runs.save(replace(run, state=CandidateState.LANDING))
+    return True
+
+
+async def _cannot_land(state: TrainState, run: CandidateRun, entry: Entry) -> None:
+    """Give up a run that was built for another way to land."""
+    if entry.own_check_required:
+        await state.switch_off(Reason.CANDIDATE_LANDING_REFUSED, "the base branch requires IMQ's own check")
+    else:
+        await state.cancel(run, why="method_changed")
+
+
+async def continue_landing(state: TrainState, run: CandidateRun) -> datetime | None:
+    """Land a run whose landing has begun; returns when to try again, None if that changed. Raises GitHubError."""
+    moves = state.memory.by_api is None and all(each.method is MergeMethod.MERGE for each in run.members)
+    if not moves or any(each.landed_sha != each.commit for each in run.members if each.landed_sha is not None):
+        return await merge_members(state, run)
+    cleaned = await _move_base(state, run)
+    if cleaned is not None:
+        await _land_members(state, run, cleaned=cleaned)
+    return None
+
+
+def waiting(run: CandidateRun, entries: Sequence[Entry]) -> list[CandidateMember]:
+    """Return the members that have not landed."""
+    queued = {(each.id, each.head) for each in entries}
+    return [each for each in run.members if each.landed_sha is None and (each.entry_id, each.head) in queued]
+
+
+async def _move_base(state: TrainState, run: CandidateRun) -> bool | None:
+    """Move the base from the tested tip to the candidate; returns whether that deleted the run's branches.
+
+    None if the base did not move. Raises GitHubError.
+    """
+    assert run.candidate is not None
+    queue, memory = state.queue, state.memory
+    move = BranchUpdate(queue.base_branch, before=memory.base_tip, after=run.candidate)
+    gone = [BranchUpdate(branch, before=run.candidate, after=None) for branch in (run.branch, run.build_branch)]
+    refusal: str | None = None
+    for updates in ([move, *gone], [move]):
+        try:
+            await state.engine.github.update_refs(queue.repository, updates)
+        except (HeadConflict, MergeError, Forbidden, Invalid) as refused:
+            # GitHub gives a moved tip and a rule one type: only the tip tells them apart.
+            tip = await state.engine.github.branch_tip(queue.repository, queue.base_branch)
+            if tip is not None and tip.sha == run.candidate:
+                return False
+            if tip is not None and tip.sha != memory.base_tip:
+                await _give_back(state, run, base_moved_to=tip.sha)
+                return None
+            refusal = refused.message
+            continue
+        return len(updates) > 1
+    await _refused(state, run, refusal or "")
+    return None
+
+
+async def _refused(state: TrainState, run: CandidateRun, refusal: str) -> None:
+    """Land by merges from now on, since IMQ may not move the base; where heads must contain the tip, not in trains."""
+    rules = await state.engine.github.branch_rules(state.queue.repository, state.queue.base_branch)
+    await _give_back(state, run)
+    _log.warning("base_not_moved", repository=state.queue.repository.full_name, message=refusal)
+    if rules.up_to_date:
+        await state.load()
+        await state.switch_off(Reason.CANDIDATE_LANDING_REFUSED, refusal)
+    else:
+        await state.load()
+        await state.remember(replace(state.memory, by_api=refusal))
+
+
+async def _give_back(state: TrainState, run: CandidateRun, *, base_moved_to: str | None = None) -> None:
+    """Return a run to those that passed, since nothing of it has landed."""
+    async with state.engine.change() as change:
+        for member in waiting(run, state.entries):
+            entry = await change.tx.entries.get(member.entry_id)
+            if entry is not None and entry.run.merge_requested_at is not None:
+                await change.tx.entries.save(replace(entry, run=replace(entry.run, merge_requested_at=None)))
+                await record_merge_request(change.tx, entry, None, change.now)
+        await change.tx.candidate_runs.save(replace(run, state=CandidateState.PASSED))
+        if base_moved_to is not None:
+            await state.keep(change, base_moved(state.memory, base_moved_to))
+
+
+async def _land_members(state: TrainState, run: CandidateRun, *, cleaned: bool) -> None:
+    """Take the members out of the queue, one transaction each, then end the run."""
+    tip = state.memory.base_tip
+    landing = waiting(run, state.entries)
+    for member in landing:
+        async with state.engine.store.reading() as tx:
+            entry = await tx.entries.get(member.entry_id)
+        if entry is None:
+            continue
+        assert member.commit is not None
+        assert member.tree is not None
+        index = run.members.index(member)
+        before = run.members[index - 1].commit if index else run.base_tip
+        commit = Commit(member.commit, member.tree, (before or tip or "", member.head))
+        tested = replace(entry, run=replace(entry.run, tested_tree=member.tree, base_tip=before or tip))
+        await land(state.engine, state.queue, tested, commit, state.policy)
+    await finish(state, run, run.candidate or "", cleaned=cleaned)
+
+
+async def finish(state: TrainState, run: CandidateRun, tip: str, *, cleaned: bool) -> None:
+    """Store that all members landed, and end the run."""
+    await state.load()
+    planned = next((each for each in state.memory.trains.passed if each.id == run.id), None)
+    memory = state.memory
+    if planned is not None:
+        commits = [each.landed_sha or each.commit or "" for each in run.members]
+        memory = landed(memory, planned, tip, commits)
+    current = next((each for each in state.runs if each.id == run.id), run)
+    await state.end(current, memory, why="landed", kept=not cleaned)

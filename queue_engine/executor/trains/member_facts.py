@@ -1,0 +1,76 @@
+"""Verify members by one snapshot each, before they are merged onto a candidate, and before the candidate lands."""
+
+from dataclasses import replace
+
+import structlog
+
+from queue_engine.domain.errors import Forbidden, GitHubError, NotFound, RateLimitError
+from queue_engine.domain.facts import MergeMethod
+from queue_engine.domain.model import Entry
+from queue_engine.domain.reasons import Reason
+from queue_engine.effects.labels import effective_labels
+from queue_engine.effects.repository_names import named_by, remember_name
+from queue_engine.executor import github_requests
+from queue_engine.executor.trains.state import TrainState
+from queue_engine.planner.actions import Dequeue, FactKind, Facts, ReadFact, Save, Wait
+from queue_engine.planner.github_outage import on_github_error
+from queue_engine.planner.member_rules import judge_member
+from queue_engine.rules.invariants import check_transition
+
+_log = structlog.get_logger("imq.trains")
+
+_READS = len(FactKind) + 4
+
+
+async def verify(state: TrainState, entry: Entry, *, mergeable: bool) -> MergeMethod | None:
+    """Return how the entry lands; None if it left or changed, so that the pass plans again. Raises GitHubError."""
+    facts = state.verified.get((entry.id, entry.version), Facts())
+    for _ in range(_READS):
+        judged = judge_member(entry, facts, state.policy, state.now, mergeable=mergeable)
+        if isinstance(judged, MergeMethod):
+            state.verified[entry.id, entry.version] = facts
+            return judged
+        match judged:
+            case ReadFact(fact):
+                read = await _read(state, entry, fact, facts)
+                if read is None:
+                    return None
+                facts = read
+            case Dequeue(reason, detail, checks):
+                await state.updates.dequeue(entry, reason, facts, detail=detail, checks=checks)
+                return None
+            case Save(changed):
+                check_transition(entry.status, changed.status)
+                await state.updates.save(entry, changed, depth=state.depth)
+                return None
+            case _:
+                return None
+    return None
+
+
+async def _read(state: TrainState, entry: Entry, fact: FactKind, facts: Facts) -> Facts | None:
+    """Read a fact; None if the repository has another name by now."""
+    read = await github_requests.read_fact(state.engine.github, entry, fact, facts, state.policy)
+    if read.pull is None or read.pull is facts.pull:
+        return read
+    if (named := named_by(read.pull, entry.repository)) != entry.repository:
+        await remember_name(state.engine, named)
+        return None
+    pull = await effective_labels(state.engine.store, entry.repository, read.pull, entry.trusted_labels, state.policy)
+    return replace(read, pull=pull)
+
+
+async def on_entry_error(state: TrainState, entry: Entry, error: GitHubError) -> None:
+    """Make the entry wait for GitHub, or dequeue it after the time limit. Raises RateLimitError as it is."""
+    if isinstance(error, RateLimitError):
+        raise error
+    _log.info("github_error", number=entry.number, error=repr(error))
+    if isinstance(error, NotFound | Forbidden):
+        await state.updates.dequeue(entry, Reason.PERMISSION_MISSING, Facts(), detail=error.message)
+        return
+    match on_github_error(entry, error, state.policy, state.now, state.engine.random):
+        case Dequeue(reason, detail):
+            await state.updates.dequeue(entry, reason, Facts(), detail=detail)
+        case Wait(changed, until):
+            waiting = replace(changed, run=replace(changed.run, next_poll_at=until))
+            await state.updates.save_retrying(waiting, until, depth=state.depth)

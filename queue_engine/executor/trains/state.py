@@ -1,0 +1,146 @@
+"""Load and store the state of one queue's trains: its runs, its entries, and the memory of its plans."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+import structlog
+
+from queue_engine.domain.candidate_run import CandidateMember, CandidateRun, CandidateState
+from queue_engine.domain.model import Entry, Queue
+from queue_engine.domain.policy import CommentPolicy, Policy
+from queue_engine.domain.reasons import Reason
+from queue_engine.domain.train_policy import TrainPolicy
+from queue_engine.effects.context import Change, Engine
+from queue_engine.executor.save import EntryUpdates
+from queue_engine.planner.actions import Facts
+from queue_engine.planner.trains.memory import Memory, SequentialMode, from_json, to_json
+from queue_engine.planner.trains.outcomes import cancelled
+from queue_engine.store.trains import TrainMemory
+
+_log = structlog.get_logger("imq.trains")
+
+CLEAN_JOB = "clean_candidate"
+"""Kind of the job that deletes the branches of a run that ended, and closes its pull request."""
+
+
+@dataclass(slots=True)
+class TrainState:
+    """What one pass knows of the trains of a leased queue. Every change is stored first, then kept here."""
+
+    engine: Engine
+    queue: Queue
+    policy: Policy
+    trains: TrainPolicy
+    held: Callable[[], bool]
+    memory: Memory = field(default_factory=Memory)
+    runs: tuple[CandidateRun, ...] = ()
+    entries: tuple[Entry, ...] = ()
+    depth: int = 0
+    verified: dict[tuple[str, int], Facts] = field(default_factory=dict)
+    """What this pass verified of entries, by their ids and versions."""
+    begun: set[int] = field(default_factory=set)
+    """The runs that this pass itself began to build, so that nothing of theirs is in doubt."""
+    on_tip: set[int] = field(default_factory=set)
+    """The runs whose build branch is known to end at their last commit."""
+    _stored: TrainMemory | None = None
+
+    @property
+    def now(self) -> datetime:
+        """The present instant."""
+        return self.engine.clock.now()
+
+    @property
+    def seconds(self) -> float:
+        """The present instant as plans count."""
+        return self.now.timestamp()
+
+    @property
+    def updates(self) -> EntryUpdates:
+        """What stores changes of entries: comments show outcomes only, and queue-only checks run on candidates."""
+        comments = CommentPolicy.OUTCOMES if self.policy.comments is CommentPolicy.ALL else self.policy.comments
+        return EntryUpdates(self.engine, replace(self.policy, comments=comments, queue_only_checks=frozenset()))
+
+    async def load(self) -> None:
+        """Read everything again."""
+        async with self.engine.store.reading() as tx:
+            queue = await tx.queues.get(self.queue.id)
+            self.entries = await tx.entries.of_queue(self.queue.id)
+            self.runs = await tx.candidate_runs.of_queue(self.queue.id)
+            self._stored = await tx.trains.get(self.queue.id)
+        self.queue = queue or self.queue
+        self.memory = from_json(self._stored.memory)
+
+    async def keep(self, change: Change, memory: Memory) -> None:
+        """Store the memory within a transaction, if it changed."""
+        assert self._stored is not None
+        written = to_json(memory)
+        if written != self._stored.memory:
+            self._stored = await change.tx.trains.save(replace(self._stored, memory=written))
+            if not self.queue.in_trains:
+                await change.tx.queues.note_trains(self.queue.id, True)
+                self.queue = replace(self.queue, in_trains=True)
+        self.memory = memory
+
+    async def remember(self, memory: Memory) -> None:
+        """Store the memory in a transaction of its own."""
+        async with self.engine.change() as change:
+            await self.keep(change, memory)
+
+    async def save_run(self, run: CandidateRun, memory: Memory | None = None) -> CandidateRun:
+        """Store a changed run, and with it the memory."""
+        async with self.engine.change() as change:
+            saved = await change.tx.candidate_runs.save(run)
+            if memory is not None:
+                await self.keep(change, memory)
+        self.runs = tuple(saved if each.id == saved.id else each for each in self.runs)
+        return saved
+
+    def entry_of(self, member: CandidateMember) -> Entry | None:
+        """Return the entry of a member, if it is queued with the head that the run merges."""
+        return next((each for each in self.entries if (each.id, each.head) == (member.entry_id, member.head)), None)
+
+    def find(self, run_id: int) -> CandidateRun:
+        """Return a run by its id."""
+        return next(each for each in self.runs if each.id == run_id)
+
+    async def end(self, run: CandidateRun, memory: Memory, *, why: str, kept: bool = True) -> None:
+        """End a run: store that with the memory and the job that cleans up; `kept`: its branches may exist."""
+        async with self.engine.change() as change:
+            await self.end_within(change, run, memory, why=why, kept=kept)
+        self.runs = tuple(each for each in self.runs if each.id != run.id)
+
+    async def end_within(
+        self, change: Change, run: CandidateRun, memory: Memory, *, why: str, kept: bool = True
+    ) -> None:
+        """End a run within a transaction."""
+        ended = await change.tx.candidate_runs.save(replace(run, state=CandidateState.ENDED))
+        await change.tx.jobs.enqueue(
+            kind=CLEAN_JOB,
+            request={"run": ended.id, "queue_id": ended.queue_id, "branches": kept, "cancels": why != "landed"},
+            process_id=f"{CLEAN_JOB}:{ended.id}",
+            now=change.now,
+        )
+        await self.keep(change, memory)
+        data = {"run": ended.id, "members": list(ended.numbers), "tested": sorted(ended.tested), "outcome": why}
+        await change.record("run_ended", self.queue, data=data)
+        _log.info("run_ended", repository=self.queue.repository.full_name, base_branch=self.queue.base_branch, **data)
+
+    async def cancel(self, run: CandidateRun, *, why: str) -> None:
+        """End a run without an outcome."""
+        await self.end(run, cancelled(self.memory, run.id), why=why)
+
+    async def switch_off(self, reason: Reason, detail: str) -> None:
+        """Test one entry after the other from now on, until configuration, rules or workflows change."""
+        memory = self.memory
+        for run in self.runs:
+            memory = cancelled(memory, run.id)
+        off = SequentialMode(reason.value, detail, self.now, self.queue.generation)
+        async with self.engine.change() as change:
+            for run in self.runs:
+                await self.end_within(change, run, memory, why="trains_off")
+            await self.keep(change, replace(memory, off=off))
+            await change.record("trains_off", self.queue, reason=reason, data={"detail": detail})
+        self.runs = ()
+        repository, base = self.queue.repository.full_name, self.queue.base_branch
+        _log.warning("trains_off", repository=repository, base_branch=base, reason=reason.value, detail=detail)

@@ -1,0 +1,306 @@
+"""Run one pass over a queue in trains: carry out the next step of a run, or the next plan, until all runs wait.
+
+A landing that has begun goes first. Then runs of members that left are cancelled, active runs are built and their
+checks judged, and the plan says what to land, eject, cancel and start. Each change is stored before its effect; a pass
+that loses a race, or ends, reads everything again.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+import structlog
+
+from queue_engine.core.concurrency.request_context import working
+from queue_engine.core.timing import backoff
+from queue_engine.domain.candidate_run import CandidateRun, CandidateState
+from queue_engine.domain.errors import GitHubError, RateLimitError, StaleRead, StaleRecord, attempt_level
+from queue_engine.domain.model import Entry, Queue
+from queue_engine.domain.policy import Policy
+from queue_engine.domain.reasons import Reason
+from queue_engine.domain.train_policy import TrainPolicy
+from queue_engine.effects.context import Engine
+from queue_engine.executor.front import find_members
+from queue_engine.executor.pass_errors import LeaseLost
+from queue_engine.executor.trains.candidate_checks import test
+from queue_engine.executor.trains.candidate_merges import begin, build
+from queue_engine.executor.trains.dequeue import eject
+from queue_engine.executor.trains.landing import begin_landing, continue_landing
+from queue_engine.executor.trains.member_facts import on_entry_error
+from queue_engine.executor.trains.members import follow_runs
+from queue_engine.executor.trains.state import TrainState
+from queue_engine.planner.front import Members, QueueWait, first
+from queue_engine.planner.github_outage import retry_at
+from queue_engine.planner.trains.members import base_moved, follow_queue, limited, visible
+from queue_engine.planner.trains.memory import Memory
+from queue_engine.planner.trains.model import Plan
+from queue_engine.planner.trains.outcomes import cancelled
+from queue_engine.planner.trains.plan import plan
+from queue_engine.rules.blockers import in_flight
+
+_log = structlog.get_logger("imq.trains")
+
+_STEPS = 300
+"""More steps than any real pass needs; a pass with so many ends, and its queue is due again, behind the others."""
+
+_OFF_FOR = timedelta(days=1)
+"""How long trains are off at most before IMQ tries them again."""
+
+_PLAN_AGAIN = timedelta(minutes=10)
+"""A queue in trains is due at least so often: some plans depend on how long members wait."""
+
+
+_RunStep = Callable[[TrainState, CandidateRun], Awaitable[datetime | None]]
+
+
+class TrainsUnavailable(Exception):
+    """IMQ tests one entry after the other for now; with `once` only the entry whose update or merge has begun."""
+
+    def __init__(self, *, once: bool = False) -> None:
+        super().__init__()
+        self.once = once
+
+
+class TrainPass:
+    """Advances a leased queue in trains."""
+
+    def __init__(self, engine: Engine, queue: Queue, held: Callable[[], bool], policy: Policy) -> None:
+        self._state = TrainState(engine, queue, policy, policy.trains or TrainPolicy(), held)
+        self._due: datetime | None = None
+
+    async def run(self) -> datetime | None:
+        """Advance the queue until it has to wait; returns when it is due again.
+
+        Raises TrainsUnavailable where IMQ tests one entry after the other for now.
+        """
+        for _ in range(_STEPS):
+            if not self._state.held():
+                raise LeaseLost(self._state.queue.repository.full_name)
+            if self._state.engine.ending.is_set():
+                break
+            try:
+                with working(again=timedelta(minutes=5)):
+                    again = await self._step()
+            except StaleRecord:
+                self._state.verified.clear()
+                continue
+            except RateLimitError as limited_until:
+                return retry_at(limited_until, self._state.now)
+            if not again:
+                return self._due
+        return self._state.now
+
+    async def leave(self) -> datetime | None:
+        """End all runs, since trains were switched off; a landing that has begun continues.
+
+        Returns when to try again, None once nothing is left.
+        """
+        state = self._state
+        for _ in range(_STEPS):
+            await state.load()
+            landing = [run for run in state.runs if run.state is CandidateState.LANDING]
+            if landing:
+                due = await self._on_run(landing[0], continue_landing)
+                if due is not None:
+                    return due
+            elif state.runs:
+                await state.cancel(state.runs[0], why="trains_off")
+            elif not await follow_runs(state):
+                async with state.engine.change() as change:
+                    await change.tx.trains.remove(state.queue.id)
+                    await change.tx.queues.note_trains(state.queue.id, False)
+                return None
+        return state.now
+
+    async def _step(self) -> bool:
+        """Make one change, and return True; False if there is nothing to do before `_due`."""
+        state = self._state
+        await state.load()
+        self._due = None
+        landing = [run for run in state.runs if run.state is CandidateState.LANDING]
+        if landing:
+            self._due = await self._on_run(landing[0], continue_landing)
+            return self._due is None
+        if any(in_flight(each) and each.run.candidate_run is None for each in state.entries):
+            # What began before trains ends first.
+            raise TrainsUnavailable(once=True)
+        found = await find_members(state.engine, state.queue.id, state.policy, state.queue.generation)
+        await state.load()
+        if self._is_off():
+            if await follow_runs(state):
+                return True
+            raise TrainsUnavailable
+        if isinstance(found, QueueWait):
+            return await self._without_members(found)
+        state.depth = len(found.room)
+        return await self._advance(found)
+
+    def _is_off(self) -> bool:
+        off = self._state.memory.off
+        return off is not None and (
+            off.generation == self._state.queue.generation and self._state.now - off.since < _OFF_FOR
+        )
+
+    async def _without_members(self, found: QueueWait) -> bool:
+        """End all runs of a queue without entries; a queue that only changed is read again."""
+        state = self._state
+        self._due = found.until
+        if state.entries or not state.runs:
+            return False
+        for run in state.runs:
+            await state.cancel(run, why="left")
+        return True
+
+    async def _advance(self, found: Members) -> bool:
+        state = self._state
+        free = found.free(state.now)
+        if found.blockers and not free:
+            # Runs go on without IMQ; their checks are judged when the queue continues.
+            self._due = found.until
+            return False
+        if await self._drop_outdated():
+            return True
+        memory = follow_queue(self._renewed(), found.room, self._slots())
+        state.memory = memory
+        if await self._follow_base():
+            return True
+        if await follow_runs(state):
+            await state.remember(state.memory)
+            return True
+        self._due = first((found.until, found.hold_ends))
+        for run in state.runs:
+            if run.state in (CandidateState.BUILDING, CandidateState.TESTING):
+                due = await self._on_run(run, build if run.state is CandidateState.BUILDING else test)
+                if due is None:
+                    return True
+                self._due = first((due, self._due))
+        return await self._plan(found, free)
+
+    def _renewed(self) -> Memory:
+        memory = self._state.memory
+        if memory.off is None:
+            return memory
+        # Something changed since, or a day has passed: what did not work may work now.
+        return replace(memory, off=None, silent=(), by_api=None, trigger=None)
+
+    def _slots(self) -> int:
+        runs = self._state.trains.runs
+        return 1 if runs is None else runs
+
+    async def _drop_outdated(self) -> bool:
+        """Cancel a run of which a member left or has another head, or which no plan knows."""
+        state = self._state
+        trains = state.memory.trains
+        planned = {each.id: each for each in (*trains.runs, *trains.passed)}
+        for run in state.runs:
+            known = planned.get(run.id or 0)
+            members = [each for each in run.members if known is not None and each.number in known.content]
+            if known is None or not members or any(state.entry_of(each) is None for each in members):
+                await state.cancel(run, why="outdated" if known is None else "left")
+                return True
+        gone = set(planned) - {run.id for run in state.runs}
+        if gone:
+            memory = state.memory
+            for run_id in gone:
+                memory = cancelled(memory, run_id)
+            await state.remember(memory)
+        return bool(gone)
+
+    async def _follow_base(self) -> bool:
+        """Read the base's tip if it may have moved without IMQ, and take account of it."""
+        state = self._state
+        memory = state.memory
+        unknown = {each.newer_tip for each in state.entries if each.newer_tip is not None} - set(memory.tips)
+        if memory.base_tip is not None and not unknown:
+            return False
+        try:
+            found = await state.engine.github.branch_tip(state.queue.repository, state.queue.base_branch)
+        except GitHubError as error:
+            await on_entry_error(state, state.entries[0], error)
+            self._due = state.now + timedelta(seconds=1)
+            return True
+        if found is None:
+            await on_entry_error(state, state.entries[0], StaleRead("the base branch is gone"))
+            return True
+        memory = memory.with_tips(sorted(unknown))
+        if found.sha != memory.base_tip:
+            memory = base_moved(memory, found.sha)
+        await state.remember(memory)
+        return True
+
+    async def _plan(self, found: Members, free: tuple[Entry, ...]) -> bool:
+        """Carry out the next plan; False if the plan is to wait."""
+        state = self._state
+        waiting = {
+            each.number
+            for each in free
+            if each.run.github_failures and each.run.next_poll_at is not None and each.run.next_poll_at > state.now
+        }
+        lagging = [
+            each.run.next_poll_at for each in free if each.number in waiting and not each.run.github_failing_since
+        ]
+        if lagging:
+            # Replicas catch up within seconds: a plan without this entry would cost another CI run.
+            self._due = first((self._due, *lagging))
+            return False
+        numbers = {each.number for each in free} - waiting
+        shown = visible(state.memory, numbers)
+        made = plan(shown, state.seconds)
+        if made == Plan():
+            await state.remember(state.memory)
+            polls = (each.run.next_poll_at for each in free if each.number in waiting)
+            again = state.now + _PLAN_AGAIN if state.runs or numbers else None
+            self._due = first((self._due, *polls, again))
+            return False
+        if made.land is not None:
+            run = state.find(made.land.id)
+            planned = made.land
+            return await self._on_entries(run.numbers, lambda: begin_landing(state, run, planned))
+        if made.eject:
+            await eject(state, made.eject[0])
+            return True
+        if made.cancel:
+            await state.cancel(state.find(made.cancel[0]), why="cancelled")
+            return True
+        new = limited(made.start[0], shown, state.trains)
+        return await self._on_entries(new.content, lambda: begin(state, new, state.memory))
+
+    async def _on_entries(self, numbers: tuple[int, ...], act: Callable[[], Awaitable[bool]]) -> bool:
+        """Verify and act; an error of GitHub makes the first of these entries wait."""
+        try:
+            await act()
+        except RateLimitError:
+            raise
+        except GitHubError as error:
+            entry = next(each for each in self._state.entries if each.number in numbers)
+            await on_entry_error(self._state, entry, error)
+        return True
+
+    async def _on_run(self, run: CandidateRun, act: _RunStep) -> datetime | None:
+        """Do the next step of a run; returns when it is due again, None if something changed."""
+        due = run.test.next_poll_at
+        if run.test.github_failures and due is not None and due > self._state.now:
+            return due
+        try:
+            return await act(self._state, run)
+        except RateLimitError:
+            raise
+        except GitHubError as error:
+            return await self._on_error(run, error)
+
+    async def _on_error(self, run: CandidateRun, error: GitHubError) -> datetime:
+        """Make the run wait for GitHub; after the time limit of outages, trains are off (P5)."""
+        state = self._state
+        _log.log(attempt_level(error), "github_error", run=run.id, error=repr(error))
+        await state.load()
+        run = next((each for each in state.runs if each.id == run.id), run)
+        since = run.test.github_failing_since or state.now
+        if state.now - since >= state.policy.outage_timeout and run.state is not CandidateState.LANDING:
+            await state.switch_off(Reason.CANDIDATES_REFUSED, error.message)
+            return state.now
+        policy = backoff.OUTDATED if isinstance(error, StaleRead) else backoff.TROUBLE
+        tries = run.test.github_failures
+        again = state.now + backoff.wait(policy, tries, random=state.engine.random)
+        test_run = replace(run.test, github_failures=tries + 1, github_failing_since=since, next_poll_at=again)
+        await state.save_run(replace(run, test=test_run))
+        return again

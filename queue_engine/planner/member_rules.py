@@ -1,0 +1,107 @@
+"""Verify that a pull request may land, but for its checks: consent, permission, reviews, conversations. Pure.
+
+A train verifies each member before IMQ merges it onto a candidate, and again before the candidate lands.
+"""
+
+from dataclasses import replace
+from datetime import datetime
+
+from queue_engine.domain.facts import BranchRules, MergeMethod, Snapshot
+from queue_engine.domain.model import Entry, EntryStatus
+from queue_engine.domain.policy import Policy
+from queue_engine.domain.reasons import Reason
+from queue_engine.planner.actions import Action, Dequeue, FactKind, Facts, ReadFact, Save, Update
+from queue_engine.planner.base_change import prove
+from queue_engine.planner.own_pushes import judge_lost_consent
+from queue_engine.rules.consent import consent_lost
+from queue_engine.rules.eligibility import may_queue, unread_teams
+from queue_engine.rules.merge_method import merge_method, no_method
+from queue_engine.rules.reviews import counted_reviews, missing_approval
+from queue_engine.rules.stacks import is_stacked_above
+
+
+def judge_member(entry: Entry, facts: Facts, policy: Policy, now: datetime, *, mergeable: bool) -> MergeMethod | Action:
+    """Return the method by which the entry lands, or the action before: a read, a change, a dequeue.
+
+    With `mergeable`, a conflict with the base that GitHub knows of dequeues the entry.
+    """
+    if facts.pull is None:
+        return ReadFact(FactKind.SNAPSHOT)
+    if (lost := consent_lost(entry, facts.pull, policy)) is not None:
+        waiting = replace(entry, status=EntryStatus.PENDING, run=entry.run.ended())
+        return judge_lost_consent(waiting, lost, facts.pull, facts, policy, now)
+    if entry.needs_refetch:
+        return Save(replace(entry, needs_refetch=False))
+    if facts.head_landed:
+        return Dequeue(Reason.MERGED_ELSEWHERE)
+    if mergeable and facts.pull.mergeable is False:
+        return Dequeue(Reason.CONFLICT)
+    if not entry.head_proved:
+        if facts.comparison is None:
+            return ReadFact(FactKind.COMPARISON)
+        if (unproved := prove(entry, facts.comparison, policy)) is not None:
+            return _without_tree(entry, unproved)
+    if is_stacked_above(facts.pull):
+        # A merge would land what lies below it, too.
+        return Dequeue(Reason.STACKED)
+    if facts.rules is None:
+        return ReadFact(FactKind.RULES)
+    if facts.permission is None:
+        return ReadFact(FactKind.PERMISSION)
+    if may_queue(policy, entry.queued_by, facts.permission) is not None:
+        return Dequeue(Reason.PERMISSION_LOST, unread_teams(policy))
+    if (unmet := unmet_rules(facts, facts.rules)) is not None:
+        return unmet
+    method = merge_method(facts.pull, facts.rules, policy)
+    if method is None and may_be_cached(facts):
+        return ReadFact(FactKind.FRESH_RULES)
+    if method is None:
+        reason, wanted = no_method(facts.pull, facts.rules, policy)
+        return Dequeue(reason, detail=wanted)
+    return method
+
+
+def _without_tree(entry: Entry, action: Action) -> Action:
+    """Return the action; a proved head is not the tested tree of a member."""
+    if isinstance(action, Save):
+        return Save(replace(entry, head_proved=True))
+    return Save(entry) if isinstance(action, Update) else action
+
+
+def unmet_rules(facts: Facts, rules: BranchRules) -> Action | None:
+    """Return what to do about reviews, conversations and rules that are not met; None if all are."""
+    return _unmet_bypassed_rules(facts, rules) or _withdrawn_approval(facts.snapshot, rules)
+
+
+def _unmet_bypassed_rules(facts: Facts, rules: BranchRules) -> Action | None:
+    """Enforce the rules that GitHub does not enforce for IMQ, which may bypass them; None if all are met."""
+    if rules.bypassed and may_be_cached(facts):
+        return ReadFact(FactKind.FRESH_RULES)
+    if rules.bypassed:
+        return Dequeue(Reason.RULESET_BYPASSED, detail="; ".join(rules.bypassed))
+    if not rules.approvals_bypassed:
+        return None
+    if facts.reviews is None:
+        return ReadFact(FactKind.REVIEWS)
+    decision = None if facts.snapshot is None else facts.snapshot.decision
+    missing = missing_approval(facts.reviews, rules, decision)
+    return None if missing is None else Dequeue(missing[0], detail=missing[1])
+
+
+def may_be_cached(facts: Facts) -> bool:
+    """Whether the rules and merge methods may come from the cache; IMQ drops cached ones after a refused merge."""
+    return not facts.rules_fresh and facts.merge_refused is None
+
+
+def _withdrawn_approval(snapshot: Snapshot | None, rules: BranchRules) -> Dequeue | None:
+    """Dequeue the entry if the snapshot shows a dismissed approval, requested changes, or an open conversation.
+
+    GitHub refuses the merge only where it enforces that itself.
+    """
+    if snapshot is None:
+        return None
+    reviews = counted_reviews(snapshot, rules)
+    owners = snapshot.code_owners
+    if reviews is not None and (missing := missing_approval(reviews, rules, snapshot.decision, owners)) is not None:
+        return Dequeue(missing[0], detail=missing[1])
+    return Dequeue(Reason.CONVERSATIONS_UNRESOLVED) if rules.conversations and snapshot.resolved is False else None

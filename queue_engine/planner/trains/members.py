@@ -1,0 +1,73 @@
+"""Follow the entries of a queue as members of its trains, and show a plan those that it may choose. Pure."""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
+
+from queue_engine.domain.model import Entry
+from queue_engine.domain.train_policy import TrainPolicy, TrainSplit
+from queue_engine.planner.trains.memory import Memory
+from queue_engine.planner.trains.model import FailingRun, Member, NewRun, Trains
+from queue_engine.planner.trains.transitions import base_pushed, removed
+
+
+def follow_queue(memory: Memory, entries: Iterable[Entry], slots: int) -> Memory:
+    """Return the memory with these entries as members, in the order in which they are to land.
+
+    An entry that left, or has another head, is another member: what runs found out about the former one is void.
+    """
+    ordered = sorted(entries, key=lambda each: (not each.hotfix, each.rank, each.seq))
+    heads = {each.number: (each.id, each.head) for each in ordered}
+    trains = memory.trains
+    for number, head in memory.heads.items():
+        if heads.get(number) != head:
+            trains = removed(trains, number)
+    known = {each.id: each for each in trains.queue}
+    queue = tuple(
+        replace(known.get(each.number, Member(each.number, each.enqueued_at.timestamp())), preempts=_preempts(each))
+        for each in ordered
+    )
+    conflicts = {
+        number: others for number, others in memory.conflicts.items() if heads.get(number) == memory.heads.get(number)
+    }
+    return replace(memory, trains=replace(trains, queue=queue, slots=slots), heads=heads, conflicts={**conflicts})
+
+
+def _preempts(entry: Entry) -> bool:
+    return entry.hotfix and entry.preempts
+
+
+def visible(memory: Memory, free: Collection[int]) -> Trains:
+    """Return the trains as a plan may see them: without members that are blocked, or that conflict with others.
+
+    A member that did not merge onto others is tried again when one of them has landed or left.
+    """
+    trains = memory.trains
+    queued = {each.id for each in trains.queue}
+    queue = tuple(
+        each
+        for each in trains.queue
+        if each.id in free and not _conflicts_with_all(memory.conflicts.get(each.id, ()), queued)
+    )
+    shown = {each.id for each in queue}
+    failures = (FailingRun(each.suspects & shown, each.content) for each in trains.failures)
+    return replace(trains, queue=queue, failures=tuple(each for each in failures if each.suspects))
+
+
+def _conflicts_with_all(others: Sequence[int], queued: Collection[int]) -> bool:
+    return bool(others) and all(other in queued for other in others)
+
+
+def limited(run: NewRun, trains: Trains, policy: TrainPolicy) -> NewRun:
+    """Return the run with as many members to test as the configuration allows; all of them follow the others."""
+    tested = [each for each in run.content if each in run.tested]
+    most = policy.max_size
+    suspected = {member for failed in trains.failures for member in failed.suspects}
+    if policy.split is TrainSplit.SINGLE and suspected & run.tested:
+        most = 1
+    kept = tested[: max(1, most)]
+    return NewRun(tuple(each for each in run.content if each not in run.tested or each in kept), frozenset(kept))
+
+
+def base_moved(memory: Memory, tip: str) -> Memory:
+    """Return the memory after somebody else moved the base: no run extends it, and conflicts are tried again."""
+    return replace(memory.with_tip(tip), trains=base_pushed(memory.trains), conflicts={})

@@ -1,0 +1,167 @@
+"""Memory of plans: what IMQ knows about the trains of one queue between passes, and its form as JSON."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+from queue_engine.domain.candidate_run import CandidateTrigger
+from queue_engine.planner.trains.estimates import Estimates, Rate
+from queue_engine.planner.trains.model import FailingRun, Member, TrainRun, Trains
+
+_TIPS_KEPT = 100
+_RESULTS_KEPT = 200
+_DURATIONS_KEPT = 20
+_FAILURES_KEPT = 50
+
+FIRST_SECONDS = 600.0
+"""How long a run is reckoned to take before one has ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class SequentialMode:
+    """Why IMQ tests one entry after the other although the configuration asks for trains, until something changes."""
+
+    reason: str
+    detail: str
+    since: datetime
+    generation: int
+    """Of configuration and rules: IMQ tries trains again when these have changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class FailingChecks:
+    """The failing checks of a run, kept to explain an ejection."""
+
+    run: int
+    members: tuple[int, ...]
+    checks: tuple[Mapping[str, Any], ...]
+    detail: str | None = None
+    reason: str = "checks_failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """All that plans for one queue remember. `trains` counts in seconds since 1970."""
+
+    trains: Trains = field(default_factory=lambda: Trains(1, FIRST_SECONDS))
+    heads: Mapping[int, tuple[str, str]] = field(default_factory=dict)
+    """Of each member its entry's id and its head: another head is another member."""
+    base_tip: str | None = None
+    tips: tuple[str, ...] = ()
+    """Tips of the base that IMQ has taken account of, the newest last."""
+    conflicts: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    """Members that did not merge onto others: they are tested when one of these has landed or left."""
+    trigger: CandidateTrigger | None = None
+    """What has started every required check on a candidate of this base."""
+    silent: tuple[CandidateTrigger, ...] = ()
+    """What has not started every required check."""
+    off: SequentialMode | None = None
+    results: Mapping[str, bool] = field(default_factory=dict)
+    """Whether a tree passed, by the tree and the required checks."""
+    cancelled: Mapping[str, int] = field(default_factory=dict)
+    """How often somebody cancelled the checks of a tree."""
+    failed: tuple[FailingChecks, ...] = ()
+    durations: tuple[float, ...] = ()
+    """How long the last runs took, in seconds."""
+    by_api: str | None = None
+    """GitHub's message when it refused to move the base branch: since then IMQ lands members one by one."""
+
+    def with_tip(self, tip: str) -> "Memory":
+        """Take account of a tip of the base."""
+        tips = tuple(each for each in self.tips if each != tip)
+        return replace(self, base_tip=tip, tips=(*tips, tip)[-_TIPS_KEPT:])
+
+    def with_tips(self, tips: Iterable[str]) -> "Memory":
+        """Take account of commits that the base has passed."""
+        new = tuple(tip for tip in tips if tip not in self.tips)
+        return replace(self, tips=(*self.tips, *new)[-_TIPS_KEPT:])
+
+    def with_result(self, key: str, passed: bool) -> "Memory":
+        """Keep the result of a tree."""
+        results = {**self.results, key: passed}
+        return replace(self, results=dict(list(results.items())[-_RESULTS_KEPT:]))
+
+    def with_duration(self, seconds: float) -> "Memory":
+        """Count how long a run took."""
+        durations = (*self.durations, seconds)[-_DURATIONS_KEPT:]
+        usual = sorted(durations)[len(durations) // 2]
+        return replace(self, durations=durations, trains=replace(self.trains, usual_seconds=max(usual, 1.0)))
+
+    def with_failure(self, failed: FailingChecks) -> "Memory":
+        """Keep the failing checks of a run."""
+        return replace(self, failed=(*self.failed, failed)[-_FAILURES_KEPT:])
+
+    def failure_of(self, member: int) -> FailingChecks | None:
+        """Return the newest failed run with this member, of the smallest ones."""
+        with_it = [each for each in self.failed if member in each.members]
+        return min(reversed(with_it), key=lambda each: len(each.members), default=None)
+
+
+def to_json(memory: Memory) -> dict[str, Any]:
+    """Write the memory as JSON."""
+    stored = asdict(memory)
+    stored["trains"] = _trains_json(memory.trains)
+    stored["heads"] = {str(member): list(head) for member, head in memory.heads.items()}
+    stored["conflicts"] = {str(member): list(others) for member, others in memory.conflicts.items()}
+    if memory.off is not None:
+        stored["off"]["since"] = memory.off.since.isoformat()
+    return stored
+
+
+def from_json(stored: Mapping[str, Any]) -> Memory:
+    """Read the memory; an empty one where nothing is stored."""
+    if not stored:
+        return Memory()
+    off, trigger = stored["off"], stored["trigger"]
+    return Memory(
+        trains=_trains(stored["trains"]),
+        heads={int(member): (head[0], head[1]) for member, head in stored["heads"].items()},
+        base_tip=stored["base_tip"],
+        tips=tuple(stored["tips"]),
+        conflicts={int(member): tuple(others) for member, others in stored["conflicts"].items()},
+        trigger=None if trigger is None else CandidateTrigger(trigger),
+        silent=tuple(map(CandidateTrigger, stored["silent"])),
+        off=None if off is None else SequentialMode(**{**off, "since": datetime.fromisoformat(off["since"])}),
+        results=stored["results"],
+        cancelled=stored["cancelled"],
+        failed=tuple(
+            FailingChecks(**{**each, "members": tuple(each["members"]), "checks": tuple(each["checks"])})
+            for each in stored["failed"]
+        ),
+        durations=tuple(stored["durations"]),
+        by_api=stored["by_api"],
+    )
+
+
+def _trains_json(trains: Trains) -> dict[str, Any]:
+    def run(each: TrainRun) -> dict[str, Any]:
+        return {**asdict(each), "content": list(each.content), "tested": sorted(each.tested)}
+
+    return {
+        "slots": trains.slots,
+        "usual_seconds": trains.usual_seconds,
+        "queue": [asdict(each) for each in trains.queue],
+        "runs": [run(each) for each in trains.runs],
+        "passed": [run(each) for each in trains.passed],
+        "failures": [{"suspects": sorted(each.suspects), "content": sorted(each.content)} for each in trains.failures],
+        "estimates": asdict(trains.estimates),
+    }
+
+
+def _trains(stored: Mapping[str, Any]) -> Trains:
+    return Trains(
+        slots=stored["slots"],
+        usual_seconds=stored["usual_seconds"],
+        queue=tuple(Member(**each) for each in stored["queue"]),
+        runs=tuple(map(_run, stored["runs"])),
+        passed=tuple(map(_run, stored["passed"])),
+        failures=tuple(
+            FailingRun(frozenset(each["suspects"]), frozenset(each["content"])) for each in stored["failures"]
+        ),
+        estimates=Estimates(**{name: Rate(**rate) for name, rate in stored["estimates"].items()}),
+    )
+
+
+def _run(stored: Mapping[str, Any]) -> TrainRun:
+    return TrainRun(**{**stored, "content": tuple(stored["content"]), "tested": frozenset(stored["tested"])})

@@ -1,0 +1,89 @@
+"""Keep in the memory of a queue what became of its runs. Pure."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from hashlib import sha256
+
+from queue_engine.domain.facts import RequiredCheck
+from queue_engine.planner.trains.memory import FailingChecks, Memory
+from queue_engine.planner.trains.model import NewRun, TrainRun, Trains
+from queue_engine.planner.trains.transitions import (
+    ejected,
+    removed,
+    run_cancelled,
+    run_failed,
+    run_landed,
+    run_passed,
+)
+
+
+def result_key(tree: str, required: Iterable[RequiredCheck]) -> str:
+    """Name a result: by the tree, and by the checks that were required of it."""
+    checks = ",".join(sorted(f"{each.app_id or ''}:{each.name}" for each in required))
+    return sha256(f"{tree} {checks}".encode()).hexdigest()[:32]
+
+
+def find_run(trains: Trains, run_id: int | None) -> TrainRun | None:
+    """Return the run of this id, active or passed."""
+    return next((each for each in (*trains.runs, *trains.passed) if each.id == run_id), None)
+
+
+def started(memory: Memory, run_id: int, new: NewRun, now: float) -> Memory:
+    """Count a run as active."""
+    return replace(memory, trains=memory.trains.with_run(TrainRun(run_id, new.content, new.tested, now)))
+
+
+def without_member(memory: Memory, run_id: int, number: int, others: tuple[int, ...]) -> Memory:
+    """Leave a member out of a run, because it did not merge onto these others."""
+    runs = tuple(_left_out(each, number) if each.id == run_id else each for each in memory.trains.runs)
+    return replace(memory, trains=replace(memory.trains, runs=runs), conflicts={**memory.conflicts, number: others})
+
+
+def _left_out(run: TrainRun, number: int) -> TrainRun:
+    return replace(run, content=tuple(each for each in run.content if each != number), tested=run.tested - {number})
+
+
+def passed(memory: Memory, run: TrainRun, key: str, now: float, *, seconds: float | None = None) -> Memory:
+    """Qualify the members of a run; `seconds`: how long its checks took, if they ran."""
+    memory = replace(memory.with_result(key, True), trains=run_passed(memory.trains, run, now))
+    return memory if seconds is None else memory.with_duration(seconds)
+
+
+def failed(memory: Memory, run: TrainRun, key: str, evidence: FailingChecks) -> Memory:
+    """Keep a failed run as evidence."""
+    return replace(memory.with_result(key, False).with_failure(evidence), trains=run_failed(memory.trains, run))
+
+
+def cancelled(memory: Memory, run_id: int | None) -> Memory:
+    """Forget a run without an outcome, or one that passed and cannot land."""
+    trains = memory.trains
+    if (run := find_run(trains, run_id)) is None:
+        return memory
+    trains = run_cancelled(trains, run)
+    return replace(memory, trains=replace(trains, passed=tuple(each for each in trains.passed if each.id != run_id)))
+
+
+def landed(memory: Memory, run: TrainRun, tip: str, commits: Iterable[str]) -> Memory:
+    """Move the base to a run's candidate; `commits` are those between."""
+    gone = frozenset(run.content)
+    return replace(
+        memory.with_tips(commits).with_tip(tip),
+        trains=run_landed(memory.trains, run),
+        heads={number: head for number, head in memory.heads.items() if number not in gone},
+        conflicts={number: others for number, others in memory.conflicts.items() if number not in gone},
+    )
+
+
+def ejected_member(memory: Memory, number: int) -> Memory:
+    """Take out a member that makes runs fail."""
+    member = memory.trains.member(number)
+    return memory if member is None else _gone(replace(memory, trains=ejected(memory.trains, member)), number)
+
+
+def removed_member(memory: Memory, number: int) -> Memory:
+    """Take out a member that left for a reason of its own."""
+    return _gone(replace(memory, trains=removed(memory.trains, number)), number)
+
+
+def _gone(memory: Memory, number: int) -> Memory:
+    return replace(memory, heads={each: head for each, head in memory.heads.items() if each != number})

@@ -1,0 +1,172 @@
+"""What plans remember is read as it was written, and follows the entries of its queue.
+
+Covers `queue_engine/planner/trains/members.py`, `queue_engine/planner/trains/outcomes.py` and
+`queue_engine/planner/trains/commits.py`.
+"""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from json import dumps, loads
+
+from queue_engine.domain.candidate_run import CandidateTrigger
+from queue_engine.domain.facts import MergeMethod, RequiredCheck
+from queue_engine.domain.policy import Policy
+from queue_engine.domain.train_policy import TrainPolicy, TrainSplit
+from queue_engine.planner.trains.commits import merge_message, names_co_authors
+from queue_engine.planner.trains.members import base_moved, follow_queue, limited, visible
+from queue_engine.planner.trains.memory import FailingChecks, Memory, SequentialMode, from_json, to_json
+from queue_engine.planner.trains.model import FailingRun, Member, NewRun, TrainRun, Trains
+from queue_engine.planner.trains.outcomes import (
+    cancelled,
+    ejected_member,
+    failed,
+    find_run,
+    landed,
+    passed,
+    removed_member,
+    result_key,
+    started,
+    without_member,
+)
+from tests.store.examples import entry
+from tests.unit.queue_engine.examples import pull
+
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
+RUN = TrainRun(7, (1, 2), frozenset({2}), 5.0)
+NEW = NewRun((1, 2, 3), frozenset({1, 2, 3}))
+
+
+def stored(memory: Memory) -> Memory:
+    """The memory after it was written to the database and read."""
+    return from_json(loads(dumps(to_json(memory))))
+
+
+def queued(*numbers: int) -> Memory:
+    """A memory with these members."""
+    return follow_queue(Memory(), [entry(number) for number in numbers], 2)
+
+
+def test_memory_is_read_as_it_was_written() -> None:
+    """A pass after a kill plans by exactly what the one before knew."""
+    memory = Memory(
+        trains=Trains(
+            2,
+            60.0,
+            queue=(Member(1, 3.0, 4.0, preempts=True), Member(2, 5.0)),
+            runs=(RUN,),
+            passed=(replace(RUN, id=8, extends_base=False),),
+            failures=(FailingRun(frozenset({2}), frozenset({1, 2})),),
+        ),
+        heads={1: ("e1", "h1")},
+        base_tip="tip",
+        tips=("old", "tip"),
+        conflicts={2: (1,)},
+        trigger=CandidateTrigger.PUSH,
+        silent=(CandidateTrigger.DISPATCH,),
+        off=SequentialMode("candidates_refused", "no", NOW, 3),
+        results={"key": True},
+        cancelled={"key": 1},
+        failed=(FailingChecks(7, (1, 2), ({"name": "ci", "url": None, "conclusion": "failure"},), "why"),),
+        durations=(60.0,),
+        by_api="refused",
+    )
+    assert stored(memory) == memory
+    assert from_json({}) == Memory()
+
+
+def test_member_with_another_head_is_another_member() -> None:
+    """P4: what runs found out about a former head is void."""
+    memory = queued(1, 2)
+    known = replace(
+        memory,
+        trains=replace(memory.trains, queue=tuple(replace(each, qualified_at=1.0) for each in memory.trains.queue)),
+        conflicts={2: (1,), 1: (2,)},
+    )
+    followed = follow_queue(known, [entry(1), replace(entry(2), head="pushed")], 2)
+    assert [each.qualified for each in followed.trains.queue] == [True, False]
+    assert followed.conflicts == {1: (2,)}
+
+
+def test_hotfix_comes_before_members_that_came_earlier() -> None:
+    """Priorities and hotfixes come before the order of arrival."""
+    memory = follow_queue(Memory(), [entry(1), replace(entry(2), hotfix=True, preempts=True)], 1)
+    assert [(each.id, each.preempts) for each in memory.trains.queue] == [(2, True), (1, False)]
+
+
+def test_member_that_conflicts_is_shown_again_when_one_of_the_others_has_left() -> None:
+    """No plan without a new fact: a conflict does not thrash."""
+    memory = replace(queued(1, 2, 3), conflicts={3: (1, 2)})
+    assert [each.id for each in visible(memory, {1, 2, 3}).queue] == [1, 2]
+    assert [each.id for each in visible(removed_member(memory, 1), {2, 3}).queue] == [2, 3]
+    assert visible(base_moved(memory, "tip"), {1, 2, 3}).queue == memory.trains.queue
+
+
+def test_blocked_members_keep_their_evidence_and_are_not_shown() -> None:
+    """A freeze that lets one entry through forgets nothing about the others."""
+    memory = queued(1, 2)
+    memory = replace(
+        memory, trains=replace(memory.trains, failures=(FailingRun(frozenset({1, 2}), frozenset({1, 2})),))
+    )
+    shown = visible(memory, {2})
+    assert [each.id for each in shown.queue] == [2]
+    assert [each.suspects for each in shown.failures] == [{2}]
+    assert visible(memory, set()).failures == ()
+
+
+def test_run_tests_no_more_members_than_the_configuration_allows() -> None:
+    """With `split: single` the members of a failed run are tested one by one."""
+    trains = Trains(1, 60.0, failures=(FailingRun(frozenset({1, 2}), frozenset({1, 2})),))
+    run = NewRun((9, 1, 2), frozenset({1, 2}))
+    assert limited(run, trains, TrainPolicy(max_size=1)) == NewRun((9, 1), frozenset({1}))
+    assert limited(run, trains, TrainPolicy(split=TrainSplit.SINGLE)) == NewRun((9, 1), frozenset({1}))
+    assert limited(run, trains, TrainPolicy()) == run
+
+
+def test_outcomes_of_runs_are_counted_once() -> None:
+    """A run leaves the active ones with its outcome, and its tree keeps the result."""
+    memory = started(queued(1, 2, 3), 4, NEW, 10.0)
+    run = find_run(memory.trains, 4)
+    assert run is not None
+    good = passed(memory, run, "key", 20.0, seconds=10.0)
+    assert (good.results, good.trains.usual_seconds, good.trains.runs) == ({"key": True}, 10.0, ())
+    done = landed(good, good.trains.passed[0], "new", ["c1", "c2"])
+    assert (done.base_tip, done.trains.queue, done.heads) == ("new", (), {})
+    assert {"c1", "c2", "new"} <= set(done.tips)
+    bad = failed(memory, run, "key", FailingChecks(4, (1, 2, 3), ()))
+    assert bad.trains.failures == (FailingRun(frozenset({1, 2, 3}), frozenset({1, 2, 3})),)
+    assert bad.failure_of(2) == FailingChecks(4, (1, 2, 3), ())
+    assert ejected_member(bad, 2).trains.failures == ()
+    assert cancelled(good, 4).trains.passed == ()
+    assert cancelled(memory, 99) == memory
+
+
+def test_member_left_out_of_a_run_waits_for_the_others() -> None:
+    """The run continues with the members that merge."""
+    memory = without_member(started(queued(1, 2, 3), 4, NEW, 10.0), 4, 3, (1, 2))
+    assert memory.trains.runs[0].content == (1, 2)
+    assert memory.trains.runs[0].tested == {1, 2}
+    assert memory.conflicts == {3: (1, 2)}
+
+
+def test_result_belongs_to_a_tree_and_to_the_checks_required_of_it() -> None:
+    """A check that becomes required later voids results."""
+    check = RequiredCheck("ci", 1)
+    assert result_key("t", [check]) == result_key("t", [check])
+    assert result_key("t", [check]) not in {result_key("u", [check]), result_key("t", [])}
+
+
+def test_message_neither_skips_ci_nor_links_other_pull_requests() -> None:
+    """A candidate whose message skips CI would never be tested."""
+    made = merge_message(pull(title="Fix #12 [skip ci]", number=4, head_branch="fix"), Policy())
+    assert made == "Merge pull request 4 from fix\n\nFix 12 skip-ci"
+    assert not names_co_authors(MergeMethod.REBASE, Policy(commit_body="{co_authors}"))
+    assert names_co_authors(MergeMethod.SQUASH, Policy(commit_body="{co_authors}"))
+
+
+def test_usual_run_follows_the_last_ones() -> None:
+    """Plans know how long a run takes by those that ended."""
+    memory = Memory()
+    for seconds in (100.0, 200.0, 300.0):
+        memory = memory.with_duration(seconds)
+    assert memory.trains.usual_seconds == 200.0
+    assert timedelta(seconds=memory.trains.usual_seconds) == timedelta(seconds=200)
