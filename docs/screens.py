@@ -127,6 +127,14 @@ SCREENS: Mapping[str, Callable[[], Screen]] = {
             Reason.CHECKS_TIMED_OUT, 144, checks=(CheckReport("docs", None, CheckState.PENDING, "", None, None, None),)
         )
     ),
+    "It has the label before it is ready": lambda: Screen(
+        _notice(
+            NoticeKind.NOT_READY,
+            0,
+            reason=Reason.DRAFT,
+            other_blockers=(BlockerFacts(reason=Reason.APPROVAL_MISSING, detail="0 of 1"),),
+        )
+    ),
     "An approval is missing": lambda: Screen(_left(Reason.APPROVAL_MISSING, 0, detail="0 of 1")),
     "Labeled by somebody who may not merge": lambda: Screen(_left(Reason.LABEL_WITHOUT_RIGHT, 0, queued_by="linus")),
     "The queue is full": lambda: Screen(_left(Reason.QUEUE_FULL, 0)),

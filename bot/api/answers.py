@@ -50,7 +50,8 @@ class FailingAnswer(BaseModel):
 class StateAnswer(BaseModel):
     """The state of a pull request, and what has to happen next.
 
-    `state` is the entry's status, `held`, or `not_queued`; null in an error before IMQ looked at the pull request.
+    `state` is the entry's status, `held`, `not_ready`, or `not_queued`; null in an error before IMQ looked at the pull
+    request.
     `outcome` is how it last left its queue: `landed`, `failed`, `cancelled` or `refused`; null while it is queued, and
     if it never was. `retry_safe` says whether the same head, queued again now, may have another outcome.
     """
@@ -72,7 +73,7 @@ def state_fields(
     """Return the values of `StateAnswer` for a pull request; `why` is the reason of a refusal of this very call."""
     reason = why or found.reason
     base = found.base_branch or (None if found.previous is None else found.previous.base_branch)
-    text = answer_text(reason, base=base, policy=policy)
+    text = answer_text(reason, base=base, policy=policy, awaited=why is None and bool(found.unmet))
     return {
         "state": found.state,
         "outcome": found.outcome if why is None or found.is_queued else "refused",

@@ -5,10 +5,12 @@ from datetime import datetime
 from pydantic import BaseModel, Field
 
 from bot.api.answers import StateAnswer, state_fields
+from notifications.render.answer import answer_text
 from queue_engine.domain.blocker import Blocker
 from queue_engine.domain.model import Entry, Repository
 from queue_engine.domain.policy import Policy
-from queue_engine.queries.pull_request_status import HELD, PullRequestStatus, QueueHistory
+from queue_engine.domain.unmet_requirement import UnmetRequirement
+from queue_engine.queries.pull_request_status import HELD, NOT_READY, PullRequestStatus, QueueHistory
 from queue_engine.queries.queue_status import EntryView, QueueStatus
 from queue_engine.queries.queue_status import QueueView as Summary
 from queue_engine.rules.depth import waits_for_room
@@ -82,11 +84,12 @@ class EntryAnswer(BaseModel):
 
 
 class QueueSummary(BaseModel):
-    """A queue: its base branch, its number of entries and of held pull requests, and what blocks it."""
+    """A queue: its base branch, how many have room, wait for room, and wait until they are ready; what blocks it."""
 
     branch: str
     depth: int
     held: int
+    not_ready: int
     halts: tuple[BlockerView, ...]
 
     @classmethod
@@ -96,6 +99,7 @@ class QueueSummary(BaseModel):
             branch=found.queue.base_branch,
             depth=found.depth,
             held=found.held,
+            not_ready=found.not_ready,
             halts=tuple(map(BlockerView.of, found.blockers)),
         )
 
@@ -120,6 +124,7 @@ class QueueAnswer(QueueSummary):
             branch=found.queue.base_branch,
             depth=found.depth,
             held=found.held,
+            not_ready=len(found.not_ready),
             halts=tuple(map(BlockerView.of, found.blockers)),
             repository=found.queue.repository.full_name,
             entries=tuple(map(EntryAnswer.of, found.entries)),
@@ -148,10 +153,25 @@ class FairShare(BaseModel):
     pull_requests: int
 
 
+class UnmetAnswer(BaseModel):
+    """A requirement that a pull request does not meet yet."""
+
+    reason: str
+    sentence: str
+    detail: str | None
+
+    @classmethod
+    def of(cls, unmet: UnmetRequirement, base: str | None, policy: Policy | None) -> "UnmetAnswer":
+        """Convert an unmet requirement."""
+        text = answer_text(unmet.reason, base=base, policy=policy, awaited=True)
+        return cls(reason=unmet.reason.value, sentence=text.sentence, detail=unmet.detail)
+
+
 class WhyAnswer(StateAnswer):
     """The status of a pull request: its entry, if that has room; how many entries get room before it, if it is held.
 
-    `state` is the entry's status, `held`, or `not_queued`.
+    `state` is the entry's status, `held`, `not_ready`, or `not_queued`. `lacks` is what a pull request lacks that is
+    not ready, the most important first.
     """
 
     repository: str
@@ -161,6 +181,7 @@ class WhyAnswer(StateAnswer):
     entry: EntryAnswer | None
     waiting_before: int | None
     fair_share: FairShare | None
+    lacks: tuple[UnmetAnswer, ...] = ()
     last: LastOutcome | None
     version: str = Field("", description="Changes with the answer, but not with its estimates.")
 
@@ -176,6 +197,7 @@ class WhyAnswer(StateAnswer):
             entry=None if found.entry is None else EntryAnswer.of(found.entry),
             waiting_before=found.held_behind,
             fair_share=None if found.share is None else FairShare(author=found.share[0], pull_requests=found.share[1]),
+            lacks=tuple(UnmetAnswer.of(each, found.base_branch, policy) for each in found.unmet),
             last=None if found.previous is None else LastOutcome.of(found.previous),
         )
 
@@ -200,7 +222,8 @@ class Delays(BaseModel):
 class QueuedAnswer(StateAnswer):
     """A queued pull request; `position` counts from 0.
 
-    For a held one `position` is null and `status` is `held`. `delays` is the effect of a priority that was set.
+    For a held one `position` is null and `status` is `held`; for one that is not ready, `not_ready`. `delays` is the
+    effect of a priority that was set.
     """
 
     repository: str
@@ -216,14 +239,15 @@ class QueuedAnswer(StateAnswer):
     @classmethod
     def of(cls, entry: Entry, policy: Policy, found: PullRequestStatus, delays: Delays | None = None) -> "QueuedAnswer":
         """Convert an entry, with the state of its pull request."""
-        held = waits_for_room(entry.position, policy)
+        held = entry.is_ready and waits_for_room(entry.position, policy)
+        outside = HELD if held else NOT_READY if not entry.is_ready else None
         return cls(
             **state_fields(found, entry.repository, policy),
             repository=entry.repository.full_name,
             queue=entry.base_branch,
             number=entry.number,
-            position=None if held else entry.position,
-            status=HELD if held else entry.status.value,
+            position=entry.position if outside is None else None,
+            status=outside or entry.status.value,
             head_sha=entry.head,
             queued_by=entry.queued_by,
             priority=entry.priority,

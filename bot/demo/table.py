@@ -25,6 +25,7 @@ _ENDS = {
     NoticeKind.CANCELLED: "cancelled",
     NoticeKind.REFUSED: "refused",
     NoticeKind.HELD: "held",
+    NoticeKind.NOT_READY: "not ready",
 }
 
 

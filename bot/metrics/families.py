@@ -192,6 +192,7 @@ FAMILIES = (
     _database_gauge("queue_entries", "Pull requests in all queues.", "status"),
     _database_gauge("queue_depth_max", "Pull requests in the longest queue."),
     _database_gauge("held_pull_requests", "Pull requests that wait for room in a full queue."),
+    _database_gauge("not_ready_pull_requests", "Pull requests that wait outside a queue until they are ready."),
     _database_gauge("outbox_waiting", "Comments, check runs and labels still to be sent."),
     _database_gauge(
         "outbox_oldest_due_seconds", "How long the outbox item that is due longest has waited; 0 if none is due."

@@ -94,6 +94,7 @@ def database_gauges(
         _labeled("queue_entries", {(status.value,): queues.entries.get(status, 0) for status in _WAITING}),
         _single("queue_depth_max", queues.deepest),
         _single("held_pull_requests", queues.held),
+        _single("not_ready_pull_requests", queues.not_ready),
         _single("outbox_waiting", outbox.waiting),
         _single("outbox_oldest_due_seconds", age(outbox.due_since)),
     ]

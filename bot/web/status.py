@@ -96,6 +96,7 @@ def _queue(found: QueueView, max_depth: int) -> dict[str, Any]:
         "branch": queue.base_branch,
         "depth": found.depth,
         "held": found.held,
+        "not_ready": found.not_ready,
         "accepting": found.accepts(max_depth),
         "paused": found.blockers[0].reason.value if found.blockers else None,
     }

@@ -1,7 +1,8 @@
 """Render the sentences of an answer about a pull request as plain text, for programs and pages. Pure."""
 
 from notifications.texts import NO_FIX_LABEL, REASONS
-from notifications.texts.reasons import ReasonText
+from notifications.texts.not_ready import NOT_READY
+from notifications.texts.reason_text import ReasonText
 from notifications.texts.waits import WAITS
 from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
@@ -13,10 +14,19 @@ UNKNOWN_LABEL = "of the queue"
 
 
 def answer_text(
-    reason: Reason | WaitReason, *, base: str | None = None, label: str | None = None, policy: Policy | None = None
+    reason: Reason | WaitReason,
+    *,
+    base: str | None = None,
+    label: str | None = None,
+    policy: Policy | None = None,
+    awaited: bool = False,
 ) -> ReasonText:
-    """Return what happened and the next step, each as one plain text; callers escape them where they show them."""
-    text = REASONS[reason] if isinstance(reason, Reason) else WAITS[reason]
+    """Return what happened and the next step, each as one plain text; callers escape them where they show them.
+
+    `awaited`: the pull request waits outside the queue until it has what the reason says that it lacks.
+    """
+    texts = NOT_READY if awaited else REASONS
+    text = texts[reason] if isinstance(reason, Reason) else WAITS[reason]
     known = policy or Policy()
     fix = " or ".join(f"`{name}`" for name in known.fix_labels) or NO_FIX_LABEL
     named = label or (None if policy is None else policy.trigger_label)

@@ -12,7 +12,8 @@ from notifications.render import history, trains
 from notifications.render.custom_text import custom_text
 from notifications.render.escape import MESSAGE_LIMIT, code, link, mention
 from notifications.render.formats import commit, duration, instant, names, pull_requests
-from notifications.texts import waiting
+from notifications.texts import not_ready, waiting
+from notifications.texts.reason_text import ReasonText
 from queue_engine.domain.facts import CheckReport
 from queue_engine.domain.notice import WAITING, Notice, NoticeKind
 from queue_engine.domain.reasons import REASONS, Reason, ReasonActor
@@ -69,7 +70,8 @@ def paragraphs(notice: Notice, *, mentions: bool, events: history.Events = ()) -
         *not_followed(notice.not_followed),
     ]
     if notice.kind in WAITING:
-        found.append(fill(waiting.HOW_TO_DEQUEUE, notice))
+        in_queue = notice.kind is not NoticeKind.NOT_READY
+        found.append(fill(waiting.HOW_TO_DEQUEUE if in_queue else not_ready.HOW_TO_END, notice))
     return found
 
 
@@ -113,6 +115,8 @@ def _waiting(notice: Notice) -> Iterable[str]:
             yield waiting.WAITS_FOR_FIRST_CHECK
         case NoticeKind.READY:
             yield waiting.WAITS_FOR_MERGE
+        case NoticeKind.NOT_READY:
+            yield not_ready.JOINS_BY_ITSELF
 
 
 def _queued(notice: Notice, position: int) -> str:
@@ -145,7 +149,7 @@ def _likely(notice: Notice) -> Iterable[str]:
 
 def _reason(notice: Notice) -> Iterable[str]:
     if notice.reason is not None and notice.text is None:
-        yield fill(texts.REASONS[notice.reason].sentence, notice)
+        yield fill(_text_of(notice, notice.reason).sentence, notice)
     if notice.kind is NoticeKind.HELD and notice.position is not None:
         yield waiting.HELD_BEHIND.get(notice.position, waiting.HELD_BEHIND_MANY).format(count=notice.position)
     if notice.reason is Reason.LABEL_WITHOUT_RIGHT and notice.queued_by is not None:
@@ -164,17 +168,25 @@ def _other_blockers(notice: Notice) -> Iterable[str]:
     """Render the queue's blockers beside the reason as a list, if there are any."""
     lines = []
     for blocker in notice.other_blockers:
-        line = f"- {fill(texts.REASONS[blocker.reason].sentence, notice)}"
+        text = _text_of(notice, blocker.reason)
+        line = f"- {fill(text.sentence, notice)}"
         if blocker.until is not None:
             line += " " + waiting.UNTIL.format(time=instant(blocker.until))
         if blocker.detail:
             line += " " + waiting.DETAIL.format(detail=code(blocker.detail, MESSAGE_LIMIT)) + "."
         actor = REASONS[blocker.reason].next_actor
         if actor is not ReasonActor.NONE:
-            line += f" **{texts.NEXT_STEP_FOR[actor]}** {fill(texts.REASONS[blocker.reason].next_step, notice)}"
+            line += f" **{texts.NEXT_STEP_FOR[actor]}** {fill(text.next_step, notice)}"
         lines.append(line)
     if lines:
-        yield "\n".join([fill(waiting.OTHER_BLOCKERS, notice), "", *lines])
+        heading = not_ready.LACKS_ALSO if notice.kind is NoticeKind.NOT_READY else waiting.OTHER_BLOCKERS
+        yield "\n".join([fill(heading, notice), "", *lines])
+
+
+def _text_of(notice: Notice, reason: Reason) -> ReasonText:
+    """Return the text of a reason; while the pull request waits for what it lacks, no one has to queue it again."""
+    awaited = not_ready.NOT_READY.get(reason) if notice.kind is NoticeKind.NOT_READY else None
+    return awaited or texts.REASONS[reason]
 
 
 def _checks(notice: Notice) -> Iterable[str]:
@@ -254,7 +266,7 @@ def _next_step(notice: Notice, mentions: bool) -> Iterable[str]:
         author_alone = facts.next_actor is ReasonActor.AUTHOR
         words = texts.NEXT_STEP_FOR_PEOPLE if author_alone else texts.NEXT_STEP_FOR_PEOPLE_OR_MAINTAINER
         who = words.format(people=" ".join(mentioned))
-    step = texts.REASONS[notice.reason].next_step
+    step = _text_of(notice, notice.reason).next_step
     yield f"**{who}** {fill(step, notice)}{_ask_queuer(notice) if '{label}' in step else ''}"
 
 

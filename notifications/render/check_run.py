@@ -14,7 +14,7 @@ from queue_engine.domain.reasons import Reason
 
 TITLE_LIMIT = 200
 
-_QUEUED = frozenset({NoticeKind.QUEUED, NoticeKind.HELD, NoticeKind.BLOCKED, NoticeKind.PAUSED})
+_QUEUED = frozenset({NoticeKind.QUEUED, NoticeKind.HELD, NoticeKind.NOT_READY, NoticeKind.BLOCKED, NoticeKind.PAUSED})
 _RUNNING = frozenset({NoticeKind.UPDATING, NoticeKind.CHECKING, NoticeKind.READY})
 
 # GitHub counts a completed `failure`, `cancelled`, `timed_out` or `action_required` as red for the whole commit, and

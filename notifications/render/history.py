@@ -16,6 +16,7 @@ MOST_LINES = 30
 Events = Sequence[TimelineEvent]
 
 _JOINS = frozenset({"queued", "held"})
+_ASKS = _JOINS | {"not_ready"}
 _LEAVES = frozenset({"landed", "failed", "cancelled", "refused"})
 _SHORT_SHA = 7
 _MOST_DELAYED = 10
@@ -63,7 +64,7 @@ def time_in_ci(events: Events) -> timedelta | None:
 
 def moved_since(events: Events, at: datetime) -> bool:
     """Whether the pull request was queued, held, or left after that instant."""
-    return any(event.at > at for event in events if event.event in _JOINS | _LEAVES)
+    return any(event.at > at for event in events if event.event in _ASKS | _LEAVES)
 
 
 def _relevant(events: Events) -> list[TimelineEvent]:

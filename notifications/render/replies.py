@@ -9,6 +9,7 @@ from notifications.render.formats import duration, instant, pull_request
 from notifications.render.why import blocker_sentence, read_instant, render_why
 from notifications.texts import REASONS
 from notifications.texts import replies as texts
+from notifications.texts.not_ready import NOT_READY
 from queue_engine.commands.table import CATALOGUE
 from queue_engine.domain.notice import CommandReply, Notice, Reply
 from queue_engine.domain.reasons import Reason
@@ -39,6 +40,8 @@ def _sentences(reply: Reply, answer: CommandReply, notice: Notice) -> list[str]:
     match reply.code:
         case ReplyKind.REFUSED:
             return [_refused(facts, notice)]
+        case ReplyKind.NOT_READY:
+            return [_not_ready(reply, notice)]
         case ReplyKind.HELP:
             return [texts.REPLIES[reply.code], *_commands()]
         case ReplyKind.STATUS:
@@ -91,6 +94,20 @@ def _refused(facts: Mapping[str, Any], notice: Notice) -> str:
     return texts.REPLIES[ReplyKind.REFUSED].format(sentence=sentence, next_step=text.next_step.format(**names))
 
 
+def _not_ready(reply: Reply, notice: Notice) -> str:
+    facts = reply.facts
+    text = NOT_READY[Reason(facts["reason"])]
+    base = code(str(facts.get("base_branch") or notice.base_branch))
+    sentence = text.sentence.format(base=base)
+    if facts.get("detail"):
+        sentence += " " + texts.DETAIL.format(detail=code(facts["detail"], MESSAGE_LIMIT))
+    shown = {"sentence": sentence, "next_step": text.next_step.format(base=base), "base_branch": base}
+    found = texts.REPLIES[ReplyKind.NOT_READY].format(**shown)
+    if "priority" in facts:
+        found += f" {texts.JOINS_WITH.format(priority=int(facts['priority']))}"
+    return found
+
+
 def _commands() -> list[str]:
     rows = (
         texts.COMMAND.format(usage=code(command.usage), help=command.help, right=command.right.value)
@@ -124,6 +141,8 @@ def _queue(facts: Mapping[str, Any]) -> list[str]:
         found.append(texts.MORE.format(count=more))
     if facts["held"]:
         found.append(texts.OTHERS_HELD.format(held=int(facts["held"])))
+    if facts.get("not_ready"):
+        found.append(texts.OTHERS_NOT_READY.format(not_ready=int(facts["not_ready"])))
     return found
 
 

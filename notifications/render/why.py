@@ -10,6 +10,7 @@ from notifications.render.formats import instant, names, pull_requests
 from notifications.render.trains import member_sentences, suspicion_sentence
 from notifications.texts import REASONS
 from notifications.texts import why as texts
+from notifications.texts.not_ready import NOT_READY
 from notifications.texts.waits import WAITS
 from queue_engine.domain.notice import Notice
 from queue_engine.domain.reasons import Reason
@@ -30,6 +31,8 @@ def render_why(facts: Facts, notice: Notice) -> list[str]:
     limits = not_followed(str(sentence) for sentence in facts.get("not_followed") or ())
     if facts["state"] == "not_queued":
         return [_state(facts, notice), *_last_time(facts, notice), *_next(facts, notice), *limits]
+    if facts["state"] == "not_ready":
+        return [_state(facts, notice), *_next(facts, notice), *limits]
     if facts["state"] == "held":
         return [_state(facts, notice), *_share(facts), *_next(facts, notice), *limits]
     blockers = [blocker_sentence(blocker, notice) for blocker in facts["halts"]]
@@ -71,6 +74,8 @@ def _state(facts: Facts, notice: Notice) -> str:
     for name in ("ahead", "depth"):
         if isinstance(facts.get(name), int):
             shown[name] = str(facts[name])
+    if "lacks" in facts:
+        shown["lacks"] = " ".join(_lacks(reason, detail, notice) for reason, detail in facts["lacks"])
     if "position" in facts:
         shown["place"] = str(int(facts["position"]) + 1)
     states = {**texts.STATES, **texts.TRAIN_STATES} if facts.get("train") else texts.STATES
@@ -85,6 +90,11 @@ def _train(facts: Facts, notice: Notice) -> Iterable[str]:
     yield from member_sentences(train, notice.number, facts.get("base_branch") or notice.base_branch)
     if train.suspicion is not None:
         yield suspicion_sentence(train.suspicion, failed=bool(train.failed))
+
+
+def _lacks(reason: str, detail: str | None, notice: Notice) -> str:
+    sentence = fill(NOT_READY[Reason(reason)].sentence, notice)
+    return f"{sentence} {texts.DETAIL.format(detail=code(detail, MESSAGE_LIMIT))}." if detail else sentence
 
 
 def _waiting(facts: Facts) -> Iterable[str]:
@@ -128,7 +138,7 @@ def _next(facts: Facts, notice: Notice) -> Iterable[str]:
     """Say who acts next, and how; replies of older versions have neither."""
     if "whose_move" not in facts:
         return
-    text = _TEXTS[facts["next"]]
+    text = NOT_READY[Reason(facts["next"])] if facts["state"] == "not_ready" else _TEXTS[facts["next"]]
     yield texts.WHOSE_MOVE.format(
         actor=texts.ACTORS[PullRequestActor(facts["whose_move"])], step=fill(text.next_step, notice)
     )

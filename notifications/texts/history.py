@@ -24,6 +24,7 @@ _PRECEDENCE = {"delays": ", ahead of {delays}", "delay": " (about {delay} later 
 
 HISTORY: Mapping[str, HistoryText] = {
     "held": HistoryText("Waiting for room in the queue for {base}"),
+    "not_ready": HistoryText("Waiting outside the queue for {base}", {"by": ASKED_BY}),
     "queued": HistoryText("Queued for {base}", {"position": " at position {position}", "by": ASKED_BY, **_PRECEDENCE}),
     "refused": HistoryText("Not queued for {base}"),
     "pending": HistoryText("Preempted by a hotfix", {"yields_to": ", {yields_to}"}),

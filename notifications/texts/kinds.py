@@ -27,6 +27,7 @@ KINDS: Mapping[NoticeKind, KindText] = {
     NoticeKind.CANCELLED: KindText("↩️ Dequeued from {base}", "Dequeued"),
     NoticeKind.REFUSED: KindText("↩️ Not queued for {base}", "Not queued"),
     NoticeKind.HELD: KindText("⏳ Waiting for room in the queue for {base}", "Waiting for room in the queue"),
+    NoticeKind.NOT_READY: KindText("⏳ Not ready yet for the queue of {base}", "Not ready yet for the queue"),
     NoticeKind.BLOCKED: KindText("⏸️ Waiting for a permission to land on {base}", "Waiting for a permission"),
     NoticeKind.PAUSED: KindText("⏸️ The queue for {base} is paused", "The queue is paused"),
     NoticeKind.ANSWERED: KindText("💬 Reply to a command", "Reply to a command"),

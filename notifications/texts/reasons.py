@@ -1,18 +1,9 @@
 """Sentences for each reason: the cause, and the next step."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from notifications.texts.reason_text import ReasonText
 from queue_engine.domain.reasons import Reason
-
-
-@dataclass(frozen=True, slots=True)
-class ReasonText:
-    """The sentence about the cause, and the next step."""
-
-    sentence: str
-    next_step: str
-
 
 _REQUEUE = " Then comment `/queue` or add the label {label}."
 
@@ -104,6 +95,10 @@ REASONS: Mapping[Reason, ReasonText] = {
     Reason.HOLD_TIMED_OUT: ReasonText(
         "The pull request waited too long for room in the queue for {base}.",
         "Find out what delays the queue." + _REQUEUE,
+    ),
+    Reason.NOT_READY_TIMED_OUT: ReasonText(
+        "The pull request waited too long outside the queue for {base}, and did not become ready.",
+        "Get it ready to land." + _REQUEUE,
     ),
     Reason.ASKED_TOO_OFTEN: ReasonText(
         "Someone repeatedly added the label {label} to commits that IMQ had rejected. For a while, IMQ ignores the "

@@ -12,6 +12,7 @@ REPLIES: Mapping[ReplyKind, str] = {
     ReplyKind.ALREADY_QUEUED: "Already queued for {base_branch} at position {position} of {depth}.",
     ReplyKind.REQUEUED: "Requeued for {base_branch} with its current head at position {position} of {depth}.",
     ReplyKind.HELD: "The queue for {base_branch} is full. The pull request waits for room.",
+    ReplyKind.NOT_READY: "{sentence} IMQ queues the pull request for {base_branch} as soon as it is ready. {next_step}",
     ReplyKind.REFUSED: "{sentence} {next_step}",
     ReplyKind.LEFT: "Dequeued from {base_branch}.",
     ReplyKind.LANDING: "The merge into {base_branch} has started. If GitHub refuses it, IMQ dequeues the pull request.",
@@ -44,6 +45,7 @@ PREEMPTS_LOSING = "It preempts {number}, whose checks start over after {lost}."
 DELAYS_NONE = "This delays no other pull request."
 MORE = "{count} more follow."
 OTHERS_HELD = "{held} more wait for room."
+OTHERS_NOT_READY = "{not_ready} more wait outside the queue until they are ready."
 EMPTY = "The queue is empty."
 QUEUE_LINE = "{place}. {number}: {status} since {since}"
 QUEUE_BLOCKED = "The queue is blocked: {sentence}"

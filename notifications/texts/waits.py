@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from notifications.texts.reasons import ReasonText
+from notifications.texts.reason_text import ReasonText
 from queue_engine.domain.wait_reasons import WaitReason
 
 WAITS: Mapping[WaitReason, ReasonText] = {

@@ -10,6 +10,7 @@ STATES: Mapping[str, str] = {
     "checking": "First in the queue for {base}, waiting for checks since {since}.",
     "ready": "First in the queue for {base}: checks passed, merging since {since}.",
     "held": "The queue for {base} is full, with {depth} pull requests. This one waits for room, with {ahead} ahead.",
+    "not_ready": "Not in the queue for {base} yet: {lacks}",
     "not_queued": "Not queued. To queue it, comment `/queue` or add the label {label}.",
 }
 TRAIN_STATES: Mapping[str, str] = {

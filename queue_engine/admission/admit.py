@@ -30,6 +30,7 @@ from queue_engine.rules.eligibility import (
     Answer,
     Consent,
     Ignore,
+    NotReady,
     Reject,
     RequiredFacts,
     check_eligibility,
@@ -170,16 +171,14 @@ async def admit(
         if not isinstance(answer, Entry) and not (answered and isinstance(answer, Reject)):
             await count_label(change, repository, request.by, answer)
         match answer:
-            case Admit():
+            case Admit() | NotReady():
                 trusted = pull.labels if left is None else trusted_of(pull.labels, left.trusted_labels)
                 if request.gives_consent:
                     trusted = pull.labels
                     await record_consent(change, request, pull)
-                answer = await store_entry(change, queue, taken, requirements.rules, policy, request, trusted)
-                if not request.may_wait:
-                    _check_room(engine, answer, policy)
-                if answer.held_since is not None:
-                    engine.meter.count("queue_full", where="label")
+                unmet = answer.unmet if isinstance(answer, NotReady) else ()
+                answer = await store_entry(change, queue, taken, requirements.rules, policy, request, trusted, unmet)
+                _check_room(engine, answer, policy, may_wait=request.may_wait)
             case Reject(reason, detail) if not answered:
                 by, delivery = request.by, case.delivery
                 await refuse(change, queue, pull, reason, policy, by=by, delivery=delivery, detail=detail)
@@ -188,11 +187,13 @@ async def admit(
     return answer
 
 
-def _check_room(engine: Engine, entry: Entry, policy: Policy) -> None:
-    """Raise SlotsBusy if the new entry would have to wait for room at its position, so that it is not stored."""
-    if waits_for_room(entry.position, policy):
+def _check_room(engine: Engine, entry: Entry, policy: Policy, *, may_wait: bool) -> None:
+    """Count a new entry that waits for room. Raises SlotsBusy unless it may wait, so that it is not stored."""
+    if not may_wait and entry.is_ready and waits_for_room(entry.position, policy):
         engine.meter.count("queue_full", where="api")
         raise SlotsBusy("queue full")
+    if entry.held_since is not None:
+        engine.meter.count("queue_full", where="label")
 
 
 def judged(request: EnqueueRequest, taken: Snapshot, requirements: RequiredFacts, policy: Policy) -> Answer:
@@ -205,7 +206,7 @@ def judged(request: EnqueueRequest, taken: Snapshot, requirements: RequiredFacts
         base_branch=request.base_branch or pull.base_branch,
     )
     answer = check_eligibility(pull, consent, requirements, repository=request.case.repository, policy=policy)
-    if isinstance(answer, Admit) and request.labeled_at is not None:
+    if isinstance(answer, Admit | NotReady) and request.labeled_at is not None:
         # By the webhooks since the label was set.
         withdrawn = withdrawn_since_label(
             pull, base_branch=consent.base_branch, policy=policy, labeled_at=request.labeled_at, by=consent.by

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from queue_engine.admission.case import Case
+from queue_engine.domain.entry_order import EntryOrder
 from queue_engine.domain.reasons import Reason
 
 
@@ -36,5 +37,7 @@ class EnqueueRequest:
     """The trigger label that IMQ sets on behalf of a command or an API call, if the pull request lacks it."""
     may_wait: bool = True
     """Whether the entry may wait for room; otherwise a full queue refuses the request."""
+    order: EntryOrder | None = None
+    """The precedence that the entry keeps; None: that of its labels."""
     leaves_for: Reason | None = None
     """The reason for which the present entry leaves in the same transaction, if the pull request is queued again."""

@@ -3,12 +3,13 @@
 from queue_engine.admission.enqueue_request import EnqueueRequest
 from queue_engine.core.observability import trace
 from queue_engine.domain.facts import BranchRules, PullRequest, Snapshot
-from queue_engine.domain.known_facts import Consent, Fact, of_pull
+from queue_engine.domain.known_facts import Consent, Fact, PullRequestState, of_pull
 from queue_engine.domain.model import Entry, Queue, Repository
 from queue_engine.domain.policy import Policy, has_label
+from queue_engine.domain.unmet_requirement import UnmetRequirement
 from queue_engine.effects.context import Change
 from queue_engine.effects.github_merges import disable_later
-from queue_engine.effects.queue_depth import announce_joined
+from queue_engine.effects.queue_depth import announce_joined, announce_not_ready
 from queue_engine.queries.position import load_durations
 from queue_engine.rules.checks import requires_own_check
 from queue_engine.rules.consent_changes import last_change
@@ -21,7 +22,10 @@ from queue_engine.store import EntryConflict
 
 async def record_consent(change: Change, request: EnqueueRequest, pull: PullRequest) -> None:
     """Store when somebody asked for this pull request to be queued: later webhooks may withdraw that consent."""
-    at = request.labeled_at or last_change(pull) or change.now
+    at, last = request.labeled_at or last_change(pull) or change.now, last_change(pull)
+    if last is not None and any(isinstance(each, PullRequestState) and each.draft for each in pull.reported):
+        # It was a draft, which was no withdrawal until now; everything else since the label has been judged.
+        at = max(at, last)
     consent = Fact(subject=of_pull(pull.number), statement=Consent(at=at, by=request.by))
     await change.tx.known.record(request.case.repository.id, [consent], change.now)
 
@@ -34,8 +38,12 @@ async def store_entry(
     policy: Policy,
     request: EnqueueRequest,
     trusted: frozenset[str],
+    unmet: tuple[UnmetRequirement, ...] = (),
 ) -> Entry:
-    """Add a pull request to its queue, and announce the entry; returns the present entry if there is one."""
+    """Add a pull request to its queue, or outside of it if it lacks anything, and announce the entry.
+
+    Returns the present entry if there is one.
+    """
     tx, now, pull = change.tx, change.now, taken.pull
     queued = await tx.entries.arrivals(queue.id)
     durations = await load_durations(tx, queue.repository.id, queue.base_branch)
@@ -59,7 +67,9 @@ async def store_entry(
             head_branch=head_branch_of(pull),
             shared_head=await _shared_head(change, queue.repository, taken),
             own_check_required=requires_own_check(rules, policy),
-            **vars(precedence_of(trusted, policy)),
+            unmet=[each.as_data() for each in unmet] or None,
+            read_at=now if unmet else None,
+            **vars(request.order or precedence_of(trusted, policy)),
         )
     except EntryConflict:
         present = await tx.entries.find(queue.repository.id, pull.number)
@@ -68,8 +78,16 @@ async def store_entry(
     await _set_labels(change, request, pull, trusted, policy)
     if disables_auto_merge(pull, policy):
         await disable_later(change, queue.repository, pull.number)
+    return await _announce(change, entry, policy)
+
+
+async def _announce(change: Change, entry: Entry, policy: Policy) -> Entry:
+    """Announce a new entry, and wake its queue if the entry is in it."""
+    if not entry.is_ready:
+        await announce_not_ready(change, entry, policy)
+        return entry
     entry = await announce_joined(change, entry, policy, depth=entry.position + 1)
-    await tx.queues.wake(queue.id, now)
+    await change.tx.queues.wake(entry.queue_id, change.now)
     return entry
 
 

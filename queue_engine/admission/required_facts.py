@@ -7,17 +7,18 @@ from queue_engine.domain.model import Repository
 from queue_engine.domain.policy import Policy
 from queue_engine.domain.port import GitHub
 from queue_engine.effects.context import Engine
-from queue_engine.rules.eligibility import RequiredFacts, unmet_requirement
+from queue_engine.rules.eligibility import RequiredFacts, unmet_by_rules, unmet_requirement
 from queue_engine.rules.merge_method import merge_method, needs_signed_commits
 from queue_engine.rules.reviews import reviews_of
 from queue_engine.rules.stacks import lower_member
 
 
 async def requirements_of(
-    engine: Engine, repository: Repository, taken: Snapshot, policy: Policy
+    engine: Engine, repository: Repository, taken: Snapshot, policy: Policy, *, is_waiting: bool = False
 ) -> tuple[Snapshot, RequiredFacts]:
     """Read the requirements of the base branch, and whether they are met, with the snapshot to judge.
 
+    A pull request that `is_waiting` already may lack approvals by cached rules: a webhook says when these change.
     Raises GitHubError.
     """
     pull = taken.pull
@@ -26,7 +27,8 @@ async def requirements_of(
         taken = replace(taken, head_guarded=guarded)
     rules = await engine.github.branch_rules(repository, pull.base_branch)
     requirements = await read_requirements(engine.github, repository, taken, rules, policy)
-    if unmet_requirement(pull, repository, requirements, policy) is not None:
+    unmet = unmet_requirement(pull, repository, requirements, policy) is not None
+    if unmet or (not is_waiting and unmet_by_rules(pull, requirements)):
         # The rules may have changed since they were cached: IMQ rejects no pull request by cached rules alone.
         engine.github.forget_rules(repository.id)
         fresh = await engine.github.branch_rules(repository, pull.base_branch)

@@ -14,6 +14,7 @@ from queue_engine.admission.admit import admit
 from queue_engine.admission.case import Case, load_case
 from queue_engine.admission.enqueue_request import EnqueueRequest
 from queue_engine.admission.own_pushes import is_proved
+from queue_engine.admission.readiness import judge_again
 from queue_engine.admission.shared_heads import follow_shared_update
 from queue_engine.domain.dequeue_reason import DequeueReason
 from queue_engine.domain.errors import StaleRecord
@@ -29,6 +30,7 @@ from queue_engine.known.own_merges import answered_merge, merged_by_imq
 from queue_engine.rules.consent import consent_lost, is_own_update
 from queue_engine.rules.eligibility import Reject, disables_auto_merge, may_queue
 from queue_engine.rules.own_pushes import may_push
+from queue_engine.rules.readiness import is_read_due, seems_changed
 from queue_engine.rules.transitions import with_new_head
 
 _log = structlog.get_logger("imq.revalidate")
@@ -57,6 +59,8 @@ async def revalidate(engine: Engine, case: Case, *, push: Push | None = None) ->
     for _ in range(_TRIES):
         if (entry := case.entry) is None:
             return case
+        if not entry.is_ready:
+            return await judge_again(engine, case)
         pull = await engine.github.pull_request(case.repository, case.number)
         case = await case.with_policy(engine, entry.base_branch)
         pull = await effective_labels(engine.store, case.repository, pull, entry.trusted_labels, case.policy)
@@ -91,14 +95,24 @@ async def left_to_pass(engine: Engine, repository: Repository, number: int) -> b
     return True
 
 
-async def contradicts(engine: Engine, repository: Repository, listed: PullRequest) -> bool:
-    """Return whether a listed pull request, which may be older than its entry, seems to have lost consent."""
-    case = await load_case(engine, repository, listed.number)
+async def needs_read(
+    engine: Engine, repository: Repository, number: int, listed: PullRequest | None, *, whole: bool
+) -> bool:
+    """Return whether an entry's pull request is to be read, since it seems to have lost consent, or to be ready.
+
+    It is `listed` among the open ones that changed last, which may be older than its entry. `whole`: these are all.
+    """
+    case = await load_case(engine, repository, number)
     if (entry := case.entry) is None:
         return False
+    now = engine.clock.now()
+    if listed is None:
+        return entry.is_ready or whole or is_read_due(entry, now)
     policy = (await case.with_policy(engine, entry.base_branch)).policy
     pull = await effective_labels(engine.store, repository, listed, entry.trusted_labels, policy)
-    lost_or_changed = _verdict(entry, pull, policy, engine.clock.now()) != (None, None)
+    if not entry.is_ready:
+        return seems_changed(entry, pull, policy, now)
+    lost_or_changed = _verdict(entry, pull, policy, now) != (None, None)
     return lost_or_changed or disables_auto_merge(pull, policy)
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from queue_engine.admission import enqueue
 from queue_engine.commands.context import CommandContext, parse_failure
+from queue_engine.commands.enqueue import not_ready_reply
 from queue_engine.commands.instants import until
 from queue_engine.commands.parse import CommandRequest, parse_priority
 from queue_engine.commands.query import blocker_facts
@@ -63,6 +64,8 @@ async def prioritise(change: Change, context: CommandContext, request: CommandRe
     if entry is None:
         return context.reply(request, ReplyKind.NOT_QUEUED, accepted=False)
     done = await enqueue.prioritise(change, entry, priority, context.policy, by=context.by, delivery=context.delivery)
+    if not done.entry.is_ready:
+        return not_ready_reply(context, request, done.entry, priority=priority)
     if waits_for_room(done.entry.position, context.policy):
         ahead = held_behind(done.entry.position, context.policy)
         return context.reply(request, ReplyKind.HELD, ahead=ahead, priority=priority)

@@ -1,6 +1,7 @@
 """Queue and dequeue by command. The rules are those of labels."""
 
 from functools import partial
+from typing import Any
 
 from queue_engine.admission import enqueue
 from queue_engine.admission.command_consent import consents
@@ -101,8 +102,16 @@ def _joined(context: CommandContext, entry: Entry) -> ReplyKind:
 
 
 async def _queued_reply(context: CommandContext, request: CommandRequest, entry: Entry, code: ReplyKind) -> Reply:
+    if not entry.is_ready:
+        return not_ready_reply(context, request, entry)
     async with context.engine.store.reading() as tx:
         depth = depth_within(await tx.entries.count(entry.queue_id), context.policy)
     if waits_for_room(entry.position, context.policy):
         return context.reply(request, ReplyKind.HELD, ahead=held_behind(entry.position, context.policy))
     return context.reply(request, code, position=entry.position, depth=max(depth, entry.position + 1))
+
+
+def not_ready_reply(context: CommandContext, request: CommandRequest, entry: Entry, **facts: Any) -> Reply:
+    """Reply what the pull request lacks, so that it waits outside the queue."""
+    first = entry.unmet[0]
+    return context.reply(request, ReplyKind.NOT_READY, reason=first.reason.value, detail=first.detail or "", **facts)

@@ -35,6 +35,8 @@ def _facts(found: PullRequestStatus, label: str) -> dict[str, Any]:
     share = {} if found.share is None else {"share": list(found.share)}
     if found.entry is not None:
         return entry_facts(found.entry) | share
+    if found.unmet:
+        return {"lacks": [each.as_data() for each in found.unmet]}
     if found.held_behind is not None:
         return {"ahead": found.held_behind, "depth": found.depth} | share
     last = found.previous
@@ -84,13 +86,14 @@ async def status(tx: Transaction, context: CommandContext, request: CommandReque
     """Reply with the queue of the base branch."""
     queue = await tx.queues.find(context.repository.id, context.pull.base_branch)
     if queue is None:
-        return context.reply(request, ReplyKind.STATUS, depth=0, entries=[], held=0)
+        return context.reply(request, ReplyKind.STATUS, depth=0, entries=[], held=0, not_ready=0)
     found = await load_queue(tx, queue, context.policy, now)
     entries = [view.entry for view in found.entries[:SHOWN]]
     facts: dict[str, Any] = {
         "depth": found.depth,
         "entries": [[each.number, each.status.value, each.status_since.isoformat()] for each in entries],
         "held": found.held,
+        "not_ready": len(found.not_ready),
     }
     if found.blockers:
         facts["halts"] = [blocker_facts(blocker) for blocker in found.blockers]

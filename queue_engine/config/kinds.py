@@ -55,9 +55,11 @@ class _Duration:
 
 
 _FORM: dict[str, Any] = {"type": "string", "pattern": "^([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?$", "examples": ["2h"]}
-_MINUTE, _WEEK = timedelta(minutes=1), timedelta(days=7)
+_MINUTE, _WEEK, _QUARTER = timedelta(minutes=1), timedelta(days=7), timedelta(days=90)
 
 Timeout = Annotated[timedelta, BeforeValidator(_Duration(_MINUTE, _WEEK)), WithJsonSchema(_FORM)]
+LongTimeout = Annotated[timedelta, BeforeValidator(_Duration(_MINUTE, _QUARTER)), WithJsonSchema(_FORM)]
+"""How long a pull request may wait outside the queue, which holds up no other."""
 AutoTimeout = Annotated[
     timedelta | None,
     BeforeValidator(_Duration(_MINUTE, _WEEK, or_auto=True)),

@@ -32,6 +32,7 @@ from queue_engine.config.kinds import (
 )
 from queue_engine.config.push_rules import OnPush
 from queue_engine.config.train_rules import Trains
+from queue_engine.config.wait_limits import WaitLimits
 
 Method = Literal["merge", "squash", "rebase"]
 
@@ -199,14 +200,6 @@ class Checks(ConfigModel):
     )
 
 
-class WaitLimits(ConfigModel):
-    """How long other waits may last."""
-
-    update: Timeout | None = Field(None, description="GitHub's update of a branch, and of whether it can be merged.")
-    hold: Timeout | None = Field(None, description="Waiting for room in a full queue, or for a red base to pass.")
-    run: Timeout | None = Field(None, description="Starting over because other pushes keep moving the base branch.")
-
-
 class FreezeRule(ConfigModel):
     """A time in which nothing lands."""
 
@@ -261,6 +254,11 @@ class Rules(ConfigModel):
         None, description="Labels that queue, in any case; the first is the one that IMQ names and sets."
     )
     depth: int | None = Field(None, ge=1, le=1000, description="Entries per queue; later ones wait for room.")
+    when_not_ready: Literal["wait", "refuse"] | None = Field(
+        None,
+        description="Whether a pull request waits outside the queue for what may still come, such as an approval, or "
+        "is refused.",
+    )
     on_push: OnPush | None = Field(
         None, description="What IMQ does after a push; `on_push: requeue` is short for `queued: requeue`."
     )

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 from queue_engine.domain.facts import Permission
-from queue_engine.domain.policy import CommentPolicy, GithubMergePolicy, Mode, Policy, PushPolicy
+from queue_engine.domain.policy import CommentPolicy, GithubMergePolicy, Mode, NotReadyPolicy, Policy, PushPolicy
 from queue_engine.domain.train_policy import Candidates
 
 _PERMISSIONS, _LEVELS = tuple(Permission), tuple(CommentPolicy)
@@ -83,6 +83,10 @@ def _on_push(operator: Policy, wanted: PushPolicy) -> PushPolicy:
     return PushPolicy.DEQUEUE if PushPolicy.DEQUEUE in (operator.on_push, wanted) else wanted
 
 
+def _when_not_ready(operator: Policy, wanted: NotReadyPolicy) -> NotReadyPolicy:
+    return NotReadyPolicy.REFUSE if NotReadyPolicy.REFUSE in (operator.when_not_ready, wanted) else wanted
+
+
 def _auto_merge(operator: Policy, wanted: GithubMergePolicy) -> GithubMergePolicy:
     return operator.auto_merge if wanted is GithubMergePolicy.IGNORE else wanted
 
@@ -131,6 +135,13 @@ SHARED_KEYS = (
         _trigger_labels,
     ),
     SharedKey("depth", "max_depth", "a lower number", "a longer queue would cost what the operator limited", _depth),
+    SharedKey(
+        "when_not_ready",
+        "when_not_ready",
+        "`refuse`",
+        "pull requests would wait that the operator refuses",
+        _when_not_ready,
+    ),
     SharedKey("on_push.queued", "on_push", "`dequeue`", "a head that was not queued would land", _on_push),
     SharedKey(
         "on_push.requeue_for",
@@ -237,6 +248,9 @@ SHARED_KEYS = (
     SharedKey("checks.settle", "settle", "a longer one", "checks that start late would be missed", _longer("settle")),
     SharedKey("timeouts.update", "update_timeout", "a shorter one", _LATER, _shorter("update_timeout")),
     SharedKey("timeouts.hold", "hold_timeout", "a shorter one", _LATER, _shorter("hold_timeout")),
+    SharedKey(
+        "timeouts.ready", "ready_timeout", "a shorter one", "pull requests would wait longer", _shorter("ready_timeout")
+    ),
     SharedKey("timeouts.run", "run_timeout", "a shorter one", _LATER, _shorter("run_timeout")),
     SharedKey("trains.candidates", "train_candidates", "`off`", _BRANCHES, _train_candidates),
     SharedKey("trains.runs", "train_runs", "a lower number", "a member would decide how much CI runs", _train_runs),

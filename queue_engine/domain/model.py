@@ -8,6 +8,7 @@ from enum import StrEnum
 from queue_engine.domain.failing_check import FailingCheck
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.run import NOT_BEGUN, Run
+from queue_engine.domain.unmet_requirement import UnmetRequirement
 
 
 class EntryStatus(StrEnum):
@@ -158,7 +159,7 @@ class Queue:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Membership of one pull request in a queue.
+    """Membership of one pull request in a queue, or its wait outside until it is ready (`unmet`).
 
     `queued_head` is the head with consent. `head` is the same, or IMQ's own update of that head, which IMQ checks and
     merges. IMQ binds an update by its webhook, and proves it by its parents before anything lands (`head_proved`).
@@ -224,5 +225,14 @@ class Entry:
     """`owner/name:branch` of the head; None for an entry that an older IMQ stored, or if the fork is deleted."""
     own_check_required: bool = False
     """Whether GitHub merges the pull request only after IMQ's own check has passed on its head."""
+    unmet: tuple[UnmetRequirement, ...] = ()
+    """What the pull request lacks. While it lacks anything, it waits outside the queue, behind all that are in it."""
+    read_at: datetime | None = None
+    """When IMQ last read what an entry lacks that is not ready."""
     run: Run = NOT_BEGUN
     """The present attempt to land the entry."""
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the pull request is in the queue, and not outside of it for something that it lacks."""
+        return not self.unmet

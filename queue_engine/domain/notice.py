@@ -25,6 +25,8 @@ class NoticeKind(StrEnum):
     CANCELLED = "cancelled"
     REFUSED = "refused"
     HELD = "held"
+    NOT_READY = "not_ready"
+    """The pull request waits outside the queue for what it lacks."""
     BLOCKED = "blocked"
     """The entry keeps its position, and its queue continues without it."""
     PAUSED = "paused"
@@ -39,11 +41,12 @@ WAITING = frozenset(
         NoticeKind.CHECKING,
         NoticeKind.READY,
         NoticeKind.HELD,
+        NoticeKind.NOT_READY,
         NoticeKind.BLOCKED,
         NoticeKind.PAUSED,
     }
 )
-"""Kinds of notice of a pull request that is queued, or waits for room."""
+"""Kinds of notice of a pull request that is queued, or waits for room or until it is ready."""
 
 MARKER = "<!-- imq:comment"
 """The hidden beginning of IMQ's comment, which finds a comment whose id was lost. The notice's kind follows."""
@@ -82,7 +85,7 @@ class CommandReply(BaseModel):
 
 
 class BlockerFacts(BaseModel):
-    """A further blocker of the queue, beside the most important one, as facts of a notice."""
+    """A further blocker of the queue, or unmet requirement, beside the most important one, as facts of a notice."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -132,7 +135,7 @@ class Notice(BaseModel):
     until: datetime | None = None
     """For a pause: when the blocker ends by itself, if that is known."""
     other_blockers: tuple[BlockerFacts, ...] = ()
-    """For a pause: the other blockers, the most important first."""
+    """For a pause: the other blockers, the most important first. For what is not ready: what else it lacks."""
     not_followed: tuple[str, ...] = ()
     """For a refusal: the parts of the organisation's shared configuration that do not count here, in sentences."""
     own_check_required: bool = False

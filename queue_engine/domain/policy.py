@@ -26,6 +26,14 @@ class PushPolicy(StrEnum):
     """The entry moves to the end, with the new head, if the pusher may queue."""
 
 
+class NotReadyPolicy(StrEnum):
+    """How IMQ answers a request to queue a pull request that lacks what may still come by itself."""
+
+    WAIT = "wait"
+    """The pull request waits outside the queue, and joins by itself when it is ready."""
+    REFUSE = "refuse"
+
+
 class GithubMergePolicy(StrEnum):
     """How IMQ treats GitHub's auto-merge of a queued pull request, which merges past the queue."""
 
@@ -186,6 +194,9 @@ class Policy:
     train_first_report: timedelta = timedelta(minutes=5)
     train_split: TrainSplit = TrainSplit.BISECT
     """These five are the fields of `trains`, stored while trains are off too: the rule of a branch may want them."""
+    when_not_ready: NotReadyPolicy = NotReadyPolicy.WAIT
+    ready_timeout: timedelta = timedelta(days=30)
+    """How long a pull request may wait outside the queue until it is ready."""
     on_push: PushPolicy = PushPolicy.DEQUEUE
     requeue_for: frozenset[str] = frozenset()
     """Logins of bots, casefolded, whose pushes to their own pull requests end no consent."""

@@ -55,6 +55,7 @@ class Reason(StrEnum):
     BLOCKED_BY_LABEL = "blocked_by_label"
     BLOCKED_BY_TITLE = "blocked_by_title"
     HOLD_TIMED_OUT = "hold_timed_out"
+    NOT_READY_TIMED_OUT = "not_ready_timed_out"
     ASKED_TOO_OFTEN = "asked_too_often"
     # Faults of the change, or likely ones
     CONFLICT = "conflict"
@@ -149,6 +150,7 @@ REASONS: Mapping[Reason, ReasonFacts] = {
     Reason.BLOCKED_BY_LABEL: ReasonFacts(Outcome.FAILED, ReasonActor.MAINTAINER),
     Reason.BLOCKED_BY_TITLE: ReasonFacts(Outcome.FAILED, ReasonActor.AUTHOR),
     Reason.HOLD_TIMED_OUT: ReasonFacts(Outcome.FAILED, ReasonActor.MAINTAINER),
+    Reason.NOT_READY_TIMED_OUT: ReasonFacts(Outcome.FAILED, ReasonActor.AUTHOR),
     Reason.ASKED_TOO_OFTEN: ReasonFacts(Outcome.REFUSED, ReasonActor.AUTHOR),
     Reason.CONFLICT: ReasonFacts(Outcome.FAILED, ReasonActor.AUTHOR),
     Reason.CHECKS_FAILED: ReasonFacts(Outcome.FAILED, ReasonActor.AUTHOR),

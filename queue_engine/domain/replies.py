@@ -19,6 +19,9 @@ class ReplyKind(StrEnum):
     HELD = "held"
     """The entry waits for room in a full queue: `ahead` (how many get room before), `base_branch`, and `priority` if
     the command set one."""
+    NOT_READY = "not_ready"
+    """The pull request waits outside the queue for what it lacks: `reason`, `detail` (or empty), `base_branch`, and
+    `priority` if the command set one."""
     REFUSED = "refused"
     """IMQ rejected the pull request: `reason`, `label` (the trigger label here, or empty), `detail` (a label, a method,
     a reviewer; or empty)."""
@@ -45,10 +48,12 @@ class ReplyKind(StrEnum):
     """The queue had no pause: `base_branch`, `depth`; if the queue has other blockers, `halts` as for `RESUMED`."""
     WHY = "why"
     """Why the pull request waits: `state` is the entry's status, with the facts of `query.entry_facts`; or `held`, with
-    `ahead` and `depth`; or `not_queued`, with `label` and the last `event`, its `reason`, `detail` and `at`."""
+    `ahead` and `depth`; or `not_ready`, with `lacks` (a list of `[reason, detail]`); or `not_queued`, with `label` and
+    the last `event`, its `reason`, `detail` and `at`."""
     STATUS = "status"
     """The queue: `base_branch`, `depth`, `entries` (a list of `[number, status, since]`, front first, at most ten),
-    `held` (how many wait for room), and if it has blockers, `halts` as for `RESUMED`."""
+    `held` (how many wait for room), `not_ready` (how many wait outside the queue), and if it has blockers, `halts` as
+    for `RESUMED`."""
     HELP = "help"
     """The commands of `queue_engine.commands.table`."""
     NOT_ALLOWED = "not_allowed"

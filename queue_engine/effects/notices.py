@@ -84,6 +84,11 @@ async def announce_progress(
         await want_check_run(tx, entry, notice, policy, due)
 
 
+async def announce_not_ready(tx: Transaction, entry: Entry, policy: Policy, now: datetime) -> None:
+    """Announce what the pull request of an entry lacks, which is not in its queue yet."""
+    await announce(tx, entry.repository, _not_ready(entry, policy, now), policy, due=now)
+
+
 async def announce_retrying(
     tx: Transaction, entry: Entry, next_try: datetime, policy: Policy, now: datetime, *, depth: int
 ) -> None:
@@ -120,9 +125,12 @@ async def announce_dequeued(tx: Transaction, entry: Entry, why: DequeueReason, p
     meaning = REASONS[why.reason]
     people = why.people if meaning.mentions_author else ()
     facts: dict[str, Any] = {"people": people, "reason": why.reason, "detail": why.detail, "checks": why.checks}
-    if why.reason in _FAILED_CHECKS:
+    if why.reason in _FAILED_CHECKS and entry.is_ready:
         facts["train"] = await load_failure(tx, entry)
-    notice = notice_of(entry, _NOTICE_OF_OUTCOME[meaning.outcome], policy, now, **facts)
+    kind = _NOTICE_OF_OUTCOME[meaning.outcome]
+    if kind is NoticeKind.FAILED and not entry.is_ready:
+        kind = NoticeKind.REFUSED  # It was never in the queue.
+    notice = notice_of(entry, kind, policy, now, **facts)
     await _announce_last(tx, entry, notice, policy, label_off=meaning.label_off)
 
 
@@ -273,6 +281,8 @@ async def _progress(
     depth: int,
     checks: Sequence[CheckReport] = (),
 ) -> Notice:
+    if not entry.is_ready:
+        return _not_ready(entry, policy, now)
     if waits_for_room(entry.position, policy):
         behind = held_behind(entry.position, policy)
         return notice_of(entry, NoticeKind.HELD, policy, now, position=behind, reason=Reason.QUEUE_FULL)
@@ -280,6 +290,14 @@ async def _progress(
     if entry.run.candidate_run is not None:
         position["train"] = (await load_trains(tx, entry.queue_id)).notice(entry.number)
     return notice_of(entry, kind, policy, now, checks=tuple(checks) or _expected_reports(entry), **position)
+
+
+def _not_ready(entry: Entry, policy: Policy, now: datetime) -> Notice:
+    first, *others = entry.unmet
+    also = tuple(BlockerFacts(reason=each.reason, detail=each.detail) for each in others)
+    return notice_of(
+        entry, NoticeKind.NOT_READY, policy, now, reason=first.reason, detail=first.detail, other_blockers=also
+    )
 
 
 def _expected_reports(entry: Entry) -> tuple[CheckReport, ...]:

@@ -1,4 +1,4 @@
-"""Announce that an entry joined its queue, or waits until the queue has room for it."""
+"""Announce that an entry joined its queue, or waits until the queue has room for it, or until it is ready."""
 
 from dataclasses import replace
 
@@ -10,6 +10,15 @@ from queue_engine.effects import notices, record
 from queue_engine.effects.context import Change
 from queue_engine.effects.labels import queued_by
 from queue_engine.rules.depth import waits_for_room
+
+
+async def announce_not_ready(change: Change, entry: Entry, policy: Policy) -> None:
+    """Announce what the pull request of an entry lacks, which waits outside the queue for that."""
+    tx = change.tx
+    await notices.announce_not_ready(tx, entry, policy, change.now)
+    labels = sorted(await queued_by(tx, entry.repository.id, entry.number, entry.trusted_labels, policy))
+    data = {"by": entry.queued_by, "labels": labels, "lacks": [each.as_data() for each in entry.unmet]}
+    await change.record("not_ready", entry, reason=entry.unmet[0].reason, delivery=entry.delivery, data=data)
 
 
 async def announce_joined(change: Change, entry: Entry, policy: Policy, *, depth: int) -> Entry:

@@ -48,6 +48,9 @@ async def dequeue(change: Change, entry: Entry, why: DequeueReason, policy: Poli
     """
     tx, now, reason = change.tx, change.now, why.reason
     await tx.entries.remove(entry)
+    if not entry.is_ready:
+        await _end_wait(change, entry, why, policy)
+        return
     if policy is not None:
         await announce_dequeued(tx, entry, why, policy, now)
         await remove_testing_label(tx, entry, policy, now)
@@ -64,6 +67,23 @@ async def dequeue(change: Change, entry: Entry, why: DequeueReason, policy: Poli
     if why.by is not None:
         data["dequeued_by"] = why.by
     await change.record(status_of(reason).value, entry, reason=reason, delivery=why.delivery, data=data)
+
+
+async def _end_wait(change: Change, entry: Entry, why: DequeueReason, policy: Policy | None) -> None:
+    """Record that a pull request does not join its queue after all: it was not in the queue, so nothing departs."""
+    tx, now, reason = change.tx, change.now, why.reason
+    if policy is not None:
+        await announce_dequeued(tx, entry, why, policy, now)
+    refused = REASONS[reason].outcome is Outcome.FAILED
+    if refused or reason is Reason.UNQUEUED:
+        await tx.refusals.put(entry.repository.id, entry.number, entry.head, reason, now)
+    queue = await tx.queues.get(entry.queue_id)
+    assert queue is not None
+    data = {"head": entry.head, "by": entry.queued_by, "detail": why.detail}
+    if why.by is not None:
+        data["dequeued_by"] = why.by
+    event = "refused" if refused else EntryStatus.CANCELLED.value
+    await change.record(event, queue, number=entry.number, reason=reason, delivery=why.delivery, data=data)
 
 
 async def dequeue_together(

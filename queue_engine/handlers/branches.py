@@ -2,12 +2,14 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
+from datetime import timedelta
 
-from queue_engine.domain.known_facts import SHARED_RULES
+from queue_engine.domain.known_facts import SETTLED, SHARED_RULES
 from queue_engine.domain.model import Queue, Repository
 from queue_engine.domain.webhook_event import WebhookEvent
 from queue_engine.effects.context import Engine
 from queue_engine.handlers.base_pushes import record_push
+from queue_engine.handlers.reconciler import read_again
 
 
 class Branches:
@@ -77,13 +79,20 @@ class Branches:
             concerned[repository.id] = repository
         for repository_id in concerned:
             self._engine.github.forget_rules(repository_id)
-        await self._refresh(concerned.values(), queues)
+        # Reads of rules may lag, and nothing in them shows that.
+        await self._refresh(concerned.values(), queues, after=SETTLED)
 
-    async def _refresh(self, repositories: Iterable[Repository], queues: Iterable[Queue]) -> None:
-        """Invalidate the caches of all processes for these repositories, and wake these queues."""
+    async def _refresh(
+        self, repositories: Iterable[Repository], queues: Iterable[Queue], *, after: timedelta = timedelta(0)
+    ) -> None:
+        """Invalidate the caches of all processes for these repositories, wake these queues, and have those read again
+        that are not ready."""
         async with self._engine.change() as change:
             for repository in repositories:
                 await change.tx.queues.refresh_repository(repository)
                 await change.tx.queues.renew_settings(repository.id)
             for queue in queues:
                 await change.tx.queues.wake(queue.id, change.now)
+                for entry in await change.tx.entries.not_ready(queue.id):
+                    # It may be ready by the new rules.
+                    await read_again(change, queue.repository, entry.number, after=after)

@@ -20,7 +20,7 @@ from queue_engine.admission.case import load_case
 from queue_engine.admission.enqueue_request import EnqueueRequest
 from queue_engine.admission.label_throttle import numbers_put_off
 from queue_engine.admission.lost_webhooks import LOST_LABEL_JOB
-from queue_engine.admission.revalidate import contradicts, revalidate
+from queue_engine.admission.revalidate import needs_read, revalidate
 from queue_engine.core.concurrency.request_context import RequestPriority, working
 from queue_engine.core.jobs.job_store import Job
 from queue_engine.core.jobs.worker import Handler
@@ -214,10 +214,11 @@ class Reconciler:
             if writes_soon:
                 await engine.github.prepare_writes(repository)
         queued, new = await self._compare(repository, labeled, {n: pull.head_sha for n, pull in latest.items()})
-        read = [n for n in queued if n not in latest or await contradicts(engine, repository, latest[n])]
+        whole = len(latest) < PAGE
+        read = [n for n in queued if await needs_read(engine, repository, n, latest.get(n), whole=whole)]
         async with engine.change() as change:
             for number in sorted({*new, *read}):
-                await _follow_up(change, repository, number, new=number in new)
+                await read_again(change, repository, number, new=number in new)
             await request_sweep(change, repository)
             await request_labels(change, repository, dict.fromkeys(testing, TESTING) | dict.fromkeys(triggers, TRIGGER))
 
@@ -287,10 +288,14 @@ class Reconciler:
         return sorted(queued), new
 
 
-async def _follow_up(change: Change, repository: Repository, number: int, *, new: bool) -> None:
+async def read_again(
+    change: Change, repository: Repository, number: int, *, new: bool = False, after: timedelta = timedelta(0)
+) -> None:
+    """Enqueue the job that reads one pull request, in the order of its webhooks; a later job waits for itself alone."""
     await change.tx.jobs.enqueue_once(
         kind=PULL_REQUEST_JOB,
         request={"repository": asdict(repository), "number": number, "new": new},
-        process_id=f"{repository.id}:{number}",
+        process_id=f"{PULL_REQUEST_JOB}:{repository.id}:{number}" if after else f"{repository.id}:{number}",
         now=change.now,
+        not_before=change.now + after,
     )

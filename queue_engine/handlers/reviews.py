@@ -1,5 +1,7 @@
-"""Handle reviews: dequeue a pull request whose approval was withdrawn."""
+"""Handle reviews: dequeue a pull request whose approval was withdrawn, and judge one again that waits for approvals."""
 
+from queue_engine.admission.case import Case
+from queue_engine.admission.readiness import judge_again
 from queue_engine.admission.revalidate import left_to_pass
 from queue_engine.admission.throttle import is_outsider, is_throttled
 from queue_engine.domain.dequeue_reason import DequeueReason
@@ -13,7 +15,7 @@ from queue_engine.rules.reviews import missing_approval, reviews_of
 async def reviewed(engine: Engine, repository: Repository, webhook: WebhookEvent) -> None:
     """Handle a new or dismissed review: dequeue the entry if its rules require an approval that is now missing.
 
-    Raises StaleRecord if the entry changed during the reads.
+    An entry that is not ready may have all approvals now. Raises StaleRecord if the entry changed during the reads.
     """
     async with engine.store.reading() as tx:
         entry = await tx.entries.find(repository.id, webhook.number or 0)
@@ -27,6 +29,9 @@ async def reviewed(engine: Engine, repository: Repository, webhook: WebhookEvent
         return
     if by is not None and await is_outsider(engine, repository, by):
         # GitHub's rules do not count an outsider's review, and the pass judges all reviews again before the merge.
+        return
+    if not entry.is_ready:
+        await judge_again(engine, Case(repository, entry.number, entry, webhook.delivery))
         return
     snapshot = await engine.github.snapshot(repository, entry.number, login=None)
     pull, reviews = snapshot.pull, await reviews_of(engine.github, repository, snapshot, rules)

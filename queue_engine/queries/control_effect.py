@@ -49,8 +49,8 @@ async def load_priority_effect(
     durations = await load_durations(tx, entry.repository.id, entry.base_branch)
     effect = delay(after, moved, durations, now)
     before = {each.id: each.position for each in entries}
-    later = tuple(each.number for each in after if each.position > before[each.id] and each.id != entry.id)
-    sooner = tuple(each.number for each in after if each.position < before[each.id] and each.id != entry.id)
+    later = tuple(each.number for each in after if each.id != entry.id and each.position > before[each.id])
+    sooner = tuple(each.number for each in after if each.id != entry.id and each.position < before[each.id])
     lost = effect.lost or timedelta(0)
     return ControlEffect(
         moved, moved.position, later, effect.by, sooner, False, False, (), lost, preempts=effect.preempts

@@ -9,6 +9,7 @@ from queue_engine.domain.model import EntryStatus, Queue
 from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import MERGED_REASONS, REASONS, RETRY_REASONS, Reason, ReasonActor
 from queue_engine.domain.timeline_event import TimelineEvent
+from queue_engine.domain.unmet_requirement import UnmetRequirement
 from queue_engine.domain.wait_reasons import PullRequestActor, WaitReason
 from queue_engine.queries.position import load_durations
 from queue_engine.queries.queue_status import EntryView, entry_view, queue_blockers, trains_of
@@ -17,8 +18,9 @@ from queue_engine.rules.fair_share import share_behind
 from queue_engine.store import Transaction
 from queue_engine.store.rejections import Rejection
 
-HELD, NOT_QUEUED = "held", "not_queued"
-"""The states of a pull request that waits for room or is not queued; otherwise its state is the entry's status."""
+HELD, NOT_READY, NOT_QUEUED = "held", "not_ready", "not_queued"
+"""The states of a pull request that waits for room, waits outside the queue until it is ready, or is not queued;
+otherwise its state is the entry's status."""
 
 _READ_AT_ONCE = 50
 
@@ -56,6 +58,8 @@ class PullRequestStatus:
     """Its entry, if that has room."""
     held_behind: int | None = None
     """While the entry waits for room: how many others get room before."""
+    unmet: tuple[UnmetRequirement, ...] = ()
+    """While its entry waits outside the queue: what the pull request lacks, the most important first."""
     share: tuple[str, int] | None = None
     """If entries that joined later are ahead because of its author's share; `EntryView.share` has the meaning."""
     previous: QueueHistory | None = None
@@ -68,7 +72,7 @@ class PullRequestStatus:
 
     @property
     def is_queued(self) -> bool:
-        """Whether the pull request has an entry, with or without room."""
+        """Whether the pull request has an entry: with room, without, or outside the queue until it is ready."""
         return self.base_branch is not None
 
     @property
@@ -81,6 +85,8 @@ class PullRequestStatus:
         """The code for why the pull request waits, or for how it left."""
         if self.entry is not None:
             return _wait_reason(self.entry)
+        if self.unmet:
+            return self.unmet[0].reason
         if self.is_queued:
             return Reason.QUEUE_FULL
         if self.previous is None:
@@ -92,6 +98,8 @@ class PullRequestStatus:
         """Details of the reason; may hold text from GitHub or users."""
         if self.entry is not None:
             return (self.entry.blockers[0].detail or None) if self.entry.blockers else None
+        if self.unmet:
+            return self.unmet[0].detail
         return None if self.previous is None else self.previous.detail
 
     @property
@@ -183,7 +191,11 @@ async def _of_queue(
     every = await tx.entries.of_queue(queue.id)
     # Without a policy (it may take a request), the last announcement says which entries wait for room.
     entries = [each for each in every if each.held_since is None] if policy is None else with_room(every, policy)
-    entry = next(each for each in every if each.number == number)
+    entry = next((each for each in every if each.number == number), None)
+    if entry is None:
+        outside = await tx.entries.find(queue.repository.id, number)
+        unmet = () if outside is None else outside.unmet
+        return PullRequestStatus(number, NOT_READY, queue.base_branch, len(entries), unmet=unmet)
     behind = entry.position - len(entries)
     if behind >= 0:
         share = share_behind(every, entry)

@@ -91,6 +91,8 @@ class QueueStatus:
     blockers: tuple[Blocker, ...]
     trains: TrainStatus | None = None
     """The trains of a queue that has some."""
+    not_ready: tuple[Entry, ...] = ()
+    """Entries that wait outside the queue until they are ready."""
 
     @property
     def depth(self) -> int:
@@ -106,11 +108,13 @@ class QueueView:
     depth: int
     held: int
     blockers: tuple[Blocker, ...]
+    not_ready: int = 0
+    """How many entries wait outside the queue until they are ready."""
 
     @property
     def busy(self) -> bool:
         """Whether the queue has entries or a blocker."""
-        return bool(self.depth or self.held or self.blockers)
+        return bool(self.depth or self.held or self.not_ready or self.blockers)
 
     def accepts(self, most: int) -> bool:
         """Return whether one more entry would have room now; `most` is the depth limit, 0 for none."""
@@ -180,7 +184,8 @@ async def load_queue(tx: Transaction, queue: Queue, policy: Policy | None, now: 
     holding = queue_blockers(queue, policy, now)
     trains = await trains_of(tx, queue)
     views = tuple(entry_view(queue, entries, entry, holding, durations, now, trains) for entry in entries)
-    return QueueStatus(queue, views, len(every) - len(entries), holding, trains)
+    outside = await tx.entries.not_ready(queue.id)
+    return QueueStatus(queue, views, len(every) - len(entries), holding, trains, outside)
 
 
 async def load_summaries(
@@ -189,6 +194,7 @@ async def load_summaries(
     """Load every queue, or those of one repository, oldest first; with the policies of its base branches, if given."""
     queues = await (tx.queues.all() if repository_id is None else tx.queues.of_repository(repository_id))
     entries, held = await tx.depths.entries(repository_id), await tx.depths.held(repository_id)
+    not_ready = await tx.depths.not_ready(repository_id)
     given = policies or {}
     return tuple(
         QueueView(
@@ -196,6 +202,7 @@ async def load_summaries(
             entries.get(queue.id, 0),
             held.get(queue.id, 0),
             queue_blockers(queue, given.get(queue.base_branch), now),
+            not_ready.get(queue.id, 0),
         )
         for queue in queues
     )

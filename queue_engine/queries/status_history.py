@@ -17,6 +17,7 @@ from queue_engine.domain.wait_reasons import PullRequestActor, WaitReason
 from queue_engine.queries.pull_request_status import (
     HELD,
     NOT_QUEUED,
+    NOT_READY,
     QueueHistory,
     last_outcome,
     status_reason,
@@ -28,10 +29,11 @@ from queue_engine.rules.eta import landing
 from queue_engine.store import Transaction
 
 _JOINED = ("queued", "held")
+_ASKED = (*_JOINED, NOT_READY)
 _LEFT = (EntryStatus.LANDED.value, EntryStatus.FAILED.value, EntryStatus.CANCELLED.value)
 _MOVED = (EntryStatus.UPDATING.value, EntryStatus.CHECKING.value, EntryStatus.READY.value, EntryStatus.PENDING.value)
 _OTHERS = ("priority", "blocked", "paused", "resumed")
-_READ = (*_JOINED, *_LEFT, *_MOVED, *_OTHERS)
+_READ = (*_ASKED, *_LEFT, *_MOVED, *_OTHERS)
 
 _OF_PULL_REQUEST = 200
 """How many events of the pull request are read."""
@@ -61,7 +63,7 @@ class StatusHistory:
     queued_by: str | None = None
     blockers: tuple[Blocker, ...] = ()
     deferral: Reason | None = None
-    """The reason for which its queue continued without it."""
+    """The reason for which its queue continued without it, or what it lacked while it waited outside the queue."""
     pending_checks: tuple[str, ...] = ()
     """The checks that had not ended, as far as IMQ came to know them."""
     eta: tuple[datetime, datetime] | None = None
@@ -76,6 +78,8 @@ class StatusHistory:
             return WaitReason.NEVER_QUEUED if left is None else left.reason or WaitReason.LANDED
         if self.state == HELD:
             return Reason.QUEUE_FULL
+        if self.state == NOT_READY and self.deferral is not None:
+            return self.deferral
         if self.blockers:
             return self.blockers[0].reason
         return self.deferral or status_reason(self.state, self.position or 0)
@@ -107,7 +111,7 @@ async def load_status_at(tx: Transaction, repository_id: int, number: int, at: d
     mine = _membership(events)
     if mine is None:
         return StatusHistory(number, at, NOT_QUEUED, previous=last_outcome(events))
-    joined, last = mine[0], next(event for event in reversed(mine) if event.event in (*_JOINED, *_MOVED, "blocked"))
+    joined, last = mine[0], next(event for event in reversed(mine) if event.event in (*_ASKED, *_MOVED, "blocked"))
     branch = joined.base_branch
     newest = await tx.timeline_reads.of_branch(repository_id, branch, _READ, limit=_OF_BRANCH, before=end)
     replayed = _replay(reversed(newest))
@@ -119,12 +123,16 @@ async def load_status_at(tx: Transaction, repository_id: int, number: int, at: d
         at,
         _state(last),
         branch,
-        None if last.event == HELD else position,
+        None if last.event in (HELD, NOT_READY) else position,
         len(replayed.order) if position is not None else None,
         _since(mine, last),
         joined.at,
         next(
-            (str(event.data["by"]) for event in reversed(mine) if event.data.get("by") and event.event == "queued"),
+            (
+                str(event.data["by"])
+                for event in reversed(mine)
+                if event.data.get("by") and event.event in ("queued", NOT_READY)
+            ),
             None,
         ),
         blockers,
@@ -132,7 +140,7 @@ async def load_status_at(tx: Transaction, repository_id: int, number: int, at: d
     if last.event == EntryStatus.CHECKING:
         pending = await _pending_checks(tx, joined, end, at)
         status = replace(status, pending_checks=pending)
-    if last.event == "blocked":
+    if last.event in ("blocked", NOT_READY):
         return replace(status, deferral=last.reason)
     return replace(status, eta=_eta(replayed, status, at))
 
@@ -163,23 +171,30 @@ def _eta(queue: _Replayed, status: StatusHistory, at: datetime) -> tuple[datetim
 
 def _membership(events: Sequence[TimelineEvent]) -> tuple[TimelineEvent, ...] | None:
     """Return the events since the pull request was queued last, oldest first; None if it is not queued."""
-    ids = [event.entry_id for event in events if event.event in _JOINED]
-    if not ids or any(event.event in _LEFT and event.entry_id == ids[-1] for event in events):
+    asked = [event for event in events if event.event in _ASKED]
+    if not asked or any(_ends(event, asked[-1]) for event in events):
         return None
-    return tuple(
-        event for event in events if event.entry_id == ids[-1] and event.event in (*_JOINED, *_MOVED, *_OTHERS)
-    )
+    own = asked[-1].entry_id
+    return tuple(event for event in events if event.entry_id == own and event.event in (*_ASKED, *_MOVED, *_OTHERS))
+
+
+def _ends(event: TimelineEvent, asked: TimelineEvent) -> bool:
+    """Whether the event ends the membership. One that was never in the queue ends without an entry."""
+    if event.event in _LEFT and event.entry_id == asked.entry_id:
+        return True
+    outside = asked.event == NOT_READY and event.entry_id is None and event.id > asked.id
+    return outside and event.event in (EntryStatus.CANCELLED.value, "refused")
 
 
 def _state(last: TimelineEvent) -> str:
-    if last.event == HELD:
-        return HELD
+    if last.event in (HELD, NOT_READY):
+        return last.event
     return last.event if last.event in _MOVED else EntryStatus.PENDING.value
 
 
 def _since(mine: Sequence[TimelineEvent], last: TimelineEvent) -> datetime:
     """Return when the present status began: room, or the lack of it, is no change of the status."""
-    return mine[0].at if last.event in _JOINED else last.at
+    return mine[0].at if last.event in _ASKED else last.at
 
 
 def _replay(events: Iterable[TimelineEvent]) -> _Replayed:

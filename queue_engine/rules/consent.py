@@ -17,7 +17,8 @@ _MORE_THAN_WRITE = frozenset({Permission.MAINTAIN, Permission.ADMIN})
 def consent_lost(entry: Entry, pull: PullRequest, policy: Policy) -> Reject | None:
     """Return why this entry no longer has consent, or None.
 
-    While IMQ's own update is under way, a different head is no withdrawal: it has to be proved first.
+    While IMQ's own update is under way, a different head is no withdrawal: it has to be proved first. A pull request
+    that waits until it is ready may be a draft.
     """
     if (reason := _lost_by_state(entry, pull, policy)) is not None:
         return Reject(reason)
@@ -43,7 +44,7 @@ def _lost_by_state(entry: Entry, pull: PullRequest, policy: Policy) -> Reason | 
         return Reason.LABEL_REMOVED
     if policy.fault is None and not policy.served:
         return Reason.BRANCH_NOT_SERVED
-    if pull.draft:
+    if pull.draft and entry.is_ready:
         return Reason.DRAFT
     return Reason.FORK_DELETED if pull.head_repository is None else None
 

@@ -15,6 +15,7 @@ from queue_engine.domain.known_facts import Consent, PullRequestState
 from queue_engine.domain.model import Entry
 from queue_engine.domain.policy import Policy, has_label
 from queue_engine.domain.reasons import Reason
+from queue_engine.rules.eligibility import waits
 
 CHANGED_SINCE_COMMAND: Mapping[Reason, str] = {
     Reason.HEAD_CHANGED: "commits were pushed in the same second as the command, or after it",
@@ -28,7 +29,7 @@ def withdrawn_since_label(
 ) -> Reason | None:
     """Return why the label that this person set then is no consent any more; None if no webhook reports that."""
     since = _changes_since(pull, labeled_at, by, place=len(pull.reported))
-    return _withdrawn(since, base_branch, policy, by=by, trusted_labels=())
+    return _withdrawn(since, base_branch, policy, by=by, trusted_labels=(), drafts=waits(policy))
 
 
 def withdrawn_since_queued(pull: PullRequest, entry: Entry, policy: Policy) -> Reason | None:
@@ -47,7 +48,8 @@ def withdrawn_since_queued(pull: PullRequest, entry: Entry, policy: Policy) -> R
         since = [
             one for one in pull.reported if isinstance(one, PullRequestState) and one.updated_at > entry.enqueued_at
         ]
-    return _withdrawn(since, entry.base_branch, policy, by=entry.queued_by, trusted_labels=entry.trusted_labels)
+    trusted, drafts = entry.trusted_labels, not entry.is_ready
+    return _withdrawn(since, entry.base_branch, policy, by=entry.queued_by, trusted_labels=trusted, drafts=drafts)
 
 
 def changed_since_command(reported: Sequence[PullRequestState | Consent], head: str) -> Reason | None:
@@ -83,8 +85,15 @@ def _changes_since(pull: PullRequest, at: datetime, by: str | None, *, place: in
 
 
 def _withdrawn(
-    since: Sequence[PullRequestState], base_branch: str, policy: Policy, *, by: str, trusted_labels: tuple[str, ...]
+    since: Sequence[PullRequestState],
+    base_branch: str,
+    policy: Policy,
+    *,
+    by: str,
+    trusted_labels: tuple[str, ...],
+    drafts: bool,
 ) -> Reason | None:
+    """`drafts`: whether a draft is no withdrawal, since the pull request is not in the queue yet."""
     # While the configuration cannot be read, its trigger labels are unknown.
     if policy.fault is None and _unlabeled(since, policy, by, trusted_labels):
         return Reason.LABEL_REMOVED
@@ -93,7 +102,7 @@ def _withdrawn(
             return Reason.CLOSED
         if state.base != base_branch:
             return Reason.BASE_CHANGED
-        if state.draft:
+        if state.draft and not drafts:
             return Reason.DRAFT
     return None
 

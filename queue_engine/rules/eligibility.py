@@ -7,9 +7,10 @@ from queue_engine.config.patterns import blocked_title
 from queue_engine.domain.facts import BranchRules, Permission, PullRequest, Review, ReviewOutcome
 from queue_engine.domain.model import Repository
 from queue_engine.domain.own_check import unreported_check
-from queue_engine.domain.policy import GithubMergePolicy, Policy, has_label
+from queue_engine.domain.policy import GithubMergePolicy, NotReadyPolicy, Policy, has_label
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.stack import StackMember
+from queue_engine.domain.unmet_requirement import UnmetRequirement
 from queue_engine.rules.checks import required_checks
 from queue_engine.rules.merge_method import merge_method, needs_signed_commits, no_method
 from queue_engine.rules.reviews import missing_approval
@@ -60,7 +61,14 @@ class Reject:
     detail: str | None = None
 
 
-Answer = Admit | Ignore | Reject
+@dataclass(frozen=True, slots=True)
+class NotReady:
+    """Let the pull request wait outside the queue until it has what it lacks, the most important first."""
+
+    unmet: tuple[UnmetRequirement, ...]
+
+
+Answer = Admit | NotReady | Ignore | Reject
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +101,28 @@ def check_eligibility(
         or _reject_stacked(pull, requirements)
         or unmet_requirement(pull, repository, requirements, policy)
     )
-    return Admit() if refusal is None else refusal
+    if refusal is not None:
+        return refusal
+    unmet = unmet_so_far(pull, requirements)
+    return NotReady(unmet) if unmet and waits(policy) else Admit()
+
+
+def waits(policy: Policy) -> bool:
+    """Whether a pull request may wait outside the queue for what it lacks."""
+    return policy.when_not_ready is NotReadyPolicy.WAIT
+
+
+def unmet_so_far(pull: PullRequest, requirements: RequiredFacts) -> tuple[UnmetRequirement, ...]:
+    """Return what the pull request lacks that may still come by itself, the most important first."""
+    found = [UnmetRequirement(Reason.DRAFT)] if pull.draft else []
+    if (review := _missing_review(requirements)) is not None:
+        found.append(UnmetRequirement(review.reason, review.detail or None))
+    return tuple(found)
+
+
+def unmet_by_rules(pull: PullRequest, requirements: RequiredFacts) -> bool:
+    """Whether the pull request lacks anything that rules demand, which may be outdated in a cache."""
+    return any(each.reason is not Reason.DRAFT for each in unmet_so_far(pull, requirements))
 
 
 def may_queue(policy: Policy, login: str, permission: Permission) -> Reason | None:
@@ -142,7 +171,7 @@ def _reject_change(pull: PullRequest, consent: Consent, policy: Policy) -> Rejec
         return Reject(Reason.BASE_CHANGED)
     if not policy.served:
         return Reject(Reason.BRANCH_NOT_SERVED)
-    if pull.draft:
+    if pull.draft and not waits(policy):
         return Reject(Reason.DRAFT)
     if pull.head_repository is None:
         return Reject(Reason.FORK_DELETED)
@@ -169,7 +198,8 @@ def unmet_requirement(
     return (
         _reject_rules(pull, repository, requirements.rules, policy)
         or _reject_signatures(pull, requirements, policy)
-        or _reject_reviews(requirements)
+        or (None if waits(policy) else _missing_review(requirements))
+        or _open_conversation(requirements)
     )
 
 
@@ -200,10 +230,15 @@ def _reject_signatures(pull: PullRequest, requirements: RequiredFacts, policy: P
     return Reject(Reason.SIGNATURES_MISSING, named + (f" and {more} more" if more > 0 else ""))
 
 
-def _reject_reviews(requirements: RequiredFacts) -> Reject | None:
-    rules = requirements.rules
-    if requirements.reviews is not None and (
-        missing := missing_approval(requirements.reviews, rules, requirements.decision, requirements.code_owners)
-    ):
-        return Reject(*missing)
-    return Reject(Reason.CONVERSATIONS_UNRESOLVED) if rules.conversations and requirements.resolved is False else None
+def _missing_review(requirements: RequiredFacts) -> Reject | None:
+    missing = None
+    if requirements.reviews is not None:
+        missing = missing_approval(
+            requirements.reviews, requirements.rules, requirements.decision, requirements.code_owners
+        )
+    return None if missing is None else Reject(*missing)
+
+
+def _open_conversation(requirements: RequiredFacts) -> Reject | None:
+    unresolved = requirements.rules.conversations and requirements.resolved is False
+    return Reject(Reason.CONVERSATIONS_UNRESOLVED) if unresolved else None

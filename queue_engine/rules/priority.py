@@ -50,7 +50,7 @@ def overtakes(entries: Sequence[Entry], entry: Entry) -> tuple[int, ...]:
 def delay(entries: Sequence[Entry], entry: Entry, durations: Sequence[timedelta], now: datetime) -> PriorityEffect:
     """Find the entries that this one delays now; `durations` is how long the last landed ones were at the front."""
     by = timedelta(seconds=median(duration.total_seconds() for duration in durations)) if durations else None
-    front = entries[0]
+    front = entries[0] if entries else entry
     taken = entry.hotfix and entry.preempts and not front.hotfix and front.status in PROCESSING
     if not taken:
         return PriorityEffect(overtakes(entries, entry), by, None, None)

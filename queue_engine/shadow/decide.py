@@ -17,6 +17,7 @@ from queue_engine.domain.model import Entry, EntryStatus, Queue
 from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.shadow import ShadowAction, ShadowOutcome
+from queue_engine.domain.unmet_requirement import UnmetRequirement
 from queue_engine.effects.context import Engine
 from queue_engine.executor.github_requests import read_fact
 from queue_engine.planner import actions
@@ -49,7 +50,13 @@ async def judge_request(
     return taken, judged(request, taken, requirements, policy)
 
 
-def new_entry(request: EnqueueRequest, taken: Snapshot, policy: Policy, now: datetime) -> Entry:
+def new_entry(
+    request: EnqueueRequest,
+    taken: Snapshot,
+    policy: Policy,
+    now: datetime,
+    unmet: tuple[UnmetRequirement, ...] = (),
+) -> Entry:
     """Return the entry that the pull request would have now, which no queue has."""
     pull, precedence = taken.pull, precedence_of(taken.pull.labels, policy)
     return Entry(
@@ -74,6 +81,7 @@ def new_entry(request: EnqueueRequest, taken: Snapshot, policy: Policy, now: dat
         status_since=now,
         version=1,
         trusted_labels=tuple(sorted(pull.labels)),
+        unmet=unmet,
         **vars(precedence),
     )
 

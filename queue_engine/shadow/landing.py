@@ -24,7 +24,7 @@ from queue_engine.domain.policy import Policy
 from queue_engine.domain.shadow import BaseState, ShadowLanding
 from queue_engine.effects.context import Engine
 from queue_engine.rules.checks import CommitChecks, head_checks, judge
-from queue_engine.rules.eligibility import Reject
+from queue_engine.rules.eligibility import NotReady, Reject
 from queue_engine.shadow.decide import judge_request
 from queue_engine.shadow.webhook_facts import tip_before
 
@@ -51,7 +51,9 @@ async def judge_landing(engine: Engine, request: EnqueueRequest, pull: PullReque
     # Who merged may merge; only a configuration may ask for more.
     permission = taken.permission if taken.permission is not None and taken.permission.may_merge else Permission.WRITE
     request = replace(request, head_sha=pull.head_sha)
-    _, answer = await judge_request(engine, request, replace(taken, pull=before, permission=permission), policy)
+    _, judged = await judge_request(engine, request, replace(taken, pull=before, permission=permission), policy)
+    lacks = judged.unmet[0] if isinstance(judged, NotReady) else None
+    answer = judged if lacks is None else Reject(lacks.reason, lacks.detail)
     required = head_checks(await github.branch_rules(repository, pull.base_branch), policy)
     reports = await github.check_reports(repository, pull.head_sha, required)
     checks = judge(required, (_at(at, report) for report in reports), policy.ignored_checks)

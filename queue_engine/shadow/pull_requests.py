@@ -8,7 +8,6 @@ Commands in comments are not followed: IMQ could not answer them.
 """
 
 from dataclasses import replace
-from datetime import timedelta
 
 import structlog
 
@@ -21,16 +20,15 @@ from queue_engine.domain.model import EntryStatus, Repository
 from queue_engine.domain.policy import Policy, PushPolicy, has_label
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.shadow import BaseState, ShadowAction, ShadowOutcome, ShadowPull
+from queue_engine.domain.unmet_requirement import UnmetRequirement
 from queue_engine.domain.webhook_event import WebhookEvent, WebhookKind
 from queue_engine.effects.context import Engine
 from queue_engine.effects.outcomes import count_shadow_decision, count_shadow_landing
-from queue_engine.rules.eligibility import UNKNOWN_HEAD, Ignore, Reject
+from queue_engine.rules.eligibility import UNKNOWN_HEAD, Ignore, NotReady, Reject
 from queue_engine.shadow.decide import ShadowResult, judge_request, new_entry, next_decision
 from queue_engine.shadow.landing import follow_base, judge_landing
-from queue_engine.shadow.webhook_facts import is_rebase, withdrawn_before_merge
-
-_REPEATED = timedelta(minutes=10)
-"""For how long a rejected label is not judged again, for the same person and head."""
+from queue_engine.shadow.readiness import judge_waiting, outside_queue
+from queue_engine.shadow.webhook_facts import is_rebase, is_repeated, withdrawn_before_merge
 
 _log = structlog.get_logger("imq.shadow")
 
@@ -91,7 +89,7 @@ class ShadowPulls:
         known = await self._find(repository, number)
         if known is not None and known.entry is not None:
             await self._decide(known, refetch=True)
-        elif known is not None and self._is_repeated(known, webhook):
+        elif known is not None and is_repeated(known, webhook, engine.clock.now()):
             return
         elif has_label([webhook.label or ""], triggers) and webhook.sender != await engine.github.own_login():
             request = EnqueueRequest(
@@ -103,16 +101,6 @@ class ShadowPulls:
                 labeled_at=webhook.updated_at,
             )
             await self._request(request)
-
-    def _is_repeated(self, known: ShadowPull, webhook: WebhookEvent) -> bool:
-        """Whether the same person's label on the same head was rejected just now: people may set it all day."""
-        decision = known.decision
-        return (
-            decision is not None
-            and decision.outcome is ShadowOutcome.REJECTED
-            and (known.queued_by, known.head) == (webhook.sender, webhook.head_sha)
-            and self._engine.clock.now() < decision.at + _REPEATED
-        )
 
     async def _find_label(self, repository: Repository, number: int) -> None:
         """Judge a label for which no webhook came: it counts if GitHub proves that it was set on this head."""
@@ -151,6 +139,10 @@ class ShadowPulls:
             return
         async with engine.change() as change:
             await record_consent(change, request, taken.pull)
+        if isinstance(answer, NotReady):
+            entry = new_entry(request, taken, policy, now, answer.unmet)
+            await self._decided(shadowed, outside_queue(entry, now), policy)
+            return
         entry = new_entry(request, taken, policy, now)
         await self._decided(shadowed, await next_decision(engine, entry, policy), policy)
 
@@ -205,14 +197,18 @@ class ShadowPulls:
         if pull is None or pull.entry is None:
             return
         engine, entry = self._engine, pull.entry
+        if not entry.is_ready:
+            await self._decide(pull)
+            return
         taken = await engine.github.snapshot(repository, number, login=entry.queued_by)
         if taken.permission is None:
             taken = replace(taken, permission=await engine.github.permission(repository, entry.queued_by))
         case = await Case(repository, number).with_policy(engine, entry.base_branch)
         request = EnqueueRequest(case, by=entry.queued_by, head_sha=taken.pull.head_sha)
         _, answer = await judge_request(engine, request, taken, case.policy)
-        if isinstance(answer, Reject):
-            decision = ShadowAction(ShadowOutcome.DEQUEUED, engine.clock.now(), answer.reason, answer.detail)
+        lost = answer.unmet[0] if isinstance(answer, NotReady) else answer
+        if isinstance(lost, Reject | UnmetRequirement):
+            decision = ShadowAction(ShadowOutcome.DEQUEUED, engine.clock.now(), lost.reason, lost.detail)
             await self._store(replace(pull, decision=decision, entry=None, due_at=None), pull.decision)
 
     async def _checked(self, repository: Repository, webhook: WebhookEvent) -> None:
@@ -222,7 +218,7 @@ class ShadowPulls:
         for pull in pulls:
             if pull.landing is not None and pull.landing.sha == webhook.head_sha:
                 await self._follow_base(pull)
-            elif pull.entry is not None:
+            elif pull.entry is not None and pull.entry.is_ready:
                 pending = set(pull.entry.run.pending_checks) - {webhook.check_name}
                 if pending and webhook.passed and not webhook.unapproved:
                     run = replace(pull.entry.run, pending_checks=tuple(sorted(pending)))
@@ -237,6 +233,10 @@ class ShadowPulls:
         for pull in pulls:
             if (entry := pull.entry) is None or webhook.head_sha is None:
                 continue
+            if not entry.is_ready:
+                if webhook.config:
+                    await self._decide(pull)
+                continue
             updating = entry.status is EntryStatus.UPDATING
             if not updating:
                 pull = replace(pull, entry=replace(entry, newer_tip=webhook.head_sha))
@@ -249,6 +249,8 @@ class ShadowPulls:
         engine, entry = self._engine, pull.entry
         assert entry is not None
         policy = await engine.policies.of(pull.repository, entry.base_branch)
+        if not entry.is_ready:
+            return await self._decided(pull, await judge_waiting(engine, entry, policy), policy)
         entry = replace(
             entry, needs_refetch=refetch or entry.needs_refetch, run=replace(entry.run, next_poll_at=engine.clock.now())
         )

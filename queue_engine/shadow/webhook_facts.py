@@ -5,7 +5,7 @@ sends no request: it corrects such a decision when the webhook comes.
 """
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from queue_engine.domain.known_facts import KEPT, Known, PullRequestState, Push, of_branch, of_pull
 from queue_engine.domain.model import Repository
@@ -15,6 +15,9 @@ from queue_engine.domain.shadow import ShadowOutcome, ShadowPull
 from queue_engine.domain.webhook_event import WebhookEvent
 from queue_engine.effects.context import Engine
 from queue_engine.rules.own_pushes import known_heads, may_push
+
+_REPEATED = timedelta(minutes=10)
+"""For how long a rejected label is not judged again, for the same person and head."""
 
 _SECOND = timedelta(seconds=1)
 """GitHub's times have whole seconds: a change of the second of the decision may have come after it."""
@@ -68,3 +71,14 @@ async def _known(engine: Engine, repository: Repository, subject: str) -> Sequen
     async with engine.store.reading() as tx:
         found = await tx.known.about(repository.id, {subject}, since=engine.clock.now() - KEPT)
     return found.get(subject, ())
+
+
+def is_repeated(known: ShadowPull, webhook: WebhookEvent, now: datetime) -> bool:
+    """Whether the same person's label on the same head was rejected just now: people may set it all day."""
+    decision = known.decision
+    return (
+        decision is not None
+        and decision.outcome is ShadowOutcome.REJECTED
+        and (known.queued_by, known.head) == (webhook.sender, webhook.head_sha)
+        and now < decision.at + _REPEATED
+    )

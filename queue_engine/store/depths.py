@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from sqlalchemy import ColumnElement, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from queue_engine.store.order import HELD
+from queue_engine.store.order import HELD, NOT_READY, WITH_ROOM
 from queue_engine.store.tables import entries, queues
 
 
@@ -20,11 +20,15 @@ class Depths:
 
     async def entries(self, repository_id: int | None = None) -> Mapping[int, int]:
         """Count the entries with room in each queue; a queue without any is left out."""
-        return await self._counted(~HELD, repository_id)
+        return await self._counted(WITH_ROOM, repository_id)
 
     async def held(self, repository_id: int | None = None) -> Mapping[int, int]:
         """Count the entries that wait for room in each queue; a queue without any is left out."""
         return await self._counted(HELD, repository_id)
+
+    async def not_ready(self, repository_id: int | None = None) -> Mapping[int, int]:
+        """Count the entries that wait outside each queue until they are ready; a queue without any is left out."""
+        return await self._counted(NOT_READY, repository_id)
 
     async def _counted(self, which: ColumnElement[bool], repository_id: int | None) -> Mapping[int, int]:
         counted = select(entries.c.queue_id, func.count()).where(which).group_by(entries.c.queue_id)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import groupby
 from operator import attrgetter
-from typing import Any, Required, TypedDict, Unpack
+from typing import Any, Unpack
 from uuid import uuid4
 
 from sqlalchemy import (
@@ -32,7 +32,8 @@ from queue_engine.domain.model import PROCESSING, Entry, EntryStatus
 from queue_engine.domain.run import NOT_BEGUN
 from queue_engine.store.entry_query import STORED, entry_of, in_order, placed
 from queue_engine.store.errors import EntryConflict
-from queue_engine.store.order import HELD, Order, delayed, milliseconds, ranked
+from queue_engine.store.new_entry import NewEntry
+from queue_engine.store.order import NOT_READY, WITH_ROOM, Order, delayed, milliseconds, ranked
 from queue_engine.store.pauses import PAUSED
 from queue_engine.store.runs import Runs
 from queue_engine.store.tables import entries, queues, repositories, runs
@@ -52,31 +53,6 @@ _AT_FIRST: Mapping[str, Any] = {
 """The initial values of every entry, unless `NewEntry` has others."""
 
 
-class NewEntry(TypedDict, total=False):
-    """The values of a new entry, for `Entries.add`. By default it has no precedence over others."""
-
-    queue_id: Required[int]
-    number: Required[int]
-    title: Required[str]
-    author: Required[str]
-    queued_by: Required[str]
-    queued_head: Required[str]
-    """The head with consent."""
-    enqueued_at: Required[datetime]
-    priority: int
-    hotfix: bool
-    preempts: bool
-    fixes_base: bool
-    freeze_exempt: bool
-    trusted_labels: list[str]
-    newer_tip: str | None
-    trace: str | None
-    delivery: str | None
-    shared_head: str | None
-    head_branch: str | None
-    own_check_required: bool
-
-
 _ID: BindParameter[str] = bindparam("its_id")
 _QUEUE: BindParameter[int] = bindparam("its_queue")
 _REPOSITORY: BindParameter[int] = bindparam("its_repository")
@@ -85,14 +61,16 @@ _ITS_OWN = and_(entries.c.repository_id == _REPOSITORY, entries.c.number == _NUM
 _SAME = and_(entries.c.id == _ID, entries.c.version == bindparam("its_version"))
 
 _IN_ITS_QUEUE = placed(entries.c.queue_id == select(entries.c.queue_id).where(entries.c.id == _ID).scalar_subquery())
-_IN_QUEUE = placed(entries.c.queue_id == _QUEUE)
-_IN_QUEUES = placed(entries.c.queue_id.in_(bindparam("its_queues", expanding=True)))
+_IN_QUEUE = placed(and_(entries.c.queue_id == _QUEUE, ~NOT_READY))
+_IN_QUEUES = placed(and_(entries.c.queue_id.in_(bindparam("its_queues", expanding=True)), ~NOT_READY))
+_OUTSIDE_QUEUE = placed(and_(entries.c.queue_id == _QUEUE, NOT_READY))
 _IN_REPOSITORY = placed(entries.c.repository_id == _REPOSITORY)
 
 _GET = in_order(_IN_ITS_QUEUE, _IN_ITS_QUEUE.c.id == _ID)
 _FIND = in_order(_IN_REPOSITORY, _IN_REPOSITORY.c.number == _NUMBER)
 _OF_QUEUE = in_order(_IN_QUEUE)
 _OF_QUEUES = in_order(_IN_QUEUES)
+_NOT_READY_OF_QUEUE = in_order(_OUTSIDE_QUEUE)
 _FIRST_OF_QUEUE = in_order(_IN_QUEUE, _IN_QUEUE.c.position < bindparam("most", type_=Integer))
 _OF_REPOSITORY = in_order(_IN_REPOSITORY)
 _BRANCH: BindParameter[str] = bindparam("its_branch")
@@ -102,15 +80,15 @@ _UPDATED_OR_CHECKED = in_order(_IN_REPOSITORY, _IN_REPOSITORY.c.status.in_(_ON_T
 _IN_RUNS = in_order(_IN_QUEUES, _IN_QUEUES.c.run_id.is_not(None))
 _IS_QUEUED = select(entries.c.seq).where(_ITS_OWN)
 _ARRIVALS = select(entries.c.author, entries.c.arrived, entries.c.share_delay).where(
-    entries.c.queue_id == _QUEUE, entries.c.priority <= 0, ~entries.c.hotfix
+    entries.c.queue_id == _QUEUE, ~NOT_READY, entries.c.priority <= 0, ~entries.c.hotfix
 )
-_COUNT = select(func.count()).select_from(entries).where(entries.c.queue_id == _QUEUE)
+_COUNT = select(func.count()).select_from(entries).where(entries.c.queue_id == _QUEUE, ~NOT_READY)
 _COUNT_OF_INSTALLATION = (
     select(func.count())
     .select_from(entries)
     .join(queues, queues.c.id == entries.c.queue_id)
     .join(repositories, repositories.c.id == entries.c.repository_id)
-    .where(repositories.c.installation_id == bindparam("its_installation"), ~PAUSED, ~HELD)
+    .where(repositories.c.installation_id == bindparam("its_installation"), ~PAUSED, WITH_ROOM)
 )
 _LOCK = select(entries.c.seq).where(_SAME).with_for_update()
 _SAVE = update(entries).where(_SAME)
@@ -185,7 +163,7 @@ class Entries:
         return _only(await self._read(_GET, its_id=entry_id))
 
     async def find(self, repository_id: int, number: int) -> Entry | None:
-        """Return the entry of this pull request, if it is queued."""
+        """Return the entry of this pull request, if it is queued, or waits until it is ready."""
         return _only(await self._read(_FIND, its_repository=repository_id, its_number=number))
 
     async def is_queued(self, repository_id: int, number: int) -> bool:
@@ -194,10 +172,14 @@ class Entries:
         return (await self._connection.execute(_IS_QUEUED, its_own)).first() is not None
 
     async def of_queue(self, queue_id: int, *, most: int | None = None) -> tuple[Entry, ...]:
-        """Return the entries of a queue in order, front first; with `most` only the first ones."""
+        """Return the entries in a queue in order, front first; with `most` only the first ones."""
         if most is None:
             return await self._read(_OF_QUEUE, its_queue=queue_id)
         return await self._read(_FIRST_OF_QUEUE, its_queue=queue_id, most=most)
+
+    async def not_ready(self, queue_id: int) -> tuple[Entry, ...]:
+        """Return the entries that wait outside this queue until they are ready, in the order in which people asked."""
+        return await self._read(_NOT_READY_OF_QUEUE, its_queue=queue_id)
 
     async def of_queues(self, queue_ids: Sequence[int]) -> Mapping[int, tuple[Entry, ...]]:
         """Return the entries of each of these queues in order, by the queue's id; an empty queue is left out."""
@@ -209,7 +191,7 @@ class Entries:
         return await self._read(_IN_RUNS, its_queues=queue_ids)
 
     async def of_repository(self, repository_id: int) -> tuple[Entry, ...]:
-        """Return every entry of a repository, queue by queue, in order."""
+        """Return every entry of a repository, queue by queue, in order; entries that are not ready come last."""
         return await self._read(_OF_REPOSITORY, its_repository=repository_id)
 
     async def sharing(self, entry: Entry) -> tuple[Entry, ...]:
@@ -230,7 +212,7 @@ class Entries:
         return tuple(map(tuple, await self._connection.execute(_ARRIVALS, {"its_queue": queue_id})))
 
     async def count(self, queue_id: int) -> int:
-        """Count the entries of this queue."""
+        """Count the entries in this queue."""
         return (await self._connection.execute(_COUNT, {"its_queue": queue_id})).scalar_one()
 
     async def count_of_installation(self, installation_id: int) -> int:
@@ -249,8 +231,7 @@ class Entries:
         begins = is_member and run.id is None
         if begins:
             run = await self._runs.add(run)
-        values = {name: _stored(getattr(entry, name)) for name in STORED - _FIXED}
-        values |= {"run_id": run.id if is_member else None, "version": entry.version + 1}
+        values = _values(entry) | {"run_id": run.id if is_member else None, "version": entry.version + 1}
         # Lock the entry before its run, as every transaction does.
         if (await self._connection.execute(_SAVE, {**values, **_same(entry)})).rowcount != 1:
             raise _stale(entry)
@@ -304,5 +285,7 @@ def _only(found: tuple[Entry, ...]) -> Entry | None:
     return found[0] if found else None
 
 
-def _stored(value: object) -> object:
-    return list(value) if isinstance(value, tuple) else value
+def _values(entry: Entry) -> dict[str, object]:
+    values = {name: getattr(entry, name) for name in STORED - _FIXED}
+    values["unmet"] = [each.as_data() for each in entry.unmet] or None
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}

@@ -6,6 +6,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Row, Select, func, select
 
 from queue_engine.domain.model import Entry, EntryStatus
+from queue_engine.domain.unmet_requirement import UnmetRequirement
 from queue_engine.store.order import IN_ORDER
 from queue_engine.store.repositories import REPOSITORY_FIELDS, repository_of
 from queue_engine.store.runs import RUN_FIELDS, run_of
@@ -43,5 +44,6 @@ def entry_of(row: Row[Any]) -> Entry:
     values: dict[str, Any] = dict(zip(_NAMES, _VALUES(row), strict=True))
     values["status"] = EntryStatus(row.status)
     values["trusted_labels"] = tuple(row.trusted_labels)
+    values["unmet"] = UnmetRequirement.all_of(row.unmet)
     surroundings = {"repository": repository_of(row), "base_branch": row.base_branch, "position": row.position}
     return Entry(**values, **surroundings, run=run_of(row))

@@ -17,21 +17,28 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from queue_engine.domain.model import PROCESSING
 from queue_engine.store.tables import entries
 
+NOT_READY = entries.c.unmet.is_not(None)
+"""Whether the entry waits outside the queue for what its pull request lacks."""
+
 IN_ORDER = (
+    case((NOT_READY, 1), else_=0),
     case((entries.c.status.in_(sorted(PROCESSING)), 0), else_=1),
     entries.c.hotfix.desc(),
     entries.c.rank,
     entries.c.seq,
 )
-"""The order of a queue, front first."""
+"""The order of a queue, front first; entries that are not ready are behind all that are in the queue."""
 
 HELD = entries.c.held_since.is_not(None)
 """Whether IMQ announced that the entry waits for room."""
 
+WITH_ROOM = and_(~HELD, ~NOT_READY)
+"""Whether the entry is in the queue and has room, by the last announcement."""
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 
-_IN_QUEUE = entries.c.queue_id == bindparam("its_queue")
+_IN_QUEUE = and_(entries.c.queue_id == bindparam("its_queue"), ~NOT_READY)
 _ALIKE = and_(_IN_QUEUE, entries.c.priority == bindparam("its_priority"))
 _EARLIER = entries.c.seq < bindparam("its_seq")
 

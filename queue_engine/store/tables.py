@@ -177,6 +177,8 @@ entries = Table(
     Column("share_delay", BigInteger, nullable=False, server_default=text("0")),
     Column("own_check_required", Boolean, nullable=False, server_default=text("FALSE")),
     Column("head_branch", Text),
+    Column("unmet", JSON(none_as_null=True)),
+    Column("read_at", DatabaseInstant, info=instant(InstantKind.PAST)),
     UniqueConstraint("repository_id", "number"),
     Index(None, "queue_id", "hotfix", "rank", "seq"),
     CheckConstraint("status IN ('pending', 'updating', 'checking', 'ready')", name="waiting"),

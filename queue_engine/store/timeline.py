@@ -43,7 +43,9 @@ _LATEST_BLOCKERS = union_all(
     )
 )
 _DATA = _latest(select(timeline.c.data).where(_REPOSITORY, _BRANCH, _EVENT))
-_JOINED = _latest(select(timeline.c.data).where(_REPOSITORY, _NUMBER, timeline.c.event.in_(("queued", "held"))))
+_JOINED = _latest(
+    select(timeline.c.data).where(_REPOSITORY, _NUMBER, timeline.c.event.in_(("queued", "held", "not_ready")))
+)
 _DEQUEUED = _latest(
     select(timeline.c.at).where(_REPOSITORY, _NUMBER, timeline.c.event.in_(("failed", "cancelled", "refused")))
 )

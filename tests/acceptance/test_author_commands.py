@@ -20,6 +20,7 @@ from bot.cli.main import main
 from queue_engine.domain.facts import Permission
 from sandbox.domain.pulls.pulls import PullRequestOptions
 from tests.acceptance.callers import Caller, caller
+from tests.acceptance.choosing import configure
 from tests.acceptance.world import CI_TIME, LABEL, REPOSITORY, World
 from tests.support.clones import PersonsClone, clone_of
 
@@ -175,6 +176,7 @@ async def test_remotes_are_read_as_git_reads_them(author: Author) -> None:
 
 async def test_refusals_have_their_exit_codes(author: Author, world: World, session: Any) -> None:
     """A pull request that IMQ refuses, a repository that is hidden, a token that is over, and none."""
+    await configure(world, "when_not_ready: refuse\n")
     draft = author.world.open("idea", options=PullRequestOptions(draft=True))
     result = await author.imq("land", str(draft.number), "--json", code=ExitCode.REFUSED)
     assert json.loads(result.stdout)["reason"]

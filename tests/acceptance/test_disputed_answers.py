@@ -8,6 +8,7 @@ import pytest
 from sandbox.ci.workflows import Job
 from sandbox.core.git import Signature
 from sandbox.rest.faults import Fault
+from tests.acceptance.choosing import configure
 from tests.acceptance.world import CI_TIME, LABEL, World
 
 MERGE = "PUT /repos/{owner}/{repo}/pulls/{number}/merge"
@@ -25,6 +26,7 @@ async def _queue(world: World, pull: Any) -> None:
 @pytest.mark.parametrize("graphql", [True, False], ids=["graphql", "rest"])
 async def test_approval_counts_by_permission_whatever_github_calls_its_author(world: World, graphql: bool) -> None:
     """P4: a private member's approval counts (coder #24299), a reader's does not, where only IMQ counts them."""
+    await configure(world, "when_not_ready: refuse\n")
     world.repository.record.owner.kind = "Organization"
     world.repository.record.collaborators["ruth"] = "read"
     world.github.create_user("ruth")
@@ -47,6 +49,7 @@ async def test_approval_counts_by_permission_whatever_github_calls_its_author(wo
 @BOTH
 async def test_dismissed_approval_does_not_count_whether_it_is_listed_or_not(world: World, other: bool) -> None:
     """P4: nor does GitHub's decision on a weaker protection stand for the ruleset that IMQ may bypass."""
+    await configure(world, "when_not_ready: refuse\n")
     world.github.behaviour.dismissed_reviews_listed = other
     world.github.behaviour.decision_of_rulesets = False
     world.repository.protect("main", required_checks=["ci/test"], required_approvals=1)

@@ -15,6 +15,7 @@ from sandbox.domain.pulls.pulls import PullRequestOptions
 from sandbox.rest.faults import Fault
 from sandbox.rest.record import RecordedCall
 from tests.acceptance.callers import Answer, Caller, caller, path_of
+from tests.acceptance.choosing import configure
 from tests.acceptance.test_held import held
 from tests.acceptance.world import CI_TIME, LABEL, World, a_world
 
@@ -131,6 +132,7 @@ async def test_admission_refuses_the_api_with_its_reason_and_no_comment(
     world: World, mona: Caller, session: aiohttp.ClientSession
 ) -> None:
     """Who called reads the answer; the pull request is left as it is."""
+    await configure(world, "when_not_ready: refuse\n")
     draft, closed, moved = (
         world.open("draft", options=PullRequestOptions(draft=True)),
         world.open("closed"),

@@ -7,6 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from sandbox.domain.pulls.pulls import PullRequestOptions
+from tests.acceptance.choosing import configure
 from tests.acceptance.world import CI_TIME, LABEL, World, a_world
 
 
@@ -23,6 +24,7 @@ async def test_label_by_a_triager_is_refused_and_taken_off(world: World) -> None
 
 async def test_draft_is_refused_with_its_next_step(world: World) -> None:
     """A draft is not ready; its author reads what to do."""
+    await configure(world, "when_not_ready: refuse\n")
     pull = world.repository.open_pull_request(
         "Add", head="add", by="mona", files={"new.py": "new\n"}, options=PullRequestOptions(draft=True)
     )

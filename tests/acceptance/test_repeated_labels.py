@@ -5,6 +5,7 @@ from typing import Any
 
 from queue_engine.domain.reasons import Reason
 from sandbox.domain.pulls.pulls import PullRequestOptions
+from tests.acceptance.choosing import configure
 from tests.acceptance.world import CI_TIME, LABEL, World
 
 SECOND, HOUR = timedelta(seconds=1), timedelta(hours=1)
@@ -22,6 +23,7 @@ async def insist(world: World, pull: Any) -> int:
 
 async def test_person_who_labels_too_often_reads_when_labels_count_again(world: World) -> None:
     """The label comes off for that, and IMQ says so once; after that time IMQ judges it as before."""
+    await configure(world, "when_not_ready: refuse\n")
     pull = world.open("draft", options=PullRequestOptions(draft=True))
     await world.pass_time(CI_TIME * 2)
     assert await insist(world, pull) >= 4
@@ -45,6 +47,7 @@ async def test_person_who_labels_too_often_reads_when_labels_count_again(world: 
 
 async def test_command_counts_however_often_the_label_was_set(world: World) -> None:
     """A person who types a command asks on purpose."""
+    await configure(world, "when_not_ready: refuse\n")
     pull = world.open("draft", options=PullRequestOptions(draft=True))
     await world.pass_time(CI_TIME * 2)
     await insist(world, pull)

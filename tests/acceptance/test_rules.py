@@ -9,6 +9,7 @@ import pytest
 
 from sandbox.ci.single_check import CISettings
 from sandbox.domain.checks.checks import CheckRunFields
+from tests.acceptance.choosing import configure
 from tests.acceptance.world import CI_TIME, LABEL, World, a_world
 
 CHECK_RUNS = "GET /repos/{owner}/{repo}/commits/{ref}/check-runs"
@@ -167,6 +168,7 @@ async def test_branch_that_requires_githubs_own_queue_is_refused_at_admission(wo
 @pytest.mark.parametrize("where", ["classic", "ruleset"])
 async def test_missing_approval_is_reported_and_an_approval_helps(world: World, where: str) -> None:
     """P5: at admission, before any CI is spent; the approval and a new label land it."""
+    await configure(world, "when_not_ready: refuse\n")
     if where == "classic":
         checks = [("ci/test", world.app_id("ci"))]
         world.repository.protect("main", required_checks=checks, required_approvals=1, by="rhea")

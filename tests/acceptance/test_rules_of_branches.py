@@ -7,6 +7,7 @@ import pytest
 
 from sandbox.state import ReviewRule
 from tests.acceptance.branch_rules import CASES, Case, guard, rule
+from tests.acceptance.choosing import configure
 from tests.acceptance.world import CI_TIME, LABEL, World
 
 REVIEWS = "GET /repos/{owner}/{repo}/pulls/{number}/reviews"
@@ -52,6 +53,7 @@ async def reported_and_fixed(world: World, case: Case, *, words: str, merges_ask
 @pytest.mark.parametrize("name", CASES)
 async def test_rule_of_a_branch_is_reported_with_its_reason_and_met_by_its_next_step(world: World, name: str) -> None:
     """No other entry is delayed (P5): one read or one merge call is enough to name the requirement."""
+    await configure(world, "when_not_ready: refuse\n")
     case = CASES[name]
     await reported_and_fixed(world, case, words=case.words, merges_asked=case.merges_asked)
 
@@ -68,6 +70,7 @@ async def test_protection_that_the_app_may_not_read_is_reported_by_the_merge_and
 @pytest.mark.parametrize("changed", [{"reviews": ReviewRule(1)}, {"lock": True}, {"signatures": True}])
 async def test_remembered_rules_reject_no_pull_request(world: World, changed: dict[str, Any]) -> None:
     """The webhook of a milder rule may be lost: before it refuses, admission reads the rules again."""
+    await configure(world, "when_not_ready: refuse\n")
     guard(world, **changed)
     pull = await green(world)
     await rejected(world, pull)
@@ -145,6 +148,7 @@ async def test_reviewer_who_may_not_write_stands_in_nobodys_way(world: World) ->
 @pytest.mark.parametrize("offered", [True, False])
 async def test_reviewers_count_by_their_permission_where_github_makes_no_decision(world: World, offered: bool) -> None:
     """Of rulesets GitHub may make none, and without GraphQL there is none; associations tell nothing of permission."""
+    await configure(world, "when_not_ready: refuse\n")
     world.github.behaviour.decision_of_rulesets = False
     world.github.behaviour.graphql = offered
     rule(world, reviews=ReviewRule(1))

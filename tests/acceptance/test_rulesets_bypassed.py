@@ -9,6 +9,7 @@ import pytest
 from sandbox.domain.checks.checks import CheckRunFields
 from sandbox.rest.record import RecordedCall
 from sandbox.state import ReviewRule
+from tests.acceptance.choosing import configure
 from tests.acceptance.world import CI_TIME, LABEL, World, a_world
 
 CHECK_RUNS = "GET /repos/{owner}/{repo}/commits/{ref}/check-runs"
@@ -59,6 +60,7 @@ async def test_ruleset_with_unenforced_requirements_is_refused_until_it_is_split
 
 async def test_bypassed_approval_is_demanded_when_queued_and_before_the_merge(world: World) -> None:
     """GitHub would merge without it: IMQ counts approvals itself, also when no webhook reported a change."""
+    await configure(world, "when_not_ready: refuse\n")
     world.repository.add_ruleset("main", update=True, required_approvals=1, bypass=["imq"], by="rhea")
     pull = world.open("add")
     assert (await refused(world, pull))[0] == "approval_missing"

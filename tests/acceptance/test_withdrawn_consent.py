@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from sandbox.rest.faults import Fault
+from tests.acceptance.choosing import configure
 from tests.acceptance.world import CI_TIME, LABEL, World
 
 SECOND = timedelta(seconds=1)
@@ -60,6 +61,9 @@ async def test_consent_withdrawn_and_unchanged_again_before_imq_reads_it_lands_n
     world: World, queued: bool, between: float
 ) -> None:
     """A triager's label, or a draft that is ready again, does not bring back what a person took back."""
+    if not queued:
+        # A pull request that is not in the queue yet may become a draft, if it may wait.
+        await configure(world, "when_not_ready: refuse\n")
     pulls = await labeled(world, queued=queued)
     for name, (act, _, _) in WITHDRAWALS.items():
         act(pulls[name])

@@ -33,6 +33,8 @@ def details(answer: Answer) -> Iterator[str]:
         yield f"  waits for: {', '.join(entry['awaited'])}"
     if entry.get("eta"):
         yield f"  lands: {estimate(entry['eta'])}"
+    for each in answer.get("lacks", ())[1:]:
+        yield f"  lacks: {each['sentence']}{' ' + each['detail'] if each['detail'] else ''}"
     step = answer.get("next")
     if step:
         yield f"  next: {step['sentence']}"
@@ -47,7 +49,8 @@ def estimate(eta: Answer) -> str:
 def queue_lines(queue: Answer) -> Iterator[str]:
     """Yield a queue as a heading, its blockers, and a line for each entry."""
     held = f", {queue['held']} waiting for room" if queue["held"] else ""
-    yield f"{queue['repository']} {queue['branch']}: {queue['depth']} queued{held}"
+    outside = f", {queue['not_ready']} not ready" if queue.get("not_ready") else ""
+    yield f"{queue['repository']} {queue['branch']}: {queue['depth']} queued{held}{outside}"
     for halt in queue["halts"]:
         until = f", until {datetime.fromisoformat(halt['until']).astimezone():%Y-%m-%d %H:%M}" if halt["until"] else ""
         yield f"  blocked: {halt['reason']}{' (' + halt['detail'] + ')' if halt['detail'] else ''}{until}"

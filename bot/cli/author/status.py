@@ -77,6 +77,7 @@ def _show_all(session: Session) -> None:
             f"{each['repository']} {each['branch']}",
             f"{each['depth']} queued",
             f"{each['held']} waiting for room" if each["held"] else "",
+            f"{each['not_ready']} not ready" if each.get("not_ready") else "",
             f"paused: {each['paused']}" if each["paused"] else "",
         )
         for each in answer.body["queues"]

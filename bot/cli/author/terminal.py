@@ -16,6 +16,7 @@ _COLORS = {
     "refused": "red",
     "cancelled": "yellow",
     "held": "yellow",
+    "not_ready": "yellow",
     "checking": "cyan",
     "updating": "cyan",
     "ready": "green",

@@ -16,7 +16,7 @@ from queue_engine.domain.reasons import Reason
 from queue_engine.domain.timeline_event import TimelineEvent
 from queue_engine.domain.wait_reasons import PullRequestActor, WaitReason
 from queue_engine.queries.check_view import CheckStatus
-from queue_engine.queries.pull_request_status import HELD, NOT_QUEUED
+from queue_engine.queries.pull_request_status import HELD, NOT_QUEUED, NOT_READY
 from queue_engine.rules.check_timing import safe_link
 
 Pieces = tuple[tuple[str, bool], ...]
@@ -31,6 +31,7 @@ TONES: Mapping[str, str] = {
     EntryStatus.FAILED: "bad",
     EntryStatus.CANCELLED: "plain",
     HELD: "warn",
+    NOT_READY: "warn",
     NOT_QUEUED: "plain",
     CheckStatus.WAITING: "plain",
     CheckStatus.RUNNING: "busy",
@@ -48,6 +49,7 @@ STATES: Mapping[str, str] = {
     EntryStatus.FAILED: "ejected",
     EntryStatus.CANCELLED: "dequeued",
     HELD: "waits for room",
+    NOT_READY: "waits until it is ready",
     NOT_QUEUED: "not queued",
 }
 
@@ -76,14 +78,14 @@ _SHORT_SHA = 7
 _NAMED = 10
 
 
-def reason_text(reason: Reason | WaitReason, base: str, policy: Policy | None) -> Pieces:
-    """Return the sentence about a reason, as the API has it."""
-    return _pieces(answer_text(reason, base=base or None, policy=policy).sentence)
+def reason_text(reason: Reason | WaitReason, base: str, policy: Policy | None, *, awaited: bool = False) -> Pieces:
+    """Return the sentence about a reason, as the API has it; `awaited`: the pull request waits until it is ready."""
+    return _pieces(answer_text(reason, base=base or None, policy=policy, awaited=awaited).sentence)
 
 
-def next_text(reason: Reason | WaitReason, base: str, policy: Policy | None) -> Pieces:
+def next_text(reason: Reason | WaitReason, base: str, policy: Policy | None, *, awaited: bool = False) -> Pieces:
     """Return the sentence about the next step, as the API has it."""
-    return _pieces(answer_text(reason, base=base or None, policy=policy).next_step)
+    return _pieces(answer_text(reason, base=base or None, policy=policy, awaited=awaited).next_step)
 
 
 def share_text(share: tuple[str, int]) -> str:

@@ -11,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from queue_engine.core.database.database import DatabaseInstant
 from queue_engine.core.jobs.dead_letters import DeadLetters
 from queue_engine.core.jobs.job_table import JobStatus, failed_jobs, jobs
-from queue_engine.store.order import HELD
+from queue_engine.store.order import HELD, NOT_READY, WITH_ROOM
 from queue_engine.store.pauses import PAUSED_UNTIL_RESUMED
 from queue_engine.store.tables import entries, outbox, queues, runs
 
@@ -44,6 +44,7 @@ class QueueFigures:
     entries: Mapping[str, int]
     deepest: int
     held: int
+    not_ready: int
     front_since: datetime | None = None
 
 
@@ -78,8 +79,8 @@ class Figures:
 
     async def of_queues(self, now: datetime) -> QueueFigures:
         """Count queues, entries with room, and entries that wait for room."""
-        with_room = select(entries.c.status, func.count()).where(~HELD).group_by(entries.c.status)
-        depths = select(func.count().label("depth")).where(~HELD).group_by(entries.c.queue_id).subquery()
+        with_room = select(entries.c.status, func.count()).where(WITH_ROOM).group_by(entries.c.status)
+        depths = select(func.count().label("depth")).where(WITH_ROOM).group_by(entries.c.queue_id).subquery()
         free = or_(queues.c.leased_until.is_(None), queues.c.leased_until <= now)
         due = and_(queues.c.due_at <= now, free)
         return QueueFigures(
@@ -89,6 +90,7 @@ class Figures:
             entries=await self._by_name(with_room),
             deepest=await self._one(select(func.coalesce(func.max(depths.c.depth), 0))),
             held=await self._count(entries, HELD),
+            not_ready=await self._count(entries, NOT_READY),
             front_since=await self._earliest(_fronts(now).c.since),
         )
 
@@ -124,5 +126,5 @@ def _fronts(now: datetime) -> Subquery:
     since = func.coalesce(func.min(runs.c.started_at), func.min(entries.c.enqueued_at)).label("since")
     joined = entries.join(queues, queues.c.id == entries.c.queue_id).outerjoin(runs, runs.c.id == entries.c.run_id)
     may_proceed = or_(entries.c.blocked_until.is_(None), entries.c.blocked_until <= now)
-    free = select(since).select_from(joined).where(queues.c.announced.is_(None), ~HELD, may_proceed)
+    free = select(since).select_from(joined).where(queues.c.announced.is_(None), WITH_ROOM, may_proceed)
     return free.group_by(entries.c.queue_id).subquery()

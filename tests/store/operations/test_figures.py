@@ -6,6 +6,7 @@ from datetime import timedelta
 from queue_engine.core.jobs.dead_letters import DeadLetters
 from queue_engine.domain.model import EntryStatus, Pause
 from queue_engine.domain.reasons import Reason
+from queue_engine.domain.unmet_requirement import UnmetRequirement
 from queue_engine.store import Store, Transaction
 from queue_engine.store.operations.figures import JobFigures, OutboxFigures, QueueFigures
 from tests.store.examples import LEASE, NOW, OTHER, REPOSITORY, SOON, changed, queue, stand
@@ -25,7 +26,7 @@ async def test_figures_of_an_empty_database_are_nothing(store: Store) -> None:
     """A new installation has no age and no count that is missing."""
     async with store.reading() as tx:
         assert await tx.figures.of_jobs(NOW) == JobFigures({}, None, {}, 0, 0, None)
-        assert await tx.figures.of_queues(NOW) == QueueFigures(0, 0, None, {}, 0, 0)
+        assert await tx.figures.of_queues(NOW) == QueueFigures(0, 0, None, {}, 0, 0, 0)
         assert await tx.figures.of_outbox(NOW) == OutboxFigures(0, None)
 
 
@@ -63,6 +64,7 @@ async def test_figures_of_queues_show_all_together_and_the_longest(store: Store)
             await stand(tx, main, number)
         await stand(tx, release, 4)
         await stand(tx, main, 5, held_since=NOW)
+        await stand(tx, main, 6, unmet=[UnmetRequirement(Reason.DRAFT).as_data()])
         await tx.pauses.put(release.id, Pause(reason=Reason.TREE_MISMATCH, detail="", since=NOW))
         await tx.queues.wake(main.id, NOW)
         claimed = await tx.queues.claim_due(owner="w", now=NOW, lease=LEASE, limit=2)
@@ -71,7 +73,7 @@ async def test_figures_of_queues_show_all_together_and_the_longest(store: Store)
     async with store.reading() as tx:
         figures = await tx.figures.of_queues(NOW + SOON)
         later = await tx.figures.of_queues(NOW + LEASE)
-    assert figures == QueueFigures(3, 1, NOW + SOON, {"pending": 4}, 3, 1, NOW)
+    assert figures == QueueFigures(3, 1, NOW + SOON, {"pending": 4}, 3, 1, 1, NOW)
     assert later.due_since == NOW, "its holder died"
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from queue_engine.domain.facts import CheckReport, CheckState
 from queue_engine.domain.model import Repository
-from queue_engine.domain.notice import CommandReply, Notice, NoticeKind, Reply
+from queue_engine.domain.notice import BlockerFacts, CommandReply, Notice, NoticeKind, Reply
 from queue_engine.domain.reasons import REASONS, Outcome, Reason
 from queue_engine.domain.replies import ReplyKind
 from queue_engine.domain.timeline_event import TimelineEvent
@@ -68,6 +68,10 @@ def of_kind(kind: NoticeKind) -> Notice:
             "eta": (NOW, NOW + timedelta(minutes=10)),
         },
         NoticeKind.LANDED: {"landed_sha": LANDED},
+        NoticeKind.NOT_READY: {
+            "reason": Reason.DRAFT,
+            "other_blockers": (BlockerFacts(reason=Reason.APPROVAL_MISSING, detail="0 of 1"),),
+        },
     }
     return notice(kind, **changes.get(kind, {}))
 
@@ -134,6 +138,7 @@ REPLIES: dict[ReplyKind, dict[str, Any]] = {
     ReplyKind.ALREADY_QUEUED: {"position": 0, "depth": 2, "base_branch": "main"},
     ReplyKind.REQUEUED: {"position": 4, "depth": 5, "base_branch": "main"},
     ReplyKind.HELD: {"ahead": 3, "base_branch": "main"},
+    ReplyKind.NOT_READY: {"reason": Reason.APPROVAL_MISSING.value, "detail": "0 of 1", "base_branch": "main"},
     ReplyKind.REFUSED: {
         "reason": Reason.BLOCKED_BY_LABEL.value,
         "label": "merge-queue",
@@ -239,6 +244,13 @@ WHY: dict[str, dict[str, Any]] = {
         "depth": 20,
         "whose_move": "imq",
         "next": "queue_full",
+    },
+    "not_ready": {
+        "base_branch": "main",
+        "state": "not_ready",
+        "lacks": [["draft", None], ["approval_missing", "0 of `1`"]],
+        "whose_move": "author",
+        "next": "draft",
     },
     "never": {"base_branch": "main", "state": "not_queued", "label": "merge-queue"},
     "left": {

@@ -82,6 +82,10 @@ REPLY_VARIANTS: Mapping[str, str] = {
     "priority, delaying nobody": _reply(ReplyKind.PRIORITY, overtakes=[], interrupts=None),
     "priority, preempting what has just begun": _reply(ReplyKind.PRIORITY, lost=None),
     "status of an empty queue": _reply(ReplyKind.STATUS, depth=0, entries=[], held=0, halts=[]),
+    "not ready, with a priority": _reply(ReplyKind.NOT_READY, priority=10),
+    "status with others outside the queue": _reply(
+        ReplyKind.STATUS, depth=0, entries=[], held=0, not_ready=2, halts=[]
+    ),
     "an argument is missing": _reply(ReplyKind.NOT_UNDERSTOOD, argument=""),
     "an argument has a fault": _reply(ReplyKind.NOT_UNDERSTOOD, fault="has passed already"),
 }
@@ -95,6 +99,9 @@ KIND_VARIANTS: Mapping[str, Notice] = {
     "checking, with progress": of_kind(NoticeKind.CHECKING).model_copy(update={"progress": (2, 5), "eta": None}),
     "held, first": of_kind(NoticeKind.HELD).model_copy(update={"position": 0}),
     "held, second": of_kind(NoticeKind.HELD).model_copy(update={"position": 1}),
+    "not ready, for want of one thing": of_kind(NoticeKind.NOT_READY).model_copy(
+        update={"reason": Reason.CODE_OWNER_MISSING, "other_blockers": ()}
+    ),
     "with a shared configuration": of_kind(NoticeKind.READY).model_copy(update={"not_followed": ("depth is ignored",)}),
     "base red, without a label for fixes": of_reason(Reason.BASE_RED).model_copy(update={"fix_labels": ()}),
     "refused, to an author without the right": of_reason(Reason.HEAD_CHANGED).model_copy(

@@ -14,6 +14,7 @@ from tests.unit.notifications.notices import HEAD, LANDED_EVENTS, REPOSITORY, ch
     [
         (NoticeKind.QUEUED, "queued"),
         (NoticeKind.HELD, "queued"),
+        (NoticeKind.NOT_READY, "queued"),
         (NoticeKind.PAUSED, "queued"),
         (NoticeKind.UPDATING, "in_progress"),
         (NoticeKind.CHECKING, "in_progress"),

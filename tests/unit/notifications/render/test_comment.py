@@ -154,9 +154,8 @@ def test_comment_landed_shows_the_commit_and_the_time_it_took() -> None:
 def test_comment_says_how_to_leave_as_long_as_there_is_something_to_leave(kind: NoticeKind) -> None:
     """The author of a waiting pull request learns how to dequeue it; no other author does."""
     left = {NoticeKind.LANDED, NoticeKind.FAILED, NoticeKind.CANCELLED, NoticeKind.REFUSED, NoticeKind.ANSWERED}
-    assert ("To dequeue it, comment `/unqueue` or remove the label" in render_comment(notice(kind))) is (
-        kind not in left
-    )
+    words = "To end this wait" if kind is NoticeKind.NOT_READY else "To dequeue it"
+    assert (f"{words}, comment `/unqueue` or remove the label" in render_comment(notice(kind))) is (kind not in left)
 
 
 @pytest.mark.parametrize("reason", Reason)

@@ -29,7 +29,11 @@ def comment(*codes: ReplyKind, by: str = "bob", command: str = "queue", **facts:
 def test_answers_every_code_has_its_words() -> None:
     """Nothing that can become of a command is without a sentence, nor without an example in these tests."""
     assert set(texts.REPLIES) | {ReplyKind.WHY} == set(ReplyKind) == set(REPLIES)
-    assert set(STATES) == {status.value for status in EntryStatus if not status.final} | {"held", "not_queued"}
+    assert set(STATES) == {status.value for status in EntryStatus if not status.final} | {
+        "held",
+        "not_ready",
+        "not_queued",
+    }
 
 
 @pytest.mark.parametrize("code", REPLIES)

@@ -183,11 +183,11 @@ async def test_person_who_proves_to_have_the_right_queues_with_all_labels_that_w
     assert await handler.times() == 0
 
 
-async def test_maintainer_whose_drafts_are_refused_is_never_put_off(handler: RecordedHandler) -> None:
+async def test_maintainer_whose_conflicts_are_refused_is_never_put_off(handler: RecordedHandler) -> None:
     """And one refusal for want of the right is forgotten as soon as they prove to have it."""
     async with handler.store.transaction() as tx:
         await tx.throttles.put(REPOSITORY.id, labeling("mona"), Throttle(3, NOW))
-    handler.github.changes = {"draft": True}
+    handler.github.changes = {"mergeable": False}
     await handler.label(range(1, 11), by="mona")
     assert await handler.refused() == set(range(1, 11))
     assert await handler.times("mona") == 0

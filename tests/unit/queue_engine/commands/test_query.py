@@ -81,6 +81,6 @@ async def test_status_lists_ten_entries_and_counts_all(sqlite_database: Database
         for number in range(1, 14):
             await stand(t, main, number)
         shown = await facts(query.status, t, replace(POLICY, max_depth=12))
-    assert empty == {"base_branch": "main", "depth": 0, "entries": [], "held": 0}
+    assert empty == {"base_branch": "main", "depth": 0, "entries": [], "held": 0, "not_ready": 0}
     assert shown["entries"] == [[number, "pending", NOW.isoformat()] for number in range(1, 11)]
     assert (shown["depth"], shown["held"], "reason" in shown) == (12, 1, False)

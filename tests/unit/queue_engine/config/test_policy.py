@@ -1,6 +1,6 @@
 """What a configuration makes of the operator's policy, branch by branch.
 
-Covers `queue_engine/domain/policy.py`.
+Covers `queue_engine/domain/policy.py` and `queue_engine/config/wait_limits.py`.
 """
 
 from dataclasses import fields, replace
@@ -17,6 +17,7 @@ from queue_engine.domain.policy import (
     CommentPolicy,
     GithubMergePolicy,
     Mode,
+    NotReadyPolicy,
     Policy,
     PriorityLabel,
     PushPolicy,
@@ -52,6 +53,7 @@ mode: shadow
 enabled: false
 trigger_labels: [Land it, ship]
 depth: 1000
+when_not_ready: refuse
 on_push: {queued: requeue, requeue_for: "dependabot[bot]"}
 auto_merge: refuse
 who_may_queue: {permission: maintain, people: "Renovate[bot]", teams: ["@Acme/Core", ops]}
@@ -82,7 +84,7 @@ checks:
   untested_paths: [CHANGELOG.md, docs/**]
   first_report: 1h
   settle: 30s
-timeouts: {update: 5m, hold: 1d, run: 6h}
+timeouts: {update: 5m, hold: 1d, ready: 60d, run: 6h}
 trains: {candidates: dispatch, runs: 4, max_size: 8, first_report: 2m, split: single}
 freeze:
   windows: [{from: "fri 16:00", to: "mon 08:00", zone: Europe/Berlin, why: Weekend}]
@@ -97,6 +99,7 @@ ALL_OF_IT = Policy(
     served=False,
     trigger_labels=("Land it", "ship"),
     max_depth=1000,
+    when_not_ready=NotReadyPolicy.REFUSE,
     on_push=PushPolicy.REQUEUE,
     requeue_for=frozenset({"dependabot[bot]"}),
     auto_merge=GithubMergePolicy.REFUSE,
@@ -133,6 +136,7 @@ ALL_OF_IT = Policy(
     settle=timedelta(seconds=30),
     update_timeout=timedelta(minutes=5),
     hold_timeout=timedelta(days=1),
+    ready_timeout=timedelta(days=60),
     run_timeout=timedelta(hours=6),
     train_candidates=Candidates.DISPATCH,
     train_runs=4,

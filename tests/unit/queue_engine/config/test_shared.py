@@ -14,7 +14,15 @@ from queue_engine.config.policy import KEYS, policy_for
 from queue_engine.config.shared import limited, tightened
 from queue_engine.config.shared_keys import SHARED_KEYS
 from queue_engine.domain.facts import MergeMethod, Permission, RequiredCheck
-from queue_engine.domain.policy import FIX, CommentPolicy, GithubMergePolicy, Policy, PushPolicy, SharedConfig
+from queue_engine.domain.policy import (
+    FIX,
+    CommentPolicy,
+    GithubMergePolicy,
+    NotReadyPolicy,
+    Policy,
+    PushPolicy,
+    SharedConfig,
+)
 from queue_engine.domain.train_policy import Candidates, TrainSplit
 
 HOUR = timedelta(hours=1)
@@ -22,6 +30,7 @@ HOUR = timedelta(hours=1)
 LOOSENING: dict[str, tuple[str, Any]] = {
     "trigger_labels": ("trigger_labels: [bug, merge-queue]", ("merge-queue",)),
     "depth": ("depth: 1000", 20),
+    "timeouts.ready": ("timeouts: {ready: 90d}", timedelta(days=30)),
     "on_push.queued": ("on_push: requeue", PushPolicy.DEQUEUE),
     "on_push.requeue_for": ("on_push: {requeue_for: mallory}", frozenset()),
     "auto_merge": ("auto_merge: ignore", GithubMergePolicy.DISABLE),
@@ -76,6 +85,8 @@ TIGHTENING: dict[str, tuple[str, Any]] = {
     "checks.settle": ("checks: {settle: 1m}", HOUR / 60),
     "timeouts.update": ("timeouts: {update: 1m}", HOUR / 60),
     "timeouts.hold": ("timeouts: {hold: 1h}", HOUR),
+    "timeouts.ready": ("timeouts: {ready: 1h}", HOUR),
+    "when_not_ready": ("when_not_ready: refuse", NotReadyPolicy.REFUSE),
     "timeouts.run": ("timeouts: {run: 1h}", HOUR),
     "trains.candidates": ("trains: off", Candidates.OFF),
     "trains.max_size": ("trains: {max_size: 4}", 4),
@@ -101,6 +112,7 @@ def test_every_key_is_attacked_here_unless_nothing_loosens_it() -> None:
     harmless = {key.name for key in SHARED_KEYS if key.risk == "nothing"}
     # Other operators' settings loosen nothing by these: the defaults are at their end already.
     at_their_end = {"mode", "enabled", "checks.cancel_outdated", "timeouts.hold", "freeze.exempt_labels"}
+    at_their_end |= {"when_not_ready"}
     assert LOOSENING.keys() == FIELDS.keys() - harmless - at_their_end
 
 

@@ -95,7 +95,13 @@ async def test_comment_of_an_entry_that_exists_no_more_is_corrected(
 
 
 @pytest.mark.parametrize(
-    "kind", [*sorted(set(NoticeKind) - {"queued", "updating", "checking", "ready", "held", "paused", "blocked"}), ""]
+    "kind",
+    [
+        *sorted(
+            set(NoticeKind) - {"queued", "updating", "checking", "ready", "held", "not_ready", "paused", "blocked"}
+        ),
+        "",
+    ],
 )
 def test_comment_that_shows_an_outcome_is_left_alone(kind: str) -> None:
     """IMQ replaces neither "Landed" nor any other outcome, nor what another version wrote."""

@@ -1,5 +1,6 @@
 """P4: a change withdraws consent if its webhook came after the consent, and not if it happened before."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -9,7 +10,9 @@ from queue_engine.admission.case import Case
 from queue_engine.admission.enqueue_request import EnqueueRequest
 from queue_engine.domain.facts import Permission, Snapshot
 from queue_engine.domain.known_facts import Consent, PullRequestState
+from queue_engine.domain.policy import NotReadyPolicy, Policy
 from queue_engine.domain.reasons import Reason
+from queue_engine.domain.unmet_requirement import UnmetRequirement
 from queue_engine.rules.consent import consent_lost
 from queue_engine.rules.consent_changes import (
     CHANGED_SINCE_COMMAND,
@@ -47,9 +50,12 @@ LABELED = state(0, label=LABEL, label_set=True)
 CONSENT = Consent(at=AT, by="mona")
 
 
-def since_label(*reported: PullRequestState | Consent) -> Reason | None:
+REFUSING = replace(POLICY, when_not_ready=NotReadyPolicy.REFUSE)
+
+
+def since_label(*reported: PullRequestState | Consent, policy: Policy = REFUSING) -> Reason | None:
     """The judgement of mona's label, set at `AT`."""
-    return withdrawn_since_label(pull(reported=reported), base_branch="main", policy=POLICY, labeled_at=AT, by="mona")
+    return withdrawn_since_label(pull(reported=reported), base_branch="main", policy=policy, labeled_at=AT, by="mona")
 
 
 def since_queued(*reported: PullRequestState | Consent) -> Reason | None:
@@ -81,6 +87,15 @@ def test_consent_is_not_withdrawn_by_a_change_reported_before_it_in_its_second()
     """An automation that marks a pull request as ready labels it in the same second."""
     assert since_label(state(0, draft=True, labels=()), LABELED) is None
     assert since_queued(state(0, draft=True, labels=()), LABELED, CONSENT) is None
+
+
+def test_draft_withdraws_no_label_of_a_pull_request_that_may_wait() -> None:
+    """It was not in the queue yet; everything else withdraws the label there, too."""
+    assert since_label(LABELED, state(1, draft=True), state(3), policy=POLICY) is None
+    assert since_label(LABELED, state(1, draft=True, open=False), state(3), policy=POLICY) is Reason.CLOSED
+    outside = entry(queued_by="mona", trusted_labels=(LABEL,), unmet=(UnmetRequirement(Reason.DRAFT),))
+    reported = (LABELED, CONSENT, state(1, draft=True), state(3))
+    assert withdrawn_since_queued(pull(reported=reported), outside, POLICY) is None
 
 
 def test_last_consent_counts() -> None:
@@ -124,7 +139,7 @@ def test_admission_asks_whether_the_label_is_consent_still(
     """The pull request looks unchanged. The label that another person has set since is judged by its own webhook."""
     request = EnqueueRequest(Case(REPOSITORY, 1), by="mona", head_sha="head-1", labeled_at=AT)
     taken = Snapshot(pull(reported=reported), Permission.WRITE)
-    assert judged(request, taken, RequiredFacts(rules("ci")), POLICY) == answer
+    assert judged(request, taken, RequiredFacts(rules("ci")), REFUSING) == answer
 
 
 def test_admission_without_a_known_right_is_refused() -> None:

@@ -12,11 +12,13 @@ import pytest
 from queue_engine.domain.facts import MergeMethod, Permission, RequiredCheck, Review, ReviewState
 from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
+from queue_engine.domain.unmet_requirement import UnmetRequirement
 from queue_engine.rules.eligibility import (
     Admit,
     Answer,
     Consent,
     Ignore,
+    NotReady,
     Reject,
     RequiredFacts,
     check_eligibility,
@@ -31,6 +33,11 @@ COMMENTED, DISMISSED = ReviewState.COMMENTED, ReviewState.DISMISSED
 
 
 BY_MAX = Consent("max", Permission.WRITE, "head-1", "main")
+
+
+def lacks(reason: Reason, detail: str | None = None) -> NotReady:
+    """The answer about a pull request that lacks one thing."""
+    return NotReady((UnmetRequirement(reason, detail),))
 
 
 def asked(
@@ -114,7 +121,6 @@ def test_eligibility_ignores_a_request_that_was_taken_back(changes: dict[str, An
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"draft": True}, Reason.DRAFT),
         ({"head_repository": None}, Reason.FORK_DELETED),
         ({"stack_base": "trunk"}, Reason.STACKED_ABOVE),
         ({"mergeable": False}, Reason.CONFLICT),
@@ -227,15 +233,15 @@ def test_eligibility_refuses_a_fork_that_is_behind_and_cannot_be_updated(
 @pytest.mark.parametrize(
     ("reviews", "answer"),
     [
-        ([], Reject(Reason.APPROVAL_MISSING, "0 of 1")),
+        ([], lacks(Reason.APPROVAL_MISSING, "0 of 1")),
         ([review("bob", APPROVED)], Admit()),
-        ([review("bob", APPROVED, by_writer=False)], Reject(Reason.APPROVAL_MISSING, "0 of 1")),
-        ([review(None, APPROVED)], Reject(Reason.APPROVAL_MISSING, "0 of 1")),
-        ([review("bob", AGAINST)], Reject(Reason.CHANGES_REQUESTED, "bob")),
-        ([review("bob", AGAINST), review("eve", APPROVED)], Reject(Reason.CHANGES_REQUESTED, "bob")),
+        ([review("bob", APPROVED, by_writer=False)], lacks(Reason.APPROVAL_MISSING, "0 of 1")),
+        ([review(None, APPROVED)], lacks(Reason.APPROVAL_MISSING, "0 of 1")),
+        ([review("bob", AGAINST)], lacks(Reason.CHANGES_REQUESTED, "bob")),
+        ([review("bob", AGAINST), review("eve", APPROVED)], lacks(Reason.CHANGES_REQUESTED, "bob")),
         ([review("bob", AGAINST), review("bob", APPROVED)], Admit()),
         ([review("bob", APPROVED), review("bob", COMMENTED)], Admit()),
-        ([review("bob", APPROVED), review("bob", DISMISSED)], Reject(Reason.APPROVAL_MISSING, "0 of 1")),
+        ([review("bob", APPROVED), review("bob", DISMISSED)], lacks(Reason.APPROVAL_MISSING, "0 of 1")),
         ([review("bob", AGAINST), review("bob", DISMISSED), review("eve", APPROVED)], Admit()),
         ([review("eve", AGAINST, by_writer=False), review("bob", APPROVED)], Admit()),
     ],
@@ -248,7 +254,7 @@ def test_eligibility_reads_of_each_person_the_newest_verdict(reviews: list[Revie
 def test_eligibility_counts_approvals_of_different_people() -> None:
     """Twice by one person is once."""
     twice = [review("bob", APPROVED), review("bob", APPROVED)]
-    assert asked(approvals=2, reviews=twice) == Reject(Reason.APPROVAL_MISSING, "1 of 2")
+    assert asked(approvals=2, reviews=twice) == lacks(Reason.APPROVAL_MISSING, "1 of 2")
     assert asked(approvals=2, reviews=[*twice, review("eve", APPROVED)]) == Admit()
 
 

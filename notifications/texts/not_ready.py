@@ -1,0 +1,23 @@
+"""Sentences about what a pull request lacks, while it waits outside the queue: what, and the next step."""
+
+from collections.abc import Mapping
+
+from notifications.texts.reason_text import ReasonText
+from queue_engine.domain.reasons import Reason
+
+NOT_READY: Mapping[Reason, ReasonText] = {
+    Reason.DRAFT: ReasonText("The pull request is a draft.", "Mark it as ready for review."),
+    Reason.APPROVAL_MISSING: ReasonText(
+        "{base} requires more approvals than the pull request has.", "Request a review."
+    ),
+    Reason.CHANGES_REQUESTED: ReasonText(
+        "A reviewer requested changes.", "Make the changes, and ask that person to review again."
+    ),
+    Reason.CODE_OWNER_MISSING: ReasonText(
+        "{base} requires an approval from a code owner.", "Request a review from a code owner."
+    ),
+}
+
+JOINS_BY_ITSELF = "It waits outside the queue. IMQ queues it as soon as it is ready."
+LACKS_ALSO = "It also lacks this:"
+HOW_TO_END = "To end this wait, comment `/unqueue` or remove the label {label}."

@@ -1,0 +1,118 @@
+"""Judge pull requests again that wait outside their queues until they are ready, on events that may change the answer.
+
+One that is ready joins at the end of its priority, as if it had been asked for at that instant: all that are in the
+queue were ready before. GitHub's own auto-merge adds a pull request to GitHub's merge queue in the same way.
+"""
+
+from contextlib import suppress
+from dataclasses import replace
+
+import structlog
+
+from queue_engine.admission.case import Case
+from queue_engine.admission.enqueue_request import EnqueueRequest
+from queue_engine.admission.entries import record_consent, store_entry
+from queue_engine.admission.required_facts import requirements_of
+from queue_engine.domain.dequeue_reason import DequeueReason
+from queue_engine.domain.entry_order import EntryOrder
+from queue_engine.domain.errors import StaleRecord
+from queue_engine.domain.facts import BranchRules, PullRequest, Snapshot
+from queue_engine.domain.model import Entry
+from queue_engine.domain.policy import Policy
+from queue_engine.domain.unmet_requirement import UnmetRequirement
+from queue_engine.effects import record
+from queue_engine.effects.context import Change, Engine
+from queue_engine.effects.labels import effective_labels
+from queue_engine.effects.queue_depth import announce_not_ready
+from queue_engine.rules.eligibility import Admit, NotReady, Reject
+from queue_engine.rules.priority import precedence_of, trusted_of
+from queue_engine.rules.readiness import judge_readiness, wait_ended
+
+_log = structlog.get_logger("imq.readiness")
+
+_TRIES = 5
+
+
+async def judge_again(engine: Engine, case: Case) -> Case:
+    """Read a pull request that is not ready: it joins its queue, waits on, or its wait ends; returns the case then.
+
+    Nothing is stored by facts older than the entry's last change: then IMQ reads again. Raises GitHubError, and
+    StaleRecord when the entry changes each time.
+    """
+    for _ in range(_TRIES):
+        if (entry := case.entry) is None or entry.is_ready:
+            return case
+        taken = await engine.github.snapshot(case.repository, case.number, login=entry.queued_by, head_sha=entry.head)
+        case = await case.with_policy(engine, entry.base_branch)
+        policy = case.policy
+        pull = await effective_labels(engine.store, case.repository, taken.pull, entry.trusted_labels, policy)
+        taken, case = replace(taken, pull=pull), replace(case, pull=pull)
+        with suppress(StaleRecord):
+            if (ended := wait_ended(entry, pull, policy, engine.clock.now())) is not None:
+                return await _end(engine, case, entry, ended)
+            if policy.fault is not None:
+                return case
+            return await _judge(engine, case, entry, taken)
+        case = await case.reload(engine)
+    raise StaleRecord(f"the entry of pull request {case.number} changed each time that it was read")
+
+
+async def _judge(engine: Engine, case: Case, entry: Entry, taken: Snapshot) -> Case:
+    """Store what these facts mean for an entry whose wait has not ended. Raises StaleRecord."""
+    policy, repository = case.policy, case.repository
+    taken, requirements = await requirements_of(engine, repository, taken, policy, is_waiting=True)
+    if taken.permission is None:
+        taken = replace(taken, permission=await engine.github.permission(repository, entry.queued_by))
+    answer = judge_readiness(entry, taken, requirements, policy)
+    if isinstance(answer, Reject):
+        return await _end(engine, case, entry, answer)
+    async with engine.change() as change:
+        match answer:
+            case NotReady(unmet):
+                saved = await _wait_on(change, entry, unmet, policy)
+            case Admit():
+                saved = await _join(change, case, entry, taken, requirements.rules)
+            case _:
+                return case
+    _log.info("readiness", repository=repository.full_name, number=case.number, answer=type(answer).__name__)
+    return replace(case, entry=saved)
+
+
+async def _wait_on(change: Change, entry: Entry, unmet: tuple[UnmetRequirement, ...], policy: Policy) -> Entry:
+    """Store what the entry lacks now, and announce it if that changed."""
+    saved = await change.tx.entries.save(replace(entry, unmet=unmet, read_at=change.now))
+    if unmet != entry.unmet:
+        await announce_not_ready(change, saved, policy)
+    return saved
+
+
+async def _join(change: Change, case: Case, entry: Entry, taken: Snapshot, rules: BranchRules) -> Entry:
+    """Replace the entry by one in the queue, at the end of its priority, with the same consent."""
+    tx, policy = change.tx, case.policy
+    queue = await tx.queues.find_or_create(case.repository, entry.base_branch, change.now)
+    await tx.queues.lock_order(queue.id)
+    await tx.entries.remove(entry)
+    trusted = trusted_of(taken.pull.labels, entry.trusted_labels)
+    request = EnqueueRequest(
+        replace(case, delivery=entry.delivery), entry.queued_by, entry.queued_head, order=_order(entry, trusted, policy)
+    )
+    await record_consent(change, request, taken.pull)
+    return await store_entry(change, queue, taken, rules, policy, request, trusted)
+
+
+def _order(entry: Entry, trusted: frozenset[str], policy: Policy) -> EntryOrder:
+    """Return the order that the labels give; a priority from a command holds."""
+    order = precedence_of(trusted, policy)
+    by_labels = precedence_of(entry.trusted_labels, policy).priority
+    return order if entry.priority == by_labels else replace(order, priority=entry.priority)
+
+
+async def _end(engine: Engine, case: Case, entry: Entry, why: Reject) -> Case:
+    """End the wait of an entry that joins no queue. Raises StaleRecord."""
+    pull: PullRequest | None = case.pull
+    people = () if pull is None else tuple(dict.fromkeys((pull.author, *pull.assignees)))
+    async with engine.change() as change:
+        reason = DequeueReason(why.reason, why.detail, people=people, delivery=case.delivery)
+        await record.dequeue(change, entry, reason, case.policy)
+    _log.info("wait_ended", repository=case.repository.full_name, number=case.number, reason=why.reason.value)
+    return replace(case, entry=None)

@@ -1,0 +1,55 @@
+"""Judge a pull request that waits outside its queue until it is ready. Pure, over plain data.
+
+While it waits, everything but the awaited may withdraw consent, as in the queue (P4). Its wait has a limit (P5).
+"""
+
+from datetime import datetime, timedelta
+
+from queue_engine.domain.facts import Permission, PullRequest, Snapshot
+from queue_engine.domain.model import Entry
+from queue_engine.domain.policy import Policy
+from queue_engine.domain.reasons import Reason
+from queue_engine.rules.consent import consent_lost
+from queue_engine.rules.eligibility import Answer, Consent, Reject, RequiredFacts, check_eligibility
+
+_CLOCK_SKEW = timedelta(minutes=1)
+"""How far IMQ's clock may differ from GitHub's."""
+
+_UNCHANGED = timedelta(days=1)
+"""How often IMQ reads a waiting pull request that is not among those that changed last."""
+
+
+def wait_ended(entry: Entry, pull: PullRequest, policy: Policy, now: datetime) -> Reject | None:
+    """Return why this entry waits no longer, and does not join its queue; None if it may wait or join."""
+    if (lost := consent_lost(entry, pull, policy)) is not None:
+        return lost
+    if policy.fault is None and now >= entry.enqueued_at + policy.ready_timeout:
+        return Reject(Reason.NOT_READY_TIMED_OUT, entry.unmet[0].reason.value.replace("_", " "))
+    return None
+
+
+def judge_readiness(entry: Entry, taken: Snapshot, requirements: RequiredFacts, policy: Policy) -> Answer:
+    """Judge whether an entry whose wait has not ended joins its queue now, waits on, or is refused."""
+    consent = Consent(
+        by=entry.queued_by,
+        permission=taken.permission or Permission.NONE,
+        head=entry.queued_head,
+        base_branch=entry.base_branch,
+    )
+    return check_eligibility(taken.pull, consent, requirements, repository=entry.repository, policy=policy)
+
+
+def seems_changed(entry: Entry, listed: PullRequest, policy: Policy, now: datetime) -> bool:
+    """Return whether a listed pull request is to be read again, since a webhook may be lost.
+
+    Everything that an entry waits for changes `updated_at`: reviews, drafts. IMQ's own comment does, too: then one more
+    read finds nothing.
+    """
+    if wait_ended(entry, listed, policy, now) is not None:
+        return True
+    return listed.updated_at is None or entry.read_at is None or listed.updated_at > entry.read_at - _CLOCK_SKEW
+
+
+def is_read_due(entry: Entry, now: datetime) -> bool:
+    """Return whether a pull request is to be read although nothing says that it changed: once a day."""
+    return entry.read_at is None or now >= entry.read_at + _UNCHANGED

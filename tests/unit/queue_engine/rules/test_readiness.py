@@ -1,0 +1,121 @@
+"""What a pull request waits for outside its queue, and what ends that wait.
+
+Covers `queue_engine/domain/unmet_requirement.py`, `queue_engine/store/new_entry.py`,
+`notifications/texts/reason_text.py` and `notifications/texts/not_ready.py`.
+"""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from queue_engine.domain.facts import Permission, Snapshot
+from queue_engine.domain.model import Entry
+from queue_engine.domain.policy import NotReadyPolicy, Policy
+from queue_engine.domain.reasons import Reason
+from queue_engine.domain.unmet_requirement import MAY_STILL_BE_MET, UnmetRequirement
+from queue_engine.rules.eligibility import Admit, Answer, Consent, NotReady, Reject, RequiredFacts, check_eligibility
+from queue_engine.rules.readiness import is_read_due, judge_readiness, seems_changed, wait_ended
+from tests.unit.queue_engine.examples import NOW, POLICY, REPOSITORY, entry, pull, rules
+
+REFUSING = replace(POLICY, when_not_ready=NotReadyPolicy.REFUSE)
+DRAFT, UNAPPROVED = UnmetRequirement(Reason.DRAFT), UnmetRequirement(Reason.APPROVAL_MISSING, "0 of 1")
+MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)
+
+
+def outside(**changes: Any) -> Entry:
+    """An entry that waits outside its queue because its pull request is a draft."""
+    return entry(unmet=(DRAFT,), read_at=NOW, enqueued_at=NOW, **changes)
+
+
+def asked(changes: dict[str, Any], *, policy: Policy = POLICY, **demands: Any) -> Answer:
+    """Check the eligibility of pull request 1 with these changes, without any review."""
+    consent = Consent("max", Permission.WRITE, "head-1", "main")
+    facts = RequiredFacts(rules("ci", **demands), ())
+    return check_eligibility(pull(**changes), consent, facts, repository=REPOSITORY, policy=policy)
+
+
+def test_pull_request_waits_for_all_that_may_still_come() -> None:
+    """The draft is first, since few people review drafts."""
+    assert asked({"draft": True}, approvals=1) == NotReady((DRAFT, UNAPPROVED))
+    assert asked({}, approvals=1) == NotReady((UNAPPROVED,))
+    assert asked({}) == Admit()
+
+
+def test_pull_request_is_refused_for_the_first_of_it_where_the_configuration_says_so() -> None:
+    """`when_not_ready: refuse` restores what IMQ did before."""
+    assert asked({"draft": True}, policy=REFUSING, approvals=1) == Reject(Reason.DRAFT)
+    assert asked({}, policy=REFUSING, approvals=1) == Reject(Reason.APPROVAL_MISSING, "0 of 1")
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"mergeable": False}, Reason.CONFLICT),
+        ({"head_repository": None}, Reason.FORK_DELETED),
+        ({"labels": frozenset({POLICY.trigger_label, "stop"})}, Reason.BLOCKED_BY_LABEL),
+        ({"head_sha": "evil"}, Reason.HEAD_CHANGED),
+        ({"base_branch": "release"}, Reason.BASE_CHANGED),
+    ],
+)
+def test_draft_is_refused_for_what_does_not_come_by_itself(changes: dict[str, Any], reason: Reason) -> None:
+    """To wait would not help there."""
+    answer = asked({"draft": True} | changes, policy=replace(POLICY, blocking_labels=frozenset({"stop"})))
+    assert isinstance(answer, Reject)
+    assert answer.reason is reason
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"draft": True}, None),
+        ({"labels": frozenset[str]()}, Reason.LABEL_REMOVED),
+        ({"open": False}, Reason.CLOSED),
+        ({"open": False, "merged": True}, Reason.MERGED_ELSEWHERE),
+        ({"base_branch": "release"}, Reason.BASE_CHANGED),
+        ({"head_sha": "evil"}, Reason.HEAD_CHANGED),
+    ],
+)
+def test_wait_ends_when_consent_is_withdrawn(changes: dict[str, Any], reason: Reason | None) -> None:
+    """P4: but for the draft, consent is as strict as in the queue."""
+    found = wait_ended(outside(), pull(**changes), POLICY, NOW)
+    assert (found and found.reason) is reason
+
+
+def test_wait_has_a_limit_and_says_what_the_pull_request_lacked() -> None:
+    """P5: while the configuration cannot be read, its limit is unknown."""
+    end = NOW + POLICY.ready_timeout
+    assert wait_ended(outside(), pull(draft=True), POLICY, end - MINUTE) is None
+    assert wait_ended(outside(), pull(draft=True), POLICY, end) == Reject(Reason.NOT_READY_TIMED_OUT, "draft")
+    assert wait_ended(outside(), pull(draft=True), replace(POLICY, fault="line 1"), end) is None
+
+
+def test_ready_pull_request_joins_only_if_its_person_may_still_queue() -> None:
+    """P4: the permission is that of this moment."""
+    facts = RequiredFacts(rules("ci"))
+    assert judge_readiness(outside(), Snapshot(pull(), Permission.WRITE), facts, POLICY) == Admit()
+    lost = judge_readiness(outside(), Snapshot(pull(), Permission.TRIAGE), facts, POLICY)
+    assert lost == Reject(Reason.LABEL_WITHOUT_RIGHT)
+
+
+def test_sweep_reads_what_changed_since_the_last_read_alone() -> None:
+    """P7: clocks may differ by a minute; a closed one, or one whose time is over, is read in any case."""
+    still, changed = pull(draft=True, updated_at=NOW - 2 * MINUTE), pull(draft=True, updated_at=NOW)
+    assert not seems_changed(outside(), still, POLICY, NOW)
+    assert seems_changed(outside(), changed, POLICY, NOW)
+    assert seems_changed(outside(), replace(still, open=False), POLICY, NOW)
+    assert seems_changed(outside(), still, POLICY, NOW + POLICY.ready_timeout)
+
+
+def test_unlisted_pull_request_is_read_once_a_day() -> None:
+    """P7: the list has those that changed last."""
+    assert not is_read_due(outside(), NOW + DAY - MINUTE)
+    assert is_read_due(outside(), NOW + DAY)
+
+
+def test_what_is_lacked_survives_the_database() -> None:
+    """Each as a reason and a detail."""
+    lacked = (DRAFT, UNAPPROVED)
+    assert UnmetRequirement.all_of([[each.as_data()[0] or "", each.detail or ""] for each in lacked])[1] == UNAPPROVED
+    assert {each.reason for each in lacked} <= MAY_STILL_BE_MET
