@@ -7,12 +7,14 @@ from aiohttp import web
 from bot.api import request_scope
 from bot.web.pages import text
 from bot.web.pages.site import Site
+from bot.web.pages.train_chart import chart_rows, draw_trains
 from queue_engine.admission.enqueue import CONTROL_ROLES
 from queue_engine.domain.errors import GitHubError
 from queue_engine.domain.model import Repository
 from queue_engine.domain.policy import Policy
 from queue_engine.effects.context import Engine
 from queue_engine.queries.queue_runs import load_runs
+from queue_engine.queries.train_status import TrainStatus
 
 
 class QueuePage:
@@ -44,10 +46,26 @@ class QueuePage:
             found=found,
             policy=policy,
             policy_known=policy is not None,
+            trains=found.status.trains,
+            train_rows=() if found.status.trains is None else chart_rows(found.status.trains),
+            train_chart=_chart(request, found.status.trains),
+            member=_member(request),
             controls=role in CONTROL_ROLES,
             text=text,
             live=f"/events?repository={repository.full_name}",
         )
+
+
+def _chart(request: web.Request, trains: TrainStatus | None) -> str:
+    """Draw the trains, with the path of the member that the address names."""
+    if trains is None:
+        return ""
+    return draw_trains(trains, member=_member(request), address=request.rel_url.raw_path)
+
+
+def _member(request: web.Request) -> int | None:
+    asked = request.query.get("member", "")
+    return int(asked) if asked.isascii() and asked.isdigit() and len(asked) < 11 else None
 
 
 async def known_policy(engine: Engine, repository: Repository, branch: str) -> Policy | None:

@@ -1,0 +1,79 @@
+"""The page of a queue and the reply to `/why` while a train tests its pull requests.
+
+Covers `bot/web/pages/train_chart.py` and `queue_engine/queries/train_status.py`.
+"""
+
+from typing import Any
+
+from queue_engine.domain.candidate_run import CandidateMember, CandidateRun, CandidateState, CandidateTrigger
+from queue_engine.store.trains import TrainMemory
+from sandbox.facade.pull_request_handle import PullRequestHandle
+from tests.acceptance.page_readers import reader
+from tests.acceptance.world import LABEL, World
+
+QUEUE = "/repositories/acme/widgets/branches/main"
+
+
+async def bisected(world: World) -> list[PullRequestHandle]:
+    """Three queued pull requests whose run failed; another run tests the first two of them."""
+    pulls = [world.open(name) for name in ("one", "two", "three")]
+    for pull in pulls:
+        pull.label(LABEL, by="mona")
+    await world.settle()
+    async with world.bot.engine.store.transaction() as tx:
+        (queue,) = await tx.queues.all()
+        entries = await tx.entries.of_queue(queue.id)
+        members = tuple(CandidateMember(each.number, each.id, each.head) for each in entries[:2])
+        run = CandidateRun(
+            id=None,
+            queue_id=queue.id,
+            base_branch="main",
+            base_tip="0" * 40,
+            members=members,
+            tested=frozenset(each.number for each in members),
+            trigger=CandidateTrigger.PUSH,
+            state=CandidateState.TESTING,
+            started_at=world.clock.now(),
+        )
+        await tx.candidate_runs.add(run)
+        await tx.trains.save(TrainMemory(queue.id, 0, memory([each.number for each in entries])))
+        await tx.queues.note_trains(queue.id, True)
+    return pulls
+
+
+def memory(numbers: list[int]) -> dict[str, Any]:
+    """What plans remember of a run with these members that failed."""
+    queue = [{"id": each, "since": 0.0, "qualified_at": None} for each in numbers]
+    return {
+        "trains": {"queue": queue, "failures": [{"suspects": numbers, "content": numbers}]},
+        "suspicions": {str(numbers[0]): 0.42},
+    }
+
+
+async def test_queue_page_draws_a_train_and_its_bisection(world: World) -> None:
+    """A maintainer sees the failed run, the run that bisects it, and the path of one pull request."""
+    first, second, third = [pull.number for pull in await bisected(world)]
+    async with reader(world, "mona") as mona:
+        page = await mona.get(f"{QUEUE}?member={first}")
+        assert page.status == 200
+        assert "Trains" in page.text
+        assert f"Failed run the cause is one of the marked #{first} suspect, #{second} suspect, #{third} suspect" in (
+            page.text
+        )
+        assert f"checks run #{first} tested, #{second} tested" in page.text
+        assert page.html.count("marked") >= 2
+        assert "polyline" in page.tags
+        assert f"{QUEUE}?member={third}#trains" in page.links
+        assert "polyline" not in (await mona.get(QUEUE)).tags
+
+
+async def test_why_says_what_a_bisection_does_and_how_suspicious_the_pull_request_is(world: World) -> None:
+    """The author reads who failed together, who is tested now, and a chance in plain words."""
+    pulls = await bisected(world)
+    (first, second, third), pull = [each.number for each in pulls], pulls[0]
+    pull.comment("/why", by="mona")
+    await world.settle()
+    shown = next(each.body for each in pull.comments if "imq:comment" in each.body)
+    assert f"A CI run of `#{first}`, `#{second}`, `#{third}` failed." in shown
+    assert f"this part has `#{first}`, `#{second}`." in shown
+    assert "The chance is about 4 in 10 that this pull request breaks its run." in shown
