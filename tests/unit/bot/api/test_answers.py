@@ -72,7 +72,7 @@ def test_head_that_was_rejected_for_good_is_never_safe_to_retry() -> None:
         *(Reason.CHECKS_FAILED, Reason.CHECKS_NOT_REPEATED, Reason.NO_CHECKS, Reason.REFUSED_BY_RULES),
         *(Reason.UNQUEUED, Reason.LABEL_REMOVED, Reason.CLOSED, Reason.PERMISSION_LOST, Reason.INTERNAL_ERROR),
     }
-    assert {Reason.CONFLICT, Reason.DRAFT, Reason.APPROVAL_MISSING, Reason.STACKED} <= rejecting() | {
+    assert {Reason.CONFLICT, Reason.DRAFT, Reason.APPROVAL_MISSING, Reason.STACKED_ABOVE} <= rejecting() | {
         Reason.APPROVAL_MISSING
     }
     assert not RETRY_REASONS & for_good
