@@ -184,8 +184,8 @@ class Checks(ConfigModel):
     )
     cancel_outdated: bool | None = Field(
         None,
-        description="Whether IMQ cancels runs of GitHub Actions that its own update of a branch caused. It does so "
-        "when the pull request leaves without landing, or a newer update replaces that one.",
+        description="Whether IMQ cancels runs of GitHub Actions that its own update of a branch, or its testing label, "
+        "caused. It does so when the pull request leaves without landing, or a newer update replaces that one.",
     )
     untested_paths: Many[PathWildcards] | None = Field(
         None,

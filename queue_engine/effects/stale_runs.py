@@ -1,4 +1,4 @@
-"""Find the runs of GitHub Actions that an outdated update by IMQ caused.
+"""Find the runs of GitHub Actions that IMQ caused, and that are outdated: by its update of a branch, or its label.
 
 An update is outdated when its entry was dequeued, or when a newer update replaced it. These functions are pure, except
 that one stores the job; `queue_engine.handlers.workflow_runs` does the job.
@@ -7,7 +7,7 @@ that one stores the job; `queue_engine.handlers.workflow_runs` does the job.
 from collections.abc import Iterable
 from datetime import datetime
 
-from queue_engine.domain.model import Entry
+from queue_engine.domain.model import PROCESSING, Entry
 from queue_engine.domain.policy import Policy
 from queue_engine.domain.workflow_runs import WorkflowRun
 from queue_engine.store import Transaction
@@ -29,10 +29,17 @@ def updates_of(entry: Entry) -> tuple[str, ...]:
     return tuple(head for head in heads if head != entry.queued_head)
 
 
-def to_cancel(runs: Iterable[WorkflowRun], head: str, own_login: str, left: datetime) -> tuple[int, ...]:
-    """Return the runs under way on this head that IMQ's push began, and no person reran (docs: `triggering_actor`).
+def tested_heads(entry: Entry, policy: Policy) -> tuple[str, ...]:
+    """Return the heads on which IMQ caused runs: its updates, and a head whose queue-only checks its label started."""
+    labeled = policy.queue_only_checks and entry.status in PROCESSING and entry.run.candidate == entry.head
+    return tuple(dict.fromkeys((*updates_of(entry), *((entry.head,) if labeled else ()))))
 
-    A run that IMQ's later label or comment began is not among them: after `left`, only `push` runs count.
+
+def to_cancel(runs: Iterable[WorkflowRun], head: str, own_login: str, left: datetime) -> tuple[int, ...]:
+    """Return the runs under way on this head that IMQ's push or label began, and no person reran (docs:
+    `triggering_actor`).
+
+    A run that a label or comment of IMQ began later is not among them: after `left`, only `push` runs count.
     """
     found = (
         run.id
@@ -59,7 +66,7 @@ async def cancel_later(tx: Transaction, entry: Entry, policy: Policy, now: datet
                 f"{CANCEL_RUNS_JOB}:{repository.id}:{head}",
                 {"queue_id": entry.queue_id, "number": entry.number, "head": head, "left": now.isoformat()},
             )
-            for head in updates_of(entry)
+            for head in tested_heads(entry, policy)
         ],
         now=now,
     )

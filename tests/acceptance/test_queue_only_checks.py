@@ -206,6 +206,22 @@ async def test_queue_only_checks_cost_two_more_requests(world: World) -> None:
     assert world.requests() - before[0] <= 14
 
 
+@pytest.mark.parametrize("behind", [False, True])
+async def test_long_checks_of_a_pull_request_that_left_are_cancelled(world: World, behind: bool) -> None:
+    """P7: they are the ones that cost; also on a head that IMQ did not update."""
+    workflow = long_checks(world)
+    pull = await world.behind("front") if behind else world.open("front")
+    await world.pass_time(MINUTE)
+    pull.label(LABEL, by="mona")
+    await world.until_status(pull, "checking")
+    await world.pass_time(MINUTE)
+    pull.unlabel(LABEL, by="mona")
+    await world.pass_time(MINUTE / 2)
+    assert ran(workflow) == [(pull.head_sha, "cancelled")]
+    pull.label(LABEL, by="mona")
+    await world.until(lambda: pull.merged, within=CI_TIME * 3)
+
+
 async def test_labels_are_created_for_both_purposes(world: World) -> None:
     """At the next sweep, with a description each."""
     await world.pass_time(timedelta(minutes=11))

@@ -177,3 +177,14 @@ async def test_personal_account_has_no_teams_and_the_file_is_at_fault(world: Wor
     assert fault in output
     await configure(world, "depth: 5\n")
     await world.until(lambda: pull.merged, within=CI_TIME * 2)
+
+
+async def test_reader_who_is_in_the_team_queues_by_a_command(world: World) -> None:
+    """GitHub lets a reader set no label; IMQ asks for the team before it takes the person for an outsider."""
+    world.github.create_user("eve")
+    world.repository.record.collaborators["eve"] = "read"
+    world.github.teams.add(team(world), world.github.user("eve"), actor=world.github.actor("acme"))
+    await configure(world, TEAMS)
+    pull = await green(world, "front")
+    pull.comment("/queue", by="eve")
+    await world.until(lambda: pull.merged, within=MINUTE)
