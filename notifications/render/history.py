@@ -69,12 +69,19 @@ def moved_since(events: Events, at: datetime) -> bool:
 
 def _relevant(events: Events) -> list[TimelineEvent]:
     found, inside = [], False
+    number = next((event.number for event in events if event.number != WHOLE_QUEUE), None)
     for event in events:
-        if event.number == WHOLE_QUEUE and not inside:
+        if event.number == WHOLE_QUEUE and not (inside and _concerns(event, number)):
             continue
         inside = event.event in _JOINS or (inside and event.event not in _LEAVES)
         found.append(event)
     return found
+
+
+def _concerns(event: TimelineEvent, number: int | None) -> bool:
+    """Whether an event of the queue concerns this pull request: a run of a train concerns its members alone."""
+    members = event.data.get("members")
+    return not isinstance(members, list) or number in members
 
 
 def _since_queued(events: Events) -> Events:
@@ -111,6 +118,11 @@ def _format_fact(name: str, value: Any) -> str | None:
             return str(value)
         case "yields_to", int():
             return pull_request(value)
+        case "outcome", str():
+            return value.replace("_", " ") if value.replace("_", "").isalpha() else code(value)
+        case "members", list():
+            numbers = [number for number in value if isinstance(number, int)]
+            return pull_requests(numbers[:_MOST_DELAYED]) + (", ..." if len(numbers) > _MOST_DELAYED else "")
         case "delays", list():
             numbers = [number for number in value if isinstance(number, int)]
             return pull_requests(numbers[:_MOST_DELAYED]) + (", ..." if len(numbers) > _MOST_DELAYED else "")

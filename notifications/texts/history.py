@@ -49,5 +49,9 @@ HISTORY: Mapping[str, HistoryText] = {
     ),
     "paused": HistoryText("Queue for {base} paused", {"by": ASKED_BY, "until": " until {until}"}),
     "landed_outside": HistoryText("{base} moved outside the queue", {"sha": " to {sha}", "by": ASKED_BY}),
+    "run_started": HistoryText("Merged onto a train's branch", {"members": " with {members}"}),
+    "run_passed": HistoryText("Checks of the train passed", {"members": ", tested with {members}"}),
+    "run_ended": HistoryText("Run of the train ended", {"outcome": ": {outcome}"}),
+    "trains_off": HistoryText("IMQ tests one pull request after the other for {base}"),
     "resumed": HistoryText("Queue for {base} resumed", {"by": ASKED_BY}, with_reason=False),
 }

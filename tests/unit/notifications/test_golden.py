@@ -58,6 +58,8 @@ _FACTS: Mapping[str, Any] = {
     "delay": 720,
     "priority": 10,
     "until": "2026-03-16T08:00:00+00:00",
+    "members": [41, 42, 43],
+    "outcome": "base_moved",
 }
 _CHECKS: Mapping[str, Any] = {"ready": 1440, "rerun": ["build"], "flaky": ["build", "docs"]}
 

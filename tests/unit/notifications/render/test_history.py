@@ -134,3 +134,22 @@ def test_history_hostile_facts_change_nothing_but_code_spans(
     assert skeleton(text) == skeleton(rendered("build", "main"))
     assert mentions(text) == set()
     assert text.count("<!--") == text.count(MARKER) == 1
+
+
+def test_history_has_the_runs_of_trains_with_this_pull_request_alone() -> None:
+    """Runs of others, which the queue's events have as well, are no part of its history."""
+    lines = history_lines(
+        [
+            event("queued", 60),
+            event("run_started", 50, number=0, run=7, members=[41, 42], tested=[41, 42]),
+            event("run_started", 45, number=0, run=8, members=[9], tested=[9]),
+            event("run_ended", 40, number=0, run=7, members=[41, 42], tested=[41, 42], outcome="failed"),
+            event("trains_off", 30, number=0, reason=Reason.CI_SILENT_ON_CANDIDATES, detail="test"),
+        ]
+    )
+    assert [line.split(": ", 1)[1] for line in lines] == [
+        "Queued for `main`",
+        "Merged onto a train's branch with `#41`, `#42`",
+        "Run of the train ended: failed",
+        "IMQ tests one pull request after the other for `main`: ci silent on candidates",
+    ]
