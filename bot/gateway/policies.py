@@ -12,33 +12,28 @@ counts as removed in the meantime.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Awaitable, Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 from weakref import WeakValueDictionary
 
-import structlog
 from cachetools import LRUCache, TLRUCache
 
 from bot.gateway.config_files import Files, fetch_file, row_of
+from bot.gateway.config_parse import FILE, MAX_FILES, SHARED, ConfigReader, File, Found, own_file, shared_file
 from bot.gateway.known_teams import KnownTeams
-from queue_engine.config.model import Config
-from queue_engine.config.parse import declared_mode, read
+from queue_engine.config.document import MAX_CHARACTERS
 from queue_engine.config.policy import labels_of, policy_for, queue_only_labels_of
-from queue_engine.config.problems import ConfigError
-from queue_engine.config.shared import levels, limited, not_reviewed
+from queue_engine.config.shared import levels, limited
 from queue_engine.core.timing.clock import Clock
 from queue_engine.domain.facts import Permission
 from queue_engine.domain.model import Repository
 from queue_engine.domain.policy import Mode, Policy, SharedConfig
 from queue_engine.rules.eligibility import may_queue
+from queue_engine.rules.policies import PolicyKey
 from queue_engine.store import Store
 from queue_engine.store.operations.config_files import ConfigFile
-
-FILE = ".github/imq.yml"
-SHARED = ".github"
-"""The repository with an owner's shared configuration."""
 
 _CACHED_FOR = timedelta(hours=1)
 """The bound on the effect of a lost webhook. A conditional request for an unchanged file costs nothing."""
@@ -46,40 +41,13 @@ _ABSENCE_CACHED_FOR = timedelta(hours=24)
 """The same for a missing file, for which each request counts."""
 _SHARED_FOR = timedelta(minutes=10)
 """How long other processes may take a file from the database."""
-_MAX_FILES = 10_000
-
-_log = structlog.get_logger("imq.policies")
-
-
-@dataclass(frozen=True, slots=True)
-class _File:
-    """A file: its cache key, its repository, and its description for people."""
-
-    key: Hashable
-    repository: str
-    where: str
-    shared: bool = False
-    """Whether it is the owner's shared file."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """A parsed file; with a fault it is the last valid one."""
-
-    config: Config
-    fault: str | None
-    shared: bool = False
-    not_followed: tuple[str, ...] = ()
-    """Why the whole file is ignored."""
-    mode: Mode | None = None
-    """The mode that a faulty file asks for."""
 
 
 @dataclass(frozen=True, slots=True)
 class _CachedFile:
     """A file that was read, or None for a missing one, and its repository's generation at that time."""
 
-    found: _Found | None
+    found: Found | None
     generation: int
 
 
@@ -111,18 +79,17 @@ class Policies:
         self._shared = shared
         self._forget_rules = forget_rules
         self._teams = teams
-        self._used_generations: LRUCache[int, int] = LRUCache(_MAX_FILES)
+        self._used_generations: LRUCache[int, int] = LRUCache(MAX_FILES)
         """The newest generation of each repository that this process has used."""
         self._store = store
         self._defaults = defaults
         self._clock = clock
-        self._forgotten: LRUCache[str, datetime] = LRUCache(_MAX_FILES)
+        self._forgotten: LRUCache[str, datetime] = LRUCache(MAX_FILES)
         """When each file was dropped: older versions in the database are not used, either."""
         self._cache: TLRUCache[Hashable, _CachedFile] = TLRUCache(
-            _MAX_FILES, ttu=_until, timer=lambda: clock.now().timestamp()
+            MAX_FILES, ttu=_until, timer=lambda: clock.now().timestamp()
         )
-        self._last_valid: LRUCache[Hashable, Config] = LRUCache(_MAX_FILES)
-        """The last valid version of each file, used while the current one is invalid."""
+        self._reader = ConfigReader(defaults, shared)
         self._locks: WeakValueDictionary[Hashable, asyncio.Lock] = WeakValueDictionary()
         """One lock per file, so that concurrent callers share one read."""
 
@@ -133,13 +100,49 @@ class Policies:
 
     def cached(self, repository: Repository, base_branch: str, generations: tuple[int, int]) -> Policy | None:
         """Return the policy if the files are cached at these generations, the own one first; else None."""
-        own, shared = generations
+        known = self._cached_for((repository, base_branch, generations))
+        return None if known is None else self._policy(known.found, base_branch)
+
+    def _cached_for(self, wanted: PolicyKey) -> _CachedFile | None:
+        """Return the file that decides, if it is cached."""
+        repository, base_branch, (own, shared) = wanted
         known = self._cached((repository.id, base_branch), own)
         if known is not None and known.found is None and self._shared is not SharedConfig.OFF:
             known = self._cached(repository.owner.casefold(), shared)
-        return None if known is None else self._policy(known.found, base_branch)
+        return known
 
-    def _policy(self, found: _Found | None, base_branch: str) -> Policy:
+    async def recall(self, wanted: Sequence[PolicyKey]) -> Collection[PolicyKey]:
+        """Cache these policies as far as processes shared their files through the database; sends no request.
+
+        Parses no more text at a time than one file may have: other queues wait for that.
+        """
+        files, now, left = self._uncached(wanted), self._clock.now(), MAX_CHARACTERS
+        generations = {row: generation for row, (_, generation) in files.items()}
+        async with self._store.reading() as tx:
+            shared = await tx.configuration_files.some(generations, since=now - _SHARED_FOR)
+        for row, loaded in shared.items():
+            file, generation = files[row]
+            left -= len(loaded.text or "")
+            if left < 0:
+                break
+            found = await self._reader.parse(file, loaded)
+            # A webhook may have dropped the file in the last minutes, or while it was parsed.
+            if self._forgotten.get(row, now - _SHARED_FOR) <= now - _SHARED_FOR:
+                self._cache[file.key] = _CachedFile(found, generation)
+        return {key for key in wanted if self._cached_for(key) is not None}
+
+    def _uncached(self, wanted: Sequence[PolicyKey]) -> dict[str, tuple[File, int]]:
+        """Return the files of these policies that are not cached, with their generations, by their rows."""
+        files = dict[str, tuple[File, int]]()
+        for repository, branch, (own, shared) in wanted:
+            self._forget_outdated_rules(repository.id, own)
+            of_owner = () if self._shared is SharedConfig.OFF else ((shared_file(repository), shared),)
+            for file, generation in ((own_file(repository, branch), own), *of_owner):
+                if self._cached(file.key, generation) is None:
+                    files[row_of(file.key)] = file, generation
+        return files
+
+    def _policy(self, found: Found | None, base_branch: str) -> Policy:
         if found is None:
             return self._defaults
         policy = policy_for(found.config, self._defaults, base_branch)
@@ -195,19 +198,16 @@ class Policies:
             self._cache.pop(key, None)
             self._forgotten[row_of(key)] = self._clock.now()
 
-    async def _found(self, repository: Repository, branch: str | None) -> _Found | None:
+    async def _found(self, repository: Repository, branch: str | None) -> Found | None:
         own, shared = await self._generations(repository)
         self._forget_outdated_rules(repository.id, own)
         fetch = partial(self._files.configuration, repository, branch)
-        where = f"{FILE} of {branch or 'the default branch'}"
-        found = await self._read(_File((repository.id, branch), repository.full_name, where), own, fetch)
+        found = await self._read(own_file(repository, branch), own, fetch)
         if found is not None or self._shared is SharedConfig.OFF:
             return found
         fetch = partial(self._files.organisation_configuration, repository)
-        name = f"{repository.owner}/{SHARED}"
-        file = _File(repository.owner.casefold(), name, f"{FILE} of {name}", shared=True)
         reviewed = partial(self._files.organisation_configuration_is_reviewed, repository)
-        return await self._read(file, shared, fetch, reviewed)
+        return await self._read(shared_file(repository), shared, fetch, reviewed)
 
     async def _generations(self, repository: Repository) -> tuple[int, int]:
         """Return the generations of the repository and of the shared one, which any process may have increased."""
@@ -230,16 +230,16 @@ class Policies:
 
     async def _read(
         self,
-        file: _File,
+        file: File,
         generation: int,
         fetch: Callable[[], Awaitable[str | None]],
         reviewed: Callable[[], Awaitable[bool]] | None = None,
-    ) -> _Found | None:
+    ) -> Found | None:
         async with self._locks.setdefault(file.key, asyncio.Lock()):
             known = self._cached(file.key, generation)
             if known is None:
                 loaded = await self._load(file, generation, fetch, reviewed)
-                known = _CachedFile(await self._parse(file, loaded), generation)
+                known = _CachedFile(await self._reader.parse(file, loaded), generation)
                 self._cache[file.key] = known
             return known.found
 
@@ -249,7 +249,7 @@ class Policies:
 
     async def _load(
         self,
-        file: _File,
+        file: File,
         generation: int,
         fetch: Callable[[], Awaitable[str | None]],
         reviewed: Callable[[], Awaitable[bool]] | None,
@@ -264,38 +264,3 @@ class Policies:
             async with self._store.transaction() as tx:
                 await tx.configuration_files.put(row, generation, found, now)
         return found
-
-    async def _parse(self, file: _File, found: ConfigFile) -> _Found | None:
-        if found.text is None and found.unreadable is None:
-            return None
-        # Before parsing: an ignored shared file must not pause any queue.
-        if not found.reviewed:
-            return self._unreviewed(file)
-        if found.text is None:
-            assert found.unreadable is not None
-            return self._broken(file, (f" {found.unreadable.removeprefix(FILE).strip()}",))
-        try:
-            # In a thread, because a hostile file may take half a second.
-            config = await asyncio.to_thread(read, found.text, self._defaults)
-        except ConfigError as error:
-            mode = declared_mode(found.text)
-            return self._broken(file, tuple(f", {problem}" for problem in error.problems), mode)
-        self._last_valid[file.key] = config
-        if file.shared:
-            self._log_ignored(file, config)
-        return _Found(config, None, file.shared)
-
-    def _unreviewed(self, file: _File) -> _Found:
-        why = not_reviewed(file.repository)
-        _log.warning("shared_configuration_ignored", repository=file.repository, why=why)
-        return _Found(Config(), None, file.shared, (why,))
-
-    def _log_ignored(self, file: _File, config: Config) -> None:
-        found = levels(config, self._defaults, self._shared)
-        if ignored := dict.fromkeys(sentence for _, policy in found for sentence in policy.not_followed):
-            _log.warning("shared_configuration_limited", repository=file.repository, ignored=tuple(ignored))
-
-    def _broken(self, file: _File, problems: tuple[str, ...], mode: Mode | None = None) -> _Found:
-        messages = tuple(f"{file.where}{problem}" for problem in problems)
-        _log.warning("configuration_broken", repository=file.repository, problems=messages)
-        return _Found(self._last_valid.get(file.key, Config()), messages[0], file.shared, mode=mode)

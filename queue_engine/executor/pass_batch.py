@@ -4,7 +4,7 @@ A sweep, a restart or a change of shared configuration wakes all queues at once.
 The decision is that of a pass (`queue_engine.planner.front`), made for many queues with a few statements.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
 from sqlalchemy.exc import SQLAlchemyError
@@ -13,10 +13,14 @@ from queue_engine.domain.model import Entry, Queue
 from queue_engine.domain.policy import Policy
 from queue_engine.effects.context import Engine
 from queue_engine.planner.front import QueueWait, wait_of
+from queue_engine.rules.policies import PolicyKey
 from queue_engine.store import Transaction
 
 _AT_MOST = 50
 """Queues in one transaction, which takes some 30 ms: SQLite has one writer."""
+
+_READ_AT_MOST = 500
+"""Queues whose policies are recalled at once, after a restart."""
 
 _MOST_BUSY = 5_000
 """Queues that need a pass, remembered so that each is read here once."""
@@ -29,6 +33,25 @@ class PassBatch:
         self._engine = engine
         self._busy: set[int] = set()
         """Due queues that need a pass, and that this process has no room for."""
+        self._unread: set[int] = set()
+        """Those of them whose policies are not cached."""
+
+    def has_unread(self) -> bool:
+        """Whether `recall_policies` may save some queues their pass."""
+        return bool(self._unread)
+
+    async def recall_policies(self) -> None:
+        """Cache the policies of due queues with a few statements: after a restart nothing is cached."""
+        tried, now = self._busy - self._unread, self._engine.clock.now()
+        self._unread.clear()
+        async with self._engine.store.reading() as tx:
+            queues = await tx.queue_batch.due(now=now, without=tried, at_most=_READ_AT_MOST)
+            shared = await tx.queue_batch.shared_generations(queues)
+        wanted = {queue.id: _key(queue, shared) for queue in queues}
+        recalled = await self._engine.policies.recall(list(wanted.values()))
+        cached = {queue_id for queue_id, key in wanted.items() if key in recalled}
+        self._busy -= cached
+        self._busy |= wanted.keys() - cached
 
     async def release_idle(self, tx: Transaction, claimed: Sequence[Queue], under_way: Collection[int]) -> set[int]:
         """Release the idle ones of the queues that this transaction claimed, and of the others that are due.
@@ -43,14 +66,17 @@ class PassBatch:
         others = await tx.queue_batch.lock_due(now=now, without={*self._busy, *under_way}, at_most=_AT_MOST)
         if not others:
             return set()
-        waits = await self._waits(tx, [*claimed, *others], now)
+        policies = await self._policies(tx, [*claimed, *others])
+        self._unread.update(queue.id for queue in others if queue.id not in policies)
+        waits = await self._waits(tx, [*claimed, *others], policies, now)
         await tx.queue_batch.release({queue_id: wait.until for queue_id, wait in waits.items()})
         self._busy.update(queue.id for queue in others if queue.id not in waits)
         return set(waits)
 
-    async def _waits(self, tx: Transaction, queues: Sequence[Queue], now: datetime) -> dict[int, QueueWait]:
+    async def _waits(
+        self, tx: Transaction, queues: Sequence[Queue], policies: Mapping[int, Policy], now: datetime
+    ) -> dict[int, QueueWait]:
         """Return the waits of the idle ones of these queues, by queue id."""
-        policies = await self._policies(tx, queues)
         if not policies:
             return {}
         try:
@@ -69,8 +95,7 @@ class PassBatch:
         shared = await tx.queue_batch.shared_generations(queues)
         found = dict[int, Policy]()
         for queue in queues:
-            generations = queue.generation, shared.get(queue.repository.owner.lower(), 0)
-            policy = self._engine.policies.cached(queue.repository, queue.base_branch, generations)
+            policy = self._engine.policies.cached(*_key(queue, shared))
             if policy is not None:
                 found[queue.id] = policy
         return found
@@ -84,3 +109,8 @@ class PassBatch:
         except Exception:
             # A pass meets the same error, and reports and counts it for its own queue alone (P5).
             return None
+
+
+def _key(queue: Queue, shared: Mapping[str, int]) -> PolicyKey:
+    """Return the key of a queue's policy. `shared` are the generations of shared configuration, by owner."""
+    return queue.repository, queue.base_branch, (queue.generation, shared.get(queue.repository.owner.lower(), 0))

@@ -35,11 +35,16 @@ class Processor:
         self._under_way: set[int] = set()
         self._batch = PassBatch(engine)
         self._pool = Pool(concurrency, done=partial(engine.wakeup.notify, WakeupKind.QUEUES))
+        self._recalls = Pool(1, done=partial(engine.wakeup.notify, WakeupKind.QUEUES))
+        """Beside the passes, so that none of them waits for it."""
 
     async def start_due(self) -> bool:
         """Start to advance due queues, as many as there is room for, and release idle ones; whether any was due."""
         if self._pool.free <= 0 or self._engine.ending.is_set():
             return False
+        recalling = self._batch.has_unread() and self._recalls.free > 0
+        if recalling:
+            self._recalls.start(self._batch.recall_policies())
         now = self._engine.clock.now()
         async with self._engine.store.transaction() as tx:
             queues = await tx.queues.claim_due(
@@ -57,12 +62,12 @@ class Processor:
             if queue.id not in idle:
                 self._under_way.add(queue.id)
                 self._pool.start(self._advance(queue))
-        return bool(queues or idle)
+        return bool(queues or idle or recalling)
 
     async def run_due(self) -> bool:
         """Advance due queues and wait for their passes; whether any was due."""
         started = await self.start_due()
-        await self._pool.join()
+        await self.drain()
         return started
 
     async def next_due(self) -> datetime | None:
@@ -73,10 +78,12 @@ class Processor:
     async def drain(self) -> None:
         """Wait for the passes under way."""
         await self._pool.join()
+        await self._recalls.join()
 
     async def cancel(self) -> None:
         """Cancel the passes under way at their next await; the next process continues from the stored state."""
         await self._pool.cancel()
+        await self._recalls.cancel()
 
     async def _advance(self, queue: Queue) -> None:
         try:

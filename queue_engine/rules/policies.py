@@ -1,9 +1,13 @@
 """The port that loads the policy of each base branch, from the operator's settings and the repository's file."""
 
+from collections.abc import Collection, Sequence
 from typing import Protocol
 
 from queue_engine.domain.model import Repository
 from queue_engine.domain.policy import Mode, Policy
+
+PolicyKey = tuple[Repository, str, tuple[int, int]]
+"""A base branch, and the generations of its configuration: the repository's, and that of its owner's shared file."""
 
 
 class Policies(Protocol):
@@ -24,6 +28,10 @@ class Policies(Protocol):
         `generations` count the changes of the repository's configuration, and of the configuration that its owner
         shares, both as the transaction reads them.
         """
+        ...
+
+    async def recall(self, wanted: Sequence[PolicyKey]) -> Collection[PolicyKey]:
+        """Cache these policies as far as that needs no request; return those that `cached` returns now."""
         ...
 
     async def mode(self, repository: Repository) -> Mode | None:

@@ -18,13 +18,13 @@ from queue_engine.store.queues import Queues
 from queue_engine.store.tables import queues, repositories
 
 _WITHOUT: BindParameter[int] = bindparam("without", expanding=True)
-_LOCK_DUE = (
+_DUE_IDS = (
     select(queues.c.id)
     .where(DUE, queues.c.id.not_in(_WITHOUT))
     .order_by(queues.c.due_at, queues.c.id)
     .limit(bindparam("at_most", type_=Integer))
-    .with_for_update(skip_locked=True)
 )
+_LOCK_DUE = _DUE_IDS.with_for_update(skip_locked=True)
 _SHARED_GENERATIONS = (
     select(func.lower(repositories.c.owner).label("owner"), repositories.c.generation)
     .where(
@@ -52,6 +52,12 @@ class QueueBatch:
         due = {"now": now, "without": list(without), "at_most": at_most}
         ids = list(await self._connection.scalars(_LOCK_DUE, due))
         # Read after the locks: whatever was stored with an earlier wake-up is seen.
+        return await self._queues.some(ids) if ids else ()
+
+    async def due(self, *, now: datetime, without: Collection[int], at_most: int) -> tuple[Queue, ...]:
+        """Return the same queues without a lock."""
+        due = {"now": now, "without": list(without), "at_most": at_most}
+        ids = list(await self._connection.scalars(_DUE_IDS, due))
         return await self._queues.some(ids) if ids else ()
 
     async def shared_generations(self, some: Sequence[Queue]) -> Mapping[str, int]:

@@ -14,6 +14,7 @@ from sqlalchemy import delete, event, select, update
 from sqlalchemy.engine import Engine
 
 from bot.gateway.http.pacing import DOCUMENTED
+from bot.gateway.policies import Policies
 from queue_engine.store.operations.rate_limits import POINTS
 from queue_engine.store.operations.tables import configuration_files, installation_tokens
 from queue_engine.store.tables import queues
@@ -191,6 +192,25 @@ async def test_queue_with_a_change_acts_among_queues_that_are_woken_for_nothing(
         outcomes = [await outcome(world, pull, head) for pull, head in zip(pulls, heads, strict=True)]
         assert dict(zip(CHANGES, outcomes, strict=False)) == {name: result for name, (_, result) in CHANGES.items()}
         assert outcomes[len(CHANGES) :] == ["ci/test"] * (COUNT - len(CHANGES))
+
+
+async def test_queues_woken_without_cached_policies_recall_them_together(tmp_path: Path) -> None:
+    """P7: as after a restart; no request, and most of the queues get no pass; each of them waits on."""
+    async with a_world(tmp_path, ci=False, protect=False) as world:
+        await queue_many(world)
+        await wake_all(world)
+        await run_passes(world)
+        dues = await due_times(world)
+        policies = world.bot.engine.policies
+        assert isinstance(policies, Policies)
+        policies._cache.clear()
+        world.bot.processor._of_installation = 2  # Few passes at once, as if there were many more queues.
+        await wake_all(world)
+        requests, executed = await run_passes(world)
+        assert requests == []
+        # Two get a pass at first, and two beside the recall; one statement reads the others.
+        assert entry_reads(executed) <= 5
+        assert await due_times(world) == dues
 
 
 async def test_queues_woken_after_a_restart_ask_for_one_token_for_each_repository(tmp_path: Path) -> None:

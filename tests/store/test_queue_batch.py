@@ -31,6 +31,15 @@ async def test_lock_due_takes_the_longest_due_that_are_neither_leased_nor_left_o
     assert leased in [each.id for each in await t.queue_batch.lock_due(now=NOW + LEASE, without=(), at_most=9)]
 
 
+async def test_due_returns_the_same_without_a_lock(t: Transaction) -> None:
+    """A read of what is due stops no worker."""
+    leased, left_out, first, second = [each.id for each in await due(t, "a", "b", "c", "d")]
+    assert [each.id for each in await claim(t, limit=1)] == [leased]
+    found = await t.queue_batch.due(now=NOW + SOON, without={left_out}, at_most=9)
+    assert sorted(each.id for each in found) == [first, second]
+    assert [each.id for each in await t.queue_batch.due(now=NOW + SOON, without={left_out}, at_most=1)] == [first]
+
+
 async def test_lock_due_of_two_workers_at_once_locks_each_queue_once(store: Store) -> None:
     """On PostgreSQL neither waits for the other; SQLite has one writer."""
     async with store.transaction() as t:

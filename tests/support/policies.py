@@ -1,10 +1,13 @@
 """One policy for every base branch, where a test needs no configuration."""
 
+from collections.abc import Collection, Sequence
+
 from bot.gateway.teams import Team
 from queue_engine.domain.facts import Permission
 from queue_engine.domain.model import Repository
 from queue_engine.domain.policy import Mode, Policy
 from queue_engine.rules.eligibility import may_queue
+from queue_engine.rules.policies import PolicyKey
 
 
 class StaticPolicies:
@@ -20,6 +23,10 @@ class StaticPolicies:
     def cached(self, repository: Repository, base_branch: str, generations: tuple[int, int]) -> Policy | None:
         """The one policy."""
         return self._policy
+
+    async def recall(self, wanted: Sequence[PolicyKey]) -> Collection[PolicyKey]:
+        """Nothing is to be read."""
+        return [key for key in wanted if self.cached(*key) is not None]
 
     async def mode(self, repository: Repository) -> Mode | None:
         """Its mode."""

@@ -1,9 +1,11 @@
 """Configuration files as a process last read them, so that a starting process need not read them again."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
-from sqlalchemy import bindparam, delete, select
+from sqlalchemy import Row, bindparam, delete, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.core.database.database import Upsert
@@ -12,6 +14,10 @@ from queue_engine.store.operations.tables import configuration_files
 _FIND = select(configuration_files).where(
     configuration_files.c.file == bindparam("its_file"),
     configuration_files.c.generation == bindparam("its_generation"),
+    configuration_files.c.at > bindparam("its_since"),
+)
+_SOME = select(configuration_files).where(
+    configuration_files.c.file.in_(bindparam("their_files", expanding=True)),
     configuration_files.c.at > bindparam("its_since"),
 )
 _PURGE = delete(configuration_files).where(configuration_files.c.at < bindparam("before"))
@@ -44,7 +50,14 @@ class ConfigFiles:
         """Return the file as read since then, unless its repository has another generation of settings now."""
         values = {"its_file": file, "its_generation": generation, "its_since": since}
         row = (await self._connection.execute(_FIND, values)).one_or_none()
-        return None if row is None else ConfigFile(row.text, row.unreadable, row.reviewed)
+        return None if row is None else _file(row)
+
+    async def some(self, generations: Mapping[str, int], *, since: datetime) -> Mapping[str, ConfigFile]:
+        """Return what `find` would for each of these files with its generation, in one statement."""
+        if not generations:
+            return {}
+        found = await self._connection.execute(_SOME, {"their_files": list(generations), "its_since": since})
+        return {row.file: _file(row) for row in found if row.generation == generations[row.file]}
 
     async def put(self, file: str, generation: int, found: ConfigFile, at: datetime) -> None:
         """Store a read of this instant, in place of an older one."""
@@ -56,3 +69,7 @@ class ConfigFiles:
     async def purge(self, before: datetime) -> int:
         """Delete the reads from before then. Returns how many."""
         return (await self._connection.execute(_PURGE, {"before": before})).rowcount
+
+
+def _file(row: Row[Any]) -> ConfigFile:
+    return ConfigFile(row.text, row.unreadable, row.reviewed)

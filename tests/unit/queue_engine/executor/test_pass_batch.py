@@ -1,6 +1,7 @@
 """Idle queues are released together, and every other queue gets its pass."""
 
 from collections import Counter
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -13,6 +14,7 @@ from queue_engine.domain.policy import Policy
 from queue_engine.effects.context import Engine
 from queue_engine.executor import pass_batch, processor
 from queue_engine.executor.processor import Processor
+from queue_engine.rules.policies import PolicyKey
 from queue_engine.store import Store
 from tests.store.examples import changed, stand
 from tests.support.policies import StaticPolicies, UncachedPolicies
@@ -166,4 +168,47 @@ async def test_queues_that_need_a_pass_are_read_here_once(scene: Setup, passes: 
 
     await run(replace(scene.engine, policies=Counted(POLICY)))
     assert passes.of == dict.fromkeys(ids, 1)
-    assert max(read.values()) == 1
+    assert max(read.values()) == 2, "once in a transaction, and once after the recall"
+
+
+class SharedPolicies(StaticPolicies):
+    """Returns as cached what it recalled; takes note of how many policies each recall wanted."""
+
+    def __init__(self, policy: Policy) -> None:
+        super().__init__(policy)
+        self.recalled: set[PolicyKey] = set()
+        self.wanted: list[int] = []
+
+    def cached(self, repository: Repository, base_branch: str, generations: tuple[int, int]) -> Policy | None:
+        return self._policy if (repository, base_branch, generations) in self.recalled else None
+
+    async def recall(self, wanted: Sequence[PolicyKey]) -> Collection[PolicyKey]:
+        self.recalled.update(wanted)
+        self.wanted.append(len(wanted))
+        return wanted
+
+
+async def test_idle_queues_get_no_pass_once_their_policies_are_recalled(scene: Setup, passes: Passes) -> None:
+    """P7: after a restart nothing is cached, so that the queues claimed before the recall get their pass."""
+    ids = await woken(scene)
+    policies = SharedPolicies(POLICY)
+    await run(replace(scene.engine, policies=policies))
+    assert len(policies.wanted) == 1
+    assert sum(passes.of.values()) <= MANY - policies.wanted[0] + 4, "at most four of one repository meanwhile"
+    assert await dues(scene) == {**dict.fromkeys(ids, NOW + MINUTE), **dict.fromkeys(passes.of, NOW + HOUR)}
+
+
+async def test_recall_wants_no_policy_twice(scene: Setup, passes: Passes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """P5: IMQ recalls the policies of later queues also if those of earlier ones are not stored."""
+    monkeypatch.setattr(pass_batch, "_AT_MOST", 6)
+    monkeypatch.setattr(pass_batch, "_READ_AT_MOST", 5)
+    await woken(scene)
+    wanted: list[PolicyKey] = []
+
+    class Nothing(UncachedPolicies):
+        async def recall(self, keys: Sequence[PolicyKey]) -> Collection[PolicyKey]:
+            wanted.extend(keys)
+            return ()
+
+    await run(replace(scene.engine, policies=Nothing(POLICY)))
+    assert len(wanted) == len({branch for _, branch, _ in wanted})

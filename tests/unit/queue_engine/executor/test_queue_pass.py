@@ -20,6 +20,7 @@ from queue_engine.executor.pass_errors import LeaseLost
 from queue_engine.executor.queue_pass import advance
 from queue_engine.known.own_merges import merged_by_imq
 from queue_engine.planner.actions import Facts
+from queue_engine.rules.policies import PolicyKey
 from queue_engine.store import Store
 from tests.unit.queue_engine.engine_setup import Setup
 from tests.unit.queue_engine.examples import (
@@ -212,6 +213,9 @@ class Unreadable:
         raise self.error
 
     def cached(self, *_: object) -> Policy | None:
+        raise AssertionError
+
+    async def recall(self, *_: object) -> tuple[PolicyKey, ...]:
         raise AssertionError
 
     async def labels(self, *_: object) -> tuple[str, ...]:

@@ -1,0 +1,125 @@
+"""After a restart, policies come from the files that processes shared through the database: many at once, no request.
+
+Covers `bot/gateway/policies.py`, `bot/gateway/config_parse.py` and `queue_engine/store/operations/config_files.py`.
+"""
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+
+from bot.gateway.known_teams import KnownTeams
+from bot.gateway.policies import Policies
+from queue_engine.domain.policy import SharedConfig
+from queue_engine.rules.policies import PolicyKey
+from queue_engine.store import Store
+from tests.store.examples import OTHER, REPOSITORY
+from tests.support.policies import unasked
+from tests.unit.bot.conftest import ManualClock
+from tests.unit.bot.gateway.policy_files import DEFAULTS, Files, Renewed
+
+OWN: PolicyKey = (REPOSITORY, "main", (0, 0))
+ABSENT: PolicyKey = (OTHER, "main", (0, 0))
+
+
+def started(
+    files: Files,
+    store: Store,
+    clock: ManualClock,
+    *,
+    forget_rules: Callable[[int], None] = lambda _: None,
+    shared: SharedConfig = SharedConfig.TIGHTEN,
+) -> Policies:
+    """The policies of a process that has just started."""
+    teams = KnownTeams(unasked, store, clock)
+    return Policies(files, store, DEFAULTS, clock, forget_rules=forget_rules, teams=teams, shared=shared)
+
+
+@pytest.fixture
+async def read_before(policies: Policies, files: Files) -> Files:
+    """Files that a process read, whose requests are counted from now on."""
+    files.own[REPOSITORY.id, "main"] = "depth: 3"
+    files.shared = "depth: 5"
+    for repository, branch, _ in (OWN, ABSENT):
+        await policies.of(repository, branch)
+    files.asked.clear()
+    return files
+
+
+@pytest.fixture
+def restarted(files: Files, store: Store, clock: ManualClock) -> Policies:
+    """The policies of another process."""
+    return started(files, store, clock)
+
+
+async def test_recall_caches_what_another_process_read(read_before: Files, restarted: Policies) -> None:
+    """P7: the own file of one, and the owner's file for the other; nothing was cached before."""
+    assert [restarted.cached(*key) for key in (OWN, ABSENT)] == [None, None]
+    await restarted.recall([OWN, ABSENT])
+    policies = [restarted.cached(*key) for key in (OWN, ABSENT)]
+    assert policies == [await restarted.of(REPOSITORY, "main"), await restarted.of(OTHER, "main")]
+    assert [policy and policy.max_depth for policy in policies] == [3, 5]
+    assert read_before.asked == []
+
+
+async def test_recall_without_shared_files_of_owners_reads_own_files_only(
+    read_before: Files, store: Store, clock: ManualClock
+) -> None:
+    """The operator switched the owner's file off: then it has no effect here, either."""
+    policies = started(read_before, store, clock, shared=SharedConfig.OFF)
+    await policies.recall([ABSENT])
+    assert policies.cached(*ABSENT) == DEFAULTS
+
+
+async def test_recall_leaves_out_files_of_another_generation(
+    read_before: Files, restarted: Policies, renewed: Renewed
+) -> None:
+    """P1: the configuration or the rules changed after the file was read."""
+    await renewed(REPOSITORY)
+    key = (REPOSITORY, "main", (1, 0))
+    await restarted.recall([key])
+    assert restarted.cached(*key) is None
+
+
+async def test_recall_leaves_out_files_read_ten_minutes_ago(
+    read_before: Files, restarted: Policies, clock: ManualClock
+) -> None:
+    """A webhook of a later change may have been lost."""
+    clock.instant += timedelta(minutes=10)
+    await restarted.recall([OWN, ABSENT])
+    assert [restarted.cached(*key) for key in (OWN, ABSENT)] == [None, None]
+
+
+async def test_recall_leaves_out_a_forgotten_file(read_before: Files, restarted: Policies) -> None:
+    """P1: the file changed, and its next generation is not stored yet."""
+    restarted.forget(REPOSITORY.id)
+    await restarted.of(REPOSITORY, "next")
+    restarted.forget(REPOSITORY.id)
+    await restarted.recall([(REPOSITORY, "next", (0, 0))])
+    assert restarted.cached(REPOSITORY, "next", (0, 0)) is None
+
+
+async def test_recall_forgets_the_branch_rules_of_an_earlier_generation(
+    read_before: Files, store: Store, clock: ManualClock
+) -> None:
+    """P1: no cached rules of a branch are older than its policy."""
+    forgotten: list[int] = []
+    policies = started(read_before, store, clock, forget_rules=forgotten.append)
+    await policies.recall([OWN])
+    await policies.recall([OWN])
+    assert forgotten == [REPOSITORY.id]
+    await policies.recall([(REPOSITORY, "main", (1, 0))])
+    assert forgotten == [REPOSITORY.id] * 2
+
+
+async def test_recall_parses_no_more_text_at_a_time_than_one_file_may_have(
+    policies: Policies, files: Files, restarted: Policies
+) -> None:
+    """P5: many large files of one repository hold up no other queue; a pass over each reads its own."""
+    branches = [f"release-{number}" for number in range(4)]
+    for branch in branches:
+        files.own[REPOSITORY.id, branch] = "depth: 3\n" + "#" * 30_000
+        await policies.of(REPOSITORY, branch)
+    keys = [(REPOSITORY, branch, (0, 0)) for branch in branches]
+    await restarted.recall(keys)
+    assert sum(restarted.cached(*key) is not None for key in keys) == 2
