@@ -6,6 +6,18 @@ from notifications.texts.reason_text import ReasonText
 from queue_engine.domain.reasons import Reason
 
 NOT_READY: Mapping[Reason, ReasonText] = {
+    Reason.STACKED_ABOVE: ReasonText(
+        "The pull request is based on the branch of another open pull request, and lands after that one.",
+        "When the other one has landed and its branch is deleted, GitHub changes the base of this one to {base}.",
+    ),
+    Reason.STACK_LANDED: ReasonText(
+        "The pull request below has landed, and GitHub has not changed the base branch of this one.",
+        "Delete the branch of the other one on its page: GitHub then changes the base branch to {base}.",
+    ),
+    Reason.HEAD_SHARED: ReasonText(
+        "Another pull request of the same branch is queued, and lands before this one.",
+        "Wait until the other one has landed.",
+    ),
     Reason.DRAFT: ReasonText("The pull request is a draft.", "Mark it as ready for review."),
     Reason.APPROVAL_MISSING: ReasonText(
         "{base} requires more approvals than the pull request has.", "Request a review."

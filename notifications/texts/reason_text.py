@@ -1,4 +1,4 @@
-"""What people read about one reason."""
+"""The text of a reason, and what several texts end with."""
 
 from dataclasses import dataclass
 
@@ -9,3 +9,6 @@ class ReasonText:
 
     sentence: str
     next_step: str
+
+
+REQUEUE = " Then comment `/queue` or add the label {label}."

@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 
-from notifications.texts.reason_text import ReasonText
+from notifications.texts.branches import BRANCHES
+from notifications.texts.reason_text import REQUEUE, ReasonText
 from queue_engine.domain.reasons import Reason
 
-_REQUEUE = " Then comment `/queue` or add the label {label}."
-
 REASONS: Mapping[Reason, ReasonText] = {
+    **BRANCHES,
     Reason.LABEL_REMOVED: ReasonText(
         "The label {label} was removed, so the pull request was dequeued.",
         "To queue it again, comment `/queue` or add the label {label}.",
@@ -34,7 +34,7 @@ REASONS: Mapping[Reason, ReasonText] = {
     ),
     Reason.DRAFT: ReasonText(
         "The pull request is a draft, and IMQ does not merge drafts.",
-        "Mark it as ready for review." + _REQUEUE,
+        "Mark it as ready for review." + REQUEUE,
     ),
     Reason.BASE_CHANGED: ReasonText(
         "The base branch changed after the pull request was queued.",
@@ -47,12 +47,7 @@ REASONS: Mapping[Reason, ReasonText] = {
     ),
     Reason.HEAD_CHANGED: ReasonText(
         "Someone pushed new commits to the queued pull request. IMQ merges only the queued commits.",
-        "Review the new commits." + _REQUEUE,
-    ),
-    Reason.UPDATED_FOR_ANOTHER: ReasonText(
-        "IMQ updated the branch for another pull request that shares it. The branch now has commits of that base "
-        "branch, which {base} lacks and which were not queued here.",
-        "Review the new commits, or use a branch of its own for each base branch." + _REQUEUE,
+        "Review the new commits." + REQUEUE,
     ),
     Reason.PERMISSION_LOST: ReasonText(
         "The person who queued the pull request may no longer queue here.",
@@ -65,7 +60,7 @@ REASONS: Mapping[Reason, ReasonText] = {
     Reason.LABEL_NOT_RECEIVED: ReasonText(
         "IMQ missed GitHub's webhook for the label {label}, and the pull request may have changed since. IMQ cannot "
         "tell which commits the label was for.",
-        "Review the current commits." + _REQUEUE,
+        "Review the current commits." + REQUEUE,
     ),
     Reason.QUEUE_FULL: ReasonText(
         "The queue for {base} is full. The pull request waits for room.",
@@ -82,61 +77,61 @@ REASONS: Mapping[Reason, ReasonText] = {
     ),
     Reason.BRANCH_NOT_SERVED: ReasonText(
         "The configuration has no queue for {base}.",
-        "To use IMQ, enable {base} in `.github/imq.yml`." + _REQUEUE + " Otherwise merge it yourself.",
+        "To use IMQ, enable {base} in `.github/imq.yml`." + REQUEUE + " Otherwise merge it yourself.",
     ),
     Reason.BLOCKED_BY_LABEL: ReasonText(
         "The pull request has a label that keeps it out of the queue.",
-        "When it is ready to land, remove that label." + _REQUEUE,
+        "When it is ready to land, remove that label." + REQUEUE,
     ),
     Reason.BLOCKED_BY_TITLE: ReasonText(
         "The title matches a pattern that keeps the pull request out of the queue.",
-        "When it is ready to land, change the title." + _REQUEUE,
+        "When it is ready to land, change the title." + REQUEUE,
     ),
     Reason.HOLD_TIMED_OUT: ReasonText(
         "The pull request waited too long for room in the queue for {base}.",
-        "Find out what delays the queue." + _REQUEUE,
+        "Find out what delays the queue." + REQUEUE,
     ),
     Reason.NOT_READY_TIMED_OUT: ReasonText(
         "The pull request waited too long outside the queue for {base}, and did not become ready.",
-        "Get it ready to land." + _REQUEUE,
+        "Get it ready to land." + REQUEUE,
     ),
     Reason.ASKED_TOO_OFTEN: ReasonText(
         "Someone repeatedly added the label {label} to commits that IMQ had rejected. For a while, IMQ ignores the "
         "label and answers only `/queue`.",
-        "Push a fix, or wait." + _REQUEUE,
+        "Push a fix, or wait." + REQUEUE,
     ),
     Reason.CONFLICT: ReasonText(
         "The pull request conflicts with {base}.",
-        "Merge {base} into the branch, resolve the conflicts, and push." + _REQUEUE,
+        "Merge {base} into the branch, resolve the conflicts, and push." + REQUEUE,
     ),
     Reason.CHECKS_FAILED: ReasonText(
         "A required check failed.",
-        "Push a fix, or rerun the check if it is flaky." + _REQUEUE,
+        "Push a fix, or rerun the check if it is flaky." + REQUEUE,
     ),
     Reason.CHECKS_TIMED_OUT: ReasonText(
         "A required check did not finish in time. If a path filter skips a workflow, its checks stay pending.",
-        "Find out why the check did not report." + _REQUEUE,
+        "Find out why the check did not report." + REQUEUE,
     ),
     Reason.NO_CHECKS: ReasonText(
         "No check reported, and {base} requires none, so nothing tested this change.",
-        "Run a check on the pull request, or require one for {base}." + _REQUEUE,
+        "Run a check on the pull request, or require one for {base}." + REQUEUE,
     ),
     Reason.CHECKS_BROKE_DOWN: ReasonText(
         "A required check ended without testing this change.",
-        "Find out what stopped the check." + _REQUEUE,
+        "Find out what stopped the check." + REQUEUE,
     ),
     Reason.CHECKS_NOT_REPEATED: ReasonText(
         "A check ran on the queued commit, but not after the update with {base}.",
         "Require the checks that count for {base}, or list this one under `checks.ignored` in `.github/imq.yml`."
-        + _REQUEUE,
+        + REQUEUE,
     ),
     Reason.WORKFLOWS_UNAPPROVED: ReasonText(
         "GitHub runs these workflows only after a maintainer approves them.",
-        "Approve the workflow runs." + _REQUEUE,
+        "Approve the workflow runs." + REQUEUE,
     ),
     Reason.BASE_STAYS_RED: ReasonText(
         "{base} failed its own checks for too long, so IMQ could not test this change.",
-        "Fix {base}." + _REQUEUE,
+        "Fix {base}." + REQUEUE,
     ),
     Reason.MERGEABLE_UNKNOWN: ReasonText(
         "GitHub did not report in time whether it can merge the pull request.",
@@ -144,110 +139,102 @@ REASONS: Mapping[Reason, ReasonText] = {
     ),
     Reason.UPDATE_REFUSED: ReasonText(
         "GitHub refused to update the branch with {base}.",
-        "Merge {base} into the branch, or on a fork allow edits by maintainers." + _REQUEUE,
+        "Merge {base} into the branch, or on a fork allow edits by maintainers." + REQUEUE,
     ),
     Reason.HEAD_PROTECTED: ReasonText(
         "The head branch is behind {base}. IMQ does not update it, because it is protected and other pull requests "
         "target it.",
-        "Merge {base} into the head branch with a pull request." + _REQUEUE,
+        "Merge {base} into the head branch with a pull request." + REQUEUE,
     ),
     Reason.UPDATE_TIMED_OUT: ReasonText(
         "GitHub accepted the update with {base}, but the new commit did not appear in time.",
-        "Merge {base} into the branch." + _REQUEUE,
+        "Merge {base} into the branch." + REQUEUE,
     ),
     Reason.BASE_KEEPS_MOVING: ReasonText(
         "Other pushes to {base} outdated every check run of the pull request.",
-        "Land changes on {base} only through the queue." + _REQUEUE,
+        "Land changes on {base} only through the queue." + REQUEUE,
     ),
     Reason.REFUSED_BY_RULES: ReasonText(
         "The rules of {base} block the merge.",
-        "Meet the requirements that GitHub lists below the pull request, such as an approval." + _REQUEUE,
+        "Meet the requirements that GitHub lists below the pull request, such as an approval." + REQUEUE,
     ),
     Reason.NATIVE_QUEUE_REQUIRED: ReasonText(
         "{base} requires GitHub's merge queue, so IMQ cannot merge into it.",
-        "To use IMQ, remove that rule." + _REQUEUE + " Otherwise use GitHub's merge queue.",
+        "To use IMQ, remove that rule." + REQUEUE + " Otherwise use GitHub's merge queue.",
     ),
     Reason.OWN_CHECK_REQUIRED: ReasonText(
         "{base} requires a check of IMQ's own App that IMQ never reports.",
-        "Require the check `IMQ` instead, or remove that check from protection and rulesets." + _REQUEUE,
+        "Require the check `IMQ` instead, or remove that check from protection and rulesets." + REQUEUE,
     ),
     Reason.AUTO_MERGE_ENABLED: ReasonText(
         "GitHub's auto-merge is enabled, which would merge the pull request past the queue for {base}.",
-        "Disable auto-merge on the pull request." + _REQUEUE,
+        "Disable auto-merge on the pull request." + REQUEUE,
     ),
     Reason.APPROVAL_MISSING: ReasonText(
         "{base} requires more approvals than the pull request has.",
-        "Request a review." + _REQUEUE,
+        "Request a review." + REQUEUE,
     ),
     Reason.CHANGES_REQUESTED: ReasonText(
         "A reviewer requested changes.",
-        "Make the changes, and ask the reviewer to approve." + _REQUEUE,
+        "Make the changes, and ask the reviewer to approve." + REQUEUE,
     ),
     Reason.CODE_OWNER_MISSING: ReasonText(
         "{base} requires an approval from a code owner.",
-        "Request a review from a code owner." + _REQUEUE,
+        "Request a review from a code owner." + REQUEUE,
     ),
     Reason.CONVERSATIONS_UNRESOLVED: ReasonText(
         "{base} requires resolved conversations, and some are open.",
-        "Resolve the open conversations." + _REQUEUE,
+        "Resolve the open conversations." + REQUEUE,
     ),
     Reason.SIGNATURES_MISSING: ReasonText(
         "{base} requires signed commits, and some commits lack a signature.",
-        "Sign the commits and push them." + _REQUEUE,
+        "Sign the commits and push them." + REQUEUE,
     ),
     Reason.LINEAR_HISTORY_REQUIRED: ReasonText(
         "{base} requires a linear history, but the pull request would land with a merge commit.",
-        "Allow squash or rebase merging, or choose one of them." + _REQUEUE,
+        "Allow squash or rebase merging, or choose one of them." + REQUEUE,
     ),
     Reason.METHOD_NOT_ALLOWED: ReasonText(
         "{base} does not allow the chosen merge method.",
-        "Allow it in the repository's settings, or choose another method." + _REQUEUE,
+        "Allow it in the repository's settings, or choose another method." + REQUEUE,
     ),
     Reason.BRANCH_LOCKED: ReasonText(
         "{base} is locked.",
-        "Unlock {base}." + _REQUEUE,
+        "Unlock {base}." + REQUEUE,
     ),
     Reason.PUSH_RESTRICTED: ReasonText(
         "{base} restricts who can push, and IMQ cannot.",
-        "Allow IMQ to push to {base} in its protection rules." + _REQUEUE,
+        "Allow IMQ to push to {base} in its protection rules." + REQUEUE,
     ),
     Reason.RULESET_BYPASSED: ReasonText(
         "IMQ may bypass a ruleset of {base}, so GitHub would not enforce its rules. IMQ cannot check them itself.",
         "Let IMQ bypass only a ruleset that restricts who may update {base}. "
-        "Move all other rules to a ruleset that IMQ cannot bypass." + _REQUEUE,
+        "Move all other rules to a ruleset that IMQ cannot bypass." + REQUEUE,
     ),
     Reason.DEPLOYMENT_MISSING: ReasonText(
         "{base} requires a successful deployment.",
-        "Deploy the branch to the required environment." + _REQUEUE,
+        "Deploy the branch to the required environment." + REQUEUE,
     ),
     Reason.WORKFLOWS_PERMISSION: ReasonText(
         "The pull request changes GitHub Actions workflows, and IMQ may not merge such changes.",
         "Grant IMQ's App the permission to write workflows, or merge the pull request yourself. If it is no longer "
         "queued, comment `/queue` or add the label {label}.",
     ),
-    Reason.STACKED_ABOVE: ReasonText(
-        "The pull request is based on the branch of another open pull request, and lands after that one.",
-        "Land the other one first, and let GitHub change the base branch of this one." + _REQUEUE,
-    ),
-    Reason.STACKED: ReasonText(
-        "The pull request is part of a stack, and GitHub did not let IMQ merge it.",
-        "Rebase or merge the stack on GitHub, or remove the pull request from the stack." + _REQUEUE,
-    ),
     Reason.FORK_NOT_EDITABLE: ReasonText(
         "The branch is behind {base}, and its fork does not allow edits by maintainers.",
-        "Allow edits by maintainers, or merge {base} into the branch." + _REQUEUE,
+        "Allow edits by maintainers, or merge {base} into the branch." + REQUEUE,
     ),
     Reason.PERMISSION_MISSING: ReasonText(
         "IMQ's GitHub App lacks a permission.",
-        "Grant the App that permission." + _REQUEUE,
+        "Grant the App that permission." + REQUEUE,
     ),
     Reason.REPOSITORY_ARCHIVED: ReasonText(
         "The repository is archived.",
-        "Unarchive the repository." + _REQUEUE,
+        "Unarchive the repository." + REQUEUE,
     ),
     Reason.REPOSITORY_GONE: ReasonText(
         "IMQ can no longer access the repository.",
-        "Install IMQ's GitHub App on the repository." + _REQUEUE,
+        "Install IMQ's GitHub App on the repository." + REQUEUE,
     ),
     Reason.GITHUB_TROUBLE: ReasonText(
         "GitHub failed for longer than IMQ retries. Your change did not cause this.",
@@ -255,7 +242,7 @@ REASONS: Mapping[Reason, ReasonText] = {
     ),
     Reason.INTERNAL_ERROR: ReasonText(
         "IMQ failed repeatedly on this pull request. Your change did not cause this.",
-        "Look up the trace in IMQ's log, and report it." + _REQUEUE,
+        "Look up the trace in IMQ's log, and report it." + REQUEUE,
     ),
     Reason.TREE_MISMATCH: ReasonText(
         "The landed tree on {base} differs from the tested one, so IMQ paused the queue.",

@@ -13,6 +13,8 @@ from queue_engine.admission.lost_webhooks import await_webhook, is_labeled_head
 from queue_engine.admission.rejection import refuse
 from queue_engine.admission.rejection_history import RejectionHistory, announce_ignored, rejection_history
 from queue_engine.admission.required_facts import requirements_of
+from queue_engine.admission.shared_heads import behind_shared_head
+from queue_engine.admission.stacks import placed
 from queue_engine.core.concurrency.slots import SlotsBusy
 from queue_engine.domain.dequeue_reason import DequeueReason
 from queue_engine.domain.facts import LabelEvent, Permission, PullRequest, Snapshot
@@ -150,6 +152,7 @@ async def admit(
     branch's rules cannot be read, and StaleRecord if the replaced entry changed since it was read. Unless the request
     `may_wait` for room, raises SlotsBusy when the queue is full: then nothing is stored.
     """
+    request, taken = await placed(engine, request, taken)
     case = await request.case.with_policy(engine, taken.pull.base_branch)
     repository, policy = case.repository, case.policy
     taken, requirements = await requirements_of(engine, repository, taken, policy)
@@ -165,6 +168,7 @@ async def admit(
         # If somebody else has queued the pull request since the case was loaded, it is judged as an entry then.
         present = await change.tx.entries.find(repository.id, pull.number)
         answer: Admission = present or judged(request, taken, requirements, policy)
+        answer = await behind_shared_head(change.tx, repository, pull, policy, answer)
         if await change.tx.shadow.mode(repository.id) is Mode.SHADOW:
             # The repository switched during the reads, or a command or API call asks for what IMQ may not do.
             answer = Reject(Reason.SHADOW_MODE) if answered else Ignore()

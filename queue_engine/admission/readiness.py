@@ -13,6 +13,8 @@ from queue_engine.admission.case import Case
 from queue_engine.admission.enqueue_request import EnqueueRequest
 from queue_engine.admission.entries import record_consent, store_entry
 from queue_engine.admission.required_facts import requirements_of
+from queue_engine.admission.shared_heads import behind_shared_head
+from queue_engine.admission.stacks import followed
 from queue_engine.domain.dequeue_reason import DequeueReason
 from queue_engine.domain.entry_order import EntryOrder
 from queue_engine.domain.errors import StaleRecord
@@ -46,8 +48,12 @@ async def judge_again(engine: Engine, case: Case) -> Case:
         case = await case.with_policy(engine, entry.base_branch)
         policy = case.policy
         pull = await effective_labels(engine.store, case.repository, taken.pull, entry.trusted_labels, policy)
-        taken, case = replace(taken, pull=pull), replace(case, pull=pull)
+        found = await followed(engine, entry, replace(taken, pull=pull))
         with suppress(StaleRecord):
+            if isinstance(found, Reject):
+                return await _end(engine, replace(case, pull=pull), entry, found)
+            taken, pull = found, found.pull
+            case = replace(case, pull=pull)
             if (ended := wait_ended(entry, pull, policy, engine.clock.now())) is not None:
                 return await _end(engine, case, entry, ended)
             if policy.fault is not None:
@@ -67,7 +73,7 @@ async def _judge(engine: Engine, case: Case, entry: Entry, taken: Snapshot) -> C
     if isinstance(answer, Reject):
         return await _end(engine, case, entry, answer)
     async with engine.change() as change:
-        match answer:
+        match await behind_shared_head(change.tx, repository, taken.pull, policy, answer):
             case NotReady(unmet):
                 saved = await _wait_on(change, entry, unmet, policy)
             case Admit():

@@ -10,7 +10,6 @@ from queue_engine.effects.context import Engine
 from queue_engine.rules.eligibility import RequiredFacts, unmet_by_rules, unmet_requirement
 from queue_engine.rules.merge_method import merge_method, needs_signed_commits
 from queue_engine.rules.reviews import reviews_of
-from queue_engine.rules.stacks import lower_member
 
 
 async def requirements_of(
@@ -48,5 +47,4 @@ async def read_requirements(
     signed = needs_signed_commits(pull, rules, policy)
     unsigned = await github.unsigned_commits(repository, pull.number) if signed else ()
     reviews = await reviews_of(github, repository, taken, rules)
-    below = lower_member(taken, rules)
-    return RequiredFacts(rules, reviews, unsigned, taken.decision, taken.resolved, below, taken.code_owners)
+    return RequiredFacts(rules, reviews, unsigned, taken.decision, taken.resolved, taken.stack, taken.code_owners)

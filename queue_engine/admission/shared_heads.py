@@ -1,19 +1,46 @@
 """Follow IMQ's own update of a head branch that several queued pull requests share."""
 
 from dataclasses import replace
+from typing import TypeVar
 
 import structlog
 
 from queue_engine.admission.case import Case
 from queue_engine.domain.dequeue_reason import DequeueReason
-from queue_engine.domain.model import Entry
+from queue_engine.domain.facts import PullRequest
+from queue_engine.domain.model import Entry, Repository
 from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
+from queue_engine.domain.unmet_requirement import UnmetRequirement
 from queue_engine.effects import record
 from queue_engine.effects.context import Engine
-from queue_engine.rules.shared_heads import merged_tip, most_active, updated_for, with_shared_update
+from queue_engine.rules.eligibility import Admit, NotReady, Reject, waits
+from queue_engine.rules.shared_heads import head_branch_of, merged_tip, most_active, updated_for, with_shared_update
+from queue_engine.store import Transaction
+
+A = TypeVar("A")
 
 _log = structlog.get_logger("imq.shared_heads")
+
+
+async def behind_shared_head(
+    tx: Transaction, repository: Repository, pull: PullRequest, policy: Policy, answer: A
+) -> A | NotReady | Reject:
+    """Let a pull request wait while another one of the same branch is queued: IMQ may update the branch for that one.
+
+    Any other answer than that it may join, or wait, remains.
+    """
+    branch = head_branch_of(pull)
+    if branch is None or not isinstance(answer, Admit | NotReady):
+        return answer
+    others = await tx.entries.sharing(repository.id, pull.number, branch)
+    queued = [each for each in others if each.is_ready and each.base_branch != pull.base_branch]
+    if (other := most_active(queued)) is None:
+        return answer
+    if not waits(policy):
+        return Reject(Reason.HEAD_SHARED, named(other))
+    unmet = answer.unmet if isinstance(answer, NotReady) else ()
+    return NotReady((UnmetRequirement(Reason.HEAD_SHARED, named(other)), *unmet))
 
 
 async def follow_shared_update(engine: Engine, case: Case, head: str, *, pushed_by_imq: bool) -> Case | None:
@@ -26,7 +53,7 @@ async def follow_shared_update(engine: Engine, case: Case, head: str, *, pushed_
     if entry is None or entry.head_branch is None or entry.run.merge_requested_at is not None:
         return None
     async with engine.store.reading() as tx:
-        others = await tx.entries.sharing(entry)
+        others = await tx.entries.sharing(entry.repository.id, entry.number, entry.head_branch)
     other = updated_for(entry, head, others) or (most_active(others) if pushed_by_imq else None)
     if other is None and not pushed_by_imq:
         return None

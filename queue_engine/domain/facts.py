@@ -5,7 +5,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from queue_engine.domain.known_facts import Consent, PullRequestState
-from queue_engine.domain.stack import StackMember
+from queue_engine.domain.stack import StackMember, StackPosition
 
 
 class MergeMethod(StrEnum):
@@ -297,8 +297,8 @@ class Snapshot:
     code_owners: tuple[str, ...] = ()  # Whose review GitHub requests, as far as it shows them.
     resolved: bool | None = None  # Whether every conversation is resolved.
     below: tuple[StackMember, ...] = ()  # The open pull requests whose head branch is this base branch.
-    head_guarded: bool = False
-    """Whether IMQ may push to the head branch although rules keep others from it."""
+    stack: StackPosition | None = None  # Its place above another pull request, once IMQ has found it.
+    head_guarded: bool = False  # Whether IMQ may push to the head branch although rules keep others from it.
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,6 +90,9 @@ class Reason(StrEnum):
     WORKFLOWS_PERMISSION = "workflows_permission"
     STACKED = "stacked"
     STACKED_ABOVE = "stacked_above"
+    STACK_LANDED = "stack_landed"
+    STACK_ENDED = "stack_ended"
+    HEAD_SHARED = "head_shared"
     FORK_NOT_EDITABLE = "fork_not_editable"
     PERMISSION_MISSING = "permission_missing"
     REPOSITORY_ARCHIVED = "repository_archived"
@@ -181,7 +184,10 @@ REASONS: Mapping[Reason, ReasonFacts] = {
     Reason.RULESET_BYPASSED: ReasonFacts(Outcome.FAILED, ReasonActor.MAINTAINER),
     Reason.DEPLOYMENT_MISSING: ReasonFacts(Outcome.FAILED, ReasonActor.AUTHOR),
     Reason.WORKFLOWS_PERMISSION: ReasonFacts(Outcome.FAILED, ReasonActor.MAINTAINER),
-    Reason.STACKED_ABOVE: ReasonFacts(Outcome.REFUSED, ReasonActor.AUTHOR),
+    Reason.STACKED_ABOVE: ReasonFacts(Outcome.REFUSED, ReasonActor.NONE),
+    Reason.STACK_LANDED: ReasonFacts(Outcome.REFUSED, ReasonActor.AUTHOR),
+    Reason.STACK_ENDED: ReasonFacts(Outcome.CANCELLED, ReasonActor.AUTHOR),
+    Reason.HEAD_SHARED: ReasonFacts(Outcome.REFUSED, ReasonActor.NONE),
     Reason.STACKED: ReasonFacts(Outcome.FAILED, ReasonActor.AUTHOR),
     Reason.FORK_NOT_EDITABLE: ReasonFacts(Outcome.FAILED, ReasonActor.AUTHOR),
     Reason.PERMISSION_MISSING: ReasonFacts(Outcome.FAILED, ReasonActor.OPERATOR),

@@ -6,6 +6,9 @@ from queue_engine.domain.reasons import Reason
 
 MAY_STILL_BE_MET = frozenset(
     {
+        Reason.STACKED_ABOVE,
+        Reason.STACK_LANDED,
+        Reason.HEAD_SHARED,
         Reason.DRAFT,
         Reason.APPROVAL_MISSING,
         Reason.CHANGES_REQUESTED,

@@ -25,7 +25,12 @@ from queue_engine.effects.context import Engine
 from queue_engine.effects.github_merges import disable_later
 from queue_engine.effects.labels import queued_by
 from queue_engine.handlers.labels import LabelChanges
+from queue_engine.handlers.reconciler import read_again
 from queue_engine.handlers.shadow import ShadowHandler
+from queue_engine.rules.stacks import pull_request_in
+
+_FREES_OTHERS = frozenset({"closed", "unlabeled"})
+"""Actions after which pull requests that waited for this one may join their queues."""
 
 
 class PullRequestChanges:
@@ -101,6 +106,8 @@ class PullRequestChanges:
         if webhook.number is None:
             return
         engine, removed_by_person = self._engine, False
+        if webhook.action in _FREES_OTHERS:
+            await self._free(repository, webhook.number)
         case = await load_case(engine, repository, webhook.number, delivery=webhook.delivery)
         if (entry := case.entry) is None:
             return
@@ -127,6 +134,14 @@ class PullRequestChanges:
             case = await revalidate(engine, case, push=_push_of(webhook))
         if removed_by_person:
             await self._labels.removed(case, webhook)
+
+    async def _free(self, repository: Repository, number: int) -> None:
+        """Have the pull requests read again that wait for this one, which may have landed or left its queue."""
+        async with self._engine.change() as change:
+            waiting = await change.tx.entries.waiting_outside(repository.id)
+            for entry in waiting:
+                if any(pull_request_in(each.detail) == number for each in entry.unmet):
+                    await read_again(change, repository, entry.number)
 
     async def _triggers(self, case: Case, webhook: WebhookEvent) -> tuple[Case, bool]:
         """Whether this is a trigger label of the webhook's base branch, or of any branch if the webhook names none."""

@@ -9,17 +9,19 @@ from queue_engine.domain.model import Repository
 from queue_engine.domain.own_check import unreported_check
 from queue_engine.domain.policy import GithubMergePolicy, NotReadyPolicy, Policy, has_label
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.stack import StackMember
+from queue_engine.domain.stack import StackPosition
 from queue_engine.domain.unmet_requirement import UnmetRequirement
 from queue_engine.rules.checks import required_checks
 from queue_engine.rules.merge_method import merge_method, needs_signed_commits, no_method
 from queue_engine.rules.reviews import missing_approval
-from queue_engine.rules.stacks import is_stacked_above
 
 _STRENGTH = tuple(Permission)
 
 UNKNOWN_HEAD = "unseen"
 """In place of the labeled head, where the label's webhook did not arrive; it equals no pull request's head."""
+
+_BY_ITSELF = frozenset({Reason.DRAFT, Reason.STACKED_ABOVE, Reason.STACK_LANDED})
+"""What a pull request may lack whatever the rules of its base branch demand."""
 
 _NAMED, _SHORT = 5, 7
 """How many commits a refusal names, and how many characters of each."""
@@ -37,8 +39,8 @@ class RequiredFacts:
     decision: ReviewOutcome | None = None
     resolved: bool | None = None
     """Whether every conversation is resolved."""
-    below: StackMember | None = None
-    """The open pull request on which this one is stacked."""
+    stack: StackPosition | None = None
+    """The place above another pull request, if it has one."""
     code_owners: Sequence[str] = ()
     """The code owners whose review GitHub requests."""
 
@@ -98,7 +100,7 @@ def check_eligibility(
     refusal = (
         _reject_person(policy, consent)
         or _reject_change(pull, consent, policy)
-        or _reject_stacked(pull, requirements)
+        or (None if waits(policy) else _stacked(requirements))
         or unmet_requirement(pull, repository, requirements, policy)
     )
     if refusal is not None:
@@ -114,7 +116,10 @@ def waits(policy: Policy) -> bool:
 
 def unmet_so_far(pull: PullRequest, requirements: RequiredFacts) -> tuple[UnmetRequirement, ...]:
     """Return what the pull request lacks that may still come by itself, the most important first."""
-    found = [UnmetRequirement(Reason.DRAFT)] if pull.draft else []
+    stacked = _stacked(requirements)
+    found = [] if stacked is None else [UnmetRequirement(stacked.reason, stacked.detail)]
+    if pull.draft:
+        found.append(UnmetRequirement(Reason.DRAFT))
     if (review := _missing_review(requirements)) is not None:
         found.append(UnmetRequirement(review.reason, review.detail or None))
     return tuple(found)
@@ -122,7 +127,7 @@ def unmet_so_far(pull: PullRequest, requirements: RequiredFacts) -> tuple[UnmetR
 
 def unmet_by_rules(pull: PullRequest, requirements: RequiredFacts) -> bool:
     """Whether the pull request lacks anything that rules demand, which may be outdated in a cache."""
-    return any(each.reason is not Reason.DRAFT for each in unmet_so_far(pull, requirements))
+    return any(each.reason not in _BY_ITSELF for each in unmet_so_far(pull, requirements))
 
 
 def may_queue(policy: Policy, login: str, permission: Permission) -> Reason | None:
@@ -184,11 +189,12 @@ def _reject_change(pull: PullRequest, consent: Consent, policy: Policy) -> Rejec
     return Reject(Reason.CONFLICT) if pull.mergeable is False else None
 
 
-def _reject_stacked(pull: PullRequest, requirements: RequiredFacts) -> Reject | None:
-    """Reject a pull request that is based on another one's head branch: it is never queued for that branch."""
-    if requirements.below is not None:
-        return Reject(Reason.STACKED_ABOVE, f"#{requirements.below.number}")
-    return Reject(Reason.STACKED_ABOVE) if is_stacked_above(pull) else None
+def _stacked(requirements: RequiredFacts) -> Reject | None:
+    """Reject a pull request above another one: it is never queued for the branch of that one."""
+    if (place := requirements.stack) is None:
+        return None
+    reason = Reason.STACK_LANDED if place.landed else Reason.STACKED_ABOVE
+    return Reject(reason, None if place.below is None else f"#{place.below}")
 
 
 def unmet_requirement(

@@ -48,5 +48,8 @@ def merged_tip(entry: Entry, compared: Comparison, policy: Policy) -> str | None
 
 
 def with_shared_update(entry: Entry, head: str, now: datetime) -> Entry:
-    """Bind an update that brings the entry's own base branch nothing new. A run on the former head ends."""
-    return replace(preempted(entry, now), head=head, head_proved=True, updated_from=entry.head)
+    """Bind an update that brings the entry's own base branch nothing new, as if the entry had been queued with it.
+
+    A run on the former head ends.
+    """
+    return replace(preempted(entry, now), queued_head=head, head=head, head_proved=True, updated_from=None)

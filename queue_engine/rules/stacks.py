@@ -1,7 +1,14 @@
 """Stacks: pull requests of which each is based on the head branch of the one below. Pure."""
 
+import re
+from dataclasses import replace
+from enum import Enum, auto
+
 from queue_engine.domain.facts import BranchRules, PullRequest, Snapshot
-from queue_engine.domain.stack import StackMember
+from queue_engine.domain.known_facts import PullRequestState
+from queue_engine.domain.model import Entry
+from queue_engine.domain.reasons import Reason
+from queue_engine.domain.stack import StackMember, StackPosition
 
 
 def is_stacked_above(pull: PullRequest) -> bool:
@@ -19,13 +26,79 @@ def lower_member(taken: Snapshot, rules: BranchRules) -> StackMember | None:
     head of a pull request, too: `develop`, of which releases are made. So is the default branch.
     """
     pull = taken.pull
-    if pull.stack_base is None and (pull.base_branch == pull.default_branch or _is_ruled(rules)):
+    if pull.stack_base is None and (pull.base_branch == pull.default_branch or is_ruled(rules)):
         return None
     if pull.stack_base == pull.base_branch:
         return None
     return min(taken.below, key=lambda each: each.number, default=None)
 
 
-def _is_ruled(rules: BranchRules) -> bool:
+def is_ruled(rules: BranchRules) -> bool:
     """Whether rules of the branch say what may land on it."""
     return bool(rules.required_checks or rules.approvals or rules.native_queue or rules.locked or rules.push_restricted)
+
+
+def aimed(taken: Snapshot, place: StackPosition) -> Snapshot:
+    """Return the snapshot as if the pull request was for the branch on which its stack lands.
+
+    What GitHub computed for its present base branch is left out.
+    """
+    bases = frozenset({place.own_base, place.base_branch})
+    pull = replace(with_bases(taken.pull, place.base_branch, bases), mergeable=None, merge_state="unknown")
+    return replace(taken, pull=pull, comparison=None, base_tip=None, behind=None, ahead=None, stack=place)
+
+
+def with_bases(pull: PullRequest, base_branch: str, bases: frozenset[str]) -> PullRequest:
+    """Return the pull request for this base branch; states with one of `bases` in webhooks were for it, too."""
+    reported = tuple(
+        one.model_copy(update={"base": base_branch, "base_changed": False})
+        if isinstance(one, PullRequestState) and one.base in bases
+        else one
+        for one in pull.reported
+    )
+    return replace(pull, base_branch=base_branch, reported=reported)
+
+
+class StackChange(Enum):
+    """What became of the pull request below, and of the base branch of the one above it."""
+
+    NONE = auto()
+    """The one below is open."""
+    LANDED = auto()
+    """The one below has landed, and GitHub has not changed the base branch yet."""
+    RETARGETED = auto()
+    """The one below has landed, and the base branch is now the one on which it landed."""
+    ENDED = auto()
+    """The one below was closed without landing."""
+    BASE_CHANGED = auto()
+    """Somebody else changed the base branch."""
+
+
+def stack_change(pull: PullRequest, lower: PullRequest, base_branch: str) -> StackChange:
+    """Judge a pull request that waits for the one below; `base_branch` is the one on which their stack lands.
+
+    GitHub changes the base branch when it deletes the head branch of the one below, as the setting of the repository
+    or a person asks (docs, "Managing the automatic deletion of branches"; cli/cli #1168), or for a stack of its own
+    (git-stk #306). Consent survives exactly that change (P4).
+    """
+    if pull.base_branch == lower.head_branch:
+        if lower.open:
+            return StackChange.NONE
+        landed = lower.merged and lower.base_branch == base_branch
+        return StackChange.LANDED if landed else StackChange.BASE_CHANGED if lower.merged else StackChange.ENDED
+    retargeted = lower.merged and pull.base_branch == lower.base_branch
+    return StackChange.RETARGETED if retargeted else StackChange.BASE_CHANGED
+
+
+def awaited_member(entry: Entry) -> int | None:
+    """Return the pull request below for which an entry waits; None if it waits for none."""
+    for each in entry.unmet:
+        if each.reason in {Reason.STACKED_ABOVE, Reason.STACK_LANDED}:
+            return pull_request_in(each.detail)
+    return None
+
+
+def pull_request_in(detail: str | None) -> int | None:
+    """Return the number of the pull request that a detail begins with: `#12`."""
+    found = re.match(r"#(\d+)\b", detail or "")
+    return None if found is None else int(found[1])

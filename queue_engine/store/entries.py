@@ -75,6 +75,7 @@ _FIRST_OF_QUEUE = in_order(_IN_QUEUE, _IN_QUEUE.c.position < bindparam("most", t
 _OF_REPOSITORY = in_order(_IN_REPOSITORY)
 _BRANCH: BindParameter[str] = bindparam("its_branch")
 _SHARING = in_order(_IN_REPOSITORY, _IN_REPOSITORY.c.head_branch == _BRANCH, _IN_REPOSITORY.c.number != _NUMBER)
+_WAITING_OUTSIDE = in_order(_IN_REPOSITORY, _IN_REPOSITORY.c.unmet.is_not(None))
 _ON_THE_WAY = [EntryStatus.UPDATING, EntryStatus.CHECKING]
 _UPDATED_OR_CHECKED = in_order(_IN_REPOSITORY, _IN_REPOSITORY.c.status.in_(_ON_THE_WAY), runs.c.candidate_run.is_(None))
 _IN_RUNS = in_order(_IN_QUEUES, _IN_QUEUES.c.run_id.is_not(None))
@@ -194,11 +195,14 @@ class Entries:
         """Return every entry of a repository, queue by queue, in order; entries that are not ready come last."""
         return await self._read(_OF_REPOSITORY, its_repository=repository_id)
 
-    async def sharing(self, entry: Entry) -> tuple[Entry, ...]:
-        """Return the other entries of its repository with the same head branch, each for another base branch."""
-        branch = entry.head_branch or ""
-        its_own = {"its_repository": entry.repository.id, "its_number": entry.number}
-        return await self._read(_SHARING, its_branch=branch, **its_own)
+    async def sharing(self, repository_id: int, number: int, head_branch: str) -> tuple[Entry, ...]:
+        """Return the entries of other pull requests with this head branch, each for another base branch."""
+        its_own = {"its_repository": repository_id, "its_number": number, "its_branch": head_branch}
+        return await self._read(_SHARING, **its_own)
+
+    async def waiting_outside(self, repository_id: int) -> tuple[Entry, ...]:
+        """Return the entries of a repository that wait outside their queues."""
+        return await self._read(_WAITING_OUTSIDE, its_repository=repository_id)
 
     async def updated_or_checked(self, repository_id: int) -> tuple[Entry, ...]:
         """Return the entries that are being updated or checked, each by itself, at one instant.

@@ -3,6 +3,7 @@
 Covers `queue_engine/admission/shared_heads.py`.
 """
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -26,33 +27,36 @@ async def shared(world: World, *, contains: bool) -> tuple[Any, Any]:
     return into_main, into_develop
 
 
-async def held_in_develop(world: World, into_main: Any, into_develop: Any) -> None:
-    """Queue both, the one into `develop` first, whose queue is paused: it waits while IMQ updates the branch."""
-    into_develop.comment("/pause", by="rhea")
+@pytest.mark.lagging
+@pytest.mark.parametrize("contains", [True, False])
+async def test_second_pull_request_of_a_branch_waits_for_the_first(world: World, contains: bool) -> None:
+    """Before any update of the branch the comment names the other one; it joins, or its consent ends by that update."""
+    into_main, into_develop = await shared(world, contains=contains)
+    into_main.comment("/pause", by="rhea")
+    await world.settle()
+    into_main.label(LABEL, by="mona")
+    await world.settle()
+    into_develop.label(LABEL, by="mona")
+    await world.pass_time(timedelta(seconds=12))
+    assert f"#{into_main.number}, queued for main" in world.comment(into_develop)
+    into_main.comment("/resume", by="rhea")
+    await world.until(lambda: into_main.merged, within=CI_TIME * 4)
+    if contains:
+        await world.until(lambda: into_develop.merged, within=CI_TIME * 6)
+    else:
+        await world.until(lambda: LABEL not in into_develop.labels, within=CI_TIME * 2)
+        assert (await world.reasons(into_develop))[-1] == "updated_for_another"
+    assert await world.paused() is None
+
+
+async def test_second_pull_request_of_a_branch_joins_when_the_first_is_dequeued(world: World) -> None:
+    """Nothing moved the branch: its consent holds."""
+    into_main, into_develop = await shared(world, contains=False)
+    into_main.comment("/pause", by="rhea")
+    await world.settle()
+    into_main.label(LABEL, by="mona")
     await world.settle()
     into_develop.label(LABEL, by="mona")
     await world.settle()
-    into_main.label(LABEL, by="mona")
-    await world.until(lambda: into_main.merged, within=CI_TIME * 4)
-
-
-@pytest.mark.lagging
-async def test_update_for_one_base_is_no_push_to_the_pull_request_into_a_base_that_contains_it(world: World) -> None:
-    """P4: the update brings `develop` nothing new, as its parents prove; both land."""
-    into_main, into_develop = await shared(world, contains=True)
-    await held_in_develop(world, into_main, into_develop)
-    assert into_develop.head_sha == into_main.head_sha
-    into_develop.comment("/resume", by="rhea")
-    await world.until(lambda: into_develop.merged, within=CI_TIME * 4)
-    assert await world.reasons(into_develop) == []
-
-
-@pytest.mark.lagging
-async def test_update_for_one_base_names_itself_where_it_ends_the_consent_for_another(world: World) -> None:
-    """P4: `develop` lacks what the update brought; its author reads which pull request that was for."""
-    into_main, into_develop = await shared(world, contains=False)
-    await held_in_develop(world, into_main, into_develop)
-    await world.settle()
-    assert LABEL not in into_develop.labels
-    assert await world.reasons(into_develop) == ["updated_for_another"]
-    assert f"#{into_main.number}, queued for main" in world.comment(into_develop)
+    into_main.unlabel(LABEL, by="mona")
+    await world.until(lambda: into_develop.merged, within=CI_TIME * 6)

@@ -1,4 +1,7 @@
-"""Pull requests that are part of a stack: GitHub merges them in the background only, with all that lies below them."""
+"""Pull requests that are part of a stack: GitHub merges them in the background only, with all that lies below them.
+
+Covers `queue_engine/admission/stacks.py`.
+"""
 
 from datetime import timedelta
 from typing import Any
@@ -139,22 +142,89 @@ async def test_stack_that_graphql_does_not_show_is_recognised_by_the_refused_mer
 
 
 @pytest.mark.lagging
-@pytest.mark.parametrize("graphql", [True, False])
 @pytest.mark.parametrize("registered", [True, False])
-async def test_pull_request_on_the_branch_of_another_one_is_not_queued_for_that_branch(
-    world: World, registered: bool, graphql: bool
-) -> None:
-    """P1: whether or not GitHub knows the stack; the comment names the one that lands first."""
-    world.github.behaviour.graphql = graphql
+async def test_pull_request_above_another_one_waits_and_lands_after_it(world: World, registered: bool) -> None:
+    """P1, P4: it waits outside the queue of the stack's base, and joins once GitHub has changed its base branch."""
+    world.repository.record.delete_branch_on_merge = True
     bottom, top, formed = await green(world)
     if not registered:
         world.github.stacks.dissolve(world.repository.record, formed)
     top.label(LABEL, by="mona")
-    await world.until(lambda: LABEL not in top.labels, within=timedelta(minutes=5))
-    await world.settle()
-    assert await world.reasons(top) == ["stacked_above"]
+    await world.pass_time(timedelta(minutes=5))
     assert f"#{bottom.number}" in world.comment(top)
-    assert (top.merged, await world.entries()) == (False, ())
+    assert "lands after that one" in world.comment(top)
+    assert (LABEL in top.labels, top.merged, world.repository.sha("bottom")) == (True, False, bottom.head_sha)
+    bottom.label(LABEL, by="mona")
+    await world.until(lambda: bottom.merged, within=CI_TIME * 4)
+    await world.until(lambda: top.merged, within=CI_TIME * 6)
+    await world.settle()
+    assert world.landed() == [bottom.number, top.number]
+    assert (await world.reasons(top))[0] == "stacked_above"
+    assert await world.paused() is None
+
+
+@pytest.mark.parametrize("graphql", [True, False])
+async def test_stack_of_three_lands_from_the_bottom_up(world: World, graphql: bool) -> None:
+    """Each waits for the queue of the branch on which the stack lands, whatever its own base branch is."""
+    world.github.behaviour.graphql = graphql
+    world.repository.record.delete_branch_on_merge = True
+    pulls = [world.open("one")]
+    for name, base in (("two", "one"), ("three", "two")):
+        files = {f"{name}.py": f"{name}\n"}
+        pulls.append(world.repository.open_pull_request(name, head=name, base=base, by="mona", files=files))
+    await world.pass_time(CI_TIME * 2)
+    for pull in reversed(pulls):
+        pull.label(LABEL, by="mona")
+        await world.settle()
+    assert {entry.base_branch for entry in await world.entries()} <= {"main"}
+    await world.until(lambda: all(pull.merged for pull in pulls), within=CI_TIME * 20)
+    assert world.landed() == [pull.number for pull in pulls]
+
+
+ENDS: dict[str, tuple[str, Any]] = {
+    "base": ("base_changed", lambda _, top: top.edit_base("main", by="mona")),
+    "close": ("stack_ended", lambda bottom, _: bottom.close(by="mona")),
+    "push": ("head_changed", lambda _, top: top.push({"late.py": "late\n"}, by="mona")),
+    "label": ("label_removed", lambda _, top: top.unlabel(LABEL, by="mona")),
+}
+
+
+@pytest.mark.lagging
+@pytest.mark.parametrize("way", ENDS)
+async def test_wait_for_a_stack_ends_by_any_other_change(world: World, way: str) -> None:
+    """P4: consent survives exactly GitHub's change of the base branch after the landing, and nothing else."""
+    bottom, top, formed = await green(world)
+    world.github.stacks.dissolve(world.repository.record, formed)
+    top.label(LABEL, by="mona")
+    await world.settle()
+    reason, act = ENDS[way]
+    act(bottom, top)
+    await world.until(lambda: LABEL not in top.labels, within=timedelta(minutes=30))
+    await world.pass_time(timedelta(hours=1))
+    assert not top.merged
+    assert (await world.reasons(top))[-1] == reason
+
+
+async def test_landed_branch_that_is_kept_is_named_with_the_next_step(world: World) -> None:
+    """GitHub changes the base branch when the branch is deleted; until then the comment says so."""
+    bottom, top, formed = await green(world)
+    world.github.stacks.dissolve(world.repository.record, formed)
+    top.label(LABEL, by="mona")
+    bottom.label(LABEL, by="mona")
+    await world.until(lambda: bottom.merged, within=CI_TIME * 4)
+    await world.pass_time(timedelta(minutes=2))
+    assert "has not changed the base branch" in world.comment(top)
+    world.github.pulls.retarget(world.repository.record, "bottom", "main", world.repository._actor("mona"))
+    await world.until(lambda: top.merged, within=CI_TIME * 6)
+
+
+async def test_pull_request_above_another_one_is_refused_where_nothing_waits(world: World) -> None:
+    """`when_not_ready: refuse`: the comment names the one that lands first."""
+    world.repository.push("main", {".github/imq.yml": "when_not_ready: refuse\n"}, "Configure", by="rhea")
+    bottom, top, _ = await green(world)
+    reason, sentence = await dequeued(world, top)
+    assert reason == "stacked_above"
+    assert f"#{bottom.number}" in sentence
 
 
 @pytest.mark.parametrize("ruled", [True, False])

@@ -104,6 +104,10 @@ KIND_VARIANTS: Mapping[str, Notice] = {
     "not ready, for want of one thing": of_kind(NoticeKind.NOT_READY).model_copy(
         update={"reason": Reason.CODE_OWNER_MISSING, "other_blockers": ()}
     ),
+    **{
+        f"not ready, {reason}": of_reason(reason).model_copy(update={"kind": NoticeKind.NOT_READY})
+        for reason in (Reason.STACKED_ABOVE, Reason.STACK_LANDED, Reason.HEAD_SHARED)
+    },
     "with a shared configuration": of_kind(NoticeKind.READY).model_copy(update={"not_followed": ("depth is ignored",)}),
     "base red, without a label for fixes": of_reason(Reason.BASE_RED).model_copy(update={"fix_labels": ()}),
     "refused, to an author without the right": of_reason(Reason.HEAD_CHANGED).model_copy(

@@ -122,7 +122,6 @@ def test_eligibility_ignores_a_request_that_was_taken_back(changes: dict[str, An
     ("changes", "reason"),
     [
         ({"head_repository": None}, Reason.FORK_DELETED),
-        ({"stack_base": "trunk"}, Reason.STACKED_ABOVE),
         ({"mergeable": False}, Reason.CONFLICT),
     ],
 )

@@ -58,7 +58,7 @@ def test_update_needs_githubs_signature_where_write_permission_may_not_queue() -
 def test_shared_update_is_bound_and_ends_a_run_on_the_former_head() -> None:
     """The entry waits again, at its position."""
     bound = with_shared_update(changed(OWN, status=CHECKING, candidate="head-1"), "head-2", NOW)
-    assert (bound.status, bound.head, bound.updated_from, bound.head_proved) == (PENDING, "head-2", "head-1", True)
+    assert (bound.status, bound.head, bound.queued_head, bound.head_proved) == (PENDING, "head-2", "head-2", True)
     assert not bound.run.has_begun
 
 

@@ -5,10 +5,21 @@ Covers `queue_engine/domain/stack.py`.
 
 import pytest
 
-from queue_engine.domain.facts import Snapshot
-from queue_engine.domain.stack import StackMember
-from queue_engine.rules.stacks import is_stacked_above, lower_member
-from tests.unit.queue_engine.examples import pull, rules
+from queue_engine.domain.facts import PullRequest, Snapshot
+from queue_engine.domain.known_facts import PullRequestState
+from queue_engine.domain.reasons import Reason
+from queue_engine.domain.stack import StackMember, StackPosition
+from queue_engine.domain.unmet_requirement import UnmetRequirement
+from queue_engine.rules.stacks import (
+    StackChange,
+    aimed,
+    awaited_member,
+    is_stacked_above,
+    lower_member,
+    pull_request_in,
+    stack_change,
+)
+from tests.unit.queue_engine.examples import NOW, entry, pull, rules
 
 
 @pytest.mark.parametrize(("stack_base", "above"), [(None, False), ("main", False), ("trunk", True), ("", True)])
@@ -45,3 +56,50 @@ def test_branch_of_another_pull_request_has_no_queue_unless_its_rules_say_what_l
 def test_branch_that_is_no_head_has_a_queue() -> None:
     """Most branches are the base of some pull requests, and the head of none."""
     assert lower_member(Snapshot(pull(base_branch="topic", default_branch="main")), rules()) is None
+
+
+BASES = ("topic", "main", "other")
+PLACE = StackPosition(7, "topic", "main")
+
+
+def lower(**changes: object) -> PullRequest:
+    return pull(number=7, head_branch="topic", **changes)
+
+
+@pytest.mark.parametrize(
+    ("base", "below", "change"),
+    [
+        ("topic", lower(), StackChange.NONE),
+        ("topic", lower(open=False, merged=True), StackChange.LANDED),
+        ("topic", lower(open=False, merged=True, base_branch="other"), StackChange.BASE_CHANGED),
+        ("topic", lower(open=False), StackChange.ENDED),
+        ("main", lower(open=False, merged=True), StackChange.RETARGETED),
+        ("other", lower(open=False, merged=True, base_branch="other"), StackChange.RETARGETED),
+        ("main", lower(), StackChange.BASE_CHANGED),
+        ("main", lower(open=False), StackChange.BASE_CHANGED),
+        ("other", lower(open=False, merged=True), StackChange.BASE_CHANGED),
+    ],
+)
+def test_base_branch_may_change_to_where_the_one_below_landed_and_to_no_other(
+    base: str, below: PullRequest, change: StackChange
+) -> None:
+    """P4: GitHub makes exactly this change; any other ends the consent."""
+    assert stack_change(pull(base_branch=base), below, "main") is change
+
+
+def test_pull_request_of_a_stack_is_judged_as_one_for_the_base_of_the_stack() -> None:
+    """Webhooks reported its own base branch, which is no withdrawal; a third branch remains one."""
+    known = {"updated_at": NOW, "head": "head-1", "open": True, "merged": False, "draft": False, "title": "Pull"}
+    states = [PullRequestState.model_validate({**known, "labels": (), "base": each}) for each in BASES]
+    taken = aimed(Snapshot(pull(base_branch="topic", reported=tuple(states)), base_tip="t", behind=3), PLACE)
+    assert [one.base for one in taken.pull.reported if isinstance(one, PullRequestState)] == ["main", "main", "other"]
+    assert (taken.pull.base_branch, taken.base_tip, taken.behind, taken.stack) == ("main", None, None, PLACE)
+
+
+def test_waiting_entry_names_the_pull_request_below() -> None:
+    """The detail begins with its number; other details have none."""
+    unmet = (UnmetRequirement(Reason.DRAFT), UnmetRequirement(Reason.STACKED_ABOVE, "#12"))
+    assert awaited_member(entry(unmet=unmet)) == 12
+    assert awaited_member(entry(unmet=unmet[:1])) is None
+    assert pull_request_in("#12, queued for main") == 12
+    assert pull_request_in("needs #12") is None
