@@ -8,6 +8,7 @@ from typing import Any
 from queue_engine.domain.candidate_run import CandidateTrigger
 from queue_engine.planner.trains.estimates import Estimates, Rate
 from queue_engine.planner.trains.model import FailingRun, Member, TrainRun, Trains
+from queue_engine.planner.trains.suspicion import suspicions
 
 _TIPS_KEPT = 100
 _RESULTS_KEPT = 200
@@ -102,6 +103,8 @@ def to_json(memory: Memory) -> dict[str, Any]:
     """Write the memory as JSON."""
     stored = asdict(memory)
     stored["trains"] = _trains_json(memory.trains)
+    # For people alone: `queue_engine.queries.train_status` reads it, and a plan computes it anew.
+    stored["suspicions"] = {str(member): round(chance, 4) for member, chance in suspicions(memory.trains).items()}
     stored["heads"] = {str(member): list(head) for member, head in memory.heads.items()}
     stored["conflicts"] = {str(member): list(others) for member, others in memory.conflicts.items()}
     if memory.off is not None:

@@ -1,0 +1,58 @@
+"""What people read of trains that IMQ runs: with whom a pull request landed, why it left, what a reply says."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from sandbox.facade.pull_request_handle import PullRequestHandle
+from tests.acceptance.train_world import a_train_world, queue_all, ready
+from tests.acceptance.world import World
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[World]:
+    """A world in which trains start CI by a push."""
+    async with a_train_world(tmp_path) as made:
+        yield made
+
+
+def comment(pull: PullRequestHandle) -> str:
+    """IMQ's comment."""
+    return next(each.body for each in pull.comments if "imq:comment" in each.body)
+
+
+async def test_comment_of_a_landing_says_with_whom_and_what_it_saved(world: World) -> None:
+    """Each author reads who was tested together, and how many CI runs that saved."""
+    first, second, third = await ready(world, "a", "b", "c")
+    queue_all([first, second, third])
+    await world.until(lambda: first.merged and second.merged and third.merged)
+    await world.settle()
+    assert f"It landed with `#{first.number}`, `#{third.number}`, tested in one CI run." in comment(second)
+    assert "The train saved 2 CI runs" in comment(second)
+
+
+async def test_comment_of_an_ejection_says_that_no_other_pull_request_is_the_cause(world: World) -> None:
+    """Only the author of the failing one is asked to act, and the history shows the runs with it."""
+    files = [{f"{name}.txt": "99\n" if name == "b" else "0\n"} for name in "abc"]
+    good, bad, other = await ready(world, "a", "b", "c", files=files)
+    queue_all([good, bad, other])
+    await world.until(lambda: good.merged and other.merged)
+    await world.until_status(bad, None)
+    await world.settle()
+    shown = comment(bad)
+    assert "The failed CI run tested only this pull request on top of `main`" in shown
+    assert "Merged onto a train's branch with" in shown
+    assert "failed CI run" not in comment(good)
+
+
+async def test_why_in_a_train_says_who_is_tested_and_the_chance_of_a_failure(world: World) -> None:
+    """A fresh pull request breaks its run with the chance that plans begin with."""
+    first, second = await ready(world, "a", "b")
+    queue_all([first, second])
+    await world.until_status(second, "checking")
+    second.comment("/why", by="mona")
+    await world.settle()
+    shown = comment(second)
+    assert f"IMQ tests it with `#{first.number}` in one CI run, on the branch `imq/main/" in shown
+    assert "The chance is about 1 in 10 that this pull request breaks its run, by earlier ones." in shown
