@@ -1,0 +1,100 @@
+"""A process that is killed at any step of a train: the next one carries on, and each pull request lands once (P2)."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from queue_engine.core.concurrency.request_context import current_work
+from queue_engine.store import Transaction
+from tests.acceptance.train_world import a_train_world, queue_all
+from tests.acceptance.world import CI_TIME, World
+
+WRITES = ("create_branch", "merge_into", "create_commit", "update_refs", "merge", "open_draft", "close_pull_request")
+
+
+class Killer:
+    """Ends the pass of a queue at one of its steps: before or after a call that changes GitHub, or after a commit."""
+
+    def __init__(self, world: World, at: int) -> None:
+        self.at, self.steps, self.killed = at, 0, False
+        self.step = ""
+        engine = world.bot.engine
+        for name in WRITES:
+            self._watch(engine.github, name)
+        transaction = engine.store.transaction
+
+        @asynccontextmanager
+        async def committed() -> AsyncIterator[Transaction]:
+            async with transaction() as tx:
+                yield tx
+            self._count("commit")
+
+        object.__setattr__(engine.store, "transaction", committed)
+
+    def _watch(self, github: Any, name: str) -> None:
+        call: Callable[..., Awaitable[Any]] = getattr(github, name)
+
+        async def watched(*given: Any, **more: Any) -> Any:
+            self._count(f"before {name}")
+            answer = await call(*given, **more)
+            self._count(f"after {name}")
+            return answer
+
+        object.__setattr__(github, name, watched)
+
+    def _count(self, step: str) -> None:
+        if self.killed or not (current_work().holder or "").startswith("queue:"):
+            return
+        self.steps += 1
+        if self.steps == self.at:
+            self.killed, self.step = True, step
+            raise asyncio.CancelledError(step)
+
+
+async def land_two(world: World, at: int) -> bool:
+    """Land two pull requests with a kill at this step; whether there was such a step."""
+    pulls = [world.open(f"{name}-{at}") for name in "ab"]
+    await world.pass_time(CI_TIME * 2)
+    killer = Killer(world, at)
+    queue_all(pulls)
+    await world.until(lambda: killer.killed or all(pull.merged for pull in pulls))
+    if killer.killed or await world.entries() != ():
+        await world.kill()
+        await world.restart()
+    await world.until(lambda: all(pull.merged for pull in pulls))
+    await world.pass_time(CI_TIME)
+    assert await world.entries() == (), killer.step
+    assert await world.paused() is None, killer.step
+    for pull in pulls:
+        assert world.spoken(pull) == 1, killer.step
+        assert await world.reasons(pull) == [], killer.step
+    if not killer.killed:
+        await world.kill()
+        await world.restart()
+    branches = [name for name in world.repository.record.git.branches() if name.startswith("imq")]
+    assert branches == [], killer.step
+    return killer.killed
+
+
+@pytest.mark.parametrize("method", ["merge", "squash"])
+@pytest.mark.parametrize("first", [5])
+async def test_train_killed_at_a_step_lands_each_pull_request_once(tmp_path: Path, method: str, first: int) -> None:
+    """Some steps of building, publishing, passing and landing."""
+    async with a_train_world(tmp_path, more=f"merge:\n  method: {method}\n") as world:
+        for at in range(first, first + 36, 12):
+            await land_two(world, at)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("method", ["merge", "squash"])
+async def test_train_killed_at_every_step_lands_each_pull_request_once(tmp_path: Path, method: str) -> None:
+    """Every step, one after the other, until a train has no such step any more."""
+    async with a_train_world(tmp_path, more=f"merge:\n  method: {method}\n") as world:
+        at = 1
+        while await land_two(world, at):
+            at += 1
+        assert at > 20
