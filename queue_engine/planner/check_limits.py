@@ -13,7 +13,7 @@ from queue_engine.domain.model import Entry, EntryStatus
 from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.planner.actions import Action, Dequeue, FactKind, Facts, ReadFact, Save, Wait
-from queue_engine.rules.checks import CommitChecks, former_names
+from queue_engine.rules.checks import CommitChecks, former_names, queue_only_names
 
 _NAMED = 10
 """How many checks an explanation names."""
@@ -113,6 +113,9 @@ def waits_for_start(entry: Entry, head: str) -> bool:
 def timed_out(entry: Entry, names: tuple[str, ...], policy: Policy, pending: tuple[CheckReport, ...] = ()) -> Dequeue:
     """Dequeue the entry, because these checks did not complete in time; `pending` are those that have started."""
     detail = f"{few(names)} (limit: {_limit_explained(entry, policy)})"
+    absent = queue_only_names(policy) & (set(names) - {report.name for report in pending})
+    if absent:
+        detail += f"; no workflow ran {few(tuple(sorted(absent)))} after the label {policy.testing_label}"
     return Dequeue(Reason.CHECKS_TIMED_OUT, detail=detail, checks=pending)
 
 

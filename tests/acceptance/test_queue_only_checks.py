@@ -188,7 +188,7 @@ async def test_long_check_that_no_workflow_runs_times_out_and_is_named(world: Wo
     await world.until(lambda: LABEL not in pull.labels)
     await world.settle()
     assert (pull.merged, await world.reasons(pull)) == (False, ["checks_timed_out"])
-    assert "e2e" in world.comment(pull)
+    assert f"no workflow ran e2e after the label {TESTING}" in world.comment(pull)
     assert TESTING not in pull.labels
 
 
