@@ -3,7 +3,7 @@
 import re
 
 from tests.support.documents import read
-from tests.test_docs import SETTINGS, named_in
+from tests.test_docs import SETTINGS, log_events
 
 MOST_SENTENCES = 5
 """An entry with more has details that belong to another document."""
@@ -29,4 +29,4 @@ def test_settings_and_log_events_that_replace_others_exist() -> None:
     assert set(re.findall(r"`(IMQ_[A-Z_]+)[=`]", text)) <= set(SETTINGS)
     replaced = set(re.findall(r"`([a-z_]+)` replaces", text))
     assert replaced
-    assert replaced <= named_in("Logs")
+    assert replaced <= log_events()

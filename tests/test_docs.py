@@ -193,12 +193,16 @@ def test_events_that_an_operator_may_meet_are_in_the_table_of_the_log() -> None:
             # No kind of work of IMQ's is done in batches yet, nor watched by a monitor in memory.
             if path.stem not in {"batch_jobs", "monitor"}:
                 found |= set(logged.findall(path.read_text(encoding="utf-8")))
-    assert found <= named_in("Logs")
+    assert found <= log_events()
 
 
-def named_in(section: str) -> set[str]:
-    """What the first column of the operator's tables names there."""
-    page = read("docs/operating.md").partition(f"\n## {section}\n")[2].partition("\n## ")[0]
+def log_events() -> set[str]:
+    """What the first column of the tables of log events names."""
+    return named_in(read("docs/log-events.md"))
+
+
+def named_in(page: str) -> set[str]:
+    """What the first column of a page's tables names."""
     return {name for row in rows(page) for name in re.findall(r"`([^`]+)`", row[0])}
 
 
@@ -206,7 +210,7 @@ def test_events_in_the_table_of_the_log_are_logged() -> None:
     """An operator searches the log for no event that it never has."""
     paths = [path for package in PRODUCTION for path in (ROOT / package).rglob("*.py")]
     sources = "".join(path.read_text(encoding="utf-8") for path in paths)
-    assert {event for event in named_in("Logs") if f'"{event}"' not in sources} == set()
+    assert {event for event in log_events() if f'"{event}"' not in sources} == set()
 
 
 def test_kinds_of_jobs_that_may_fail_for_good_stand_in_the_table_of_dead_letters() -> None:
@@ -217,7 +221,8 @@ def test_kinds_of_jobs_that_may_fail_for_good_stand_in_the_table_of_dead_letters
         for path in paths
         for kind in re.findall(r"^[A-Z_]+_JOB = \"(\w+)\"", path.read_text(encoding="utf-8"), re.MULTILINE)
     }
-    assert named_in("Dead letters") == kinds
+    page = read("docs/operating.md").partition("\n## Dead letters\n")[2].partition("\n## ")[0]
+    assert named_in(page) == kinds
 
 
 _PACKAGES = ("bot", "notifications", "queue_engine", "sandbox", "tests", "benchmarks", "docs")
