@@ -1,4 +1,4 @@
-"""Follow the checks of published candidates, as those of any head: rerun once, compare with the base, judge.
+"""Follow the checks of published candidates, as those of any head: compare with the base, judge, without reruns.
 
 A check that was skipped counts only where it was skipped on the members' own heads, too: otherwise the candidate is
 not tested.
@@ -91,13 +91,14 @@ async def test(state: TrainState, run: CandidateRun) -> datetime | None:
 
 
 async def _judge(state: TrainState, subject: Entry) -> tuple[Action, Facts]:
-    facts = Facts()
+    """Judge without reruns: plans reckon with flakes, and test no failed tree again before its parts."""
+    facts, policy = Facts(), replace(state.policy, check_reruns=0)
     for _ in range(_READS):
         timed = replace(subject, run=with_reports(subject.run, facts.reports or ()))
-        action = judge_checks(timed, facts, state.policy, state.now)
+        action = judge_checks(timed, facts, policy, state.now)
         if not isinstance(action, ReadFact):
             return action, facts
-        facts = await github_requests.read_fact(state.engine.github, subject, action.fact, facts, state.policy)
+        facts = await github_requests.read_fact(state.engine.github, subject, action.fact, facts, policy)
     raise AssertionError("more facts than there are")
 
 

@@ -259,8 +259,9 @@ def _cancelled(state: TrainState, run: CandidateRun, memory: Memory | None = Non
 
 async def _message(state: TrainState, member: CandidateMember) -> str:
     """Return the message of the commit that merges this member."""
-    entry = state.entry_of(member)
-    facts = None if entry is None else state.verified.get((entry.id, entry.version))
-    if facts is not None and facts.pull is not None:
-        return merge_message(facts.pull, state.policy)
-    return merge_message(await state.engine.github.pull_request(state.queue.repository, member.number), state.policy)
+    # This pass may have verified the entry before the run began, which changed its version.
+    read = [facts.pull for (entry, _), facts in state.verified.items() if entry == member.entry_id]
+    pull = next((each for each in read if each is not None and each.head_sha == member.head), None)
+    if pull is None:
+        pull = await state.engine.github.pull_request(state.queue.repository, member.number)
+    return merge_message(pull, state.policy)
