@@ -70,8 +70,11 @@ def resume(repository: str, branch: str) -> None:
     "--lag", type=click.FloatRange(min=0), default=0.0, show_default=True, help="Seconds by which GitHub's reads lag."
 )
 @click.option("--keep-open", is_flag=True, help="Keep the sandbox and the bot running at the end.")
-def demo(speed: float, seed: int, lag: float, keep_open: bool) -> None:
+@click.option("--trains", is_flag=True, help="Land forty pull requests in sequence and in trains, side by side.")
+def demo(speed: float, seed: int, lag: float, keep_open: bool, trains: bool) -> None:
     """Queue ten pull requests on a local GitHub: good ones land, the others are ejected with a reason."""
+    if trains and (keep_open or lag):
+        raise CommandRefused("--trains works with --speed and --seed only.")
     try:
         from bot.demo.run import run_demo
     except ModuleNotFoundError as missing:
@@ -80,7 +83,7 @@ def demo(speed: float, seed: int, lag: float, keep_open: bool) -> None:
             "or `pip install '.[demo]'` and `imq demo` again."
         ) from None
 
-    sys.exit(run_demo(speed, seed, keep_open, lag=lag))
+    sys.exit(run_demo(speed, seed, keep_open, lag=lag, trains=trains))
 
 
 def _run(*, web: bool, worker: bool) -> None:

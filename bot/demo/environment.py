@@ -4,11 +4,12 @@ import asyncio
 import secrets
 import shutil
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
+from types import MappingProxyType
 
 from bot.demo import project
 from bot.demo.bot_process import BotFailed, BotProcess, free_port
@@ -47,12 +48,46 @@ class Environment:
         return self.past[-1]
 
 
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """A sandbox with one repository, and a bot on it."""
+
+    github: GitHub
+    server: SandboxServer
+    repository: RepositoryHandle
+    app: App
+    bot: BotProcess
+    database: Path
+
+
 @asynccontextmanager
 async def open_environment(scenario: Scenario, *, speed: float, seed: int) -> AsyncIterator[Environment]:
     """Set up the environment, and at the end stop its processes and remove its directories.
 
     The bot's log is kept after an exception, which gets a note, or if `bot.keeps_log` is set.
     """
+    past: list[str] = []
+
+    def build(github: GitHub) -> RepositoryHandle:
+        repository, commits = _build(github, scenario)
+        past.extend(commits)
+        return repository
+
+    async with open_parts(build, speed=speed, seed=seed) as found:
+        yield Environment(
+            found.github, found.server, found.repository, found.app, found.bot, found.database, tuple(past), speed
+        )
+
+
+@asynccontextmanager
+async def open_parts(
+    build: Callable[[GitHub], RepositoryHandle],
+    *,
+    speed: float,
+    seed: int,
+    settings: Mapping[str, str] = MappingProxyType({}),
+) -> AsyncIterator[Parts]:
+    """Start a sandbox, build its repository, and start the bot with these settings besides its own."""
     async with AsyncExitStack() as stack:
         directory = Path(tempfile.mkdtemp(prefix="imq-demo-"))
         stack.callback(shutil.rmtree, directory, ignore_errors=True)
@@ -62,14 +97,14 @@ async def open_environment(scenario: Scenario, *, speed: float, seed: int) -> As
         server = SandboxServer(github, jwt_clock=SystemClock(), token_seed=secrets.randbits(128))
         await server.start()
         stack.push_async_callback(server.stop)
-        repository, past = _build(github, scenario)
+        repository = build(github)
         await stack.enter_async_context(_running_schedule(github))
         port = free_port()
         app = _register(github, port)
-        bot = await stack.enter_async_context(_bot(app, server, directory, port))
+        bot = await stack.enter_async_context(_bot(app, server, directory, port, settings))
         github.install(app, repository.record.owner.login)
         await _wait_for_installation(server, bot)
-        yield Environment(github, server, repository, app, bot, directory / "imq.db", past, speed)
+        yield Parts(github, server, repository, app, bot, directory / "imq.db")
 
 
 def _build(github: GitHub, scenario: Scenario) -> tuple[RepositoryHandle, tuple[str, ...]]:
@@ -137,7 +172,9 @@ async def _running_schedule(github: GitHub) -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def _bot(app: App, server: SandboxServer, directory: Path, port: int) -> AsyncIterator[BotProcess]:
+async def _bot(
+    app: App, server: SandboxServer, directory: Path, port: int, more: Mapping[str, str]
+) -> AsyncIterator[BotProcess]:
     descriptor = tempfile.NamedTemporaryFile(prefix="imq-demo-", suffix=".log", delete=False)  # noqa: SIM115
     descriptor.close()
     log = Path(descriptor.name)
@@ -153,6 +190,7 @@ async def _bot(app: App, server: SandboxServer, directory: Path, port: int) -> A
         "IMQ_GITHUB_CLIENT_ID": app.client_id,
         "IMQ_GITHUB_CLIENT_SECRET": app.client_secret,
         "IMQ_PUBLIC_PAGES": "1",
+        **more,
     }
     bot = await BotProcess.start(settings, port, log)
     try:

@@ -16,6 +16,7 @@ from bot.demo.environment import LABEL, open_environment
 from bot.demo.scenario import Scenario, plan
 from bot.demo.scenario_runner import ScenarioRunner
 from bot.demo.table import Row, changed, render, rows_of
+from bot.demo.trains.run import run_trains
 from bot.demo.verdict import Verdict
 
 _POLL_SECONDS = 0.1
@@ -25,16 +26,19 @@ _PLAIN_WIDTH = 140
 """Columns without a terminal."""
 
 
-def run_demo(speed: float, seed: int, keep_open: bool, *, lag: float = 0.0) -> int:
+def run_demo(speed: float, seed: int, keep_open: bool, *, lag: float = 0.0, trains: bool = False) -> int:
     """Run the demo, and return its exit code: 0 if all promises held, 1 if not, 130 if it was interrupted.
 
     `speed` scales the sandbox's time, CI included; the bot lives in real time. `seed` decides order, pauses and names.
-    `lag`: how old the state is that GitHub's reads show, in seconds of the sandbox's time.
+    `lag`: how old the state is that GitHub's reads show, in seconds of the sandbox's time. `trains`: compare landings
+    in sequence and in trains instead.
     """
     console = Console()
     if not console.is_terminal:
         console = Console(width=_PLAIN_WIDTH)
     try:
+        if trains:
+            return asyncio.run(run_trains(console, speed=speed, seed=seed))
         return asyncio.run(run_scenario(plan(seed), console, speed=speed, seed=seed, lag=lag, keep_open=keep_open))
     except (KeyboardInterrupt, asyncio.CancelledError):
         console.print("Interrupted.")

@@ -1,0 +1,87 @@
+"""Run the comparison from its start to its verdict, for `imq demo --trains`."""
+
+import asyncio
+import signal
+import time
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from bot.demo.trains.figures import Figures, problems
+from bot.demo.trains.landing import LandingMode, ModeRun, open_mode
+from bot.demo.trains.train_changes import changes_of
+
+MODES = (LandingMode(0), LandingMode(1), LandingMode(4))
+_COUNT = 40
+_BAD = 0.1
+_LIMIT_SECONDS = 600.0
+_REPORT_SECONDS = 10.0
+
+
+async def run_trains(console: Console, *, speed: float, seed: int) -> int:
+    """Land the pull requests in three modes side by side, print the figures, and return the exit code."""
+    task = asyncio.current_task()
+    assert task is not None, "a coroutine runs in a task"
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    changes = changes_of(_COUNT, _BAD, seed)
+    console.print(f"Three local GitHubs and three bots start (speed {speed:g}, seed {seed})...")
+    async with AsyncExitStack() as stack:
+        opened = [await stack.enter_async_context(open_mode(each, changes, speed=speed, seed=seed)) for each in MODES]
+        deadline = time.monotonic() + _LIMIT_SECONDS * max(1.0, 1 / speed)
+        bad = sum(change.bad for change in changes)
+        console.print(f"{_COUNT} pull requests pass alone; {bad} of them fail on the base that has moved since.")
+        in_time = await _land(console, opened, deadline)
+        found = [each.figures() for each in opened]
+        console.print(figures_table(found))
+        faults = (*(() if in_time else ("it was not finished in time",)), *problems(found))
+        for each in opened if faults else ():
+            each.parts.bot.keeps_log = True
+            console.print(Text(f"The bot's log ({each.mode.name}): {each.parts.bot.log}"))
+        return _show_verdict(console, found, faults)
+
+
+def figures_table(found: Sequence[Figures]) -> Table:
+    """Return the modes side by side."""
+    table = Table("", *(each.name for each in found), title="Forty pull requests, three modes", title_justify="left")
+    lines = (
+        ("landed / ejected", [f"{len(each.landed)} / {each.ejected}" for each in found]),
+        ("CI runs", [str(each.runs) for each in found]),
+        ("CI runs per landing", [f"{each.runs_per_landing:.2f}" for each in found]),
+        ("time in queue, median", [f"{each.waited[0]:.0f} s" for each in found]),
+        ("time in queue, longest", [f"{each.waited[1]:.0f} s" for each in found]),
+        ("all done after", [f"{each.seconds:.0f} s" for each in found]),
+        ("requests to GitHub per landing", [f"{each.requests_per_landing:.1f}" for each in found]),
+        ("red base", [str(each.red) for each in found]),
+    )
+    for name, cells in lines:
+        table.add_row(name, *cells)
+    return table
+
+
+async def _land(console: Console, opened: Sequence[ModeRun], deadline: float) -> bool:
+    """Queue all pull requests in every mode, and report progress until all modes are done."""
+    await asyncio.gather(*(each.open_all(deadline) for each in opened))
+    waiting = asyncio.gather(*(each.wait(deadline) for each in opened))
+    try:
+        while not waiting.done():
+            await asyncio.wait((waiting,), timeout=_REPORT_SECONDS)
+            console.print(Text(", ".join(f"{each.mode.name}: {each.resolved} of {len(each.pulls)}" for each in opened)))
+        return all(waiting.result())
+    finally:
+        waiting.cancel()
+
+
+def _show_verdict(console: Console, found: Sequence[Figures], faults: Sequence[str]) -> int:
+    if faults:
+        console.print(Text("Verdict: not as promised.", style="bold red"))
+        for fault in faults:
+            console.print(Text(f"  - {fault}"))
+        return 1
+    first, *trains = found
+    saved = ", ".join(f"{each.name} {first.runs - each.runs} CI runs fewer" for each in trains)
+    text = f"Verdict: red base 0; a run tested each tree that landed, and every good pull request landed; {saved}."
+    console.print(Text(text, style="bold green"))
+    return 0
