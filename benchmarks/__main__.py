@@ -29,6 +29,7 @@ from benchmarks.rebases import rebases_row
 from benchmarks.stage import READS_LAG
 from benchmarks.strangers import strangers_row
 from benchmarks.table import Row, save, show
+from benchmarks.trains import trains_rows
 from benchmarks.workers import workers_rows
 
 Measure = Callable[..., Coroutine[None, None, list[Row]]]
@@ -44,6 +45,7 @@ MEASURES: Mapping[str, Measure] = {
     "fairness": fairness_rows,
     "fair-share": fair_share_row,
     "rebases": rebases_row,
+    "trains": trains_rows,
     "planning": planning_row,
     "strangers": strangers_row,
     "burst": burst_row,

@@ -5,11 +5,12 @@ Sweeps ask at fixed intervals, whatever is merged: what they ask is counted apar
 
 import tempfile
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
+from types import MappingProxyType
 
 from benchmarks.pollers import Poller
 from benchmarks.stage import Stage, a_stage
@@ -51,11 +52,14 @@ class Queue:
 
 
 @asynccontextmanager
-async def imq(directory: Path, ci_time: timedelta) -> AsyncIterator[Queue]:
-    """IMQ with all its loops."""
+async def imq(
+    directory: Path, ci_time: timedelta, *, settings: Mapping[str, str] = MappingProxyType({})
+) -> AsyncIterator[Queue]:
+    """IMQ with all its loops, and with these settings besides the stage's."""
     clock = SharedClock()
     async with a_stage(directory, clock, ci_time=ci_time) as stage:
-        bot, runner = await start_bot(stage.environment(f"sqlite:///{directory / 'imq.db'}"), clock)
+        environment = stage.environment(f"sqlite:///{directory / 'imq.db'}") | dict(settings)
+        bot, runner = await start_bot(environment, clock)
         stage.app.webhook_url = f"http://127.0.0.1:{runner.addresses[0][1]}/webhook"
         try:
             async with virtual_time(stage, clock, client_of_bot(bot)) as time:
