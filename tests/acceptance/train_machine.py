@@ -38,7 +38,7 @@ SIZES = (0, 0, 0, 4, 7)
 """Two of the last ones together are red: they total more than ten."""
 _MOST_PULLS = 10
 _MOST_HOURS = 20
-"""Within which every queue is empty, once nobody acts any more."""
+"""When every queue is empty at the latest, after the last act."""
 
 
 class TrainMachine(RuleBasedStateMachine):
