@@ -1,7 +1,8 @@
 """Land runs that passed: move the base branch to the candidate in one call, or merge the members one by one.
 
 The intent is stored before the first request, with the state `landing`; a pass continues such a run before anything
-else. A repeated move finds the base at the candidate; a repeated merge finds the pull request merged (P2).
+else. A repeated move finds the base at the candidate; a repeated merge finds the pull request merged (P2). A later pass
+does not repeat the first request: if nothing landed, it gives the run back, and its members are verified again (P4).
 """
 
 from collections.abc import Sequence
@@ -52,8 +53,19 @@ async def begin_landing(state: TrainState, run: CandidateRun, planned: TrainRun)
             asked = replace(entry, run=replace(entry.run, merge_requested_at=change.now, next_poll_at=None))
             await change.tx.entries.save(asked)
             await record_merge_request(change.tx, entry, entry.head, change.now)
-        await change.tx.candidate_runs.save(replace(run, state=CandidateState.LANDING))
+        await change.tx.candidate_runs.save(replace(_without_landed(run, planned), state=CandidateState.LANDING))
+    assert run.id is not None
+    state.landing.add(run.id)
     return True
+
+
+def _without_landed(run: CandidateRun, planned: TrainRun) -> CandidateRun:
+    """Return the run without its first members that landed with another run since."""
+    gone = [each for each in run.members if each.number not in planned.content]
+    if not gone:
+        return run
+    tip = next((each.commit for each in reversed(gone) if each.commit is not None), run.base_tip)
+    return replace(run, members=tuple(each for each in run.members if each.number in planned.content), base_tip=tip)
 
 
 async def _cannot_land(state: TrainState, run: CandidateRun, entry: Entry) -> None:
@@ -67,12 +79,41 @@ async def _cannot_land(state: TrainState, run: CandidateRun, entry: Entry) -> No
 async def continue_landing(state: TrainState, run: CandidateRun) -> datetime | None:
     """Land a run whose landing has begun; returns when to try again, None if that changed. Raises GitHubError."""
     moves = state.memory.by_api is None and all(each.method is MergeMethod.MERGE for each in run.members)
-    if not moves or any(each.landed_sha != each.commit for each in run.members if each.landed_sha is not None):
+    moves = moves and not any(each.landed_sha != each.commit for each in run.members if each.landed_sha is not None)
+    if not await _may_continue(state, run, moves=moves):
+        return None
+    if not moves:
         return await merge_members(state, run)
     cleaned = await _move_base(state, run)
     if cleaned is not None:
         await _land_members(state, run, cleaned=cleaned)
     return None
+
+
+async def _may_continue(state: TrainState, run: CandidateRun, *, moves: bool) -> bool:
+    """Return whether the landing continues; False after the run ended, or was given back since nothing has landed.
+
+    The first request follows the verification of the members within one pass. After a kill or an error of GitHub, an
+    author may have withdrawn a member meanwhile. Raises GitHubError.
+    """
+    landed_members = [each for each in run.members if each.landed_sha is not None]
+    left = len(waiting(run, state.entries)) + len(landed_members) < len(run.members)
+    outdated = any(each.needs_refetch for each in state.entries if each.number in run.numbers)
+    if run.id in state.landing and not left and not outdated:
+        return True
+    github, repository = state.engine.github, state.queue.repository
+    if moves:
+        tip = await github.branch_tip(repository, state.queue.base_branch)
+        if tip is not None and tip.sha == run.candidate:
+            await _land_members(state, run, cleaned=False)
+            return False
+        moved = tip is not None and tip.sha != state.memory.base_tip
+        await _give_back(state, run, base_moved_to=tip.sha if tip is not None and moved else None)
+        return False
+    if landed_members or (await github.pull_request(repository, run.members[0].number)).merged:
+        return True
+    await _give_back(state, run)
+    return False
 
 
 def waiting(run: CandidateRun, entries: Sequence[Entry]) -> list[CandidateMember]:

@@ -17,6 +17,7 @@ from queue_engine.domain.model import Entry, RedBase
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects import record
 from queue_engine.executor.landing import land
+from queue_engine.executor.trains.member_facts import verify
 from queue_engine.executor.trains.state import TrainState
 from queue_engine.known.own_merges import answered_merge, record_merge_request
 from queue_engine.planner.trains.commits import names_co_authors
@@ -42,7 +43,7 @@ async def merge_members(state: TrainState, run: CandidateRun) -> datetime | None
             entry = await tx.entries.get(member.entry_id)
             answered = None if entry is None else await answered_merge(tx, entry, state.now)
         if entry is None and member.landed_sha is None:
-            await _stop(state, run, f"#{number} left")
+            await stop_landing(state, run, f"#{number} left")
             return None
         if entry is None:
             continue
@@ -70,6 +71,13 @@ async def _merge(state: TrainState, run: CandidateRun, member: CandidateMember, 
     pull = await github.pull_request(repository, member.number)
     if pull.merged and pull.merge_sha is not None:
         return pull.merge_sha
+    if run.id not in state.landing and await verify(state, entry, mergeable=False) is None:
+        # Time has passed since the members were verified.
+        await state.load()
+        if state.entry_of(member) is not None:
+            return state.now
+        await stop_landing(state, run, f"#{member.number} may not land any more")
+        return None
     title, body = await _message(state, member, pull)
     try:
         return await github.merge(repository, member.number, member.head, member.method, title=title, body=body)
@@ -78,7 +86,7 @@ async def _merge(state: TrainState, run: CandidateRun, member: CandidateMember, 
         since = run.test.refused_since or state.now
         late = state.now - since >= state.policy.refusal_timeout
         if isinstance(refusal, Forbidden) or (refusals > state.policy.merge_refusals and late):
-            await _stop(state, run, refusal.message)
+            await stop_landing(state, run, refusal.message)
             return None
         again = state.now + wait(state.policy.ask_again, refusals - 1, random=no_jitter)
         test = replace(run.test, merge_refusals=refusals, refused_since=since, next_poll_at=again)
@@ -130,7 +138,7 @@ async def _release(state: TrainState, run: CandidateRun) -> None:
                 await record_merge_request(change.tx, entry, None, change.now)
 
 
-async def _stop(state: TrainState, run: CandidateRun, why: str) -> None:
+async def stop_landing(state: TrainState, run: CandidateRun, why: str) -> None:
     """Stop a landing that GitHub refuses. If members have landed, the tip is tested before anything else."""
     await _release(state, run)
     done = [each.landed_sha for each in run.members if each.landed_sha is not None]

@@ -27,6 +27,7 @@ from queue_engine.executor.trains.candidate_merges import begin, build
 from queue_engine.executor.trains.dequeue import eject
 from queue_engine.executor.trains.landing import begin_landing, continue_landing
 from queue_engine.executor.trains.member_facts import on_entry_error
+from queue_engine.executor.trains.member_merges import stop_landing
 from queue_engine.executor.trains.members import follow_runs
 from queue_engine.executor.trains.state import TrainState
 from queue_engine.planner.front import Members, QueueWait, first
@@ -295,8 +296,11 @@ class TrainPass:
         await state.load()
         run = next((each for each in state.runs if each.id == run.id), run)
         since = run.test.github_failing_since or state.now
-        if state.now - since >= state.policy.outage_timeout and run.state is not CandidateState.LANDING:
-            await state.switch_off(Reason.CANDIDATES_REFUSED, error.message)
+        if state.now - since >= state.policy.outage_timeout:
+            if run.state is CandidateState.LANDING:
+                await stop_landing(state, run, error.message)
+            else:
+                await state.switch_off(Reason.CANDIDATES_REFUSED, error.message)
             return state.now
         policy = backoff.OUTDATED if isinstance(error, StaleRead) else backoff.TROUBLE
         tries = run.test.github_failures

@@ -1,0 +1,87 @@
+"""What is withdrawn while a train lands stays out of the base branch (P4), and what landed before ends no other run."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from queue_engine.core.concurrency.request_context import current_work
+from queue_engine.domain.errors import Unavailable
+from tests.acceptance.train_world import a_train_world, queue_all, ready
+from tests.acceptance.world import LABEL, World
+
+
+def fail_moves(world: World, times: int) -> list[int]:
+    """Have GitHub fail these first moves of the base branch; returns how often each failed."""
+    github: Any = world.bot.engine.github
+    move = github.update_refs
+    failed: list[int] = []
+
+    async def watched(repository: Any, updates: Sequence[Any]) -> None:
+        if len(failed) < times and any(update.branch == "main" for update in updates):
+            failed.append(len(failed))
+            raise Unavailable("502")
+        await move(repository, updates)
+
+    object.__setattr__(github, "update_refs", watched)
+    return failed
+
+
+async def test_member_withdrawn_while_github_fails_does_not_land_with_its_train(tmp_path: Path) -> None:
+    """The landing had begun: IMQ does not repeat a failed move before it verified the members again (P4)."""
+    async with a_train_world(tmp_path) as world:
+        kept, gone = await ready(world, "a", "b")
+        failed = fail_moves(world, 1)
+        queue_all([kept, gone])
+        await world.until(lambda: bool(failed))
+        gone.unlabel(LABEL, by="mona")
+        await world.until(lambda: bool(kept.merged))
+        await world.settle()
+        assert not gone.merged
+        assert await world.entries() == ()
+        assert await world.paused() is None
+
+
+@pytest.mark.parametrize("method", ["merge", "squash"])
+async def test_member_withdrawn_while_imq_is_down_does_not_land_with_its_train(tmp_path: Path, method: str) -> None:
+    """A process that was killed before the first request of a landing verifies the members again (P2, P4)."""
+    async with a_train_world(tmp_path, more=f"merge:\n  method: {method}\n") as world:
+        kept, gone = await ready(world, "a", "b")
+        stopped: list[str] = []
+        github: Any = world.bot.engine.github
+
+        async def stop(*_: Any, **__: Any) -> None:
+            if (current_work().holder or "").startswith("queue:"):
+                stopped.append("stopped")
+            raise Unavailable("killed")
+
+        for name in ("merge",) if method == "squash" else ("update_refs",):
+            object.__setattr__(github, name, stop)
+        queue_all([kept, gone])
+        await world.until(lambda: bool(stopped))
+        await world.kill()
+        gone.unlabel(LABEL, by="mona")
+        await world.restart()
+        await world.until(lambda: bool(kept.merged))
+        await world.settle()
+        assert not gone.merged
+        assert await world.paused() is None
+
+
+async def test_nested_runs_with_squash_land_one_after_the_other(tmp_path: Path) -> None:
+    """What landed with an earlier run is no member that left: the later run lands as well, and trains stay on."""
+    text = "merge:\n  method: squash\n"
+    async with a_train_world(tmp_path, trains="{candidates: push, runs: 2}", more=text) as world:
+        pulls = await ready(world, "a", "b")
+        for pull in pulls:
+            queue_all([pull])
+            await world.pass_time(timedelta(minutes=1))
+        queued = await world.entries()
+        await world.until(lambda: all(pull.merged for pull in pulls))
+        await world.settle()
+        assert await world.entries() == ()
+        async with world.bot.engine.store.reading() as tx:
+            trains = await tx.trains.get(queued[0].queue_id)
+        assert trains.memory["off"] is None
