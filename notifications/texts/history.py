@@ -42,6 +42,7 @@ HISTORY: Mapping[str, HistoryText] = {
     "shared_update": HistoryText(
         "IMQ updated the branch, which another pull request shares", {"for": ", for #{for}", "head": ": {head}"}
     ),
+    "new_head": HistoryText("New commit while waiting outside the queue", {"head": ": {head}", "by": ASKED_BY}),
     "read_again": HistoryText("Read again after a re-run of IMQ's check", {"by": ASKED_BY}),
     "priority": HistoryText(
         "Priority changed",

@@ -60,7 +60,7 @@ async def revalidate(engine: Engine, case: Case, *, push: Push | None = None) ->
         if (entry := case.entry) is None:
             return case
         if not entry.is_ready:
-            return await judge_again(engine, case)
+            return await judge_again(engine, case, pushed=None if push is None else (push.by, push.head_sha))
         pull = await engine.github.pull_request(case.repository, case.number)
         case = await case.with_policy(engine, entry.base_branch)
         pull = await effective_labels(engine.store, case.repository, pull, entry.trusted_labels, case.policy)

@@ -13,6 +13,11 @@ class PushRules(ConfigModel):
     queued: Literal["dequeue", "requeue"] | None = Field(
         None, description="Whether a push dequeues a queued pull request, or queues its new head at the end."
     )
+    waiting: Literal["bind", "dequeue"] | None = Field(
+        None,
+        description="Whether a pull request that is not ready yet keeps waiting with a new head, if the pusher may "
+        "queue.",
+    )
     requeue_for: Many[Login] | None = Field(
         None,
         description="Bots, such as `dependabot[bot]`, whose pushes to their own pull requests never dequeue them.",

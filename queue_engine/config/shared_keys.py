@@ -6,7 +6,15 @@ from datetime import timedelta
 from typing import Any
 
 from queue_engine.domain.facts import Permission
-from queue_engine.domain.policy import CommentPolicy, GithubMergePolicy, Mode, NotReadyPolicy, Policy, PushPolicy
+from queue_engine.domain.policy import (
+    CommentPolicy,
+    GithubMergePolicy,
+    Mode,
+    NotReadyPolicy,
+    NotReadyPushPolicy,
+    Policy,
+    PushPolicy,
+)
 from queue_engine.domain.train_policy import Candidates
 
 _PERMISSIONS, _LEVELS = tuple(Permission), tuple(CommentPolicy)
@@ -83,6 +91,10 @@ def _on_push(operator: Policy, wanted: PushPolicy) -> PushPolicy:
     return PushPolicy.DEQUEUE if PushPolicy.DEQUEUE in (operator.on_push, wanted) else wanted
 
 
+def _on_waiting_push(operator: Policy, wanted: NotReadyPushPolicy) -> NotReadyPushPolicy:
+    return NotReadyPushPolicy.DEQUEUE if NotReadyPushPolicy.DEQUEUE in (operator.on_waiting_push, wanted) else wanted
+
+
 def _when_not_ready(operator: Policy, wanted: NotReadyPolicy) -> NotReadyPolicy:
     return NotReadyPolicy.REFUSE if NotReadyPolicy.REFUSE in (operator.when_not_ready, wanted) else wanted
 
@@ -143,6 +155,13 @@ SHARED_KEYS = (
         _when_not_ready,
     ),
     SharedKey("on_push.queued", "on_push", "`dequeue`", "a head that was not queued would land", _on_push),
+    SharedKey(
+        "on_push.waiting",
+        "on_waiting_push",
+        "`dequeue`",
+        "a head that no one labelled would land",
+        _on_waiting_push,
+    ),
     SharedKey(
         "on_push.requeue_for",
         "requeue_for",

@@ -26,6 +26,15 @@ class PushPolicy(StrEnum):
     """The entry moves to the end, with the new head, if the pusher may queue."""
 
 
+class NotReadyPushPolicy(StrEnum):
+    """How IMQ treats a push to a pull request that waits outside the queue until it is ready."""
+
+    BIND = "bind"
+    """The new head is consented to, if the pusher may queue."""
+    DEQUEUE = "dequeue"
+    """Any push ends the wait."""
+
+
 class NotReadyPolicy(StrEnum):
     """How IMQ answers a request to queue a pull request that lacks what may still come by itself."""
 
@@ -198,6 +207,7 @@ class Policy:
     ready_timeout: timedelta = timedelta(days=30)
     """How long a pull request may wait outside the queue until it is ready."""
     on_push: PushPolicy = PushPolicy.DEQUEUE
+    on_waiting_push: NotReadyPushPolicy = NotReadyPushPolicy.BIND
     requeue_for: frozenset[str] = frozenset()
     """Logins of bots, casefolded, whose pushes to their own pull requests end no consent."""
     auto_merge: GithubMergePolicy = GithubMergePolicy.DISABLE

@@ -1,6 +1,7 @@
 """A pull request gets its label before it is ready: it waits outside the queue, and joins by itself.
 
-Covers `queue_engine/admission/readiness.py` and `queue_engine/shadow/readiness.py`.
+Covers `queue_engine/admission/readiness.py`, `queue_engine/admission/not_ready_pushes.py` and
+`queue_engine/shadow/readiness.py`.
 """
 
 from datetime import timedelta
@@ -95,7 +96,7 @@ async def test_comment_names_everything_that_is_missing(world: World) -> None:
 
 
 @pytest.mark.lagging
-@pytest.mark.parametrize("act", ["unlabel", "close", "push", "retarget"])
+@pytest.mark.parametrize("act", ["unlabel", "close", "retarget"])
 async def test_wait_ends_by_what_withdraws_consent(world: World, act: str) -> None:
     """P4: outside the queue consent may be withdrawn as within; nothing lands afterwards."""
     world.repository.create_branch("release", "main")
@@ -105,17 +106,52 @@ async def test_wait_ends_by_what_withdraws_consent(world: World, act: str) -> No
             pull.unlabel(LABEL, by="mona")
         case "close":
             pull.close(by="mona")
-        case "push":
-            pull.push({"more.py": "more\n"}, by="mona")
         case "retarget":
             pull.edit_base("release", by="mona")
     await world.settle()
     await world.pass_time(timedelta(seconds=10))
-    reason = {"unlabel": "label_removed", "close": "closed", "push": "head_changed", "retarget": "base_changed"}[act]
+    reason = {"unlabel": "label_removed", "close": "closed", "retarget": "base_changed"}[act]
     assert await reason_of(world, pull) == reason
     pull.record.state == "open" and pull.ready_for_review(by="mona")
     await world.pass_time(CI_TIME * 2)
     assert not pull.merged
+
+
+@pytest.mark.lagging
+@pytest.mark.parametrize("webhook", [True, False], ids=["webhook", "lost"])
+async def test_push_by_somebody_who_may_queue_binds_the_new_head(world: World, webhook: bool) -> None:
+    """P4: the author fixes what a reviewer asked for, and the new head lands; also if the webhook was lost."""
+    pull = await early(world, options=DRAFT)
+    head = pull.push({"more.py": "more\n"}, by="hubot", webhook=webhook)
+    await world.pass_time(CI_TIME * 2 if webhook else timedelta(minutes=15))
+    assert (await waiting(world, pull)).queued_head == head
+    pull.ready_for_review(by="mona")
+    await world.until(lambda: pull.merged, within=SOON)
+    assert "more.py" in world.repository.files("main")
+
+
+@pytest.mark.lagging
+@pytest.mark.parametrize("webhook", [True, False], ids=["webhook", "lost"])
+async def test_push_by_another_person_ends_the_wait(world: World, webhook: bool) -> None:
+    """P4: the head that somebody without the right pushed never lands, though another push follows at once."""
+    pull = await early(world, options=DRAFT)
+    world.repository.record.collaborators["tria"] = "write"
+    pull.push({"evil.py": "evil\n"}, by="tria", webhook=webhook)
+    world.repository.record.collaborators["tria"] = "triage"
+    pull.push({"more.py": "more\n"}, by="mona", webhook=webhook)
+    await world.pass_time(timedelta(seconds=20) if webhook else timedelta(minutes=15))
+    assert await reason_of(world, pull) == "head_changed"
+    assert "pushed by tria, who may not queue" in world.comment(pull)
+    assert LABEL not in pull.labels
+
+
+async def test_each_push_ends_the_wait_where_the_configuration_says_so(world: World) -> None:
+    """`on_push: {waiting: dequeue}`."""
+    await configure(world, "on_push: {waiting: dequeue}\n")
+    pull = await early(world, options=DRAFT)
+    pull.push({"more.py": "more\n"}, by="mona")
+    await world.pass_time(timedelta(seconds=20))
+    assert await reason_of(world, pull) == "head_changed"
 
 
 async def test_triagers_label_on_a_draft_is_refused(world: World) -> None:

@@ -18,6 +18,7 @@ from queue_engine.domain.policy import (
     GithubMergePolicy,
     Mode,
     NotReadyPolicy,
+    NotReadyPushPolicy,
     Policy,
     PriorityLabel,
     PushPolicy,
@@ -54,7 +55,7 @@ enabled: false
 trigger_labels: [Land it, ship]
 depth: 1000
 when_not_ready: refuse
-on_push: {queued: requeue, requeue_for: "dependabot[bot]"}
+on_push: {queued: requeue, waiting: dequeue, requeue_for: "dependabot[bot]"}
 auto_merge: refuse
 who_may_queue: {permission: maintain, people: "Renovate[bot]", teams: ["@Acme/Core", ops]}
 blocking: {labels: [Do not merge], titles: "^WIP"}
@@ -101,6 +102,7 @@ ALL_OF_IT = Policy(
     max_depth=1000,
     when_not_ready=NotReadyPolicy.REFUSE,
     on_push=PushPolicy.REQUEUE,
+    on_waiting_push=NotReadyPushPolicy.DEQUEUE,
     requeue_for=frozenset({"dependabot[bot]"}),
     auto_merge=GithubMergePolicy.REFUSE,
     may_queue=Permission.MAINTAIN,
@@ -298,10 +300,7 @@ def test_red_base_can_be_fixed_whatever_labels_are_configured(labels: str | None
         ("", ()),
         ("checks: {testing_label: a}", ()),
         ("checks: {queue_only: e2e}", ("merge-queue-testing",)),
-        (
-            "checks: {queue_only: e2e}\nbranches: [{match: main, checks: {testing_label: a}}]",
-            ("merge-queue-testing", "a"),
-        ),
+        ("checks: {queue_only: e2e}\nbranches: [{match: x, checks: {testing_label: a}}]", ("merge-queue-testing", "a")),
         ("branches: [{match: main, checks: {queue_only: e2e, testing_label: a}}, {match: x}]", ("a",)),
     ],
 )

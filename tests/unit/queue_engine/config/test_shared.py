@@ -19,6 +19,7 @@ from queue_engine.domain.policy import (
     CommentPolicy,
     GithubMergePolicy,
     NotReadyPolicy,
+    NotReadyPushPolicy,
     Policy,
     PushPolicy,
     SharedConfig,
@@ -86,6 +87,7 @@ TIGHTENING: dict[str, tuple[str, Any]] = {
     "timeouts.update": ("timeouts: {update: 1m}", HOUR / 60),
     "timeouts.hold": ("timeouts: {hold: 1h}", HOUR),
     "timeouts.ready": ("timeouts: {ready: 1h}", HOUR),
+    "on_push.waiting": ("on_push: {waiting: dequeue}", NotReadyPushPolicy.DEQUEUE),
     "when_not_ready": ("when_not_ready: refuse", NotReadyPolicy.REFUSE),
     "timeouts.run": ("timeouts: {run: 1h}", HOUR),
     "trains.candidates": ("trains: off", Candidates.OFF),
@@ -112,7 +114,7 @@ def test_every_key_is_attacked_here_unless_nothing_loosens_it() -> None:
     harmless = {key.name for key in SHARED_KEYS if key.risk == "nothing"}
     # Other operators' settings loosen nothing by these: the defaults are at their end already.
     at_their_end = {"mode", "enabled", "checks.cancel_outdated", "timeouts.hold", "freeze.exempt_labels"}
-    at_their_end |= {"when_not_ready"}
+    at_their_end |= {"when_not_ready", "on_push.waiting"}
     assert LOOSENING.keys() == FIELDS.keys() - harmless - at_their_end
 
 
