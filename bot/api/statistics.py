@@ -23,6 +23,7 @@ from queue_engine.queries.statistics import (
     load_statistics,
     period,
 )
+from queue_engine.queries.train_statistics import TrainStatistics
 from queue_engine.store.statistics import DepartureQuery
 
 STATISTICS = f"{request_scope.BRANCH}/statistics"
@@ -113,12 +114,27 @@ class HealthView(BaseModel):
         )
 
 
+class TrainsView(BaseModel):
+    """The CI runs of trains, the pull requests that landed by them, and the runs and seconds that this saved."""
+
+    runs: int
+    landed: int
+    runs_saved: int
+    seconds_saved: float | None
+
+    @classmethod
+    def of(cls, found: TrainStatistics) -> "TrainsView":
+        """Convert the sums."""
+        return cls(runs=found.runs, landed=found.landed, runs_saved=found.runs_saved, seconds_saved=found.seconds_saved)
+
+
 class StatisticsAnswer(BaseModel):
     """The statistics of a queue from one day to another, both included, in UTC.
 
     Durations are in seconds, and null without a landing. `mean_wait` divides the mean wait of a landing. `reasons` has
     each pull request once, by its last departure. `ci_seconds` is that of all pull requests that left and whose CI time
-    IMQ knows. `requests` are those to GitHub for all queues of the repositories, null if none was counted.
+    IMQ knows. `requests` are those to GitHub for all queues of the repositories, null if none was counted. `trains` is
+    null where no queue has trains.
     """
 
     repository: str | None
@@ -138,6 +154,7 @@ class StatisticsAnswer(BaseModel):
     ci_seconds_per_landing: float | None
     requests: int | None
     requests_per_landing: float | None
+    trains: TrainsView | None
     health: HealthView
 
     @classmethod
@@ -163,6 +180,7 @@ class StatisticsAnswer(BaseModel):
             ci_seconds_per_landing=found.ci_per_landing,
             requests=found.requests,
             requests_per_landing=found.requests_per_landing,
+            trains=None if found.trains is None else TrainsView.of(found.trains),
             health=HealthView.of(found.health),
         )
 

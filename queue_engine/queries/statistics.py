@@ -11,6 +11,7 @@ from queue_engine.domain.departure import WaitKind
 from queue_engine.domain.model import EntryStatus
 from queue_engine.domain.reasons import Reason
 from queue_engine.queries.health import MEDIAN, P95, Health, health_of
+from queue_engine.queries.train_statistics import TrainStatistics, load_train_statistics
 from queue_engine.store import Transaction
 from queue_engine.store.departures import day_of
 from queue_engine.store.rerun_checks import FlakyKind
@@ -78,6 +79,8 @@ class QueueStatistics:
     requests: int | None
     """Requests to GitHub for all queues of the repositories; None: none was counted."""
     requests_per_landing: float | None
+    trains: TrainStatistics | None = None
+    """What trains saved; None where no queue has them."""
 
     @property
     def pulls(self) -> int:
@@ -127,6 +130,7 @@ async def load_statistics(tx: Transaction, query: DepartureQuery) -> QueueStatis
         health=health_of(median, p95, failed=failed, left=left),
         requests=requests,
         requests_per_landing=per_landing,
+        trains=await load_train_statistics(tx, query),
     )
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from sandbox.facade.pull_request_handle import PullRequestHandle
+from tests.acceptance.page_readers import reader
 from tests.acceptance.train_world import a_train_world, queue_all, ready
 from tests.acceptance.world import World
 
@@ -56,3 +57,16 @@ async def test_why_in_a_train_says_who_is_tested_and_the_chance_of_a_failure(wor
     shown = comment(second)
     assert f"IMQ tests it with `#{first.number}` in one CI run, on the branch `imq/main/" in shown
     assert "The chance is about 1 in 10 that this pull request breaks its run, by earlier ones." in shown
+
+
+async def test_statistics_count_the_runs_that_trains_saved(world: World) -> None:
+    """A maintainer sees how many CI runs fewer than landings there were."""
+    pulls = await ready(world, "a", "b", "c")
+    queue_all(pulls)
+    await world.until(lambda: all(pull.merged for pull in pulls))
+    await world.settle()
+    address = "/repositories/acme/widgets/branches/main/statistics"
+    async with reader(world, "mona") as mona:
+        page = await mona.get(address)
+        assert "1 CI runs of trains, by which 3 landed 2 CI runs saved by trains, about" in page.text
+        assert "trains,saved" in (await mona.get(f"{address}.csv")).html

@@ -189,6 +189,9 @@ def _figures(found: QueueStatistics) -> Iterator[Sequence[Cell]]:
         yield "mean_wait", kind.value, first, last, found.landed, None, seconds, None
     yield "ci", "all", first, last, found.pulls, found.reruns, None, found.ci_seconds
     yield "ci", "per_landing", first, last, found.landed, None, None, found.ci_per_landing
+    if found.trains is not None:
+        yield "trains", "runs", first, last, found.trains.landed, found.trains.runs, None, None
+        yield "trains", "saved", first, last, None, found.trains.runs_saved, found.trains.seconds_saved, None
     yield "requests", "all", first, last, found.requests, None, None, None
     for each in found.landings:
         yield "landings", "landed", each.first.isoformat(), each.last.isoformat(), each.landed, None, None, None
