@@ -21,7 +21,10 @@ AGENTS = ""
 """The share of all bots and agents; no login is empty."""
 
 LANDINGS = 10
-"""The interval in landings: a share with many entries is ahead of others for each tenth landing at most."""
+"""The interval in landings: an author with many entries is ahead of others for each tenth landing at most."""
+
+AGENT_LANDINGS = 20
+"""The interval of the share of all agents: a queue of which people need four landings of five keeps up with both."""
 
 UNKNOWN = timedelta(minutes=10)
 """How long a landing takes while none is known."""
@@ -39,10 +42,10 @@ def share_of(author: str, policy: Policy) -> str:
     return AGENTS if is_agent else login
 
 
-def interval(durations: Sequence[timedelta]) -> timedelta:
-    """Return the time between two keys of one share; `durations` is how long the last landed entries were in front."""
+def interval(durations: Sequence[timedelta], share: str) -> timedelta:
+    """Return the time between two keys of a share; `durations` is how long the last landed entries were in front."""
     typical = timedelta(seconds=median(each.total_seconds() for each in durations)) if durations else UNKNOWN
-    return LANDINGS * typical
+    return (AGENT_LANDINGS if share == AGENTS else LANDINGS) * typical
 
 
 def earliest_key(
@@ -65,7 +68,7 @@ def earliest_key(
     if not own:
         return arrived
     last = max(own)
-    step = interval(durations) if len(own) >= policy.share_waiting else timedelta(0)
+    step = interval(durations, share) if len(own) >= policy.share_waiting else timedelta(0)
     wanted = min(last + _milliseconds(step), arrived + _milliseconds(LONGEST))
     return max(arrived, last, wanted)
 

@@ -7,9 +7,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.fair_share import GOAL, ratios
+from benchmarks.fair_share import GOAL, HIGH_LOAD, LOAD, ratios
 from queue_engine.domain.policy import Policy
-from queue_engine.rules.fair_share import AGENTS, LANDINGS, LONGEST, UNKNOWN, earliest_key, share_behind, share_of
+from queue_engine.rules.fair_share import (
+    AGENT_LANDINGS,
+    AGENTS,
+    LANDINGS,
+    LONGEST,
+    UNKNOWN,
+    earliest_key,
+    share_behind,
+    share_of,
+)
 from tests.unit.queue_engine.examples import entry
 
 HOUR = timedelta(hours=1)
@@ -72,12 +81,20 @@ def test_share_is_first_in_first_out_and_no_key_is_far_from_its_arrival(
         queued.append((author, at, key - at))
 
 
+@pytest.mark.parametrize("load", [LOAD, HIGH_LOAD])
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_fifty_agents_delay_people_by_at_most_a_third(seed: int) -> None:
+def test_fifty_agents_delay_people_by_at_most_a_third(seed: int, load: float) -> None:
     """In simulated time: p95 of people's time in queue, with and without the agents; by arrival it is a multiple."""
-    fair, first_come = ratios(seed, landings=300)
+    fair, first_come = ratios(seed, landings=300, load=load)
     assert fair <= GOAL
-    assert first_come > 10
+    assert first_come > 4
+
+
+def test_agents_together_get_half_as_many_landings_ahead_of_others_as_a_person() -> None:
+    """Their interval is twice as long, whichever agent queues."""
+    queued = [(f"x{number}[bot]", number, 0) for number in range(3)]
+    after = AGENT_LANDINGS * HOUR // timedelta(milliseconds=1)
+    assert earliest_key("robot-7", queued, [HOUR] * 3, POLICY, arrived=5) == 2 + after
 
 
 def test_entry_behind_later_ones_names_its_share() -> None:
