@@ -7,7 +7,7 @@ from queue_engine.domain.errors import NotFound
 from queue_engine.domain.facts import BranchRules
 from queue_engine.domain.model import Repository
 from queue_engine.domain.policy import Policy
-from queue_engine.rules.checks import required_checks
+from queue_engine.rules.checks import run_checks
 from queue_engine.workflows.event_context import CandidateContext
 from queue_engine.workflows.trigger_choice import choose_trigger
 
@@ -23,7 +23,7 @@ async def read_trains(
         raise NotFound(f"no branch {branch}")
     published, built = f"imq/{branch}/0", f"imq-build/{branch}/0"
     candidate = CandidateContext(repository.full_name, branch, published, default_branch=branch)
-    required = required_checks(rules, policy)
+    required = run_checks(rules, policy)
     texts = await gateway.workflow_files(repository, tip.sha)
     both = [await gateway.doctor.push_rules(repository, each, classic=False) for each in (published, built)]
     return TrainFacts(

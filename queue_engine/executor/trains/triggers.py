@@ -7,7 +7,7 @@ from queue_engine.domain.errors import Forbidden
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.train_policy import Candidates
 from queue_engine.executor.trains.state import TrainState
-from queue_engine.rules.checks import required_checks
+from queue_engine.rules.checks import run_checks
 from queue_engine.workflows.event_context import CandidateContext
 from queue_engine.workflows.trigger_choice import TriggerChoice, choose_trigger
 
@@ -45,7 +45,7 @@ async def read_choice(state: TrainState, tip: str) -> TriggerChoice | None:
         return None
     base = queue.base_branch
     context = CandidateContext(queue.repository.full_name, base, f"imq/{base}/1", base)
-    return choose_trigger(texts, required_checks(rules, state.policy), context, state.trains.candidates)
+    return choose_trigger(texts, run_checks(rules, state.policy), context, state.trains.candidates)
 
 
 async def trigger_failed(state: TrainState, trigger: CandidateTrigger, reason: Reason, detail: str) -> None:
