@@ -4,12 +4,16 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import timedelta
 
+from queue_engine.domain.candidate_run import CandidateState
 from queue_engine.domain.known_facts import SETTLED, SHARED_RULES
 from queue_engine.domain.model import Queue, Repository
 from queue_engine.domain.webhook_event import WebhookEvent
 from queue_engine.effects.context import Engine
 from queue_engine.handlers.base_pushes import record_push
 from queue_engine.handlers.reconciler import read_again
+
+_OF_CANDIDATES = ("imq/", "imq-build/")
+"""The beginnings of the names of IMQ's own branches; the record of a run says which one is."""
 
 
 class Branches:
@@ -24,6 +28,8 @@ class Branches:
             queue = await tx.queues.find(repository.id, webhook.branch or "")
         if self._configures(repository, webhook, served=queue is not None):
             await self.configuration_changed(repository)
+        if queue is None and (webhook.branch or "").startswith(_OF_CANDIDATES):
+            await self._candidate_moved(repository, webhook)
         if queue is None or webhook.head_sha is None:
             return
         async with self._engine.change() as change:
@@ -44,6 +50,19 @@ class Branches:
                 await change.tx.red_bases.note(queue.id, None)
             await change.tx.queues.wake(queue.id, change.now)
         await record_push(self._engine, queue, webhook)
+
+    async def _candidate_moved(self, repository: Repository, webhook: WebhookEvent) -> None:
+        """Have a run cancelled to whose branch somebody else pushed: CI may have tested what IMQ did not build."""
+        if webhook.head_sha is None or webhook.sender == await self._engine.github.own_login():
+            return
+        async with self._engine.change() as change:
+            for run in await change.tx.candidate_runs.of_repository(repository.id):
+                moved = webhook.branch in {run.branch, run.build_branch} and webhook.head_sha != run.candidate
+                if moved and run.state is not CandidateState.ENDED:
+                    await change.tx.candidate_runs.save(
+                        replace(run, test=replace(run.test, new_head=webhook.head_sha, next_poll_at=change.now))
+                    )
+                    await change.tx.queues.wake(run.queue_id, change.now)
 
     def _configures(self, repository: Repository, webhook: WebhookEvent, *, served: bool) -> bool:
         """Whether a push may have changed a configuration that IMQ uses.

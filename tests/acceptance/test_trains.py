@@ -126,3 +126,78 @@ async def test_squash_lands_each_member_with_the_tree_that_was_tested(tmp_path: 
         assert commits_tested(world) - before <= 4
         assert await world.paused() is None
         assert await world.entries() == ()
+
+
+async def test_members_land_with_few_requests_each(world: World) -> None:
+    """P7: at most twelve requests for each landing in trains of five, comments and check runs included."""
+    pulls = await ready(world, "a", "b", "c", "d", "e")
+    await world.pass_time(timedelta(minutes=5))
+    before = world.requests()
+    queue_all(pulls)
+    await world.until(lambda: all(pull.merged for pull in pulls))
+    await world.pass_time(timedelta(minutes=5))
+    assert world.requests() - before <= 12 * len(pulls)
+
+
+async def test_hotfix_is_tested_before_what_is_tested_now(tmp_path: Path) -> None:
+    """A hotfix that preempts cancels the youngest run, whose members are tested again behind it."""
+    rules = "priority:\n  labels:\n    hotfix: {priority: 1, first: true, interrupts: true}\n"
+    async with a_train_world(tmp_path, more=rules) as world:
+        pulls = await ready(world, "a", "b", "fix")
+        queue_all(pulls[:2])
+        await world.pass_time(timedelta(minutes=1))
+        pulls[2].label("hotfix", by="rhea")
+        queue_all(pulls[2:])
+        await world.until(lambda: all(pull.merged for pull in pulls))
+        merges = [each.title for each in reversed(world.repository.log("main")) if each.title.startswith("Merge")]
+        assert merges[0] == f"Merge pull request {pulls[2].number} from fix"
+
+
+async def test_draft_starts_ci_where_pushes_do_not(tmp_path: Path) -> None:
+    """The draft is closed without a merge by hand, and its members land."""
+    ci = {"on": ("pull_request",), "branches": ("main",)}
+    async with a_train_world(tmp_path, trains="{candidates: pull_request}", ci=ci) as world:
+        pulls = await ready(world, "a", "b")
+        queue_all(pulls)
+        await world.until(lambda: all(pull.merged for pull in pulls))
+        await world.pass_time(timedelta(minutes=1))
+        drafts = [each for each in world.repository.record.pulls.values() if each.number > pulls[-1].number]
+        assert len(drafts) == 1
+        assert drafts[0].state == "closed"
+
+
+async def test_base_that_imq_may_not_move_lands_by_merges(tmp_path: Path) -> None:
+    """A rule that forbids pushes to the base does not forbid merges of pull requests."""
+    async with a_train_world(tmp_path) as world:
+        world.repository.add_ruleset("No pushes", rules=[{"type": "pull_request", "parameters": {}}])
+        pulls = await ready(world, "a", "b")
+        queue_all(pulls)
+        await world.until(lambda: all(pull.merged for pull in pulls))
+        await world.settle()
+        assert await world.paused() is None
+
+
+async def test_trains_switched_off_while_a_run_is_active_go_on_one_by_one(world: World) -> None:
+    """No branch and no run of a train is left."""
+    pulls = await ready(world, "a", "b")
+    queue_all(pulls)
+    await world.pass_time(timedelta(minutes=1))
+    world.repository.push("main", {".github/imq.yml": "trains: off\n"}, "No trains", by="rhea")
+    await world.until(lambda: all(pull.merged for pull in pulls))
+    await world.pass_time(timedelta(minutes=5))
+    assert [name for name in world.repository.record.git.branches() if name.startswith("imq")] == []
+
+
+async def test_push_to_the_candidate_by_somebody_else_throws_its_run_away(world: World) -> None:
+    """P1: what IMQ did not build does not land, whatever CI says of it."""
+    pulls = await ready(world, "a", "b")
+    queue_all(pulls)
+    await world.pass_time(timedelta(minutes=1))
+    [branch] = [name for name in world.repository.record.git.branches() if name.startswith("imq/")]
+    world.repository.push(branch, {"smuggled.py": "x\n"}, "More", by="hubot")
+    await world.until(lambda: all(pull.merged for pull in pulls))
+    await world.pass_time(timedelta(minutes=5))
+    assert "smuggled.py" not in world.repository.files("main")
+    async with world.bot.engine.store.reading() as tx:
+        events = await tx.timeline.of_pull_request(world.repository.record.id, 0)
+    assert "branch_changed" in [event.data.get("outcome") for event in events if event.event == "run_ended"]

@@ -137,10 +137,8 @@ class TrainPass:
         return await self._advance(found)
 
     def _is_off(self) -> bool:
-        off = self._state.memory.off
-        return off is not None and (
-            off.generation == self._state.queue.generation and self._state.now - off.since < _OFF_FOR
-        )
+        off, queue = self._state.memory.off, self._state.queue
+        return off is not None and off.generation == queue.generation and self._state.now - off.since < _OFF_FOR
 
     async def _without_members(self, found: QueueWait) -> bool:
         """End all runs of a queue without entries; a queue that only changed is read again."""
@@ -161,8 +159,7 @@ class TrainPass:
             return False
         if await self._drop_outdated():
             return True
-        memory = follow_queue(self._renewed(), found.room, self._slots())
-        state.memory = memory
+        state.memory = follow_queue(self._renewed(), found.room, self._slots())
         if await self._follow_base():
             return True
         if await follow_runs(state):
@@ -196,6 +193,9 @@ class TrainPass:
         for run in state.runs:
             known = planned.get(run.id or 0)
             members = [each for each in run.members if known is not None and each.number in known.content]
+            if run.test.new_head is not None:
+                await state.cancel(run, why="branch_changed")
+                return True
             if known is None or not members or any(state.entry_of(each) is None for each in members):
                 await state.cancel(run, why="outdated" if known is None else "left")
                 return True
