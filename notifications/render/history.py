@@ -119,7 +119,7 @@ def _format_fact(name: str, value: Any) -> str | None:
         case "yields_to", int():
             return pull_request(value)
         case "outcome", str():
-            return value.replace("_", " ") if value.replace("_", "").isalpha() else code(value)
+            return code(value.replace("_", " "))
         case "members", list():
             numbers = [number for number in value if isinstance(number, int)]
             return pull_requests(numbers[:_MOST_DELAYED]) + (", ..." if len(numbers) > _MOST_DELAYED else "")

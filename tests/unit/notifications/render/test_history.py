@@ -150,6 +150,6 @@ def test_history_has_the_runs_of_trains_with_this_pull_request_alone() -> None:
     assert [line.split(": ", 1)[1] for line in lines] == [
         "Queued for `main`",
         "Merged onto a train's branch with `#41`, `#42`",
-        "Run of the train ended: failed",
+        "Run of the train ended: `failed`",
         "IMQ tests one pull request after the other for `main`: ci silent on candidates",
     ]
