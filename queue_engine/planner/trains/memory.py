@@ -94,9 +94,9 @@ class Memory:
         return replace(self, failed=(*self.failed, failed)[-_FAILURES_KEPT:])
 
     def failure_of(self, member: int) -> FailingChecks | None:
-        """Return the newest failed run with this member, of the smallest ones."""
+        """Return the newest failed run with this member, of the smallest ones, and of those whose checks are known."""
         with_it = [each for each in self.failed if member in each.members]
-        return min(reversed(with_it), key=lambda each: len(each.members), default=None)
+        return min(reversed(with_it), key=lambda each: (not each.checks, len(each.members)), default=None)
 
 
 def to_json(memory: Memory) -> dict[str, Any]:

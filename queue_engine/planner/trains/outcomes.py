@@ -44,8 +44,14 @@ def _left_out(run: TrainRun, number: int) -> TrainRun:
 
 
 def passed(memory: Memory, run: TrainRun, key: str, now: float, *, seconds: float | None = None) -> Memory:
-    """Qualify the members of a run; `seconds`: how long its checks took, if they ran."""
-    memory = replace(memory.with_result(key, True), trains=run_passed(memory.trains, run, now))
+    """Qualify the members of a run; `seconds`: how long its checks took, if they ran.
+
+    A failed run whose last suspect passed may have flaked: then trees that failed are tested again.
+    """
+    trains = run_passed(memory.trains, run, now)
+    if len(trains.failures) < len(memory.trains.failures):
+        memory = replace(memory, results={each: good for each, good in memory.results.items() if good})
+    memory = replace(memory.with_result(key, True), trains=trains)
     return memory if seconds is None else memory.with_duration(seconds)
 
 

@@ -170,3 +170,16 @@ def test_usual_run_follows_the_last_ones() -> None:
         memory = memory.with_duration(seconds)
     assert memory.trains.usual_seconds == 200.0
     assert timedelta(seconds=memory.trains.usual_seconds) == timedelta(seconds=200)
+
+
+def test_tree_that_failed_is_tested_again_once_a_flake_is_found() -> None:
+    """Members that pass apart after they failed together are not ejected by that old result."""
+    memory = started(queued(1, 2, 3), 4, NEW, 10.0)
+    run = find_run(memory.trains, 4)
+    assert run is not None
+    bad = failed(memory, run, "together", FailingChecks(4, (1, 2, 3), ()))
+    assert bad.results == {"together": False}
+    again = started(bad, 5, NEW, 20.0)
+    second = find_run(again.trains, 5)
+    assert second is not None
+    assert passed(again, second, "other", 30.0).results == {"other": True}
