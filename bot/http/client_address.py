@@ -1,8 +1,10 @@
 """Find the address of a client behind reverse proxies, for limits that each client has to itself.
 
 A proxy appends the address of its own client to `X-Forwarded-For`, so only its right end can be believed, and only from
-a proxy that the operator trusts (MDN, "X-Forwarded-For"; Heroku's and Fly's routers append at the right, too). A second
-header of this name comes from the client: proxies are known that append to the first one alone (crates.io #10240).
+a proxy that the operator trusts (MDN, "X-Forwarded-For"). Heroku's router does so. Fly's proxy writes an address of the
+app itself after that of the client (Fly's docs, "Request headers"), so the operator has to trust that address, too.
+Of two headers with this name IMQ believes neither: Heroku's first router appended to the first one, and left the second
+as the client wrote it (heroku/roadmap #238; Router 2.0 appends to the last one, rust-lang/crates.io #10249).
 """
 
 from collections.abc import Sequence
