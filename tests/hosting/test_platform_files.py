@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from bot.api.answers import LONGEST_WAIT
 from bot.cli.main import main
 from bot.process import lifecycle
 from bot.settings.environment import CREDENTIALS, load_host_settings
@@ -14,6 +15,7 @@ from tests.hosting.debian_image import INSTRUCTIONS
 from tests.hosting.platform_files import (
     COMPOSE,
     KUBERNETES,
+    NGINX,
     UNIT,
     containers,
     exec_form,
@@ -193,3 +195,10 @@ def test_compose_gives_the_addresses_that_imq_accepts() -> None:
     assert settings.public_url == "https://imq.example.com"
     assert "@postgres/" in settings.database_url.get_secret_value()
     assert SERVICES["imq"]["depends_on"] == {"postgres": {"condition": "service_healthy"}}
+
+
+def test_nginx_waits_longer_for_an_answer_than_a_program_may_wait_for_a_change() -> None:
+    """Otherwise a program that waits as long as it may gets an error of nginx instead of the answer."""
+    found = re.search(r"proxy_read_timeout (\d+)s;", read(NGINX))
+    assert found is not None
+    assert int(found[1]) >= LONGEST_WAIT + 15

@@ -1,4 +1,4 @@
-"""The reverse proxies of the documents in front of a real bot: they pass webhooks and hide the rest."""
+"""The reverse proxies of the documents before a real bot: they pass webhooks and pages, and hide metrics and health."""
 
 import asyncio
 import hashlib
@@ -20,6 +20,7 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+from yarl import URL
 
 from bot.demo.bot_process import free_port
 from bot.webhooks.receiver import MAX_BODY
@@ -31,6 +32,7 @@ from tests.support.documents import read
 pytestmark = pytest.mark.process
 
 HOST = "imq.example.com"
+HIDDEN = ("/metrics", "/healthz", "/readyz", "/metrics/", "//metrics", "/%6detrics", "/static/../metrics")
 MAIN = """
 {user}
 daemon off;
@@ -117,7 +119,8 @@ async def proxied(start: Start, world: World, directory: Path) -> AsyncIterator[
         event = {"X-GitHub-Event": "ping", "X-GitHub-Delivery": f"d{len(body or b'')}"}
         headers = {"X-Hub-Signature-256": f"sha256={digest}", "Content-Type": "application/json", **event}
         data = None if body is None else io.BytesIO(body)
-        asked = session.request(method, proxy.url + path, data=data, headers=headers, server_hostname=HOST)
+        url = URL(proxy.url + path, encoded=True)
+        asked = session.request(method, url, data=data, headers=headers, server_hostname=HOST)
         async with asked as answer:
             return answer.status
 
@@ -150,8 +153,8 @@ def delivery(size: int) -> bytes:
 
 
 @pytest.mark.parametrize("start", [nginx, caddy])
-async def test_proxy_passes_the_largest_webhook_and_hides_what_is_for_operators(start: Start, tmp_path: Path) -> None:
-    """GitHub's webhooks of 25 MB arrive; larger bodies, metrics and the state of the process stay outside."""
+async def test_proxy_passes_webhooks_and_pages_and_hides_what_is_for_operators(start: Start, tmp_path: Path) -> None:
+    """GitHub's webhooks of 25 MB arrive; larger bodies are refused, and metrics and health stay inside."""
     directory = tmp_path / "proxy"
     directory.mkdir()
     async with a_world(tmp_path) as world, proxied(start, world, directory) as status:
@@ -160,5 +163,8 @@ async def test_proxy_passes_the_largest_webhook_and_hides_what_is_for_operators(
         assert await status("POST", "/webhook", delivery(MAX_BODY + 1)) == 413
         assert await status("GET", "/api/v1/openapi.json") in {200, 401}
         assert await status("GET", "/queue/status") in {200, 401}
-        for path in ("/metrics", "/healthz", "/readyz", "/", "/webhooks", "/api/v2"):
+        # A page without a session leads to the login.
+        for path in ("/", "/login", "/static/imq.css", "/requests"):
+            assert await status("GET", path) == 200, path
+        for path in (*HIDDEN, "/webhooks", "/api/v2"):
             assert await status("GET", path) == 404, path
