@@ -7,6 +7,9 @@ from enum import StrEnum
 from queue_engine.domain.facts import MergeMethod
 from queue_engine.domain.run import NOT_BEGUN, CheckTiming, Run
 
+RUN_STARTED = "run_started"
+"""The timeline's event of each run that a train starts, with its `tested` members."""
+
 
 class CandidateTrigger(StrEnum):
     """What starts CI on a candidate."""

@@ -3,14 +3,12 @@
 from collections.abc import Collection, Sequence
 from datetime import timedelta
 
-from queue_engine.domain.candidate_run import CandidateRun
+from queue_engine.domain.candidate_run import RUN_STARTED, CandidateRun
 from queue_engine.domain.model import Entry
 from queue_engine.domain.timeline_event import TimelineEvent
 from queue_engine.domain.train_notice import TrainLanding, TrainNotice, TrainProgress
 from queue_engine.store import Transaction
 
-RUN_STARTED = "run_started"
-"""The timeline's event of each run that a train starts, with its `tested` members."""
 _RUNS_READ = 200
 
 

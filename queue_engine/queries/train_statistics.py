@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from queue_engine.domain.candidate_run import RUN_STARTED
 from queue_engine.domain.timeline_event import TimelineEvent
-from queue_engine.queries.train_outcomes import RUN_STARTED
 from queue_engine.store import Transaction
 from queue_engine.store.departures import day_of
 from queue_engine.store.statistics import DepartureQuery

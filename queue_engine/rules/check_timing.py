@@ -75,6 +75,7 @@ def check_data(entry: Entry, now: datetime, *, passed: bool = False) -> dict[str
     Checks that still run count until now; where the tests `passed`, these do not matter, and are left out. Checks of
     IMQ's own update began with the status `checking`, if nothing else says when. Events of one commit repeat each
     other's seconds: the newest has all. `check_ended` says how many seconds before the event each check had ended.
+    `run` is the run of a train, whose other members have the same seconds.
     """
     begun = entry.status_since if entry.head != entry.queued_head else None
     seconds: dict[str, float] = {}
@@ -85,7 +86,8 @@ def check_data(entry: Entry, now: datetime, *, passed: bool = False) -> dict[str
     if not seconds:
         return {}
     ended_before = {each.name: _seconds(each.ended, now) for each in entry.run.timings if each.ended is not None}
-    return {"tested": entry.run.candidate, "check_seconds": seconds, "check_ended": ended_before}
+    data = {"tested": entry.run.candidate, "check_seconds": seconds, "check_ended": ended_before}
+    return data if entry.run.candidate_run is None else {**data, "run": entry.run.candidate_run}
 
 
 def pending_at(event: TimelineEvent, at: datetime) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
+from types import MappingProxyType
 
 from queue_engine.domain.departure import Departure, RerunCheck, WaitKind
 from queue_engine.domain.failing_check import FailingCheck
@@ -58,11 +59,13 @@ def departure_of(
     of_queue: Sequence[TimelineEvent],
     others_left: Collection[datetime],
     entry: Entry | None = None,
+    shares: Mapping[int, float] = MappingProxyType({}),
 ) -> Departure:
     """Derive the departure that the event `end` completes.
 
     `own` are the events of its pull request, `of_queue` the pauses and resumptions of its queue, both oldest first.
-    `others_left` is when other entries left the queue. `entry` None: it is deleted by now.
+    `others_left` is when other entries left the queue. `entry` None: it is deleted by now. `shares` are the parts that
+    it has of the CI time of each run of a train.
     """
     own = [event for event in own if event.entry_id == end.entry_id and event.id < end.id]
     joined = _joined(end, own, entry)
@@ -84,7 +87,7 @@ def departure_of(
         reason=end.reason,
         waited=(left - joined).total_seconds(),
         **{kind.value: parts[kind].total_seconds() for kind in WaitKind},
-        ci_seconds=_ci_seconds([*own, end]),
+        ci_seconds=_ci_seconds([*own, end], shares),
         reruns=sum(event.event == "rerun" for event in own),
         flaky=_flaky(own),
     )
@@ -175,13 +178,24 @@ def _parts(phases: Iterable[_Phase], holds: Sequence[_Hold]) -> dict[WaitKind, t
     return parts
 
 
-def _ci_seconds(own: Iterable[TimelineEvent]) -> float | None:
+def train_runs(own: Iterable[TimelineEvent]) -> frozenset[int]:
+    """Return the runs of trains that tested the entry of these events."""
+    return frozenset(run for event in own if "check_seconds" in event.data and (run := event.data.get("run")))
+
+
+def share_of(number: int, tested: Collection[int]) -> float:
+    """Return a member's part of the CI time of a run: those that it tests divide it, so that it counts once."""
+    return 1 / len(tested) if number in tested else 0.0
+
+
+def _ci_seconds(own: Iterable[TimelineEvent], shares: Mapping[int, float]) -> float | None:
     """Add up the seconds of all checks. Of the events of one tested commit the newest has all, but those of reruns."""
-    known: dict[object, Mapping[str, float]] = {}
+    known: dict[object, float] = {}
     for event in own:
         if (seconds := event.data.get("check_seconds")) is not None:
-            known[event.data.get("tested", event.id)] = seconds
-    return float(sum(sum(seconds.values()) for seconds in known.values())) if known else None
+            share = shares.get(event.data.get("run", 0), 1.0)
+            known[event.data.get("tested", event.id)] = sum(seconds.values()) * share
+    return float(sum(known.values())) if known else None
 
 
 def _flaky(own: Sequence[TimelineEvent]) -> tuple[RerunCheck, ...]:

@@ -8,7 +8,7 @@ import pytest
 from sandbox.facade.pull_request_handle import PullRequestHandle
 from tests.acceptance.page_readers import reader
 from tests.acceptance.train_world import a_train_world, queue_all, ready
-from tests.acceptance.world import World
+from tests.acceptance.world import CI_TIME, World
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ async def test_why_in_a_train_says_who_is_tested_and_the_chance_of_a_failure(wor
 
 
 async def test_statistics_count_the_runs_that_trains_saved(world: World) -> None:
-    """A maintainer sees how many CI runs fewer than landings there were."""
+    """A maintainer sees how many CI runs fewer than landings there were, and the CI time of each run once."""
     pulls = await ready(world, "a", "b", "c")
     queue_all(pulls)
     await world.until(lambda: all(pull.merged for pull in pulls))
@@ -69,4 +69,7 @@ async def test_statistics_count_the_runs_that_trains_saved(world: World) -> None
     async with reader(world, "mona") as mona:
         page = await mona.get(address)
         assert "1 CI runs of trains, by which 3 landed 2 CI runs saved by trains, about" in page.text
-        assert "trains,saved" in (await mona.get(f"{address}.csv")).html
+        table = (await mona.get(f"{address}.csv")).html
+        assert "trains,saved" in table
+        ci = next(line.split(",") for line in table.splitlines() if line.startswith("ci,all"))
+        assert float(ci[-1]) == pytest.approx(CI_TIME.total_seconds(), abs=10)

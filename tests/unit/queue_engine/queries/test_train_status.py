@@ -6,13 +6,19 @@ from typing import Any
 
 import pytest
 
-from queue_engine.domain.candidate_run import CandidateMember, CandidateRun, CandidateState, CandidateTrigger
+from queue_engine.domain.candidate_run import (
+    RUN_STARTED,
+    CandidateMember,
+    CandidateRun,
+    CandidateState,
+    CandidateTrigger,
+)
 from queue_engine.domain.facts import MergeMethod
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.run import NOT_BEGUN, CheckTiming
 from queue_engine.domain.timeline_event import TimelineEvent
 from queue_engine.domain.train_notice import TrainLanding, TrainNotice, TrainProgress
-from queue_engine.queries.train_outcomes import RUN_STARTED, landing_of
+from queue_engine.queries.train_outcomes import landing_of
 from queue_engine.queries.train_status import train_status
 from tests.store.examples import NOW, REPOSITORY
 

@@ -11,7 +11,7 @@ from queue_engine.domain.departure import Departure, RerunCheck, WaitKind
 from queue_engine.domain.model import Entry
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.timeline_event import WHOLE_QUEUE, TimelineEvent
-from queue_engine.rules.departures import departure_of
+from queue_engine.rules.departures import departure_of, share_of, train_runs
 from tests.store.examples import changed, entry
 from tests.unit.queue_engine.examples import MINUTE, NOW
 
@@ -202,3 +202,14 @@ def test_parts_add_up_to_the_whole_and_none_is_negative(
     assert sum(parts) == pytest.approx(found.waited, abs=1e-5)
     assert found.waited == pytest.approx(max(left, 0) * 60, abs=1e-5)
     assert found.left_at - found.joined_at == timedelta(seconds=found.waited)
+
+
+def test_ci_time_of_a_run_of_a_train_counts_once_among_the_members_that_it_tests() -> None:
+    """Each of its members has the run's seconds; a member that another run has tested adds nothing."""
+    tested = {"tested": "candidate", "check_seconds": {"ci": 600.0}, "check_ended": {}, "run": 5}
+    events = own((0, "checking"), (9, "ready", tested))
+    left = TimelineEvent(after(10), "landed", 7, "main", 1, ME.id, id=1000)
+    parts = [share_of(number, {1, 2, 3, 4}) for number in (1, 2, 3, 4, 5)]
+    seconds = [departure_of(left, events, [], [], ME, {5: part}).ci_seconds for part in parts]
+    assert train_runs(events) == {5}
+    assert seconds == [150, 150, 150, 150, 0]
