@@ -9,8 +9,7 @@ was just issued); its caller stores the wait:
   hour; for six hours while its merge is in doubt.
 - Either of them, by an outdated read: 1, 2, 4, 8 s, which is neither an attempt nor trouble; then as above.
 - An outbox item: 30, 60, 120, 240, 300 s (`OVERLOAD`); after 288 tries, about a day, a dead letter.
-- A question about a batch: 1 s, longer by a fifth each (`MONITOR`); after five errors in a row `REDELIVERY`; after
-  about an hour its jobs have failed.
+- A question about something pending: 1 s, longer by a fifth each (`MONITOR`); after five errors in a row none.
 - Anything, by a limit: as long as GitHub asks, or the pace needs. Only for an outbox item is that an attempt.
 - A loop, by the database: 1 s, until the database is back.
 
