@@ -1,4 +1,4 @@
-"""Follow the checks of published candidates, as those of any head: compare with the base, judge, without reruns.
+"""Follow the checks of published candidates as those of any head: compare with the base, rerun for one member, judge.
 
 A check that was skipped counts only where it was skipped on the members' own heads, too: otherwise the candidate is
 not tested.
@@ -78,7 +78,7 @@ async def test(state: TrainState, run: CandidateRun) -> datetime | None:
     if unproved and state.now >= limit and run.test.polls == 0:
         run = replace(run, test=replace(run.test, next_poll_at=state.now))
     subject = subject_of(run, members[0], fixes_base=all(each.fixes_base for each in members))
-    action, facts = await _judge(state, subject)
+    action, facts = await _judge(state, subject, alone=len(members) == 1)
     if facts.reports is not None and unproved:
         missing = absent(facts, run.test, state)
         if not missing:
@@ -90,9 +90,13 @@ async def test(state: TrainState, run: CandidateRun) -> datetime | None:
     return due if due is None or not unproved or state.now >= limit else min(due, limit)
 
 
-async def _judge(state: TrainState, subject: Entry) -> tuple[Action, Facts]:
-    """Judge without reruns: plans reckon with flakes, and test no failed tree again before its parts."""
-    facts, policy = Facts(), replace(state.policy, check_reruns=0)
+async def _judge(state: TrainState, subject: Entry, *, alone: bool) -> tuple[Action, Facts]:
+    """Judge the reports; only a failure of a single member is run again, since it may eject that member.
+
+    Of several members, the tests of parts show a flake as well.
+    """
+    facts = Facts()
+    policy = state.policy if alone else replace(state.policy, check_reruns=0)
     for _ in range(_READS):
         timed = replace(subject, run=with_reports(subject.run, facts.reports or ()))
         action = judge_checks(timed, facts, policy, state.now)
@@ -119,6 +123,9 @@ async def _act(state: TrainState, run: CandidateRun, subject: Entry, action: Act
             message = await github_requests.rerun(state.engine.github, asked, checks)
             answered = rerun_answered(asked, checks, message, state.policy, state.now)
             await state.save_run(_with(saved, answered))
+        case actions.HoldBase() if run.base_tip != state.memory.base_tip:
+            # The base was red where the run began, and has moved since: its members are tested on the present tip.
+            await state.cancel(run, why="base_moved")
         case actions.HoldBase(changed, check, tip, failing):
             await state.save_run(_with(run, changed))
             return await hold_for_base(state.engine, state.queue, state.policy, check, tip, failing)
