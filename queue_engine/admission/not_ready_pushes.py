@@ -1,9 +1,11 @@
 """P4: bind the new head of a pull request that waits outside its queue, if everybody who pushed may queue.
 
-The webhook of a push names the pusher. Where it was lost, GitHub's activity of the branch names all since the known
-head. A push by any other person ends the wait, and the comment names that person.
+The webhook of a push names the pusher, and the head that the push replaced. Where that is not the known head, the
+webhook of an earlier push is lost or late. Then, and without any webhook, GitHub's activity of the branch names all
+pushers since the known head. A push by any other person ends the wait, and the comment names that person.
 """
 
+from dataclasses import dataclass
 from datetime import timedelta
 
 from queue_engine.admission.case import Case
@@ -20,37 +22,47 @@ _SETTLED = timedelta(minutes=1)
 """How long GitHub may show a push without naming the pusher."""
 
 
+@dataclass(frozen=True, slots=True)
+class Push:
+    """A push: the pusher and the new head."""
+
+    by: str
+    head_sha: str
+    before: str | None = None
+    """The head that it replaced, by its webhook."""
+    reported: bool = True
+    """Whether a webhook reported it."""
+
+
 async def bind_waiting_push(
-    engine: Engine, case: Case, entry: Entry, pull: PullRequest, pushed: tuple[str, str] | None
+    engine: Engine, case: Case, entry: Entry, pull: PullRequest, push: Push | None
 ) -> Entry | Reject | None:
     """Return the entry with the new head that `pull` shows, or why its wait ends; None: another event decides that.
 
-    `pushed` is the pusher and the head of a webhook. `case` has its policy. Raises GitHubError and StaleRecord.
+    `push` is that of a webhook. `case` has its policy. Raises GitHubError and StaleRecord.
     """
     policy, now = case.policy, engine.clock.now()
     if policy.on_waiting_push is not NotReadyPushPolicy.BIND:
         return Reject(Reason.HEAD_CHANGED)
-    bound = with_pushed_head(entry, pull.head_sha)
-    if (ended := wait_ended(bound, pull, policy, now)) is not None:
+    if (ended := wait_ended(with_pushed_head(entry, pull.head_sha), pull, policy, now)) is not None:
         return ended
-    if pushed is None:
-        pushes = await engine.github.head_pushes(case.repository, pull)
-        pushers = pushers_since(entry, pull.head_sha, pushes)
-        if pushers is None:
-            is_new = not pushes or pushes[0].after != pull.head_sha
-            return None if is_new and _changed_lately(engine, pull) else Reject(Reason.HEAD_CHANGED)
+    if push is not None and push.before == entry.head:
+        pushers, head = [push.by], push.head_sha
     else:
-        pushers = (pushed[0],)
+        head = pull.head_sha
+        pushes = await engine.github.head_pushes(case.repository, pull)
+        pushers = list(pushers_since(entry, head, pushes) or ())
+        if not pushers:
+            is_new = not pushes or pushes[0].after != head
+            return None if is_new and _changed_lately(engine, pull) else Reject(Reason.HEAD_CHANGED)
     for pusher in pushers:
         if not await _may_bind(engine, case, entry, pusher, policy):
             return Reject(Reason.HEAD_CHANGED, f"pushed by {pusher}, who may not queue")
-    if pushed is not None and pushed[1] != pull.head_sha:
-        return None
     async with engine.change() as change:
-        saved = await change.tx.entries.save(bound)
-        data = {"by": pushers[0], "before": entry.head, "head": pull.head_sha}
+        saved = await change.tx.entries.save(with_pushed_head(entry, head))
+        data = {"by": pushers[0], "before": entry.head, "head": head}
         await change.record("new_head", saved, delivery=case.delivery, data=data)
-    return saved
+    return saved if head == pull.head_sha else None
 
 
 def pushers_since(entry: Entry, head: str, pushes: tuple[HeadPush, ...]) -> tuple[str, ...] | None:

@@ -12,7 +12,7 @@ import structlog
 from queue_engine.admission.case import Case
 from queue_engine.admission.enqueue_request import EnqueueRequest
 from queue_engine.admission.entries import record_consent, store_entry
-from queue_engine.admission.not_ready_pushes import bind_waiting_push
+from queue_engine.admission.not_ready_pushes import Push, bind_waiting_push
 from queue_engine.admission.required_facts import requirements_of
 from queue_engine.admission.shared_heads import behind_shared_head
 from queue_engine.admission.stacks import followed
@@ -36,10 +36,10 @@ _log = structlog.get_logger("imq.readiness")
 _TRIES = 5
 
 
-async def judge_again(engine: Engine, case: Case, *, pushed: tuple[str, str] | None = None) -> Case:
+async def judge_again(engine: Engine, case: Case, *, push: Push | None = None) -> Case:
     """Read a pull request that is not ready: it joins its queue, waits on, or its wait ends; returns the case then.
 
-    `pushed` is the pusher and the new head of a push that a webhook reported.
+    `push` is one that a webhook reported.
     Nothing is stored by facts older than the entry's last change: then IMQ reads again. Raises GitHubError, and
     StaleRecord when the entry changes each time.
     """
@@ -57,7 +57,7 @@ async def judge_again(engine: Engine, case: Case, *, pushed: tuple[str, str] | N
             taken, pull = found, found.pull
             case = replace(case, pull=pull)
             if pull.open and pull.head_sha != entry.head:
-                bound = await bind_waiting_push(engine, case, entry, pull, pushed)
+                bound = await bind_waiting_push(engine, case, entry, pull, push)
                 if not isinstance(bound, Entry):
                     return case if bound is None else await _end(engine, case, entry, bound)
                 # The base was compared with the former head.

@@ -5,7 +5,7 @@ otherwise not at all (P4).
 """
 
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
 import structlog
@@ -13,6 +13,7 @@ import structlog
 from queue_engine.admission.admit import admit
 from queue_engine.admission.case import Case, load_case
 from queue_engine.admission.enqueue_request import EnqueueRequest
+from queue_engine.admission.not_ready_pushes import Push
 from queue_engine.admission.own_pushes import is_proved
 from queue_engine.admission.readiness import judge_again
 from queue_engine.admission.shared_heads import follow_shared_update
@@ -38,18 +39,6 @@ _log = structlog.get_logger("imq.revalidate")
 _TRIES = 5
 
 
-@dataclass(frozen=True, slots=True)
-class Push:
-    """A push: the pusher and the new head."""
-
-    by: str
-    head_sha: str
-    before: str | None = None
-    """The head that it replaced, by its webhook."""
-    reported: bool = True
-    """Whether a webhook reported it."""
-
-
 async def revalidate(engine: Engine, case: Case, *, push: Push | None = None) -> Case:
     """Read a queued pull request, and dequeue it if consent is lost; returns the case as it is then.
 
@@ -60,7 +49,7 @@ async def revalidate(engine: Engine, case: Case, *, push: Push | None = None) ->
         if (entry := case.entry) is None:
             return case
         if not entry.is_ready:
-            return await judge_again(engine, case, pushed=None if push is None else (push.by, push.head_sha))
+            return await judge_again(engine, case, push=push)
         pull = await engine.github.pull_request(case.repository, case.number)
         case = await case.with_policy(engine, entry.base_branch)
         pull = await effective_labels(engine.store, case.repository, pull, entry.trusted_labels, case.policy)

@@ -13,8 +13,9 @@ from queue_engine.admission.command_consent import is_commands
 from queue_engine.admission.enqueue_request import EnqueueRequest
 from queue_engine.admission.label_order import await_earlier, postpone
 from queue_engine.admission.label_throttle import LabelThrottle
+from queue_engine.admission.not_ready_pushes import Push
 from queue_engine.admission.own_pushes import bind_own_push
-from queue_engine.admission.revalidate import Push, left_to_pass, revalidate
+from queue_engine.admission.revalidate import left_to_pass, revalidate
 from queue_engine.admission.shared_heads import follow_shared_update
 from queue_engine.core.concurrency.key_order import KeyOrder, OrderWait
 from queue_engine.domain.errors import LabelOrderError, ReadLagError, StaleRead

@@ -131,14 +131,18 @@ async def test_push_by_somebody_who_may_queue_binds_the_new_head(world: World, w
 
 
 @pytest.mark.lagging
-@pytest.mark.parametrize("webhook", [True, False], ids=["webhook", "lost"])
-async def test_push_by_another_person_ends_the_wait(world: World, webhook: bool) -> None:
+@pytest.mark.parametrize(
+    ("webhook", "next_webhook"),
+    [(True, True), (False, False), (False, True)],
+    ids=["webhook", "lost", "lost_but_the_next"],
+)
+async def test_push_by_another_person_ends_the_wait(world: World, webhook: bool, next_webhook: bool) -> None:
     """P4: the head that somebody without the right pushed never lands, though another push follows at once."""
     pull = await early(world, options=DRAFT)
     world.repository.record.collaborators["tria"] = "write"
     pull.push({"evil.py": "evil\n"}, by="tria", webhook=webhook)
     world.repository.record.collaborators["tria"] = "triage"
-    pull.push({"more.py": "more\n"}, by="mona", webhook=webhook)
+    pull.push({"more.py": "more\n"}, by="mona", webhook=next_webhook)
     await world.pass_time(timedelta(seconds=20) if webhook else timedelta(minutes=15))
     assert await reason_of(world, pull) == "head_changed"
     assert "pushed by tria, who may not queue" in world.comment(pull)
