@@ -15,7 +15,7 @@ from queue_engine.workflows.trigger_choice import choose_trigger
 async def read_trains(
     gateway: Gateway, repository: Repository, branch: str, rules: BranchRules, policy: Policy
 ) -> TrainFacts | None:
-    """Read with six requests; None without trains."""
+    """Read with six requests; None without trains. `branch` is the default branch."""
     if policy.trains is None:
         return None
     tip = await gateway.branch_tip(repository, branch)

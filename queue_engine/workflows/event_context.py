@@ -29,6 +29,7 @@ class CandidateContext:
     branch: str
     """The candidate's branch, such as `imq/main/1`."""
     default_branch: str
+    """That of the repository; "" if it is not known."""
     drafts: bool = True
     """Whether the repository has draft pull requests."""
 
@@ -69,7 +70,7 @@ def _repository(candidate: CandidateContext) -> Value:
         "full_name": candidate.repository,
         "name": name,
         "owner": {"login": owner, "*": UNKNOWN},
-        "default_branch": candidate.default_branch,
+        "default_branch": candidate.default_branch or UNKNOWN,
         "*": UNKNOWN,
     }
 

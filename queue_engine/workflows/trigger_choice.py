@@ -32,7 +32,7 @@ class TriggerReport:
     reasons: tuple[str, ...] = ()
     """For each check that does not run, or may not: why, in a sentence without its full stop."""
     workflows: tuple[str, ...] = ()
-    """The files with the required checks, for a dispatch."""
+    """The files with the required checks, for a dispatch; those that may have them where no file surely has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,13 +90,19 @@ def _answer(
     for check in needed:
         runs, why = _check(check, found, author)
         answers.append(runs)
-        if runs:
-            workflows += (each.path for each in found if each.name.known == check.name and each.runs)
-        else:
+        workflows += _files(check, found)
+        if not runs:
             reasons.append(f"`{check.name}`: {why}")
     if not needed:
         return TriggerReport(trigger, None, ("no workflow of this repository reports a check on a pull request",))
     return TriggerReport(trigger, all_of(answers), tuple(dict.fromkeys(reasons)), tuple(dict.fromkeys(workflows)))
+
+
+def _files(check: RequiredCheck, found: Sequence[JobCheck]) -> list[str]:
+    """Return the files whose job of this name runs, or else may run."""
+    named = [each for each in found if each.name.may_be(check.name) and each.runs is not False]
+    sure = [each for each in named if each.runs and each.name.known == check.name]
+    return [each.path for each in sure or named]
 
 
 def _check(check: RequiredCheck, found: Sequence[JobCheck], author: Sequence[JobCheck]) -> tuple[bool | None, str]:

@@ -3,9 +3,10 @@
 from dataclasses import replace
 
 from queue_engine.domain.candidate_run import CandidateRun, CandidateState, CandidateTrigger
-from queue_engine.domain.errors import Invalid
+from queue_engine.domain.errors import Invalid, NotFound
+from queue_engine.domain.reasons import Reason
 from queue_engine.executor.trains.state import TrainState
-from queue_engine.executor.trains.triggers import read_choice
+from queue_engine.executor.trains.triggers import read_choice, trigger_failed
 from queue_engine.planner.trains.memory import FailingChecks
 from queue_engine.planner.trains.outcomes import failed, find_run, passed, result_key
 from queue_engine.rules.checks import run_checks
@@ -56,11 +57,8 @@ async def publish(state: TrainState, run: CandidateRun) -> None:
     number = run.pull_request
     if run.trigger is CandidateTrigger.PULL_REQUEST and number is None:
         number = await _open(state, run)
-    if run.trigger is CandidateTrigger.DISPATCH:
-        choice = await read_choice(state, run.base_tip)
-        dispatched = [each for each in choice.answers if each.trigger is CandidateTrigger.DISPATCH] if choice else []
-        for path in dict.fromkeys(path for each in dispatched for path in each.workflows):
-            await github.dispatch_workflow(repository, path, run.branch, {})
+    if run.trigger is CandidateTrigger.DISPATCH and not await _dispatch(state, run):
+        return
     now = state.now
     test = replace(
         run.test, candidate=run.candidate, polls=0, next_poll_at=None, github_failures=0, github_failing_since=None
@@ -72,6 +70,25 @@ async def publish(state: TrainState, run: CandidateRun) -> None:
     await state.save_run(
         replace(run, state=CandidateState.TESTING, published_at=now, checks_since=now, pull_request=number, test=test)
     )
+
+
+async def _dispatch(state: TrainState, run: CandidateRun) -> bool:
+    """Dispatch each workflow with a required check; False if GitHub does not know one, which ends the run.
+
+    GitHub answers 404 for a workflow that the default branch has not (cli/cli #9781), and 422 for one without the
+    trigger (benc-uk/workflow-dispatch #46).
+    """
+    choice = await read_choice(state, run.base_tip)
+    dispatched = [each for each in choice.answers if each.trigger is CandidateTrigger.DISPATCH] if choice else []
+    for path in dict.fromkeys(path for each in dispatched for path in each.workflows):
+        try:
+            await state.engine.github.dispatch_workflow(state.queue.repository, path, run.branch, {})
+        except (Invalid, NotFound) as refusal:
+            await state.cancel(run, why="untested")
+            detail = f"GitHub does not dispatch {path}: {refusal.message}"
+            await trigger_failed(state, run.trigger, Reason.CI_SILENT_ON_CANDIDATES, detail)
+            return False
+    return True
 
 
 async def _open(state: TrainState, run: CandidateRun) -> int:

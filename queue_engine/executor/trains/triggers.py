@@ -44,7 +44,9 @@ async def read_choice(state: TrainState, tip: str) -> TriggerChoice | None:
     except Forbidden:
         return None
     base = queue.base_branch
-    context = CandidateContext(queue.repository.full_name, base, f"imq/{base}/1", base)
+    read = (facts.pull for facts in state.verified.values())
+    default = next((pull.default_branch for pull in read if pull is not None), "")
+    context = CandidateContext(queue.repository.full_name, base, f"imq/{base}/1", default)
     return choose_trigger(texts, run_checks(rules, state.policy), context, state.trains.candidates)
 
 

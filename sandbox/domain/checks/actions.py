@@ -33,6 +33,8 @@ class Actions:
     `parked_is_completed` says whether the webhooks tell a run that waits for approval as completed besides requested.
     `status_finds_parked` says whether `status=action_required` lists it (docs: it does; apache/magpie #112: it lists
     nothing, and the conclusion has to be looked at).
+    `dispatches_anywhere` says whether a workflow whose file the default branch has not is dispatched: docs ("Events
+    that trigger workflows") and cli/cli #9781 say no, with 404; github/docs #43081 says yes.
     """
 
     def __init__(self, context: Context, *, accounts: Accounts, checks: Checks) -> None:
@@ -43,6 +45,7 @@ class Actions:
         self.started_at: Literal["renewed", "kept"] = "renewed"
         self.parked_is_completed = True
         self.status_finds_parked = False
+        self.dispatches_anywhere = False
         self.dispatchers: dict[int, Dispatcher] = {}
         """What starts each workflow that somebody dispatches, by the workflow's id."""
 
@@ -98,7 +101,7 @@ class Actions:
             for one in repository.workflows.values()
             if workflow in (str(one.id), one.path.rpartition("/")[2]) and one.id in self.dispatchers
         ]
-        if not found:
+        if not found or self._is_unregistered(repository, found[0], ref):
             raise NotFound()
         sha = repository.git.branch(ref.removeprefix("refs/heads/"))
         if sha is None:
@@ -106,6 +109,13 @@ class Actions:
         if found[0].disabled:
             raise Invalid("Cannot trigger a 'workflow_dispatch' on a disabled workflow")
         self.dispatchers[found[0].id](ref.removeprefix("refs/heads/"), sha, inputs, actor)
+
+    def _is_unregistered(self, repository: Repository, workflow: Workflow, ref: str) -> bool:
+        tip = repository.git.branch(ref.removeprefix("refs/heads/"))
+        default = repository.git.branch(repository.default_branch)
+        if self.dispatches_anywhere or tip is None or default is None:
+            return False
+        return workflow.path in repository.git.files(tip) and workflow.path not in repository.git.files(default)
 
     def run_of(self, repository: Repository, sha: str, name: str, *, event: str = "push") -> WorkflowRun:
         """The run of a workflow on a commit, begun when there is none; further jobs and attempts belong to it."""
