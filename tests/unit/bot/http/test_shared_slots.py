@@ -49,6 +49,16 @@ def test_places_are_shared_evenly_and_not_passed_to_and_fro() -> None:
     assert slots.taken == 0
 
 
+def test_reader_with_one_place_more_keeps_it() -> None:
+    """To take it would only exchange the two readers."""
+    slots = SharedSlots(3, 9)
+    with ExitStack() as stack:
+        taken = taking(stack, slots, "a", "a", "b")
+        with pytest.raises(SlotRefused), slots.take("b"):
+            pass
+        assert not any(each.is_set() for each in taken)
+
+
 def test_reader_that_stands_for_many_persons_has_no_limit_of_its_own() -> None:
     """It still gives slots to others."""
     slots = SharedSlots(3, 1)

@@ -65,7 +65,9 @@ async def test_merge_in_the_background_is_followed_landed_or_refused(answer: Any
     assert await merged(Answers(merge_in_background=answer), in_background=True) == result
 
 
-@pytest.mark.parametrize("shown", [pull(), pull(stack_base="trunk"), pull(stack_base=""), pull(base_branch="dev")])
+@pytest.mark.parametrize(
+    "shown", [pull(), pull(stack_base="trunk"), pull(stack_base=""), pull(base_branch="dev", stack_base="dev")]
+)
 async def test_stack_that_only_the_refusal_shows_is_merged_as_its_lowest_only(shown: Any) -> None:
     """P1: unless REST shows that nothing lies below it, it is not merged."""
     github = Answers(merge=REFUSED, pull_request=shown)
@@ -83,9 +85,10 @@ async def test_result_that_github_does_not_know_yet_is_pending() -> None:
     assert facts == Facts(pending_merge=PendingMerge(MergeState.PENDING, "Not Found"))
 
 
-async def test_failed_result_is_a_refusal_and_drops_the_cached_rules() -> None:
-    """Rules that GitHub judged may have changed since IMQ read them."""
-    failed = PendingMerge(MergeState.FAILED, "Merge conflict: the pull request could not be merged.")
+@pytest.mark.parametrize("state", [MergeState.FAILED, MergeState.ENQUEUED])
+async def test_failed_result_is_a_refusal_and_drops_the_cached_rules(state: MergeState) -> None:
+    """Rules may have changed since IMQ read them; GitHub's own queue, which IMQ did not ask for, is no landing."""
+    failed = PendingMerge(state, "Merge conflict: the pull request could not be merged.")
     github = Answers(pending_merge=failed)
     facts = await stack_requests.pending_merge(asked(github), AT, Facts())
     assert facts == Facts(pending_merge=failed, merge_refused=failed.message)

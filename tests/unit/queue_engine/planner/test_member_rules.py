@@ -5,16 +5,17 @@ from datetime import UTC, datetime
 
 import pytest
 
-from queue_engine.domain.facts import MergeMethod, Permission
+from queue_engine.domain.facts import MergeMethod, Permission, Snapshot
 from queue_engine.domain.model import Entry
 from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.planner.actions import Dequeue, FactKind, Facts, ReadFact, Save
 from queue_engine.planner.member_rules import judge_member
-from tests.unit.queue_engine.examples import entry, pull, rules
+from tests.unit.queue_engine.examples import comparison, entry, pull, rules
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 WHOLE = Facts(pull=pull(), rules=rules("ci"), permission=Permission.WRITE)
+OPEN_CONVERSATION = replace(WHOLE, rules=rules("ci", conversations=True), snapshot=Snapshot(pull(), resolved=False))
 
 
 def judged(facts: Facts, member: Entry | None = None, *, mergeable: bool = True) -> object:
@@ -35,18 +36,27 @@ def test_member_that_may_land_has_a_method() -> None:
         (replace(WHOLE, pull=pull(mergeable=False)), Reason.CONFLICT),
         (replace(WHOLE, pull=pull(stack_base="below")), Reason.STACKED),
         (replace(WHOLE, permission=Permission.READ), Reason.PERMISSION_LOST),
+        (replace(WHOLE, snapshot=Snapshot(pull(), ahead=0)), Reason.MERGED_ELSEWHERE),
+        (replace(WHOLE, rules=rules("ci", bypassed=("main",)), rules_fresh=True), Reason.RULESET_BYPASSED),
+        (OPEN_CONVERSATION, Reason.CONVERSATIONS_UNRESOLVED),
     ],
 )
-def test_member_that_may_not_land_is_dequeued(facts: Facts, reason: Reason) -> None:
-    """P4: consent, permission and rules hold for each member of a train, too."""
-    verdict = judged(facts)
+@pytest.mark.parametrize("mergeable", [True, False])
+def test_member_that_may_not_land_is_dequeued(facts: Facts, reason: Reason, mergeable: bool) -> None:
+    """P4: consent, permission and rules hold for each member of a train, too, and again before the candidate lands."""
+    verdict = judged(facts, mergeable=mergeable)
+    if reason is Reason.CONFLICT and not mergeable:
+        assert verdict is MergeMethod.MERGE
+        return
     assert isinstance(verdict, Dequeue)
     assert verdict.reason is reason
 
 
-def test_conflict_with_the_base_does_not_count_once_the_candidate_was_tested() -> None:
-    """GitHub computes it again after each landing, and IMQ built the candidate on this very base."""
-    assert judged(replace(WHOLE, pull=pull(mergeable=False)), mergeable=False) is MergeMethod.MERGE
+def test_proof_of_an_update_is_no_tested_tree_of_a_member() -> None:
+    """P1: the tested tree of a member is that of the candidate."""
+    member = entry(head="head-2", head_proved=False, updated_from="head-1")
+    facts = replace(WHOLE, pull=pull(head_sha="head-2"), comparison=comparison("head-2", parents=("head-1", "base-1")))
+    assert judged(facts, member) == Save(replace(member, head_proved=True))
 
 
 def test_missing_facts_are_read_one_by_one() -> None:

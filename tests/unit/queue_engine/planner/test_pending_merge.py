@@ -41,6 +41,8 @@ def next_action(pending: PendingMerge | None, after: timedelta = SECOND, at: Ent
 
 def test_pending_merge_is_read_after_a_second_and_then_ever_later() -> None:
     """P7: no request before the stored instant; each wait is longer than the one before."""
+    late = changed(REQUESTED, polls=9, next_poll_at=NOW + HOUR)
+    assert with_pending_merge(late, PENDING, NOW) == FOLLOWED
     assert next_action(None, SECOND / 2) == Wait(FOLLOWED, NOW + SECOND)
     assert next_action(None) == ReadFact(FactKind.PENDING_MERGE)
     first = next_action(PENDING)

@@ -36,6 +36,12 @@ def test_queue_only_check_is_required_of_the_candidate_alone(
     assert run_checks(rules(*required), POLICY) == of_run
 
 
+def test_queue_only_check_of_an_app_is_required_beside_the_same_name_of_any() -> None:
+    """P1: anyone with push access may set a status of this name."""
+    bound = Policy(queue_only_checks=frozenset({BOUND}))
+    assert run_checks(rules(E2E), bound) == {E2E, BOUND}
+
+
 @pytest.mark.parametrize(
     ("reported", "state"),
     [

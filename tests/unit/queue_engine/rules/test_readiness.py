@@ -97,6 +97,17 @@ def test_ready_pull_request_joins_only_if_its_person_may_still_queue() -> None:
     assert judge_readiness(outside(), Snapshot(pull(), Permission.WRITE), facts, POLICY) == Admit()
     lost = judge_readiness(outside(), Snapshot(pull(), Permission.TRIAGE), facts, POLICY)
     assert lost == Reject(Reason.LABEL_WITHOUT_RIGHT)
+    assert judge_readiness(outside(), Snapshot(pull(), None), facts, POLICY) == lost
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [({"head_sha": "evil"}, Reason.HEAD_CHANGED), ({"base_branch": "release"}, Reason.BASE_CHANGED)],
+)
+def test_ready_pull_request_joins_only_as_it_was_asked_for(changes: dict[str, Any], reason: Reason) -> None:
+    """P4: the head and the base branch are those of the entry, and not those of the read."""
+    taken = Snapshot(pull(**changes), Permission.WRITE)
+    assert judge_readiness(outside(), taken, RequiredFacts(rules("ci")), POLICY) == Reject(reason)
 
 
 def test_sweep_reads_what_changed_since_the_last_read_alone() -> None:

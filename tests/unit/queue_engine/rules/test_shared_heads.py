@@ -23,6 +23,7 @@ def compared(*parents: str) -> Comparison:
         ({"status": UPDATING, "head": "head-1", "new_head": "head-2", "new_head_is_ours": False}, False),
         ({"head": "head-2", "updated_from": "head-0"}, False),
         ({"head": "head-3", "updated_from": "head-1"}, False),
+        ({"status": UPDATING, "head": "head-0", "new_head": "head-2", "new_head_is_ours": True}, False),
     ],
 )
 def test_head_is_an_update_for_another_entry_if_that_entry_has_it_from_the_same_head(
@@ -57,8 +58,10 @@ def test_update_needs_githubs_signature_where_write_permission_may_not_queue() -
 
 def test_shared_update_is_bound_and_ends_a_run_on_the_former_head() -> None:
     """The entry waits again, at its position."""
-    bound = with_shared_update(changed(OWN, status=CHECKING, candidate="head-1"), "head-2", NOW)
+    updated = changed(OWN, status=CHECKING, candidate="head-1", updated_from="head-0")
+    bound = with_shared_update(updated, "head-2", NOW)
     assert (bound.status, bound.head, bound.queued_head, bound.head_proved) == (PENDING, "head-2", "head-2", True)
+    assert bound.updated_from is None
     assert not bound.run.has_begun
 
 

@@ -3,6 +3,8 @@
 Covers `queue_engine/domain/stack.py`.
 """
 
+from typing import Any
+
 import pytest
 
 from queue_engine.domain.facts import PullRequest, Snapshot
@@ -14,6 +16,7 @@ from queue_engine.rules.stacks import (
     StackChange,
     aimed,
     awaited_member,
+    is_ruled,
     is_stacked_above,
     lower_member,
     pull_request_in,
@@ -53,6 +56,21 @@ def test_branch_of_another_pull_request_has_no_queue_unless_its_rules_say_what_l
     assert (found.number if found else None) == below
 
 
+@pytest.mark.parametrize(
+    ("ruled", "demands"),
+    [
+        (True, {"approvals": 1}),
+        (True, {"native_queue": True}),
+        (True, {"locked": True}),
+        (True, {"push_restricted": True}),
+        (False, {"linear_history": True}),
+    ],
+)
+def test_branch_is_ruled_by_whatever_says_what_may_land_on_it(ruled: bool, demands: dict[str, Any]) -> None:
+    """How it lands does not matter."""
+    assert is_ruled(rules(**demands)) is ruled
+
+
 def test_branch_that_is_no_head_has_a_queue() -> None:
     """Most branches are the base of some pull requests, and the head of none."""
     assert lower_member(Snapshot(pull(base_branch="topic", default_branch="main")), rules()) is None
@@ -90,9 +108,13 @@ def test_base_branch_may_change_to_where_the_one_below_landed_and_to_no_other(
 def test_pull_request_of_a_stack_is_judged_as_one_for_the_base_of_the_stack() -> None:
     """Webhooks reported its own base branch, which is no withdrawal; a third branch remains one."""
     known = {"updated_at": NOW, "head": "head-1", "open": True, "merged": False, "draft": False, "title": "Pull"}
-    states = [PullRequestState.model_validate({**known, "labels": (), "base": each}) for each in BASES]
-    taken = aimed(Snapshot(pull(base_branch="topic", reported=tuple(states)), base_tip="t", behind=3), PLACE)
-    assert [one.base for one in taken.pull.reported if isinstance(one, PullRequestState)] == ["main", "main", "other"]
+    more = {"labels": (), "base_changed": True}
+    states = [PullRequestState.model_validate({**known, **more, "base": each}) for each in BASES]
+    of_topic = pull(base_branch="topic", reported=tuple(states), mergeable=False, merge_state="dirty")
+    taken = aimed(Snapshot(of_topic, base_tip="t", behind=3), PLACE)
+    shown = [(one.base, one.base_changed) for one in taken.pull.reported if isinstance(one, PullRequestState)]
+    assert shown == [("main", False), ("main", False), ("other", True)]
+    assert (taken.pull.mergeable, taken.pull.merge_state) == (None, "unknown")
     assert (taken.pull.base_branch, taken.base_tip, taken.behind, taken.stack) == ("main", None, None, PLACE)
 
 
