@@ -18,13 +18,14 @@ from queue_engine.domain.facts import Commit, MergeMethod
 from queue_engine.domain.model import Entry
 from queue_engine.domain.reasons import Reason
 from queue_engine.executor.landing import land
+from queue_engine.executor.trains.candidate_branches import key_of
 from queue_engine.executor.trains.member_facts import verify
 from queue_engine.executor.trains.member_merges import merge_members
 from queue_engine.executor.trains.state import TrainState
 from queue_engine.known.own_merges import record_merge_request
 from queue_engine.planner.trains.members import base_moved
 from queue_engine.planner.trains.model import TrainRun
-from queue_engine.planner.trains.outcomes import landed
+from queue_engine.planner.trains.outcomes import cancelled, landed
 
 _log = structlog.get_logger("imq.trains")
 
@@ -151,11 +152,21 @@ async def _move_base(state: TrainState, run: CandidateRun) -> bool | None:
 
 
 async def _refused(state: TrainState, run: CandidateRun, refusal: str) -> None:
-    """Land by merges from now on, since IMQ may not move the base; where heads must contain the tip, not in trains."""
+    """Land by merges from now on, since IMQ may not move the base; where heads must contain the tip, not in trains.
+
+    A candidate without checks of its own is built and tested again first.
+    """
     rules = await state.engine.github.branch_rules(state.queue.repository, state.queue.base_branch)
     await _give_back(state, run)
     _log.warning("base_not_moved", repository=state.queue.repository.full_name, message=refusal)
-    if rules.up_to_date:
+    if run.published_at is None and rules.required_checks:
+        # Only its tree passed, on another commit: GitHub may miss the checks of this one, so IMQ has it tested.
+        await state.load()
+        key = await key_of(state, run)
+        results = {each: good for each, good in state.memory.results.items() if each != key}
+        memory = cancelled(replace(state.memory, results=results), run.id)
+        await state.end(state.find(run.id or 0), memory, why="commit_untested")
+    elif rules.up_to_date:
         await state.load()
         await state.switch_off(Reason.CANDIDATE_LANDING_REFUSED, refusal)
     else:
