@@ -13,7 +13,8 @@ BRANCHES: Mapping[Reason, ReasonText] = {
     ),
     Reason.STACKED_ABOVE: ReasonText(
         "The pull request is based on the branch of another open pull request, and lands after that one.",
-        "When the other one has landed, comment `/queue` or add the label {label}.",
+        "When the other one has landed, comment `/queue` or add the label {label}. If pull requests are meant to land "
+        "on that branch, a maintainer names it under `branches` in the configuration.",
     ),
     Reason.STACK_LANDED: ReasonText(
         "The pull request below has landed, and GitHub has not changed the base branch of this one.",

@@ -8,7 +8,9 @@ from queue_engine.domain.reasons import Reason
 NOT_READY: Mapping[Reason, ReasonText] = {
     Reason.STACKED_ABOVE: ReasonText(
         "The pull request is based on the branch of another open pull request, and lands after that one.",
-        "When the other one has landed and its branch is deleted, GitHub changes the base of this one to {base}.",
+        "When the other one has landed and its branch is deleted, GitHub changes the base of this one to {base}. "
+        "If pull requests are meant to land on that branch, a maintainer names it under `branches` in the "
+        "configuration.",
     ),
     Reason.STACK_LANDED: ReasonText(
         "The pull request below has landed, and GitHub has not changed the base branch of this one.",

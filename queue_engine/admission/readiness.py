@@ -51,11 +51,14 @@ async def judge_again(engine: Engine, case: Case, *, push: Push | None = None) -
         policy = case.policy
         pull = await effective_labels(engine.store, case.repository, taken.pull, entry.trusted_labels, policy)
         found = await followed(engine, entry, replace(taken, pull=pull))
+        before = entry
         with suppress(StaleRecord):
             if isinstance(found, Reject):
                 return await _end(engine, replace(case, pull=pull), entry, found)
-            taken, pull = found, found.pull
-            case = replace(case, pull=pull)
+            entry, taken = found
+            moves, pull = entry.base_branch != before.base_branch, taken.pull
+            case = await replace(case, pull=pull).with_policy(engine, entry.base_branch)
+            policy = case.policy
             if pull.open and pull.head_sha != entry.head:
                 bound = await bind_waiting_push(engine, case, entry, pull, push)
                 if not isinstance(bound, Entry):
@@ -67,13 +70,16 @@ async def judge_again(engine: Engine, case: Case, *, push: Push | None = None) -
                 return await _end(engine, case, entry, ended)
             if policy.fault is not None:
                 return case
-            return await _judge(engine, case, entry, taken)
+            return await _judge(engine, case, entry, taken, moves=moves)
         case = await case.reload(engine)
     raise StaleRecord(f"the entry of pull request {case.number} changed each time that it was read")
 
 
-async def _judge(engine: Engine, case: Case, entry: Entry, taken: Snapshot) -> Case:
-    """Store what these facts mean for an entry whose wait has not ended. Raises StaleRecord."""
+async def _judge(engine: Engine, case: Case, entry: Entry, taken: Snapshot, *, moves: bool) -> Case:
+    """Store what these facts mean for an entry whose wait has not ended. Raises StaleRecord.
+
+    An entry that `moves` is stored for another base branch than the one of the entry to be judged.
+    """
     policy, repository = case.policy, case.repository
     taken, requirements = await requirements_of(engine, repository, taken, policy, is_waiting=True)
     if taken.permission is None:
@@ -83,10 +89,11 @@ async def _judge(engine: Engine, case: Case, entry: Entry, taken: Snapshot) -> C
         return await _end(engine, case, entry, answer)
     async with engine.change() as change:
         match await behind_shared_head(change.tx, repository, taken.pull, policy, answer):
-            case NotReady(unmet):
+            case NotReady(unmet) if not moves:
                 saved = await _wait_on(change, entry, unmet, policy)
-            case Admit():
-                saved = await _join(change, case, entry, taken, requirements.rules)
+            case NotReady() | Admit() as found:
+                unmet = found.unmet if isinstance(found, NotReady) else ()
+                saved = await _join(change, case, entry, taken, requirements.rules, unmet)
             case _:
                 return case
     _log.info("readiness", repository=repository.full_name, number=case.number, answer=type(answer).__name__)
@@ -101,8 +108,18 @@ async def _wait_on(change: Change, entry: Entry, unmet: tuple[UnmetRequirement, 
     return saved
 
 
-async def _join(change: Change, case: Case, entry: Entry, taken: Snapshot, rules: BranchRules) -> Entry:
-    """Replace the entry by one in the queue, at the end of its priority, with the same consent."""
+async def _join(
+    change: Change,
+    case: Case,
+    entry: Entry,
+    taken: Snapshot,
+    rules: BranchRules,
+    unmet: tuple[UnmetRequirement, ...],
+) -> Entry:
+    """Replace the entry by one in the queue, at the end of its priority, with the same consent.
+
+    One that lacks anything waits outside of the queue of another base branch then.
+    """
     tx, policy = change.tx, case.policy
     queue = await tx.queues.find_or_create(case.repository, entry.base_branch, change.now)
     await tx.queues.lock_order(queue.id)
@@ -112,7 +129,7 @@ async def _join(change: Change, case: Case, entry: Entry, taken: Snapshot, rules
         replace(case, delivery=entry.delivery), entry.queued_by, entry.queued_head, order=_order(entry, trusted, policy)
     )
     await record_consent(change, request, taken.pull)
-    return await store_entry(change, queue, taken, rules, policy, request, trusted)
+    return await store_entry(change, queue, taken, rules, policy, request, trusted, unmet)
 
 
 def _order(entry: Entry, trusted: frozenset[str], policy: Policy) -> EntryOrder:

@@ -50,27 +50,55 @@ async def place_of(engine: Engine, repository: Repository, taken: Snapshot) -> S
     pull = taken.pull
     if pull.stack_base is None and not taken.below:
         return None
-    below = lower_member(taken, await engine.github.branch_rules(repository, pull.base_branch))
+    lands = bool(taken.below) and await is_landed_on(engine, repository, pull.base_branch, pull.default_branch)
+    below = lower_member(taken, lands=lands)
     if below is None and not is_stacked_above(pull):
         return None
     base = pull.stack_base or await _lands_on(engine, repository, pull, below)
     return StackPosition(None if below is None else below.number, pull.base_branch, base)
 
 
-async def followed(engine: Engine, entry: Entry, taken: Snapshot) -> Snapshot | Reject:
-    """Return the snapshot by which to judge a waiting entry, or why its wait ends. Raises GitHubError."""
+async def is_landed_on(engine: Engine, repository: Repository, branch: str, default_branch: str) -> bool:
+    """Whether pull requests are meant to land on this branch, although it may be the head of a pull request.
+
+    So is the default branch, one that the configuration names, one with rules, and one whose queue IMQ has used.
+    Raises GitHubError.
+    """
+    if branch == default_branch or is_ruled(await engine.github.branch_rules(repository, branch)):
+        return True
+    return await _is_named_or_used(engine, repository, branch)
+
+
+async def _is_named_or_used(engine: Engine, repository: Repository, branch: str) -> bool:
+    """Whether the configuration names the branch, or its queue has entries, or IMQ has landed a pull request on it."""
+    if (await engine.policies.of(repository, branch)).is_named:
+        return True
+    async with engine.store.reading() as tx:
+        queue = await tx.queues.find(repository.id, branch)
+        if queue is not None and await tx.entries.count(queue.id):
+            return True
+        return await tx.timeline.has_event(repository.id, branch, "landed")
+
+
+async def followed(engine: Engine, entry: Entry, taken: Snapshot) -> tuple[Entry, Snapshot] | Reject:
+    """Return a waiting entry with the snapshot by which to judge it, or why its wait ends. Raises GitHubError.
+
+    The entry is for the present base branch once that is known as one to land on: a maintainer may have named it.
+    """
     number, pull = awaited_member(entry), taken.pull
     if number is None:
-        return taken
+        return entry, taken
     lower = await engine.github.pull_request(entry.repository, number)
     match stack_change(pull, lower, entry.base_branch):
         case StackChange.NONE:
             place = await place_of(engine, entry.repository, taken)
-            return aimed(taken, place or StackPosition(number, pull.base_branch, entry.base_branch))
+            if place is None and taken.below and pull.stack_base is None:
+                return replace(entry, base_branch=pull.base_branch), taken
+            return entry, aimed(taken, place or StackPosition(number, pull.base_branch, entry.base_branch))
         case StackChange.LANDED:
-            return aimed(taken, StackPosition(number, pull.base_branch, entry.base_branch, landed=True))
+            return entry, aimed(taken, StackPosition(number, pull.base_branch, entry.base_branch, landed=True))
         case StackChange.RETARGETED:
-            return await _retargeted(engine, entry, taken, lower)
+            return entry, await _retargeted(engine, entry, taken, lower)
         case StackChange.ENDED:
             return Reject(Reason.STACK_ENDED, f"#{number}")
         case StackChange.BASE_CHANGED:
@@ -101,7 +129,7 @@ async def _lands_on(engine: Engine, repository: Repository, pull: PullRequest, b
         if branch == pull.default_branch or is_ruled(await engine.github.branch_rules(repository, branch)):
             return branch
         members = await engine.github.stack_members(repository, branch)
-        if not members:
+        if not members or await _is_named_or_used(engine, repository, branch):
             return branch
         branch = min(members, key=lambda each: each.number).base_branch
     return branch

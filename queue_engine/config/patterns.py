@@ -20,12 +20,20 @@ LONGEST = 300
 _ANY_PATHS = ("a", "b.c", "d/e", "f/g/h.i")
 """Paths that have nothing in common: only wildcards for all files match each."""
 
+_ANY = frozenset({"**/", "**", "*", "?", "/"})
+"""Parts of a pattern that name nothing."""
+
 _PART = re.compile(r"\*\*/?|\*|\?|\[(?P<not>[!^]?)(?P<set>[^\]/]+)\]|.", re.DOTALL)
 
 
 def branch_matches(pattern: str, branch: str) -> bool:
     """Return whether the wildcards match the whole name of a branch, or the whole path of a file."""
     return _compiled(_wildcards(pattern)).fullmatch(branch) is not None
+
+
+def is_specific(pattern: str) -> bool:
+    """Return whether the pattern has a part that is no wildcard: `release/*`, but not `**` or `*/*`."""
+    return any(found[0] not in _ANY and found["set"] is None for found in _PART.finditer(pattern))
 
 
 def blocked_title(policy: Policy, title: str) -> str | None:

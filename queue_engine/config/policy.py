@@ -8,7 +8,7 @@ from typing import Any
 from queue_engine.config import freezes, timing
 from queue_engine.config.kinds import ConfigModel
 from queue_engine.config.model import BranchRules, CheckRule, Config, Rules
-from queue_engine.config.patterns import branch_matches
+from queue_engine.config.patterns import branch_matches, is_specific
 from queue_engine.domain.facts import MergeMethod, Permission, RequiredCheck
 from queue_engine.domain.policy import (
     FIX,
@@ -159,7 +159,7 @@ def policy_for(config: Config, defaults: Policy, base_branch: str) -> Policy:
     """Compute the policy of a base branch: the operator's, then the file's top level, then the branch's rule."""
     rule = rule_for(config, base_branch)
     policy = _with(defaults, config)
-    return policy if rule is None else _with(policy, rule)
+    return policy if rule is None else replace(_with(policy, rule), is_named=_names(rule, base_branch))
 
 
 def rule_for(config: Config, base_branch: str) -> BranchRules | None:
@@ -168,6 +168,11 @@ def rule_for(config: Config, base_branch: str) -> BranchRules | None:
         if any(branch_matches(pattern, base_branch) for pattern in rule.match):
             return rule
     return None
+
+
+def _names(rule: BranchRules, base_branch: str) -> bool:
+    """Whether the rule names this branch: a pattern for any branches, as `**`, names none."""
+    return any(branch_matches(pattern, base_branch) and is_specific(pattern) for pattern in rule.match)
 
 
 def levels(config: Config, defaults: Policy) -> tuple[tuple[tuple[str, ...], Policy], ...]:

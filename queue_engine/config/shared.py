@@ -33,6 +33,8 @@ class SharedProblem:
 def tightened(wanted: Policy, operator: Policy) -> tuple[Policy, tuple[SharedProblem, ...]]:
     """Apply a shared configuration as far as it is stricter than the operator's policy, and list the ignored keys."""
     changes = {each.field: each.stricter(operator, getattr(wanted, each.field)) for each in SHARED_KEYS}
+    # Pull requests would be queued for a branch whose owners did not say that it is one to land on.
+    wanted = replace(wanted, is_named=operator.is_named)
     loosening = [
         SharedProblem(each)
         for each in SHARED_KEYS

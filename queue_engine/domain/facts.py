@@ -231,8 +231,8 @@ class BranchRules:
     """Whether IMQ may bypass a ruleset that requires approvals: GitHub does not check them when IMQ merges."""
     bypassed: tuple[str, ...] = ()
     """Requirements that IMQ may bypass, so that GitHub does not check them, and IMQ cannot check them either."""
-    up_to_date: bool = False
-    """Whether GitHub merges only heads that contain the base's tip, as far as it shows that."""
+    protected: bool = False  # Whether classic protection applies, whatever it demands.
+    up_to_date: bool = False  # Whether GitHub merges only heads that contain the base's tip, as far as it shows that.
 
 
 @dataclass(frozen=True, slots=True)

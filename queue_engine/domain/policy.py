@@ -223,6 +223,8 @@ class Policy:
     """How long a run may start over because its base keeps moving."""
     lost_merge_polls: int = 5
     """How often IMQ checks for a merge whose answer was lost, when the base has moved."""
+    is_named: bool = False
+    """Whether a rule in `branches` names this base branch, by more than wildcards."""
     pending_merge_timeout: timedelta = timedelta(hours=1)
     """How long GitHub may take for a merge in the background, which takes "up to a few minutes" (gh-stack)."""
     update_refusals: int = 3

@@ -194,7 +194,7 @@ def _stacked(requirements: RequiredFacts) -> Reject | None:
     if (place := requirements.stack) is None:
         return None
     reason = Reason.STACK_LANDED if place.landed else Reason.STACKED_ABOVE
-    return Reject(reason, None if place.below is None else f"#{place.below}")
+    return Reject(reason, None if place.below is None else f"#{place.below}, of the branch {place.own_base}")
 
 
 def unmet_requirement(

@@ -19,23 +19,35 @@ def is_stacked_above(pull: PullRequest) -> bool:
     return pull.stack_base is not None and pull.stack_base != pull.base_branch
 
 
-def lower_member(taken: Snapshot, rules: BranchRules) -> StackMember | None:
+def lower_member(taken: Snapshot, *, lands: bool) -> StackMember | None:
     """Return the open pull request on which this one is stacked; None if its base branch is no other one's head.
 
-    A base branch with checks, approvals or restrictions of its own is meant to be landed on, although it may be the
-    head of a pull request, too: `develop`, of which releases are made. So is the default branch.
+    A base branch on which pull requests are meant to land (`lands`) may be the head of a pull request, too: `develop`,
+    of which releases are made. A stack of GitHub's says itself what lies below.
     """
     pull = taken.pull
-    if pull.stack_base is None and (pull.base_branch == pull.default_branch or is_ruled(rules)):
-        return None
-    if pull.stack_base == pull.base_branch:
+    if pull.stack_base == pull.base_branch or (pull.stack_base is None and lands):
         return None
     return min(taken.below, key=lambda each: each.number, default=None)
 
 
 def is_ruled(rules: BranchRules) -> bool:
-    """Whether rules of the branch say what may land on it."""
-    return bool(rules.required_checks or rules.approvals or rules.native_queue or rules.locked or rules.push_restricted)
+    """Whether rules of the branch say what may land on it.
+
+    A demand on commits alone (signatures, linear history) is no such rule: rulesets make it of all branches.
+    """
+    return bool(
+        rules.protected
+        or rules.required_checks
+        or rules.approvals
+        or rules.code_owners
+        or rules.conversations
+        or rules.deployments
+        or rules.workflows
+        or rules.native_queue
+        or rules.locked
+        or rules.push_restricted
+    )
 
 
 def aimed(taken: Snapshot, place: StackPosition) -> Snapshot:

@@ -77,6 +77,7 @@ _OLDEST = (
     .limit(bindparam("at_most", type_=Integer))
 )
 _PURGE = delete(timeline).where(timeline.c.id.in_(_OLDEST))
+_HAS_EVENT = select(select(timeline.c.id).where(_REPOSITORY, _BRANCH, _EVENT).exists())
 _NUMBERS = _latest(select(timeline.c.number).where(_REPOSITORY, _BRANCH, _EVENT, timeline.c.at >= bindparam("since")))
 
 
@@ -142,6 +143,11 @@ class Timeline:
         these = {"its_repository": repository_id, "its_number": number, "at_most": 1}
         at: datetime | None = (await self._connection.execute(_DEQUEUED, these)).scalar_one_or_none()
         return at
+
+    async def has_event(self, repository_id: int, base_branch: str, event: str) -> bool:
+        """Return whether such an event happened on this branch, as long as events are kept."""
+        these = {"its_repository": repository_id, "its_branch": base_branch, "event": event}
+        return bool((await self._connection.execute(_HAS_EVENT, these)).scalar_one())
 
     async def pull_requests(
         self, repository_id: int, base_branch: str, event: str, since: datetime, *, limit: int = 10

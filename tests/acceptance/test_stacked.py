@@ -181,11 +181,18 @@ async def test_stack_of_three_lands_from_the_bottom_up(world: World, graphql: bo
     assert world.landed() == [pull.number for pull in pulls]
 
 
+def stranger_pushes(world: World, top: Any) -> None:
+    """Push as somebody who had write permission for that moment."""
+    world.repository.record.collaborators["tria"] = "write"
+    top.push({"late.py": "late\n"}, by="tria")
+    world.repository.record.collaborators["tria"] = "triage"
+
+
 ENDS: dict[str, tuple[str, Any]] = {
-    "base": ("base_changed", lambda _, top: top.edit_base("main", by="mona")),
-    "close": ("stack_ended", lambda bottom, _: bottom.close(by="mona")),
-    "push": ("head_changed", lambda _, top: top.push({"late.py": "late\n"}, by="mona")),
-    "label": ("label_removed", lambda _, top: top.unlabel(LABEL, by="mona")),
+    "base": ("base_changed", lambda _world, _bottom, top: top.edit_base("main", by="mona")),
+    "close": ("stack_ended", lambda _world, bottom, _top: bottom.close(by="mona")),
+    "push": ("head_changed", lambda world, _bottom, top: stranger_pushes(world, top)),
+    "label": ("label_removed", lambda _world, _bottom, top: top.unlabel(LABEL, by="mona")),
 }
 
 
@@ -198,7 +205,7 @@ async def test_wait_for_a_stack_ends_by_any_other_change(world: World, way: str)
     top.label(LABEL, by="mona")
     await world.settle()
     reason, act = ENDS[way]
-    act(bottom, top)
+    act(world, bottom, top)
     await world.until(lambda: LABEL not in top.labels, within=timedelta(minutes=30))
     await world.pass_time(timedelta(hours=1))
     assert not top.merged

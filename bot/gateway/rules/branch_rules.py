@@ -51,6 +51,7 @@ def branch_rules(
         workflows=ruled.workflows,
         approvals_bypassed=bypasses.approvals_bypassed(listed, undisclosed.union(bypassed)),
         bypassed=_unchecked(listed, bypassed),
+        protected=classic.protected,
         up_to_date=classic.up_to_date or any((rule.parameters or {}).get(_STRICT) is True for rule in listed),
     )
 
@@ -79,6 +80,7 @@ def _from_protection(protection: ProtectionAnswer, own_app_id: int) -> BranchRul
         signatures=_is_enabled(protection.required_signatures),
         locked=_is_enabled(protection.lock_branch),
         push_restricted=pushing is not None and pushing.apps is not None and own_app_id not in _app_ids(pushing),
+        protected=True,
         up_to_date=protection.required_status_checks is not None and protection.required_status_checks.strict,
     )
 

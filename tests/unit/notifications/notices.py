@@ -87,7 +87,7 @@ def of_reason(reason: Reason) -> Notice:
         Reason.CHECKS_NOT_STARTING: {"detail": "build"},
         Reason.REFUSED_BY_RULES: {"detail": "At least 1 approving review is required by reviewers with write access."},
         Reason.HEAD_PROTECTED: {"detail": "develop"},
-        Reason.STACKED_ABOVE: {"detail": "#12"},
+        Reason.STACKED_ABOVE: {"detail": "#12, of the branch develop"},
         Reason.STACK_LANDED: {"detail": "#12"},
         Reason.STACK_ENDED: {"detail": "#12"},
         Reason.HEAD_SHARED: {"detail": "#12, queued for develop"},

@@ -5,7 +5,16 @@ from dataclasses import replace
 
 import pytest
 
-from queue_engine.config.patterns import blocked_title, branch_matches, branch_pattern, path_pattern, title_pattern
+from queue_engine.config.parse import read
+from queue_engine.config.patterns import (
+    blocked_title,
+    branch_matches,
+    branch_pattern,
+    is_specific,
+    path_pattern,
+    title_pattern,
+)
+from queue_engine.config.policy import policy_for
 from queue_engine.domain.policy import Policy
 
 
@@ -97,3 +106,19 @@ def test_path_pattern_of_another_syntax_is_explained(pattern: str, words: str) -
 def test_path_pattern_for_some_files_is_taken(pattern: str) -> None:
     """Any that leaves out some files."""
     assert path_pattern(pattern) == pattern
+
+
+@pytest.mark.parametrize(
+    ("pattern", "specific"),
+    [("develop", True), ("release/*", True), ("**", False), ("*", False), ("*/*", False), ("**/[a-z]?", False)],
+)
+def test_pattern_of_wildcards_alone_names_no_branch(pattern: str, specific: bool) -> None:
+    """A rule for all branches does not say that a topic branch is one to land on."""
+    assert is_specific(pattern) is specific
+
+
+def test_rule_of_a_branch_names_it_unless_the_rule_is_for_all_branches() -> None:
+    """Then pull requests are meant to land on it, although it may be the head of another one."""
+    config = read("branches: [{match: develop}, {match: 'release/*'}, {match: '**'}]\n")
+    named = {branch: policy_for(config, Policy(), branch).is_named for branch in ("develop", "topic", "release/1")}
+    assert named == {"develop": True, "topic": False, "release/1": True}

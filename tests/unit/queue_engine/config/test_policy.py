@@ -28,6 +28,7 @@ from queue_engine.domain.train_policy import Candidates, TrainSplit
 
 OPERATORS = {
     "fault",
+    "is_named",
     "not_followed",
     "team_members",
     "unread_teams",
@@ -188,7 +189,7 @@ def test_policy_for_a_key_without_a_value_is_as_without_the_key() -> None:
     windows = "freeze: {windows: [{from: '16:00', to: '17:00', zone: }]}\n"
     text = "depth:\nmerge: {title: , method: }\nchecks:\n  timeout:\nbranches: [{match: main, depth: }]\n" + windows
     policy = policy_for(read(text), Policy(max_depth=7), "main")
-    assert replace(policy, freezes=()) == Policy(max_depth=7)
+    assert replace(policy, freezes=(), is_named=False) == Policy(max_depth=7)
     assert len(policy.freezes) == 1
 
 

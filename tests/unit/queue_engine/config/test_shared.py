@@ -227,3 +227,10 @@ def test_trusted_configuration_counts_as_it_is() -> None:
         found = limited(policy, Policy(), allowed)
         assert len(found.not_followed) == 1
         assert replace(found, not_followed=()) == Policy()
+
+
+def test_shared_rule_of_a_branch_does_not_name_it() -> None:
+    """Who writes it does not decide in other repositories which branches pull requests are meant to land on."""
+    policy = replace(Policy(), is_named=True)
+    assert not limited(policy, Policy(), SharedConfig.TIGHTEN).is_named
+    assert limited(policy, Policy(), SharedConfig.TRUST).is_named

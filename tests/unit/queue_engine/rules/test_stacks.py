@@ -3,6 +3,7 @@
 Covers `queue_engine/domain/stack.py`.
 """
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -37,23 +38,35 @@ BELOW = (StackMember(9, "main"), StackMember(7, "main"))
 
 
 @pytest.mark.parametrize(
-    ("changes", "required", "below"),
+    ("stack_base", "lands", "below"),
+    [(None, False, 7), (None, True, None), ("topic", False, None), ("trunk", True, 7), ("main", False, 7)],
+)
+def test_branch_of_another_pull_request_has_no_queue_unless_pull_requests_are_meant_to_land_on_it(
+    stack_base: str | None, lands: bool, below: int | None
+) -> None:
+    """A stack of GitHub's says itself what lies below."""
+    taken = Snapshot(pull(base_branch="topic", stack_base=stack_base), below=BELOW)
+    found = lower_member(taken, lands=lands)
+    assert (found.number if found else None) == below
+
+
+@pytest.mark.parametrize(
+    ("changes", "ruled"),
     [
-        ({"base_branch": "topic"}, (), 7),
-        ({"base_branch": "topic"}, ("ci",), None),
-        ({"base_branch": "trunk"}, (), None),
-        ({"base_branch": "topic", "stack_base": "topic"}, (), None),
-        ({"base_branch": "topic", "stack_base": "trunk"}, ("ci",), 7),
-        ({"base_branch": "trunk", "stack_base": "main"}, (), 7),
+        ({}, False),
+        ({"linear_history": True, "signatures": True}, False),
+        ({"protected": True}, True),
+        ({"approvals": 1}, True),
+        ({"conversations": True}, True),
+        ({"locked": True}, True),
     ],
 )
-def test_branch_of_another_pull_request_has_no_queue_unless_its_rules_say_what_lands_on_it(
-    changes: dict[str, str], required: tuple[str, ...], below: int | None
+def test_rules_say_what_lands_on_a_branch_unless_they_are_about_commits_alone(
+    changes: dict[str, Any], ruled: bool
 ) -> None:
-    """The default branch has a queue, too; a stack of GitHub's says itself what lies below."""
-    taken = Snapshot(pull(default_branch="trunk", **changes), below=BELOW)
-    found = lower_member(taken, rules(*required))
-    assert (found.number if found else None) == below
+    """Rulesets for all branches demand signatures of topic branches, too."""
+    assert is_ruled(replace(rules(), **changes)) is ruled
+    assert is_ruled(rules("ci"))
 
 
 @pytest.mark.parametrize(
@@ -73,7 +86,7 @@ def test_branch_is_ruled_by_whatever_says_what_may_land_on_it(ruled: bool, deman
 
 def test_branch_that_is_no_head_has_a_queue() -> None:
     """Most branches are the base of some pull requests, and the head of none."""
-    assert lower_member(Snapshot(pull(base_branch="topic", default_branch="main")), rules()) is None
+    assert lower_member(Snapshot(pull(base_branch="topic")), lands=False) is None
 
 
 BASES = ("topic", "main", "other")
