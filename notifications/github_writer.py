@@ -21,6 +21,7 @@ from notifications import texts
 from notifications.render.check_run import completes, external_id, render_check_run, unmerged_conclusion
 from notifications.render.comment import kind_of, must_act, render_comment
 from notifications.render.history import MOST_LINES, Events
+from notifications.render.trains import with_candidate_page
 from queue_engine.core.concurrency.request_context import RequestPriority, working
 from queue_engine.core.timing.clock import Clock
 from queue_engine.domain.errors import Forbidden, GitHubError, Invalid, NotFound, Unavailable
@@ -47,6 +48,8 @@ class GithubWriter:
         self._clock = clock
         self._searched: LRUCache[int, int] = LRUCache(1000)
         """By item, the deleted comment after which the writer searched for another one."""
+        self.website: str | None = None
+        """GitHub's, for links; None: without links."""
 
     async def send(self, item: OutboxItem) -> None:
         """Send an item and mark it done. Raises the errors of the port; completed writes are stored before."""
@@ -62,11 +65,12 @@ class GithubWriter:
             await self._done(item)
             return
         assert item.notice is not None
+        notice = with_candidate_page(item.notice, item.repository.full_name, self.website)
         if item.kind is OutboxKind.COMMENT:
-            await self._comment(item, item.notice)
+            await self._comment(item, notice)
         else:
-            with working(RequestPriority.NOW if completes(item.notice) else RequestPriority.BACKGROUND):
-                await self._check_run(item, item.notice)
+            with working(RequestPriority.NOW if completes(notice) else RequestPriority.BACKGROUND):
+                await self._check_run(item, notice)
 
     async def _comment(self, item: OutboxItem, notice: Notice) -> None:
         async with self._store.reading() as tx:

@@ -70,6 +70,10 @@ class OutboxDispatcher:
         self._ends = False
         self._writer = GithubWriter(store, github, clock)
 
+    def link_to(self, website: str) -> None:
+        """Link pages of GitHub's website in what is sent from now on."""
+        self._writer.website = website
+
     async def run_due(self) -> bool:
         """Send all due items. Returns whether any was sent.
 

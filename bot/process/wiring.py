@@ -37,6 +37,7 @@ from bot.process.webhook_correction import correction_of
 from bot.process.workers import create_worker
 from bot.registration.installed import InstalledPage
 from bot.settings.environment import Settings
+from bot.settings.github_website import website
 from bot.web.application import create_app
 from bot.web.readiness import Readiness, RequirementError
 from bot.web.status import QueueStatusHandler
@@ -260,7 +261,7 @@ class Bot:
         return create_worker(self.engine, handlers, self._sinks.jobs.of_dead_letter)
 
     def _dispatcher(self) -> OutboxDispatcher:
-        return OutboxDispatcher(
+        dispatcher = OutboxDispatcher(
             self.engine.store,
             self._github,
             self.clock,
@@ -269,6 +270,8 @@ class Bot:
             lease=self.settings.lease * _OUTBOX_LEASES,
             meter=self.metrics,
         )
+        dispatcher.link_to(website(self.settings.github_api_url))
+        return dispatcher
 
     async def _examine(self, repository: str | None) -> Mapping[str, Any]:
         """Examine the installation for a caller of the API. Raises RepositoryNotFound."""

@@ -1,6 +1,7 @@
 """Render what a train does with a pull request, and what its landing saved. Pure."""
 
 from collections.abc import Iterable, Sequence
+from urllib.parse import quote
 
 from notifications.render.escape import code, link
 from notifications.render.formats import duration, pull_request, pull_requests
@@ -16,6 +17,15 @@ _MOST_NUMBERS = 12
 def kind_text(notice: Notice) -> KindText | None:
     """Return the headline and title of a member; None where they are those of any other pull request."""
     return None if notice.train is None else texts.KINDS.get(notice.kind)
+
+
+def with_candidate_page(notice: Notice, repository: str, website: str | None) -> Notice:
+    """Link the commit that a train tests, where no check of it has a page yet; `website` is GitHub's."""
+    train = notice.train
+    if train is None or train.candidate is None or train.url is not None or website is None:
+        return notice
+    page = f"{website}/{quote(repository)}/commit/{train.candidate}"
+    return notice.model_copy(update={"train": train.model_copy(update={"url": page})})
 
 
 def member_paragraph(notice: Notice) -> Iterable[str]:

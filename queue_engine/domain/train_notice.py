@@ -39,8 +39,10 @@ class TrainNotice(BaseModel):
     """The id of the run."""
     branch: str | None = None
     """The branch that CI tests."""
+    candidate: str | None = None
+    """The commit that CI tests, once IMQ has built it."""
     url: str | None = None
-    """The page of that branch's checks on GitHub."""
+    """The page of one of its checks, on GitHub or at the CI provider. None: the candidate's page."""
     failed: tuple[int, ...] = ()
     """The members of the failed run that is bisected, in order."""
     conflict: int | None = None

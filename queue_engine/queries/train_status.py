@@ -59,6 +59,8 @@ class TrainStatus:
                 members=run.numbers,
                 run=run.id,
                 branch=run.branch,
+                candidate=run.candidate,
+                url=_page(run),
                 failed=failed,
                 suspicion=suspicion,
             )
@@ -86,6 +88,13 @@ _BISECTIONS = frozenset({TrainProgress.BISECTING, TrainProgress.ALONE})
 
 def _size(group: FailingMembers) -> int:
     return len(group.members)
+
+
+def _page(run: CandidateRun) -> str | None:
+    """Return the page of one of its checks: a failed one, else one that runs, else one that passed."""
+    shown = [each for each in run.timings if each.url is not None]
+    first = min(shown, key=lambda each: (each.passed is not False, each.ended is not None, each.name), default=None)
+    return None if first is None else first.url
 
 
 def _progress(run: CandidateRun, number: int, group: FailingMembers | None) -> TrainProgress:

@@ -1,6 +1,7 @@
 """What people read of trains that IMQ runs: with whom a pull request landed, why it left, what a reply says."""
 
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,18 @@ async def test_why_in_a_train_says_who_is_tested_and_the_chance_of_a_failure(wor
     shown = comment(second)
     assert f"IMQ tests it with `#{first.number}` in one CI run, on the branch `imq/main/" in shown
     assert "The chance is about 1 in 10 that this pull request breaks its run, by earlier ones." in shown
+
+
+async def test_check_run_in_a_train_links_the_commit_that_the_train_tests(world: World) -> None:
+    """Each author gets from the pull request to the CI run, whose commit is on another branch."""
+    pulls = await ready(world, "a", "b")
+    queue_all(pulls)
+    await world.until_status(pulls[1], "checking")
+    await world.pass_time(timedelta(minutes=1))
+    runs = world.repository.record.runs.values()
+    shown = "".join(str(run.output) for run in runs if run.app is world.app)
+    [branch] = [sha for name, sha in world.repository.record.git.branches().items() if name.startswith("imq/")]
+    assert shown.count(f"/acme/widgets/commit/{branch})") == 2
 
 
 async def test_statistics_count_the_runs_that_trains_saved(world: World) -> None:

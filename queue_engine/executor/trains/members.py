@@ -20,7 +20,8 @@ async def follow_runs(state: TrainState) -> bool:
         step = following(entry, state.runs, state.now)
         if step != entry:
             ended = max((each.ended for each in step.run.timings if each.ended is not None), default=None)
-            announce = step.run.pending_checks != entry.run.pending_checks
+            published = step.run.candidate is not None and step.run.candidate != entry.run.candidate
+            announce = published or step.run.pending_checks != entry.run.pending_checks
             how = EntryChange(announce, CheckResults(ended=ended))
             await state.updates.save(entry, step, depth=state.depth, how=how)
             changed = True

@@ -147,3 +147,19 @@ def test_landing_saved_one_run_for_each_member_less_those_that_tested_it() -> No
     assert landing_of(timed, [started(1, 2, 3), started(9)]).ci_saved == 20 * MINUTE
     bisected = [started(1, 2, 3, 4), started(1, 2), started(3), started(4)]
     assert landing_of(timed, bisected) == TrainLanding(members=(1, 2, 3), runs_saved=0)
+
+
+def test_notice_links_a_failed_check_before_one_that_runs() -> None:
+    """People want the page that says what is wrong; without a page there is no link."""
+    timings = [
+        CheckTiming("a", "https://ci/a", NOW, NOW, True),
+        CheckTiming("b", "https://ci/b", NOW),
+        CheckTiming("c", None, NOW),
+        CheckTiming("d", "https://ci/d", NOW, NOW, False),
+    ]
+    links = []
+    for count in (0, 1, 2, 3, 4):
+        made = replace(run(7, 1), test=replace(NOT_BEGUN, timings=tuple(timings[:count])))
+        notice = train_status([made], memory(1)).notice(1)
+        links.append(notice and notice.url)
+    assert links == [None, "https://ci/a", "https://ci/b", "https://ci/b", "https://ci/d"]
