@@ -10,7 +10,7 @@ import pytest
 from queue_engine.core.concurrency.request_context import current_work
 from queue_engine.domain.errors import Unavailable
 from tests.acceptance.train_world import a_train_world, queue_all, ready
-from tests.acceptance.world import LABEL, World
+from tests.acceptance.world import CI_TIME, LABEL, World
 
 
 def fail_moves(world: World, times: int) -> list[int]:
@@ -85,3 +85,48 @@ async def test_nested_runs_with_squash_land_one_after_the_other(tmp_path: Path) 
         async with world.bot.engine.store.reading() as tx:
             trains = await tx.trains.get(queued[0].queue_id)
         assert trains.memory["off"] is None
+
+
+async def test_commit_taken_off_the_base_before_the_move_does_not_come_back_with_the_candidate(tmp_path: Path) -> None:
+    """P1: IMQ moves the base only from the tip that it tested on, although GitHub would accept the move."""
+    async with a_train_world(tmp_path) as world:
+        pulls = await ready(world, "a", "b")
+        before = world.repository.sha("main")
+        world.repository.push("main", {"mistake.py": "x\n"}, "Mistake", by="rhea")
+        await world.pass_time(CI_TIME * 2)
+        github: Any = world.bot.engine.github
+        move, taken_off = github.update_refs, list[str]()
+
+        async def watched(repository: Any, updates: Sequence[Any]) -> None:
+            if not taken_off and any(update.branch == "main" for update in updates):
+                taken_off.append(before)
+                world.repository.push_commit("main", before, by="rhea", force=True)
+            await move(repository, updates)
+
+        object.__setattr__(github, "update_refs", watched)
+        queue_all(pulls)
+        await world.until(lambda: all(pull.merged for pull in pulls))
+        assert taken_off
+        assert {"a.py", "b.py"} <= set(world.repository.files("main"))
+        assert "mistake.py" not in world.repository.files("main")
+
+
+async def test_commit_that_somebody_pushes_to_a_build_branch_never_lands(tmp_path: Path) -> None:
+    """P4: IMQ proves each merge by its parents, also where the webhook of the push is lost."""
+    async with a_train_world(tmp_path) as world:
+        pulls = await ready(world, "a", "b")
+        github: Any = world.bot.engine.github
+        merge, merged = github.merge_into, list[str]()
+
+        async def watched(repository: Any, branch: str, *more: Any) -> Any:
+            merged.append(branch)
+            if len(merged) == 2:
+                world.repository.push(branch, {"evil.py": "x\n"}, "Evil", by="mona", webhook=False)
+            return await merge(repository, branch, *more)
+
+        object.__setattr__(github, "merge_into", watched)
+        queue_all(pulls)
+        await world.until(lambda: all(pull.merged for pull in pulls))
+        assert len(merged) > 2
+        assert {"a.py", "b.py"} <= set(world.repository.files("main"))
+        assert "evil.py" not in world.repository.files("main")

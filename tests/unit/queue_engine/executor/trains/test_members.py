@@ -1,0 +1,88 @@
+"""Which status, base and tested tree an entry has as a member of a run.
+
+Covers also the decision `waiting` of `queue_engine/executor/trains/landing.py`.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from queue_engine.domain.candidate_run import CandidateMember, CandidateRun, CandidateState, CandidateTrigger
+from queue_engine.domain.model import Entry
+from queue_engine.domain.run import NOT_BEGUN
+from queue_engine.executor.trains.landing import waiting
+from queue_engine.executor.trains.members import following
+from tests.unit.queue_engine.examples import CHECKING, NOW, PENDING, READY, entry
+
+OWN = entry()
+FIRST = CandidateMember(9, "e9", "head-9", commit="c9", tree="t9")
+MINE = CandidateMember(OWN.number, OWN.id, OWN.head, commit="c1", tree="t1")
+
+
+def run(*members: CandidateMember, **changes: Any) -> CandidateRun:
+    """A run of these members on `base-1`, whose checks are under way."""
+    made = CandidateRun(
+        id=4,
+        queue_id=1,
+        base_branch="main",
+        base_tip="base-1",
+        members=members,
+        tested=frozenset({OWN.number}),
+        trigger=CandidateTrigger.PUSH,
+        state=CandidateState.TESTING,
+        started_at=NOW,
+        candidate="c1",
+        test=replace(NOT_BEGUN, pending_checks=("ci",)),
+    )
+    return replace(made, **changes)
+
+
+def followed(member: Entry, *runs: CandidateRun) -> Entry:
+    """The entry after all steps that its runs want."""
+    for _ in range(5):
+        member = following(member, runs, NOW)
+    return member
+
+
+def test_member_has_the_tree_of_the_candidate_after_it_and_the_commit_before_it_as_base() -> None:
+    """P1: the tree that lands is compared with exactly this one."""
+    found = followed(OWN, run(FIRST, MINE))
+    assert (found.status, found.run.tested_tree, found.run.base_tip) == (CHECKING, "t1", "c9")
+    assert (found.run.candidate_run, found.run.candidate, found.run.pending_checks) == (4, "c1", ("ci",))
+    assert followed(OWN, run(replace(FIRST, landed_sha="landed-9"), MINE)).run.base_tip == "landed-9"
+    assert followed(OWN, run(MINE)).run.base_tip == "base-1"
+
+
+@pytest.mark.parametrize(
+    ("state", "status"),
+    [
+        (CandidateState.BUILDING, CHECKING),
+        (CandidateState.TESTING, CHECKING),
+        (CandidateState.PASSED, READY),
+        (CandidateState.LANDING, READY),
+    ],
+)
+def test_member_is_ready_only_once_its_run_passed(state: CandidateState, status: object) -> None:
+    """The most advanced run counts: one that passed, before one that is tested."""
+    assert followed(OWN, run(MINE, state=state)).status is status
+    assert followed(OWN, run(MINE, id=5), run(MINE, state=state)).status is status
+
+
+@pytest.mark.parametrize(
+    "changes", [{"head": "head-0"}, {"entry_id": "other"}, {"landed_sha": "landed"}], ids=["head", "entry", "landed"]
+)
+def test_run_with_another_head_or_another_entry_says_nothing_about_a_member(changes: dict[str, Any]) -> None:
+    """P4: a candidate with a former head tested content that may not land any more."""
+    passed = run(replace(MINE, **changes), state=CandidateState.PASSED)
+    assert followed(OWN, passed) == OWN
+    left = followed(followed(OWN, run(MINE)), passed)
+    assert (left.status, left.run.tested_tree, left.run.candidate_run) == (PENDING, None, None)
+
+
+def test_members_that_wait_for_the_landing_are_queued_with_the_tested_head() -> None:
+    """P4: a member that left, has another head, or has landed is none of them."""
+    landing = run(FIRST, MINE, state=CandidateState.LANDING)
+    assert waiting(landing, [OWN]) == [MINE]
+    assert waiting(landing, [replace(OWN, head="head-2")]) == []
+    assert waiting(run(replace(MINE, landed_sha="landed")), [OWN]) == []
