@@ -27,5 +27,5 @@ def moves(*pushes: tuple[str, str, str | None]) -> tuple[HeadPush, ...]:
 def test_everybody_who_pushed_since_the_known_head_is_named(
     pushes: list[tuple[str, str, str | None]], pushers: tuple[str, ...] | None
 ) -> None:
-    """P4: where one of the moves is unknown, nobody is."""
+    """P4: with one unknown push IMQ knows no pushers."""
     assert pushers_since(entry(head="head-1"), "head-3", moves(*pushes)) == pushers

@@ -101,6 +101,14 @@ def test_member_that_conflicts_is_shown_again_when_one_of_the_others_has_left() 
     assert visible(base_moved(memory, "tip"), {1, 2, 3}).queue == memory.trains.queue
 
 
+def test_no_run_lands_on_a_base_that_somebody_else_moved() -> None:
+    """P1: its candidate has another base; what it found out about its members remains."""
+    memory = replace(queued(1, 2), trains=Trains(2, 60.0, runs=(RUN,), passed=(replace(RUN, id=8),)))
+    moved = base_moved(memory, "tip")
+    assert (moved.base_tip, moved.trains.passed) == ("tip", ())
+    assert [(each.id, each.extends_base) for each in moved.trains.runs] == [(7, False)]
+
+
 def test_blocked_members_keep_their_evidence_and_are_not_shown() -> None:
     """A freeze that lets one entry through forgets nothing about the others."""
     memory = queued(1, 2)
@@ -152,7 +160,8 @@ def test_result_belongs_to_a_tree_and_to_the_checks_required_of_it() -> None:
     """A check that becomes required later voids results."""
     check = RequiredCheck("ci", 1)
     assert result_key("t", [check]) == result_key("t", [check])
-    assert result_key("t", [check]) not in {result_key("u", [check]), result_key("t", [])}
+    others = result_key("u", [check]), result_key("t", []), result_key("t", [RequiredCheck("ci", 2)])
+    assert result_key("t", [check]) not in others
 
 
 def test_message_neither_skips_ci_nor_links_other_pull_requests() -> None:
