@@ -130,3 +130,30 @@ async def test_commit_that_somebody_pushes_to_a_build_branch_never_lands(tmp_pat
         assert len(merged) > 2
         assert {"a.py", "b.py"} <= set(world.repository.files("main"))
         assert "evil.py" not in world.repository.files("main")
+
+
+async def test_push_onto_a_candidate_whose_move_got_no_answer_leaves_its_members_landed(tmp_path: Path) -> None:
+    """IMQ moved the base, lost the answer, and somebody pushed on top: the members landed, each seen once (P2)."""
+    async with a_train_world(tmp_path) as world:
+        pulls = await ready(world, "a", "b")
+        github: Any = world.bot.engine.github
+        move = github.update_refs
+        lost: list[str] = []
+
+        async def watched(repository: Any, updates: Sequence[Any]) -> None:
+            await move(repository, updates)
+            if not lost and any(update.branch == "main" for update in updates):
+                lost.append("lost")
+                world.repository.push("main", {"more.txt": "0\n"}, "More", by="rhea")
+                raise Unavailable("502")
+
+        object.__setattr__(github, "update_refs", watched)
+        queue_all(pulls)
+        await world.until(lambda: bool(lost))
+        await world.settle()
+        await world.pass_time(timedelta(minutes=10))
+        assert await world.entries() == ()
+        for pull in pulls:
+            assert pull.merged
+            assert await world.reasons(pull) == []
+            assert "Landed on" in world.comment(pull)

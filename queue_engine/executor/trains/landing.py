@@ -14,7 +14,7 @@ import structlog
 from queue_engine.domain.candidate_port import BranchUpdate
 from queue_engine.domain.candidate_run import CandidateMember, CandidateRun, CandidateState
 from queue_engine.domain.errors import Forbidden, HeadConflict, Invalid, MergeError
-from queue_engine.domain.facts import Commit, MergeMethod
+from queue_engine.domain.facts import Branch, Commit, MergeMethod
 from queue_engine.domain.model import Entry
 from queue_engine.domain.reasons import Reason
 from queue_engine.executor.landing import land
@@ -105,7 +105,7 @@ async def _may_continue(state: TrainState, run: CandidateRun, *, moves: bool) ->
     github, repository = state.engine.github, state.queue.repository
     if moves:
         tip = await github.branch_tip(repository, state.queue.base_branch)
-        if tip is not None and tip.sha == run.candidate:
+        if await _has_landed(state, run, tip):
             await _land_members(state, run, cleaned=False)
             return False
         moved = tip is not None and tip.sha != state.memory.base_tip
@@ -115,6 +115,17 @@ async def _may_continue(state: TrainState, run: CandidateRun, *, moves: bool) ->
         return True
     await _give_back(state, run)
     return False
+
+
+async def _has_landed(state: TrainState, run: CandidateRun, tip: Branch | None) -> bool:
+    """Return whether the base contains the candidate: somebody may have pushed onto it since. Raises GitHubError."""
+    assert run.candidate is not None
+    if tip is None or tip.sha == state.memory.base_tip:
+        return False
+    if tip.sha == run.candidate:
+        return True
+    queue = state.queue
+    return (await state.engine.github.comparison(queue.repository, queue.base_branch, run.candidate)).head_landed
 
 
 def waiting(run: CandidateRun, entries: Sequence[Entry]) -> list[CandidateMember]:
@@ -139,7 +150,7 @@ async def _move_base(state: TrainState, run: CandidateRun) -> bool | None:
         except (HeadConflict, MergeError, Forbidden, Invalid) as refused:
             # GitHub gives a moved tip and a rule one type: only the tip tells them apart.
             tip = await state.engine.github.branch_tip(queue.repository, queue.base_branch)
-            if tip is not None and tip.sha == run.candidate:
+            if await _has_landed(state, run, tip):
                 return False
             if tip is not None and tip.sha != memory.base_tip:
                 await _give_back(state, run, base_moved_to=tip.sha)
