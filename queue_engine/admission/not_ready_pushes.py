@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from queue_engine.admission.case import Case
+from queue_engine.admission.shared_heads import follow_shared_update
 from queue_engine.domain.facts import HeadPush, PullRequest
 from queue_engine.domain.model import Entry
 from queue_engine.domain.policy import NotReadyPushPolicy, Policy
@@ -36,8 +37,10 @@ class Push:
 
 async def bind_waiting_push(
     engine: Engine, case: Case, entry: Entry, pull: PullRequest, push: Push | None
-) -> Entry | Reject | None:
+) -> Entry | Reject | Case | None:
     """Return the entry with the new head that `pull` shows, or why its wait ends; None: another event decides that.
+
+    The case, if IMQ alone pushed: its update for another pull request of the branch was bound, or has ended the wait.
 
     `push` is that of a webhook. `case` has its policy. Raises GitHubError and StaleRecord.
     """
@@ -55,6 +58,8 @@ async def bind_waiting_push(
         if not pushers:
             is_new = not pushes or pushes[0].after != head
             return None if is_new and _changed_lately(engine, pull) else Reject(Reason.HEAD_CHANGED)
+    if list(pushers) == [await engine.github.own_login()]:
+        return await follow_shared_update(engine, case, pull.head_sha, pushed_by_imq=True)
     for pusher in pushers:
         if not await _may_bind(engine, case, entry, pusher, policy):
             return Reject(Reason.HEAD_CHANGED, f"pushed by {pusher}, who may not queue")

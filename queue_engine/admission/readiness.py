@@ -14,7 +14,7 @@ from queue_engine.admission.enqueue_request import EnqueueRequest
 from queue_engine.admission.entries import record_consent, store_entry
 from queue_engine.admission.not_ready_pushes import Push, bind_waiting_push
 from queue_engine.admission.required_facts import requirements_of
-from queue_engine.admission.shared_heads import behind_shared_head
+from queue_engine.admission.shared_heads import behind_shared_head, follow_shared_update
 from queue_engine.admission.stacks import followed
 from queue_engine.domain.dequeue_reason import DequeueReason
 from queue_engine.domain.entry_order import EntryOrder
@@ -60,7 +60,12 @@ async def judge_again(engine: Engine, case: Case, *, push: Push | None = None) -
             case = await replace(case, pull=pull).with_policy(engine, entry.base_branch)
             policy = case.policy
             if pull.open and pull.head_sha != entry.head:
+                followed_update = await follow_shared_update(engine, case, pull.head_sha, pushed_by_imq=False)
+                if followed_update is not None:
+                    return followed_update
                 bound = await bind_waiting_push(engine, case, entry, pull, push)
+                if isinstance(bound, Case):
+                    return bound
                 if not isinstance(bound, Entry):
                     return case if bound is None else await _end(engine, case, entry, bound)
                 # The base was compared with the former head.

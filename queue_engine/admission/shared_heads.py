@@ -15,7 +15,14 @@ from queue_engine.domain.unmet_requirement import UnmetRequirement
 from queue_engine.effects import record
 from queue_engine.effects.context import Engine
 from queue_engine.rules.eligibility import Admit, NotReady, Reject, waits
-from queue_engine.rules.shared_heads import head_branch_of, merged_tip, most_active, updated_for, with_shared_update
+from queue_engine.rules.shared_heads import (
+    head_branch_of,
+    merged_tip,
+    most_active,
+    named,
+    updated_for,
+    with_shared_update,
+)
 from queue_engine.store import Transaction
 
 A = TypeVar("A")
@@ -71,11 +78,6 @@ async def follow_shared_update(engine: Engine, case: Case, head: str, *, pushed_
     event = "dequeued" if saved is None else "shared_update"
     _log.info(event, repository=case.repository.full_name, number=case.number, head=head)
     return replace(case, entry=saved)
-
-
-def named(other: Entry | None) -> str | None:
-    """Name a pull request that shares the head branch."""
-    return None if other is None else f"#{other.number}, queued for {other.base_branch}"
 
 
 async def _brings_nothing_new(engine: Engine, entry: Entry, head: str, policy: Policy) -> bool:

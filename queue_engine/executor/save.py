@@ -34,6 +34,7 @@ from queue_engine.rules.check_timing import check_data, rerun_seconds, with_repo
 from queue_engine.rules.checks import rerun_names
 from queue_engine.rules.failing_checks import failing_checks
 from queue_engine.rules.invariants import check_transition
+from queue_engine.rules.shared_heads import named, updated_for
 from queue_engine.store import Transaction
 
 _log = structlog.get_logger("imq.save")
@@ -148,6 +149,8 @@ class EntryUpdates:
         self, entry: Entry, reason: Reason, facts: Facts, *, detail: str | None, checks: Checks = ()
     ) -> None:
         """Dequeue the entry, with what this pass has read."""
+        if reason is Reason.HEAD_CHANGED and (other := await self._updated_for(entry, facts)) is not None:
+            reason, detail = Reason.UPDATED_FOR_ANOTHER, named(other)
         check_transition(entry.status, record.status_of(reason))
         people = (entry.author, *(facts.pull.assignees if facts.pull else ()))
         entry = replace(entry, run=with_reports(entry.run, facts.reports or ()))
@@ -159,6 +162,15 @@ class EntryUpdates:
             why = DequeueReason(reason, detail, checks, people, entry.delivery, failing=failing)
             await record.dequeue(change, entry, why, self.policy)
         _log.info("dequeued", repository=entry.repository.full_name, number=entry.number, reason=reason.value)
+
+    async def _updated_for(self, entry: Entry, facts: Facts) -> Entry | None:
+        """Return the entry of the same branch for which IMQ made the new head; None if IMQ did not make it."""
+        head = entry.run.new_head if facts.pull is None else facts.pull.head_sha
+        if entry.head_branch is None or head is None:
+            return None
+        async with self.engine.store.reading() as tx:
+            others = await tx.entries.sharing(entry.repository.id, entry.number, entry.head_branch)
+        return updated_for(entry, head, others)
 
 
 def _events(before: Entry, after: Entry, now: datetime, checks: CheckResults) -> dict[str, dict[str, Any]]:

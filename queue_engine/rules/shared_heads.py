@@ -23,10 +23,14 @@ def head_branch_of(pull: PullRequest) -> str | None:
 
 
 def updated_for(entry: Entry, head: str, others: Iterable[Entry]) -> Entry | None:
-    """Return the entry for which IMQ made this head from the entry's own head; None if IMQ made it for none of them."""
+    """Return the entry for which IMQ made this head from the entry's own head; None if IMQ made it for none of them.
+
+    If IMQ updated both at once, the entry may have the other one's update as its head, not proved yet.
+    """
+    before = {entry.head} if entry.updated_from is None else {entry.head, entry.updated_from}
     for other in others:
-        requested = other.run.new_head_is_ours and other.head == entry.head and other.run.new_head == head
-        if requested or (other.updated_from == entry.head and other.head == head):
+        requested = other.run.new_head_is_ours and other.head in before and other.run.new_head == head
+        if requested or (other.updated_from in before and other.head == head):
             return other
     return None
 
@@ -34,6 +38,11 @@ def updated_for(entry: Entry, head: str, others: Iterable[Entry]) -> Entry | Non
 def most_active(others: Iterable[Entry]) -> Entry | None:
     """Return the entry whose update may have moved the shared head: the one that IMQ works on, else the first."""
     return min(others, key=lambda each: (each.status is EntryStatus.PENDING, each.seq), default=None)
+
+
+def named(other: Entry | None) -> str | None:
+    """Name a pull request that shares the head branch."""
+    return None if other is None else f"#{other.number}, queued for {other.base_branch}"
 
 
 def merged_tip(entry: Entry, compared: Comparison, policy: Policy) -> str | None:

@@ -3,6 +3,7 @@
 Covers `queue_engine/admission/shared_heads.py`.
 """
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -60,3 +61,47 @@ async def test_second_pull_request_of_a_branch_joins_when_the_first_is_dequeued(
     await world.settle()
     into_main.unlabel(LABEL, by="mona")
     await world.until(lambda: into_develop.merged, within=CI_TIME * 6)
+
+
+@pytest.mark.lagging
+async def test_two_that_are_updated_at_once_name_each_other_where_one_leaves(world: World) -> None:
+    """P4: both were queued before IMQ let the second one wait; the update for one is no push by somebody else."""
+    into_main, into_develop = await shared(world, contains=False)
+    world.repository.push("develop", {"new.py": "new\n"}, "Move develop", by="rhea")
+    into_main.comment("/pause", by="rhea")
+    await world.settle()
+    for pull in (into_main, into_develop):
+        pull.label(LABEL, by="mona")
+        await world.pass_time(timedelta(seconds=5))
+    async with world.bot.engine.change() as change:
+        waiting = await change.tx.entries.find(world.repository.record.id, into_develop.number)
+        assert waiting is not None
+        await change.tx.entries.save(replace(waiting, unmet=()))
+        await change.tx.queues.wake(waiting.queue_id, change.now)
+    into_main.comment("/resume", by="rhea")
+    await world.until(lambda: {LABEL in pull.labels for pull in (into_main, into_develop)} == {False})
+    await world.settle()
+    landed, left = sorted((into_main, into_develop), key=lambda pull: not pull.merged)
+    assert (landed.merged, left.merged) == (True, False)
+    assert (await world.reasons(left))[-1] == "updated_for_another"
+    assert f"#{landed.number}, queued for {landed.record.base_branch}" in world.comment(left)
+
+
+@pytest.mark.lagging
+@pytest.mark.parametrize("contains", [True, False])
+async def test_update_for_another_reaches_a_draft_that_waits(world: World, contains: bool) -> None:
+    """P4: no webhook says who pushed; the stored update of the other one does."""
+    into_main, into_develop = await shared(world, contains=contains)
+    into_develop.convert_to_draft(by="mona")
+    into_develop.label(LABEL, by="mona")
+    await world.settle()
+    world.github.webhooks.faults.drop(None, event="pull_request", action="synchronize")
+    into_main.label(LABEL, by="mona")
+    await world.until(lambda: into_main.merged, within=CI_TIME * 8)
+    await world.settle()
+    if contains:
+        into_develop.ready_for_review(by="mona")
+        await world.until(lambda: into_develop.merged, within=CI_TIME * 6)
+    else:
+        await world.until(lambda: LABEL not in into_develop.labels, within=timedelta(minutes=30))
+        assert (await world.reasons(into_develop))[-1] == "updated_for_another"
