@@ -120,7 +120,7 @@ async def test_pull_request_is_explained_from_admission_to_its_landing(world: Wo
     assert (landed["state"], landed["last"]["event"], landed["last"]["reason"]) == ("not_queued", "landed", None)
     assert (landed["outcome"], landed["whose_move"], landed["next"]["call"]) == ("landed", "nobody", None)
     assert (await mona.ask("GET", f"{HOME}/queues")).body["queues"] == [
-        {"branch": "main", "depth": 0, "held": 0, "halts": []}
+        {"branch": "main", "depth": 0, "held": 0, "not_ready": 0, "halts": []}
     ]
 
 
