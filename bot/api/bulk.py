@@ -6,22 +6,22 @@ steps loses no pull request, and queues none twice. The results stay for `KEPT`,
 """
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import partial
-from typing import Any, Self
+from types import MappingProxyType
+from typing import Any
 from uuid import uuid4
 
 from aiohttp import web
-from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from bot.api import request_scope
 from bot.api.access import Access
 from bot.api.answers import LONGEST_WAIT, CallAnswer, StateAnswer, StepAnswer, as_json, state_fields
 from bot.api.auth import caller
-from bot.api.calls import QueueCall
+from bot.api.bulk_models import BulkCall, BulkRequest, BulkResult, ProcessAnswer
 from bot.api.errors import ApiError, known_refusal
 from bot.api.idempotent import finish_call
-from bot.api.payload import Payload, payload, query
+from bot.api.payload import payload, query
 from bot.api.permissions import budget_key, check_waiting
 from bot.api.pull_requests import PullRequests
 from bot.api.routes import Caller, Route
@@ -41,65 +41,10 @@ BULK_JOB, EXPIRY_JOB = "bulk_enqueue", "bulk_expiry"
 KEPT = timedelta(hours=72)
 """How long the results of a call can be read, as long as its Idempotency-Key is remembered."""
 
-MOST = 100
-"""Pull requests of one call."""
-
 _NONE_SUCH = "IMQ has no such process, or this token may not see it"
-_FAILED = "IMQ could not queue this pull request: GitHub failed for too long; queue it again"
-
-
-class BulkItem(QueueCall):
-    """A pull request to queue: its number, and as for a single call its head and its priority."""
-
-    number: int = Field(ge=1, lt=10**9)
-
-
-class BulkCall(Payload):
-    """The pull requests to queue, in this order; each number once."""
-
-    pulls: tuple[BulkItem, ...] = Field(min_length=1, max_length=MOST)
-
-    @model_validator(mode="after")
-    def _each_once(self) -> Self:
-        numbers = [each.number for each in self.pulls]
-        if len(set(numbers)) < len(numbers):
-            raise ValueError("a number is given more than once")
-        return self
-
-
-class BulkRequest(BaseModel):
-    """The request of one job: the pull request, and on whose behalf."""
-
-    model_config = ConfigDict(frozen=True)
-
-    token_id: str
-    owner: str
-    """Whose calls may read the results: the person, or else the token."""
-    repository_id: int
-    item: BulkItem
-    created_at: datetime
-
-
-class BulkResult(StateAnswer):
-    """The result for one pull request; `status` is that of a single call, null while IMQ has not come to it."""
-
-    number: int
-    status: int | None
-    error: str | None = None
-
-
-class ProcessAnswer(BaseModel):
-    """A call that queues many pull requests: how far it is, and the results one by one, in the order of the call."""
-
-    process_id: str
-    repository: str
-    state: str = Field(description="`running` or `done`")
-    progress: str = Field(examples=["3 of 7"])
-    done: int
-    total: int
-    expires_at: datetime
-    results: tuple[BulkResult, ...]
-    version: str = ""
+_FAILED = (
+    "IMQ could not queue this pull request: GitHub failed for too long, or the process ended each time; queue it again"
+)
 
 
 class BulkRoutes:
@@ -109,6 +54,7 @@ class BulkRoutes:
         self._engine = engine
         self._access = access
         self._waits = waits
+        self._pulls = PullRequests(engine)
 
     def routes(self) -> Sequence[Route]:
         """List the routes."""
@@ -186,7 +132,15 @@ class BulkRoutes:
             raise ApiError(404, _NONE_SUCH)
         if not await self._access.visible(token, [repository], []):
             raise ApiError(404, _NONE_SUCH)
-        return with_version(_process(process_id, repository, jobs).model_dump(mode="json"))
+        known = {job.id: await self._queued_state(repository, job) for job in jobs if job.status is JobStatus.FAILED}
+        return with_version(_process(process_id, repository, jobs, known).model_dump(mode="json"))
+
+    async def _queued_state(self, repository: Repository, job: Job) -> Mapping[str, Any] | None:
+        """Return the state of a pull request whose job was given up after it had queued it; else None."""
+        number = BulkRequest.model_validate(job.request).item.number
+        if not await _is_done(self._engine, repository, number, job):
+            return None
+        return state_fields(await self._pulls.load(repository, number), repository)
 
 
 class BulkJobs:
@@ -205,7 +159,6 @@ class BulkJobs:
     async def _queue(self, job: Job) -> Outcome:
         """Queue one pull request, if the token still allows it; a refusal is a result, too."""
         asked = BulkRequest.model_validate(job.request)
-        delivery = f"bulk:{job.id}"
         try:
             async with self._engine.store.reading() as tx:
                 token = await tx.tokens.by_id(asked.token_id, self._engine.clock.now())
@@ -215,10 +168,10 @@ class BulkJobs:
             if repository is None:
                 raise ApiError(404, "IMQ no longer has this repository")
             repository, login = await self._access.allowed(token, repository, controls=asked.item.priority is not None)
-            if await self._is_done(repository, asked.item.number, delivery):
+            if await _is_done(self._engine, repository, asked.item.number, job):
                 return await self._done_before(repository, asked.item.number)
             status, body = await self._pulls.enqueue(
-                repository, asked.item.number, asked.item, by=login, delivery=delivery, finish=_nothing_to_finish
+                repository, asked.item.number, asked.item, by=login, delivery=_delivery(job), finish=_nothing_to_finish
             )
             return _result(status, body)
         except ApiError as error:
@@ -238,12 +191,6 @@ class BulkJobs:
     async def _settled(self, job: Job) -> None:
         self._waits.wake(of_process(job.process_id))
 
-    async def _is_done(self, repository: Repository, number: int, delivery: str) -> bool:
-        """Whether an earlier run of this job queued the pull request, and its process died afterwards."""
-        async with self._engine.store.reading() as tx:
-            events = await tx.timeline.of_pull_request(repository.id, number)
-        return any(event.delivery == delivery for event in events)
-
     async def _done_before(self, repository: Repository, number: int) -> Outcome:
         return _result(202, as_json(state_fields(await self._pulls.load(repository, number), repository)))
 
@@ -254,6 +201,18 @@ class BulkJobs:
                 return Hold(timedelta(hours=1))
             await tx.jobs.take_results(process_id)
         return None
+
+
+async def _is_done(engine: Engine, repository: Repository, number: int, job: Job) -> bool:
+    """Return whether a run of this job queued the pull request; its process may have died afterwards."""
+    async with engine.store.reading() as tx:
+        events = await tx.timeline.of_pull_request(repository.id, number)
+    return any(event.delivery == _delivery(job) for event in events)
+
+
+def _delivery(job: Job) -> str:
+    """Return the id by which the events of this job are found."""
+    return f"bulk:{job.id}"
 
 
 async def _jobs(tx: Transaction, process_id: str) -> tuple[Job, ...]:
@@ -274,8 +233,14 @@ def _result(status: int, body: Mapping[str, Any]) -> JobResult:
     return JobResult({"status": status, "answer": dict(body)})
 
 
-def _process(process_id: str, repository: Repository, jobs: Sequence[Job]) -> ProcessAnswer:
-    results = tuple(_item(job, process_id) for job in jobs)
+def _process(
+    process_id: str,
+    repository: Repository,
+    jobs: Sequence[Job],
+    known: Mapping[str, Mapping[str, Any] | None] = MappingProxyType({}),
+) -> ProcessAnswer:
+    """Make the answer; `known` has the state of each pull request that a failed job had queued, by the job's id."""
+    results = tuple(_item(job, process_id, known.get(job.id)) for job in jobs)
     done = sum(each.status is not None for each in results)
     created_at = BulkRequest.model_validate(jobs[0].request).created_at
     return ProcessAnswer(
@@ -290,12 +255,14 @@ def _process(process_id: str, repository: Repository, jobs: Sequence[Job]) -> Pr
     )
 
 
-def _item(job: Job, process_id: str) -> BulkResult:
+def _item(job: Job, process_id: str, queued: Mapping[str, Any] | None) -> BulkResult:
     number = BulkRequest.model_validate(job.request).item.number
     if job.status is JobStatus.COMPLETED and job.response is not None:
         answer = dict(job.response["answer"])
         shown = {name: answer[name] for name in (*StateAnswer.model_fields, "error") if name in answer}
         return BulkResult(number=number, status=job.response["status"], **shown)
+    if job.status is JobStatus.FAILED and queued is not None:
+        return BulkResult(number=number, status=202, **queued)
     if job.status is JobStatus.FAILED:
         body = ApiError(503, _FAILED, retry_after=timedelta(0)).body
         return BulkResult(number=number, status=503, **body)

@@ -63,10 +63,17 @@ async def reading(
     """Open a stream, and wait until it has begun."""
     headers: Mapping[str, str] = {
         **({} if token is None else {"Authorization": f"Bearer {token}"}),
-        **({"Last-Event-ID": last_id} if last_id else {}),
         **({"X-Forwarded-For": address} if address else {}),
     }
     url = f"http://127.0.0.1:{world.runner.addresses[0][1]}{path}"
+    async with reading_at(url, headers, last_id=last_id) as reader:
+        yield reader
+
+
+@asynccontextmanager
+async def reading_at(url: str, headers: Mapping[str, str], *, last_id: str = "") -> AsyncIterator[Reader]:
+    """Open a stream of any process, and wait until it has begun."""
+    headers = {**headers, **({"Last-Event-ID": last_id} if last_id else {})}
     async with aiohttp.ClientSession() as session, session.get(url, headers=headers) as response:
         assert response.status == 200, await response.text()
         reader = Reader(response, last_id)

@@ -1,6 +1,6 @@
 """Programs queue many pull requests by one call, and read the results one by one.
 
-Covers `bot/api/bulk.py` and `bot/api/pull_requests.py`.
+Covers `bot/api/bulk.py`, `bot/api/bulk_models.py` and `bot/api/pull_requests.py`.
 """
 
 from datetime import timedelta
@@ -9,9 +9,11 @@ from typing import Any
 
 import aiohttp
 import pytest
+from sqlalchemy import update
 
 from bot.api.bulk import BULK_JOB, KEPT
 from bot.api.permissions import MOST_WAITING
+from queue_engine.core.jobs.job_table import JobStatus, jobs
 from queue_engine.domain.facts import Permission
 from tests.acceptance.callers import Answer, Caller, caller
 from tests.acceptance.pull_request_calls import HOME, order
@@ -186,3 +188,18 @@ async def test_full_queue_refuses_some_of_many(tmp_path: Path, session: aiohttp.
         found = (await results(mona, begun))["results"]
     assert [(each["status"], each["retry_safe"]) for each in found] == [(202, False), (429, True)]
     assert found[1]["reason"] == "queue_full"
+
+
+async def test_given_up_job_that_had_queued_its_pull_request_is_no_failure(world: World, mona: Caller) -> None:
+    """Each process that ran the jobs died: one pull request was queued before, the other one was not."""
+    first, second = world.open("first"), world.open("second")
+    begun = await queue_all(mona, [first, 999, second])
+    await world.settle()
+    async with world.bot.engine.store.transaction() as tx:
+        given_up = update(jobs).where(jobs.c.kind == BULK_JOB).values(status=JobStatus.FAILED, response_json=None)
+        await tx.connection.execute(given_up)
+    done = await results(mona, begun)
+    assert (done["state"], [each["status"] for each in done["results"]]) == ("done", [202, 503, 202])
+    queued, failed, _ = done["results"]
+    assert (queued["whose_move"], queued["error"]) == ("ci", None)
+    assert (failed["retry_safe"], "the process ended each time" in failed["error"]) == (True, True)
