@@ -15,6 +15,7 @@ from rich.console import Console
 
 from benchmarks.burst import burst_row
 from benchmarks.fair_share import fair_share_row
+from benchmarks.fair_share_bot import fair_share_bot_row
 from benchmarks.fairness import fairness_rows
 from benchmarks.footprint import footprint_rows
 from benchmarks.history import history_rows
@@ -44,6 +45,7 @@ MEASURES: Mapping[str, Measure] = {
     "workers": workers_rows,
     "fairness": fairness_rows,
     "fair-share": fair_share_row,
+    "fair-share-bot": fair_share_bot_row,
     "rebases": rebases_row,
     "trains": trains_rows,
     "planning": planning_row,

@@ -1,7 +1,7 @@
 """People's time in queue beside fifty agents: the rule of the order, simulated on one queue that lands one by one.
 
-Simulated time: the rule decides only the order, and a landing takes as long as its checks. With the whole bot the same
-hours of CI would take as long as the rest of the table.
+Simulated time: the rule decides only the order, and a landing takes as long as its checks. `benchmarks.fair_share_bot`
+has fewer of the same arrivals go through the whole bot.
 """
 
 from collections.abc import Sequence
@@ -82,7 +82,7 @@ def ratios(seed: int, *, landings: int, load: float = LOAD) -> tuple[float, floa
     by_people = arrivals(Random(seed), people=20, landings=landings, load=load)
     policy = Policy()
     alone, fair, first_come = (
-        _p95(waits(by_people, agents=agents, policy=each))
+        p95(waits(by_people, agents=agents, policy=each))
         for agents, each in ((0, policy), (AGENTS, policy), (AGENTS, replace(policy, fair_share=False)))
     )
     return fair / alone, first_come / alone
@@ -108,5 +108,5 @@ def _row(load: float, seed: int, *, landings: int) -> Row:
     )
 
 
-def _p95(values: Sequence[timedelta]) -> float:
+def p95(values: Sequence[timedelta]) -> float:
     return percentile([each.total_seconds() for each in values], 0.95)
