@@ -54,7 +54,7 @@ async def test_push_right_before_the_base_moves_is_kept_and_tested_with_the_memb
         pulls = await ready(world, "a", "b")
 
         def push() -> str:
-            sha = world.repository.commit({"hand.txt": "1\n"}, world.repository.sha("main"), "By hand", by="rhea")
+            sha: str = world.repository.commit({"hand.txt": "1\n"}, world.repository.sha("main"), "By hand", by="rhea")
             witness.by_hand.add(sha)
             world.repository.push_commit("main", sha, by="rhea")
             return sha
@@ -77,7 +77,7 @@ async def test_base_reset_right_before_it_moves_stays_without_what_was_taken_bac
     async with an_unprotected_world(tmp_path, names_moved_refs=names_moved_refs) as world:
         witness = TrainWitness(world.github)
         pulls = await ready(world, "a", "b")
-        former = world.repository.sha("main")
+        former: str = world.repository.sha("main")
         wrong = world.repository.commit({"wrong.py": "x\n"}, former, "By mistake", by="rhea")
         witness.by_hand |= {former, wrong}
         world.repository.push_commit("main", wrong, by="rhea")

@@ -1,11 +1,17 @@
 """What `imq validate --against` says of trains, by the workflows that the base branch has.
 
-Covers `bot/cli/train_report.py`.
+Covers `bot/cli/train_report.py`. It also has bases on which trains could not land.
 """
 
 from pathlib import Path
 
+import pytest
+
+from queue_engine.control import pauses
 from tests.acceptance.test_configuration import validate
+from tests.acceptance.test_freezes import control
+from tests.acceptance.test_own_check import require
+from tests.acceptance.train_world import a_train_world, queue_all, ready
 from tests.acceptance.world import World
 
 CI = ".github/workflows/ci.yml"
@@ -48,3 +54,22 @@ async def test_validate_without_trains_asks_for_no_workflows(world: World, tmp_p
     """A configuration without trains costs no request more, and reads nothing of them."""
     shown = await preview(world, tmp_path, f"on: push\n{JOBS}", "checks: {required: [test]}")
     assert "Trains:" not in shown
+
+
+@pytest.mark.parametrize("before", [True, False], ids=["before_queueing", "after_queueing"])
+async def test_base_that_requires_imqs_own_check_builds_no_candidate(tmp_path: Path, before: bool) -> None:
+    """No CI run is spent on a candidate that could not land: IMQ's check passes on one head at a time."""
+    async with a_train_world(tmp_path) as world:
+        pulls = await ready(world, "a", "b")
+        if before:
+            require(world, strict=False)
+            await world.settle()
+        await control(world, pauses.pause, reason="wait")
+        queue_all(pulls)
+        await world.settle()
+        if not before:
+            require(world, strict=False)
+        await control(world, pauses.resume)
+        await world.until(lambda: all(pull.merged for pull in pulls))
+        assert world.requests("/repos/{owner}/{repo}/git/refs") == 0
+        assert [await world.reasons(pull) for pull in pulls] == [[], []]

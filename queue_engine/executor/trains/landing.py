@@ -19,7 +19,7 @@ from queue_engine.domain.model import Entry
 from queue_engine.domain.reasons import Reason
 from queue_engine.executor.landing import land
 from queue_engine.executor.trains.candidate_branches import key_of
-from queue_engine.executor.trains.member_facts import verify
+from queue_engine.executor.trains.member_facts import needs_own_check, switch_off_by_own_check, verify
 from queue_engine.executor.trains.member_merges import merge_members
 from queue_engine.executor.trains.state import TrainState
 from queue_engine.known.own_merges import record_merge_request
@@ -41,7 +41,7 @@ async def begin_landing(state: TrainState, run: CandidateRun, planned: TrainRun)
             return False
         if (method := await verify(state, entry, mergeable=False)) is None:
             return False
-        if method is not member.method or entry.own_check_required:
+        if method is not member.method or needs_own_check(state, entry):
             await _cannot_land(state, run, entry)
             return False
         snapshot = state.verified[entry.id, entry.version].snapshot
@@ -70,9 +70,9 @@ def _without_landed(run: CandidateRun, planned: TrainRun) -> CandidateRun:
 
 
 async def _cannot_land(state: TrainState, run: CandidateRun, entry: Entry) -> None:
-    """Give up a run that was built for another way to land."""
-    if entry.own_check_required:
-        await state.switch_off(Reason.CANDIDATE_LANDING_REFUSED, "the base branch requires IMQ's own check")
+    """Give up a run that was built for another way to land, or whose base requires IMQ's own check since."""
+    if needs_own_check(state, entry):
+        await switch_off_by_own_check(state)
     else:
         await state.cancel(run, why="method_changed")
 

@@ -15,6 +15,7 @@ from queue_engine.executor.trains.state import TrainState
 from queue_engine.planner.actions import Dequeue, FactKind, Facts, ReadFact, Save, Wait
 from queue_engine.planner.github_outage import on_github_error
 from queue_engine.planner.member_rules import judge_member
+from queue_engine.rules.checks import requires_own_check
 from queue_engine.rules.invariants import check_transition
 
 _log = structlog.get_logger("imq.trains")
@@ -46,6 +47,17 @@ async def verify(state: TrainState, entry: Entry, *, mergeable: bool) -> MergeMe
             case _:
                 return None
     return None
+
+
+def needs_own_check(state: TrainState, entry: Entry) -> bool:
+    """Return whether the base requires IMQ's own check, which passes on one head at a time; after `verify`."""
+    rules = state.verified[entry.id, entry.version].rules
+    return entry.own_check_required if rules is None else requires_own_check(rules, state.policy)
+
+
+async def switch_off_by_own_check(state: TrainState) -> None:
+    """Test one entry after the other, since no candidate could land."""
+    await state.switch_off(Reason.CANDIDATE_LANDING_REFUSED, "the base branch requires IMQ's own check")
 
 
 async def _read(state: TrainState, entry: Entry, fact: FactKind, facts: Facts) -> Facts | None:

@@ -13,10 +13,15 @@ _PREFERRED = (CandidateState.LANDING, CandidateState.PASSED, CandidateState.TEST
 _PASSED = frozenset({CandidateState.LANDING, CandidateState.PASSED})
 
 
-async def follow_runs(state: TrainState) -> bool:
-    """Store one change of each entry that its runs do not agree with; whether any changed."""
+async def follow_runs(state: TrainState, *, sequential: bool = False) -> bool:
+    """Store one change of each entry that its runs do not agree with; whether any changed.
+
+    With `sequential`, IMQ tests one entry after the other: an entry that was in no run keeps its status.
+    """
     changed = False
     for entry in state.entries:
+        if sequential and entry.run.candidate_run is None:
+            continue
         step = following(entry, state.runs, state.now)
         if step != entry:
             ended = max((each.ended for each in step.run.timings if each.ended is not None), default=None)

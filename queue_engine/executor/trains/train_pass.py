@@ -128,7 +128,7 @@ class TrainPass:
         found = await find_members(state.engine, state.queue.id, state.policy, state.queue.generation)
         await state.load()
         if self._is_off():
-            if await follow_runs(state):
+            if await follow_runs(state, sequential=True):
                 return True
             raise TrainsUnavailable
         if isinstance(found, QueueWait):
