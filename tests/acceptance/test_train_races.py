@@ -1,4 +1,4 @@
-"""Somebody pushes to the base at the very moment when a train lands, and no rule of GitHub's stands in between (P1)."""
+"""Somebody pushes to the base right before a train lands, and no rule of GitHub's refuses either of them (P1)."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
