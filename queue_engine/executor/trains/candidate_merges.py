@@ -17,7 +17,7 @@ from queue_engine.domain.facts import Commit, MergeMethod
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.run import Run
 from queue_engine.executor.trains.candidate_branches import EXISTS, publish, tested_before
-from queue_engine.executor.trains.member_facts import needs_own_check, switch_off_by_own_check, verify
+from queue_engine.executor.trains.member_facts import verify
 from queue_engine.executor.trains.state import TrainState
 from queue_engine.executor.trains.triggers import trigger_for
 from queue_engine.planner.actions import Facts
@@ -41,9 +41,6 @@ async def begin(state: TrainState, new: NewRun, memory: Memory) -> bool:
     for number in new.content:
         entry = entries[number]
         if (method := await verify(state, entry, mergeable=True)) is None:
-            return False
-        if needs_own_check(state, entry):
-            await switch_off_by_own_check(state)
             return False
         methods.append(method)
         snapshot = state.verified[entry.id, entry.version].snapshot

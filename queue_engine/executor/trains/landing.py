@@ -19,7 +19,7 @@ from queue_engine.domain.model import Entry
 from queue_engine.domain.reasons import Reason
 from queue_engine.executor.landing import land
 from queue_engine.executor.trains.candidate_branches import key_of
-from queue_engine.executor.trains.member_facts import needs_own_check, switch_off_by_own_check, verify
+from queue_engine.executor.trains.member_facts import verify
 from queue_engine.executor.trains.member_merges import merge_members
 from queue_engine.executor.trains.state import TrainState
 from queue_engine.known.own_merges import record_merge_request
@@ -41,8 +41,8 @@ async def begin_landing(state: TrainState, run: CandidateRun, planned: TrainRun)
             return False
         if (method := await verify(state, entry, mergeable=False)) is None:
             return False
-        if method is not member.method or needs_own_check(state, entry):
-            await _cannot_land(state, run, entry)
+        if method is not member.method:
+            await state.cancel(run, why="method_changed")
             return False
         snapshot = state.verified[entry.id, entry.version].snapshot
         if snapshot is not None and snapshot.base_tip not in {None, state.memory.base_tip}:
@@ -67,14 +67,6 @@ def _without_landed(run: CandidateRun, planned: TrainRun) -> CandidateRun:
         return run
     tip = next((each.commit for each in reversed(gone) if each.commit is not None), run.base_tip)
     return replace(run, members=tuple(each for each in run.members if each.number in planned.content), base_tip=tip)
-
-
-async def _cannot_land(state: TrainState, run: CandidateRun, entry: Entry) -> None:
-    """Give up a run that was built for another way to land, or whose base requires IMQ's own check since."""
-    if needs_own_check(state, entry):
-        await switch_off_by_own_check(state)
-    else:
-        await state.cancel(run, why="method_changed")
 
 
 async def continue_landing(state: TrainState, run: CandidateRun) -> datetime | None:

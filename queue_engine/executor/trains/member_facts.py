@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import structlog
 
+from queue_engine.domain.candidate_run import CandidateState
 from queue_engine.domain.errors import Forbidden, GitHubError, NotFound, RateLimitError
 from queue_engine.domain.facts import MergeMethod
 from queue_engine.domain.model import Entry
@@ -24,13 +25,21 @@ _READS = len(FactKind) + 4
 
 
 async def verify(state: TrainState, entry: Entry, *, mergeable: bool) -> MergeMethod | None:
-    """Return how the entry lands; None if it left or changed, so that the pass plans again. Raises GitHubError."""
+    """Return how the entry lands; None if it left or changed, or trains are off: the pass plans again.
+
+    Raises GitHubError.
+    """
     facts = state.verified.get((entry.id, entry.version), Facts())
     for _ in range(_READS):
         judged = judge_member(entry, facts, state.policy, state.now, mergeable=mergeable)
         if isinstance(judged, MergeMethod):
             state.verified[entry.id, entry.version] = facts
-            return judged
+            required = facts.rules is not None and requires_own_check(facts.rules, state.policy)
+            if not required or any(each.state is CandidateState.LANDING for each in state.runs):
+                return judged
+            # IMQ's check passes on one head at a time: no candidate could land.
+            await state.switch_off(Reason.CANDIDATE_LANDING_REFUSED, "the base branch requires IMQ's own check")
+            return None
         match judged:
             case ReadFact(fact):
                 read = await _read(state, entry, fact, facts)
@@ -47,17 +56,6 @@ async def verify(state: TrainState, entry: Entry, *, mergeable: bool) -> MergeMe
             case _:
                 return None
     return None
-
-
-def needs_own_check(state: TrainState, entry: Entry) -> bool:
-    """Return whether the base requires IMQ's own check, which passes on one head at a time; after `verify`."""
-    rules = state.verified[entry.id, entry.version].rules
-    return entry.own_check_required if rules is None else requires_own_check(rules, state.policy)
-
-
-async def switch_off_by_own_check(state: TrainState) -> None:
-    """Test one entry after the other, since no candidate could land."""
-    await state.switch_off(Reason.CANDIDATE_LANDING_REFUSED, "the base branch requires IMQ's own check")
 
 
 async def _read(state: TrainState, entry: Entry, fact: FactKind, facts: Facts) -> Facts | None:
