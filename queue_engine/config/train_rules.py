@@ -24,7 +24,8 @@ class TrainRules(ConfigModel):
         "`candidates: auto`.",
     )
     runs: AutoRuns | None = Field(
-        None, description="How many CI runs may be active at once; `auto` is as many as CI started at once before."
+        None,
+        description="How many CI runs may be active at once; `auto` is one more than CI ran at once before, up to 16.",
     )
     max_size: int | None = Field(None, ge=1, le=100, description="How many pull requests one CI run may test.")
     first_report: Timeout | None = Field(

@@ -33,7 +33,7 @@ class TrainPolicy:
     candidates: Candidates = Candidates.AUTO
     """Never `OFF`."""
     runs: int | None = 1
-    """How many CI runs may be active at once. None: as many as CI started at once before."""
+    """How many CI runs may be active at once. None: one more than CI ran at once before."""
     max_size: int = 32
     """How many members one run may test."""
     first_report: timedelta = timedelta(minutes=5)

@@ -201,3 +201,18 @@ async def test_push_to_the_candidate_by_somebody_else_throws_its_run_away(world:
     async with world.bot.engine.store.reading() as tx:
         events = await tx.timeline.of_pull_request(world.repository.record.id, 0)
     assert "branch_changed" in [event.data.get("outcome") for event in events if event.event == "run_ended"]
+
+
+async def test_auto_learns_from_a_run_that_its_ci_may_run_another_beside_it(tmp_path: Path) -> None:
+    """`runs: auto` begins with one CI run at once; after the first one it lets two be active."""
+    async with a_train_world(tmp_path, trains="{candidates: push, runs: auto}") as world:
+        first, second, third = await ready(world, "a", "b", "c")
+        queue_all([first])
+        await world.until(lambda: bool(first.merged))
+        queue_all([second])
+        await world.pass_time(timedelta(minutes=1))
+        queue_all([third])
+        await world.pass_time(timedelta(minutes=1))
+        async with world.bot.engine.store.reading() as tx:
+            runs = await tx.candidate_runs.of_repository(world.repository.record.id)
+        assert [run.numbers for run in runs] == [(second.number,), (second.number, third.number)]

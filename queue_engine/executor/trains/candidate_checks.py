@@ -24,7 +24,7 @@ from queue_engine.planner import actions
 from queue_engine.planner.actions import Action, FactKind, Facts, ReadFact
 from queue_engine.planner.check_limits import few
 from queue_engine.planner.check_outcome import judge_checks, rerun_answered
-from queue_engine.planner.trains.memory import FailingChecks
+from queue_engine.planner.trains.memory import FailingChecks, Memory
 from queue_engine.planner.trains.outcomes import cancelled, failed, find_run, passed
 from queue_engine.rules.check_timing import with_reports
 from queue_engine.rules.checks import judge, run_checks
@@ -152,7 +152,7 @@ async def _passed(state: TrainState, run: CandidateRun, facts: Facts) -> None:
         return
     seconds = (state.now - (run.published_at or state.now)).total_seconds()
     memory = passed(state.memory, planned, await key_of(state, run), state.seconds, seconds=seconds)
-    memory = replace(memory, trigger=run.trigger)
+    memory = _with_span(replace(memory, trigger=run.trigger), run)
     async with state.engine.change() as change:
         await change.tx.candidate_runs.save(replace(run, state=CandidateState.PASSED))
         await state.keep(change, memory)
@@ -198,7 +198,14 @@ async def _failed(
         return
     shown = tuple({"name": each.name, "url": each.url, "conclusion": each.conclusion} for each in checks)
     evidence = FailingChecks(run.id, planned.content, shown, detail, reason.value)
-    await state.end(run, failed(state.memory, planned, key, evidence), why="failed")
+    await state.end(run, _with_span(failed(state.memory, planned, key, evidence), run), why="failed")
+
+
+def _with_span(memory: Memory, run: CandidateRun) -> Memory:
+    """Keep when the checks of a run ran, by GitHub's clock, if it is known."""
+    starts = [each.started.timestamp() for each in run.timings if each.started is not None]
+    ends = [each.ended.timestamp() for each in run.timings if each.ended is not None]
+    return memory.with_span(min(starts), max(ends)) if starts and ends else memory
 
 
 async def _untested(state: TrainState, run: CandidateRun, reason: Reason, detail: str) -> None:

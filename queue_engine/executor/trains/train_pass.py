@@ -32,7 +32,7 @@ from queue_engine.executor.trains.members import follow_runs
 from queue_engine.executor.trains.state import TrainState
 from queue_engine.planner.front import Members, QueueWait, first
 from queue_engine.planner.github_outage import retry_at
-from queue_engine.planner.trains.members import base_moved, follow_queue, limited, visible
+from queue_engine.planner.trains.members import base_moved, follow_queue, limited, slots, visible
 from queue_engine.planner.trains.memory import Memory
 from queue_engine.planner.trains.model import Plan
 from queue_engine.planner.trains.outcomes import cancelled
@@ -159,7 +159,8 @@ class TrainPass:
             return False
         if await self._drop_outdated():
             return True
-        state.memory = follow_queue(self._renewed(), found.room, self._slots())
+        memory = self._renewed()
+        state.memory = follow_queue(memory, found.room, slots(memory, state.trains))
         if await self._follow_base():
             return True
         if await follow_runs(state):
@@ -180,10 +181,6 @@ class TrainPass:
             return memory
         # Something changed since, or a day has passed: what did not work may work now.
         return replace(memory, off=None, silent=(), by_api=None, trigger=None)
-
-    def _slots(self) -> int:
-        runs = self._state.trains.runs
-        return 1 if runs is None else runs
 
     async def _drop_outdated(self) -> bool:
         """Cancel a run of which a member left or has another head, or which no plan knows."""

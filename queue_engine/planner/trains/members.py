@@ -9,6 +9,9 @@ from queue_engine.planner.trains.memory import Memory
 from queue_engine.planner.trains.model import FailingRun, Member, NewRun, Trains
 from queue_engine.planner.trains.transitions import base_pushed, removed
 
+MOST_RUNS = 16
+"""How many runs `auto` lets be active at most."""
+
 
 def follow_queue(memory: Memory, entries: Iterable[Entry], slots: int) -> Memory:
     """Return the memory with these entries as members, in the order in which they are to land.
@@ -34,6 +37,11 @@ def follow_queue(memory: Memory, entries: Iterable[Entry], slots: int) -> Memory
 
 def _preempts(entry: Entry) -> bool:
     return entry.hotfix and entry.preempts
+
+
+def slots(memory: Memory, policy: TrainPolicy) -> int:
+    """Return how many runs may be active: by `auto` one more than CI ran at once before."""
+    return min(memory.most_at_once + 1, MOST_RUNS) if policy.runs is None else policy.runs
 
 
 def visible(memory: Memory, free: Collection[int]) -> Trains:

@@ -65,6 +65,8 @@ class Memory:
     failed: tuple[FailingChecks, ...] = ()
     durations: tuple[float, ...] = ()
     """How long the last runs took, in seconds."""
+    spans: tuple[tuple[float, float], ...] = ()
+    """From when to when the checks of the last runs ran, in seconds since 1970."""
     by_api: str | None = None
     """GitHub's message when it refused to move the base branch: since then IMQ lands members one by one."""
 
@@ -88,6 +90,15 @@ class Memory:
         durations = (*self.durations, seconds)[-_DURATIONS_KEPT:]
         usual = sorted(durations)[len(durations) // 2]
         return replace(self, durations=durations, trains=replace(self.trains, usual_seconds=max(usual, 1.0)))
+
+    def with_span(self, start: float, end: float) -> "Memory":
+        """Keep when the checks of a run ran."""
+        return replace(self, spans=(*self.spans, (start, end))[-_DURATIONS_KEPT:])
+
+    @property
+    def most_at_once(self) -> int:
+        """How many of the last runs had their checks run at once."""
+        return max((sum(a <= start < b for a, b in self.spans) for start, _ in self.spans), default=0)
 
     def with_failure(self, failed: FailingChecks) -> "Memory":
         """Keep the failing checks of a run."""
@@ -133,6 +144,7 @@ def from_json(stored: Mapping[str, Any]) -> Memory:
             for each in stored["failed"]
         ),
         durations=tuple(stored["durations"]),
+        spans=tuple((start, end) for start, end in stored.get("spans", ())),
         by_api=stored["by_api"],
     )
 

@@ -13,7 +13,7 @@ from queue_engine.domain.facts import MergeMethod, RequiredCheck
 from queue_engine.domain.policy import Policy
 from queue_engine.domain.train_policy import TrainPolicy, TrainSplit
 from queue_engine.planner.trains.commits import merge_message, names_co_authors
-from queue_engine.planner.trains.members import base_moved, follow_queue, limited, visible
+from queue_engine.planner.trains.members import base_moved, follow_queue, limited, slots, visible
 from queue_engine.planner.trains.memory import FailingChecks, Memory, SequentialMode, from_json, to_json
 from queue_engine.planner.trains.model import FailingRun, Member, NewRun, TrainRun, Trains
 from queue_engine.planner.trains.outcomes import (
@@ -192,3 +192,17 @@ def test_tree_that_failed_is_tested_again_once_a_flake_is_found() -> None:
     second = find_run(again.trains, 5)
     assert second is not None
     assert passed(again, second, "other", 30.0).results == {"other": True}
+
+
+def test_auto_allows_one_run_more_than_ci_ran_at_once() -> None:
+    """A queue learns how many runs its CI starts at once, and forgets it when the CI no longer does."""
+    auto, memory = TrainPolicy(runs=None), Memory()
+    assert (slots(memory, auto), slots(memory, TrainPolicy(runs=3))) == (1, 3)
+    memory = stored(memory.with_span(0.0, 10.0))
+    assert slots(memory, auto) == 2
+    assert slots(memory.with_span(10.0, 20.0), auto) == 2
+    memory = memory.with_span(5.0, 15.0)
+    assert slots(memory, auto) == 3
+    for number in range(20):
+        memory = memory.with_span(100.0 * number, 100.0 * number + 50.0)
+    assert slots(memory, auto) == 2
