@@ -7,8 +7,7 @@ from queue_engine.domain.model import Repository
 from queue_engine.domain.policy import Policy
 from queue_engine.domain.port import GitHub
 from queue_engine.effects.context import Engine
-from queue_engine.rules.checks import head_checks, judge
-from queue_engine.rules.eligibility import RequiredFacts, unmet_by_rules, unmet_requirement, waits
+from queue_engine.rules.eligibility import RequiredFacts, unmet_by_rules, unmet_requirement
 from queue_engine.rules.merge_method import merge_method, needs_signed_commits
 from queue_engine.rules.reviews import reviews_of
 
@@ -43,26 +42,9 @@ async def requirements_of(
 async def read_requirements(
     github: GitHub, repository: Repository, taken: Snapshot, rules: BranchRules, policy: Policy
 ) -> RequiredFacts:
-    """Read reviews, signatures and failed checks where these rules require them. Raises GitHubError."""
+    """Read reviews and signatures where these rules require them. Raises GitHubError."""
     pull = taken.pull
     signed = needs_signed_commits(pull, rules, policy)
     unsigned = await github.unsigned_commits(repository, pull.number) if signed else ()
     reviews = await reviews_of(github, repository, taken, rules)
-    failed = await _failed_checks(github, repository, taken, rules, policy)
-    return RequiredFacts(
-        rules, reviews, unsigned, taken.decision, taken.resolved, taken.stack, taken.code_owners, failed
-    )
-
-
-async def _failed_checks(
-    github: GitHub, repository: Repository, taken: Snapshot, rules: BranchRules, policy: Policy
-) -> tuple[str, ...]:
-    """Return the required checks that failed on the head; their reports are read only where GitHub says that one did.
-
-    Raises GitHubError.
-    """
-    required = head_checks(rules, policy)
-    if not (taken.failing and required and waits(policy)):
-        return ()
-    reports = await github.check_reports(repository, taken.pull.head_sha, required)
-    return tuple(sorted({report.name for report in judge(required, reports).failed}))
+    return RequiredFacts(rules, reviews, unsigned, taken.decision, taken.resolved, taken.stack, taken.code_owners)

@@ -13,7 +13,6 @@ MAY_STILL_BE_MET = frozenset(
         Reason.APPROVAL_MISSING,
         Reason.CHANGES_REQUESTED,
         Reason.CODE_OWNER_MISSING,
-        Reason.CHECKS_FAILED,
     }
 )
 """Reasons that people remove without a new request: with `when_not_ready: wait` the pull request waits for that."""

@@ -43,8 +43,6 @@ class RequiredFacts:
     """The place above another pull request, if it has one."""
     code_owners: Sequence[str] = ()
     """The code owners whose review GitHub requests."""
-    failed: Sequence[str] = ()
-    """The required checks that have failed on its own head."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +122,6 @@ def unmet_so_far(pull: PullRequest, requirements: RequiredFacts) -> tuple[UnmetR
         found.append(UnmetRequirement(Reason.DRAFT))
     if (review := _missing_review(requirements)) is not None:
         found.append(UnmetRequirement(review.reason, review.detail or None))
-    if requirements.failed:
-        found.append(UnmetRequirement(Reason.CHECKS_FAILED, ", ".join(requirements.failed)))
     return tuple(found)
 
 

@@ -108,7 +108,7 @@ KIND_VARIANTS: Mapping[str, Notice] = {
     ),
     **{
         f"not ready, {reason}": of_reason(reason).model_copy(update={"kind": NoticeKind.NOT_READY})
-        for reason in (Reason.STACKED_ABOVE, Reason.STACK_LANDED, Reason.HEAD_SHARED, Reason.CHECKS_FAILED)
+        for reason in (Reason.STACKED_ABOVE, Reason.STACK_LANDED, Reason.HEAD_SHARED)
     },
     "with a shared configuration": of_kind(NoticeKind.READY).model_copy(update={"not_followed": ("depth is ignored",)}),
     "base red, without a label for fixes": of_reason(Reason.BASE_RED).model_copy(update={"fix_labels": ()}),
