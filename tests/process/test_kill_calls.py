@@ -82,7 +82,7 @@ async def test_bulk_call_killed_at_each_step_queues_and_lands_each_pull_request_
         await theatre.start()
         # IMQ knows a repository since its first webhook.
         pulls[0].label(LABEL, by="mona")
-        await theatre.until(lambda: pulls[0].merged, seconds=30)
+        await theatre.until(lambda: pulls[0].merged, seconds=180)
         token = await token_of(theatre, "mona")
         # A job that met many deaths in a row is given up, with the status 503: what is read lies between writes.
         theatre.kill_once_at_each_step(reading=False)
@@ -93,8 +93,8 @@ async def test_bulk_call_killed_at_each_step_queues_and_lands_each_pull_request_
         assert again["process_id"] == begun["process_id"]
         done = await finished(theatre, f"/api/v1/processes/{begun['process_id']}", token)
         assert [each["status"] for each in done["results"]] == [202, 202, 202, 404]
-        await theatre.until(lambda: all(pull.merged for pull in pulls), seconds=120)
-        await theatre.until(lambda: all(LABEL not in pull.labels for pull in pulls), seconds=60)
+        await theatre.until(lambda: all(pull.merged for pull in pulls), seconds=300)
+        await theatre.until(lambda: all(LABEL not in pull.labels for pull in pulls), seconds=180)
         assert len(theatre.deaths) >= 5, theatre.deaths
         for pull in pulls:
             counts = await events_of(theatre, pull)
@@ -147,7 +147,7 @@ async def test_bot_killed_while_it_sends_messages_loses_none_and_repeats_them_wi
         receiver.always = killer(theatre, receiver, answers=answers)
         for pull in (good, red):
             pull.label(LABEL, by="mona")
-        await theatre.until(lambda: good.merged and LABEL not in red.labels, seconds=120)
+        await theatre.until(lambda: good.merged and LABEL not in red.labels, seconds=300)
 
         def ids() -> Counter[str]:
             of_id = {
@@ -159,8 +159,8 @@ async def test_bot_killed_while_it_sends_messages_loses_none_and_repeats_them_wi
             return Counter(each.body for each in receiver.received if each.path == "/slack")
 
         wanted = Counter({"queued": 2, "landed": 1, "ejected": 1})
-        await theatre.until(lambda: ids() >= wanted and len(slack_texts()) >= 4, seconds=120)
-        await theatre.until(lambda: len(theatre.deaths) >= 4, seconds=60)
+        await theatre.until(lambda: ids() >= wanted and len(slack_texts()) >= 4, seconds=300)
+        await theatre.until(lambda: len(theatre.deaths) >= 4, seconds=180)
         receiver.always = None
         assert ids() == wanted
         assert len(slack_texts()) == 4

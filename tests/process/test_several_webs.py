@@ -161,7 +161,7 @@ async def test_program_continues_at_another_web_process_and_a_killed_one_loses_n
             known, *pulls = [opened(theatre, each) for each in ("known", "one", "two", "three", "four")]
             # IMQ knows a repository since its first webhook.
             known.label(LABEL, by="mona")
-            await theatre.until(lambda: known.merged, seconds=60)
+            await theatre.until(lambda: known.merged, seconds=180)
             program = Program(await token_of(theatre, "mona"))
 
             async with reading_at(second.url(EVENTS), program.headers) as reader:
@@ -178,7 +178,7 @@ async def test_program_continues_at_another_web_process_and_a_killed_one_loses_n
             assert await program.statuses(second, begun) == [202, 202]
             async with reading_at(second.url(EVENTS), program.headers, last_id=last_id) as reader:
                 await first.start()
-                await theatre.until(lambda: all(pull.merged for pull in pulls), seconds=120)
+                await theatre.until(lambda: all(pull.merged for pull in pulls), seconds=300)
                 received += await until_landed(reader, pulls, received)
             await assert_nothing_lost(database, theatre, pulls, received)
             assert sorted(merged(theatre)) == sorted(pull.number for pull in (known, *pulls))
