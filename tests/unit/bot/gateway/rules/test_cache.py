@@ -41,6 +41,7 @@ async def test_protection_in_full_becomes_rules(gateway: Gateway, github: GitHub
         "enforce_admins": {"enabled": False},
     }
     assert await rules_of(gateway, github, repository, protection) == BranchRules(
+        protected=True,
         required_checks=frozenset({RequiredCheck("test", 15), RequiredCheck("lint", None), RequiredCheck("old", None)}),
         native_queue=False,
         linear_history=True,
@@ -74,7 +75,9 @@ async def test_protection_without_a_part_does_not_demand_it(
     gateway: Gateway, github: GitHubDouble, repository: Repository, protection: Any
 ) -> None:
     """GitHub leaves out what is not demanded, says null, or that it is not enabled."""
-    nothing = BranchRules(required_checks=frozenset(), native_queue=False, linear_history=False)
+    nothing = BranchRules(
+        required_checks=frozenset(), native_queue=False, linear_history=False, protected=bool(protection.get("enabled"))
+    )
     assert await rules_of(gateway, github, repository, protection) == nothing
 
 
