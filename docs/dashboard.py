@@ -27,6 +27,7 @@ ROWS: Mapping[str, tuple[str, ...]] = {
         "queue_entries",
         "queue_depth_max",
         "held_pull_requests",
+        "not_ready_pull_requests",
         "queue_full_total",
         "queues",
         "queues_oldest_due_seconds",

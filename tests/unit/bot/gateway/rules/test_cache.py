@@ -76,7 +76,7 @@ async def test_protection_without_a_part_does_not_demand_it(
 ) -> None:
     """GitHub leaves out what is not demanded, says null, or that it is not enabled."""
     nothing = BranchRules(
-        required_checks=frozenset(), native_queue=False, linear_history=False, protected=bool(protection.get("enabled"))
+        required_checks=frozenset(), native_queue=False, linear_history=False, protected=protection.get("enabled", True)
     )
     assert await rules_of(gateway, github, repository, protection) == nothing
 
