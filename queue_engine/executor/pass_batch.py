@@ -49,6 +49,8 @@ class PassBatch:
             shared = await tx.queue_batch.shared_generations(queues)
         wanted = {queue.id: _key(queue, shared) for queue in queues}
         recalled = await self._engine.policies.recall(list(wanted.values()))
+        # Meanwhile other passes may have found some of them again.
+        self._unread -= wanted.keys()
         cached = {queue_id for queue_id, key in wanted.items() if key in recalled}
         self._busy -= cached
         self._busy |= wanted.keys() - cached

@@ -13,6 +13,7 @@ from queue_engine.domain.model import Queue, Repository
 from queue_engine.domain.policy import Policy
 from queue_engine.effects.context import Engine
 from queue_engine.executor import pass_batch, processor
+from queue_engine.executor.pass_batch import PassBatch
 from queue_engine.executor.processor import Processor
 from queue_engine.rules.policies import PolicyKey
 from queue_engine.store import Store
@@ -196,6 +197,24 @@ async def test_idle_queues_get_no_pass_once_their_policies_are_recalled(scene: S
     assert len(policies.wanted) == 1
     assert sum(passes.of.values()) <= MANY - policies.wanted[0] + 4, "at most four of one repository meanwhile"
     assert await dues(scene) == {**dict.fromkeys(ids, NOW + MINUTE), **dict.fromkeys(passes.of, NOW + HOUR)}
+
+
+async def test_queues_found_again_during_a_recall_are_not_recalled_twice(scene: Setup, passes: Passes) -> None:
+    """P5: a pass that starts meanwhile finds the same queues without policies; the next recall is for others."""
+    await woken(scene)
+    wanted: list[PolicyKey] = []
+
+    class Slow(UncachedPolicies):
+        async def recall(self, keys: Sequence[PolicyKey]) -> Collection[PolicyKey]:
+            wanted.extend(keys)
+            async with scene.store.transaction() as tx:
+                await batch.release_idle(tx, (), ())
+            return ()
+
+    batch = PassBatch(replace(scene.engine, policies=Slow(POLICY)))
+    await batch.recall_policies()
+    assert len(wanted) == MANY
+    assert not batch.has_unread()
 
 
 async def test_recall_wants_no_policy_twice(scene: Setup, passes: Passes, monkeypatch: pytest.MonkeyPatch) -> None:
