@@ -88,6 +88,7 @@ class PullRequestAnswer(BaseModel):
     comments: int = 0
     updated_at: datetime | None = None
     merged_at: datetime | None = None
+    merged_by: UserAnswer | None = None
 
 
 class NumberAnswer(BaseModel):

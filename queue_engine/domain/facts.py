@@ -77,6 +77,7 @@ class PullRequest:
     comments: int | None = 0
     """How many comments it has, IMQ's included; None where GitHub's answer has no count."""
     merged_at: datetime | None = None  # None also where the answer lacks it.
+    merged_by: str | None = None  # Who merged it; None also where the answer lacks it.
     stack_base: str | None = None  # The branch on which its stack of GitHub's lands; None outside of such a stack.
     reported: tuple[PullRequestState | Consent, ...] = field(default=(), compare=False, repr=False)
     """States from webhooks of the last quarter of an hour, and when somebody queued it, in the order of arrival."""
@@ -269,8 +270,7 @@ class Review:
     state: ReviewState
     by_writer: bool
     """Whether GitHub says that the reviewer has write permission, so that the review counts."""
-    at: datetime | None = None
-    """When it was submitted; None where the answer lacks it."""
+    at: datetime | None = None  # When it was submitted; None where the answer lacks it.
 
 
 @dataclass(frozen=True, slots=True)

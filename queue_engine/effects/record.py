@@ -20,6 +20,7 @@ from queue_engine.effects.notices import announce_dequeued
 from queue_engine.effects.stale_runs import cancel_later
 from queue_engine.queries.position import load_delay
 from queue_engine.rules.check_timing import check_data
+from queue_engine.rules.pending_merges import may_merge_yet
 from queue_engine.store import Transaction
 
 __all__ = ["delays_caused", "dequeue", "dequeue_together", "pause", "status_of"]
@@ -48,6 +49,8 @@ async def dequeue(change: Change, entry: Entry, why: DequeueReason, policy: Poli
     """
     tx, now, reason = change.tx, change.now, why.reason
     await tx.entries.remove(entry)
+    if may_merge_yet(entry, reason):
+        await tx.pending_merges.put(entry, now)
     if not entry.is_ready:
         await _end_wait(change, entry, why, policy)
         return

@@ -55,34 +55,52 @@ async def land(
     entry changed since it was read.
     """
     check_transition(entry.status, EntryStatus.LANDED)
-    agree = entry.run.tested_tree == landed.tree or bool(untested)
-    detail = f"#{entry.number} landed as {landed.sha} with tree {landed.tree}; tested was {entry.run.tested_tree}"
+    mismatch = mismatch_of(entry, landed, untested)
     async with engine.change() as change:
         tx, now = change.tx, change.now
         await tx.entries.remove(entry)
         await tx.refusals.clear(entry.repository.id, entry.number)
-        mismatch = None if agree else detail
+        await tx.pending_merges.remove(entry.repository.id, entry.number)
         await announce_landed(tx, entry, landed.sha, policy, now, mismatch=mismatch, untested=untested)
         await remove_testing_label(tx, entry, policy, now)
         await change.record(
             EntryStatus.LANDED.value, entry, delivery=entry.delivery, data=await _landing_data(change, entry, landed)
         )
-        await tx.known.record(entry.repository.id, _moves(entry, landed), now)
+        await tx.known.record(entry.repository.id, moves(entry, landed), now)
         for other in await tx.entries.of_queue(queue.id, most=policy.max_depth or None):
             await tx.entries.save(replace(other, newer_tip=landed.sha))
-        if agree:
+        if mismatch is None:
             # The base has a tree whose checks passed.
             await tx.red_bases.note(queue.id, None)
             await schedule_branch_deletion(tx, entry, policy, now)
             await tx.queues.wake(queue.id, now)
         else:
-            await record.pause(change, queue, Reason.TREE_MISMATCH, detail)
-            await _record_untested_tip(change, queue, entry, landed, policy, squashed=squashed)
-    if agree:
+            await pause_for_mismatch(change, queue, entry, landed, policy, mismatch, squashed=squashed)
+    log_landing(entry, landed, mismatch)
+    return mismatch is None
+
+
+def mismatch_of(entry: Entry, landed: Commit, untested: Sequence[str]) -> str | None:
+    """Say how the landed tree differs from the tested one; None if they agree, but for files that need no test."""
+    if entry.run.tested_tree == landed.tree or untested:
+        return None
+    return f"#{entry.number} landed as {landed.sha} with tree {landed.tree}; tested was {entry.run.tested_tree}"
+
+
+async def pause_for_mismatch(
+    change: Change, queue: Queue, entry: Entry, landed: Commit, policy: Policy, mismatch: str, *, squashed: bool = False
+) -> None:
+    """Pause the queue until a maintainer resumes it, or the checks of the landed tip if these can explain it."""
+    await record.pause(change, queue, Reason.TREE_MISMATCH, mismatch)
+    await _record_untested_tip(change, queue, entry, landed, policy, squashed=squashed)
+
+
+def log_landing(entry: Entry, landed: Commit, mismatch: str | None) -> None:
+    """Log a landing, which is critical if the landed tree is untested."""
+    if mismatch is None:
         _log.info("landed", repository=entry.repository.full_name, number=entry.number, sha=landed.sha)
     else:
-        _log.critical("tree_mismatch", repository=entry.repository.full_name, detail=detail)
-    return agree
+        _log.critical("tree_mismatch", repository=entry.repository.full_name, detail=mismatch)
 
 
 async def land_elsewhere(engine: Engine, entry: Entry, landed: Commit, branch: str, policy: Policy) -> None:
@@ -131,7 +149,7 @@ def _pushed_by_hand(entry: Entry, landed: Commit, pushed: Iterable[Push], *, squ
     return any(push.before == entry.run.base_tip and push.after != landed.sha for push in pushed)
 
 
-def _moves(entry: Entry, landed: Commit) -> list[Fact]:
+def moves(entry: Entry, landed: Commit) -> list[Fact]:
     """Return the base's moves: from the tested tip, and from the landed commit's parent, to the landed commit."""
     left = dict.fromkeys((entry.run.base_tip, *landed.parents[:1]))
     moves = [Push(before=tip, after=landed.sha) for tip in left if tip is not None and tip != landed.sha]

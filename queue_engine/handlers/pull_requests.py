@@ -25,6 +25,7 @@ from queue_engine.domain.webhook_event import WebhookEvent
 from queue_engine.effects.context import Engine
 from queue_engine.effects.github_merges import disable_later
 from queue_engine.effects.labels import queued_by
+from queue_engine.executor.pending_merges import settle_pending_merge
 from queue_engine.handlers.labels import LabelChanges
 from queue_engine.handlers.reconciler import read_again
 from queue_engine.handlers.shadow import ShadowHandler
@@ -106,10 +107,15 @@ class PullRequestChanges:
         """Handle a change of a pull request: if it is queued, revalidate its entry."""
         if webhook.number is None:
             return
+        await self._revalidate(repository, webhook, webhook.number)
+        if webhook.action == "closed":
+            await settle_pending_merge(self._engine, repository, webhook.number)
+
+    async def _revalidate(self, repository: Repository, webhook: WebhookEvent, number: int) -> None:
         engine, removed_by_person = self._engine, False
         if webhook.action in _FREES_OTHERS:
-            await self._free(repository, webhook.number)
-        case = await load_case(engine, repository, webhook.number, delivery=webhook.delivery)
+            await self._free(repository, number)
+        case = await load_case(engine, repository, number, delivery=webhook.delivery)
         if (entry := case.entry) is None:
             return
         if webhook.action == "unlabeled" and webhook.label is not None:
@@ -125,10 +131,10 @@ class PullRequestChanges:
         if webhook.action == "auto_merge_enabled":
             # A read may be older than this webhook.
             async with engine.change() as change:
-                await disable_later(change, repository, webhook.number)
+                await disable_later(change, repository, number)
         if webhook.action == "synchronize" and await self._own_update(repository, webhook):
             return
-        if not await left_to_pass(engine, repository, webhook.number):
+        if not await left_to_pass(engine, repository, number):
             case = await case.with_policy(engine, entry.base_branch)
             if webhook.action == "synchronize" and await self._known_push(case, webhook):
                 return

@@ -31,6 +31,7 @@ from queue_engine.domain.policy import has_label
 from queue_engine.domain.port import PAGE
 from queue_engine.effects.context import Change, Engine
 from queue_engine.effects.repository_names import named_by
+from queue_engine.executor.pending_merges import settle_pending_merge
 from queue_engine.handlers.lost_deliveries import DELIVERIES_JOB, LostDeliveries, Matters
 from queue_engine.handlers.repositories import MISSING_JOB, enqueue_examination, examine_repository
 from queue_engine.handlers.repository_labels import LABEL_JOB, TESTING, TRIGGER, RepositoryLabels, request_labels
@@ -211,13 +212,14 @@ class Reconciler:
                 return
             async with engine.store.reading() as tx:
                 writes_soon = bool(await tx.entries.of_repository(repository.id))
+                departed = set(await tx.pending_merges.numbers(repository.id)) - latest.keys()
             if writes_soon:
                 await engine.github.prepare_writes(repository)
         queued, new = await self._compare(repository, labeled, {n: pull.head_sha for n, pull in latest.items()})
         whole = len(latest) < PAGE
         read = [n for n in queued if await needs_read(engine, repository, n, latest.get(n), whole=whole)]
         async with engine.change() as change:
-            for number in sorted({*new, *read}):
+            for number in sorted({*new, *read, *departed}):
                 await read_again(change, repository, number, new=number in new)
             await request_sweep(change, repository)
             await request_labels(change, repository, dict.fromkeys(testing, TESTING) | dict.fromkeys(triggers, TRIGGER))
@@ -241,6 +243,8 @@ class Reconciler:
                 late = bool(job.request.get("webhook_is_late"))
                 request = EnqueueRequest(case, by=None, head_sha=None, webhook_is_late=late)
                 await handle_enqueue_request(self._engine, request)
+            else:
+                await settle_pending_merge(self._engine, repository, number)
 
     async def sweep_lost_label(self, job: Job) -> None:
         """Judge a label whose webhook did not come in time, in the order of the webhooks about its pull request."""

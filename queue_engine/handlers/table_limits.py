@@ -21,6 +21,8 @@ PURGE_JOB = "purge"
 """Kind of the job that deletes old rows. It is a separate job, because it needs no request to GitHub."""
 
 _OUTBOX_KEPT = timedelta(days=30)
+_PENDING_MERGES_KEPT = timedelta(days=7)
+"""GitHub forgets a merge in the background a day after its end."""
 _HOUR = timedelta(hours=1)
 """Tokens of installations expire after an hour, and cached configuration files expire sooner."""
 
@@ -55,6 +57,7 @@ class TableLimits:
             await change.tx.installation_tokens.purge(change.now - _HOUR)
             await change.tx.configuration_files.purge(change.now - _HOUR)
             await change.tx.requests.purge(change.now - REQUESTS_KEPT)
+            await change.tx.pending_merges.purge(change.now - _PENDING_MERGES_KEPT)
         if self._timeline_kept is not None:
             await self._purge_timeline(self._timeline_kept)
         await complete_departures(self._engine)

@@ -1,6 +1,6 @@
-"""The tables of departures, and of their sums."""
+"""The tables of departures, of their sums, and of merges that outlive their entries."""
 
-from sqlalchemy import JSON, BigInteger, Boolean, Column, Double, Index, Integer, String, Table, Text, text
+from sqlalchemy import JSON, BigInteger, Boolean, Column, Double, ForeignKey, Index, Integer, String, Table, Text, text
 
 from queue_engine.core.database.database import DatabaseInstant, metadata
 from queue_engine.core.database.instants import InstantKind, instant
@@ -93,3 +93,25 @@ request_days = Table(
 )
 """How many requests IMQ sent to GitHub for a repository on a day. They are not counted for each queue: reads of rules,
 labels and people serve several."""
+
+pending_merges = Table(
+    "pending_merges",
+    metadata,
+    Column("repository_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("queue_id", ForeignKey("queues.id"), nullable=False),
+    Column("entry_id", String(32), nullable=False),
+    Column("title", Text, nullable=False),
+    Column("author", String(255), nullable=False),
+    Column("queued_by", String(255), nullable=False),
+    Column("queued_head", String(64), nullable=False),
+    Column("head", String(64), nullable=False),
+    Column("own_check_required", Boolean, nullable=False),
+    Column("base_tip", String(64)),
+    Column("tested_tree", String(64)),
+    Column("merge_uuid", String(64)),
+    Column("started_at", DatabaseInstant, info=instant(InstantKind.PAST)),
+    Column("enqueued_at", DatabaseInstant, nullable=False, info=instant(InstantKind.PAST)),
+    Column("left_at", DatabaseInstant, nullable=False, index=True, info=instant(InstantKind.PAST)),
+)
+"""Merges that IMQ requested, and that GitHub may finish although their entries have left; with what was tested."""

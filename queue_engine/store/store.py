@@ -40,6 +40,7 @@ from queue_engine.store.outbox.command_replies import CommandReplies
 from queue_engine.store.outbox.outbox import Outbox
 from queue_engine.store.outbox.table import NEXT_DUE as NEXT_ITEM
 from queue_engine.store.pauses import Pauses
+from queue_engine.store.pending_merges import PendingMerges
 from queue_engine.store.queue_batch import QueueBatch
 from queue_engine.store.queues import NEXT_DUE as NEXT_QUEUE
 from queue_engine.store.queues import Queues
@@ -137,6 +138,10 @@ class Transaction:
     @cached_property
     def refusals(self) -> Rejections:
         return Rejections(self.connection)
+
+    @cached_property
+    def pending_merges(self) -> PendingMerges:
+        return PendingMerges(self.connection)
 
     @cached_property
     def shadow(self) -> Shadow:
