@@ -5,8 +5,11 @@ from urllib.parse import quote, urlsplit
 
 from queue_engine.domain.model import Repository
 
-_UNSAFE = re.compile(r"[\x00-\x20\x7f-\x9f\\]")
-"""Characters that browsers drop from an address, or read as a slash: `/\\evil.example` leads to another host."""
+_UNSAFE = re.compile(r"[^\x21-\x7e]|\\")
+"""Characters that browsers drop from an address, or read as a slash: `/\\evil.example` leads to another host.
+
+IMQ's own addresses are ASCII, as a `Location` has to be (RFC 9110, 10.2.2).
+"""
 
 _MAX_LENGTH = 2000
 

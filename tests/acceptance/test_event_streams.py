@@ -92,6 +92,9 @@ async def test_reader_who_comes_back_misses_nothing(world: World, mona: Caller) 
         assert await stream.named(3) == ["second", "third", "fourth"]
     async with reading(world, mona.token, f"/api/v1/events?after={last_id}") as stream:
         assert await stream.named(3) == ["second", "third", "fourth"]
+    async with reading(world, mona.token, last_id="9" * 5000) as stream:
+        await record(world, repository, "main", "fifth")
+        assert await stream.named(1) == ["fifth"], "an id that IMQ did not give counts as none"
 
 
 async def test_events_of_a_private_repository_do_not_reach_others(

@@ -135,12 +135,12 @@ async def test_pages_appear_while_github_fails(world: World) -> None:
 
 
 async def test_titles_cannot_change_the_direction_of_text(world: World) -> None:
-    """A character that reverses the text after it is shown by its number; Arabic, Hebrew and emoji stay as they are."""
-    title = "fix \u202etxt.exe \u2066 שלום 👩\u200d💻"
+    """Characters that reverse text, and invisible ones, are shown by number; Hebrew and emoji stay as they are."""
+    title = "fix \u202etxt.exe \u2066 ma\u200bin שלום 👩\u200d💻"
     pull = world.repository.open_pull_request(title, head="add", by="mona", files={"add.py": "add\n"})
     pull.label(LABEL, by="mona")
     await world.settle()
     async with reader(world, "mona") as mona:
         page = await mona.get("/repositories/acme/widgets/branches/main")
-    assert "fix \\u202etxt.exe \\u2066 שלום 👩\u200d💻" in page.text
+    assert "fix \\u202etxt.exe \\u2066 ma\\u200bin שלום 👩\u200d💻" in page.text
     assert "\u202e" not in page.html

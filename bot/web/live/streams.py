@@ -51,6 +51,7 @@ _RETRY = timedelta(seconds=30)
 """When a reader may try again who met the limit of streams."""
 _NO_STREAM = "IMQ has no event stream left: poll, or try again later"
 _MAX_EVENT_ID = 2**63
+_MAX_EVENT_DIGITS = len(str(_MAX_EVENT_ID))
 
 _log = structlog.get_logger("imq.streams")
 
@@ -293,6 +294,7 @@ class _Stream:
 def _last_event_id(request: web.Request, wanted: EventFilter) -> int | None:
     """Return where the reader continues. A browser sends the header; one that IMQ did not give counts as none."""
     given = request.headers.get("Last-Event-ID", "")
-    if given.isascii() and given.isdigit() and int(given) < _MAX_EVENT_ID:
+    # Python refuses to convert thousands of digits.
+    if given.isascii() and given.isdigit() and len(given) <= _MAX_EVENT_DIGITS and int(given) < _MAX_EVENT_ID:
         return int(given)
     return wanted.after

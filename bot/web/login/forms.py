@@ -62,5 +62,8 @@ def _is_foreign(request: web.Request, own_origin: str | None) -> bool:
     origin = request.headers.get("Origin")
     if origin is None or origin == own_origin:
         return False
-    # A reverse proxy may change the scheme.
-    return urlsplit(origin).netloc.casefold() != request.host.casefold()
+    try:
+        # A reverse proxy may change the scheme.
+        return urlsplit(origin).netloc.casefold() != request.host.casefold()
+    except ValueError:
+        return True

@@ -14,6 +14,8 @@ from math import ceil, floor, log10
 from typing import Any
 from xml.etree import ElementTree as Tree
 
+from bot.web.pages.render import visible
+
 _LABEL_LENGTH = 28
 _ROW = 34
 _MARGINS = 60
@@ -33,10 +35,15 @@ class Bar:
 
 @cache
 def _library() -> Any:
-    """Import pygal, without the hook that it adds to all later imports: Python warns of each that lacks `find_spec`."""
+    """Import pygal, without the hook that it adds to all later imports: Python warns of each that lacks `find_spec`.
+
+    Where lxml is installed, pygal would build trees of lxml, which take no elements of Python's.
+    """
     hooks = tuple(sys.meta_path)
     import pygal  # type: ignore[import-untyped]
+    from pygal.etree import etree  # type: ignore[import-untyped]
 
+    etree.to_etree()
     sys.meta_path[:] = hooks
     return pygal
 
@@ -101,7 +108,7 @@ def _draw(
     named[0].text, named[1].text = title, description
     for index, element in enumerate(named):
         drawn.insert(index, element)
-    return Tree.tostring(drawn, encoding="unicode")
+    return visible(Tree.tostring(drawn, encoding="unicode"))
 
 
 def _clean(drawn: Any, bars: Sequence[Bar]) -> None:

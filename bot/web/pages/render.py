@@ -22,10 +22,16 @@ if TYPE_CHECKING:
 
 FOLDER = Path(__file__).parents[1] / "templates"
 
-_DIRECTIONS = {
-    number: f"\\u{number:04x}" for number in (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+_HIDDEN = {
+    number: f"\\u{number:04x}"
+    for number in (
+        *(0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)),
+        *(0x00AD, 0x200B, *range(0x2060, 0x2065), 0xFEFF),
+    )
 }
-"""Characters that change the direction of the text after them: a title could rearrange what IMQ says beside it."""
+"""Characters that change the direction of the text after them, with which a title could rearrange what IMQ says beside
+it; and characters of no width, with which two names look alike. Persian, and joined emoji, need others of these.
+"""
 _UNITS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
 
@@ -46,7 +52,7 @@ def environment() -> Environment:
         auto_reload=False,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=_without_directions,
+        finalize=_finalized,
     )
     found.filters |= {"ago": pass_context(_ago), "instant": instant, "duration": duration, "url": _quoted}
     found.globals |= {
@@ -62,10 +68,14 @@ def environment() -> Environment:
     return found
 
 
-def _without_directions(value: object) -> object:
-    """Show a character that changes the direction of text by its number, as code editors do."""
+def _finalized(value: object) -> object:
     # Macros return `Markup`, whose parts came here already.
-    return value.translate(_DIRECTIONS) if type(value) is str and not value.isascii() else value
+    return visible(value) if type(value) is str else value
+
+
+def visible(text: str) -> str:
+    """Show each hidden character, and each that changes the direction of text, by its number, as code editors do."""
+    return text if text.isascii() else text.translate(_HIDDEN)
 
 
 def monitor_numbers() -> dict[str, float | None]:

@@ -125,7 +125,7 @@ def _charts(scope: Scope, found: QueueStatistics, days: int) -> dict[str, str]:
     """Draw a chart for each table that has rows; each bar leads to its pull requests."""
     charts: dict[str, str] = {}
     if found.landed:
-        text = f"{found.landed} pull requests landed from {found.first} to {found.last}."
+        text = f"{_pulls(found.landed)} landed from {found.first} to {found.last}."
         charts["landings"] = columns("landings", "Landings", text, list(_landing_bars(scope, found, days)))
         text = "The mean time that a landing spent on each part of its wait."
         bars = [
@@ -150,7 +150,11 @@ def _charts(scope: Scope, found: QueueStatistics, days: int) -> dict[str, str]:
 
 
 def _bar(name: str, pulls: int, address: str) -> Bar:
-    return Bar(name, pulls, f"{name}: {pulls} pull requests", address)
+    return Bar(name, pulls, f"{name}: {_pulls(pulls)}", address)
+
+
+def _pulls(count: int) -> str:
+    return "1 pull request" if count == 1 else f"{count} pull requests"
 
 
 def _landing_bars(scope: Scope, found: QueueStatistics, days: int) -> Iterator[Bar]:

@@ -173,6 +173,7 @@ async def test_forms_need_the_secret_of_the_session(browser: Browser) -> None:
         {"Origin": "null"},
         {"Sec-Fetch-Site": "cross-site"},
         {"Sec-Fetch-Site": "same-site"},
+        {"Origin": "http://["},
     ],
 )
 async def test_forms_of_other_sites_are_refused(browser: Browser, headers: dict[str, str]) -> None:
@@ -209,6 +210,7 @@ async def test_static_files_are_kept_only_under_the_hash_of_their_content(browse
         "",
         "/a\x00b",
         "/\u0085/evil",
+        "/\ufffd",
         f"/{'a' * 3000}",
     ],
 )

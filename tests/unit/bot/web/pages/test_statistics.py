@@ -15,6 +15,7 @@ from io import StringIO
 import pytest
 
 from bot.web.login.viewer import ANONYMOUS
+from bot.web.pages.charts import _library
 from queue_engine.domain.departure import Departure, RerunCheck
 from queue_engine.domain.model import EntryStatus
 from queue_engine.domain.policy import Mode
@@ -119,6 +120,19 @@ async def test_markup_in_titles_and_checks_is_text(browser: Browser) -> None:
         assert "<script" not in text
         assert "&lt;script&gt;alert(1)" in text
     assert "#1 " in re.sub(r"<[^>]+>", "", listed)
+
+
+async def test_charts_show_hidden_characters_and_need_no_other_parser(browser: Browser) -> None:
+    """A check's name reverses no text beside a bar; pygal's trees are Python's, also where lxml is installed."""
+    from pygal.etree import etree  # type: ignore[import-untyped]
+
+    etree.to_lxml()
+    _library.cache_clear()
+    check = RerunCheck("ci\u202etset", (), 1, None, 1.0)
+    await put(browser.store, replace(DEPARTURE, outcome=EntryStatus.LANDED, reason=None, flaky=(check,)))
+    page = await browser.get(QUEUE)
+    assert "<title>ci\\u202etset: 1 pull request</title>" in page
+    assert "\u202e" not in page
 
 
 async def test_statistics_of_all_queues_have_only_what_the_viewer_may_see(browser: Browser) -> None:
