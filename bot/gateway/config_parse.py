@@ -1,8 +1,10 @@
 """Parse configuration files, each with its description for people; an invalid one affects its own repository only."""
 
 import asyncio
-from collections.abc import Hashable
+from collections.abc import Collection, Hashable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from hashlib import sha256
 
 import structlog
 from cachetools import LRUCache
@@ -20,6 +22,8 @@ SHARED = ".github"
 """The repository with an owner's shared configuration."""
 
 MAX_FILES = 10_000
+_MOST_PARSED = 1_000
+"""Texts of which the parsed form is kept."""
 
 _log = structlog.get_logger("imq.policies")
 
@@ -67,6 +71,30 @@ class ConfigReader:
         self._shared = shared
         self._last_valid: LRUCache[Hashable, Config] = LRUCache(MAX_FILES)
         """The last valid version of each file, used while the current one is invalid."""
+        self._parsed: LRUCache[bytes, Config] = LRUCache(_MOST_PARSED)
+        """Valid files by the hash of their text: repositories of one owner often have the same one."""
+
+    async def read_ahead(self, texts: Collection[str]) -> None:
+        """Parse these texts together in one thread, so that `parse` finds the valid ones parsed."""
+        new = {key: text for text in texts if (key := _key(text)) not in self._parsed}
+        if new:
+            self._parsed.update(await asyncio.to_thread(self._valid_ones, new))
+
+    def _valid_ones(self, texts: Mapping[bytes, str]) -> Mapping[bytes, Config]:
+        found = {}
+        for key, text in texts.items():
+            with suppress(ConfigError):  # `parse` says what is wrong.
+                found[key] = read(text, self._defaults)
+        return found
+
+    async def _valid(self, text: str) -> Config:
+        """Return the parsed file. Raises ConfigError."""
+        key = _key(text)
+        config = self._parsed.get(key)
+        if config is None:
+            # In a thread, because a hostile file may take half a second.
+            config = self._parsed[key] = await asyncio.to_thread(read, text, self._defaults)
+        return config
 
     async def parse(self, file: File, found: ConfigFile) -> Found | None:
         """Parse a file that was read; None for a missing one."""
@@ -79,8 +107,7 @@ class ConfigReader:
             assert found.unreadable is not None
             return self._broken(file, (f" {found.unreadable.removeprefix(FILE).strip()}",))
         try:
-            # In a thread, because a hostile file may take half a second.
-            config = await asyncio.to_thread(read, found.text, self._defaults)
+            config = await self._valid(found.text)
         except ConfigError as error:
             mode = declared_mode(found.text)
             return self._broken(file, tuple(f", {problem}" for problem in error.problems), mode)
@@ -103,3 +130,7 @@ class ConfigReader:
         messages = tuple(f"{file.where}{problem}" for problem in problems)
         _log.warning("configuration_broken", repository=file.repository, problems=messages)
         return Found(self._last_valid.get(file.key, Config()), messages[0], file.shared, mode=mode)
+
+
+def _key(text: str) -> bytes:
+    return sha256(text.encode()).digest()

@@ -12,10 +12,11 @@ counts as removed in the meantime.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Hashable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
+from itertools import accumulate
 from weakref import WeakValueDictionary
 
 from cachetools import LRUCache, TLRUCache
@@ -116,15 +117,13 @@ class Policies:
 
         Parses no more text at a time than one file may have: other queues wait for that.
         """
-        files, now, left = self._uncached(wanted), self._clock.now(), MAX_CHARACTERS
+        files, now = self._uncached(wanted), self._clock.now()
         generations = {row: generation for row, (_, generation) in files.items()}
         async with self._store.reading() as tx:
-            shared = await tx.configuration_files.some(generations, since=now - _SHARED_FOR)
+            shared = _as_much_as_one_file(await tx.configuration_files.some(generations, since=now - _SHARED_FOR))
+        await self._reader.read_ahead([loaded.text for loaded in shared.values() if loaded.text is not None])
         for row, loaded in shared.items():
             file, generation = files[row]
-            left -= len(loaded.text or "")
-            if left < 0:
-                break
             found = await self._reader.parse(file, loaded)
             # A webhook may have dropped the file in the last minutes, or while it was parsed.
             if self._forgotten.get(row, now - _SHARED_FOR) <= now - _SHARED_FOR:
@@ -264,3 +263,9 @@ class Policies:
             async with self._store.transaction() as tx:
                 await tx.configuration_files.put(row, generation, found, now)
         return found
+
+
+def _as_much_as_one_file(files: Mapping[str, ConfigFile]) -> Mapping[str, ConfigFile]:
+    """Return the first of these files, with no more text than one file may have."""
+    sizes = accumulate(len(loaded.text or "") for loaded in files.values())
+    return {row: loaded for (row, loaded), size in zip(files.items(), sizes, strict=True) if size <= MAX_CHARACTERS}

@@ -37,6 +37,13 @@ _WHOLE = re.compile(r"[-+]?[0-9]{1,18}")
 _BROKEN = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
 
 
+class _Reader(YAML):
+    """Looks for no plug-ins of ruamel.yaml on disk: for each small file that took a third of the time."""
+
+    def official_plug_ins(self) -> list[str]:
+        return []
+
+
 @dataclass(frozen=True, slots=True)
 class Document:
     """The file's value (None when it is empty), and the line of each place, counted from 1."""
@@ -59,7 +66,7 @@ def parse(text: str) -> Document:
         raise _fault(1, f"is longer than {MAX_CHARACTERS // 1024} KiB.")
     builder = _Builder()
     try:
-        for event in YAML(typ="safe", pure=True).parse(text):
+        for event in _Reader(typ="safe", pure=True).parse(text):
             builder.take(event)
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark

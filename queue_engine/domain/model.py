@@ -236,3 +236,14 @@ class Entry:
     def is_ready(self) -> bool:
         """Whether the pull request is in the queue, and not outside of it for something that it lacks."""
         return not self.unmet
+
+
+@dataclass(frozen=True, slots=True)
+class QueueFront:
+    """The first entry of a queue, and what an idle queue depends on of the others: cheaper than to read them all."""
+
+    entry: Entry
+    count: int
+    """How many entries the queue has, with this one."""
+    others_wait: bool
+    """Whether each of the others only waits behind it: pending, without a run or a block, neither hotfix nor held."""

@@ -12,7 +12,7 @@ from enum import Enum, auto
 from queue_engine.domain.blocker import Blocker, BlockerNotices
 from queue_engine.domain.errors import InvariantError
 from queue_engine.domain.facts import BranchRules
-from queue_engine.domain.model import PROCESSING, Entry, Pause, Queue, Stall
+from queue_engine.domain.model import PROCESSING, Entry, Pause, Queue, QueueFront, Stall
 from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.planner.actions import Facts, Wait
@@ -29,7 +29,7 @@ from queue_engine.rules.blockers import (
     waits_for_base,
     waits_until,
 )
-from queue_engine.rules.depth import held_until, moved_entries, overdue_entries, with_room
+from queue_engine.rules.depth import held_until, moved_entries, overdue_entries, waits_for_room, with_room
 from queue_engine.rules.invariants import check_queue
 
 
@@ -188,6 +188,14 @@ def front_without_policy(queue: Queue, entries: Sequence[Entry], now: datetime) 
         return QueueWait(first(pause.until for pause in pauses))
     free = next((entry for entry in entries if not is_blocked(entry, now)), None)
     return QueueWait(unblocked_at(entries, now)) if free is None else Front(free, len(entries))
+
+
+def front_decides(queue: Queue, front: QueueFront, policy: Policy, now: datetime) -> bool:
+    """Whether `wait_of` finds the same with this front alone as with all entries of the queue."""
+    if not front.others_wait or queue.announced is not None or queue.red is not None:
+        return False
+    has_room = not waits_for_room(front.count - 1, policy)
+    return has_room and not is_blocked(front.entry, now) and not blockers_of(queue, policy, now)
 
 
 def wait_of(

@@ -7,15 +7,17 @@ after, and then makes the queue due again.
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
-from sqlalchemy import BindParameter, Integer, String, bindparam, func, select, update
+from sqlalchemy import BindParameter, Integer, String, and_, bindparam, func, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.core.database.database import DatabaseInstant
 from queue_engine.domain.known_facts import SHARED_RULES
-from queue_engine.domain.model import Queue
+from queue_engine.domain.model import Queue, QueueFront
+from queue_engine.store.entry_query import front_of, fronts
+from queue_engine.store.order import NOT_READY
 from queue_engine.store.queue_order import DUE
 from queue_engine.store.queues import Queues
-from queue_engine.store.tables import queues, repositories
+from queue_engine.store.tables import entries, queues, repositories
 
 _WITHOUT: BindParameter[int] = bindparam("without", expanding=True)
 _DUE_IDS = (
@@ -33,6 +35,7 @@ _SHARED_GENERATIONS = (
     )
     .order_by(repositories.c.id)
 )
+_FRONTS = fronts(and_(entries.c.queue_id.in_(bindparam("its_queues", expanding=True)), ~NOT_READY))
 _RELEASE = (
     update(queues)
     .where(queues.c.id == bindparam("its_id"))
@@ -65,6 +68,11 @@ class QueueBatch:
         owners = sorted({queue.repository.owner.lower() for queue in some})
         found = await self._connection.execute(_SHARED_GENERATIONS, {"owners": owners})
         return {row.owner: row.generation for row in found}
+
+    async def fronts(self, queue_ids: Sequence[int]) -> Mapping[int, QueueFront]:
+        """Return the front of each of these queues by order, by the queue's id; an empty queue is left out."""
+        found = map(front_of, await self._connection.execute(_FRONTS, {"its_queues": queue_ids}))
+        return {front.entry.queue_id: front for front in found}
 
     async def release(self, dues: Mapping[int, datetime | None]) -> None:
         """End the leases of locked queues, by id, with their next due times; None: until an event wakes the queue."""

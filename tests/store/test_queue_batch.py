@@ -1,10 +1,18 @@
 """Many due queues are locked, read and released together. Covers `queue_engine/store/entry_query.py`."""
 
+from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
-from queue_engine.domain.model import Queue, Repository
+import pytest
+
+from queue_engine.domain.model import EntryStatus, Queue, QueueFront, Repository
+from queue_engine.domain.reasons import Reason
+from queue_engine.domain.unmet_requirement import UnmetRequirement
 from queue_engine.store import Store, Transaction
-from tests.store.examples import LEASE, NOW, OTHER, REPOSITORY, SOON, claim, queue, stand
+from tests.store.examples import LEASE, NOW, OTHER, REPOSITORY, SOON, changed, claim, queue, stand
+
+READY = EntryStatus.READY
 
 
 async def due(t: Transaction, *branches: str) -> list[Queue]:
@@ -88,3 +96,33 @@ async def test_of_queues_reads_each_queue_as_of_queue_does(t: Transaction) -> No
     assert found == {each.id: await t.entries.of_queue(each.id) for each in (main, other)}
     assert [entry.number for entry in found[main.id]] == [3, 2, 1]
     assert {entry.repository for entry in found[main.id]} == {REPOSITORY}
+
+
+async def test_fronts_are_the_first_entries_of_queue(t: Transaction) -> None:
+    """Positions, counts and runs as `of_queue` has them; an entry outside its queue is none of its fronts."""
+    main, other, empty = await queue(t), await queue(t, "main", OTHER), await queue(t, "empty")
+    for number in (1, 2, 3):
+        await stand(t, main, number, priority=number)
+        await stand(t, other, number)
+    outside = await stand(t, empty, 9)
+    await t.entries.save(replace(outside, unmet=(UnmetRequirement(Reason.DRAFT),)))
+    (first, *_) = await t.entries.of_queue(main.id)
+    await t.entries.save(changed(first, status=READY, base_tip="tip"))
+    assert await t.queue_batch.fronts([main.id, other.id, empty.id]) == {
+        each.id: QueueFront((await t.entries.of_queue(each.id))[0], 3, others_wait=True) for each in (main, other)
+    }
+
+
+@pytest.mark.parametrize(
+    "differs",
+    [{"hotfix": True}, {"blocked_until": NOW}, {"held_since": NOW}, {"status": READY}, {"base_tip": "tip"}],
+)
+async def test_front_says_whether_each_other_entry_only_waits(t: Transaction, differs: dict[str, Any]) -> None:
+    """What differs at the front itself does not count."""
+    main = await queue(t)
+    first, second, _ = [await stand(t, main, number) for number in (1, 2, 3)]
+    await t.entries.save(changed(first, **{"status": READY, **differs}))
+    assert (await t.queue_batch.fronts([main.id]))[main.id].others_wait
+    await t.entries.save(changed(second, **differs))
+    front = (await t.queue_batch.fronts([main.id]))[main.id]
+    assert (front.count, front.others_wait) == (3, False)

@@ -8,9 +8,12 @@ from datetime import timedelta
 
 import pytest
 
+from bot.gateway import config_parse
 from bot.gateway.known_teams import KnownTeams
 from bot.gateway.policies import Policies
-from queue_engine.domain.policy import SharedConfig
+from queue_engine.config.model import Config
+from queue_engine.config.parse import read
+from queue_engine.domain.policy import Policy, SharedConfig
 from queue_engine.rules.policies import PolicyKey
 from queue_engine.store import Store
 from tests.store.examples import OTHER, REPOSITORY
@@ -123,3 +126,27 @@ async def test_recall_parses_no_more_text_at_a_time_than_one_file_may_have(
     keys = [(REPOSITORY, branch, (0, 0)) for branch in branches]
     await restarted.recall(keys)
     assert sum(restarted.cached(*key) is not None for key in keys) == 2
+
+
+async def test_files_with_one_text_are_parsed_once(
+    policies: Policies, files: Files, restarted: Policies, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """P7: repositories of one owner often have the same file; a faulty one is explained for each of them."""
+    branches = [f"release-{number}" for number in range(6)]
+    for number, branch in enumerate(branches):
+        files.own[REPOSITORY.id, branch] = "depth: 3" if number % 2 else "depth: many"
+        await policies.of(REPOSITORY, branch)
+    parsed: list[str] = []
+
+    def counted(text: str, defaults: Policy) -> Config:
+        parsed.append(text)
+        return read(text, defaults)
+
+    monkeypatch.setattr(config_parse, "read", counted)
+    keys = [(REPOSITORY, branch, (0, 0)) for branch in branches]
+    await restarted.recall(keys)
+    found = [restarted.cached(*key) for key in keys]
+    assert [policy and policy.max_depth for policy in found][1::2] == [3, 3, 3]
+    faults = [(policy and policy.fault) or "" for policy in found[::2]]
+    assert [branch for branch, fault in zip(branches[::2], faults, strict=True) if branch not in fault] == []
+    assert parsed.count("depth: 3") == 1

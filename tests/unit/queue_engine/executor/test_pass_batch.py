@@ -136,7 +136,7 @@ async def test_policies_are_those_of_the_stored_generations(scene: Setup, passes
     assert policies.asked == {(1, 2)}
 
 
-@pytest.mark.parametrize("where", ["wait_of", "of_queues"])
+@pytest.mark.parametrize("where", ["wait_of", "front_decides", "fronts"])
 async def test_error_about_one_queue_leaves_each_queue_its_pass(
     scene: Setup, passes: Passes, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
@@ -149,12 +149,26 @@ async def test_error_about_one_queue_leaves_each_queue_its_pass(
     async def fails_later(*_: object) -> Any:
         fails()
 
-    if where == "wait_of":
-        monkeypatch.setattr(pass_batch, "wait_of", fails)
+    if where == "fronts":
+        monkeypatch.setattr("queue_engine.store.queue_batch.QueueBatch.fronts", fails_later)
     else:
-        monkeypatch.setattr("queue_engine.store.entries.Entries.of_queues", fails_later)
+        monkeypatch.setattr(pass_batch, where, fails)
     await run(scene.engine)
-    assert passes.of == dict.fromkeys(ids, 1)
+    # The judgement of all entries needs no other.
+    assert passes.of == ({} if where == "front_decides" else dict.fromkeys(ids, 1))
+
+
+async def test_entries_behind_the_front_are_read_where_they_count(scene: Setup, passes: Passes) -> None:
+    """P3: a hotfix preempts the front, and an entry that was released from a block is the front; each has a pass."""
+    ids = await woken(scene)
+    async with scene.store.transaction() as tx:
+        (main,) = [queue for queue in await tx.queues.all() if queue.id == ids[-1]]
+        await stand(tx, main, 99, hotfix=True, preempts=True)
+        (blocked,) = await tx.entries.of_queue(ids[-2])
+        await tx.entries.save(replace(blocked, blocked_since=NOW, blocked_until=NOW + HOUR))
+    await run(scene.engine)
+    assert passes.of == {ids[-1]: 1}
+    assert await dues(scene) == {**dict.fromkeys(ids, NOW + MINUTE), ids[-2]: NOW + HOUR, ids[-1]: NOW + HOUR}
 
 
 async def test_queues_that_need_a_pass_are_read_here_once(scene: Setup, passes: Passes) -> None:

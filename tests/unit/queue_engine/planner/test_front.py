@@ -5,13 +5,15 @@ from datetime import datetime
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from queue_engine.domain.blocker import BlockerNotices
-from queue_engine.domain.model import Entry, Pause, Queue, RedBase, Stall
+from queue_engine.domain.model import Entry, Pause, Queue, QueueFront, RedBase, Stall
 from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.run import NOT_BEGUN
-from queue_engine.planner.front import QueueWait, wait_of
+from queue_engine.planner.front import QueueWait, front_decides, wait_of
 from queue_engine.rules.blockers import blockers_of
 from tests.unit.queue_engine.examples import (
     CHECKING,
@@ -183,3 +185,42 @@ def test_queue_with_a_hotfix_that_preempts_the_front_is_not_idle() -> None:
 def test_queue_with_a_broken_invariant_is_not_idle() -> None:
     """P3: its pass pauses it, with an alert."""
     assert wait(front(), behind(status=READY)) is None
+
+
+QUEUES = st.sampled_from(
+    [
+        QUEUE,
+        replace(QUEUE, pauses=(Pause(Reason.PAUSED_BY_HAND, "", NOW),)),
+        replace(QUEUE, pauses=(Pause(Reason.FROZEN, "", NOW, NOW),)),
+        replace(QUEUE, red=RedBase("ci", "tip", NOW, 0, NOW)),
+        replace(QUEUE, stall=Stall(NOW, "head", "ci", None)),
+        replace(QUEUE, errors=1),
+        announced(replace(QUEUE, red=RedBase("ci", "tip", NOW, 0, LATER)), front()),
+    ]
+)
+FRONTS = st.sampled_from(
+    [
+        front(),
+        checking(),
+        entry(),
+        entry(status=UPDATING),
+        front(hotfix=True),
+        front(held_since=NOW - HOUR),
+        front(blocked_since=NOW, blocked_until=LATER),
+        front(needs_refetch=True),
+    ]
+)
+POLICIES = st.sampled_from([CHECKED, replace(CHECKED, max_depth=2), replace(CHECKED, fault="a: [")])
+
+
+@given(QUEUES, FRONTS, POLICIES, st.integers(0, 4), st.sampled_from([NOW, LATER]))
+@settings(deadline=None)
+def test_front_decides_only_where_entries_that_wait_behind_it_change_nothing(
+    queue: Queue, first: Entry, policy: Policy, others: int, now: datetime
+) -> None:
+    """P3: a batch that reads fronts alone finds the wait that a pass would find."""
+    entries = (first, *(behind(number + 1) for number in range(others)))
+    if front_decides(queue, QueueFront(first, len(entries), others_wait=True), policy, now):
+        alone = wait_of(queue, (first,), policy, rules("ci"), now)
+        assert alone == wait_of(queue, entries, policy, rules("ci"), now)
+    assert not front_decides(queue, QueueFront(first, len(entries), others_wait=False), policy, now)
