@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from urllib.parse import quote
 
 from notifications.render.escape import code, link
-from notifications.render.formats import duration, pull_request, pull_requests
+from notifications.render.formats import commit, duration, pull_request, pull_requests
 from notifications.texts import trains as texts
 from notifications.texts.kinds import KindText
 from queue_engine.domain.notice import Notice
@@ -32,6 +32,13 @@ def member_paragraph(notice: Notice) -> Iterable[str]:
     """Render which run tests the pull request, with whom, and what a bisection does."""
     if notice.train is not None:
         yield " ".join(_sentences(notice.train, notice))
+
+
+def closed_sentence(notice: Notice) -> str | None:
+    """Say why IMQ closed a pull request that landed; None if it did not."""
+    if not notice.closed_unmerged or notice.landed_sha is None:
+        return None
+    return texts.CLOSED_UNMERGED.format(base=code(notice.base_branch), commit=commit(notice.landed_sha))
 
 
 def landing_paragraph(notice: Notice) -> Iterable[str]:

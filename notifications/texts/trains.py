@@ -29,6 +29,7 @@ HELD_BACK_UNKNOWN = "It conflicts with a pull request ahead of it; IMQ tries it 
 FAILED_ALONE = "The failed CI run tested only this pull request on top of {base}: no other pull request is the cause."
 RUN = "CI run: {run}."
 
+CLOSED_UNMERGED = "GitHub did not show it as merged within a day, although {base} contains {commit}. So IMQ closed it."
 LANDED_WITH = "It landed with {numbers}, tested in one CI run."
 RUNS_SAVED_ONE = "The train saved 1 CI run."
 RUNS_SAVED = "The train saved {count} CI runs."

@@ -150,5 +150,7 @@ class Notice(BaseModel):
     """While a train has the pull request as a member."""
     landed_with: TrainLanding | None = None
     """For a landing by a train."""
+    closed_unmerged: bool = False
+    """For such a landing: whether IMQ closed the pull request, which GitHub did not show as merged."""
     text: str | None = None
     """The repository's own text in place of headline and explanation; written by its maintainers."""

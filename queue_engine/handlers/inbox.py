@@ -40,8 +40,7 @@ from queue_engine.effects.github_merges import AUTO_MERGE_JOB
 from queue_engine.effects.repository_names import remember_name
 from queue_engine.effects.stale_runs import CANCEL_RUNS_JOB
 from queue_engine.executor.cleanup import BRANCH_JOB, Cleanup
-from queue_engine.executor.trains.candidate_cleanup import CandidateCleanup
-from queue_engine.executor.trains.state import CLEAN_JOB
+from queue_engine.executor.trains.candidate_cleanup import train_jobs
 from queue_engine.handlers.branches import Branches
 from queue_engine.handlers.checks import CheckReports
 from queue_engine.handlers.github_merges import GithubMerges
@@ -140,7 +139,7 @@ class Inbox:
             THROTTLED_LABEL_JOB: patient(self._judge_throttled),
             OUTBOX_JOB: self._resend,
             BRANCH_JOB: patient(Cleanup(self._engine).delete_branch),
-            CLEAN_JOB: patient(CandidateCleanup(self._engine).clean),
+            **{kind: patient(handler) for kind, handler in train_jobs(self._engine).items()},
             SHADOW_JOB: patient(self._shadow.judge),
             AUTO_MERGE_JOB: patient(GithubMerges(self._engine).disable),
             CANCEL_RUNS_JOB: patient(WorkflowRuns(self._engine).cancel),

@@ -193,9 +193,9 @@ async def test_wait_costs_no_request_while_nothing_happens(world: World) -> None
     """P7: but for the sweep, which lists the repository in any case."""
     await early(world, options=DRAFT)
     await world.pass_time(timedelta(minutes=30))
-    asked = world.requests("/repos/{owner}/{repo}/pulls/{number}", "/graphql")
+    asked = world.requests("GET /repos/{owner}/{repo}/pulls/{number}", "POST /graphql")
     await world.pass_time(timedelta(hours=12))
-    assert world.requests("/repos/{owner}/{repo}/pulls/{number}", "/graphql") == asked
+    assert world.requests("GET /repos/{owner}/{repo}/pulls/{number}", "POST /graphql") == asked
 
 
 async def test_wait_ends_after_its_limit(world: World) -> None:

@@ -71,5 +71,5 @@ async def test_base_that_requires_imqs_own_check_builds_no_candidate(tmp_path: P
             require(world, strict=False)
         await control(world, pauses.resume)
         await world.until(lambda: all(pull.merged for pull in pulls))
-        assert world.requests("/repos/{owner}/{repo}/git/refs") == 0
+        assert world.requests("POST /repos/{owner}/{repo}/git/refs") == 0
         assert [await world.reasons(pull) for pull in pulls] == [[], []]

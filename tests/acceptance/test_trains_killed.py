@@ -14,6 +14,8 @@ from tests.acceptance.train_world import a_train_world, queue_all
 from tests.acceptance.world import CI_TIME, World
 
 WRITES = ("create_branch", "merge_into", "create_commit", "update_refs", "merge", "open_draft", "close_pull_request")
+_PARTS = 4
+"""All steps are shared out among so many tests."""
 
 
 class Killer:
@@ -90,11 +92,15 @@ async def test_train_killed_at_a_step_lands_each_pull_request_once(tmp_path: Pat
 
 
 @pytest.mark.thorough
+@pytest.mark.parametrize("part", range(_PARTS))
 @pytest.mark.parametrize("method", ["merge", "squash"])
-async def test_train_killed_at_every_step_lands_each_pull_request_once(tmp_path: Path, method: str) -> None:
-    """Every step, one after the other, until a train has no such step any more."""
-    async with a_train_world(tmp_path, more=f"merge:\n  method: {method}\n") as world:
-        at = 1
+async def test_train_killed_at_every_step_lands_each_pull_request_once(
+    tmp_path: Path, method: str, part: int, database_url: str
+) -> None:
+    """Every step, one after the other, until a train has no such step any more, on both databases."""
+    more, settings = f"merge:\n  method: {method}\n", {"DATABASE_URL": database_url}
+    async with a_train_world(tmp_path, more=more, settings=settings) as world:
+        at = 1 + part
         while await land_two(world, at):
-            at += 1
+            at += _PARTS
         assert at > 20

@@ -8,13 +8,21 @@ from collections.abc import Awaitable
 import structlog
 
 from queue_engine.core.jobs.job_store import Job
+from queue_engine.core.jobs.worker import Handler
 from queue_engine.domain.candidate_run import CandidateRun
 from queue_engine.domain.errors import Forbidden, HeadConflict, Invalid, NotFound
 from queue_engine.domain.model import Repository
 from queue_engine.effects.context import Engine
 from queue_engine.effects.stale_runs import MOST_RUNS
+from queue_engine.executor.trains.lost_merges import CLOSE_JOB, LostMerges
+from queue_engine.executor.trains.state import CLEAN_JOB
 
 _log = structlog.get_logger("imq.trains")
+
+
+def train_jobs(engine: Engine) -> dict[str, Handler]:
+    """Return the handlers of the jobs that runs leave behind, by kind."""
+    return {CLEAN_JOB: CandidateCleanup(engine).clean, CLOSE_JOB: LostMerges(engine).close}
 
 
 class CandidateCleanup:

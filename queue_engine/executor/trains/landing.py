@@ -19,6 +19,7 @@ from queue_engine.domain.model import Entry
 from queue_engine.domain.reasons import Reason
 from queue_engine.executor.landing import land
 from queue_engine.executor.trains.candidate_branches import key_of
+from queue_engine.executor.trains.lost_merges import schedule_close
 from queue_engine.executor.trains.member_facts import verify
 from queue_engine.executor.trains.member_merges import merge_members
 from queue_engine.executor.trains.state import TrainState
@@ -218,4 +219,6 @@ async def finish(state: TrainState, run: CandidateRun, tip: str, *, cleaned: boo
         commits = [each.landed_sha or each.commit or "" for each in run.members]
         memory = landed(memory, planned, tip, commits)
     current = next((each for each in state.runs if each.id == run.id), run)
-    await state.end(current, memory, why="landed", kept=not cleaned)
+    async with state.engine.change() as change:
+        await state.end_within(change, current, memory, why="landed", kept=not cleaned)
+        await schedule_close(change, current, [(each, each.commit) for each in current.members if each.commit])

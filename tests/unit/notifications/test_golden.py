@@ -185,6 +185,9 @@ CASES: Mapping[str, str] = (
                 update={"untested_paths": ("CHANGELOG.md", "docs/a`b.md"), "more_paths": 3}
             ),
         ),
+        "landed_closed_unmerged": render_comment(
+            of_kind(NoticeKind.LANDED).model_copy(update={"closed_unmerged": True})
+        ),
         "own_words_landed": render_comment(
             of_kind(NoticeKind.LANDED).model_copy(update={"text": "Thank you! It is on {base} now. {{:}}"})
         ),

@@ -1,0 +1,63 @@
+"""Members that landed with a train, and that GitHub shows as merged late, or never.
+
+Covers `queue_engine/executor/trains/lost_merges.py`.
+"""
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.train_world import a_train_world, queue_all, ready
+from tests.acceptance.world import World
+
+CLOSE, READ = (f"{method} /repos/{{owner}}/{{repo}}/pulls/{{number}}" for method in ("PATCH", "GET"))
+NEVER = timedelta(days=30)
+FEW_SWEEPS = {"IMQ_SWEEP_SECONDS": "40000"}
+
+
+def closes(world: World) -> int:
+    """How many requests changed a pull request."""
+    return world.requests(CLOSE)
+
+
+@pytest.mark.parametrize("after", [timedelta(seconds=2), timedelta(hours=5)], ids=["seconds", "hours"])
+async def test_member_that_github_shows_as_merged_late_is_not_closed(tmp_path: Path, after: timedelta) -> None:
+    """A closed pull request would never show as merged; one that shows so at once costs no request."""
+    async with a_train_world(tmp_path, settings=FEW_SWEEPS) as world:
+        world.github.timings.merged_by_push = after
+        pulls = await ready(world, "a", "b")
+        queue_all(pulls)
+        await world.until(lambda: {"a.py", "b.py"} <= set(world.repository.files("main")))
+        await world.settle()
+        reads = world.requests(READ)
+        await world.pass_time(timedelta(hours=26))
+        assert all(pull.merged for pull in pulls)
+        assert closes(world) == 0
+        assert world.requests(READ) - reads == (2 * 2 if after.seconds > 60 else 0)
+
+
+@pytest.mark.parametrize("closes_it", [False, True])
+async def test_member_that_github_never_shows_as_merged_is_closed_with_its_commit(
+    tmp_path: Path, closes_it: bool
+) -> None:
+    """A day later, in IMQ's one comment (P6); and not what somebody pushed to since (P2, P4)."""
+    async with a_train_world(tmp_path, settings=FEW_SWEEPS) as world:
+        world.github.timings.merged_by_push = NEVER
+        world.github.timings.moved_head_closes = closes_it
+        kept, gone = await ready(world, "a", "b")
+        queue_all([kept, gone])
+        await world.until(lambda: {"a.py", "b.py"} <= set(world.repository.files("main")))
+        await world.pass_time(timedelta(hours=20))
+        assert kept.state == gone.state == "open"
+        kept.push({"more.py": "x\n"}, by="mona", webhook=False)
+        await world.pass_time(timedelta(hours=5))
+        assert kept.state == "open"
+        assert (gone.state, gone.merged) == ("closed", False)
+        merges = {each.title: each.sha for each in world.repository.log("main")}
+        sha = merges[f"Merge pull request {gone.number} from b"]
+        assert "So IMQ closed it" in world.comment(gone)
+        assert sha in world.comment(gone)
+        assert "closed it" not in world.comment(kept)
+        assert world.spoken(gone) == 1
+        assert closes(world) == 1
