@@ -11,11 +11,11 @@ from queue_engine.domain.facts import PullRequest
 from queue_engine.domain.model import Entry, Repository
 from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.unmet_requirement import UnmetRequirement
 from queue_engine.effects import record
 from queue_engine.effects.context import Engine
-from queue_engine.rules.eligibility import Admit, NotReady, Reject, waits
+from queue_engine.rules.eligibility import Admit, NotReady, Reject
 from queue_engine.rules.shared_heads import (
+    behind_others,
     head_branch_of,
     merged_tip,
     most_active,
@@ -41,13 +41,7 @@ async def behind_shared_head(
     if branch is None or not isinstance(answer, Admit | NotReady):
         return answer
     others = await tx.entries.sharing(repository.id, pull.number, branch)
-    queued = [each for each in others if each.is_ready and each.base_branch != pull.base_branch]
-    if (other := most_active(queued)) is None:
-        return answer
-    if not waits(policy):
-        return Reject(Reason.HEAD_SHARED, named(other))
-    unmet = answer.unmet if isinstance(answer, NotReady) else ()
-    return NotReady((UnmetRequirement(Reason.HEAD_SHARED, named(other)), *unmet))
+    return behind_others(others, pull, policy, answer)
 
 
 async def follow_shared_update(engine: Engine, case: Case, head: str, *, pushed_by_imq: bool) -> Case | None:

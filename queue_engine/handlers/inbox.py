@@ -2,8 +2,7 @@
 
 A webhook costs requests to GitHub only if it may concern a queued pull request; all others end here.
 
-In a burst many deliveries share one transaction. IMQ answers a delivery with a known id, and drops it. SQLite has one
-worker, which drops all leases at its start.
+In a burst many deliveries share one transaction. IMQ answers a delivery with a known id, and drops it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -51,9 +50,10 @@ from queue_engine.handlers.reconciler import REPOSITORY_JOB, Reconciler
 from queue_engine.handlers.requests import request_of
 from queue_engine.handlers.reruns import rerun_requested
 from queue_engine.handlers.reviews import reviewed
-from queue_engine.handlers.shadow import SHADOW_JOB, ShadowHandler
+from queue_engine.handlers.shadow import ShadowHandler
 from queue_engine.handlers.table_limits import PURGE_JOB, TableLimits
 from queue_engine.handlers.workflow_runs import WorkflowRuns
+from queue_engine.shadow.readiness import SHADOW_JOB
 from queue_engine.store.outbox.outbox import OUTBOX_JOB
 
 _log = structlog.get_logger("imq.inbox")

@@ -1,7 +1,6 @@
 """Route the work of repositories in shadow mode to `queue_engine.shadow`, before anything for a queue sees it."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from datetime import timedelta
 
 import structlog
@@ -14,9 +13,7 @@ from queue_engine.domain.webhook_event import WebhookEvent, WebhookKind
 from queue_engine.effects.context import Engine
 from queue_engine.shadow.mode import mode_of, refresh_mode
 from queue_engine.shadow.pull_requests import ShadowPulls
-
-SHADOW_JOB = "shadow"
-"""Kind of the job that judges a pull request again. It has the same process id as the webhooks of its pull request."""
+from queue_engine.shadow.readiness import judge_later
 
 SHADOW_KEPT = timedelta(days=90)
 """How long IMQ keeps what it would have done, from the last change on."""
@@ -64,12 +61,7 @@ class ShadowHandler:
         async with self._engine.change() as change:
             await change.tx.queues.refresh_repository(repository)
             for number in due:
-                await change.tx.jobs.enqueue_once(
-                    kind=SHADOW_JOB,
-                    request={"repository": asdict(repository), "number": number},
-                    process_id=f"{repository.id}:{number}",
-                    now=change.now,
-                )
+                await judge_later(change, repository, number)
         return True
 
     async def judge(self, job: Job) -> None:

@@ -7,12 +7,18 @@ that was not queued, unless its own base branch contains that tip already.
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
+from typing import TypeVar
 
 from queue_engine.domain.facts import Comparison, PullRequest
 from queue_engine.domain.model import Entry, EntryStatus
 from queue_engine.domain.policy import Policy
+from queue_engine.domain.reasons import Reason
+from queue_engine.domain.unmet_requirement import UnmetRequirement
 from queue_engine.rules.consent import needs_signature
+from queue_engine.rules.eligibility import Admit, NotReady, Reject, waits
 from queue_engine.rules.transitions import preempted
+
+A = TypeVar("A")
 
 
 def head_branch_of(pull: PullRequest) -> str | None:
@@ -43,6 +49,20 @@ def most_active(others: Iterable[Entry]) -> Entry | None:
 def named(other: Entry | None) -> str | None:
     """Name a pull request that shares the head branch."""
     return None if other is None else f"#{other.number}, queued for {other.base_branch}"
+
+
+def behind_others(others: Iterable[Entry], pull: PullRequest, policy: Policy, answer: A) -> A | NotReady | Reject:
+    """Let a pull request wait while another one of the same branch is queued: IMQ may update the branch for that one.
+
+    `others` have its head branch. Any other answer than that it may join, or wait, remains.
+    """
+    queued = [each for each in others if each.is_ready and each.base_branch != pull.base_branch]
+    if not isinstance(answer, Admit | NotReady) or (other := most_active(queued)) is None:
+        return answer
+    if not waits(policy):
+        return Reject(Reason.HEAD_SHARED, named(other))
+    unmet = answer.unmet if isinstance(answer, NotReady) else ()
+    return NotReady((UnmetRequirement(Reason.HEAD_SHARED, named(other)), *unmet))
 
 
 def merged_tip(entry: Entry, compared: Comparison, policy: Policy) -> str | None:

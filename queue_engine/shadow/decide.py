@@ -13,7 +13,7 @@ from queue_engine.admission.admit import judged
 from queue_engine.admission.enqueue_request import EnqueueRequest
 from queue_engine.admission.required_facts import requirements_of
 from queue_engine.domain.facts import CheckReport, Snapshot
-from queue_engine.domain.model import Entry, EntryStatus, Queue
+from queue_engine.domain.model import Entry, EntryStatus, Queue, Repository
 from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.shadow import ShadowAction, ShadowOutcome
@@ -28,6 +28,7 @@ from queue_engine.rules.checks import head_checks
 from queue_engine.rules.checks import judge as judge_checks
 from queue_engine.rules.eligibility import Answer
 from queue_engine.rules.priority import precedence_of
+from queue_engine.rules.shared_heads import behind_others, head_branch_of
 
 _STEPS = 50
 """More steps than any judgement needs."""
@@ -47,7 +48,19 @@ async def judge_request(
 ) -> tuple[Snapshot, Answer]:
     """Judge whether IMQ would queue the pull request, as for a label. Raises GitHubError."""
     taken, requirements = await requirements_of(engine, request.case.repository, taken, policy)
-    return taken, judged(request, taken, requirements, policy)
+    answer = judged(request, taken, requirements, policy)
+    return taken, await behind_shared_head(engine, request.case.repository, taken, policy, answer)
+
+
+async def behind_shared_head(
+    engine: Engine, repository: Repository, taken: Snapshot, policy: Policy, answer: Answer
+) -> Answer:
+    """Let a pull request wait while another one of the same branch would be queued for another base branch."""
+    branch = head_branch_of(taken.pull)
+    async with engine.store.reading() as tx:
+        entries = await tx.shadow.would_be_entries(repository.id)
+    others = [each for each in entries if each.number != taken.pull.number and each.head_branch == branch]
+    return behind_others(others, taken.pull, policy, answer)
 
 
 def new_entry(
@@ -81,6 +94,7 @@ def new_entry(
         status_since=now,
         version=1,
         trusted_labels=tuple(sorted(pull.labels)),
+        head_branch=head_branch_of(pull),
         unmet=unmet,
         **vars(precedence),
     )

@@ -10,6 +10,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from queue_engine.admission.enqueue_request import EnqueueRequest
+from queue_engine.admission.stacks import placed
 from queue_engine.domain.facts import (
     CheckReport,
     CheckState,
@@ -51,7 +52,9 @@ async def judge_landing(engine: Engine, request: EnqueueRequest, pull: PullReque
     # Who merged may merge; only a configuration may ask for more.
     permission = taken.permission if taken.permission is not None and taken.permission.may_merge else Permission.WRITE
     request = replace(request, head_sha=pull.head_sha)
-    _, judged = await judge_request(engine, request, replace(taken, pull=before, permission=permission), policy)
+    request, taken = await placed(engine, request, replace(taken, pull=before, permission=permission))
+    case = await request.case.with_policy(engine, taken.pull.base_branch)
+    _, judged = await judge_request(engine, request, taken, case.policy)
     lacks = judged.unmet[0] if isinstance(judged, NotReady) else None
     answer = judged if lacks is None else Reject(lacks.reason, lacks.detail)
     required = head_checks(await github.branch_rules(repository, pull.base_branch), policy)

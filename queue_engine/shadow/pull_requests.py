@@ -2,9 +2,7 @@
 
 A label makes a would-be entry, which no queue has. It is judged again when a webhook may change the decision, or when
 a pass would have polled GitHub, and until it would have left the queue. When somebody else's merge lands a pull
-request, with a label or without, IMQ judges that merge.
-
-Commands in comments are not followed: IMQ could not answer them.
+request, with a label or without, IMQ judges that merge. Commands in comments are not followed: IMQ could not answer.
 """
 
 from dataclasses import replace
@@ -14,7 +12,7 @@ import structlog
 from queue_engine.admission.case import Case
 from queue_engine.admission.enqueue_request import EnqueueRequest
 from queue_engine.admission.entries import record_consent
-from queue_engine.admission.lost_webhooks import is_labeled_head
+from queue_engine.admission.stacks import placed
 from queue_engine.domain.facts import Permission, PullRequest
 from queue_engine.domain.model import EntryStatus, Repository
 from queue_engine.domain.policy import Policy, PushPolicy, has_label
@@ -24,10 +22,17 @@ from queue_engine.domain.unmet_requirement import UnmetRequirement
 from queue_engine.domain.webhook_event import WebhookEvent, WebhookKind
 from queue_engine.effects.context import Engine
 from queue_engine.effects.outcomes import count_shadow_decision, count_shadow_landing
-from queue_engine.rules.eligibility import UNKNOWN_HEAD, Ignore, NotReady, Reject
+from queue_engine.rules.eligibility import Ignore, NotReady, Reject
 from queue_engine.shadow.decide import ShadowResult, judge_request, new_entry, next_decision
 from queue_engine.shadow.landing import follow_base, judge_landing
-from queue_engine.shadow.readiness import judge_waiting, outside_queue
+from queue_engine.shadow.lost_labels import find_label
+from queue_engine.shadow.readiness import (
+    judge_others,
+    judge_others_later,
+    judge_waiting,
+    outside_queue,
+    with_waiting_push,
+)
 from queue_engine.shadow.webhook_facts import is_rebase, is_repeated, withdrawn_before_merge
 
 _log = structlog.get_logger("imq.shadow")
@@ -73,7 +78,9 @@ class ShadowPulls:
         """Judge a pull request that is due, or labeled without a webhook. Raises GitHubError."""
         pull = await self._find(repository, number)
         if pull is None or (pull.landing is None and pull.entry is None):
-            await self._find_label(repository, number)
+            request = await find_label(self._engine, repository, number)
+            if request is not None:
+                await self._request(request)
         elif pull.landing is not None:
             await self._follow_base(pull)
         elif (await self._decide(pull, refetch=True)).reason is Reason.MERGED_ELSEWHERE:
@@ -102,23 +109,6 @@ class ShadowPulls:
             )
             await self._request(request)
 
-    async def _find_label(self, repository: Repository, number: int) -> None:
-        """Judge a label for which no webhook came: it counts if GitHub proves that it was set on this head."""
-        engine = self._engine
-        pull = await engine.github.pull_request(repository, number)
-        policy = await engine.policies.of(repository, pull.base_branch)
-        for label in policy.trigger_labels:
-            if not has_label(pull.labels, [label]):
-                continue
-            last = await engine.github.last_labeled_event(repository, number, label)
-            if last is not None:
-                proved = await is_labeled_head(engine, repository, pull, last, policy)
-                head = pull.head_sha if proved else UNKNOWN_HEAD
-                await self._request(
-                    EnqueueRequest(Case(repository, number), by=last.by, head_sha=head, arrived_at=last.at)
-                )
-                return
-
     async def _request(self, request: EnqueueRequest) -> None:
         """Judge whether IMQ would queue the pull request, and then what it would do."""
         engine, repository = self._engine, request.case.repository
@@ -126,6 +116,7 @@ class ShadowPulls:
         if taken.permission is None:
             permission = await engine.github.permission(repository, request.by or "") if request.by else Permission.NONE
             taken = replace(taken, permission=permission)
+        request, taken = await placed(engine, request, taken)
         request = replace(request, case=await request.case.with_policy(engine, taken.pull.base_branch))
         policy, now = request.case.policy, engine.clock.now()
         taken, answer = await judge_request(engine, request, taken, policy)
@@ -153,6 +144,7 @@ class ShadowPulls:
             return
         policy = await self._engine.policies.of(repository, pull.base_branch)
         case = Case(repository, pull.number, delivery=webhook.delivery)
+        pull = await with_waiting_push(self._engine, pull, webhook, policy)
         if is_rebase(pull, webhook, policy):
             # A queue binds the new head, or queues it again: here the would-be entry starts with it.
             await self._request(EnqueueRequest(case, by=pull.queued_by, head_sha=webhook.head_sha))
@@ -174,6 +166,7 @@ class ShadowPulls:
     async def _closed(self, repository: Repository, number: int, *, by: str | None) -> None:
         """Judge a merge by somebody else, or dequeue the would-be entry of a closed pull request."""
         engine = self._engine
+        await judge_others(engine, repository, number)
         known = await self._find(repository, number)
         if known is not None and known.landing is not None:
             return
@@ -250,7 +243,7 @@ class ShadowPulls:
         assert entry is not None
         policy = await engine.policies.of(pull.repository, entry.base_branch)
         if not entry.is_ready:
-            return await self._decided(pull, await judge_waiting(engine, entry, policy), policy)
+            return await self._decided(pull, await judge_waiting(engine, entry), policy)
         entry = replace(
             entry, needs_refetch=refetch or entry.needs_refetch, run=replace(entry.run, next_poll_at=engine.clock.now())
         )
@@ -267,7 +260,8 @@ class ShadowPulls:
             # Only webhooks change anything; one of them may be lost.
             due = self._engine.clock.now() + policy.check_poll.maximum
         open_entry = entry if decision.outcome.is_open else None
-        await self._store(replace(pull, decision=decision, entry=open_entry, head=entry.head, due_at=due), before)
+        pull = replace(pull, decision=decision, entry=open_entry, due_at=due)
+        await self._store(replace(pull, base_branch=entry.base_branch, head=entry.head), before)
         return decision
 
     async def _follow_base(self, pull: ShadowPull) -> None:
@@ -296,6 +290,8 @@ class ShadowPulls:
     async def _store(self, pull: ShadowPull, before: ShadowAction | None) -> None:
         async with self._engine.change() as change:
             await change.tx.shadow.put(pull, change.now)
+            if before is not None and before.outcome.is_open and pull.entry is None:
+                await judge_others_later(change, pull.repository, pull.number)
         count_shadow_decision(self._engine.meter, before, pull.decision)
         names = {"repository": pull.repository.full_name, "number": pull.number}
         if pull.landing is not None:

@@ -1,20 +1,27 @@
 """Judge a would-be entry that is not ready: it would wait outside the queue for what its pull request lacks."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import datetime
 
 from queue_engine.admission.case import Case
 from queue_engine.admission.enqueue_request import EnqueueRequest
 from queue_engine.admission.entries import record_consent
 from queue_engine.admission.required_facts import requirements_of
+from queue_engine.admission.stacks import followed
 from queue_engine.domain.facts import Snapshot
-from queue_engine.domain.model import Entry
-from queue_engine.domain.policy import Policy
-from queue_engine.domain.shadow import ShadowAction, ShadowOutcome
-from queue_engine.effects.context import Engine
-from queue_engine.rules.eligibility import Answer, NotReady, Reject
+from queue_engine.domain.model import Entry, Repository
+from queue_engine.domain.policy import NotReadyPushPolicy, Policy
+from queue_engine.domain.shadow import ShadowAction, ShadowOutcome, ShadowPull
+from queue_engine.domain.webhook_event import WebhookEvent
+from queue_engine.effects.context import Change, Engine
+from queue_engine.rules.eligibility import Answer, NotReady, Reject, may_queue
+from queue_engine.rules.own_pushes import may_push, with_pushed_head
 from queue_engine.rules.readiness import judge_readiness, wait_ended
-from queue_engine.shadow.decide import ShadowResult, new_entry, next_decision
+from queue_engine.rules.stacks import pull_request_in
+from queue_engine.shadow.decide import ShadowResult, behind_shared_head, new_entry, next_decision
+
+SHADOW_JOB = "shadow"
+"""Kind of the job that judges a pull request again. It has the same process id as the webhooks of its pull request."""
 
 
 def outside_queue(entry: Entry, now: datetime) -> ShadowResult:
@@ -23,14 +30,21 @@ def outside_queue(entry: Entry, now: datetime) -> ShadowResult:
     return ShadowResult(ShadowAction(ShadowOutcome.WAITING, now, first.reason, first.detail), entry)
 
 
-async def judge_waiting(engine: Engine, entry: Entry, policy: Policy) -> ShadowResult:
-    """Judge again whether the entry would join its queue, and then what IMQ would do. Raises GitHubError."""
+async def judge_waiting(engine: Engine, entry: Entry) -> ShadowResult:
+    """Judge again whether the entry would join its queue, and then what IMQ would do. Raises GitHubError.
+
+    An entry that waits for the pull request below it in a stack may have another base branch afterwards.
+    """
     repository, number = entry.repository, entry.number
     taken = await engine.github.snapshot(repository, number, login=entry.queued_by, head_sha=entry.head)
     if taken.permission is None:
         taken = replace(taken, permission=await engine.github.permission(repository, entry.queued_by))
-    answer, now = await _answer(engine, entry, taken, policy), engine.clock.now()
-    match answer:
+    found, now = await followed(engine, entry, taken), engine.clock.now()
+    if isinstance(found, Reject):
+        return ShadowResult(ShadowAction(ShadowOutcome.REJECTED, now, found.reason, found.detail), entry)
+    entry, taken = found
+    policy = await engine.policies.of(repository, entry.base_branch)
+    match await _answer(engine, entry, taken, policy):
         case NotReady(unmet):
             return outside_queue(replace(entry, unmet=unmet), now)
         case Reject(reason, detail):
@@ -45,4 +59,41 @@ async def _answer(engine: Engine, entry: Entry, taken: Snapshot, policy: Policy)
     if (ended := wait_ended(entry, taken.pull, policy, engine.clock.now())) is not None:
         return ended
     taken, requirements = await requirements_of(engine, entry.repository, taken, policy, is_waiting=True)
-    return judge_readiness(entry, taken, requirements, policy)
+    answer = judge_readiness(entry, taken, requirements, policy)
+    return await behind_shared_head(engine, entry.repository, taken, policy, answer)
+
+
+async def with_waiting_push(engine: Engine, pull: ShadowPull, webhook: WebhookEvent, policy: Policy) -> ShadowPull:
+    """Bind a head that somebody pushed who may queue, while the pull request waits outside the queue."""
+    entry, head, by = pull.entry, webhook.head_sha, webhook.sender
+    if webhook.action != "synchronize" or entry is None or entry.is_ready or head is None or by is None:
+        return pull
+    if webhook.before != entry.head or policy.on_waiting_push is not NotReadyPushPolicy.BIND:
+        return pull
+    may_bind = may_push(entry, by, policy) or (
+        may_queue(policy, by, await engine.github.permission(pull.repository, by)) is None
+    )
+    return replace(pull, entry=with_pushed_head(entry, head)) if may_bind else pull
+
+
+async def judge_later(change: Change, repository: Repository, number: int) -> None:
+    """Enqueue the job that judges a pull request again."""
+    await change.tx.jobs.enqueue_once(
+        kind=SHADOW_JOB,
+        request={"repository": asdict(repository), "number": number},
+        process_id=f"{repository.id}:{number}",
+        now=change.now,
+    )
+
+
+async def judge_others(engine: Engine, repository: Repository, number: int) -> None:
+    """Do `judge_others_later` at once, since a webhook says that the pull request is closed."""
+    async with engine.change() as change:
+        await judge_others_later(change, repository, number)
+
+
+async def judge_others_later(change: Change, repository: Repository, number: int) -> None:
+    """Have the pull requests judged again that would wait for this one, which landed or would have left its queue."""
+    for entry in await change.tx.shadow.would_be_entries(repository.id):
+        if any(pull_request_in(each.detail) == number for each in entry.unmet):
+            await judge_later(change, repository, entry.number)

@@ -7,7 +7,7 @@ sends no request: it corrects such a decision when the webhook comes.
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from queue_engine.domain.known_facts import KEPT, Known, PullRequestState, Push, of_branch, of_pull
+from queue_engine.domain.known_facts import KEPT, Consent, Known, PullRequestState, Push, of_branch, of_pull
 from queue_engine.domain.model import Repository
 from queue_engine.domain.policy import Policy, has_label
 from queue_engine.domain.reasons import Reason
@@ -30,11 +30,16 @@ async def tip_before(engine: Engine, repository: Repository, base_branch: str, s
 
 
 async def withdrawn_before_merge(engine: Engine, pull: ShadowPull, policy: Policy) -> Reason | None:
-    """Return how consent had ended when IMQ decided to merge, by a webhook that came later; None if it had not."""
+    """Return how consent had ended when IMQ decided to merge, by a webhook that came later; None if it had not.
+
+    What was known when the would-be entry joined has been judged then.
+    """
     decision = pull.decision
     if decision is None or decision.outcome is not ShadowOutcome.MERGED or pull.landing is not None:
         return None
-    for one in await _known(engine, pull.repository, of_pull(pull.number)):
+    known = await _known(engine, pull.repository, of_pull(pull.number))
+    joined = max((place for place, one in enumerate(known) if isinstance(one.statement, Consent)), default=-1)
+    for one in known[joined + 1 :]:
         state = one.statement
         if isinstance(state, PullRequestState) and state.updated_at + _SECOND <= decision.at:
             is_later = pull.queued_at is None or state.updated_at > pull.queued_at

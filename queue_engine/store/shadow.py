@@ -11,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.core.database.database import Upsert
 from queue_engine.domain.errors import StaleRecord
-from queue_engine.domain.model import Repository
+from queue_engine.domain.model import Entry, Repository
 from queue_engine.domain.policy import Mode
 from queue_engine.domain.shadow import ShadowPull
 from queue_engine.store.repositories import REPOSITORY_FIELDS, remember, repository_of
@@ -36,6 +36,7 @@ _OF_COMMIT = _IN_ORDER.where(
     _OF_REPOSITORY, or_(shadow_pulls.c.head == bindparam("its_sha"), shadow_pulls.c.merge_sha == bindparam("its_sha"))
 )
 _DUE = _IN_ORDER.where(_OF_REPOSITORY, shadow_pulls.c.due_at <= bindparam("now"))
+_OPEN = _IN_ORDER.where(_OF_REPOSITORY, shadow_pulls.c.due_at.is_not(None))
 _OF_BRANCH = _IN_ORDER.where(_OF_REPOSITORY, shadow_pulls.c.base_branch == bindparam("its_branch"))
 _CHANGED = _IN_ORDER.where(shadow_pulls.c.changed_at >= bindparam("since"))
 _PURGE = delete(shadow_pulls).where(shadow_pulls.c.changed_at < bindparam("before"))
@@ -123,6 +124,11 @@ class Shadow:
     async def of_branch(self, repository_id: int, base_branch: str) -> tuple[ShadowPull, ...]:
         """Return the pull requests of a base branch."""
         return await self._many(_OF_BRANCH, its_repository=repository_id, its_branch=base_branch)
+
+    async def would_be_entries(self, repository_id: int) -> tuple[Entry, ...]:
+        """Return the entries that pull requests of a repository would have now, in their queues or outside of them."""
+        found = await self._many(_OPEN, its_repository=repository_id)
+        return tuple(pull.entry for pull in found if pull.entry is not None)
 
     async def due(self, repository_id: int, now: datetime) -> tuple[ShadowPull, ...]:
         """Return the pull requests of a repository that are to be judged again."""

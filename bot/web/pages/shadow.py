@@ -64,8 +64,11 @@ def _decided(pull: ShadowPull) -> str:
     decision = pull.decision
     if decision is None:
         return "was not asked: no label"
-    reason = "" if decision.reason is None else f" ({decision.reason.value.replace('_', ' ')})"
-    return f"{_OUTCOMES[decision.outcome]}{reason}"
+    if decision.reason is None:
+        return _OUTCOMES[decision.outcome]
+    # A detail that begins so names the pull request for which this one would wait.
+    other = f": {decision.detail}" if decision.detail and decision.detail.startswith("#") else ""
+    return f"{_OUTCOMES[decision.outcome]} ({decision.reason.value.replace('_', ' ')}{other})"
 
 
 def _difference(name: str) -> str:

@@ -20,6 +20,7 @@ NOW = datetime.now(UTC).replace(microsecond=0)
 AT = NOW - timedelta(days=2)
 SHOWN = f"{AT:%Y-%m-%d %H:%M:%S}Z"
 UPDATING = ShadowAction(ShadowOutcome.UPDATING, AT, predicted_at=AT)
+ABOVE = ShadowAction(ShadowOutcome.WAITING, AT, Reason.STACKED_ABOVE, "#2, of the branch bottom")
 REJECTED = ShadowAction(ShadowOutcome.REJECTED, AT, Reason.LABEL_WITHOUT_RIGHT)
 HASTY = replace(LANDING, at=AT, approved_at=AT - timedelta(hours=1), checks=CheckState.FAILED, not_passed=("ci",))
 
@@ -44,10 +45,11 @@ def test_report_says_what_imq_would_have_done_instead(imq: Imq) -> None:
         pull(1, queued_at=AT, queued_by="mona", decision=UPDATING),
         pull(2, queued_at=AT, queued_by="tria", decision=REJECTED),
         pull(3, landing=HASTY),
+        pull(4, queued_at=AT, queued_by="mona", decision=ABOVE),
     )
     text = imq("shadow", "report").stdout
     assert "Repositories in shadow mode: acme/rocket." in text
-    assert "Labels judged: 2; IMQ would update the branch (1), not queue it (1)." in text
+    assert "Labels judged: 3; IMQ would update the branch (1), not queue it (1), wait (1)." in text
     assert "Merges by others: 1. IMQ would have made 0 of them, too." in text
     assert "  1: IMQ would have updated it first: no check tested what landed." in text
     assert "Merges after which the base became red: 1." in text
@@ -55,6 +57,7 @@ def test_report_says_what_imq_would_have_done_instead(imq: Imq) -> None:
     assert f"update the branch at {SHOWN}, merge at ~{SHOWN}" in text
     assert f"not queue it at {SHOWN} (label_without_right)" in text
     assert "not have merged without passed checks, have updated it first: no check tested what landed (ci)" in text
+    assert "(stacked_above, #2, of the branch bottom)" in text
     assert "red (ci)" in text
     assert "~ is a prediction" in text
 

@@ -20,6 +20,7 @@ from queue_engine.domain.departure import Departure, RerunCheck
 from queue_engine.domain.model import EntryStatus
 from queue_engine.domain.policy import Mode
 from queue_engine.domain.reasons import Reason
+from queue_engine.domain.shadow import ShadowAction, ShadowOutcome
 from tests.store.examples import NOW, OTHER, REPOSITORY
 from tests.store.test_departures import DEPARTURE, LANDED
 from tests.store.test_shadow import LANDING, PULL
@@ -220,12 +221,15 @@ async def test_shadow_page_shows_both_ways_of_merging(browser: Browser) -> None:
     async with browser.store.transaction() as tx:
         await tx.shadow.set_mode(REPOSITORY, Mode.SHADOW)
         await tx.shadow.put(replace(PULL, title=MARKUP, entry=None, landing=LANDING), NOW)
+        above = ShadowAction(ShadowOutcome.WAITING, NOW, Reason.STACKED_ABOVE, "#4, of the branch <b>")
+        await tx.shadow.put(replace(PULL, number=5, entry=None, decision=above), NOW)
     text = await browser.get(f"{path}?days=30")
     assert "<script" not in text
     words = " ".join(re.sub(r"<[^>]+>", " ", unescape(text)).split())
     assert "in shadow mode IMQ judges" in words
     assert "would have updated it first: no check tested what landed" in words
     assert "would have queued it, and it would wait (frozen)" in words
+    assert "it would wait (stacked above: #4, of the branch &lt;b&gt;)" in text
     assert 'href="https://github.com/acme/rocket/pull/4"' in text
     await browser.get("/repositories/acme/sled/shadow", status=404)
     async with browser.store.transaction() as tx:
