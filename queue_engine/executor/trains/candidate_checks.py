@@ -26,6 +26,7 @@ from queue_engine.planner.check_limits import few
 from queue_engine.planner.check_outcome import judge_checks, rerun_answered
 from queue_engine.planner.trains.memory import FailingChecks, Memory
 from queue_engine.planner.trains.outcomes import cancelled, failed, find_run, passed
+from queue_engine.planner.trains.plan import failure_ejects
 from queue_engine.rules.check_timing import with_reports
 from queue_engine.rules.checks import judge, run_checks
 
@@ -78,7 +79,7 @@ async def test(state: TrainState, run: CandidateRun) -> datetime | None:
     if unproved and state.now >= limit and run.test.polls == 0:
         run = replace(run, test=replace(run.test, next_poll_at=state.now))
     subject = subject_of(run, members[0], fixes_base=all(each.fixes_base for each in members))
-    action, facts = await _judge(state, subject, alone=len(members) == 1)
+    action, facts = await _judge(state, subject, reruns=_needs_rerun(state, run))
     if facts.reports is not None and unproved:
         missing = absent(facts, run.test, state)
         if not missing:
@@ -90,13 +91,21 @@ async def test(state: TrainState, run: CandidateRun) -> datetime | None:
     return due if due is None or not unproved or state.now >= limit else min(due, limit)
 
 
-async def _judge(state: TrainState, subject: Entry, *, alone: bool) -> tuple[Action, Facts]:
-    """Judge the reports; only a failure of a single member is run again, since it may eject that member.
+def _needs_rerun(state: TrainState, run: CandidateRun) -> bool:
+    """Whether a failed check of this run is to run again: its member is alone, and earlier runs do not prove enough.
 
-    Of several members, the tests of parts show a flake as well.
+    Of several members, the tests of parts show a flake as well. A member that failed with others that have passed
+    since needs no second failure alone.
     """
+    planned = find_run(state.memory.trains, run.id)
+    return len(run.members) == 1 and (
+        planned is None or not failure_ejects(state.memory.trains, planned, state.seconds)
+    )
+
+
+async def _judge(state: TrainState, subject: Entry, *, reruns: bool) -> tuple[Action, Facts]:
     facts = Facts()
-    policy = state.policy if alone else replace(state.policy, check_reruns=0)
+    policy = state.policy if reruns else replace(state.policy, check_reruns=0)
     for _ in range(_READS):
         timed = replace(subject, run=with_reports(subject.run, facts.reports or ()))
         action = judge_checks(timed, facts, policy, state.now)

@@ -4,10 +4,12 @@ Everything is found by the run's record, and each request may be repeated.
 """
 
 from collections.abc import Awaitable
+from datetime import timedelta
 
 import structlog
 
 from queue_engine.core.jobs.job_store import Job
+from queue_engine.core.jobs.outcomes import Hold
 from queue_engine.core.jobs.worker import Handler
 from queue_engine.domain.candidate_run import CandidateRun
 from queue_engine.domain.errors import Forbidden, HeadConflict, Invalid, NotFound
@@ -18,6 +20,10 @@ from queue_engine.executor.trains.lost_merges import CLOSE_JOB, LostMerges
 from queue_engine.executor.trains.state import CLEAN_JOB
 
 _log = structlog.get_logger("imq.trains")
+
+_FORBIDDEN = "forbidden"
+_TRY_AGAIN, _MOST_TRIES = timedelta(hours=1), 168
+"""While IMQ lacks a permission it tries again, for a week: no other account deletes the branch (P5)."""
 
 
 def train_jobs(engine: Engine) -> dict[str, Handler]:
@@ -31,23 +37,28 @@ class CandidateCleanup:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    async def clean(self, job: Job) -> None:
-        """Clean up after one run. Raises RateLimitError and Unavailable."""
+    async def clean(self, job: Job) -> Hold | None:
+        """Clean up after one run; a hold while a permission is missing. Raises RateLimitError and Unavailable."""
         async with self._engine.store.reading() as tx:
             run = await tx.candidate_runs.get(job.request["run"])
             queue = None if run is None else await tx.queues.get(run.queue_id)
         if run is None or queue is None:
-            return
-        repository = queue.repository
+            return None
+        repository, forbidden = queue.repository, False
         if job.request["cancels"] and run.published_at is not None:
             await self._cancel_workflows(repository, run)
         if run.pull_request is not None:
-            await self._refusable(repository, run, self._engine.github.close_pull_request(repository, run.pull_request))
+            closing = self._engine.github.close_pull_request(repository, run.pull_request)
+            forbidden = await self._is_forbidden(repository, run, closing)
         if job.request["branches"]:
             for branch in (run.branch, run.build_branch):
-                await self._refusable(repository, run, self._engine.github.delete_branch(repository, branch))
+                deletion = self._engine.github.delete_branch(repository, branch)
+                forbidden = await self._is_forbidden(repository, run, deletion) or forbidden
+        if forbidden and job.holds.get(_FORBIDDEN, 0) < _MOST_TRIES:
+            return Hold(_TRY_AGAIN, _FORBIDDEN)
         async with self._engine.store.transaction() as transaction:
             await transaction.candidate_runs.remove(run)
+        return None
 
     async def _cancel_workflows(self, repository: Repository, run: CandidateRun) -> None:
         """Cancel the workflow runs on the candidate that are under way, which frees their runners."""
@@ -60,8 +71,11 @@ class CandidateCleanup:
         except (Forbidden, HeadConflict, Invalid, NotFound) as refusal:
             _log.info("runs_not_cancelled", repository=repository.full_name, run=run.id, message=refusal.message)
 
-    async def _refusable(self, repository: Repository, run: CandidateRun, request: Awaitable[None]) -> None:
+    async def _is_forbidden(self, repository: Repository, run: CandidateRun, request: Awaitable[None]) -> bool:
+        """Make a request that GitHub may refuse; whether it did for want of a permission, which may come back."""
         try:
             await request
         except (Forbidden, Invalid, NotFound) as refusal:
             _log.info("not_cleaned_up", repository=repository.full_name, run=run.id, message=refusal.message)
+            return isinstance(refusal, Forbidden)
+        return False

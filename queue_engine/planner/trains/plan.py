@@ -11,6 +11,7 @@ from dataclasses import replace
 from queue_engine.planner.trains.model import Plan, TrainRun, Trains
 from queue_engine.planner.trains.new_runs import new_runs
 from queue_engine.planner.trains.suspicion import all_good, suspicions
+from queue_engine.planner.trains.transitions import run_failed
 
 _DOUBT = 0.02
 """A member is ejected when it makes its run fail by a chance of all but this."""
@@ -33,6 +34,12 @@ def plan(trains: Trains, now: float) -> Plan:
     cancel += _preempted_runs(trains, cancel)
     left = replace(trains, runs=tuple(each for each in trains.runs if each.id not in cancel))
     return Plan(cancel=cancel, start=new_runs(left, chances, now))
+
+
+def failure_ejects(trains: Trains, run: TrainRun, now: float) -> bool:
+    """Whether the only member of this run is ejected if it fails, without another run."""
+    failed = run_failed(trains, run)
+    return run.content[0] in _ejections(failed, suspicions(failed), now)
 
 
 def _landing(trains: Trains, chances: Mapping[int, float], now: float) -> TrainRun | None:

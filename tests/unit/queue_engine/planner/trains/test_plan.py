@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from queue_engine.planner.trains.estimates import Estimates, Rate
 from queue_engine.planner.trains.model import FailingRun, Member, Plan, TrainRun
-from queue_engine.planner.trains.plan import plan
+from queue_engine.planner.trains.plan import failure_ejects, plan
 from queue_engine.planner.trains.transitions import base_pushed, removed, run_failed, run_passed
 from tests.unit.queue_engine.planner.trains.examples import USUAL, Driver, trains
 
@@ -130,3 +130,12 @@ def test_plan_without_a_new_fact_is_empty() -> None:
     driver = Driver(trains(30, slots=3))
     driver.settle()
     assert plan(driver.trains, 3 * USUAL) == Plan()
+
+
+def test_failure_alone_is_proof_only_after_another_failure_of_the_member() -> None:
+    """A check that may flake runs again, one of a member that failed in a group before does not."""
+    driver = Driver(trains(2))
+    alone = TrainRun(1, (1,), frozenset({1}), 0.0)
+    assert not failure_ejects(driver.trains, alone, driver.now)
+    group = TrainRun(2, (1, 2), frozenset({1, 2}), 0.0)
+    assert failure_ejects(run_failed(driver.trains, group), alone, driver.now)
