@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from statistics import median
 
 from queue_engine.domain.model import PROCESSING, Entry
 from queue_engine.domain.policy import Policy
@@ -19,7 +18,7 @@ class ControlEffect:
 
     entry: Entry
     position: int | None
-    """The position afterwards, counted from 0; None: the pull request leaves its queue."""
+    """The position afterwards, counted from 0; None: the pull request is not in its queue then."""
     delayed: tuple[int, ...]
     """The pull requests that land later."""
     by: timedelta | None
@@ -36,12 +35,17 @@ class ControlEffect:
     """The CI time that was spent in vain, all checks together, as far as IMQ knows."""
     preempts: int | None = None
     """The pull request whose run a hotfix ends; `lost` is how long that run took."""
+    in_train: bool = False
+    """Whether the run that ends is one of a train: the `delayed` are its other members, which are tested again."""
 
 
 async def load_priority_effect(
     tx: Transaction, entry: Entry, priority: int, policy: Policy, now: datetime
 ) -> ControlEffect:
     """Predict what another priority of this entry does."""
+    if not entry.is_ready:
+        # It delays others once it is ready and joins.
+        return ControlEffect(entry, None, (), None, (), False, False, (), timedelta(0))
     entries = await tx.entries.of_queue(entry.queue_id)
     rank = await tx.entries.rank_with(entry, priority, policy.ageing)
     after = _placed([*(each for each in entries if each.id != entry.id), replace(entry, rank=rank, priority=priority)])
@@ -64,7 +68,7 @@ async def load_dequeue_effect(tx: Transaction, entry: Entry, policy: Policy, now
 
 async def load_requeue_effect(tx: Transaction, entry: Entry, policy: Policy, now: datetime) -> ControlEffect:
     """Predict what it does to dequeue this entry, and to queue it again at the end."""
-    last = await tx.entries.count(entry.queue_id) - 1
+    last = await tx.entries.count(entry.queue_id) - 1 if entry.is_ready else None
     return await _load_leaving(tx, entry, last, policy, now)
 
 
@@ -72,21 +76,22 @@ async def _load_leaving(
     tx: Transaction, entry: Entry, position: int | None, policy: Policy, now: datetime
 ) -> ControlEffect:
     entries = await tx.entries.of_queue(entry.queue_id)
-    durations = await load_durations(tx, entry.repository.id, entry.base_branch)
-    by = timedelta(seconds=median(each.total_seconds() for each in durations)) if durations else None
-    behind = tuple(each.number for each in entries if each.position > entry.position)
-    ends_run = entry.status in PROCESSING
+    runs = [run for run in await tx.candidate_runs.of_queue(entry.queue_id) if entry.number in run.numbers]
+    members = {number for run in runs for number in run.numbers} - {entry.number}
+    ends_run = entry.status in PROCESSING or bool(runs)
     checks = check_views(entry, {}, now) if ends_run else ()
+    updated = policy.cancel_outdated and entry.updated_from is not None
     return ControlEffect(
         entry,
         position,
-        (),
-        by,
-        behind,
+        tuple(each.number for each in entries if each.number in members),
+        now - min(run.started_at for run in runs) if runs else None,
+        tuple(each.number for each in entries if each.position > entry.position and each.number not in members),
         ends_run,
-        ends_run and policy.cancel_outdated and entry.updated_from is not None,
+        any(run.published_at is not None for run in runs) if runs else ends_run and updated,
         tuple(each.name for each in checks if each.status in {CheckStatus.RUNNING, CheckStatus.WAITING}),
         sum((each.elapsed for each in checks if each.elapsed is not None), timedelta(0)),
+        in_train=bool(runs),
     )
 
 

@@ -75,6 +75,7 @@ async def test_github_is_asked_with_state_pkce_and_the_callback(mona: Browser) -
 
 async def test_cookies_are_for_this_host_and_no_script(mona: Browser) -> None:
     """Secure, HttpOnly, SameSite=Lax, bound to the host by their name; pages are kept in no cache."""
+    login_page = (await mona.get("/login")).text
     back = await mona.log_in()
     cookies: SimpleCookie = SimpleCookie()
     for header in back.headers.getall("Set-Cookie"):
@@ -82,6 +83,11 @@ async def test_cookies_are_for_this_host_and_no_script(mona: Browser) -> None:
     cookie = cookies[SESSION]
     assert (cookie["httponly"], cookie["secure"], cookie["samesite"], cookie["path"]) == (True, True, "Lax", "/")
     assert cookie["domain"] == ""
+    lasting = {int(each["max-age"]) // 86400 for each in cookies.values()} - {0}
+    assert lasting == {30, 180}
+    assert all(f"{days} days" in login_page for days in lasting), (
+        "the person knows before the login how long each is kept"
+    )
     account = await mona.get("/account")
     assert account.headers["Cache-Control"] == "no-store"
     assert account.headers["X-Frame-Options"] == "DENY"
@@ -243,6 +249,8 @@ async def test_session_ends_after_a_week_without_use(mona: Browser) -> None:
 async def test_login_under_another_name_is_the_same_person(mona: Browser, session: aiohttp.ClientSession) -> None:
     """And who took the old login over is another person: the id counts."""
     await mona.log_in("mona")
+    elsewhere = Browser(mona.world, session)
+    await elsewhere.log_in("mona")
     users = mona.world.github.state.users
     renamed = users.pop("mona")
     renamed.login = "mona-new"
@@ -253,6 +261,7 @@ async def test_login_under_another_name_is_the_same_person(mona: Browser, sessio
     await mona.log_in("mona-new")
     texts = [(await each.get("/account")).text for each in (mona, thief)]
     assert [f"<dd>{renamed.id}</dd>" in text for text in texts] == [True, False]
+    assert "<dd>mona-new</dd>" in (await elsewhere.get("/account")).text, "every session has the present name"
 
 
 async def test_fault_of_github_is_a_page_that_says_so(mona: Browser) -> None:

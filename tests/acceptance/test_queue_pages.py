@@ -80,6 +80,7 @@ async def test_maintainer_controls_the_queue_by_its_page(world: World) -> None:
         assert "The queue is paused." in page.text
         assert "By rhea." in page.text
         assert "Details: the <b>release</b> ." in page.text
+        assert "By rhea. Details: <q>" in page.html.replace("\n", ""), "sentences have a space between them"
         assert "A maintainer has to act." in page.text
         assert "Needs a person" in (await mona.get("/")).text
         assert "Nothing changed" in (await rhea.post(f"{QUEUE}/pause", reason="the <b>release</b>")).text
@@ -158,6 +159,27 @@ async def test_confirmation_says_what_a_dequeue_costs_and_a_person_queues_it_aga
         page = await mona.post(f"{address}/requeue", head=pull.head_sha)
         assert (await world.entries())[-1].number == pull.number
         assert "Nothing" not in (await mona.post(f"{address}/requeue", head="0" * 40)).text
+
+
+async def test_page_of_a_pull_request_that_waits_until_it_is_ready_has_its_title_and_no_position(world: World) -> None:
+    """It delays no other pull request, and none lands sooner because of its dequeue."""
+    pull, other = world.open("add"), world.open("other")
+    pull.convert_to_draft(by="mona")
+    for each in (pull, other):
+        each.label(LABEL, by="mona")
+    await world.settle()
+    address = f"{PULLS}/{pull.number}"
+    async with reader(world, "rhea") as rhea:
+        page = await rhea.get(address)
+        assert f"#{pull.number} add" in page.text
+        assert "State waits until it is ready" in page.text
+        for asked in ("do=priority&priority=high", "do=dequeue", "do=requeue"):
+            confirm = (await rhea.get(f"{address}/confirm?{asked}")).text
+            assert "it waits outside of its queue until it is ready" in confirm
+            assert "Delayed no pull request" in confirm
+            assert "Sooner no pull request" in confirm
+            assert "osition" not in confirm
+        assert "This one joins the queue as soon as it is ready" in (await rhea.get(QUEUE)).text
 
 
 async def test_person_who_may_not_read_gets_the_same_answer_as_for_nothing(world: World) -> None:

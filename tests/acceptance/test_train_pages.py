@@ -67,6 +67,18 @@ async def test_queue_page_draws_a_train_and_its_bisection(world: World) -> None:
         assert "polyline" not in (await mona.get(QUEUE)).tags
 
 
+async def test_confirmation_names_the_members_whose_run_a_dequeue_ends(world: World) -> None:
+    """They are tested again, so they land later; only who is in no run with it lands sooner."""
+    first, second, third = [pull.number for pull in await bisected(world)]
+    async with reader(world, "mona") as mona:
+        page = await mona.get(f"/repositories/acme/widgets/pulls/{first}/confirm?do=dequeue")
+        assert f"Delayed #{second} , each by about" in page.text
+        assert f"Sooner #{third}" in page.text
+        assert "the CI run of its train ends without a result, and IMQ tests the others again" in page.text
+        unmarked = await mona.get(f"{QUEUE}?member={third + 50}")
+        assert "Marked" not in unmarked.text, "it is in no run"
+
+
 async def test_why_says_what_a_bisection_does_and_how_suspicious_the_pull_request_is(world: World) -> None:
     """The author reads who failed together, who is tested now, and a chance in plain words."""
     pulls = await bisected(world)

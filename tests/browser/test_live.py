@@ -4,6 +4,7 @@ Covers the scripts `live.js`, `page.js` and `morph.js`, and retries on the pages
 """
 
 import re
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -68,6 +69,11 @@ async def test_label_appears_on_the_queue_page_and_a_person_is_not_interrupted(s
         assert await field.input_value() == "half a sent"
         assert await field.evaluate("each => each === document.activeElement")
         assert await page.locator("main details[open]").count() >= opened
+        of = "document.querySelector('footer time').dateTime"
+        before = await page.evaluate(of)
+        await site.pass_time(timedelta(minutes=2))
+        await shown(page, await queue(site, "third"))
+        assert await page.evaluate(of) > before, "the page says of which instant it is"
         assert await findings(page) == []
         assert faults(visit) == []
 

@@ -71,8 +71,8 @@ class PullRequestPage:
 
 async def _title(tx: Transaction, repository_id: int, found: PullRequestStatus) -> str | None:
     """Return the title: the present one of an entry, else the one that the pull request left with; None if unknown."""
-    if found.entry is not None:
-        return found.entry.entry.title
+    if (entry := await tx.entries.find(repository_id, found.number)) is not None:
+        return entry.title
     departures = await tx.departures.of_pull_request(repository_id, found.number)
     return departures[-1].title if departures else None
 

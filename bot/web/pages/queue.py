@@ -7,14 +7,13 @@ from aiohttp import web
 from bot.api import request_scope
 from bot.web.pages import text
 from bot.web.pages.site import Site
-from bot.web.pages.train_chart import chart_rows, draw_trains
+from bot.web.pages.train_chart import ChartRow, chart_rows, draw_trains
 from queue_engine.admission.enqueue import CONTROL_ROLES
 from queue_engine.domain.errors import GitHubError
 from queue_engine.domain.model import Repository
 from queue_engine.domain.policy import Policy
 from queue_engine.effects.context import Engine
 from queue_engine.queries.queue_runs import load_runs
-from queue_engine.queries.train_status import TrainStatus
 
 
 class QueuePage:
@@ -38,6 +37,9 @@ class QueuePage:
         role = await site.access.role(request, repository)
         async with engine.store.reading() as tx:
             found = await load_runs(tx, queue, policy, engine.clock.now())
+        trains = found.status.trains
+        rows = () if trains is None else chart_rows(trains)
+        member = _member(request, rows)
         return await site.render(
             request,
             "queue.html",
@@ -46,26 +48,20 @@ class QueuePage:
             found=found,
             policy=policy,
             policy_known=policy is not None,
-            trains=found.status.trains,
-            train_rows=() if found.status.trains is None else chart_rows(found.status.trains),
-            train_chart=_chart(request, found.status.trains),
-            member=_member(request),
+            trains=trains,
+            train_rows=rows,
+            train_chart="" if trains is None else draw_trains(trains, member=member, address=request.rel_url.raw_path),
+            member=member,
             controls=role in CONTROL_ROLES,
             text=text,
             live=f"/events?repository={repository.full_name}",
         )
 
 
-def _chart(request: web.Request, trains: TrainStatus | None) -> str:
-    """Draw the trains, with the path of the member that the address names."""
-    if trains is None:
-        return ""
-    return draw_trains(trains, member=_member(request), address=request.rel_url.raw_path)
-
-
-def _member(request: web.Request) -> int | None:
+def _member(request: web.Request, rows: Sequence[ChartRow]) -> int | None:
+    """Return the member whose path is to be marked: the one that the address names, if it is in a run."""
     asked = request.query.get("member", "")
-    return int(asked) if asked.isascii() and asked.isdigit() and len(asked) < 11 else None
+    return next((number for row in rows for number, _ in row.members if str(number) == asked), None)
 
 
 async def known_policy(engine: Engine, repository: Repository, branch: str) -> Policy | None:

@@ -170,7 +170,7 @@ def _health(found: QueueStatistics) -> list[dict[str, Any]]:
     figures = [
         ("Median wait", health.median, duration),
         ("95 of 100 wait at most", health.p95, duration),
-        ("Failures", health.failures, lambda share: f"{share:.1%}"),
+        ("Failures", health.failures, lambda share: f"{share * 100:.1f} %"),
     ]
     return [
         {

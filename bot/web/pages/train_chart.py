@@ -70,6 +70,8 @@ def draw_trains(trains: TrainStatus, *, member: int | None, address: str) -> str
         {
             "class": "chart train",
             "viewBox": f"0 0 {width} {height}",
+            "width": str(width),
+            "height": str(height),
             "role": "group",
             "aria-labelledby": "trains-title",
             "aria-describedby": "trains-description",

@@ -1,5 +1,5 @@
 // @ts-check
-/** Replace a page's `<main>` by the server's present one, and keep what the reader was doing. */
+/** Replace a page's `<main>` and its time by the server's present ones, and keep what the reader was doing. */
 
 import { morph } from "./morph.js";
 
@@ -31,13 +31,16 @@ export function refreshMain() {
 async function replace() {
   const answer = await fetch(location.href, { headers: { Accept: "text/html" }, credentials: "same-origin" });
   if (!answer.ok || new URL(answer.url).pathname !== location.pathname) throw new Error(`status ${answer.status}`);
-  const present = new DOMParser().parseFromString(await answer.text(), "text/html").querySelector("main");
+  const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+  const present = page.querySelector("main");
   const shown = document.querySelector("main");
   if (!present || !shown) throw new Error("the page has no main");
   const text = comparable(present);
   const changed = text !== shownText;
   shownText = text;
   morph(shown, present);
+  const time = page.querySelector("footer time");
+  if (time) document.querySelector("footer time")?.replaceWith(document.importNode(time, true));
   document.dispatchEvent(new CustomEvent("imq:replaced"));
   return changed;
 }
