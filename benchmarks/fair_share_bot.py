@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from random import Random
 
-from benchmarks.fair_share import AGENTS, GOAL, HIGH_LOAD, LANDING, arrivals, p95, waits
+from benchmarks.fair_share import AGENTS, HIGH_LOAD, LANDING, arrivals, p95, waits
 from benchmarks.merging import Queue, imq
 from benchmarks.table import Row
 from queue_engine.domain.policy import Policy
@@ -20,27 +20,33 @@ from sandbox.facade.pull_request_handle import PullRequestHandle
 _PEOPLE = 20
 _SETTINGS = {"IMQ_MAX_QUEUE_DEPTH": "0", "IMQ_INTERVAL_SECONDS": "600", "IMQ_SWEEP_SECONDS": "7200"}
 _WITHIN = timedelta(days=2)
+_WITHIN_SHARE = 0.05
 
 Arrivals = Sequence[tuple[int, str]]
 
 
 async def fair_share_bot_row(*, quick: bool, seed: int) -> list[Row]:
-    """By how much fifty agents raise people's p95 through the whole bot, beside the simulation of the same arrivals."""
+    """By how much fifty agents raise people's p95 through the whole bot, against the simulation of the same arrivals.
+
+    So few pull requests say little about the ratio itself, which is 1.0 to 1.8 by the seed: `benchmarks.fair_share`
+    has thousands. This row says whether the bot lands them as the simulation does.
+    """
     landings, agents = (6, 5) if quick else (40, AGENTS)
     by_people = arrivals(Random(seed), people=_PEOPLE, landings=landings, load=HIGH_LOAD)
     alone, beside = [p95(await waits_through_bot(by_people, agents=each)) for each in (0, agents)]
     ratio = beside / alone
-    simulated = [p95(waits(by_people, agents=each, policy=Policy())) for each in (0, agents)]
+    alone_simulated, beside_simulated = [p95(waits(by_people, agents=each, policy=Policy())) for each in (0, agents)]
+    simulated = beside_simulated / alone_simulated
     return [
         Row(
             f"fair share bot, load {HIGH_LOAD:.0%}",
             f"people's p95 in a queue with {agents} agents, to that without, through the whole bot",
             f"{ratio:.2f} x ({landings} pull requests of people, virtual time)",
             ratio,
-            f"at most {GOAL} x",
-            ratio <= GOAL,
-            f"simulation of the same arrivals: {simulated[1] / simulated[0]:.2f} x",
-            simulated[1] / simulated[0],
+            f"as in the simulation, within {_WITHIN_SHARE:.0%}",
+            abs(ratio / simulated - 1) <= _WITHIN_SHARE,
+            f"simulation of the same arrivals: {simulated:.2f} x",
+            simulated,
             f"p95 {beside / 60:.0f} min beside agents, {alone / 60:.0f} min without; landings of {LANDING}",
         )
     ]
