@@ -4,6 +4,7 @@ With `on_push: requeue` IMQ checks the pusher's permission: the new head joins a
 otherwise not at all (P4).
 """
 
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
@@ -16,7 +17,7 @@ from queue_engine.admission.enqueue_request import EnqueueRequest
 from queue_engine.admission.not_ready_pushes import Push
 from queue_engine.admission.own_pushes import is_proved
 from queue_engine.admission.readiness import judge_again
-from queue_engine.admission.shared_heads import follow_shared_update
+from queue_engine.admission.shared_heads import follow_shared_update, is_alone
 from queue_engine.domain.dequeue_reason import DequeueReason
 from queue_engine.domain.errors import StaleRecord
 from queue_engine.domain.facts import PullRequest, Snapshot
@@ -31,7 +32,7 @@ from queue_engine.known.own_merges import answered_merge, merged_by_imq
 from queue_engine.rules.consent import consent_lost, is_own_update
 from queue_engine.rules.eligibility import Reject, disables_auto_merge, may_queue
 from queue_engine.rules.own_pushes import may_push
-from queue_engine.rules.readiness import is_read_due, seems_changed
+from queue_engine.rules.readiness import is_read_due, seems_changed, seems_freed
 from queue_engine.rules.transitions import with_new_head
 
 _log = structlog.get_logger("imq.revalidate")
@@ -85,22 +86,23 @@ async def left_to_pass(engine: Engine, repository: Repository, number: int) -> b
 
 
 async def needs_read(
-    engine: Engine, repository: Repository, number: int, listed: PullRequest | None, *, whole: bool
+    engine: Engine, repository: Repository, number: int, latest: Mapping[int, PullRequest], *, whole: bool
 ) -> bool:
     """Return whether an entry's pull request is to be read, since it seems to have lost consent, or to be ready.
 
-    It is `listed` among the open ones that changed last, which may be older than its entry. `whole`: these are all.
+    `latest` are the open ones that changed last, which may be older than their entries. `whole`: these are all.
     """
     case = await load_case(engine, repository, number)
     if (entry := case.entry) is None:
         return False
-    now = engine.clock.now()
+    now, listed = engine.clock.now(), latest.get(number)
     if listed is None:
         return entry.is_ready or whole or is_read_due(entry, now)
     policy = (await case.with_policy(engine, entry.base_branch)).policy
     pull = await effective_labels(engine.store, repository, listed, entry.trusted_labels, policy)
     if not entry.is_ready:
-        return seems_changed(entry, pull, policy, now)
+        freed = seems_freed(entry, latest, now, whole=whole) or await is_alone(engine, entry)
+        return freed or seems_changed(entry, pull, policy, now)
     lost_or_changed = _verdict(entry, pull, policy, now) != (None, None)
     return lost_or_changed or disables_auto_merge(pull, policy)
 

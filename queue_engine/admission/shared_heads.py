@@ -44,6 +44,15 @@ async def behind_shared_head(
     return behind_others(others, pull, policy, answer)
 
 
+async def is_alone(engine: Engine, entry: Entry) -> bool:
+    """Return whether an entry waits for others of its branch, although none of them is queued any more."""
+    if entry.head_branch is None or all(each.reason is not Reason.HEAD_SHARED for each in entry.unmet):
+        return False
+    async with engine.store.reading() as tx:
+        others = await tx.entries.sharing(entry.repository.id, entry.number, entry.head_branch)
+    return not any(other.is_ready for other in others)
+
+
 async def follow_shared_update(engine: Engine, case: Case, head: str, *, pushed_by_imq: bool) -> Case | None:
     """Bind a new head that IMQ made for another pull request, or dequeue the entry; returns the case as it is then.
 

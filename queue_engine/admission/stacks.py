@@ -24,6 +24,7 @@ from queue_engine.rules.stacks import (
     is_stacked_above,
     lower_member,
     stack_change,
+    waits_for_stack,
     with_bases,
 )
 
@@ -87,7 +88,8 @@ async def followed(engine: Engine, entry: Entry, taken: Snapshot) -> tuple[Entry
     """
     number, pull = awaited_member(entry), taken.pull
     if number is None:
-        return entry, taken
+        place = await place_of(engine, entry.repository, taken) if waits_for_stack(entry) else None
+        return entry, taken if place is None else aimed(taken, place)
     lower = await engine.github.pull_request(entry.repository, number)
     match stack_change(pull, lower, entry.base_branch):
         case StackChange.NONE:

@@ -217,7 +217,7 @@ class Reconciler:
                 await engine.github.prepare_writes(repository)
         queued, new = await self._compare(repository, labeled, {n: pull.head_sha for n, pull in latest.items()})
         whole = len(latest) < PAGE
-        read = [n for n in queued if await needs_read(engine, repository, n, latest.get(n), whole=whole)]
+        read = [n for n in queued if await needs_read(engine, repository, n, latest, whole=whole)]
         async with engine.change() as change:
             for number in sorted({*new, *read, *departed}):
                 await read_again(change, repository, number, new=number in new)

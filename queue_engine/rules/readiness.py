@@ -3,6 +3,8 @@
 While it waits, everything but the awaited may withdraw consent, as in the queue (P4). Its wait has a limit (P5).
 """
 
+from collections.abc import Collection
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from queue_engine.domain.facts import Permission, PullRequest, Snapshot
@@ -11,6 +13,7 @@ from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.rules.consent import consent_lost
 from queue_engine.rules.eligibility import Answer, Consent, Reject, RequiredFacts, check_eligibility
+from queue_engine.rules.stacks import awaited_member, still_above, waits_for_stack
 
 _CLOCK_SKEW = timedelta(minutes=1)
 """How far IMQ's clock may differ from GitHub's."""
@@ -43,11 +46,26 @@ def seems_changed(entry: Entry, listed: PullRequest, policy: Policy, now: dateti
     """Return whether a listed pull request is to be read again, since a webhook may be lost.
 
     Everything that an entry waits for changes `updated_at`: reviews, drafts. IMQ's own comment does, too: then one more
-    read finds nothing.
+    read finds nothing. What waits for the pull request below keeps its own base branch until that one has landed.
     """
+    if waits_for_stack(entry):
+        if not still_above(entry, listed):
+            return True
+        listed = replace(listed, base_branch=entry.base_branch)
     if wait_ended(entry, listed, policy, now) is not None:
         return True
     return listed.updated_at is None or entry.read_at is None or listed.updated_at > entry.read_at - _CLOCK_SKEW
+
+
+def seems_freed(entry: Entry, listed: Collection[int], now: datetime, *, whole: bool) -> bool:
+    """Return whether an entry is to be read since the pull request below is not `listed` among the open ones.
+
+    `whole`: all open ones are listed.
+    """
+    below = awaited_member(entry)
+    if below is None or below in listed or any(each.reason is Reason.STACK_LANDED for each in entry.unmet):
+        return False
+    return whole or is_read_due(entry, now)
 
 
 def is_read_due(entry: Entry, now: datetime) -> bool:

@@ -10,6 +10,8 @@ from queue_engine.domain.model import Entry
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.stack import StackMember, StackPosition
 
+_OF_STACK = frozenset({Reason.STACKED_ABOVE, Reason.STACK_LANDED})
+
 
 def is_stacked_above(pull: PullRequest) -> bool:
     """Whether it is part of a stack of GitHub's, and another open pull request lies below it, or may.
@@ -105,9 +107,26 @@ def stack_change(pull: PullRequest, lower: PullRequest, base_branch: str) -> Sta
 def awaited_member(entry: Entry) -> int | None:
     """Return the pull request below for which an entry waits; None if it waits for none."""
     for each in entry.unmet:
-        if each.reason in {Reason.STACKED_ABOVE, Reason.STACK_LANDED}:
+        if each.reason in _OF_STACK:
             return pull_request_in(each.detail)
     return None
+
+
+def waits_for_stack(entry: Entry) -> bool:
+    """Whether an entry waits for a pull request below, also if GitHub does not name that one."""
+    return any(each.reason in _OF_STACK for each in entry.unmet)
+
+
+def still_above(entry: Entry, listed: PullRequest) -> bool:
+    """Whether a listed pull request still lies above the one for which its entry waits."""
+    if listed.stack_base is not None:
+        return is_stacked_above(listed) and listed.stack_base == entry.base_branch
+    return any(each.reason in _OF_STACK and _branch_in(each.detail) == listed.base_branch for each in entry.unmet)
+
+
+def _branch_in(detail: str | None) -> str | None:
+    found = re.match(r"#\d+, of the branch (.+)", detail or "")
+    return None if found is None else found[1]
 
 
 def pull_request_in(detail: str | None) -> int | None:

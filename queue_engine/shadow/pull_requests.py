@@ -27,6 +27,7 @@ from queue_engine.shadow.decide import ShadowResult, judge_request, new_entry, n
 from queue_engine.shadow.landing import follow_base, judge_landing
 from queue_engine.shadow.lost_labels import find_label
 from queue_engine.shadow.readiness import (
+    UNREPORTED,
     judge_others,
     judge_others_later,
     judge_waiting,
@@ -258,7 +259,7 @@ class ShadowPulls:
             decision = before
         if decision.outcome.is_open and due is None:
             # Only webhooks change anything; one of them may be lost.
-            due = self._engine.clock.now() + policy.check_poll.maximum
+            due = self._engine.clock.now() + (policy.check_poll.maximum if entry.is_ready else UNREPORTED)
         open_entry = entry if decision.outcome.is_open else None
         pull = replace(pull, decision=decision, entry=open_entry, due_at=due)
         await self._store(replace(pull, base_branch=entry.base_branch, head=entry.head), before)

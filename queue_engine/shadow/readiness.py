@@ -1,7 +1,7 @@
 """Judge a would-be entry that is not ready: it would wait outside the queue for what its pull request lacks."""
 
 from dataclasses import asdict, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from queue_engine.admission.case import Case
 from queue_engine.admission.enqueue_request import EnqueueRequest
@@ -22,6 +22,9 @@ from queue_engine.shadow.decide import ShadowResult, behind_shared_head, new_ent
 
 SHADOW_JOB = "shadow"
 """Kind of the job that judges a pull request again. It has the same process id as the webhooks of its pull request."""
+
+UNREPORTED = timedelta(days=1)
+"""When a would-be entry outside its queue is judged again although no webhook says that its pull request changed."""
 
 
 def outside_queue(entry: Entry, now: datetime) -> ShadowResult:

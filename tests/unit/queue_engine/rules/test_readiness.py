@@ -16,7 +16,7 @@ from queue_engine.domain.policy import NotReadyPolicy, Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.unmet_requirement import MAY_STILL_BE_MET, UnmetRequirement
 from queue_engine.rules.eligibility import Admit, Answer, Consent, NotReady, Reject, RequiredFacts, check_eligibility
-from queue_engine.rules.readiness import is_read_due, judge_readiness, seems_changed, wait_ended
+from queue_engine.rules.readiness import is_read_due, judge_readiness, seems_changed, seems_freed, wait_ended
 from tests.unit.queue_engine.examples import NOW, POLICY, REPOSITORY, entry, pull, rules
 
 REFUSING = replace(POLICY, when_not_ready=NotReadyPolicy.REFUSE)
@@ -117,6 +117,49 @@ def test_sweep_reads_what_changed_since_the_last_read_alone() -> None:
     assert seems_changed(outside(), changed, POLICY, NOW)
     assert seems_changed(outside(), replace(still, open=False), POLICY, NOW)
     assert seems_changed(outside(), still, POLICY, NOW + POLICY.ready_timeout)
+
+
+ABOVE = UnmetRequirement(Reason.STACKED_ABOVE, "#7, of the branch bottom")
+
+
+@pytest.mark.parametrize(
+    ("unmet", "listed", "changed"),
+    [
+        (ABOVE, {"base_branch": "bottom"}, False),
+        (ABOVE, {"base_branch": "bottom", "stack_base": "main"}, False),
+        (ABOVE, {"base_branch": "bottom", "stack_base": "release"}, True),
+        (ABOVE, {"base_branch": "main"}, True),
+        (ABOVE, {"base_branch": "other"}, True),
+        (UnmetRequirement(Reason.STACKED_ABOVE), {"base_branch": "bottom", "stack_base": "main"}, False),
+        (UnmetRequirement(Reason.STACKED_ABOVE), {"base_branch": "bottom"}, True),
+        (UnmetRequirement(Reason.STACK_LANDED, ABOVE.detail), {"base_branch": "bottom"}, False),
+        (UnmetRequirement(Reason.STACK_LANDED, ABOVE.detail), {"base_branch": "main"}, True),
+    ],
+)
+def test_sweep_reads_the_upper_pull_request_of_a_stack_once_its_base_branch_changed(
+    unmet: UnmetRequirement, listed: dict[str, Any], changed: bool
+) -> None:
+    """P7: until then its own base branch is another one than that of its entry."""
+    waiting = replace(outside(), unmet=(unmet,))
+    assert seems_changed(waiting, pull(updated_at=NOW - 2 * MINUTE, **listed), POLICY, NOW) is changed
+
+
+@pytest.mark.parametrize(
+    ("unmet", "listed", "whole", "later", "freed"),
+    [
+        (ABOVE, {7}, True, DAY, False),
+        (ABOVE, set(), True, MINUTE, True),
+        (ABOVE, set(), False, MINUTE, False),
+        (ABOVE, set(), False, DAY, True),
+        (UnmetRequirement(Reason.STACK_LANDED, ABOVE.detail), set(), True, DAY, False),
+        (DRAFT, set(), True, DAY, False),
+    ],
+)
+def test_sweep_reads_the_upper_pull_request_of_a_stack_when_the_lower_one_is_not_open(
+    unmet: UnmetRequirement, listed: set[int], whole: bool, later: timedelta, freed: bool
+) -> None:
+    """P2: no webhook may have said so; of a long list, which may lack it, the sweep believes nothing for a day."""
+    assert seems_freed(replace(outside(), unmet=(unmet,)), listed, NOW + later, whole=whole) is freed
 
 
 def test_unlisted_pull_request_is_read_once_a_day() -> None:
