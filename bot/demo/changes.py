@@ -12,7 +12,8 @@ class Change:
     """A pull request of the demo. It starts `behind` commits before the tip of the base.
 
     It must land, unless `reason` says why not. Of two `rivals` one must land, and the other must fail for `reason`.
-    `push` is what is pushed to it while it is queued; `closes` that it is closed while queued.
+    `push` is what is pushed to it while it is queued; `closes` that it is closed while queued. `fix` is pushed to it
+    while it waits outside the queue, since its check failed before it got its label.
     """
 
     key: str
@@ -22,12 +23,13 @@ class Change:
     reason: Reason | None = None
     rival: str | None = None
     push: Mapping[str, str | None] = field(default_factory=dict)
+    fix: Mapping[str, str | None] = field(default_factory=dict)
     closes: bool = False
 
     @property
     def plain(self) -> bool:
         """Whether the change lands without any incident."""
-        return self.reason is None and self.rival is None and not self.push
+        return self.reason is None and self.rival is None and not self.push and not self.fix
 
 
 _CUPS = '''"""Cups."""
@@ -55,6 +57,7 @@ def big_pot(leaves: str) -> str:
     return steep(leaves, 5, litres=1)
 '''
 _NO_CONSTANT = project.KETTLE.replace("BOILING = 100\n\n\n", "\n").replace("BOILING", "100")
+_TEST_WITHOUT = project.TEST_KETTLE.replace("BOILING, heat", "heat").replace("BOILING", "100")
 _POT = '''"""The pot."""
 
 
@@ -82,9 +85,15 @@ CHANGES = (
     ),
     Change("infuse", "Rename steep to infuse", _RENAMED, reason=Reason.CHECKS_FAILED, rival="litre"),
     Change("litre", "Brew by the litre", {"teapot/litre.py": _LITRE}, reason=Reason.CHECKS_FAILED, rival="infuse"),
-    Change("constant", "Drop a constant", {"teapot/kettle.py": _NO_CONSTANT}, reason=Reason.CHECKS_FAILED),
+    Change(
+        "constant",
+        "Drop a constant",
+        {"teapot/kettle.py": _NO_CONSTANT},
+        fix={"tests/test_kettle.py": _TEST_WITHOUT},
+    ),
     Change("biscuits", "Serve biscuits", {"teapot/biscuits.py": _BISCUITS}, reason=Reason.CLOSED, closes=True),
     Change("cups", "Count cups", {"teapot/cups.py": _CUPS}, push={"teapot/cups.py": _CUPS.replace("0.25", "0.2")}),
 )
-"""Two conflict, two pass alone but break together, one fails its checks, and one starts behind the base. One is closed
-while queued, one gets a push while queued and is queued again. The others land without incident."""
+"""Two conflict, two pass alone but break together, one starts behind the base. One fails its check before it gets its
+label, and waits outside the queue for a fix. One is closed while queued, one gets a push while queued and is queued
+again. The others land without incident."""

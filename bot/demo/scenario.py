@@ -15,16 +15,19 @@ _MIN_AHEAD = 4
 
 
 class StepKind(StrEnum):
-    """An action on a pull request. The last three wait for a condition."""
+    """An action on a pull request. The last four wait for a condition, as does the label of a change with a fix."""
 
     OPEN = "opens"
     LABEL = "labels"
+    """For a change with a fix: once its check has failed."""
     CLOSE = "closes"
     """Once it is queued."""
     PUSH = "pushes to"
     """Once it is queued."""
     LABEL_AGAIN = "relabels"
     """Once it has left the queue."""
+    FIX = "fixes"
+    """Once it waits outside the queue."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +78,7 @@ def _later_steps(change: Change, now: timedelta, author: str, maintainer: str) -
         return [Step(now, StepKind.CLOSE, change.key, author)]
     if change.push:
         return [Step(now, StepKind.PUSH, change.key, author), Step(now, StepKind.LABEL_AGAIN, change.key, maintainer)]
-    return []
+    return [Step(now, StepKind.FIX, change.key, author)] if change.fix else []
 
 
 def _label_order(chance: random.Random, changes: Sequence[Change]) -> list[Change]:

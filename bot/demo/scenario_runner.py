@@ -70,14 +70,24 @@ class ScenarioRunner:
         match step.kind:
             case StepKind.CLOSE | StepKind.PUSH:
                 return self.pulls[step.key].number in self.queue.places
+            case StepKind.LABEL if self._change(step.key).fix:
+                return any(run.conclusion == "failure" for run in self.pulls[step.key].check_runs)
             case StepKind.LABEL_AGAIN:
-                pull = observe_pull_request(self.pulls[step.key], bot=self.environment.app.bot.login, label=LABEL)
+                pull = self._observe(step.key)
                 return pull.settled and pull.notice_kind is NoticeKind.CANCELLED
+            case StepKind.FIX:
+                return self._observe(step.key).notice_kind is NoticeKind.NOT_READY
             case _:
                 return True
 
+    def _observe(self, key: str) -> ObservedPullRequest:
+        return observe_pull_request(self.pulls[key], bot=self.environment.app.bot.login, label=LABEL)
+
+    def _change(self, key: str) -> Change:
+        return next(change for change in self.scenario.changes if change.key == key)
+
     def _perform(self, step: Step) -> None:
-        change = next(change for change in self.scenario.changes if change.key == step.key)
+        change = self._change(step.key)
         if step.kind is StepKind.OPEN:
             self.pulls[step.key] = self._open(change, step.by)
         pull = self.pulls[step.key]
@@ -88,6 +98,8 @@ class ScenarioRunner:
                 pull.close(by=step.by)
             case StepKind.PUSH:
                 pull.push(change.push, "Smaller cups", by=step.by)
+            case StepKind.FIX:
+                pull.push(change.fix, "Test without the constant", by=step.by)
         self.latest[pull.number] = f"{step.by} {step.kind} it"
 
     def _open(self, change: Change, author: str) -> PullRequestHandle:

@@ -11,6 +11,7 @@ from notifications import texts
 from notifications.render import history, trains
 from notifications.render.custom_text import custom_text
 from notifications.render.escape import MESSAGE_LIMIT, code, link, mention
+from notifications.render.failing import failing_list
 from notifications.render.formats import commit, duration, instant, names, pull_requests
 from notifications.texts import not_ready, waiting
 from notifications.texts.reason_text import ReasonText
@@ -63,6 +64,7 @@ def paragraphs(notice: Notice, *, mentions: bool, events: history.Events = ()) -
         *trains.member_paragraph(notice),
         *_next_step(notice, mentions),
         *_other_blockers(notice),
+        *failing_list(notice.failing),
         *_checks(notice),
         *_flaky(notice, events),
         *_landing(notice, events),

@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 from notifications.render.escape import MESSAGE_LIMIT, code, inert
+from notifications.render.failing import failing_sentence
 from notifications.render.formats import duration, instant, pull_request
 from notifications.render.why import blocker_sentence, read_instant, render_why
 from notifications.texts import REASONS
@@ -98,7 +99,7 @@ def _not_ready(reply: Reply, notice: Notice) -> str:
     facts = reply.facts
     text = NOT_READY[Reason(facts["reason"])]
     base = code(str(facts.get("base_branch") or notice.base_branch))
-    sentence = text.sentence.format(base=base)
+    sentence = text.sentence.format(base=base) + failing_sentence(facts.get("failing") or ())
     if facts.get("detail"):
         sentence += " " + texts.DETAIL.format(detail=code(facts["detail"], MESSAGE_LIMIT))
     shown = {"sentence": sentence, "next_step": text.next_step.format(base=base), "base_branch": base}

@@ -1,11 +1,12 @@
 """Render the reply to `/why`. Pure."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from notifications.render.body import fill, not_followed
 from notifications.render.escape import MESSAGE_LIMIT, code
+from notifications.render.failing import failing_sentence
 from notifications.render.formats import instant, names, pull_requests
 from notifications.render.trains import member_sentences, suspicion_sentence
 from notifications.texts import REASONS
@@ -75,7 +76,7 @@ def _state(facts: Facts, notice: Notice) -> str:
         if isinstance(facts.get(name), int):
             shown[name] = str(facts[name])
     if "lacks" in facts:
-        shown["lacks"] = " ".join(_lacks(reason, detail, notice) for reason, detail in facts["lacks"])
+        shown["lacks"] = " ".join(_lacks(*lacked, notice=notice) for lacked in facts["lacks"])
     if "position" in facts:
         shown["place"] = str(int(facts["position"]) + 1)
     states = {**texts.STATES, **texts.TRAIN_STATES} if facts.get("train") else texts.STATES
@@ -92,8 +93,8 @@ def _train(facts: Facts, notice: Notice) -> Iterable[str]:
         yield suspicion_sentence(train.suspicion, failed=bool(train.failed))
 
 
-def _lacks(reason: str, detail: str | None, notice: Notice) -> str:
-    sentence = fill(NOT_READY[Reason(reason)].sentence, notice)
+def _lacks(reason: str, detail: str | None, failing: Sequence[Facts] = (), *, notice: Notice) -> str:
+    sentence = fill(NOT_READY[Reason(reason)].sentence, notice) + failing_sentence(failing)
     return f"{sentence} {texts.DETAIL.format(detail=code(detail, MESSAGE_LIMIT))}." if detail else sentence
 
 

@@ -30,8 +30,13 @@ NOT_READY: Mapping[Reason, ReasonText] = {
     Reason.CODE_OWNER_MISSING: ReasonText(
         "{base} requires an approval from a code owner.", "Request a review from a code owner."
     ),
+    Reason.CHECKS_FAILED: ReasonText(
+        "A required check failed on the head of the pull request.", "Push a fix, or rerun the check if it is flaky."
+    ),
 }
 
 JOINS_BY_ITSELF = "It waits outside the queue. IMQ queues it as soon as it is ready."
 LACKS_ALSO = "It also lacks this:"
+FAILING = "Failing checks:"
+FAILED_JOBS = "(failed jobs: {jobs})"
 HOW_TO_END = "To end this wait, comment `/unqueue` or remove the label {label}."

@@ -3,11 +3,14 @@
 from dataclasses import replace
 
 from queue_engine.domain.facts import BranchRules, Snapshot
+from queue_engine.domain.failing_check import FailingCheck
 from queue_engine.domain.model import Repository
 from queue_engine.domain.policy import Policy
 from queue_engine.domain.port import GitHub
 from queue_engine.effects.context import Engine
-from queue_engine.rules.eligibility import RequiredFacts, unmet_by_rules, unmet_requirement
+from queue_engine.rules.checks import head_checks, is_rerun_in_queue, judge
+from queue_engine.rules.eligibility import RequiredFacts, unmet_by_rules, unmet_requirement, waits
+from queue_engine.rules.failing_checks import failing_checks
 from queue_engine.rules.merge_method import merge_method, needs_signed_commits
 from queue_engine.rules.reviews import reviews_of
 
@@ -42,9 +45,28 @@ async def requirements_of(
 async def read_requirements(
     github: GitHub, repository: Repository, taken: Snapshot, rules: BranchRules, policy: Policy
 ) -> RequiredFacts:
-    """Read reviews and signatures where these rules require them. Raises GitHubError."""
+    """Read reviews, signatures and failed checks where these rules require them. Raises GitHubError."""
     pull = taken.pull
     signed = needs_signed_commits(pull, rules, policy)
     unsigned = await github.unsigned_commits(repository, pull.number) if signed else ()
     reviews = await reviews_of(github, repository, taken, rules)
-    return RequiredFacts(rules, reviews, unsigned, taken.decision, taken.resolved, taken.stack, taken.code_owners)
+    failing = await _failing_checks(github, repository, taken, rules, policy)
+    return RequiredFacts(
+        rules, reviews, unsigned, taken.decision, taken.resolved, taken.stack, taken.code_owners, failing
+    )
+
+
+async def _failing_checks(
+    github: GitHub, repository: Repository, taken: Snapshot, rules: BranchRules, policy: Policy
+) -> tuple[FailingCheck, ...]:
+    """Return the required checks that failed on the head; their reports are read only where GitHub says that one did.
+
+    A cancelled job of GitHub Actions is not among them where IMQ reruns it in the queue. IMQ itself may have cancelled
+    it, when the pull request left. Raises GitHubError.
+    """
+    required = head_checks(rules, policy)
+    if not (taken.failing and required and waits(policy)):
+        return ()
+    reports = await github.check_reports(repository, taken.pull.head_sha, required)
+    failed = judge(required, reports).failed
+    return failing_checks((each for each in failed if not is_rerun_in_queue(each, policy)), reports)

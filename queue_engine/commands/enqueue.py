@@ -9,6 +9,7 @@ from queue_engine.admission.dequeue import NotQueued, authorize_dequeue, dequeue
 from queue_engine.admission.rejection import RejectionError
 from queue_engine.commands.context import CommandContext
 from queue_engine.commands.parse import CommandRequest
+from queue_engine.domain.failing_check import as_data
 from queue_engine.domain.model import Entry
 from queue_engine.domain.notice import Reply
 from queue_engine.domain.reasons import Reason
@@ -114,4 +115,6 @@ async def _queued_reply(context: CommandContext, request: CommandRequest, entry:
 def not_ready_reply(context: CommandContext, request: CommandRequest, entry: Entry, **facts: Any) -> Reply:
     """Reply what the pull request lacks, so that it waits outside the queue."""
     first = entry.unmet[0]
+    if first.failing:
+        facts["failing"] = as_data(first.failing)
     return context.reply(request, ReplyKind.NOT_READY, reason=first.reason.value, detail=first.detail or "", **facts)

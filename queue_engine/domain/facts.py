@@ -290,12 +290,12 @@ class Snapshot:
     """How many commits of the base the head lacks."""
     ahead: int | None = None
     """How many commits of the head the base lacks."""
-    decision: ReviewOutcome | None = None
-    """Also None where no rule that GitHub counts here requires a review."""
+    decision: ReviewOutcome | None = None  # Also None where no rule that GitHub counts here requires a review.
     reviews: tuple[Review, ...] | None = None
     """The newest verdict of each person with write permission."""
     code_owners: tuple[str, ...] = ()  # Whose review GitHub requests, as far as it shows them.
     resolved: bool | None = None  # Whether every conversation is resolved.
+    failing: bool | None = None  # Whether any check of the head has failed, or a run that a newer one replaced.
     below: tuple[StackMember, ...] = ()  # The open pull requests whose head branch is this base branch.
     stack: StackPosition | None = None  # Its place above another pull request, once IMQ has found it.
     head_guarded: bool = False  # Whether IMQ may push to the head branch although rules keep others from it.

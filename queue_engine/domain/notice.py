@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from queue_engine.domain.facts import CheckReport
+from queue_engine.domain.failing_check import FailingCheck
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.replies import ReplyKind
 from queue_engine.domain.train_notice import TrainLanding, TrainNotice
@@ -116,6 +117,8 @@ class Notice(BaseModel):
     reason: Reason | None = None
     detail: str | None = None
     checks: tuple[CheckReport, ...] = ()
+    failing: tuple[FailingCheck, ...] = ()
+    """For what is not ready: the required checks that fail on the head."""
     progress: tuple[int, int] | None = None
     """While checking: how many of the pending checks have reported, of how many."""
     landed_sha: str | None = None

@@ -20,8 +20,8 @@ class ReplyKind(StrEnum):
     """The entry waits for room in a full queue: `ahead` (how many get room before), `base_branch`, and `priority` if
     the command set one."""
     NOT_READY = "not_ready"
-    """The pull request waits outside the queue for what it lacks: `reason`, `detail` (or empty), `base_branch`, and
-    `priority` if the command set one."""
+    """The pull request waits outside the queue for what it lacks: `reason`, `detail` (or empty), `base_branch`,
+    `failing` (checks) if there are any, and `priority` if the command set one."""
     REFUSED = "refused"
     """IMQ rejected the pull request: `reason`, `label` (the trigger label here, or empty), `detail` (a label, a method,
     a reviewer; or empty)."""

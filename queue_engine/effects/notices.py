@@ -16,6 +16,7 @@ from queue_engine.domain.model import Entry, EntryStatus, Repository
 from queue_engine.domain.notice import BlockerFacts, Notice, NoticeKind
 from queue_engine.domain.policy import CommentPolicy, Policy
 from queue_engine.domain.reasons import REASONS, Outcome, Reason
+from queue_engine.domain.unmet_requirement import failing_in
 from queue_engine.effects.check_runs import (
     NOTICE_OF_STATUS,
     PROGRESS,
@@ -295,9 +296,8 @@ async def _progress(
 def _not_ready(entry: Entry, policy: Policy, now: datetime) -> Notice:
     first, *others = entry.unmet
     also = tuple(BlockerFacts(reason=each.reason, detail=each.detail) for each in others)
-    return notice_of(
-        entry, NoticeKind.NOT_READY, policy, now, reason=first.reason, detail=first.detail, other_blockers=also
-    )
+    facts: dict[str, Any] = {"reason": first.reason, "detail": first.detail, "failing": failing_in(entry.unmet)}
+    return notice_of(entry, NoticeKind.NOT_READY, policy, now, other_blockers=also, **facts)
 
 
 def _expected_reports(entry: Entry) -> tuple[CheckReport, ...]:

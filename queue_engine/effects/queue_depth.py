@@ -1,11 +1,14 @@
 """Announce that an entry joined its queue, or waits until the queue has room for it, or until it is ready."""
 
 from dataclasses import replace
+from typing import Any
 
+from queue_engine.domain.failing_check import as_data
 from queue_engine.domain.model import Entry
 from queue_engine.domain.notice import NoticeKind
 from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
+from queue_engine.domain.unmet_requirement import failing_in
 from queue_engine.effects import notices, record
 from queue_engine.effects.context import Change
 from queue_engine.effects.labels import queued_by
@@ -17,7 +20,10 @@ async def announce_not_ready(change: Change, entry: Entry, policy: Policy) -> No
     tx = change.tx
     await notices.announce_not_ready(tx, entry, policy, change.now)
     labels = sorted(await queued_by(tx, entry.repository.id, entry.number, entry.trusted_labels, policy))
-    data = {"by": entry.queued_by, "labels": labels, "lacks": [each.as_data() for each in entry.unmet]}
+    lacks = [[each.reason.value, each.detail] for each in entry.unmet]
+    data: dict[str, Any] = {"by": entry.queued_by, "labels": labels, "lacks": lacks}
+    if failing := failing_in(entry.unmet):
+        data["failing"] = as_data(failing)
     await change.record("not_ready", entry, reason=entry.unmet[0].reason, delivery=entry.delivery, data=data)
 
 

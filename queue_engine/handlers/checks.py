@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from queue_engine.admission.case import Case
+from queue_engine.admission.readiness import judge_again
 from queue_engine.core.concurrency.micro_batch import MicroBatch
 from queue_engine.domain.candidate_run import CandidateRun
 from queue_engine.domain.model import Entry, Repository
@@ -11,6 +13,7 @@ from queue_engine.effects.context import Change, Engine
 from queue_engine.rules.check_progress import progress
 from queue_engine.rules.check_timing import with_webhook
 from queue_engine.rules.checks import queue_only_names
+from queue_engine.rules.readiness import waits_for_check
 from queue_engine.store import Transaction
 
 _REPORTS_KEPT = 200
@@ -49,6 +52,15 @@ class CheckReports:
                     await _count_on_candidate(change, run, webhook)
             await change.tx.red_bases.reported(repository.id, webhook.head_sha, change.now)
             await change.tx.stalls.reported(repository.id, webhook.head_sha, change.now)
+        if webhook.passed:
+            await self._judge_waiting(repository, webhook)
+
+    async def _judge_waiting(self, repository: Repository, webhook: WebhookEvent) -> None:
+        """Judge again those that wait outside their queues until this check passes, which it did."""
+        async with self._engine.store.reading() as tx:
+            waiting = [e for e in await tx.entries.waiting_outside(repository.id) if waits_for_check(e, webhook)]
+        for entry in waiting:
+            await judge_again(self._engine, Case(repository, entry.number, entry, webhook.delivery))
 
     async def _uncounted_on(self, repository: Repository, webhook: WebhookEvent) -> frozenset[str]:
         """Return the base branches for which a skipped check is a queue-only one, or may be: then it did not run."""

@@ -9,7 +9,7 @@ from queue_engine.domain.model import EntryStatus, Queue
 from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import MERGED_REASONS, REASONS, RETRY_REASONS, Reason, ReasonActor
 from queue_engine.domain.timeline_event import TimelineEvent
-from queue_engine.domain.unmet_requirement import UnmetRequirement
+from queue_engine.domain.unmet_requirement import UnmetRequirement, failing_in
 from queue_engine.domain.wait_reasons import PullRequestActor, WaitReason
 from queue_engine.queries.position import load_durations
 from queue_engine.queries.queue_status import EntryView, entry_view, queue_blockers, trains_of
@@ -120,6 +120,8 @@ class PullRequestStatus:
     @property
     def failing(self) -> tuple[FailingCheck, ...]:
         """The failed checks that the reason is about."""
+        if self.unmet:
+            return failing_in(self.unmet)
         return self.red_checks if self.previous is None else self.previous.failing
 
 

@@ -132,6 +132,11 @@ def run_key(report: CheckReport) -> str:
     return f"{report.run_id}:{report.name}"
 
 
+def is_rerun_in_queue(report: CheckReport, policy: Policy) -> bool:
+    """Return whether a failed check is a cancelled job, which says nothing about the change, and which IMQ reruns."""
+    return report.by_actions and report.conclusion == "cancelled" and policy.check_reruns > 0
+
+
 def rerun_names(run: Run) -> tuple[str, ...]:
     """Return the names of the checks that were rerun on the candidate, each once."""
     return tuple(dict.fromkeys(key.partition(":")[2] for key in run.rerun_checks))

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from queue_engine.config.patterns import blocked_title
 from queue_engine.domain.facts import BranchRules, Permission, PullRequest, Review, ReviewOutcome
+from queue_engine.domain.failing_check import FailingCheck
 from queue_engine.domain.model import Repository
 from queue_engine.domain.own_check import unreported_check
 from queue_engine.domain.policy import GithubMergePolicy, NotReadyPolicy, Policy, has_label
@@ -43,6 +44,8 @@ class RequiredFacts:
     """The place above another pull request, if it has one."""
     code_owners: Sequence[str] = ()
     """The code owners whose review GitHub requests."""
+    failing: Sequence[FailingCheck] = ()
+    """The required checks that have failed on its own head."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +125,8 @@ def unmet_so_far(pull: PullRequest, requirements: RequiredFacts) -> tuple[UnmetR
         found.append(UnmetRequirement(Reason.DRAFT))
     if (review := _missing_review(requirements)) is not None:
         found.append(UnmetRequirement(review.reason, review.detail or None))
+    if requirements.failing:
+        found.append(UnmetRequirement(Reason.CHECKS_FAILED, failing=tuple(requirements.failing)))
     return tuple(found)
 
 

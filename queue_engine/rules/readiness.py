@@ -11,6 +11,8 @@ from queue_engine.domain.facts import Permission, PullRequest, Snapshot
 from queue_engine.domain.model import Entry
 from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
+from queue_engine.domain.unmet_requirement import failing_in
+from queue_engine.domain.webhook_event import WebhookEvent
 from queue_engine.rules.consent import consent_lost
 from queue_engine.rules.eligibility import Answer, Consent, Reject, RequiredFacts, check_eligibility
 from queue_engine.rules.stacks import awaited_member, still_above, waits_for_stack
@@ -18,8 +20,8 @@ from queue_engine.rules.stacks import awaited_member, still_above, waits_for_sta
 _CLOCK_SKEW = timedelta(minutes=1)
 """How far IMQ's clock may differ from GitHub's."""
 
-_UNCHANGED = timedelta(days=1)
-"""How often IMQ reads a waiting pull request that is not among those that changed last."""
+_UNCHANGED, _UNCHANGED_CHECKS = timedelta(days=1), timedelta(hours=1)
+"""How often IMQ reads a waiting pull request although nothing says that it changed; also one with failed checks."""
 
 
 def wait_ended(entry: Entry, pull: PullRequest, policy: Policy, now: datetime) -> Reject | None:
@@ -42,17 +44,24 @@ def judge_readiness(entry: Entry, taken: Snapshot, requirements: RequiredFacts, 
     return check_eligibility(taken.pull, consent, requirements, repository=entry.repository, policy=policy)
 
 
+def waits_for_check(entry: Entry, webhook: WebhookEvent) -> bool:
+    """Return whether the entry waits until this check passes on its head."""
+    if entry.head != webhook.head_sha or webhook.check_name is None:
+        return False
+    return any(webhook.check_name in {each.check, *each.jobs} for each in failing_in(entry.unmet))
+
+
 def seems_changed(entry: Entry, listed: PullRequest, policy: Policy, now: datetime) -> bool:
     """Return whether a listed pull request is to be read again, since a webhook may be lost.
 
-    Everything that an entry waits for changes `updated_at`: reviews, drafts. IMQ's own comment does, too: then one more
-    read finds nothing. What waits for the pull request below keeps its own base branch until that one has landed.
+    Reviews and drafts change `updated_at`. IMQ's own comment does, too: then one more read finds nothing. Checks do not
+    change it. What waits for the pull request below keeps its own base branch until that one has landed.
     """
     if waits_for_stack(entry):
         if not still_above(entry, listed):
             return True
         listed = replace(listed, base_branch=entry.base_branch)
-    if wait_ended(entry, listed, policy, now) is not None:
+    if wait_ended(entry, listed, policy, now) is not None or (failing_in(entry.unmet) and is_read_due(entry, now)):
         return True
     return listed.updated_at is None or entry.read_at is None or listed.updated_at > entry.read_at - _CLOCK_SKEW
 
@@ -69,5 +78,9 @@ def seems_freed(entry: Entry, listed: Collection[int], now: datetime, *, whole: 
 
 
 def is_read_due(entry: Entry, now: datetime) -> bool:
-    """Return whether a pull request is to be read although nothing says that it changed: once a day."""
-    return entry.read_at is None or now >= entry.read_at + _UNCHANGED
+    """Return whether a pull request is to be read although nothing says that it changed: once a day.
+
+    One that waits for failed checks is read once an hour: nothing else shows a check that passed without its webhook.
+    """
+    unchanged = _UNCHANGED_CHECKS if failing_in(entry.unmet) else _UNCHANGED
+    return entry.read_at is None or now >= entry.read_at + unchanged

@@ -23,6 +23,7 @@ from queue_engine.domain.webhook_event import WebhookEvent, WebhookKind
 from queue_engine.effects.context import Engine
 from queue_engine.effects.outcomes import count_shadow_decision, count_shadow_landing
 from queue_engine.rules.eligibility import Ignore, NotReady, Reject
+from queue_engine.rules.readiness import waits_for_check
 from queue_engine.shadow.decide import ShadowResult, judge_request, new_entry, next_decision
 from queue_engine.shadow.landing import follow_base, judge_landing
 from queue_engine.shadow.lost_labels import find_label
@@ -212,7 +213,10 @@ class ShadowPulls:
         for pull in pulls:
             if pull.landing is not None and pull.landing.sha == webhook.head_sha:
                 await self._follow_base(pull)
-            elif pull.entry is not None and pull.entry.is_ready:
+            elif pull.entry is not None and not pull.entry.is_ready:
+                if webhook.passed and waits_for_check(pull.entry, webhook):
+                    await self._decide(pull)
+            elif pull.entry is not None:
                 pending = set(pull.entry.run.pending_checks) - {webhook.check_name}
                 if pending and webhook.passed and not webhook.unapproved:
                     run = replace(pull.entry.run, pending_checks=tuple(sorted(pending)))

@@ -30,7 +30,8 @@ UNREPORTED = timedelta(days=1)
 def outside_queue(entry: Entry, now: datetime) -> ShadowResult:
     """Say what a would-be entry lacks, so that it would wait outside the queue."""
     first = entry.unmet[0]
-    return ShadowResult(ShadowAction(ShadowOutcome.WAITING, now, first.reason, first.detail), entry)
+    checks = tuple(each.check for each in first.failing)
+    return ShadowResult(ShadowAction(ShadowOutcome.WAITING, now, first.reason, first.detail, checks), entry)
 
 
 async def judge_waiting(engine: Engine, entry: Entry) -> ShadowResult:

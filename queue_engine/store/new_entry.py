@@ -1,7 +1,7 @@
 """The values with which a pull request is added to a queue."""
 
 from datetime import datetime
-from typing import Required, TypedDict
+from typing import Any, Required, TypedDict
 
 
 class NewEntry(TypedDict, total=False):
@@ -27,6 +27,6 @@ class NewEntry(TypedDict, total=False):
     shared_head: str | None
     head_branch: str | None
     own_check_required: bool
-    unmet: list[list[str | None]] | None
+    unmet: list[list[Any]] | None
     """What an entry lacks that is not ready, as `UnmetRequirement.as_data`."""
     read_at: datetime | None

@@ -126,3 +126,8 @@ class Behaviour:
     """How an expired device code is called: GitHub's table has the first word, its text the second one."""
     slow_down_has_interval: bool = True
     """Whether `slow_down` names the new interval: GitHub's page says so, RFC 8628 does not, cli/oauth expects both."""
+    rollup_counts_replaced: bool = False
+    """Whether `statusCheckRollup` is a failure while a check run failed that a newer one replaced (rjmurillo/ai-agents
+    #4108), or judges the newest run of each check alone."""
+    rollup_readable: bool = True
+    """Whether an App reads `statusCheckRollup`: some are refused this field alone (facebook/sapling #993)."""

@@ -7,6 +7,7 @@ from typing import Any
 
 from sandbox.core.git import TreeEntry
 from sandbox.facade.github import GitHub
+from sandbox.graphql.check_states import rollup
 from sandbox.graphql.connections import Info, connection
 from sandbox.graphql.errors import Refused, not_accessible, not_found
 from sandbox.graphql.review_requests import review_request
@@ -170,6 +171,7 @@ class Objects:
             "message": found.message,
             "tree": self._tree(found.tree),
             "parents": connection(found.parents, self._commit),
+            "statusCheckRollup": lambda _info: rollup(self._github, self._repository, sha, self._may),
         }
 
     def _tree(self, sha: str, path: str = "") -> Record:

@@ -216,13 +216,10 @@ async def test_red_base_without_a_fix_blocks_entries_no_longer_than_its_limit(wo
 
 async def test_red_base_that_becomes_green_by_itself_reruns_the_failed_check(world: World) -> None:
     """The base was red for a passing reason: what failed then is not held against the change."""
-    down = True
-
-    def reachable(_: Mapping[str, str]) -> bool:
-        return not down
-
-    with_unit(world, judge=reachable)
+    down = False
+    with_unit(world, judge=lambda _: not down)
     pull = await world.behind("add")
+    down = True
     pull.label(LABEL, by="mona")
     await world.pass_time(CI_TIME * 4)
     assert await world.reasons(pull) == []

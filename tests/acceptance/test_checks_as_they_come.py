@@ -102,7 +102,8 @@ async def test_success_of_one_workflow_hides_no_failure_of_another(world: World)
 async def test_check_whose_address_names_another_run_reruns_nothing(world: World) -> None:
     """An App chooses the address of its check: IMQ runs again what GitHub's list proves to be of this head."""
     deploy = world.repository.add_workflow("Deploy", jobs=[Job("deploy", plan=("failure",))], on=["push"])
-    world.repository.push("main", {"new.py": "new\n"}, "Deploy this", by="rhea")
+    files = {"new.py": "new\n", ".github/imq.yml": "when_not_ready: refuse\n"}
+    world.repository.push("main", files, "Deploy this", by="rhea")
     await world.pass_time(MINUTE)
     forged = world.repository.add_ci("unit", settings=CISettings(app="forged", duration=SECOND, judge=sound))
     world.repository.protect("main", required_checks=[("unit", forged.app.id)])

@@ -111,6 +111,7 @@ async def test_rights_are_known_where_github_shows_them_only_to_tokens_that_may_
 
 async def test_comment_that_may_not_be_deleted_does_not_prevent_the_next_one(world: World) -> None:
     """P5: the old comment stays, and each new one is written all the same."""
+    await configure(world, "when_not_ready: refuse\n")
     world.github.behaviour.deletions_need_issues = True
     world.grant("issues", "read")
     pull = world.open("red", files={"limits.txt": "99\n"})
@@ -199,6 +200,7 @@ async def test_push_is_noticed_whether_or_not_it_renews_updated_at(world: World,
 )
 async def test_green_lands_and_red_leaves_with_the_other_answer(world: World, switch: str, answer: Any) -> None:
     """P1, P5: each answer of GitHub that no other scenario gives, where only squashes are allowed."""
+    await configure(world, "when_not_ready: refuse\n")
     behaviour = world.github.behaviour
     behaviour.stacks = "registered" if switch == "stack_null" else behaviour.stacks
     setattr(behaviour, switch, answer)

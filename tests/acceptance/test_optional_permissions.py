@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from bot.gateway.http.scopes import OPTIONAL
+from tests.acceptance.choosing import configure
 from tests.acceptance.test_configuration import green, validate
 from tests.acceptance.test_rules import RED
 from tests.acceptance.world import CI_TIME, LABEL, World
@@ -13,6 +14,7 @@ from tests.acceptance.world import CI_TIME, LABEL, World
 @pytest.mark.parametrize("permission", OPTIONAL)
 async def test_queue_lands_without_an_optional_permission(world: World, permission: str, tmp_path: Path) -> None:
     """A green change lands, a red one leaves; the operator reads what stops working."""
+    await configure(world, "when_not_ready: refuse\n")
     world.grant(permission, None)
     world.bot.gateway.forget_token(next(iter(world.github.state.installations)))
     pull, red = await green(world, "sound"), await green(world, "red", files=RED)

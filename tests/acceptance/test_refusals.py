@@ -66,7 +66,7 @@ async def test_full_queue_lets_later_entries_wait_for_room(tmp_path: Path) -> No
 async def test_automation_that_sets_a_refused_label_again_starts_nothing(world: World) -> None:
     """P6: the same head, refused once, gets no second comment and no second CI run."""
     pull = world.repository.open_pull_request("Seven", head="seven", by="mona", files={"seven.txt": "70\n"})
-    await world.pass_time(CI_TIME * 2)
+    await world.settle()
     pull.label(LABEL, by="mona")
     await world.until(lambda: LABEL not in pull.labels)
     await world.settle()

@@ -13,7 +13,9 @@ import pytest
 from queue_engine.domain.facts import CheckState
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.shadow import BaseState, ShadowOutcome
+from sandbox.ci.single_check import CISettings
 from tests.acceptance.shadow_mode import SHADOW, configure, decision, landing, shadowed
+from tests.acceptance.test_label_early_checks import rerun
 from tests.acceptance.world import CI_TIME, LABEL, World
 
 
@@ -68,11 +70,27 @@ async def test_behind_its_base_the_landing_is_predicted_until_somebody_updates_t
 async def test_failing_check_would_eject(shadow: World) -> None:
     """As in a queue, after a comparison with the base."""
     pull = shadow.open("red", files={"limits.txt": "99\n"})
+    pull.label(LABEL, by="mona")
+    await shadow.pass_time(CI_TIME * 2)
+    found = await decision(shadow, pull)
+    assert (found.outcome, found.reason, found.checks) == (ShadowOutcome.DEQUEUED, Reason.CHECKS_FAILED, ("ci/test",))
+
+
+async def test_check_that_failed_before_the_label_would_be_waited_for(shadow: World) -> None:
+    """A rerun that passes decides, as it would let the pull request join its queue."""
+    unit = shadow.repository.add_ci("unit", CISettings(duration=CI_TIME))
+    shadow.repository.protect("main", required_checks=["ci/test", "unit"])
+    unit.plan = ("failure",)
+    pull = shadow.open("flaky")
     await shadow.pass_time(CI_TIME * 2)
     pull.label(LABEL, by="mona")
     await shadow.settle()
     found = await decision(shadow, pull)
-    assert (found.outcome, found.reason, found.checks) == (ShadowOutcome.DEQUEUED, Reason.CHECKS_FAILED, ("ci/test",))
+    assert (found.outcome, found.reason, found.checks) == (ShadowOutcome.WAITING, Reason.CHECKS_FAILED, ("unit",))
+    unit.plan = ()
+    rerun(shadow, pull)
+    await shadow.pass_time(CI_TIME * 2)
+    assert (await decision(shadow, pull)).outcome is ShadowOutcome.MERGED
 
 
 async def test_label_without_right_would_be_rejected_once(shadow: World) -> None:

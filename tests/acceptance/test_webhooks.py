@@ -119,7 +119,6 @@ async def test_label_deleted_in_the_repository_takes_its_pull_requests_out(world
 async def test_own_removal_of_the_label_is_no_command(world: World) -> None:
     """IMQ's own `unlabeled`, arriving late, does not take out what a person has queued again meanwhile."""
     pull: Any = world.open("red", files={"red.txt": "70\n"})
-    await world.pass_time(CI_TIME * 2)
     world.github.webhooks.faults.delay(timedelta(minutes=1), event="pull_request", action="unlabeled")
     pull.label(LABEL, by="mona")
     await world.until(lambda: LABEL not in pull.labels)

@@ -195,7 +195,8 @@ async def a_campaign(postgres: PrivatePostgres, directory: Path, seed: int) -> A
         github.create_user(login)
     github.create_app("imq", permissions=PERMISSIONS, events=EVENTS, webhook_secret="s3cret-0123456789abcdef")
     for name in REPOSITORIES:
-        handle = github.create_repository(name, files=FILES, collaborators={"mona": "write", "rhea": "admin"})
+        files = {**FILES, ".github/imq.yml": "when_not_ready: refuse\n"}
+        handle = github.create_repository(name, files=files, collaborators={"mona": "write", "rhea": "admin"})
         ci = handle.add_ci("ci/test", settings=CISettings(duration=CI_TIME, judge=total_at_most_ten))
         for base in BASES:
             if base != "main":

@@ -22,6 +22,7 @@ from bot.cli.author.exit_codes import ExitCode
 from tests.acceptance.template import ROOT, Template
 from tests.acceptance.world import REPOSITORY
 from tests.process.processes import Theatre, a_theatre
+from tests.process.test_kill import REFUSE
 from tests.support.clones import PersonsClone, clone_of
 from tests.support.device_page import type_code
 
@@ -84,6 +85,7 @@ async def logged_in(tmp_path: Path) -> AsyncIterator[tuple[Theatre, Shell]]:
     """A running bot, and the shell of an author who has logged in."""
     async with a_theatre(f"sqlite:///{tmp_path / 'imq.db'}", tmp_path) as theatre:
         theatre.template = Template()
+        theatre.repository.push("main", REFUSE, "Refuse red heads", by="rhea")
         for app in theatre.github.state.apps.values():
             app.device_flow = True
         theatre.github.device_codes.interval = 1

@@ -36,6 +36,7 @@ from tests.process.processes import a_theatre
 pytestmark = [pytest.mark.process, pytest.mark.slow]
 
 MARKER = "<!-- imq:comment"
+REFUSE = {".github/imq.yml": "when_not_ready: refuse\n"}
 RERUN = "POST /repos/{owner}/{repo}/actions/runs/{run_id}/rerun-failed-jobs"
 
 
@@ -44,6 +45,7 @@ async def test_bot_killed_at_each_step_lands_every_green_pull_request_once(datab
     """Killed before and after each kind of request took effect, the next start carries on: one merge, one comment."""
     async with a_theatre(database_url, tmp_path) as theatre:
         theatre.template = Template()
+        theatre.repository.push("main", REFUSE, "Refuse red heads", by="rhea")
         pulls = [
             theatre.repository.open_pull_request(f"Add {n}", head=f"add-{n}", by="mona", files={f"new{n}.py": f"{n}\n"})
             for n in range(4)

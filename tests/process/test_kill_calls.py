@@ -17,6 +17,7 @@ from queue_engine.store.operations.tokens import TokenPolicy
 from tests.acceptance.template import Template
 from tests.acceptance.world import LABEL, REPOSITORY
 from tests.process.processes import Theatre, a_theatre
+from tests.process.test_kill import REFUSE
 from tests.support.sink_receiver import SECRET, SinkReceiver, sink_receiver, sinks_setting
 
 pytestmark = [pytest.mark.process, pytest.mark.slow]
@@ -141,6 +142,7 @@ async def test_bot_killed_while_it_sends_messages_loses_none_and_repeats_them_wi
         theatre.environment["IMQ_SINKS"] = sinks_setting(
             *({**each, "repositories": [REPOSITORY]} for each in (hook, slack))
         )
+        theatre.repository.push("main", REFUSE, "Refuse red heads", by="rhea")
         good = theatre.repository.open_pull_request("Good", head="good", by="mona", files={"good.py": "1\n"})
         red = theatre.repository.open_pull_request("Red", head="red", by="mona", files={"red.txt": "99\n"})
         await theatre.start()

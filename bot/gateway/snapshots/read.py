@@ -25,6 +25,7 @@ from bot.gateway.snapshots.schemas import (
     RepositoryPart,
     Threads,
     ThreadsAnswer,
+    is_failing,
 )
 from queue_engine.domain.errors import NotFound
 from queue_engine.domain.facts import (
@@ -157,6 +158,7 @@ class Snapshots(RepositoryApi):
             decision=_decision(pull.review_decision),
             reviews=_reviews(pull),
             code_owners=code_owners(pull.review_requests),
+            failing=is_failing(_head(pull)),
             resolved=None if threads is None else await self._are_resolved(repository, pull.number, threads),
         )
 

@@ -37,7 +37,8 @@ query PullRequest(
         }
       }
       mergeable mergeStateStatus maintainerCanModify mergeCommit { oid }
-      commits(last: 1) { nodes { commit { oid tree { oid } parents(first: 10) { nodes { oid } } } } }
+      commits(last: 1) {
+        nodes { commit { oid tree { oid } parents(first: 10) { nodes { oid } } statusCheckRollup { state } } } }
       reviewDecision
       latestOpinionatedReviews(first: 100, writersOnly: true) { nodes { state author { __typename login } } }
       reviewRequests(first: 20) {
@@ -163,12 +164,25 @@ class Parents(Part):
     nodes: list[Oid | None] | None = None
 
 
+class ChecksPart(Part):
+    """All check runs and statuses of a commit in one word."""
+
+    state: str
+
+
 class CommitPart(Part):
     """The head's commit."""
 
     oid: str
     tree: Oid
     parents: Parents
+    status_check_rollup: ChecksPart | None = None
+
+
+def is_failing(head: CommitPart | None) -> bool | None:
+    """Whether any check of the head has failed, required or not; None where GitHub does not say."""
+    checks = None if head is None else head.status_check_rollup
+    return None if checks is None else checks.state in {"FAILURE", "ERROR"}
 
 
 class PullCommit(Part):

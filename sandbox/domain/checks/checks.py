@@ -222,6 +222,20 @@ class Checks:
             return "failure"
         return "success" if states == {"success"} else "pending"
 
+    def rollup(self, repository: Repository, sha: str, *, replaced: bool) -> str | None:
+        """All check runs and statuses in one word of `StatusState`; None without any (ejoffe/spr #405).
+
+        `replaced`: a failed run counts although a newer one replaced it.
+        """
+        runs, statuses = self.latest_runs(repository, sha), self.latest_statuses(repository, sha)
+        counted = self.runs(repository, sha) if replaced else runs
+        ended = {run.conclusion for run in counted if run.status == "completed"}
+        if ended - PASSING or any(status.state in {"error", "failure"} for status in statuses):
+            return "FAILURE"
+        if any(run.status != "completed" for run in runs) or any(status.state == "pending" for status in statuses):
+            return "PENDING"
+        return "SUCCESS" if runs or statuses else None
+
     def _advance(self, run: CheckRun, status: str, fields: CheckRunFields) -> None:
         conclusion = fields.conclusion
         if status not in _STATUSES:

@@ -4,16 +4,24 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from queue_engine.domain.facts import CheckReport, CheckState
+from queue_engine.domain.failing_check import FailingCheck
 from queue_engine.domain.model import Repository
 from queue_engine.domain.notice import BlockerFacts, CommandReply, Notice, NoticeKind, Reply
 from queue_engine.domain.reasons import REASONS, Outcome, Reason
 from queue_engine.domain.replies import ReplyKind
 from queue_engine.domain.timeline_event import TimelineEvent
+from queue_engine.domain.unmet_requirement import UnmetRequirement
 
 NOW = datetime(2026, 3, 14, 15, 9, 26, tzinfo=UTC)
 HEAD = "1" * 40
 LANDED = "abcdef0123456789abcdef0123456789abcdef01"
 REPOSITORY = Repository(id=7, owner="octo", name="garden", installation_id=1)
+
+FAILING_CHECKS = (
+    FailingCheck("build", "https://ci.example/runs/1"),
+    FailingCheck("all passed", "https://ci.example/runs/2", ("all passed", "test (3.11)")),
+    FailingCheck("lint", None),
+)
 
 KIND_OF_OUTCOME = {
     Outcome.FAILED: NoticeKind.FAILED,
@@ -251,7 +259,11 @@ WHY: dict[str, dict[str, Any]] = {
     "not_ready": {
         "base_branch": "main",
         "state": "not_ready",
-        "lacks": [["draft", None], ["approval_missing", "0 of `1`"]],
+        "lacks": [
+            ["draft", None],
+            ["approval_missing", "0 of `1`"],
+            UnmetRequirement(Reason.CHECKS_FAILED, failing=FAILING_CHECKS).as_data(),
+        ],
         "whose_move": "author",
         "next": "draft",
     },

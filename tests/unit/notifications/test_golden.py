@@ -22,6 +22,7 @@ from queue_engine.domain.notice import BlockerFacts, Notice, NoticeKind
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.replies import ReplyKind
 from tests.unit.notifications.notices import (
+    FAILING_CHECKS,
     FLAKY_EVENTS,
     LANDED_EVENTS,
     NOW,
@@ -110,6 +111,9 @@ KIND_VARIANTS: Mapping[str, Notice] = {
         f"not ready, {reason}": of_reason(reason).model_copy(update={"kind": NoticeKind.NOT_READY})
         for reason in (Reason.STACKED_ABOVE, Reason.STACK_LANDED, Reason.HEAD_SHARED)
     },
+    "not ready, checks_failed": of_reason(Reason.CHECKS_FAILED).model_copy(
+        update={"kind": NoticeKind.NOT_READY, "checks": (), "failing": FAILING_CHECKS}
+    ),
     "with a shared configuration": of_kind(NoticeKind.READY).model_copy(update={"not_followed": ("depth is ignored",)}),
     "base red, without a label for fixes": of_reason(Reason.BASE_RED).model_copy(update={"fix_labels": ()}),
     "refused, to an author without the right": of_reason(Reason.HEAD_CHANGED).model_copy(

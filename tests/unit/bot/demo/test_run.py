@@ -39,7 +39,7 @@ async def test_demo_at_high_speed_prints_its_verdict_and_cleans_up(tmp_path: Pat
             await demo.wait()
     text = output + rest.decode()
     assert "Verdict: main was green at every commit" in text, text
-    assert "6 of 10 pull requests landed" in text
+    assert "7 of 10 pull requests landed" in text
     assert "git clone" in text
     assert demo.returncode == 0, text
     assert _entries(tmp_path) == []

@@ -18,7 +18,7 @@ def test_scenario_of_the_same_seed_is_the_same() -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_scenario_of_any_seed_opens_and_labels_each_of_ten(seed: int) -> None:
-    """Ten pull requests, each opened and labeled once; one closed, one pushed to and labeled again."""
+    """Ten pull requests, each opened and labeled once; one closed, one pushed to and labeled again, one fixed."""
     scenario = plan(seed)
     kinds = [(step.kind, step.key) for step in scenario.steps]
     assert len(scenario.changes) == 10
@@ -27,6 +27,8 @@ def test_scenario_of_any_seed_opens_and_labels_each_of_ten(seed: int) -> None:
     assert [kind for kind, _ in kinds if kind not in (StepKind.OPEN, StepKind.LABEL)].count(StepKind.CLOSE) == 1
     pushed = [kind for kind, key in kinds if key == "cups"]
     assert pushed == [StepKind.OPEN, StepKind.LABEL, StepKind.PUSH, StepKind.LABEL_AGAIN]
+    fixed = [kind for kind, key in kinds if key == "constant"]
+    assert fixed == [StepKind.OPEN, StepKind.LABEL, StepKind.FIX]
 
 
 @pytest.mark.parametrize("seed", SEEDS)

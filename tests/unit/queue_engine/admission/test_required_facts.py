@@ -7,7 +7,8 @@ import pytest
 
 from queue_engine.admission.required_facts import requirements_of
 from queue_engine.core.database.database import Database
-from queue_engine.domain.facts import BranchRules, MergeMethod, Snapshot
+from queue_engine.domain.facts import BranchRules, CheckReport, CheckState, MergeMethod, RequiredCheck, Snapshot
+from queue_engine.domain.policy import NotReadyPolicy
 from queue_engine.domain.port import GitHub
 from queue_engine.rules.eligibility import RequiredFacts
 from queue_engine.store import Store
@@ -45,6 +46,12 @@ class Rules:
     async def unsigned_commits(self, *_: object) -> tuple[str, ...]:
         self.asked.append("unsigned")
         return ("head-1",)
+
+    async def check_reports(self, *_: object) -> tuple[CheckReport, ...]:
+        self.asked.append("reports")
+        failed = [CheckReport(name, None, CheckState.FAILED, "failure", None, None, None) for name in ("unit", "lint")]
+        job = CheckReport("job", 15368, CheckState.FAILED, "cancelled", None, None, None, by_actions=True)
+        return (*failed, job)
 
 
 @pytest.fixture
@@ -94,3 +101,27 @@ async def test_signatures_are_judged_by_the_methods_that_are_allowed_now(scene: 
     github = Rules(signed, signed)
     assert (await required(scene, github, method=SQUASH))[1].unsigned == ()
     assert "unsigned" not in github.asked
+
+
+@pytest.mark.parametrize(
+    ("failing", "required_check", "policy", "failed"),
+    [
+        (True, "unit", {}, ["unit"]),
+        (True, "other", {}, []),
+        (True, "job", {}, []),
+        (True, "job", {"check_reruns": 0}, ["job"]),
+        (False, "unit", {}, None),
+        (None, "unit", {}, None),
+        (True, "unit", {"when_not_ready": NotReadyPolicy.REFUSE}, None),
+        (True, "unit", {"queue_only_checks": frozenset({RequiredCheck("unit", None)})}, None),
+    ],
+)
+async def test_reports_are_read_once_and_only_of_a_head_on_which_a_check_failed(
+    scene: Setup, failing: bool | None, required_check: str, policy: dict[str, Any], failed: list[str] | None
+) -> None:
+    """P7: a healthy pull request costs no request; a failed check that is not required is no reason."""
+    known = rules(required_check)
+    github = Rules(known, known)
+    _, found = await required(scene, github, Snapshot(pull(), failing=failing), **policy)
+    assert [each.check for each in found.failing] == (failed or [])
+    assert github.asked.count("reports") == (0 if failed is None else 1)

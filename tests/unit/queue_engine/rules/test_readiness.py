@@ -4,6 +4,7 @@ Covers `queue_engine/domain/unmet_requirement.py`, `queue_engine/store/new_entry
 `notifications/texts/reason_text.py` and `notifications/texts/not_ready.py`.
 """
 
+import json
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -11,16 +12,27 @@ from typing import Any
 import pytest
 
 from queue_engine.domain.facts import Permission, Snapshot
+from queue_engine.domain.failing_check import FailingCheck
 from queue_engine.domain.model import Entry
 from queue_engine.domain.policy import NotReadyPolicy, Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.unmet_requirement import MAY_STILL_BE_MET, UnmetRequirement
+from queue_engine.domain.webhook_event import WebhookEvent, WebhookKind
 from queue_engine.rules.eligibility import Admit, Answer, Consent, NotReady, Reject, RequiredFacts, check_eligibility
-from queue_engine.rules.readiness import is_read_due, judge_readiness, seems_changed, seems_freed, wait_ended
+from queue_engine.rules.readiness import (
+    is_read_due,
+    judge_readiness,
+    seems_changed,
+    seems_freed,
+    wait_ended,
+    waits_for_check,
+)
 from tests.unit.queue_engine.examples import NOW, POLICY, REPOSITORY, entry, pull, rules
 
 REFUSING = replace(POLICY, when_not_ready=NotReadyPolicy.REFUSE)
 DRAFT, UNAPPROVED = UnmetRequirement(Reason.DRAFT), UnmetRequirement(Reason.APPROVAL_MISSING, "0 of 1")
+CI = FailingCheck("ci", "https://ci.example/1", ("ci", "lint"))
+FAILED = UnmetRequirement(Reason.CHECKS_FAILED, failing=(CI,))
 MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)
 
 
@@ -41,6 +53,16 @@ def test_pull_request_waits_for_all_that_may_still_come() -> None:
     assert asked({"draft": True}, approvals=1) == NotReady((DRAFT, UNAPPROVED))
     assert asked({}, approvals=1) == NotReady((UNAPPROVED,))
     assert asked({}) == Admit()
+
+
+def test_failed_check_is_waited_for_after_all_that_people_review() -> None:
+    """With `when_not_ready: refuse` it joins the queue as before, and is tested there."""
+    facts = RequiredFacts(rules("ci", approvals=1), (), failing=(CI,))
+    consent = Consent("max", Permission.WRITE, "head-1", "main")
+    answer = check_eligibility(pull(), consent, facts, repository=REPOSITORY, policy=POLICY)
+    assert answer == NotReady((UNAPPROVED, FAILED))
+    refused = check_eligibility(pull(), consent, replace(facts, reviews=None), repository=REPOSITORY, policy=REFUSING)
+    assert refused == Admit()
 
 
 def test_pull_request_is_refused_for_the_first_of_it_where_the_configuration_says_so() -> None:
@@ -168,8 +190,40 @@ def test_unlisted_pull_request_is_read_once_a_day() -> None:
     assert is_read_due(outside(), NOW + DAY)
 
 
+@pytest.mark.parametrize(
+    ("changes", "waits"),
+    [
+        ({}, True),
+        ({"head_sha": "head-2"}, False),
+        ({"check_name": "lint"}, True),
+        ({"check_name": "c"}, False),
+        ({"check_name": None}, False),
+    ],
+)
+def test_report_wakes_the_entry_that_waits_for_this_check_of_this_head(changes: dict[str, Any], waits: bool) -> None:
+    """P7: other reports on the head cost no request."""
+    reported = {
+        "kind": WebhookKind.CHECK,
+        "delivery": "d",
+        "installation_id": 1,
+        "head_sha": "head-1",
+        "check_name": "ci",
+    }
+    webhook = WebhookEvent.model_validate(reported | changes)
+    assert waits_for_check(entry(unmet=(DRAFT, FAILED)), webhook) is waits
+    assert not waits_for_check(outside(), webhook)
+
+
+def test_entry_with_failed_checks_is_read_once_an_hour() -> None:
+    """P2: no list shows that a check passed, and its webhook may be lost."""
+    waiting = replace(outside(), unmet=(FAILED,))
+    still = pull(updated_at=NOW - 2 * MINUTE)
+    assert not seems_changed(waiting, still, POLICY, NOW + 59 * MINUTE)
+    assert seems_changed(waiting, still, POLICY, NOW + 60 * MINUTE)
+
+
 def test_what_is_lacked_survives_the_database() -> None:
-    """Each as a reason and a detail."""
-    lacked = (DRAFT, UNAPPROVED)
-    assert UnmetRequirement.all_of([[each.as_data()[0] or "", each.detail or ""] for each in lacked])[1] == UNAPPROVED
+    """Each as a reason and a detail, with the checks that fail."""
+    lacked = (DRAFT, UNAPPROVED, FAILED)
+    assert UnmetRequirement.all_of(json.loads(json.dumps([each.as_data() for each in lacked]))) == lacked
     assert {each.reason for each in lacked} <= MAY_STILL_BE_MET

@@ -93,6 +93,30 @@ async def test_permission_that_graphql_hides_is_asked_for_by_itself(
 
 
 @pytest.mark.parametrize(
+    ("rollup", "head", "failing"),
+    [
+        ({"state": "FAILURE"}, "h1", True),
+        ({"state": "ERROR"}, "h1", True),
+        ({"state": "PENDING"}, "h1", False),
+        (None, "h1", None),
+        ({"state": "FAILURE"}, "h2", None),
+    ],
+)
+async def test_rollup_of_the_head_says_whether_a_check_failed(
+    gateway: Gateway,
+    github: GitHubDouble,
+    repository: Repository,
+    rollup: dict[str, str] | None,
+    head: str,
+    failing: bool | None,
+) -> None:
+    """It is null without any check (ejoffe/spr #405), and counts only for the head that the commits end with."""
+    commit: dict[str, Any] = {"oid": "h1", "tree": {"oid": "t1"}, "parents": {"nodes": []}, "statusCheckRollup": rollup}
+    github.on("POST", GRAPHQL, answer(pull(headRefOid=head, commits={"nodes": [{"commit": commit}]})))
+    assert (await gateway.snapshot(repository, 3, login=None)).failing is failing
+
+
+@pytest.mark.parametrize(
     ("pages", "resolved", "asked"),
     [([(True,), (False,)], False, 2), ([(True,), (True,)], True, 2), ([(False,)], False, 1)],
 )
