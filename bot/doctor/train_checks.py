@@ -6,7 +6,7 @@ from bot.doctor.facts import RepositoryFacts, TrainFacts
 from bot.doctor.finding import Finding
 from bot.gateway.doctor_reads import RulesetBypass
 from queue_engine.domain.candidate_run import CandidateTrigger
-from queue_engine.domain.facts import MergeMethod
+from queue_engine.domain.facts import BranchRules, MergeMethod
 from queue_engine.workflows.trigger_choice import TriggerReport
 
 _PAGE = "docs/configuration.md#trains"
@@ -81,12 +81,12 @@ def _candidate_rules(facts: RepositoryFacts, trains: TrainFacts) -> Iterator[Fin
 
 def _landing(facts: RepositoryFacts, trains: TrainFacts) -> Iterator[Finding]:
     if _method(facts) is not MergeMethod.MERGE:
-        if facts.rules is not None and facts.rules.up_to_date:
+        if facts.rules is not None and _refuses_outdated(facts, facts.rules):
             yield _finding(
                 facts,
                 "trains_need_bypass",
                 f"{facts.branch} requires up-to-date branches, and a train lands its members by {_method(facts)}.",
-                "After the first member GitHub refuses the others until each is up to date and tested again.",
+                f"GitHub would refuse the members after the first one, which moves the base. {_ONE_BY_ONE}",
                 "Choose `merge.method: merge`, untick up-to-date branches, or let IMQ's App bypass that as Exempt.",
             )
         return
@@ -106,6 +106,12 @@ def _landing(facts: RepositoryFacts, trains: TrainFacts) -> Iterator[Finding]:
             "IMQ lands the members one by one, where up-to-date branches are not required.",
             "Add IMQ's App to those who may bypass required pull requests, and to those who may push.",
         )
+
+
+def _refuses_outdated(facts: RepositoryFacts, rules: BranchRules) -> bool:
+    """Whether GitHub refuses IMQ's merge of a head without the base's tip; bypass lists count for merges."""
+    bypassed = {each.id for each in facts.rulesets if each.bypass not in (None, "never")}
+    return bool(rules.up_to_date_by - bypassed)
 
 
 def _refusing(

@@ -167,6 +167,10 @@ class Gateway(CandidateApi, MergeApi):
         except (Forbidden, NotFound):
             return False
 
+    async def refuses_outdated(self, repository: Repository, base_branch: str) -> bool:
+        """The rules, and each ruleset that demands up-to-date branches; remembered for two hours."""
+        return await self._rules.refuses_outdated(repository, base_branch)
+
     async def is_guarded(self, repository: Repository, branch: str, default_branch: str) -> bool:
         """Whether rulesets that IMQ may bypass keep others from pushing to this branch."""
         return await self._rules.is_guarded(repository, branch, default_branch)

@@ -245,7 +245,7 @@ REASONS: Mapping[Reason, ReasonText] = {
         "Look up the trace in IMQ's log, and report it." + REQUEUE,
     ),
     Reason.TREE_MISMATCH: ReasonText(
-        "The landed tree on {base} differs from the tested one, so IMQ paused the queue.",
+        "The tree that landed on {base} is not the one that CI tested, so IMQ paused the queue.",
         "Compare the landed commit with the tested one, repair {base} if needed, and comment `/resume`.",
     ),
     Reason.INVARIANT_BROKEN: ReasonText(
@@ -286,7 +286,7 @@ REASONS: Mapping[Reason, ReasonText] = {
         "Exclude `imq/**/*` and `imq-build/**/*` from that rule, or add IMQ's App to its bypass list.",
     ),
     Reason.CANDIDATE_LANDING_REFUSED: ReasonText(
-        "GitHub's rules refused to move {base} to a commit that IMQ tested for several pull requests.",
+        "GitHub's rules let IMQ land no train on {base}, so it tests one pull request after the other.",
         "Add IMQ's App to the bypass list of that rule, with the mode `exempt` or `always`.",
     ),
 }

@@ -51,6 +51,10 @@ class CandidatePort(Protocol):
         """
         ...
 
+    async def refuses_outdated(self, repository: Repository, base_branch: str) -> bool:
+        """Whether rules refuse IMQ's merge of a head without the base's tip; one request for each such ruleset."""
+        ...
+
     async def open_draft(self, repository: Repository, head: str, base: str, title: str, body: str) -> int:
         """`POST /repos/{o}/{r}/pulls` as a draft, or as no draft where the repository has none. Returns its number.
 

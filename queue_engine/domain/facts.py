@@ -81,8 +81,7 @@ class PullRequest:
     stack_base: str | None = None  # The branch on which its stack of GitHub's lands; None outside of such a stack.
     reported: tuple[PullRequestState | Consent, ...] = field(default=(), compare=False, repr=False)
     """States from webhooks of the last quarter of an hour, and when somebody queued it, in the order of arrival."""
-    auto_merge: bool = False
-    """Whether GitHub merges it by itself as soon as its requirements are met."""
+    auto_merge: bool = False  # Whether GitHub merges it by itself as soon as its requirements are met.
     node_id: str = ""  # In GraphQL.
 
 
@@ -234,6 +233,7 @@ class BranchRules:
     """Requirements that IMQ may bypass, so that GitHub does not check them, and IMQ cannot check them either."""
     protected: bool = False  # Whether classic protection applies, whatever it demands.
     up_to_date: bool = False  # Whether GitHub merges only heads that contain the base's tip, as far as it shows that.
+    up_to_date_by: frozenset[int] = frozenset()  # The rulesets that demand this; 0 stands for classic protection.
 
 
 @dataclass(frozen=True, slots=True)

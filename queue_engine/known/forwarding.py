@@ -71,6 +71,9 @@ class Forwarding(MergeForwarding):
         """As the port says."""
         return self._github.cached_rules(repository, base_branch)
 
+    async def refuses_outdated(self, repository: Repository, base_branch: str) -> bool:
+        return await self._github.refuses_outdated(repository, base_branch)
+
     async def is_guarded(self, repository: Repository, branch: str, default_branch: str) -> bool:
         """As the port says."""
         return await self._github.is_guarded(repository, branch, default_branch)

@@ -62,7 +62,7 @@ async def test_merge_that_outlives_its_entry_onto_a_moved_base_pauses_the_queue(
     await world.until(lambda: bottom.merged, within=LATE)
     await world.pass_time(timedelta(minutes=1 if reported else 11))
     assert await world.paused() == "tree_mismatch"
-    assert "differs from the tested one, so IMQ paused the queue" in world.comment(bottom)
+    assert "is not the one that CI tested, so IMQ paused the queue" in world.comment(bottom)
     assert world.spoken(bottom) == 1
 
 

@@ -47,7 +47,7 @@ async def test_push_between_the_last_read_and_the_merge_pauses_the_queue_and_say
     assert "Not as tested" in world.comment(first)
     for waiting in (second, third):
         assert "paused" in world.comment(waiting)
-        assert "differs from the tested one" in world.comment(waiting)
+        assert "is not the one that CI tested" in world.comment(waiting)
         assert LABEL in waiting.labels
     assert [entry.number for entry in await world.entries()] == [second.number, third.number]
     await world.until(lambda: third.merged)

@@ -100,7 +100,23 @@ async def test_train_killed_at_every_step_lands_each_pull_request_once(
     """Every step, one after the other, until a train has no such step any more, on both databases."""
     more, settings = f"merge:\n  method: {method}\n", {"DATABASE_URL": database_url}
     async with a_train_world(tmp_path, more=more, settings=settings) as world:
-        at = 1 + part
-        while await land_two(world, at):
-            at += _PARTS
-        assert at > 20
+        await kill_at_every_step(world, part)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("part", range(_PARTS))
+async def test_train_with_a_draft_killed_at_every_step_lands_each_pull_request_once(tmp_path: Path, part: int) -> None:
+    """Where a draft starts CI, there is one for each run, and IMQ closes each."""
+    ci = {"on": ("pull_request",), "branches": ("main",)}
+    async with a_train_world(tmp_path, trains="{candidates: pull_request}", ci=ci) as world:
+        await kill_at_every_step(world, part)
+        records = world.repository.record.pulls.values()
+        assert [each.number for each in records if each.state == "open"] == []
+
+
+async def kill_at_every_step(world: World, part: int) -> None:
+    """Land two pull requests again and again, each time with a kill at a later step."""
+    at = 1 + part
+    while await land_two(world, at):
+        at += _PARTS
+    assert at > 20

@@ -35,6 +35,7 @@ def branch_rules(
     """
     classic = _from_protection(protection, own_app_id) if protection is not None and protection.enabled else _NONE
     listed = tuple(rules)
+    strict = [rule for rule in listed if (rule.parameters or {}).get(_STRICT) is True]
     ruled = _from_rulesets(tuple(bypasses.without_bypassed(listed, bypassed)))
     return BranchRules(
         required_checks=classic.required_checks | ruled.required_checks | bypasses.scanning_checks(listed, bypassed),
@@ -52,7 +53,8 @@ def branch_rules(
         approvals_bypassed=bypasses.approvals_bypassed(listed, undisclosed.union(bypassed)),
         bypassed=_unchecked(listed, bypassed),
         protected=classic.protected,
-        up_to_date=classic.up_to_date or any((rule.parameters or {}).get(_STRICT) is True for rule in listed),
+        up_to_date=classic.up_to_date or bool(strict),
+        up_to_date_by=frozenset([0] if classic.up_to_date else []).union(rule.ruleset_id or 0 for rule in strict),
     )
 
 

@@ -48,6 +48,10 @@ class BranchRulesCache:
             _MAX_BRANCHES, ttl=_CACHED_FOR.total_seconds(), timer=lambda: clock.now().timestamp()
         )
         """By repository, the rulesets past which IMQ may push, by id."""
+        self._outdated: TTLCache[tuple[int, str], bool] = TTLCache(
+            _MAX_BRANCHES, ttl=_CACHED_FOR.total_seconds(), timer=lambda: clock.now().timestamp()
+        )
+        """Whether rulesets of a branch refuse outdated heads to IMQ."""
         self._read_now: TTLCache[tuple[int, int], RulesetAnswer] = TTLCache(
             _MAX_BRANCHES, ttl=_ONE_ADMISSION.total_seconds(), timer=lambda: clock.now().timestamp()
         )
@@ -89,6 +93,20 @@ class BranchRulesCache:
             self._cache[key] = rules
         return rules
 
+    async def refuses_outdated(self, repository: Repository, branch: str) -> bool:
+        """Whether rules that IMQ may not bypass refuse the merge of a head without the tip of this branch."""
+        demanding = (await self.read(repository, branch)).up_to_date_by
+        if not demanding or 0 in demanding:
+            return bool(demanding)
+        key, forgotten = (repository.id, branch), self._invalidations[repository.id]
+        if key not in self._outdated:
+            answers = [await self._ruleset(repository, number) for number in sorted(demanding)]
+            refuses = any(answer.current_user_can_bypass in _NOT_BYPASSABLE for answer in answers)
+            if forgotten != self._invalidations[repository.id]:
+                return refuses
+            self._outdated[key] = refuses
+        return bool(self._outdated[key])
+
     async def is_guarded(self, repository: Repository, branch: str, default_branch: str) -> bool:
         """Whether rulesets keep others from pushing to this branch, but not IMQ.
 
@@ -127,8 +145,9 @@ class BranchRulesCache:
         """Drop the cached rules of this repository."""
         self._invalidations[repository_id] += 1
         self._bypassed.pop(repository_id, None)
-        for key in [key for key in self._cache if key[0] == repository_id]:
+        for key in [key for key in (*self._cache, *self._outdated) if key[0] == repository_id]:
             self._cache.pop(key, None)
+            self._outdated.pop(key, None)
         for read in [read for read in self._read_now if read[0] == repository_id]:
             self._read_now.pop(read, None)
 

@@ -17,7 +17,7 @@ from queue_engine.domain.facts import Commit, MergeMethod
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.run import Run
 from queue_engine.executor.trains.candidate_branches import EXISTS, publish, tested_before
-from queue_engine.executor.trains.member_facts import verify
+from queue_engine.executor.trains.member_facts import merges_refused, verify
 from queue_engine.executor.trains.state import TrainState
 from queue_engine.executor.trains.triggers import trigger_for
 from queue_engine.planner.actions import Facts
@@ -49,7 +49,7 @@ async def begin(state: TrainState, new: NewRun, memory: Memory) -> bool:
         # The pass plans again on the tip that the snapshot shows; a move of the base compares it in any case.
         await state.remember(memory if tip is None else base_moved(memory, tip))
         return False
-    trigger = await trigger_for(state, tip)
+    trigger = None if await merges_refused(state, methods) else await trigger_for(state, tip)
     if trigger is None:
         return False
     members = tuple(

@@ -20,7 +20,7 @@ from queue_engine.domain.reasons import Reason
 from queue_engine.executor.landing import land
 from queue_engine.executor.trains.candidate_branches import key_of
 from queue_engine.executor.trains.lost_merges import schedule_close
-from queue_engine.executor.trains.member_facts import verify
+from queue_engine.executor.trains.member_facts import merges_refused, verify
 from queue_engine.executor.trains.member_merges import merge_members
 from queue_engine.executor.trains.state import TrainState
 from queue_engine.known.own_merges import record_merge_request
@@ -50,6 +50,8 @@ async def begin_landing(state: TrainState, run: CandidateRun, planned: TrainRun)
             await state.remember(base_moved(state.memory, snapshot.base_tip or ""))
             return False
         entries.append(entry)
+    if await merges_refused(state, [each.method for each in members]):
+        return False
     async with state.engine.change() as change:
         for entry in entries:
             asked = replace(entry, run=replace(entry.run, merge_requested_at=change.now, next_poll_at=None))
@@ -160,7 +162,8 @@ async def _refused(state: TrainState, run: CandidateRun, refusal: str) -> None:
 
     A candidate without checks of its own is built and tested again first.
     """
-    rules = await state.engine.github.branch_rules(state.queue.repository, state.queue.base_branch)
+    github, queue = state.engine.github, state.queue
+    rules = await github.branch_rules(queue.repository, queue.base_branch)
     await _give_back(state, run)
     _log.warning("base_not_moved", repository=state.queue.repository.full_name, message=refusal)
     if run.published_at is None and rules.required_checks:
@@ -170,7 +173,7 @@ async def _refused(state: TrainState, run: CandidateRun, refusal: str) -> None:
         results = {each: good for each, good in state.memory.results.items() if each != key}
         memory = cancelled(replace(state.memory, results=results), run.id)
         await state.end(state.find(run.id or 0), memory, why="commit_untested")
-    elif rules.up_to_date:
+    elif await github.refuses_outdated(queue.repository, queue.base_branch):
         await state.load()
         await state.switch_off(Reason.CANDIDATE_LANDING_REFUSED, refusal)
     else:

@@ -1,5 +1,6 @@
 """Verify members by one snapshot each, before they are merged onto a candidate, and before the candidate lands."""
 
+from collections.abc import Collection
 from dataclasses import replace
 
 import structlog
@@ -22,6 +23,8 @@ from queue_engine.rules.invariants import check_transition
 _log = structlog.get_logger("imq.trains")
 
 _READS = len(FactKind) + 4
+
+_UP_TO_DATE = "GitHub merges only branches that are up to date"
 
 
 async def verify(state: TrainState, entry: Entry, *, mergeable: bool) -> MergeMethod | None:
@@ -56,6 +59,20 @@ async def verify(state: TrainState, entry: Entry, *, mergeable: bool) -> MergeMe
             case _:
                 return None
     return None
+
+
+async def merges_refused(state: TrainState, methods: Collection[MergeMethod]) -> bool:
+    """Switch trains off where GitHub would refuse to merge members that do not contain the base's tip; whether so.
+
+    Members that land by such merges would be stopped half-way: the first one moves the base. Raises GitHubError.
+    """
+    if state.memory.by_api is None and all(each is MergeMethod.MERGE for each in methods):
+        return False
+    if not await state.engine.github.refuses_outdated(state.queue.repository, state.queue.base_branch):
+        return False
+    why = state.memory.by_api or f"trains land by {' and '.join(sorted(set(methods)))}"
+    await state.switch_off(Reason.CANDIDATE_LANDING_REFUSED, f"{_UP_TO_DATE}, and {why}")
+    return True
 
 
 async def _read(state: TrainState, entry: Entry, fact: FactKind, facts: Facts) -> Facts | None:

@@ -129,6 +129,17 @@ async def test_classic_protection_that_requires_pull_requests_asks_for_a_bypass(
     assert "bypass required pull requests" in finding.remedy
 
 
+@pytest.mark.parametrize("bypass", [{}, {"imq": "pull_request"}, {"imq": "exempt"}])
+async def test_squash_with_a_strict_ruleset_asks_for_a_bypass_that_is_missing(
+    place: Place, bypass: dict[str, str]
+) -> None:
+    """Each mode counts for merges: with one of them GitHub refuses no member."""
+    configure(place, method="merge: {method: squash}\n")
+    place.repository.add_ruleset("Strict", required_checks=["test"], strict=True, bypass=bypass)
+    findings = [each for each in await found(place) if each.code == "trains_need_bypass"]
+    assert ["lands its members by squash" in each.finding for each in findings] == ([] if bypass else [True])
+
+
 @pytest.mark.parametrize("strict", [True, False])
 async def test_squash_with_up_to_date_branches_asks_for_a_bypass(place: Place, strict: bool) -> None:
     """GitHub refuses the second member of a train: the first one moved the base."""

@@ -52,6 +52,7 @@ async def test_protection_in_full_becomes_rules(gateway: Gateway, github: GitHub
         locked=True,
         push_restricted=True,
         up_to_date=True,
+        up_to_date_by=frozenset({0}),
     )
     assert github.asked_for("GET", BRANCH) == []
 

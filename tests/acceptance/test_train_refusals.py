@@ -1,0 +1,140 @@
+"""What GitHub's rules refuse to trains: IMQ lands by other means, or one by one; no pull request leaves for that."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sandbox.ci.workflows import Job
+from sandbox.rest.record import RecordedCall
+from sandbox.state import ReviewRule
+from tests.acceptance.train_world import a_train_world, commits_tested, queue_all, ready
+from tests.acceptance.world import World
+
+MERGE = "PUT /repos/{owner}/{repo}/pulls/{number}/merge"
+
+
+async def events(world: World) -> list[tuple[str, str | None, str | None]]:
+    """The events of the queue: each with its reason, and its detail or the outcome of its run."""
+    async with world.bot.engine.store.reading() as tx:
+        found = await tx.timeline.of_pull_request(world.repository.record.id, 0)
+    return [(each.event, each.reason, each.data.get("outcome") or each.data.get("detail")) for each in found]
+
+
+async def landed(world: World, *, prepare: Callable[[Any], object] = lambda pull: None) -> list[Any]:
+    """Queue three pull requests at once, and wait until they have landed."""
+    pulls = await ready(world, "a", "b", "c")
+    for pull in pulls:
+        prepare(pull)
+    queue_all(pulls)
+    await world.until(lambda: all(pull.merged for pull in pulls))
+    await world.settle()
+    assert await world.paused() is None
+    assert [await world.reasons(pull) for pull in pulls] == [[], [], []]
+    return pulls
+
+
+async def test_check_that_is_skipped_on_candidates_alone_has_trains_switched_off(tmp_path: Path) -> None:
+    """P1: a job with a condition for pull requests passes as skipped, and has tested nothing."""
+    async with a_train_world(tmp_path) as world:
+        on_pulls = Job("lint", guard=lambda run: run.event == "pull_request")
+        world.repository.add_workflow("Lint", path=".github/workflows/lint.yml", jobs=[on_pulls])
+        world.repository.protect("main", required_checks=["ci/test", "lint"])
+        await landed(world)
+        assert (await events(world))[-1] == ("trains_off", "ci_skipped_on_candidates", "lint")
+
+
+@pytest.mark.parametrize("method", ["merge", "squash"])
+async def test_strict_base_that_trains_may_not_move_is_landed_on_one_by_one(tmp_path: Path, method: str) -> None:
+    """P1: no train stops half-way, since GitHub refuses the second of two merges; one by squash costs no CI run."""
+    async with a_train_world(tmp_path, more=f"merge:\n  method: {method}\n") as world:
+        world.repository.protect("main", required_checks=["ci/test"], strict=True, reviews=ReviewRule(1), by="rhea")
+        await landed(world, prepare=lambda pull: pull.review("APPROVED", by="rhea"))
+        happened = await events(world)
+        assert [each for each in happened if each[0] == "paused"] == []
+        [(_, reason, detail)] = [each for each in happened if each[0] == "trains_off"]
+        assert reason == "candidate_landing_refused"
+        if method == "merge":
+            assert detail == "Changes must be made through a pull request."
+        else:
+            assert detail == "GitHub merges only branches that are up to date, and trains land by squash"
+            assert "run_started" not in [each[0] for each in happened]
+
+
+async def test_strict_ruleset_that_imq_bypasses_keeps_trains_by_squash(tmp_path: Path) -> None:
+    """The bypass list counts for merges: each member lands with the tree that was tested."""
+    async with a_train_world(tmp_path, more="merge:\n  method: squash\n") as world:
+        world.repository.add_ruleset("Strict", required_checks=["ci/test"], strict=True, bypass=["imq"], by="rhea")
+        await landed(world)
+        assert [each[2] for each in await events(world)][-1] == "landed"
+        assert "trains_off" not in [each[0] for each in await events(world)]
+
+
+async def test_rule_that_comes_while_a_train_is_tested_does_not_stop_it_half_way(tmp_path: Path) -> None:
+    """P1: the rules are read again before the first merge of a train by squash."""
+    async with a_train_world(tmp_path, more="merge:\n  method: squash\n") as world:
+        pulls = await ready(world, "a", "b")
+        queue_all(pulls)
+        await world.settle()
+        world.repository.protect("main", required_checks=["ci/test"], strict=True, by="rhea")
+        await world.until(lambda: all(pull.merged for pull in pulls))
+        assert "paused" not in [each[0] for each in await events(world)]
+
+
+async def test_squash_landing_refused_half_way_has_its_tip_tested_first(tmp_path: Path) -> None:
+    """P1: the base has a tree that no run tested; after its checks passed, the other member lands."""
+    async with a_train_world(tmp_path, more="merge:\n  method: squash\n") as world:
+        pulls = await ready(world, "a", "b")
+        merged: list[str] = []
+
+        async def hook(exchange: RecordedCall) -> None:
+            if exchange.template == MERGE and exchange.phase == "before":
+                merged.append(exchange.path)
+                if len(merged) == 2:
+                    world.repository.protect("main", required_checks=["ci/test"], lock=True, by="rhea")
+
+        world.server.on_request = hook
+        queue_all(pulls)
+        await world.until(lambda: len(merged) >= 2)
+        before = commits_tested(world)
+        first = world.repository.sha("main")
+        while await world.paused() is None:
+            await world.pass_time(timedelta(minutes=1))
+        assert world.repository.sha("main") == first
+        world.repository.protect("main", required_checks=["ci/test"], by="rhea")
+        await world.until(lambda: all(pull.merged for pull in pulls))
+        happened = [(event, outcome) for event, _, outcome in await events(world)]
+        assert ("run_ended", "stopped") in happened
+        assert commits_tested(world) - before >= 2
+
+
+@pytest.mark.parametrize(
+    ("mode", "covers_apps", "moves"),
+    [("always", True, True), ("always", False, False), ("exempt", False, True), ("pull_request", True, False)],
+)
+async def test_train_lands_by_one_push_where_the_bypass_covers_it_and_by_merges_elsewhere(
+    tmp_path: Path, mode: str, covers_apps: bool, moves: bool
+) -> None:
+    """Sources disagree about the mode `always`: both answers land, once, and without another CI run."""
+    async with a_train_world(tmp_path) as world:
+        world.github.behaviour.apps_bypass_updates = covers_apps
+        world.repository.add_ruleset("Reviews", reviews=ReviewRule(1), bypass={"imq": mode}, by="rhea")
+        await landed(world, prepare=lambda pull: pull.review("APPROVED", by="rhea"))
+        assert world.requests(MERGE) == (0 if moves else 3)
+        assert [each[0] for each in await events(world)].count("run_started") == 1
+
+
+@pytest.mark.parametrize("method", ["merge", "squash"])
+@pytest.mark.parametrize("known_commits_judged", [False, True])
+async def test_train_lands_where_signatures_are_required(
+    tmp_path: Path, method: str, known_commits_judged: bool
+) -> None:
+    """GitHub signs the merges that IMQ asks it for, and the authors sign their commits."""
+    async with a_train_world(tmp_path, more=f"merge:\n  method: {method}\n") as world:
+        world.github.behaviour.known_commits_judged = known_commits_judged
+        world.repository.add_ruleset("Signed", signatures=True, by="rhea")
+        await landed(world, prepare=lambda pull: pull.sign())
+        assert [each[0] for each in await events(world)].count("run_started") == 1
+        assert world.requests(MERGE) == (0 if method == "merge" else 3)
