@@ -13,12 +13,14 @@ import aiohttp
 import pytest
 from structlog.testing import capture_logs
 
+from bot.web.live.streams import CHECK_INTERVAL
 from queue_engine.domain.timeline_event import TimelineEvent
 from queue_engine.store.operations.sessions import MOST
 from tests.acceptance.browsing import HOME, SETTINGS, Browser, allow_login
 from tests.acceptance.failed_requests import dead_label
 from tests.acceptance.project import FILES
-from tests.acceptance.streams import reading
+from tests.acceptance.streams import reading, reading_at
+from tests.acceptance.test_event_streams import rest
 from tests.acceptance.world import LABEL, World, a_world
 
 FORM = "application/x-www-form-urlencoded"
@@ -144,6 +146,28 @@ async def test_open_stream_has_no_event_of_a_repository_that_became_private(tmp_
             await append(world, public.record.id, "second")
             assert (await one.next("end", "message")).kind == "end"
             assert [(await every.next("message", "mark")).kind for _ in range(2)] == ["mark"] * 2
+
+
+async def test_stream_ends_with_the_session_that_opened_it(site: World, session: aiohttp.ClientSession) -> None:
+    """Within a minute after the logout, in whichever browser that was."""
+    mona = Browser(site, session)
+    await mona.log_in()
+    cookies = "; ".join(f"{name}={value}" for name, value in mona.cookies.items())
+    address = f"http://127.0.0.1:{site.runner.addresses[0][1]}/events"
+    async with reading_at(address, {"Host": "imq.test", "Cookie": cookies}) as stream:
+        await mona.press("/account", "/logout/everywhere")
+        await rest()
+        await site.pass_time(CHECK_INTERVAL)
+        assert "log in" in (await stream.next("end")).data
+
+
+async def test_account_of_a_machine_cannot_log_in(site: World, session: aiohttp.ClientSession) -> None:
+    """Rights in IMQ belong to people."""
+    site.github.state.users["hubot"].kind = "Bot"
+    hubot = Browser(site, session)
+    refused = await hubot.log_in("hubot")
+    assert (refused.status, "Only people can log in." in refused.text) == (403, True)
+    assert (await hubot.get("/account")).status == 303
 
 
 async def append(world: World, repository_id: int, event: str) -> None:

@@ -98,6 +98,8 @@ async def test_maintainer_controls_the_queue_by_its_page(world: World) -> None:
             assert (await rhea.post(f"{QUEUE}/freeze", until=wrong)).status == 400
         assert "resumed" in (await rhea.post(f"{QUEUE}/unfreeze")).text
         assert await world.paused() is None
+        for branch in ("no-such-branch", "ma%0Ain"):
+            assert (await rhea.post(f"{QUEUE.removesuffix('main')}{branch}/pause")).status == 404
         rhea.csrf = "a guess"
         assert (await rhea.post(f"{QUEUE}/pause")).status == 403
         assert await world.paused() is None
@@ -143,6 +145,7 @@ async def test_confirmation_says_what_a_dequeue_costs_and_a_person_queues_it_aga
         assert "Checks that run ci/test" in page.text
         assert f"Sooner #{other.number}" in page.text
         assert "Position 2, the last" in (await mona.get(f"{address}/confirm?do=requeue")).text
+        assert [link for link in (await tria.get(address)).links if "/confirm" in link] == []
         assert [form for form in (await tria.get(address)).forms if form.startswith(PULLS)] == []
         assert (await tria.post(f"{address}/dequeue")).status == 409
         assert await world.entry(pull) is not None
@@ -158,7 +161,15 @@ async def test_confirmation_says_what_a_dequeue_costs_and_a_person_queues_it_aga
         assert await world.entry(pull) is not None
         page = await mona.post(f"{address}/requeue", head=pull.head_sha)
         assert (await world.entries())[-1].number == pull.number
-        assert "Nothing" not in (await mona.post(f"{address}/requeue", head="0" * 40)).text
+        assert (await mona.post(f"{address}/requeue", head="0" * 40)).status == 409, "not the head that the page showed"
+        roles = world.repository.record.collaborators
+        roles["tria"] = "write"
+        own = world.open("own", by="tria")
+        roles["tria"] = "triage"
+        own.label(LABEL, by="mona")
+        await world.settle()
+        links = (await tria.get(f"{PULLS}/{own.number}")).links
+        assert [link.partition("/confirm")[2] for link in links if "/confirm" in link] == ["?do=requeue", "?do=dequeue"]
 
 
 async def test_page_of_a_pull_request_that_waits_until_it_is_ready_has_its_title_and_no_position(world: World) -> None:
@@ -209,9 +220,28 @@ async def test_person_who_may_not_read_gets_the_same_answer_as_for_nothing(world
 
 async def test_overview_counts_dead_letters_of_visible_repositories(world: World) -> None:
     """A person learns on the first page that work failed for good."""
-    async with reader(world, "mona") as mona:
+    world.github.create_user("eve")
+    async with (
+        reader(world, "mona") as mona,
+        reader(world, "eve") as eve,
+        reader(world, "eve", operator=True) as operator,
+    ):
         assert "/dead-letters" not in (await mona.get("/")).links
         await dead_label(world, 1)
         page = await mona.get("/")
         assert "1 dead letter : work that failed for good" in page.text
         assert "/dead-letters" in page.links
+        assert "/dead-letters" not in (await eve.get("/")).links, "she may not read the repository"
+        assert "1 dead letter : work" in (await operator.get("/")).text
+
+
+async def test_overview_lists_shadow_mode_for_readers_of_the_repository(shadow: World) -> None:
+    """A link to its report; others learn nothing of it."""
+    shadow.open("change").label(LABEL, by="mona")
+    await shadow.settle()
+    shadow.github.create_user("eve")
+    address = "/repositories/acme/widgets/shadow"
+    async with reader(shadow, "mona") as mona, reader(shadow, "eve") as eve:
+        assert address in (await mona.get("/")).links
+        assert address not in (await eve.get("/")).links
+        assert [(await each.get(address)).status for each in (mona, eve)] == [200, 404]

@@ -77,6 +77,15 @@ async def test_each_bar_leads_to_exactly_the_pull_requests_that_it_counts(
             assert await browser.rows(unescape(address)) == int(count), address
 
 
+async def test_list_has_no_departure_outside_of_its_days(browser: Browser) -> None:
+    """A filter chooses among the days of the statistics, and adds none."""
+    for number, days in ((1, 0), (2, 10)):
+        left = NOW - days * DAY
+        await put(browser.store, replace(LANDED, id=number, number=number, title=f"Change {number}", left_at=left))
+    shown = await browser.get(f"{QUEUE}/pulls?days=7&since=2000-01-01&until=2999-01-01")
+    assert [f"Change {number}" in shown for number in (1, 2)] == [True, False]
+
+
 async def test_lists_continue_on_further_pages(browser: Browser) -> None:
     """Each pull request is on one page, the newest first."""
     await put(browser.store, *(replace(LANDED, id=event, number=event) for event in range(1, 206)))
