@@ -36,6 +36,7 @@ EVENTS = (
     "issue_comment",
     "pull_request",
     "pull_request_review",
+    "pull_request_review_thread",
     "push",
     "repository",
     "repository_ruleset",

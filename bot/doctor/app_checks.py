@@ -21,6 +21,7 @@ _EVENTS: Mapping[str, str] = {
     "pull_request": "IMQ learns of labels, pushes and closed pull requests only from its sweep, minutes later.",
     "issue_comment": "IMQ receives no commands in comments.",
     "pull_request_review": "A request for changes does not dequeue a pull request until IMQ reads it again.",
+    "pull_request_review_thread": "IMQ learns up to an hour late that the last conversation was resolved.",
     "push": "IMQ learns late that a base branch moved, or that .github/imq.yml changed.",
     "check_run": "IMQ learns late that a check run ended, so every merge waits longer.",
     "check_suite": "IMQ learns late that a check suite ended.",

@@ -1,10 +1,19 @@
 """Extract known facts from a delivery, for comparison with later reads. Pure functions."""
 
-from bot.webhooks.payloads import CheckRunEvent, CommentEvent, PullRequestEvent, PushEvent, ReviewEvent, StatusEvent
+from bot.webhooks.payloads import (
+    CheckRunEvent,
+    CommentEvent,
+    PullRequestEvent,
+    PushEvent,
+    ReviewEvent,
+    ReviewThreadEvent,
+    StatusEvent,
+)
 from queue_engine.domain.known_facts import (
     DEFAULT_BRANCH,
     CheckResult,
     CommitStatus,
+    ConversationChange,
     Fact,
     KnownName,
     PullRequestState,
@@ -94,3 +103,10 @@ def of_review_event(event: ReviewEvent) -> tuple[Fact, ...]:
     if review is None or review.user is None:
         return (named,)
     return (named, Fact(subject=subject, statement=ReviewChange(author=review.user.login, state=review.state.lower())))
+
+
+def of_review_thread_event(event: ReviewThreadEvent) -> tuple[Fact, ...]:
+    """Extract that a pull request exists, and the state of one of its conversations."""
+    subject = of_pull(event.pull_request.number)
+    change = ConversationChange(id=event.thread.node_id, resolved=event.action == "resolved")
+    return Fact(subject=subject, statement=KnownName()), Fact(subject=subject, statement=change)

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from bot.gateway.facts import PASSING_CONCLUSIONS
-from bot.webhooks import known_facts
+from bot.webhooks import known_facts, reviews
 from bot.webhooks.payloads import (
     CheckRunEvent,
     CheckSuiteEvent,
@@ -15,7 +15,6 @@ from bot.webhooks.payloads import (
     Payload,
     PullRequestEvent,
     PushEvent,
-    ReviewEvent,
     StatusEvent,
     WorkflowRunEvent,
 )
@@ -46,7 +45,8 @@ _INSTALLED_ACTIONS: Mapping[str, frozenset[str]] = {
 
 _ACTIONS: Mapping[str, frozenset[str]] = {
     "pull_request": _CONSENT_ACTIONS | {"labeled"},
-    "pull_request_review": frozenset({"submitted", "dismissed"}),
+    "pull_request_review": reviews.REVIEW_ACTIONS,
+    "pull_request_review_thread": reviews.THREAD_ACTIONS,
     "issue_comment": frozenset({"created"}),
     "check_run": frozenset({"completed", "rerequested"}),
     "check_suite": frozenset({"completed", "rerequested"}),
@@ -114,35 +114,6 @@ def _pull_request(_event: str, delivery: str, payload: Mapping[str, Any], _own_a
     if event.action == "synchronize":
         return event.webhook_event(WebhookKind.CONSENT, delivery, **fields, before=event.before, head_sha=head_sha)
     return event.webhook_event(WebhookKind.CONSENT, delivery, **fields, label=label)
-
-
-def _review(_event: str, delivery: str, payload: Mapping[str, Any], _own_app_id: int) -> WebhookEvent | None:
-    event = ReviewEvent.model_validate(payload)
-    # An edited review has the same state.
-    if event.action not in {"submitted", "dismissed"}:
-        return None
-    pull, review = event.pull_request, event.review
-    fields: dict[str, Any] = {}
-    by_person = event.sender is not None and event.sender.type != "Bot"
-    if event.action == "submitted" and by_person and review is not None and review.id is not None:
-        commands = commands_in(review.body or "")
-        if commands:
-            fields = {
-                "review_id": review.id,
-                "commands": commands,
-                "head_sha": review.commit_id,
-                "association": review.author_association,
-                "author": pull.user.login if pull.user else None,
-                "updated_at": review.submitted_at,
-            }
-    return event.webhook_event(
-        WebhookKind.REVIEW,
-        delivery,
-        number=pull.number,
-        branch=pull.base and pull.base.ref,
-        facts=known_facts.of_review_event(event),
-        **fields,
-    )
 
 
 def _comment(_event: str, delivery: str, payload: Mapping[str, Any], _own_app_id: int) -> WebhookEvent | None:
@@ -280,7 +251,8 @@ def _installation(event: str, delivery: str, payload: Mapping[str, Any], _own_ap
 
 _NORMALIZERS: Mapping[str, Callable[[str, str, Mapping[str, Any], int], WebhookEvent | None]] = {
     "pull_request": _pull_request,
-    "pull_request_review": _review,
+    "pull_request_review": reviews.of_review,
+    "pull_request_review_thread": reviews.of_thread,
     "issue_comment": _comment,
     "check_run": _check_run,
     "check_suite": _check_suite,

@@ -128,6 +128,18 @@ class ReviewEvent(OfRepository):
     review: Review | None = None
 
 
+class Thread(BaseModel):
+    node_id: Word
+
+
+class ReviewThreadEvent(OfRepository):
+    """Of a conversation; GitHub's name of the event is `pull_request_review_thread`."""
+
+    action: Word
+    pull_request: PullRequest
+    thread: Thread
+
+
 class Issue(BaseModel):
     number: Number
     user: Sender | None = None

@@ -30,6 +30,9 @@ NOT_READY: Mapping[Reason, ReasonText] = {
     Reason.CODE_OWNER_MISSING: ReasonText(
         "{base} requires an approval from a code owner.", "Request a review from a code owner."
     ),
+    Reason.CONVERSATIONS_UNRESOLVED: ReasonText(
+        "{base} requires resolved conversations, and some are open.", "Resolve the open conversations."
+    ),
     Reason.CHECKS_FAILED: ReasonText(
         "A required check failed on the head of the pull request.", "Push a fix, or rerun the check if it is flaky."
     ),

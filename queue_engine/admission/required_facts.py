@@ -52,7 +52,7 @@ async def read_requirements(
     reviews = await reviews_of(github, repository, taken, rules)
     failing = await _failing_checks(github, repository, taken, rules, policy)
     return RequiredFacts(
-        rules, reviews, unsigned, taken.decision, taken.resolved, taken.stack, taken.code_owners, failing
+        rules, reviews, unsigned, taken.decision, taken.open_conversations, taken.stack, taken.code_owners, failing
     )
 
 

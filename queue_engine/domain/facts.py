@@ -294,7 +294,7 @@ class Snapshot:
     reviews: tuple[Review, ...] | None = None
     """The newest verdict of each person with write permission."""
     code_owners: tuple[str, ...] = ()  # Whose review GitHub requests, as far as it shows them.
-    resolved: bool | None = None  # Whether every conversation is resolved.
+    open_conversations: tuple[str, ...] | None = None  # Their ids, of the first page that has any; () if none is open.
     failing: bool | None = None  # Whether any check of the head has failed, or a run that a newer one replaced.
     below: tuple[StackMember, ...] = ()  # The open pull requests whose head branch is this base branch.
     stack: StackPosition | None = None  # Its place above another pull request, once IMQ has found it.

@@ -8,6 +8,7 @@ Each source states something, and `queue_engine.known` rejects reads that contra
 - IMQ's own merges and labels. Rejected: a read that shows the pull request open; for 12 s the former label.
 - `check_run` and `status`: a report. Rejected: a read without this report or a newer one.
 - `pull_request_review`: a person's newest verdict. Rejected: a read with another verdict, for 12 s.
+- `pull_request_review_thread`: a conversation is resolved, or open again. Rejected: a read that differs, for 12 s.
 - The name of an object: the object exists. Rejected: a 404, for a minute.
 
 Facts are only added, in the transaction that stores the delivery. IMQ draws conclusions when it compares a read, so
@@ -154,6 +155,14 @@ class ReviewChange(_Frozen):
     state: str
 
 
+class ConversationChange(_Frozen):
+    """Somebody resolved a conversation, or opened it again; `id` is the one in GraphQL."""
+
+    kind: Literal["conversation"] = "conversation"
+    id: str
+    resolved: bool
+
+
 class HeldLabel(_Frozen):
     """IMQ could not judge a label yet, because reads do not show it; later labels wait until this instant.
 
@@ -181,6 +190,7 @@ Statement = Annotated[
     | CheckResult
     | CommitStatus
     | ReviewChange
+    | ConversationChange
     | HeldLabel
     | KnownName,
     Field(discriminator="kind"),

@@ -17,6 +17,7 @@ MAY_STILL_BE_MET = frozenset(
         Reason.APPROVAL_MISSING,
         Reason.CHANGES_REQUESTED,
         Reason.CODE_OWNER_MISSING,
+        Reason.CONVERSATIONS_UNRESOLVED,
         Reason.CHECKS_FAILED,
     }
 )

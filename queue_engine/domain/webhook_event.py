@@ -35,6 +35,8 @@ class WebhookKind(StrEnum):
     REVIEW = "review"
     """pull_request_review submitted or dismissed: `number`, `action`; if a person wrote commands in its text also
     `review_id`, `commands`, `sender` and `head_sha`, the head that was reviewed."""
+    CONVERSATION = "conversation"
+    """pull_request_review_thread resolved or unresolved: `number`, `action`, `sender`."""
     RULES = "rules"
     """branch_protection_rule or repository_ruleset."""
     TEAMS = "teams"

@@ -219,7 +219,7 @@ class Inbox:
                 return await self._changes.labeled(repository, webhook)
             case WebhookKind.CONSENT:
                 await self._changes.changed(repository, webhook)
-            case WebhookKind.REVIEW:
+            case WebhookKind.REVIEW | WebhookKind.CONVERSATION:
                 await reviewed(self._engine, repository, webhook)
                 await self._commands.execute(repository, webhook)
             case WebhookKind.CHECK | WebhookKind.CHECKS:

@@ -1,4 +1,7 @@
-"""Handle reviews: dequeue a pull request whose approval was withdrawn, and judge one again that waits for approvals."""
+"""Handle reviews and conversations: judge a pull request again that waits for them.
+
+A pull request whose approval was withdrawn is dequeued.
+"""
 
 from queue_engine.admission.case import Case
 from queue_engine.admission.readiness import judge_again
@@ -6,28 +9,33 @@ from queue_engine.admission.revalidate import left_to_pass
 from queue_engine.admission.throttle import is_outsider, is_throttled
 from queue_engine.domain.dequeue_reason import DequeueReason
 from queue_engine.domain.model import Repository
-from queue_engine.domain.webhook_event import WebhookEvent
+from queue_engine.domain.webhook_event import WebhookEvent, WebhookKind
 from queue_engine.effects import record
 from queue_engine.effects.context import Engine
 from queue_engine.rules.reviews import missing_approval, reviews_of
 
 
 async def reviewed(engine: Engine, repository: Repository, webhook: WebhookEvent) -> None:
-    """Handle a new or dismissed review: dequeue the entry if its rules require an approval that is now missing.
+    """Handle a new or dismissed review, or a conversation that was resolved or opened again.
 
-    An entry that is not ready may have all approvals now. Raises StaleRecord if the entry changed during the reads.
+    IMQ dequeues the entry if its rules require an approval that is now missing. In the queue it reads conversations
+    before the merge. An entry that is not ready may have all that it lacked. Raises StaleRecord if the entry changed
+    during the reads.
     """
     async with engine.store.reading() as tx:
         entry = await tx.entries.find(repository.id, webhook.number or 0)
-    by = webhook.sender if webhook.action == "submitted" and not webhook.sender_is_bot else None
-    if entry is None or (by is not None and await is_throttled(engine, repository, by)):
+    conversation = webhook.kind is WebhookKind.CONVERSATION
+    by = webhook.sender if webhook.action != "dismissed" and not webhook.sender_is_bot else None
+    if entry is None or (conversation and entry.is_ready):
+        return
+    if by is not None and await is_throttled(engine, repository, by):
         return
     # Load the policy first: this also drops cached rules, if another process received a webhook of their change.
     policy = await engine.policies.of(repository, entry.base_branch)
     rules = await engine.github.branch_rules(repository, entry.base_branch)
-    if not (rules.approvals or rules.code_owners):
+    if not (rules.conversations if conversation else rules.approvals or rules.code_owners):
         return
-    if by is not None and await is_outsider(engine, repository, by):
+    if by is not None and not conversation and await is_outsider(engine, repository, by):
         # GitHub's rules do not count an outsider's review, and the pass judges all reviews again before the merge.
         return
     if not entry.is_ready:

@@ -18,6 +18,7 @@ from queue_engine.domain.known_facts import (
     KEPT,
     CheckResult,
     CommitStatus,
+    ConversationChange,
     Known,
     KnownName,
     MergeResult,
@@ -48,7 +49,7 @@ class ReadKind:
 
 
 PULL = ReadKind("pull request", (PullRequestState, OwnLabel, MergeResult))
-SNAPSHOT = ReadKind("snapshot", (PullRequestState, OwnLabel, MergeResult, ReviewChange))
+SNAPSHOT = ReadKind("snapshot", (PullRequestState, OwnLabel, MergeResult, ReviewChange, ConversationChange))
 REVIEWS = ReadKind("reviews", (ReviewChange,))
 BRANCH_TIP = ReadKind("branch tip", (Push,))
 COMPARISON = ReadKind("comparison", (Push,))

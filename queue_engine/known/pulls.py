@@ -21,7 +21,7 @@ from queue_engine.domain.known_facts import (
     Push,
 )
 from queue_engine.known.branches import superseded
-from queue_engine.known.reviews import outdated_reviews
+from queue_engine.known.reviews import outdated_conversations, outdated_reviews
 
 
 def outdated_pull(read: PullRequest, known: Sequence[Known], now: datetime) -> str | None:
@@ -49,9 +49,11 @@ def outdated_pull(read: PullRequest, known: Sequence[Known], now: datetime) -> s
 
 
 def outdated_snapshot(taken: Snapshot, known: Sequence[Known], now: datetime) -> str | None:
-    """Say why a pull request or its reviews are older than known facts; None if they are not."""
+    """Say why a pull request, its reviews or conversations are older than known facts; None if they are not."""
     reviews = None if taken.reviews is None else outdated_reviews(taken.reviews, known, now)
-    return outdated_pull(taken.pull, known, now) or reviews
+    shown = taken.open_conversations
+    conversations = None if shown is None else outdated_conversations(shown, known, now)
+    return outdated_pull(taken.pull, known, now) or reviews or conversations
 
 
 def corrected(read: PullRequest, known: Sequence[Known], now: datetime) -> PullRequest | None:

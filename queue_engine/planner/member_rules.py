@@ -104,4 +104,4 @@ def _withdrawn_approval(snapshot: Snapshot | None, rules: BranchRules) -> Dequeu
     owners = snapshot.code_owners
     if reviews is not None and (missing := missing_approval(reviews, rules, snapshot.decision, owners)) is not None:
         return Dequeue(missing[0], detail=missing[1])
-    return Dequeue(Reason.CONVERSATIONS_UNRESOLVED) if rules.conversations and snapshot.resolved is False else None
+    return Dequeue(Reason.CONVERSATIONS_UNRESOLVED) if rules.conversations and snapshot.open_conversations else None

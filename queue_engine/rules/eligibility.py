@@ -38,8 +38,8 @@ class RequiredFacts:
     unsigned: Sequence[str] = ()
     """Commits of the pull request without a valid signature; read only where rules require signatures."""
     decision: ReviewOutcome | None = None
-    resolved: bool | None = None
-    """Whether every conversation is resolved."""
+    open_conversations: Sequence[str] | None = None
+    """The conversations that are not resolved, as far as GitHub shows them."""
     stack: StackPosition | None = None
     """The place above another pull request, if it has one."""
     code_owners: Sequence[str] = ()
@@ -125,6 +125,8 @@ def unmet_so_far(pull: PullRequest, requirements: RequiredFacts) -> tuple[UnmetR
         found.append(UnmetRequirement(Reason.DRAFT))
     if (review := _missing_review(requirements)) is not None:
         found.append(UnmetRequirement(review.reason, review.detail or None))
+    if (conversation := _open_conversation(requirements)) is not None:
+        found.append(UnmetRequirement(conversation.reason))
     if requirements.failing:
         found.append(UnmetRequirement(Reason.CHECKS_FAILED, failing=tuple(requirements.failing)))
     return tuple(found)
@@ -209,8 +211,7 @@ def unmet_requirement(
     return (
         _reject_rules(pull, repository, requirements.rules, policy)
         or _reject_signatures(pull, requirements, policy)
-        or (None if waits(policy) else _missing_review(requirements))
-        or _open_conversation(requirements)
+        or (None if waits(policy) else _missing_review(requirements) or _open_conversation(requirements))
     )
 
 
@@ -251,5 +252,5 @@ def _missing_review(requirements: RequiredFacts) -> Reject | None:
 
 
 def _open_conversation(requirements: RequiredFacts) -> Reject | None:
-    unresolved = requirements.rules.conversations and requirements.resolved is False
+    unresolved = requirements.rules.conversations and requirements.open_conversations
     return Reject(Reason.CONVERSATIONS_UNRESOLVED) if unresolved else None

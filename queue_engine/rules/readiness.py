@@ -20,8 +20,11 @@ from queue_engine.rules.stacks import awaited_member, still_above, waits_for_sta
 _CLOCK_SKEW = timedelta(minutes=1)
 """How far IMQ's clock may differ from GitHub's."""
 
-_UNCHANGED, _UNCHANGED_CHECKS = timedelta(days=1), timedelta(hours=1)
-"""How often IMQ reads a waiting pull request although nothing says that it changed; also one with failed checks."""
+_UNCHANGED, _UNLISTED_CHANGE = timedelta(days=1), timedelta(hours=1)
+"""How often IMQ reads a waiting pull request although nothing says that it changed; also if no list would say it."""
+
+_UNLISTED = frozenset({Reason.CHECKS_FAILED, Reason.CONVERSATIONS_UNRESOLVED})
+"""What changes without a change of `updated_at`, or may: no source says whether a resolved conversation changes it."""
 
 
 def wait_ended(entry: Entry, pull: PullRequest, policy: Policy, now: datetime) -> Reject | None:
@@ -54,14 +57,14 @@ def waits_for_check(entry: Entry, webhook: WebhookEvent) -> bool:
 def seems_changed(entry: Entry, listed: PullRequest, policy: Policy, now: datetime) -> bool:
     """Return whether a listed pull request is to be read again, since a webhook may be lost.
 
-    Reviews and drafts change `updated_at`. IMQ's own comment does, too: then one more read finds nothing. Checks do not
-    change it. What waits for the pull request below keeps its own base branch until that one has landed.
+    Reviews and drafts change `updated_at`. IMQ's own comment does, too: then one more read finds nothing. What waits
+    for the pull request below keeps its own base branch until that one has landed.
     """
     if waits_for_stack(entry):
         if not still_above(entry, listed):
             return True
         listed = replace(listed, base_branch=entry.base_branch)
-    if wait_ended(entry, listed, policy, now) is not None or (failing_in(entry.unmet) and is_read_due(entry, now)):
+    if wait_ended(entry, listed, policy, now) is not None or (_changes_unlisted(entry) and is_read_due(entry, now)):
         return True
     return listed.updated_at is None or entry.read_at is None or listed.updated_at > entry.read_at - _CLOCK_SKEW
 
@@ -80,7 +83,11 @@ def seems_freed(entry: Entry, listed: Collection[int], now: datetime, *, whole: 
 def is_read_due(entry: Entry, now: datetime) -> bool:
     """Return whether a pull request is to be read although nothing says that it changed: once a day.
 
-    One that waits for failed checks is read once an hour: nothing else shows a check that passed without its webhook.
+    One that waits for checks or conversations is read once an hour: nothing else shows a change without its webhook.
     """
-    unchanged = _UNCHANGED_CHECKS if failing_in(entry.unmet) else _UNCHANGED
+    unchanged = _UNLISTED_CHANGE if _changes_unlisted(entry) else _UNCHANGED
     return entry.read_at is None or now >= entry.read_at + unchanged
+
+
+def _changes_unlisted(entry: Entry) -> bool:
+    return any(each.reason in _UNLISTED for each in entry.unmet)

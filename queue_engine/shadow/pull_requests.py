@@ -35,7 +35,7 @@ from queue_engine.shadow.readiness import (
     outside_queue,
     with_waiting_push,
 )
-from queue_engine.shadow.webhook_facts import is_rebase, is_repeated, withdrawn_before_merge
+from queue_engine.shadow.webhook_facts import is_rebase, is_repeated, may_concern, withdrawn_before_merge
 
 _log = structlog.get_logger("imq.shadow")
 
@@ -56,8 +56,8 @@ class ShadowPulls:
                 await self._closed(repository, number, by=webhook.sender)
             case WebhookKind.CONSENT:
                 await self._changed(repository, webhook)
-            case WebhookKind.REVIEW:
-                await self._reviewed(repository, number)
+            case WebhookKind.REVIEW | WebhookKind.CONVERSATION:
+                await self._reviewed(repository, number, webhook.kind)
             case WebhookKind.CHECK | WebhookKind.CHECKS:
                 await self._checked(repository, webhook)
             case WebhookKind.BASE_MOVED:
@@ -186,10 +186,10 @@ class ShadowPulls:
         await self._follow_base(shadowed)
         count_shadow_landing(engine.meter, landing)
 
-    async def _reviewed(self, repository: Repository, number: int) -> None:
+    async def _reviewed(self, repository: Repository, number: int, kind: WebhookKind) -> None:
         """Dequeue a would-be entry that no longer meets the rules, as after a dismissed approval."""
         pull = await self._find(repository, number)
-        if pull is None or pull.entry is None:
+        if pull is None or pull.entry is None or not may_concern(kind, pull.entry):
             return
         engine, entry = self._engine, pull.entry
         if not entry.is_ready:

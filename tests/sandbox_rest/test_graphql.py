@@ -17,7 +17,7 @@ query($number: Int!) {
       assignees(first: 10) { nodes { login } }
       labels(first: 100) { nodes { name } }
       latestOpinionatedReviews(first: 100, writersOnly: true) { nodes { state author { login } } }
-      reviewThreads(first: 2) { nodes { isResolved } pageInfo { hasNextPage endCursor } }
+      reviewThreads(first: 2) { nodes { id isResolved } pageInfo { hasNextPage endCursor } }
       commits(last: 1) { nodes { commit { oid tree { oid } parents(first: 3) { nodes { oid } } } } }
       baseRef { target { oid } }
     }

@@ -159,16 +159,19 @@ class Snapshots(RepositoryApi):
             reviews=_reviews(pull),
             code_owners=code_owners(pull.review_requests),
             failing=is_failing(_head(pull)),
-            resolved=None if threads is None else await self._are_resolved(repository, pull.number, threads),
+            open_conversations=await self._open_conversations(repository, pull.number, threads),
         )
 
-    async def _are_resolved(self, repository: Repository, number: int, threads: Threads) -> bool | None:
-        """Whether every conversation is resolved; None if there are more than IMQ reads."""
+    async def _open_conversations(
+        self, repository: Repository, number: int, threads: Threads | None
+    ) -> tuple[str, ...] | None:
+        """Return the open conversations of the first page that has any; None if there are more pages than IMQ reads."""
         for _ in range(_MAX_PAGES):
-            if any(thread is not None and not thread.is_resolved for thread in threads.nodes or ()):
-                return False
-            if not threads.page_info.has_next_page:
-                return True
+            if threads is None:
+                break
+            found = tuple(each.id for each in threads.nodes or () if each is not None and not each.is_resolved)
+            if found or not threads.page_info.has_next_page:
+                return found
             variables = {
                 "owner": repository.owner,
                 "name": repository.name,

@@ -26,8 +26,7 @@ query PullRequest(
       author { __typename login }
       assignees(first: 20) { nodes { login } }
       labels(first: 100) { nodes { name } }
-      headRefOid headRefName headRepository { nameWithOwner }
-      baseRefName
+      headRefOid headRefName headRepository { nameWithOwner } baseRefName
       baseRef {
         compare(headRef: $head) @include(if: $compared) {
           aheadBy behindBy baseTarget { oid } headTarget { oid }
@@ -44,7 +43,7 @@ query PullRequest(
       reviewRequests(first: 20) {
         nodes { asCodeOwner requestedReviewer { ... on User { login } ... on Team { combinedSlug } } }
       }
-      reviewThreads(first: 100) { nodes { isResolved } pageInfo { hasNextPage endCursor } }
+      reviewThreads(first: 100) { nodes { id isResolved } pageInfo { hasNextPage endCursor } }
     }
   }
 }
@@ -55,7 +54,7 @@ THREADS = """
 query ReviewThreads($owner: String!, $name: String!, $number: Int!, $after: String) {
   repository(owner: $owner, name: $name) {
     pullRequest(number: $number) {
-      reviewThreads(first: 100, after: $after) { nodes { isResolved } pageInfo { hasNextPage endCursor } }
+      reviewThreads(first: 100, after: $after) { nodes { id isResolved } pageInfo { hasNextPage endCursor } }
     }
   }
 }
@@ -211,8 +210,9 @@ class Opinions(Part):
 
 
 class Thread(Part):
-    """A conversation."""
+    """A conversation. Webhooks name its id `node_id`."""
 
+    id: str
     is_resolved: bool
 
 

@@ -166,7 +166,16 @@ def mutated(random: Random, event: str | None = None) -> tuple[str, dict[str, An
 
 
 _READ = (
-    *("pull_request", "pull_request_review", "issue_comment", "push", "check_run", "check_suite", "status"),
+    *(
+        "pull_request",
+        "pull_request_review",
+        "pull_request_review_thread",
+        "issue_comment",
+        "push",
+        "check_run",
+        "check_suite",
+        "status",
+    ),
     *("branch_protection_rule", "repository", "installation", "installation_repositories"),
 )
 

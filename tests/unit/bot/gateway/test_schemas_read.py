@@ -80,6 +80,7 @@ ANSWERS: Mapping[str, tuple[type[BaseModel], ...]] = {
 WEBHOOKS: Mapping[str, type[BaseModel]] = {
     "pull_request": payloads.PullRequestEvent,
     "pull_request_review": payloads.ReviewEvent,
+    "pull_request_review_thread": payloads.ReviewThreadEvent,
     "issue_comment": payloads.CommentEvent,
     "check_run": payloads.CheckRunEvent,
     "check_suite": payloads.CheckSuiteEvent,

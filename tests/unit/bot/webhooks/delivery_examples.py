@@ -33,6 +33,6 @@ def _webhook_event(kind: WebhookKind, **parts: Any) -> WebhookEvent:
         "name": "engine",
         "sender": "grace",
     }
-    if kind in {WebhookKind.LABELED, WebhookKind.CONSENT, WebhookKind.REVIEW}:
+    if kind in {WebhookKind.LABELED, WebhookKind.CONSENT, WebhookKind.REVIEW, WebhookKind.CONVERSATION}:
         common["branch"] = "main"
     return WebhookEvent(kind=kind, **(common | parts))

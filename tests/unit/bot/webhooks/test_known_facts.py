@@ -9,6 +9,7 @@ from bot.webhooks.normalize import normalize
 from queue_engine.domain.known_facts import (
     CheckResult,
     CommitStatus,
+    ConversationChange,
     KnownName,
     MergeResult,
     PullRequestState,
@@ -116,6 +117,11 @@ DELIVERIES: list[tuple[str, dict[str, Any], dict[str, Statement]]] = [
         {"pull 3": ReviewChange(author="ada", state="approved")},
     ),
     ("pull_request_review", {"action": "dismissed", "pull_request": PULL}, {"pull 3": KnownName()}),
+    (
+        "pull_request_review_thread",
+        {"action": "unresolved", "pull_request": PULL, "thread": {"node_id": "T1", "comments": []}},
+        {"pull 3": ConversationChange(id="T1", resolved=False)},
+    ),
     ("repository_ruleset", {"action": "edited"}, {"rules": KnownName()}),
 ]
 

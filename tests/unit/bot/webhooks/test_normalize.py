@@ -111,6 +111,14 @@ def test_review_given_or_withdrawn_is_a_review_event(action: str, meant: bool) -
     assert _normalized("pull_request_review", _pull_request(action, review={"state": "approved"})) == expected
 
 
+@pytest.mark.parametrize(("action", "meant"), [("resolved", True), ("unresolved", True), ("edited", False)])
+def test_conversation_resolved_or_opened_again_is_a_conversation_event(action: str, meant: bool) -> None:
+    """GitHub documents no further action."""
+    expected = _webhook_event(WebhookKind.CONVERSATION, action=action, number=3) if meant else None
+    payload = _pull_request(action, thread={"node_id": "T1", "comments": []})
+    assert _normalized("pull_request_review_thread", payload) == expected
+
+
 def test_review_with_commands_says_them_and_the_head_that_was_reviewed() -> None:
     """A push after the review is none that the reviewer has seen."""
     review = {

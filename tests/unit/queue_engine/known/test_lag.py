@@ -10,6 +10,7 @@ from queue_engine.domain.known_facts import (
     CheckResult,
     CommitStatus,
     Consent,
+    ConversationChange,
     HeldLabel,
     Known,
     KnownName,
@@ -81,7 +82,7 @@ def test_facts_that_a_read_does_not_show_hold_it_up_for_nothing() -> None:
     ("kind", "shown"),
     [
         (PULL, {PullRequestState, OwnLabel, MergeResult}),
-        (SNAPSHOT, {PullRequestState, OwnLabel, MergeResult, ReviewChange}),
+        (SNAPSHOT, {PullRequestState, OwnLabel, MergeResult, ReviewChange, ConversationChange}),
         (REVIEWS, {ReviewChange}),
         (BRANCH_TIP, {Push}),
         (COMPARISON, {Push}),
@@ -100,6 +101,7 @@ def test_read_waits_for_every_fact_that_it_shows(kind: ReadKind, shown: set[type
         CheckResult,
         CommitStatus,
         ReviewChange,
+        ConversationChange,
         HeldLabel,
         KnownName,
     }

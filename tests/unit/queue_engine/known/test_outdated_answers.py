@@ -13,6 +13,7 @@ from queue_engine.domain.known_facts import (
     NO_COMMIT,
     SETTLED,
     CheckResult,
+    ConversationChange,
     KnownName,
     Push,
     ReviewChange,
@@ -162,6 +163,15 @@ async def test_snapshot_is_compared_in_each_of_its_parts(scene: Setup) -> None:
     scene.inner.answers["snapshot"] = replace(current, reviews=(Review("ada", ReviewState.APPROVED, by_writer=True),))
     await scene.report((of_pull(1), ReviewChange(author="ada", state="dismissed")))
     with pytest.raises(StaleRead, match="the review of ada"):
+        await scene.github.snapshot(REPOSITORY, 1, login="max")
+    scene.inner.answers["snapshot"] = replace(current, open_conversations=("T1",))
+    await scene.report((of_pull(1), ConversationChange(id="T1", resolved=True)))
+    with pytest.raises(StaleRead, match="the conversation T1 is known to be resolved"):
+        await scene.github.snapshot(REPOSITORY, 1, login="max")
+    await scene.report((of_pull(1), ConversationChange(id="T1", resolved=False)))
+    assert (await scene.github.snapshot(REPOSITORY, 1, login="max")).open_conversations == ("T1",)
+    scene.inner.answers["snapshot"] = replace(current, open_conversations=())
+    with pytest.raises(StaleRead, match="the conversation T1 is known to be open"):
         await scene.github.snapshot(REPOSITORY, 1, login="max")
     scene.inner.answers["snapshot"] = current
     assert await scene.github.snapshot(REPOSITORY, 1, login="max") == current

@@ -159,10 +159,10 @@ CLEAN, BLOCKED = pull(merge_state="clean"), pull(merge_state="blocked")
         ({"approvals": 1}, {"pull": BLOCKED, "reviews": ()}, Dequeue(Reason.APPROVAL_MISSING, detail="0 of 1")),
         ({"approvals": 1}, {"pull": BLOCKED}, Merge),
         ({}, {"decision": ReviewOutcome.CHANGES_REQUESTED, "reviews": (AGAINST,)}, Merge),
-        ({"conversations": True}, {"resolved": True}, Merge),
-        ({"conversations": True}, {"resolved": False}, Dequeue(Reason.CONVERSATIONS_UNRESOLVED)),
-        ({"conversations": True}, {"resolved": None}, Merge),
-        ({}, {"resolved": False}, Merge),
+        ({"conversations": True}, {"open_conversations": ()}, Merge),
+        ({"conversations": True}, {"open_conversations": ("T1",)}, Dequeue(Reason.CONVERSATIONS_UNRESOLVED)),
+        ({"conversations": True}, {"open_conversations": None}, Merge),
+        ({}, {"open_conversations": ("T1",)}, Merge),
     ],
 )
 def test_what_people_took_back_since_queueing_is_found_right_before_the_merge(

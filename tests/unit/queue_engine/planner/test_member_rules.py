@@ -15,7 +15,9 @@ from tests.unit.queue_engine.examples import comparison, entry, pull, rules
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 WHOLE = Facts(pull=pull(), rules=rules("ci"), permission=Permission.WRITE)
-OPEN_CONVERSATION = replace(WHOLE, rules=rules("ci", conversations=True), snapshot=Snapshot(pull(), resolved=False))
+OPEN_CONVERSATION = replace(
+    WHOLE, rules=rules("ci", conversations=True), snapshot=Snapshot(pull(), open_conversations=("T1",))
+)
 
 
 def judged(facts: Facts, member: Entry | None = None, *, mergeable: bool = True) -> object:

@@ -65,6 +65,22 @@ def test_failed_check_is_waited_for_after_all_that_people_review() -> None:
     assert refused == Admit()
 
 
+@pytest.mark.parametrize(
+    ("required", "opened", "lacks"), [(True, ("T1",), True), (True, (), False), (False, ("T1",), False)]
+)
+def test_open_conversation_is_waited_for_where_a_rule_requires_that_none_is_open(
+    required: bool, opened: tuple[str, ...], lacks: bool
+) -> None:
+    """With `when_not_ready: refuse` it is refused."""
+    facts = RequiredFacts(rules("ci", conversations=required), (), open_conversations=opened)
+    consent = Consent("max", Permission.WRITE, "head-1", "main")
+    answers = [
+        check_eligibility(pull(), consent, facts, repository=REPOSITORY, policy=policy) for policy in (POLICY, REFUSING)
+    ]
+    lacked = Reason.CONVERSATIONS_UNRESOLVED
+    assert answers == ([NotReady((UnmetRequirement(lacked),)), Reject(lacked)] if lacks else [Admit(), Admit()])
+
+
 def test_pull_request_is_refused_for_the_first_of_it_where_the_configuration_says_so() -> None:
     """`when_not_ready: refuse` restores what IMQ did before."""
     assert asked({"draft": True}, policy=REFUSING, approvals=1) == Reject(Reason.DRAFT)
@@ -214,9 +230,10 @@ def test_report_wakes_the_entry_that_waits_for_this_check_of_this_head(changes: 
     assert not waits_for_check(outside(), webhook)
 
 
-def test_entry_with_failed_checks_is_read_once_an_hour() -> None:
-    """P2: no list shows that a check passed, and its webhook may be lost."""
-    waiting = replace(outside(), unmet=(FAILED,))
+@pytest.mark.parametrize("lacked", [FAILED, UnmetRequirement(Reason.CONVERSATIONS_UNRESOLVED)])
+def test_entry_with_failed_checks_or_open_conversations_is_read_once_an_hour(lacked: UnmetRequirement) -> None:
+    """P2: no list shows that a check passed or a conversation was resolved, and the webhook may be lost."""
+    waiting = replace(outside(), unmet=(lacked,))
     still = pull(updated_at=NOW - 2 * MINUTE)
     assert not seems_changed(waiting, still, POLICY, NOW + 59 * MINUTE)
     assert seems_changed(waiting, still, POLICY, NOW + 60 * MINUTE)

@@ -40,7 +40,7 @@ def pull(**parts: Any) -> dict[str, Any]:
 
 
 def threads(*resolved: bool, after: str | None = None) -> dict[str, Any]:
-    nodes = [{"isResolved": each} for each in resolved]
+    nodes = [{"id": f"T{number}", "isResolved": each} for number, each in enumerate(resolved)]
     return {"nodes": nodes, "pageInfo": {"hasNextPage": after is not None, "endCursor": after}}
 
 

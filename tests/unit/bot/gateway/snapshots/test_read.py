@@ -34,7 +34,11 @@ async def test_one_query_reads_all(gateway: Gateway, github: GitHubDouble, repos
     github.on("POST", GRAPHQL, answer())
     taken = await gateway.snapshot(repository, 3, login="grace", head_sha="h1")
     assert (taken.pull.author, taken.pull.methods) == ("renovate[bot]", (MergeMethod.SQUASH,))
-    assert (taken.permission, taken.decision, taken.resolved) == (Permission.MAINTAIN, ReviewOutcome.APPROVED, True)
+    assert (taken.permission, taken.decision, taken.open_conversations) == (
+        Permission.MAINTAIN,
+        ReviewOutcome.APPROVED,
+        (),
+    )
     assert taken.comparison is not None
     assert (taken.comparison.base_tip, taken.comparison.head.tree, taken.comparison.head.parents) == (
         "b1",
@@ -117,22 +121,22 @@ async def test_rollup_of_the_head_says_whether_a_check_failed(
 
 
 @pytest.mark.parametrize(
-    ("pages", "resolved", "asked"),
-    [([(True,), (False,)], False, 2), ([(True,), (True,)], True, 2), ([(False,)], False, 1)],
+    ("pages", "found", "asked"),
+    [([(True,), (False,)], ("T0",), 2), ([(True,), (True,)], (), 2), ([(True, False)], ("T1",), 1)],
 )
 async def test_conversations_are_read_page_by_page(
     gateway: Gateway,
     github: GitHubDouble,
     repository: Repository,
     pages: list[tuple[bool, ...]],
-    resolved: bool,
+    found: tuple[str, ...],
     asked: int,
 ) -> None:
     """One that is open is enough to know."""
     first = answer(pull(reviewThreads=threads(*pages[0], after="c1")))
     rest = [Says({"data": {"repository": {"pullRequest": {"reviewThreads": threads(*each)}}}}) for each in pages[1:]]
     github.on("POST", GRAPHQL, first, *rest)
-    assert (await gateway.snapshot(repository, 3, login=None)).resolved is resolved
+    assert (await gateway.snapshot(repository, 3, login=None)).open_conversations == found
     assert len(github.asked_for("POST", GRAPHQL)) == asked
 
 
@@ -142,7 +146,7 @@ async def test_conversations_without_end_are_unknown(
     """P7: the number of pages has a bound; beyond it GitHub itself refuses the merge."""
     more = Says({"data": {"repository": {"pullRequest": {"reviewThreads": threads(True, after="c")}}}})
     github.on("POST", GRAPHQL, answer(pull(reviewThreads=threads(True, after="c"))), more)
-    assert (await gateway.snapshot(repository, 3, login=None)).resolved is None
+    assert (await gateway.snapshot(repository, 3, login=None)).open_conversations is None
     assert len(github.asked_for("POST", GRAPHQL)) == 11
 
 
@@ -201,7 +205,7 @@ async def test_rest_is_asked_where_graphql_is_not_offered(
     for _ in range(2):
         taken = await gateway.snapshot(repository, 3, login="grace", head_sha="h1")
         assert (taken.pull.methods, taken.permission) == ((MergeMethod.REBASE,), Permission.WRITE)
-        assert (taken.comparison, taken.decision, taken.reviews, taken.resolved) == (None, None, None, None)
+        assert (taken.comparison, taken.decision, taken.reviews, taken.open_conversations) == (None, None, None, None)
     assert len(github.asked_for("POST", GRAPHQL)) == len(github.asked_for("GET", "/repos/ada/engine")) == 1
     clock.instant += timedelta(hours=1)
     await gateway.snapshot(repository, 3, login="grace")
