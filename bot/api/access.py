@@ -130,6 +130,15 @@ class Access:
             return frozenset(each.id for each in (*within, *around))
         return frozenset() if grant.login is None else await self._permissions.readable(token, within, around)
 
+    async def knows_all(self, token: Token, listed: Iterable[Repository]) -> bool:
+        """Return whether `visible` judged all of these: IMQ asks GitHub about some repositories at a time."""
+        if token is ANONYMOUS:
+            return self._public is None or await self._public.knows(listed)
+        grant = token.grant
+        if grant.operator or grant.service:
+            return True
+        return self._permissions.knows(token, [each for each in listed if grant.covers(each)])
+
     async def _find(self, token: Token, owner: str, name: str) -> tuple[Repository, str]:
         """Return the repository and the caller's login. Raises ApiError 404, and GitHubError."""
         if token is ANONYMOUS and self._public is None:

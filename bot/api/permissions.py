@@ -135,6 +135,10 @@ class Permissions:
             number for number, right in rights.items() if right is not None and right.permission is not Permission.NONE
         )
 
+    def knows(self, token: Token, listed: Iterable[Repository]) -> bool:
+        """Return whether the person's permission in all of these is cached: `readable` asks about some at a time."""
+        return all(self._cached((budget_key(token), each.id)) is not None for each in listed)
+
     async def _refresh_permission(self, token: Token, repository: Repository) -> None:
         """Look up one of several repositories; the list omits it if that fails."""
         try:

@@ -7,7 +7,7 @@ repository's generation. A replica of GitHub may lag behind the webhook, so the 
 """
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import datetime, timedelta
 
 import structlog
@@ -62,11 +62,20 @@ class PublicRepositories:
     async def among(self, repositories: Iterable[Repository]) -> frozenset[int]:
         """Return the ids of those that are public, as far as some requests tell; the next call continues."""
         some = {each.id: each for each in repositories}
-        known = {number: self._cached(await self._key(each)) for number, each in some.items()}
+        known = await self._known(some)
         unknown = [number for number, public in known.items() if public is None][:MAX_LOOKUPS]
         asked = await asyncio.gather(*(self.is_public(some[number]) for number in unknown))
         known |= dict(zip(unknown, asked, strict=True))
         return frozenset(number for number, public in known.items() if public)
+
+    async def knows(self, repositories: Iterable[Repository]) -> bool:
+        """Return whether the answer about each of these is cached."""
+        return None not in (await self._known({each.id for each in repositories})).values()
+
+    async def _known(self, repository_ids: Collection[int]) -> dict[int, bool | None]:
+        async with self._engine.store.reading() as tx:
+            generations = await tx.queues.generations(repository_ids)
+        return {number: self._cached((number, generations[number])) for number in repository_ids}
 
     async def _key(self, repository: Repository) -> tuple[int, int]:
         async with self._engine.store.reading() as tx:

@@ -6,7 +6,7 @@ makes the queue due: a webhook, a command, or the reconciler, which wakes every 
 claimed like any other: its pass informs new entries, and notices that the blocker has ended.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -268,6 +268,10 @@ class Queues:
     async def generation(self, repository_id: int) -> int:
         """Count the known changes of this repository's configuration and rules; 0 for an unknown repository."""
         return await repositories.generation(self._connection, repository_id)
+
+    async def generations(self, repository_ids: Collection[int]) -> Mapping[int, int]:
+        """Count the same of several repositories, by their ids."""
+        return await repositories.generations(self._connection, repository_ids)
 
     async def renew_settings(self, repository_id: int) -> None:
         """Count a change of configuration or rules, which voids what processes cache of them."""

@@ -1,5 +1,6 @@
 """Repositories as other tables refer to them: stored with their first event, renamed in one place."""
 
+from collections.abc import Collection
 from dataclasses import asdict
 from typing import Any
 
@@ -50,6 +51,9 @@ _WITH_WORK = (
     .order_by(repositories.c.id)
 )
 _GENERATION = select(repositories.c.generation).where(repositories.c.id == _ID)
+_GENERATIONS = select(repositories.c.id, repositories.c.generation).where(
+    repositories.c.id.in_(bindparam("its_ids", expanding=True))
+)
 _RENEW = update(repositories).where(repositories.c.id == _ID).values(generation=repositories.c.generation + 1)
 
 
@@ -90,6 +94,12 @@ async def with_work(connection: AsyncConnection) -> tuple[Repository, ...]:
 async def generation(connection: AsyncConnection, repository_id: int) -> int:
     """Count the known changes of this repository's configuration and rules; 0 for an unknown repository."""
     return (await connection.execute(_GENERATION, {"its_id": repository_id})).scalar_one_or_none() or 0
+
+
+async def generations(connection: AsyncConnection, repository_ids: Collection[int]) -> dict[int, int]:
+    """Count the same of several repositories, by their ids."""
+    found = await connection.execute(_GENERATIONS, {"its_ids": list(repository_ids)})
+    return dict.fromkeys(repository_ids, 0) | {row.id: row.generation for row in found}
 
 
 async def renew(connection: AsyncConnection, repository_id: int) -> None:

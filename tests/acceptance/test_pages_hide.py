@@ -13,7 +13,9 @@ from typing import Any
 import aiohttp
 import pytest
 
+from bot.api.permissions import CACHED_FOR, MAX_LOOKUPS
 from bot.web.pages.site import ROUTES
+from queue_engine.domain.model import Repository
 from tests.acceptance.browsing import HOME, SETTINGS, Browser, allow_login, forms
 from tests.acceptance.project import FILES
 from tests.acceptance.test_hidden_repositories import HIDDEN, MISSING, WORDS, hide
@@ -22,6 +24,7 @@ from tests.acceptance.world import LABEL, World, a_world
 READ = "GET /repositories/{repository_id}"
 VARIABLE = re.compile(r"\{(\w+)(?::[^{}]*(?:\{[^{}]*\}[^{}]*)*)?\}")
 VALUES = {"number": "1", "branch": "operation-dusk", "id": "0" * 32}
+UNKNOWN = "IMQ does not know yet of each repository"
 _CHANGING = ("Date", "Content-Length")
 OPEN_PAGES = {"/login/github", "/auth/callback", "/login"}
 """Pages that a person who is not logged in may open."""
@@ -125,6 +128,25 @@ async def test_overview_lists_what_github_lets_a_person_read(tmp_path: Path, ses
                 await browser.log_in(login)
             text = (await browser.get("/")).text
             assert {name for name in names if name in text} == expected, login
+
+
+async def test_pages_say_that_github_has_not_answered_about_all_repositories(
+    tmp_path: Path, session: aiohttp.ClientSession
+) -> None:
+    """IMQ asks about some at a time: until then lists and figures of several repositories are incomplete."""
+    for settings in ({}, {"IMQ_PUBLIC_PAGES": "1"}):
+        async with a_site(tmp_path / str(len(settings)), **settings) as world:
+            async with world.bot.engine.change() as change:
+                for number in range(MAX_LOOKUPS):
+                    more = Repository(10_000_000 + number, "acme", f"more-{number}", 1)
+                    await change.tx.queues.find_or_create(more, "main", change.now)
+            browser = Browser(world, session)
+            if not settings:
+                await browser.log_in()
+            assert [UNKNOWN in (await browser.get("/")).text for _ in range(2)] == [True, False]
+            assert UNKNOWN not in (await browser.get("/statistics")).text
+            world.clock.set(world.clock.now() + CACHED_FOR)
+            assert [UNKNOWN in (await browser.get("/statistics")).text for _ in range(2)] == [True, False]
 
 
 async def test_person_who_lost_the_right_sees_nothing_after_minutes(

@@ -49,6 +49,8 @@ class Scope:
     """The visible repositories by their ids."""
     repository: Repository | None = None
     branch: str | None = None
+    complete: bool = True
+    """Whether IMQ knows of each repository if the viewer may see it."""
 
     @property
     def address(self) -> str:
@@ -123,7 +125,8 @@ async def scope_of(site: Site, request: web.Request) -> Scope:
     async with engine.store.reading() as tx:
         known = {queue.repository.id: queue.repository for queue in await tx.queues.all()}
     visible = await site.access.visible(who.token, known.values(), ())
-    return Scope({each: repository for each, repository in known.items() if each in visible})
+    complete = await site.access.knows_all(who.token, known.values())
+    return Scope({each: known[each] for each in known if each in visible}, complete=complete)
 
 
 def statistics_query(request: web.Request) -> StatisticsQuery:

@@ -38,12 +38,19 @@ class OverviewPage:
             in_shadow, having = await tx.shadow.repositories(), await tx.requests.repositories()
         listed = [*(each.queue.repository for each in found), *in_shadow, *having]
         visible = await self._site.access.visible(who.token, listed, ())
+        complete = await self._site.access.knows_all(who.token, listed)
         views = [each for each in found if each.queue.repository.id in visible]
         shadows = [each for each in in_shadow if each.id in visible]
         async with engine.store.reading() as tx:
             of = None if who.operator else visible
             dead = await load_requests(tx, DEAD_COUNTED, of=of, wanted=RequestStatusKind.FAILED)
-        context = {"title": "Overview", "repository": None, "shadows": shadows, "dead": len(dead)}
+        context = {
+            "title": "Overview",
+            "repository": None,
+            "shadows": shadows,
+            "dead": len(dead),
+            "complete": complete,
+        }
         return await self._render(request, views, **context)
 
     async def _repository(self, request: web.Request) -> web.Response:
@@ -53,7 +60,7 @@ class OverviewPage:
         if len(found) == 1:
             address = queue_url(repository, found[0].queue.base_branch)
             return web.Response(status=303, headers={"Location": address})
-        context = {"title": repository.full_name, "repository": repository, "shadows": [], "dead": 0}
+        context = {"title": repository.full_name, "repository": repository, "shadows": [], "dead": 0, "complete": True}
         return await self._render(request, list(found), **context)
 
     async def _render(self, request: web.Request, views: list[QueueView], **context: Any) -> web.Response:

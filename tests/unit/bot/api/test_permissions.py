@@ -64,9 +64,11 @@ async def test_list_asks_about_some_and_the_next_one_about_others(permissions: P
     first = await permissions.readable(MONA, MANY + MANY, [])
     assert len(github.asked) == MAX_LOOKUPS
     assert first == {each for each in github.asked if each % 2 == 0}
+    assert not permissions.knows(MONA, MANY), "the page says so"
     assert await permissions.readable(MONA, MANY, []) == {each.id for each in MANY if each.id % 2 == 0}
     assert await permissions.readable(MONA, MANY, []) == {each.id for each in MANY if each.id % 2 == 0}
     assert sorted(github.asked) == [each.id for each in MANY]
+    assert permissions.knows(MONA, MANY)
 
 
 async def test_repositories_beside_a_list_are_returned_if_known_and_never_requested(
