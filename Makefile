@@ -51,8 +51,11 @@ campaign: export IMQ_CAMPAIGN_SECONDS ?= 90
 campaign: export IMQ_CAMPAIGN_PULLS ?= 100
 campaign: export IMQ_LAG_SEEDS ?= 1-40
 campaign: export IMQ_LAG_ACTS ?= 30
+campaign: export IMQ_TRAIN_SEED ?= $(SEED)
+campaign: export IMQ_TRAIN_EXAMPLES ?= 100
 campaign: $(STAMP)
 	$(BIN)/pytest -s $(ARGS) tests/campaign tests/acceptance/test_lagging_reads.py
+	$(BIN)/pytest -s --thorough $(ARGS) tests/acceptance/test_train_machine.py
 
 # pyproject.toml lists the changed modules and the tests that have to notice; ARGS="decide store.order" selects modules.
 mutants: $(STAMP)

@@ -3,8 +3,8 @@
 All pull requests pass alone; the bad ones fail on the base that moves before all are queued at once. The share of bad
 ones is exact, the seed decides which they are. The first quarter is left out: in it IMQ learns the share.
 
-A pull request costs at least H(p) runs, by information alone (H: binary entropy), whatever the policy. With p = 10 %
-that is more for each landing than for each pull request, so the goals are judged for each pull request.
+A pull request costs at least H(p) runs, by information alone (H: binary entropy), whatever the policy. A landing costs
+H(p) / (1 - p), with p = 10 % 0.521 runs: so the goals are judged for each pull request that landed or left.
 """
 
 import tempfile
@@ -14,19 +14,32 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
-from benchmarks.merging import Queue, imq, without_sweeps
+from benchmarks.merging import without_sweeps
 from benchmarks.table import Row
-from bot.demo.trains.train_changes import BASE_LIMIT, CHECK, WORKFLOW, changes_of, passes, start_files
+from bot.demo.trains.train_changes import (
+    BASE_LIMIT,
+    CHECK,
+    WORKFLOW,
+    TrainChange,
+    changes_of,
+    passes,
+    start_files,
+)
 from queue_engine.planner.trains.new_runs import entropy
 from sandbox.ci.workflow_runner import WorkflowRunner
 from sandbox.ci.workflows import Job, Trigger
 from sandbox.facade.pull_request_handle import PullRequestHandle
-from sandbox.state import WorkflowRun
-from tests.acceptance.world import LABEL
+from sandbox.state import Activity, WorkflowRun
+from tests.acceptance.world import LABEL, World, a_world
 
 _CI = timedelta(minutes=10)
 _GOALS = {0.02: 0.16, 0.10: 0.50}
 _MOST_REQUESTS = 12
+_LANDINGS_AN_HOUR = 400
+_CREATES = ("issues/{number}/comments", "pulls/{number}/merge", "/pulls")
+"""How the routes end that create content, by GitHub's "Rate limits for the REST API"."""
+_CONTENT, _REST, _POINTS, _GRAPHQL, _GRAPHQL_POINTS = 500, 5_000, 900 * 60, 5_000, 2_000 * 60
+"""What an installation may do in an hour at least, by the same page."""
 _WITHIN = timedelta(days=7)
 _SETTINGS = {"IMQ_MAX_QUEUE_DEPTH": "0"}
 
@@ -60,59 +73,87 @@ async def trains_rows(*, quick: bool, seed: int) -> list[Row]:
     count = 12 if quick else 150
     rows = [_runs_row(bad, await resolved(count, bad, seed=seed)) for bad in _GOALS]
     five = await resolved(10 if quick else 50, 0.0, seed=seed, most=5)
-    return [*rows, _requests_row(five)]
+    largest = await resolved(10 if quick else 96, 0.0, seed=seed, most=32)
+    return [*rows, _requests_row(five), _limits_row(largest)]
 
 
 async def resolved(count: int, bad: float, *, seed: int, most: int | None = None) -> Cost:
     """Queue so many pull requests at once, and let IMQ resolve them all; `most`: the most members of a train."""
     changes = changes_of(count, bad, seed)
     with tempfile.TemporaryDirectory() as directory:
-        async with imq(Path(directory), _CI, settings=_SETTINGS) as queue:
-            runner = _set_up(queue, most)
-            handle = queue.stage.repository
-            pulls = [
-                handle.open_pull_request(change.title, head=f"recipe-{change.number}", by="mona", files=change.files)
-                for change in changes
-            ]
-            await queue.time.until(lambda: all(_is_green(pull) for pull in pulls))
-            handle.push("main", BASE_LIMIT, "Limit temperatures", by="rhea")
-            await queue.time.settle()
-            before, runs, moves = queue.spent(), len(runner.runs), len(handle.record.activities)
+        async with a_world(Path(directory), settings=_SETTINGS, ci=False, protect=False) as world:
+            runner = _set_up(world, most)
+            pulls = [_opened(world, change) for change in changes]
+            await world.until(lambda: all(_is_green(pull) for pull in pulls))
+            world.repository.push("main", BASE_LIMIT, "Limit temperatures", by="rhea")
+            await world.pass_time(_CI * 2)
+            begun = _Begun(world.server.requests.by_template(), len(runner.runs), len(_moves(world)))
             for pull in pulls:
-                queue.ask(pull)
-            await queue.time.until(lambda: _left(pulls) <= count - count // 4, within=_WITHIN)
-            left, early = _left(pulls), _attempts(runner.runs[runs:])
-            await queue.time.until(lambda: _left(pulls) == 0, within=_WITHIN)
-            await queue.time.settle()
-            spent = without_sweeps(queue.spent() - before)
-            made = runner.runs[runs:]
-            git = handle.record.git
-            tips = [move.after for move in handle.record.activities[moves:] if move.ref == "refs/heads/main"]
-            return Cost(
-                pulls=count,
-                landed=sum(pull.merged for pull in pulls),
-                runs=_attempts(made),
-                counted=(left, _attempts(made) - early),
-                repeated=_attempts(made) - len({git.tree(run.tested_sha) for run in made}),
-                red=sum(tip is not None and not passes(git.files(tip)) for tip in tips),
-                wrong=sum(change.bad == pull.merged for change, pull in zip(changes, pulls, strict=True)),
-                requests=spent,
-            )
+                pull.label(LABEL, by="mona")
+            await world.until(lambda: _left(pulls) <= count - count // 4, within=_WITHIN)
+            left, early = _left(pulls), _attempts(runner.runs[begun.runs :])
+            await world.until(lambda: _left(pulls) == 0, within=_WITHIN)
+            await world.pass_time(_CI)
+            return _cost(world, runner, changes, pulls, begun, (left, early))
 
 
-def _set_up(queue: Queue, most: int | None) -> WorkflowRunner:
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    """How much there was before the pull requests were queued."""
+
+    requests: Counter[str]
+    runs: int
+    moves: int
+
+
+def _cost(
+    world: World,
+    runner: WorkflowRunner,
+    changes: Sequence[TrainChange],
+    pulls: Sequence[PullRequestHandle],
+    begun: _Begun,
+    warm: tuple[int, int],
+) -> Cost:
+    made = runner.runs[begun.runs :]
+    git = world.repository.record.git
+    tips = [move.after for move in _moves(world)[begun.moves :] if move.ref == "refs/heads/main"]
+    left, early = warm
+    return Cost(
+        pulls=len(pulls),
+        landed=sum(pull.merged for pull in pulls),
+        runs=_attempts(made),
+        counted=(left, _attempts(made) - early),
+        repeated=_attempts(made) - len({git.tree(run.tested_sha) for run in made}),
+        red=sum(tip is not None and not passes(git.files(tip)) for tip in tips),
+        wrong=sum(change.bad == pull.merged for change, pull in zip(changes, pulls, strict=True)),
+        requests=without_sweeps(world.server.requests.by_template() - begun.requests),
+    )
+
+
+def _opened(world: World, change: TrainChange) -> PullRequestHandle:
+    pull: PullRequestHandle = world.repository.open_pull_request(
+        change.title, head=f"recipe-{change.number}", by="mona", files=change.files
+    )
+    return pull
+
+
+def _moves(world: World) -> Sequence[Activity]:
+    moves: Sequence[Activity] = world.repository.record.activities
+    return moves
+
+
+def _set_up(world: World, most: int | None) -> WorkflowRunner:
     """Configure trains with one run at once, and a workflow of GitHub Actions that tests their branches."""
-    stage = queue.stage
-    stage.ci.reports = False
     files = dict(start_files(1))
     if most is not None:
         files[".github/imq.yml"] = files[".github/imq.yml"].replace("runs: 1", f"runs: 1, max_size: {most}")
-    stage.repository.push("main", files, "Configure", by="rhea")
+    world.repository.push("main", files, "Configure", by="rhea")
     triggers = [Trigger("push", branches=["imq/**"]), Trigger("pull_request")]
     job = Job(CHECK, duration=_CI, judge=passes)
-    app = stage.github.actions.app(stage.repository.record)
-    stage.repository.protect("main", required_checks=[(CHECK, app.id)], strict=True, by="rhea")
-    return stage.repository.add_workflow("CI", jobs=[job], on=triggers, path=WORKFLOW)
+    app = world.github.actions.app(world.repository.record)
+    world.repository.protect("main", required_checks=[(CHECK, app.id)], strict=True, by="rhea")
+    runner: WorkflowRunner = world.repository.add_workflow("CI", jobs=[job], on=triggers, path=WORKFLOW)
+    return runner
 
 
 def _runs_row(bad: float, cost: Cost) -> Row:
@@ -127,8 +168,9 @@ def _runs_row(bad: float, cost: Cost) -> Row:
         met,
         f"bound of information {bound:.3f}; one by one 1",
         bound,
-        f"{cost.runs} runs, {cost.landed} landed: {cost.runs / max(1, cost.landed):.3f} runs per landing in all; "
-        f"wrong outcomes {cost.wrong}; {cost.requests.total() / max(1, cost.landed):.1f} requests per landing",
+        f"{cost.runs} runs in all: {cost.runs / cost.pulls:.3f} for each pull request; "
+        f"{cost.landed} landed: {cost.runs / max(1, cost.landed):.3f} for each, bound {bound / (1 - bad):.3f}; "
+        f"wrong outcomes {cost.wrong}",
     )
 
 
@@ -142,6 +184,30 @@ def _requests_row(cost: Cost) -> Row:
         f"at most {_MOST_REQUESTS}",
         value <= _MOST_REQUESTS and cost.landed == cost.pulls,
         note=", ".join(f"{number / max(1, cost.landed):.3g} {name}" for name, number in cost.requests.most_common()),
+    )
+
+
+def _limits_row(cost: Cost) -> Row:
+    """How many landings GitHub's limits allow in an hour, by each limit; mutations and writes cost five points."""
+    each = {name: number / max(1, cost.landed) for name, number in cost.requests.items()}
+    rest = {name: number for name, number in each.items() if name != "POST /graphql"}
+    graphql = each.get("POST /graphql", 0.0)
+    hourly = {
+        "content": _CONTENT / sum(rest[name] for name in rest if name.startswith("P") and name.endswith(_CREATES)),
+        "REST requests": _REST / sum(rest.values()),
+        "REST points": _POINTS / sum(number * (1 if name.startswith("GET") else 5) for name, number in rest.items()),
+        "GraphQL": _GRAPHQL / graphql,
+        "GraphQL points": _GRAPHQL_POINTS / (5 * graphql),
+    }
+    value = min(hourly.values())
+    return Row(
+        "trains an hour",
+        "landings an hour that GitHub's limits allow in trains of 32",
+        f"{value:.0f} (of {cost.landed} landings, {cost.requests.total() / max(1, cost.landed):.1f} requests each)",
+        value,
+        f"at least {_LANDINGS_AN_HOUR}",
+        value >= _LANDINGS_AN_HOUR and cost.landed == cost.pulls,
+        note=", ".join(f"{limit} {count:.0f}" for limit, count in sorted(hourly.items(), key=lambda each: each[1])),
     )
 
 

@@ -4,7 +4,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from tests.acceptance.train_stage import a_train_world
-from tests.acceptance.world import LABEL
+from tests.acceptance.world import LABEL, LAG
 
 
 async def test_branches_go_once_a_missing_permission_is_back(tmp_path: Path) -> None:
@@ -20,6 +20,18 @@ async def test_branches_go_once_a_missing_permission_is_back(tmp_path: Path) -> 
         trains.world.grant("contents", "write")
         await trains.world.pass_time(timedelta(hours=1))
         assert trains.branches() == []
+
+
+async def test_base_whose_move_reads_do_not_show_yet_is_read_again_later(tmp_path: Path) -> None:
+    """P7: the webhook comes before reads show the new tip; IMQ waits between its reads."""
+    async with a_train_world(tmp_path) as trains:
+        (pull,) = await trains.queued(0)
+        await trains.world.pass_time(timedelta(minutes=1))
+        trains.world.server.lag.set(LAG)
+        before = trains.world.requests("GET /repos/{owner}/{repo}/branches/{branch}")
+        trains.world.repository.push("main", {"hand.py": "x\n"}, "By hand", by="rhea")
+        await trains.world.until(lambda: pull.merged)
+        assert trains.world.requests("GET /repos/{owner}/{repo}/branches/{branch}") - before < 12
 
 
 async def test_member_that_failed_in_a_group_fails_alone_without_a_second_attempt(tmp_path: Path) -> None:

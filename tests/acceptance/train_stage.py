@@ -1,8 +1,8 @@
 """A world whose `main` has trains, and a workflow of GitHub Actions that tests their branches."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,8 @@ class TrainWorld:
     world: World
     runner: WorkflowRunner
     number: int = 0
+    judges: list[Callable[[Any], bool]] = field(default_factory=list)
+    """What has to hold of a tree beside its total, for its check to pass."""
 
     def open(self, size: int = 0, **more: Any) -> Any:
         """Open a pull request of its own file; `size` counts in every tree, which is green while all add up to ten."""
@@ -55,10 +57,14 @@ class TrainWorld:
         return [name for name in self.world.repository.record.git.branches() if name.startswith(("imq/", "imq-build/"))]
 
 
+def configure_at(trains: str, *, method: str = "merge", more: str = "") -> dict[str, str | None]:
+    """The configuration, by its path."""
+    return {".github/imq.yml": f"merge: {{method: {method}}}\ntrains: {trains}\n{more}"}
+
+
 def configure(world: World, trains: str, *, method: str = "merge", more: str = "") -> None:
     """Put the configuration on main."""
-    text = f"merge: {{method: {method}}}\ntrains: {trains}\n{more}"
-    world.repository.push("main", {".github/imq.yml": text}, "Configure", by="rhea")
+    world.repository.push("main", configure_at(trains, method=method, more=more), "Configure", by="rhea")
 
 
 @asynccontextmanager
@@ -69,6 +75,7 @@ async def a_train_world(
     on: tuple[str, ...] = ("push", "pull_request"),
     method: str = "merge",
     strict: bool = False,
+    more: str = "",
     lag: timedelta = timedelta(0),
 ) -> AsyncIterator[TrainWorld]:
     """A world with this configuration of trains, whose workflow starts on these events."""
@@ -76,14 +83,15 @@ async def a_train_world(
         events = ", ".join(_TRIGGERS[each][1] for each in on)
         jobs = f"jobs: {{{CHECK}: {{runs-on: ubuntu-latest, steps: [{{run: make test}}]}}}}\n"
         world.repository.push("main", {WORKFLOW: f"on: {{{events}}}\n{jobs}"}, "CI", by="rhea")
+        judges: list[Callable[[Any], bool]] = [total_at_most_ten]
         runner = world.repository.add_workflow(
             "CI",
-            jobs=[Job(CHECK, duration=CI_TIME, judge=total_at_most_ten)],
+            jobs=[Job(CHECK, duration=CI_TIME, judge=lambda files: all(judge(files) for judge in judges))],
             on=[_TRIGGERS[each][0] for each in on],
             path=WORKFLOW,
         )
         actions = world.github.actions.app(world.repository.record)
         world.repository.protect("main", required_checks=[(CHECK, actions.id)], strict=strict, by="rhea")
-        configure(world, trains, method=method)
+        configure(world, trains, method=method, more=more)
         await world.pass_time(CI_TIME * 2)
-        yield TrainWorld(world, runner)
+        yield TrainWorld(world, runner, judges=judges)

@@ -1,6 +1,9 @@
 """A witness of trains: each tip of the base against what CI tested, each landing against its consent."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import Any
 
 from sandbox.facade.github import GitHub
@@ -19,10 +22,17 @@ class TrainWitness:
     agreed: dict[int, str] = field(default_factory=dict)
     """Each pull request whose label holds -> the head that it was set on."""
     by_hand: set[str] = field(default_factory=set)
-    """Commits that people pushed to the base."""
+    """Commits that people pushed to the base, or merged into it."""
+    late: timedelta = timedelta(0)
+    """How old a state reads show."""
+    unheard: bool = False
+    """Whether webhooks get lost or come late: then reads alone tell IMQ that consent is gone."""
     landed: dict[int, str] = field(default_factory=dict)
     complaints: list[str] = field(default_factory=list)
     log: list[str] = field(default_factory=list)
+    _withdrawn: dict[int, tuple[datetime, str]] = field(default_factory=dict)
+    _drafts: dict[int, datetime] = field(default_factory=dict)
+    _acting: bool = False
 
     def __post_init__(self) -> None:
         self.github.webhooks.observers.append(self._see)
@@ -40,7 +50,23 @@ class TrainWitness:
 
     def withdraw(self, pull: Any) -> None:
         """Something happened by which the pull request may not land any more."""
-        self.agreed.pop(pull.number, None)
+        head = self.agreed.pop(pull.number, None)
+        if head is not None:
+            self._withdrawn[pull.number] = (self.github.clock.now(), head)
+
+    def make_draft(self, pull: Any) -> None:
+        """Somebody makes it a draft: it may wait with its label, and not land."""
+        pull.convert_to_draft(by="mona")
+        self._drafts[pull.number] = self.github.clock.now()
+
+    @contextmanager
+    def acting(self) -> Iterator[None]:
+        """Meanwhile people act: no test and no consent is needed."""
+        self._acting = True
+        try:
+            yield
+        finally:
+            self._acting = False
 
     def note(self, what: str) -> None:
         """Add a line to the log that a failing test shows."""
@@ -61,6 +87,8 @@ class TrainWitness:
         """P1: the base is green, and its tree is one that CI tested, or a prefix of one, as squashed members are."""
         repository = self.github.repository(REPOSITORY)
         self.note(f"main is at {tip[:7]} {repository.record.git.must(tip).title}")
+        if self._acting:
+            self.by_hand.add(tip)
         if tip in self.by_hand:
             return
         if not total_at_most_ten(repository.files(tip)):
@@ -98,6 +126,8 @@ class TrainWitness:
         if pull.record.author.login == _APP:
             return
         self.note(f"#{number} is merged as {pull.merge_sha}")
+        if self._acting:
+            self.landed[number] = pull.head_sha
         if number not in self.landed:
             # Squashed: no push brought its head.
             self._judge_consent(number, pull.head_sha)
@@ -108,5 +138,16 @@ class TrainWitness:
         self.landed[number] = head
         while head != agreed and git.must(head).author.name == _APP:
             head = git.must(head).parents[0]
-        if head != agreed:
+        if head != agreed and not self._just_withdrawn(number, head):
             self.complain(f"P4: #{number} landed as {head[:7]}; agreed was {agreed and agreed[:7]}")
+
+        if self.github.pull(REPOSITORY, number).record.draft and not self._is_unknown(self._drafts[number]):
+            self.complain(f"P4: #{number} landed as a draft")
+
+    def _just_withdrawn(self, number: int, head: str) -> bool:
+        at, agreed = self._withdrawn.get(number, (self.github.clock.now(), ""))
+        return head == agreed and self._is_unknown(at)
+
+    def _is_unknown(self, since: datetime) -> bool:
+        """Whether IMQ cannot know yet what happened then: reads are older, and a webhook may be lost."""
+        return self.unheard and self.github.clock.now() - since <= self.late

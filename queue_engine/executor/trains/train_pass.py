@@ -161,8 +161,8 @@ class TrainPass:
             return True
         memory = self._renewed()
         state.memory = follow_queue(memory, found.room, slots(memory, state.trains))
-        if await self._follow_base():
-            return True
+        if not self._knows_base():
+            return await self._read_base()
         if await follow_runs(state):
             await state.remember(state.memory)
             return True
@@ -196,31 +196,34 @@ class TrainPass:
             if known is None or not members or any(state.entry_of(each) is None for each in members):
                 await state.cancel(run, why="outdated" if known is None else "left")
                 return True
-        gone = set(planned) - {run.id for run in state.runs}
-        if gone:
+        if gone := set(planned) - {run.id for run in state.runs}:
             memory = state.memory
             for run_id in gone:
                 memory = cancelled(memory, run_id)
             await state.remember(memory)
         return bool(gone)
 
-    async def _follow_base(self) -> bool:
-        """Read the base's tip if it may have moved without IMQ, and take account of it."""
+    def _knows_base(self) -> bool:
+        """Whether the base has not moved without IMQ, as far as webhooks say."""
         state = self._state
-        memory = state.memory
-        unknown = {each.newer_tip for each in state.entries if each.newer_tip is not None} - set(memory.tips)
-        if memory.base_tip is not None and not unknown:
+        unknown = {each.newer_tip for each in state.entries if each.newer_tip is not None} - set(state.memory.tips)
+        return state.memory.base_tip is not None and not unknown
+
+    async def _read_base(self) -> bool:
+        """Read the base's tip, and take account of it; False if GitHub has to catch up before."""
+        state, first_entry = self._state, self._state.entries[0]
+        again = first_entry.run.next_poll_at if first_entry.run.github_failures else None
+        if again is not None and again > state.now:
+            self._due = first((self._due, again))
             return False
         try:
             found = await state.engine.github.branch_tip(state.queue.repository, state.queue.base_branch)
+            if found is None:
+                raise StaleRead("the base branch is gone")
         except GitHubError as error:
-            await on_entry_error(state, state.entries[0], error)
-            self._due = state.now + timedelta(seconds=1)
+            await on_entry_error(state, first_entry, error)
             return True
-        if found is None:
-            await on_entry_error(state, state.entries[0], StaleRead("the base branch is gone"))
-            return True
-        memory = memory.with_tips(sorted(unknown))
+        memory = state.memory.with_tips(sorted(each.newer_tip for each in state.entries if each.newer_tip is not None))
         if found.sha != memory.base_tip:
             memory = base_moved(memory, found.sha)
         await state.remember(memory)
