@@ -31,7 +31,7 @@ async def train_report(
         repository.full_name, pull.base_branch, f"imq/{pull.base_branch}/1", pull.default_branch or pull.base_branch
     )
     choice = choose_trigger(files, run_checks(rules, policy), candidate, policy.trains.candidates)
-    return (_size(policy.trains), *_trigger(choice), *_reasons(choice), *_lines(choice))
+    return (_size(policy.trains), *_trigger(choice), *_reasons(choice), *_lines(choice), *_on_builds(choice))
 
 
 def _size(trains: TrainPolicy) -> str:
@@ -73,3 +73,10 @@ def _lines(choice: TriggerChoice) -> Iterable[str]:
     for each in choice.lines:
         lines = "".join(f"\n    {line}" for line in each.lines)
         yield f"so that a push runs its checks, {each.path} needs:{lines}"
+
+
+def _on_builds(choice: TriggerChoice) -> Iterable[str]:
+    """Return what to change, so that building a train starts no CI run for each of its pull requests."""
+    for each in choice.on_builds:
+        lines = "".join(f"\n    {line}" for line in each.lines)
+        yield f"so that CI does not run for each pull request while IMQ builds a train, {each.path} needs:{lines}"

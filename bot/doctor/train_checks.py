@@ -8,6 +8,7 @@ from bot.gateway.doctor_reads import RulesetBypass
 from queue_engine.domain.candidate_run import CandidateTrigger
 from queue_engine.domain.facts import BranchRules, MergeMethod
 from queue_engine.workflows.trigger_choice import TriggerReport
+from queue_engine.workflows.trigger_lines import WorkflowLines
 
 _PAGE = "docs/configuration.md#trains"
 _ONE_BY_ONE = "IMQ tests and lands one pull request after the other."
@@ -40,13 +41,14 @@ def train_findings(facts: RepositoryFacts) -> Iterator[Finding]:
     if facts.trains is None:
         return
     yield from _trigger(facts, facts.trains)
+    yield from _builds(facts, facts.trains)
     yield from _candidate_rules(facts, facts.trains)
     yield from _landing(facts, facts.trains)
 
 
 def _trigger(facts: RepositoryFacts, trains: TrainFacts) -> Iterator[Finding]:
     choice = trains.choice
-    lines = "; ".join(f"{each.path}: {' / '.join(map(str.strip, each.lines))}" for each in choice.lines)
+    lines = "; ".join(map(_joined, choice.lines))
     reasons = "; ".join(dict.fromkeys(reason for each in choice.answers for reason in each.reasons))
     remedy = f"Add to {lines}." if lines else "Let CI run on pushes to the branches `imq/**`."
     if choice.trigger is None:
@@ -66,6 +68,24 @@ def _trigger(facts: RepositoryFacts, trains: TrainFacts) -> Iterator[Finding]:
             "The first train shows it. If a check does not report, IMQ lands one pull request after the other.",
             remedy,
         )
+
+
+def _builds(facts: RepositoryFacts, trains: TrainFacts) -> Iterator[Finding]:
+    """Find workflows that run on each push to the branch on which IMQ merges the members."""
+    if not trains.choice.on_builds:
+        return
+    found = trains.choice.on_builds
+    yield _finding(
+        facts,
+        "trains_builds_start_ci",
+        f"On pushes to the branches on which IMQ builds trains, CI runs: {', '.join(each.path for each in found)}.",
+        "CI runs once more for each pull request of a train. These runs decide nothing.",
+        f"Add to {'; '.join(_joined(each) for each in found)}.",
+    )
+
+
+def _joined(found: WorkflowLines) -> str:
+    return f"{found.path}: {' / '.join(map(str.strip, found.lines))}"
 
 
 def _candidate_rules(facts: RepositoryFacts, trains: TrainFacts) -> Iterator[Finding]:

@@ -186,6 +186,7 @@ def workflow_run(answer: WorkflowRunAnswer) -> WorkflowRun:
         begun_by=begun_by,
         last_run_by=answer.triggering_actor.login if answer.triggering_actor else begun_by,
         created_at=answer.created_at.astimezone(UTC),
+        branch=answer.head_branch or "",
     )
 
 
@@ -203,8 +204,7 @@ def check_suite(answer: CheckSuiteAnswer) -> CheckSuite:
 _ACTIONS = "github-actions"
 """The slug of GitHub's own App, on Enterprise Server too, where its number is another."""
 
-_INCONCLUSIVE = frozenset({"cancelled", "stale"})
-"""Conclusions of a run that was stopped before it had a result."""
+_INCONCLUSIVE = frozenset({"cancelled", "stale"})  # Conclusions of a run that was stopped before it had a result.
 
 
 def _by_actions(run: CheckRunAnswer) -> bool:

@@ -231,6 +231,7 @@ class WorkflowRunAnswer(BaseModel):
     event: str
     check_suite_id: int | None = None
     head_sha: str
+    head_branch: str | None = None
     status: str | None = None
     conclusion: str | None = None
     html_url: str | None = None

@@ -22,6 +22,8 @@ class WorkflowRun:
     last_run_by: str
     """Differs from `begun_by` after a rerun by somebody else."""
     created_at: datetime
+    branch: str = ""
+    """The branch that was pushed or dispatched on, or the head branch of the pull request."""
 
     @property
     def ended(self) -> bool:

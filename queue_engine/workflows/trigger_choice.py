@@ -8,7 +8,7 @@ from queue_engine.domain.facts import RequiredCheck
 from queue_engine.domain.train_policy import Candidates
 from queue_engine.workflows.event_context import CandidateContext, WorkflowEvent
 from queue_engine.workflows.job_checks import JobCheck, job_checks
-from queue_engine.workflows.trigger_lines import WorkflowLines, lines_to_add
+from queue_engine.workflows.trigger_lines import WorkflowLines, lines_against_builds, lines_to_add
 from queue_engine.workflows.values import all_of
 from queue_engine.workflows.workflow_file import read_workflows
 
@@ -47,6 +47,8 @@ class TriggerChoice:
     """Of each trigger, in the order in which they are preferred."""
     lines: tuple[WorkflowLines, ...]
     """What to change, so that every required check runs on a push."""
+    on_builds: tuple[WorkflowLines, ...] = ()
+    """What to change, so that no workflow runs for each member while IMQ builds a candidate."""
 
     @property
     def workflows(self) -> tuple[str, ...]:
@@ -72,6 +74,7 @@ def choose_trigger(
         proven=chosen is not None and chosen.runs is True,
         answers=answers,
         lines=lines,
+        on_builds=lines_against_builds(files, candidate),
     )
 
 

@@ -1,15 +1,22 @@
 """Write the lines of workflow files that let required checks run on candidates."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from queue_engine.workflows.event_context import CandidateContext, WorkflowEvent
+from queue_engine.workflows.filter_patterns import matches
 from queue_engine.workflows.job_checks import JobCheck
 from queue_engine.workflows.workflow_file import EventRules, WorkflowFile
 from queue_engine.workflows.workflow_trigger import starts
 
 BRANCHES = "imq/**"
 """The pattern of candidates' branches."""
+
+
+BUILD_BRANCHES = "imq-build/**"
+"""The pattern of the branches that IMQ builds candidates on, with one push for each member."""
+
+_A_BUILD = BUILD_BRANCHES.replace("**", "0")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +43,22 @@ def lines_to_add(
     return tuple(found)
 
 
+def lines_against_builds(files: Mapping[str, WorkflowFile], candidate: CandidateContext) -> tuple[WorkflowLines, ...]:
+    """Return the lines of workflows that run on pushes to build branches, by which they would not."""
+    building = replace(candidate, branch=candidate.branch.replace("imq/", "imq-build/", 1))
+    return tuple(
+        WorkflowLines(path, ("on:", "  push:", f"    {_filter(workflow.events['push'])}"))
+        for path, workflow in sorted(files.items())
+        if starts(workflow, WorkflowEvent.PUSH, building).answer is not False and "push" in workflow.events
+    )
+
+
+def _filter(push: EventRules) -> str:
+    if push.branches is not None:
+        return f"branches: [{', '.join(map(_quoted, _without_builds(push.branches)))}]"
+    return f"branches-ignore: [{', '.join(map(_quoted, (*(push.branches_ignore or ()), BUILD_BRANCHES)))}]"
+
+
 def _trigger(workflow: WorkflowFile, candidate: CandidateContext) -> list[str]:
     if starts(workflow, WorkflowEvent.PUSH, candidate).answer is not False:
         return []
@@ -49,8 +72,13 @@ def _branches(push: EventRules | None) -> list[str]:
         return [_quoted(BRANCHES)]
     if push.branches_ignore is not None:
         kept = [f"!{each}" for each in push.branches_ignore]
-        return [_quoted(each) for each in ("**", *kept, BRANCHES)]
-    return [_quoted(each) for each in (*(push.branches or ()), BRANCHES)]
+        return [_quoted(each) for each in (*_without_builds(("**", *kept)), BRANCHES)]
+    return [_quoted(each) for each in (*_without_builds(push.branches or ()), BRANCHES)]
+
+
+def _without_builds(patterns: Sequence[str]) -> tuple[str, ...]:
+    """Return patterns that leave out the branches on which IMQ builds."""
+    return tuple(patterns) if matches(_A_BUILD, patterns) is False else (*patterns, f"!{BUILD_BRANCHES}")
 
 
 def _quoted(pattern: str) -> str:

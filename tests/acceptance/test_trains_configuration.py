@@ -50,6 +50,13 @@ async def test_validate_says_when_no_line_is_missing(world: World, tmp_path: Pat
     assert "needs:" not in shown
 
 
+async def test_validate_names_the_filter_without_which_building_a_train_starts_ci(world: World, tmp_path: Path) -> None:
+    """A maintainer reads how to keep CI from running for each pull request."""
+    shown = await preview(world, tmp_path, f"on: [push, pull_request]\n{JOBS}")
+    lines = "    on:\n      push:\n        branches-ignore: ['imq-build/**']\n"
+    assert f"while IMQ builds a train, {CI} needs:\n{lines}" in shown
+
+
 async def test_validate_without_trains_asks_for_no_workflows(world: World, tmp_path: Path) -> None:
     """A configuration without trains costs no request more, and reads nothing of them."""
     shown = await preview(world, tmp_path, f"on: push\n{JOBS}", "checks: {required: [test]}")

@@ -27,6 +27,7 @@ from queue_engine.planner.check_outcome import judge_checks, rerun_answered
 from queue_engine.planner.trains.memory import FailingChecks, Memory
 from queue_engine.planner.trains.outcomes import cancelled, failed, find_run, passed
 from queue_engine.planner.trains.plan import failure_ejects
+from queue_engine.rules.candidate_checks import is_ambiguous, of_candidate
 from queue_engine.rules.check_timing import with_reports
 from queue_engine.rules.checks import judge, run_checks
 
@@ -79,7 +80,7 @@ async def test(state: TrainState, run: CandidateRun) -> datetime | None:
     if unproved and state.now >= limit and run.test.polls == 0:
         run = replace(run, test=replace(run.test, next_poll_at=state.now))
     subject = subject_of(run, members[0], fixes_base=all(each.fixes_base for each in members))
-    action, facts = await _judge(state, subject, reruns=_needs_rerun(state, run))
+    action, facts = await _judge(state, run, subject, reruns=_needs_rerun(state, run))
     if facts.reports is not None and unproved:
         missing = absent(facts, run.test, state)
         if not missing:
@@ -103,7 +104,7 @@ def _needs_rerun(state: TrainState, run: CandidateRun) -> bool:
     )
 
 
-async def _judge(state: TrainState, subject: Entry, *, reruns: bool) -> tuple[Action, Facts]:
+async def _judge(state: TrainState, run: CandidateRun, subject: Entry, *, reruns: bool) -> tuple[Action, Facts]:
     facts = Facts()
     policy = state.policy if reruns else replace(state.policy, check_reruns=0)
     for _ in range(_READS):
@@ -112,7 +113,17 @@ async def _judge(state: TrainState, subject: Entry, *, reruns: bool) -> tuple[Ac
         if not isinstance(action, ReadFact):
             return action, facts
         facts = await github_requests.read_fact(state.engine.github, subject, action.fact, facts, policy)
+        if action.fact is FactKind.CHECKS and is_ambiguous(facts.reports or ()):
+            facts = await _of_its_trigger(state, run, subject, facts)
     raise AssertionError("more facts than there are")
+
+
+async def _of_its_trigger(state: TrainState, run: CandidateRun, subject: Entry, facts: Facts) -> Facts:
+    """Leave out reports that a push to another branch caused, or a pull request of other people."""
+    github = state.engine.github
+    read = await github_requests.read_fact(github, subject, FactKind.WORKFLOW_RUNS, facts, state.policy)
+    own = of_candidate(facts.reports or (), read.workflow_runs or (), run.trigger, run.branch)
+    return replace(facts, reports=own)
 
 
 async def _act(state: TrainState, run: CandidateRun, subject: Entry, action: Action, facts: Facts) -> datetime | None:

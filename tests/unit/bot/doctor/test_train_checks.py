@@ -57,6 +57,14 @@ async def test_workflow_for_pull_requests_alone_is_started_by_a_draft_and_the_re
     assert text.startswith("a draft pull request of its branch starts CI, and every required check runs; not by push: ")
 
 
+async def test_workflow_that_runs_while_trains_are_built_comes_with_a_filter(place: Place) -> None:
+    """CI would run for each pull request of a train, too."""
+    configure(place, "on: [push, pull_request]\n")
+    (finding,) = await found(place)
+    assert finding.code == "trains_builds_start_ci"
+    assert f"Add to {CI}: on: / push: / branches-ignore: ['imq-build/**']." in finding.remedy
+
+
 async def test_workflow_that_no_trigger_starts_comes_with_the_lines_to_add(place: Place) -> None:
     """The remedy has what people have to change."""
     configure(place, "on: pull_request\n", trains="push")

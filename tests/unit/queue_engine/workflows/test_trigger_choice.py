@@ -64,6 +64,31 @@ def test_lines_keep_the_branches_that_the_workflow_has() -> None:
     assert lines(text)[-1] == "    branches: ['**', '!*/**', 'imq/**']"
 
 
+@pytest.mark.parametrize(
+    ("push", "wanted"),
+    [
+        ("push", "branches-ignore: ['imq-build/**']"),
+        ("{push: {branches: ['**']}}", "branches: ['**', '!imq-build/**']"),
+        ("{push: {branches-ignore: ['docs/**']}}", "branches-ignore: ['docs/**', 'imq-build/**']"),
+        ("{push: {branches: [main, 'imq/**']}}", None),
+        ("{push: {branches: ['**', '!imq-build/**']}}", None),
+        ("pull_request", None),
+    ],
+)
+def test_workflow_that_runs_while_a_candidate_is_built_comes_with_lines_against_it(
+    push: str, wanted: str | None
+) -> None:
+    """P7: IMQ pushes once for each member, and CI would run as often. With the lines it does not."""
+    text = f"on: {push}\njobs: {{test: {{}}}}"
+    choice = choose_trigger({CI: text}, TEST, CANDIDATE, Candidates.AUTO)
+    against = [line for each in choice.on_builds for line in each.lines]
+    assert against == ([] if wanted is None else ["on:", "  push:", f"    {wanted}"])
+    if wanted is not None:
+        changed = f"on: {{push: {{{wanted}}}}}\njobs: {{test: {{}}}}"
+        choice = choose_trigger({CI: changed}, TEST, CANDIDATE, Candidates.AUTO)
+        assert (choice.on_builds, choice.trigger) == ((), CandidateTrigger.PUSH)
+
+
 def test_lines_open_the_condition_of_a_job() -> None:
     """The job runs on candidates, and elsewhere as before."""
     text = "on: [push, pull_request]\njobs: {test: {if: github.event_name == 'pull_request'}}"

@@ -1,0 +1,47 @@
+"""Other runs of CI on the commit of a candidate: a push to any branch, a pull request of somebody else."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from pathlib import Path
+
+from sandbox.ci.workflow_runner import WorkflowRunner
+from sandbox.ci.workflows import Job, Trigger
+from tests.acceptance.project import total_at_most_ten
+from tests.acceptance.test_train_refusals import events
+from tests.acceptance.train_stage import CHECK, WORKFLOW, configure
+from tests.acceptance.train_world import queue_all, ready
+from tests.acceptance.world import CI_TIME, World, a_world
+
+_FILE = f"on: [push, pull_request]\njobs: {{{CHECK}: {{runs-on: ubuntu-latest, steps: [{{run: make test}}]}}}}\n"
+
+
+@asynccontextmanager
+async def a_watched_world(directory: Path) -> AsyncIterator[tuple[World, WorkflowRunner]]:
+    """A world whose workflow runs on pushes to any branch, and on pull requests."""
+    async with a_world(directory, ci=False, protect=False) as made:
+        made.repository.push("main", {WORKFLOW: _FILE}, "CI", by="rhea")
+        job = Job(CHECK, duration=CI_TIME, judge=total_at_most_ten)
+        runner = made.repository.add_workflow(
+            "CI", jobs=[job], on=[Trigger("push"), Trigger("pull_request")], path=WORKFLOW
+        )
+        actions = made.github.actions.app(made.repository.record)
+        made.repository.protect("main", required_checks=[(CHECK, actions.id)], by="rhea")
+        configure(made, "{candidates: push}")
+        await made.pass_time(CI_TIME * 2)
+        yield made, runner
+
+
+async def test_pull_request_that_a_person_opens_from_a_candidate_fails_no_train(tmp_path: Path) -> None:
+    """Its check fails on another base: the run on the push counts, and the members land with one CI run."""
+    async with a_watched_world(tmp_path) as (world, runner):
+        world.repository.push("other", {"limit.txt": "20\n"}, "Other", by="rhea")
+        pulls = await ready(world, "a", "b")
+        queue_all(pulls)
+        await world.pass_time(timedelta(seconds=20))
+        [branch] = [name for name in world.repository.record.git.branches() if name.startswith("imq/")]
+        world.repository.open_pull_request("Look", head=branch, base="other", by="hubot")
+        await world.until(lambda: all(pull.merged for pull in pulls))
+        await world.settle()
+        assert {run.event for run in runner.runs if run.suite.head_branch == branch} == {"push", "pull_request"}
+        assert [each[0] for each in await events(world)].count("run_started") == 1
