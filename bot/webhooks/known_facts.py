@@ -47,6 +47,7 @@ def of_pull_request_event(event: PullRequestEvent) -> tuple[Fact, ...]:
         before=event.before if event.action == "synchronize" else None,
         base_changed=event.action == "edited" and event.changes.base is not None,
         by=event.sender.login if event.sender else None,
+        auto_merge=pull.auto_merge is not None if "auto_merge" in pull.model_fields_set else None,
     )
     facts = [Fact(subject=subject, statement=state)]
     if event.action == "synchronize":

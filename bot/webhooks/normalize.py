@@ -33,7 +33,7 @@ _OWN_RUN = re.compile(r"imq:\d+:(?P<number>[1-9]\d{0,9}):")
 
 _CONSENT_ACTIONS = frozenset(
     {"unlabeled", "closed", "reopened", "converted_to_draft", "ready_for_review", "edited", "synchronize"}
-    | {"auto_merge_enabled"}
+    | {"auto_merge_enabled", "auto_merge_disabled"}
 )
 _INSTALLED_ACTIONS: Mapping[str, frozenset[str]] = {
     "installation": frozenset({"created", "deleted", "suspend", "unsuspend", "new_permissions_accepted"}),

@@ -97,6 +97,7 @@ class PullRequest(BaseModel):
     merged: bool | None = None
     draft: bool | None = None
     labels: tuple[Label, ...] = ()
+    auto_merge: dict[str, Any] | None = None
 
 
 class Changes(BaseModel):

@@ -20,7 +20,7 @@ from queue_engine.admission.shared_heads import follow_shared_update
 from queue_engine.core.concurrency.key_order import KeyOrder, OrderWait
 from queue_engine.domain.errors import LabelOrderError, ReadLagError, StaleRead
 from queue_engine.domain.model import Entry, EntryStatus, Repository
-from queue_engine.domain.policy import has_label
+from queue_engine.domain.policy import GithubMergePolicy, has_label
 from queue_engine.domain.webhook_event import WebhookEvent
 from queue_engine.effects.context import Engine
 from queue_engine.effects.github_merges import disable_later
@@ -31,6 +31,7 @@ from queue_engine.handlers.reconciler import read_again
 from queue_engine.handlers.shadow import ShadowHandler
 from queue_engine.rules.stacks import pull_request_in
 
+_AUTO_MERGE = frozenset({"auto_merge_enabled", "auto_merge_disabled"})
 _FREES_OTHERS = frozenset({"closed", "unlabeled"})
 """Actions after which pull requests that waited for this one may join their queues."""
 
@@ -128,10 +129,8 @@ class PullRequestChanges:
             case, matters = await self._retitled(case, entry, webhook.title)
             if not matters:
                 return
-        if webhook.action == "auto_merge_enabled":
-            # A read may be older than this webhook.
-            async with engine.change() as change:
-                await disable_later(change, repository, number)
+        elif webhook.action in _AUTO_MERGE and not await self._withdraws(case, entry, webhook):
+            return
         if webhook.action == "synchronize" and await self._own_update(repository, webhook):
             return
         if not await left_to_pass(engine, repository, number):
@@ -175,6 +174,18 @@ class PullRequestChanges:
             case = replace(case, entry=saved)
         case = await case.with_policy(self._engine, entry.base_branch)
         return case, bool(case.policy.blocking_titles)
+
+    async def _withdraws(self, case: Case, entry: Entry, webhook: WebhookEvent) -> bool:
+        """Whether a changed auto-merge may take the entry out; otherwise IMQ disables it without a read, or ignores it.
+
+        A read may be older than this webhook.
+        """
+        policy = (await case.with_policy(self._engine, entry.base_branch)).policy
+        enabled = webhook.action == "auto_merge_enabled"
+        if enabled and policy.auto_merge is GithubMergePolicy.DISABLE:
+            async with self._engine.change() as change:
+                await disable_later(change, case.repository, case.number)
+        return enabled and policy.auto_merge is GithubMergePolicy.REFUSE
 
     async def _known_push(self, case: Case, webhook: WebhookEvent) -> bool:
         """Whether a named bot pushed to its own pull request, or IMQ updated the branch for another pull request."""

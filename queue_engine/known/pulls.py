@@ -74,6 +74,7 @@ def corrected(read: PullRequest, known: Sequence[Known], now: datetime) -> PullR
         title=state.title,
         mergeable=None,
         updated_at=state.updated_at,
+        auto_merge=read.auto_merge if state.auto_merge is None else state.auto_merge,
     )
 
 
@@ -191,7 +192,7 @@ def _state(known: Sequence[Known]) -> tuple[PullRequestState, datetime] | None:
 
 def _differences(read: PullRequest, state: PullRequestState) -> list[str]:
     """Name the fields in which a read differs from the known state."""
-    compared = {
+    compared: dict[str, tuple[object, object]] = {
         "head": (read.head_sha, state.head),
         "base branch": (read.base_branch, state.base),
         "state": (read.open, state.open),
@@ -200,4 +201,6 @@ def _differences(read: PullRequest, state: PullRequestState) -> list[str]:
         "title": (read.title, state.title),
         "labels": (_folded(read.labels), _folded(state.labels)),
     }
+    if state.auto_merge is not None:
+        compared["auto-merge"] = (read.auto_merge, state.auto_merge)
     return [name for name, (was_read, is_known) in compared.items() if was_read != is_known]

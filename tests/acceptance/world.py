@@ -202,6 +202,10 @@ class World:
         """How many requests the bot sent, to these route templates or to any."""
         return sum(not templates or r.template in templates for r in self.server.requests)
 
+    def authorized(self, *templates: str) -> int:
+        """How many of them GitHub did not refuse because it does not know a fresh token yet."""
+        return sum(r.template in templates and r.status != 401 for r in self.server.requests)
+
     async def describe(self) -> str:
         """The state of things, for a failing test to show."""
         entries = [(e.number, e.status.value, e.run.next_poll_at, e.run.pending_checks) for e in await self.entries()]

@@ -19,6 +19,7 @@ OTHERS: dict[str, dict[str, Any]] = {
     "draft": {"draft": True},
     "labels": {"labels": frozenset({"docs"})},
     "title": {"title": "Other"},
+    "auto-merge": {"auto_merge": True},
 }
 """Another value of each field that is compared, by the field."""
 
@@ -39,6 +40,7 @@ def reported_as(*, at: datetime = NOW, **changes: Any) -> Known:
         draft=False,
         labels=("merge-queue", "docs"),
         title="Change 1",
+        auto_merge=False,
     )
     return Known(state.model_copy(update=changes), at)
 
