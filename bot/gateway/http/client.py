@@ -15,7 +15,6 @@ from datetime import timedelta
 from typing import Any
 
 import aiohttp
-from cachetools import LRUCache
 from gidgethub import GitHubException, sansio
 from pydantic import SecretStr
 from yarl import URL
@@ -35,8 +34,6 @@ GRAPHQL = "/graphql"
 _CONNECT_SECONDS = 5.0
 _REDIRECTS = frozenset({301, 302, 307, 308})
 _MAX_REDIRECTS = 3
-_CACHE_BYTES = 4 * 1024 * 1024
-"""Per installation; a pull request's answer has about 20 kB."""
 
 
 def owner_and_repo(repository: Repository) -> dict[str, str]:
@@ -229,14 +226,3 @@ def _answer_of(reply: Reply) -> Any:
 def _secret_text(secret: SecretStr | None) -> str | None:
     """Return the text of a credential, for the request's header only."""
     return None if secret is None else secret.get_secret_value()
-
-
-def new_cache() -> "LRUCache[str, Reply]":
-    """Create an empty cache of replies."""
-    return LRUCache(_CACHE_BYTES, getsizeof=lambda reply: len(reply.body) + 1)
-
-
-def remember_reply(cache: "LRUCache[str, Reply]", key: str, reply: Reply) -> None:
-    """Keep a reply, unless it would take much of the room of all others."""
-    if len(reply.body) < cache.maxsize // 4:
-        cache[key] = reply

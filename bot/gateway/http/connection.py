@@ -11,16 +11,16 @@ from typing import Any
 
 import aiohttp
 import structlog
-from cachetools import LRUCache
 from pydantic import SecretStr
 
 from bot.gateway.app_schemas import InstallationAnswer, TokenAnswer
 from bot.gateway.http.answers import M, parse_answer, parse_list
-from bot.gateway.http.client import Call, Client, Credential, Reply, new_cache, remember_reply
+from bot.gateway.http.client import Call, Client, Credential, Reply
 from bot.gateway.http.grants import Grants, exceeds_grant, is_inaccessible, token_request
 from bot.gateway.http.graphql import limit_of
 from bot.gateway.http.limits import Limits
 from bot.gateway.http.outage_log import OutageLog
+from bot.gateway.http.replies import Replies
 from bot.gateway.http.scopes import Purpose, Scope, Target, requested_permissions, scope_of
 from bot.gateway.http.shadow_mode import MayWrite, assert_may_write
 from bot.gateway.http.shared_pace import SharedPace
@@ -93,7 +93,7 @@ class Connection:
         self._key = AppKey(app_id, private_key, clock)
         self._tokens = Tokens(self._fetch_token, clock, stored=stored_tokens, fits=self._grants.fits)
         # Raw replies, so that every reader gets its own object; never shared between installations.
-        self._replies: dict[int, LRUCache[str, Reply]] = {}
+        self._replies: dict[int, Replies] = {}
 
     def slots_status(self) -> SlotsStatus:
         """Return how busy the slots of all installations are together; they accept while any installation's do.
@@ -141,7 +141,7 @@ class Connection:
         scope, cache = scope_of(target, call), None
         call = replace(call, repository_id=scope.repository_id)
         if call.method == "GET" and not fresh:
-            cache = self._replies.setdefault(scope.installation_id, new_cache())
+            cache = self._replies.setdefault(scope.installation_id, Replies())
         token = await self._tokens.get(scope)
         try:
             return await self._signed(scope, call, token, cache)
@@ -150,7 +150,7 @@ class Connection:
             token = await self._tokens.get(scope)
             return await self._signed(scope, call, token, cache)
 
-    async def _signed(self, scope: Scope, call: Call, token: SecretStr, cache: "LRUCache[str, Reply] | None") -> Page:
+    async def _signed(self, scope: Scope, call: Call, token: SecretStr, cache: Replies | None) -> Page:
         """Make a call once. Raises ReadLagError if GitHub's replicas do not know a new token yet, and Unavailable if
         GitHub has accepted no token for long.
         """
@@ -206,7 +206,7 @@ class Connection:
         raise Unavailable(f"{call.name} has more than {_MAX_PAGES} pages")
 
     async def _attempt(
-        self, installation_id: int | None, call: Call, credential: Credential, cache: "LRUCache[str, Reply] | None"
+        self, installation_id: int | None, call: Call, credential: Credential, cache: Replies | None
     ) -> Page:
         """Make a call once, in a slot of its installation; a retry soon after a failure keeps the slot."""
         context, arrived = current_work(), self.clock.now()
@@ -230,7 +230,7 @@ class Connection:
             raise Busy("too many calls to GitHub are waiting for a slot", retry_after=_RETRY_AFTER_FULL) from None
 
     async def _exchange(
-        self, installation_id: int | None, call: Call, credential: Credential, cache: "LRUCache[str, Reply] | None"
+        self, installation_id: int | None, call: Call, credential: Credential, cache: Replies | None
     ) -> Page:
         key = call.link or f"{call.template} {sorted(call.variables.items())}"
         cached = cache.get(key) if cache is not None else None
@@ -247,10 +247,10 @@ class Connection:
             raise RateLimitError(limited.message, retry_after=wait, status=limited.status) from None
         self.limits.answered(installation_id)
         if cache is not None:
-            remembered(partial(cache.pop, key, None))
-        if cache is not None and reply.status == HTTPStatus.OK and "etag" in reply.headers:
+            remembered(partial(cache.drop, key))
+        if cache is not None and reply is not cached and reply.status == HTTPStatus.OK:
             # After parsing: a truncated body would otherwise come back with every 304.
-            remember_reply(cache, key, reply)
+            cache.put(key, reply)
         return page
 
     async def _send(

@@ -1,0 +1,36 @@
+"""All threads of a process share one heap, where the C library lets them."""
+
+import ctypes
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from bot.process.process_memory import share_memory
+
+
+def test_glibc_uses_one_arena(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`M_ARENA_MAX` is -8 in glibc's `malloc.h`."""
+    calls: list[tuple[int, int]] = []
+
+    def mallopt(parameter: int, value: int) -> int:
+        calls.append((parameter, value))
+        return 1
+
+    def library(_name: object) -> Any:
+        return SimpleNamespace(mallopt=mallopt)
+
+    monkeypatch.setattr(ctypes, "CDLL", library)
+    assert share_memory()
+    assert calls == [(-8, 1)]
+
+
+@pytest.mark.parametrize("error", [AttributeError, OSError, TypeError])
+def test_another_c_library_is_left_as_it_is(monkeypatch: pytest.MonkeyPatch, error: type[Exception]) -> None:
+    """musl has no `mallopt`, and Windows no library without a name."""
+
+    def fails(_name: object) -> Any:
+        raise error
+
+    monkeypatch.setattr(ctypes, "CDLL", fails)
+    assert not share_memory()
