@@ -39,7 +39,11 @@ class CheckView:
     url: str | None
     """Its page, an address of the web without credentials."""
     elapsed: timedelta | None
-    """How long the check ran, or has run until now; None if it has not started, or IMQ does not know when."""
+    """How long the check ran, or has run until now; None if nothing says since when.
+
+    No webhook says when a check of IMQ's own update starts. While it waits, this is the time since that update, with
+    which its usual time begins as well.
+    """
     usual: timedelta | None
     """How long it usually takes on this branch; None while there is no history."""
 
@@ -84,7 +88,7 @@ def check_views(entry: Entry, usual: Mapping[str, float], now: datetime) -> tupl
     for name in names:
         timing = timings.get(name, CheckTiming(name))
         status = _status(timing, pending=name in waiting)
-        started = timing.started or (begun if status in {CheckStatus.PASSED, CheckStatus.FAILED} else None)
+        started = timing.started or (None if status is CheckStatus.REPORTED else begun)
         elapsed = None if started is None else max((timing.ended or now) - started, timedelta(0))
         seconds = usual.get(name)
         views.append(
@@ -123,11 +127,12 @@ async def load_usual_times(tx: Transaction, repository_id: int, base_branch: str
 async def load_slow_checks(
     tx: Transaction, entries: Sequence[Entry], now: datetime
 ) -> tuple[tuple[Entry, CheckView], ...]:
-    """Load the checks of these entries that have run more than twice as long as usual."""
+    """Load the checks of these entries that take more than twice as long as usual."""
     usual: dict[tuple[int, str], dict[str, float]] = {}
     found: list[tuple[Entry, CheckView]] = []
     for entry in entries:
-        if all(timing.started is None or timing.ended is not None for timing in entry.run.timings):
+        ended = {timing.name for timing in entry.run.timings if timing.ended is not None}
+        if not {*entry.run.pending_checks, *(timing.name for timing in entry.run.timings)} - ended:
             continue
         branch = (entry.repository.id, entry.base_branch)
         if branch not in usual:
@@ -137,7 +142,7 @@ async def load_slow_checks(
 
 
 def _is_slow(view: CheckView) -> bool:
-    if view.status is not CheckStatus.RUNNING or view.elapsed is None or not view.usual:
+    if view.status not in {CheckStatus.RUNNING, CheckStatus.WAITING} or view.elapsed is None or not view.usual:
         return False
     return view.elapsed > SLOW_FACTOR * view.usual
 

@@ -19,6 +19,7 @@ SEED = 7
 MAINTAINER = plan(SEED).maintainer
 _POLL_SECONDS = 0.05
 _LIMIT_SECONDS = 90
+_MOST_TRIES = 40
 
 THEMES: dict[str, dict[str, Any]] = {
     "": {"color_scheme": "light"},
@@ -43,7 +44,7 @@ async def main() -> None:
             await _run(runner, until_busy=True)
             front = min(runner.queue.places, key=lambda number: runner.queue.places[number].position)
             running = asyncio.create_task(_run(runner, until_busy=False))
-            await _take(address, environment, {"overview": "/", "queue": _queue(), "pull-request": _pull(front)})
+            await _take(address, environment, {"pull-request": _pull(front), "queue": _queue(), "overview": "/"})
             await running
             statistics = f"{_queue()}/statistics"
             await _take(address, environment, {"statistics": statistics, "requests": "/requests"})
@@ -72,9 +73,13 @@ async def _take(address: str, environment: Environment, pages: dict[str, str]) -
 
 
 async def _picture(visit: Visit, url: str, path: Path) -> None:
-    answer = await visit.page.goto(url, wait_until="load")
-    if answer is None or answer.status != 200:
-        sys.exit(f"{url} answered {answer.status if answer else 'nothing'}")
+    for _ in range(_MOST_TRIES):
+        answer = await visit.page.goto(url, wait_until="load")
+        if answer is None or answer.status != 200:
+            sys.exit(f"{url} answered {answer.status if answer else 'nothing'}")
+        # Between two runs a queue has no check to show.
+        if not url.endswith(_queue()) or await visit.page.locator("progress").count():
+            break
     await visit.page.screenshot(path=path, full_page=False)
 
 

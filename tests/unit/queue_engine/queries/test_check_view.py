@@ -32,8 +32,9 @@ def shown(timing: CheckTiming | None = None, **changes: Any) -> CheckView:
 @pytest.mark.parametrize(
     ("timing", "status", "elapsed"),
     [
-        (None, CheckStatus.WAITING, None),
-        (CheckTiming("ci"), CheckStatus.WAITING, None),
+        # No webhook says that a check of IMQ's own update has started: its time counts from that update.
+        (None, CheckStatus.WAITING, MINUTE),
+        (CheckTiming("ci"), CheckStatus.WAITING, MINUTE),
         (CheckTiming("ci", None, NOW), CheckStatus.RUNNING, MINUTE),
         (CheckTiming("ci", None, NOW, NOW + MINUTE / 2, passed=True), CheckStatus.PASSED, MINUTE / 2),
         (CheckTiming("ci", None, NOW, NOW + MINUTE / 2, passed=False), CheckStatus.FAILED, MINUTE / 2),
@@ -46,9 +47,10 @@ def shown(timing: CheckTiming | None = None, **changes: Any) -> CheckView:
 def test_check_has_its_state_and_time(
     timing: CheckTiming | None, status: CheckStatus, elapsed: timedelta | None
 ) -> None:
-    """Nothing is guessed: a check that may not have started has no time."""
+    """A check of the head that was queued has no time until GitHub says when it started."""
     view = shown(timing)
     assert (view.status, view.elapsed, view.usual) == (status, elapsed, 2 * MINUTE)
+    assert shown(None, head="head-1", queued_head="head-1").elapsed is None
 
 
 def test_check_that_ended_and_was_not_read_yet_is_reported() -> None:
@@ -102,3 +104,7 @@ async def test_check_is_slow_after_twice_its_usual_time(t: Transaction) -> None:
     assert await load_slow_checks(t, (tested, ended), NOW) == ()
     ((found, view),) = await load_slow_checks(t, (tested, ended), NOW + MINUTE)
     assert (found, view.name, view.elapsed, view.usual) == (tested, "ci", 3 * MINUTE, MINUTE)
+    updated = replace(tested, run=replace(tested.run, timings=()))
+    assert await load_slow_checks(t, (updated,), NOW + 2 * MINUTE) == ()
+    ((found, view),) = await load_slow_checks(t, (updated,), NOW + 3 * MINUTE)
+    assert (view.status, view.elapsed) == (CheckStatus.WAITING, 3 * MINUTE), "it may not have started at all"
