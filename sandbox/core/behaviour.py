@@ -77,6 +77,8 @@ class Behaviour:
     merge (tried on GitHub when stacks were new; Kodiak #924 asks for another way)."""
     merge_async: bool = False
     """Whether `merge-async` is offered; if not, its address answers 404 (gh-stack, "Merge API")."""
+    async_mergers_named: bool = True
+    """Whether a pull request that `merge-async` landed has `merged_by`, as any other has; no source shows one."""
     stacks_bypass_rules: bool = True
     """Whether a stack's merge honours bypass lists: GitHub's changelog of 2026-10-01 says so, gh-stack denies it."""
     dismissed_reviews_listed: bool = False

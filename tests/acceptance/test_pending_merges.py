@@ -29,10 +29,17 @@ async def departed(world: World) -> Any:
 
 
 @pytest.mark.lagging
-@pytest.mark.thorough("False")
+@pytest.mark.thorough("False", "unnamed")
+@pytest.mark.parametrize("named", [True, False], ids=["named", "unnamed"])
 @pytest.mark.parametrize("reported", [True, False])
-async def test_merge_that_outlives_its_entry_is_compared_and_announced(world: World, reported: bool) -> None:
-    """P1: the base still is the tested one, so the trees agree; a sweep finds the landing if no webhook reports it."""
+async def test_merge_that_outlives_its_entry_is_compared_and_announced(
+    world: World, reported: bool, named: bool
+) -> None:
+    """P1: the base still is the tested one, so the trees agree; a sweep finds the landing if no webhook reports it.
+
+    Where GitHub does not say who merged it, the result of the request does.
+    """
+    world.github.behaviour.async_mergers_named = named
     bottom = await departed(world)
     if not reported:
         world.github.webhooks.faults.drop(None, event="pull_request", action="closed")

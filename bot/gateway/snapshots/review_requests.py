@@ -16,7 +16,7 @@ class ReviewActorPart(_Part):
 
 
 class ReviewRequestPart(_Part):
-    """`ReviewRequest`."""
+    """`ReviewRequest`; `asCodeOwner` says that CODEOWNERS made GitHub request it (its reference, Asana/SGTM #227)."""
 
     as_code_owner: bool = False
     requested_reviewer: ReviewActorPart | None = None

@@ -119,6 +119,8 @@ class AsyncMerges:
                 request.status, request.message = "enqueued", "Pull request was added to the merge queue."
                 return
             request.sha = self._land(request)
+            if not self._context.behaviour.async_mergers_named:
+                request.pull.merged_by = None
         except ApiError as refusal:
             request.status, request.message = "failed", refusal.message
         else:

@@ -115,7 +115,7 @@ class AutoMerges:
         if pull.merged:
             self._enabled.remove(pull)
             return
-        # The person who enabled it bypasses nothing: it waits for all requirements.
+        # The person who enabled it bypasses nothing (github/docs #45265, projectbluefin/dakota #820).
         if self._merge_rules.merge_violations(pull, method=wanted.method):
             return
         try:
