@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import structlog
 
-from queue_engine.domain.errors import GitHubError, RateLimitError, attempt_level
+from queue_engine.domain.errors import GitHubError, RateLimitError, attempt_level, is_retryable
 from queue_engine.domain.facts import CheckReport, RequiredCheck
 from queue_engine.domain.model import Entry, Queue, RedBase
 from queue_engine.domain.policy import Policy
@@ -54,20 +54,30 @@ async def poll_red_base(engine: Engine, queue: Queue, red: RedBase, entries: Seq
         for entry in await change.tx.entries.of_queue(queue.id) if noted and tip != red.tip else ():
             if tip not in {entry.run.base_tip, entry.newer_tip} and not in_flight(entry):
                 await change.tx.entries.save(replace(entry, newer_tip=tip))
-    if noted and again:
-        await _run_again(engine, queue, tip, again)
+    if noted and known is not None and again and not await _run_again(engine, queue, tip, again):
+        async with engine.change() as change:
+            await change.tx.red_bases.note(queue.id, replace(known, rerun=red.rerun), expected=known)
 
 
-async def _run_again(engine: Engine, queue: Queue, tip: str, failed: tuple[CheckReport, ...]) -> None:
-    """Rerun these jobs on the base's tip. IMQ does not repeat a request that GitHub refuses, or that gets lost."""
+async def _run_again(engine: Engine, queue: Queue, tip: str, failed: tuple[CheckReport, ...]) -> bool:
+    """Rerun these jobs on the base's tip. IMQ does not repeat a request that GitHub refuses, or that gets lost.
+
+    False if GitHub did not show the runs, so that IMQ has requested nothing.
+    """
     github, repository = engine.github, queue.repository
     try:
-        proved = with_runs(failed, await github.workflow_runs(repository, tip), tip)
+        runs = await github.workflow_runs(repository, tip)
+    except GitHubError as error:
+        _log.log(attempt_level(error), "no_base_runs", repository=repository.full_name, error=str(error))
+        return not is_retryable(error)
+    try:
+        proved = with_runs(failed, runs, tip)
         for run in sorted({job.actions_run for job in proved if job.actions_run is not None}):
             await github.rerun(repository, run)
             _log.info("base_rerun", repository=repository.full_name, base_branch=queue.base_branch, run=run)
     except GitHubError as error:
         _log.warning("no_base_rerun", repository=repository.full_name, error=f"{type(error).__name__}: {error}")
+    return True
 
 
 async def poll_untested_tip(engine: Engine, queue: Queue, red: RedBase, policy: Policy) -> None:

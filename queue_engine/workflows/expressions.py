@@ -274,4 +274,4 @@ def _every(value: Value) -> Value:
         return _Every(value)
     if isinstance(value, dict) and "*" not in value:
         return _Every(value.values())
-    return UNKNOWN
+    return None if value is None else UNKNOWN

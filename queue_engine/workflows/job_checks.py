@@ -1,7 +1,7 @@
 """Find the checks that workflow files report for an event, and whether the job of each runs."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from queue_engine.workflows.check_names import ANY, CheckName, check_names
@@ -94,6 +94,8 @@ class _Jobs:
             what = f"job `{job_id}` of `{self.path}` calls `{uses}`, which IMQ cannot read"
             yield JobCheck(self.path, "", ANY, None if start.answer is not False else False, start.why or what)
             return
+        if start.answer and (shared := shared_group(called.concurrency, self.workflow, self.event, self.candidate)):
+            start = TriggerOutcome(None, shared)
         given = job.get("with")
         inputs = _defaults(called.events["workflow_call"].inputs)
         for name, value in (given if isinstance(given, dict) else {}).items():
@@ -135,11 +137,26 @@ class _Jobs:
         if False in (self._runs(each).answer for each in self._ancestors(job_id)):
             # `success()` and jobs without a condition look at all jobs before them (actions/runner #491).
             return TriggerOutcome(None, f"{where} comes after a job that is skipped")
-        if step := skipped_step(job, self._context(job), self._author_context(job)):
-            return TriggerOutcome(None, f"{where} skips a step there: `{step}`")
+        if skipped := self._skipped_only_here(job):
+            return TriggerOutcome(None, f"{where} comes after job `{skipped}`, which is skipped there")
+        contexts = self._context(job), self._author_context(job)
+        if step := skipped_step(job, self.workflow.variables, self.event, *contexts):
+            return TriggerOutcome(None, f"{where} skips a step there, or has it test nothing: `{step}`")
+        if job.get("environment") is not None and self.event is not WorkflowEvent.AUTHOR:
+            return TriggerOutcome(None, f"{where} needs an environment, whose rules may keep a branch out")
         if shared := shared_group(job.get("concurrency"), self.workflow, self.event, self.candidate):
             return TriggerOutcome(None, shared)
         return TriggerOutcome(True)
+
+    def _skipped_only_here(self, job: Mapping[str, Any]) -> str | None:
+        """Return a job that this one needs, and that runs on an author's pull request, and not on a candidate."""
+        if self.event is WorkflowEvent.AUTHOR or not _needs(job):
+            return None
+        values = event_values(WorkflowEvent.AUTHOR, self.candidate, self.workflow.name)
+        values["inputs"] = self.values["inputs"]
+        author = replace(self, event=WorkflowEvent.AUTHOR, values=values, _answers={}, _open=set())
+        skipped = (each for each in _needs(job) if self._runs(each).answer is False)
+        return next((each for each in skipped if author._runs(each).answer is not False), None)
 
     def _ancestors(self, job_id: str) -> set[str]:
         """Return the jobs before a job that it does not need itself."""

@@ -4,7 +4,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from queue_engine.workflows.event_context import WorkflowEvent
+from queue_engine.workflows.event_steps import reads_event
 from queue_engine.workflows.expressions import ExpressionContext, guard
+from queue_engine.workflows.step_values import with_variables
 from queue_engine.workflows.values import UNKNOWN
 
 _TESTS_NOTHING = re.compile(
@@ -14,22 +17,35 @@ _TESTS_NOTHING = re.compile(
 """Actions that set up, or tell people: a test does not depend on them."""
 
 
-def skipped_step(job: Mapping[str, Any], context: ExpressionContext, author: ExpressionContext) -> str | None:
-    """Return the name of a step that is skipped on a candidate, and not for an author's own pull request."""
+def skipped_step(
+    job: Mapping[str, Any],
+    variables: object,
+    event: WorkflowEvent,
+    context: ExpressionContext,
+    author: ExpressionContext,
+) -> str | None:
+    """Return the name of a step that is skipped on a candidate, or may test nothing there, and not for an author.
+
+    `variables` are the environment variables of the workflow.
+    """
     steps = job.get("steps")
     for step in steps if isinstance(steps, list) else ():
-        if not isinstance(step, dict) or step.get("if") is None:
+        if not isinstance(step, dict):
             continue
         uses = step.get("uses")
         if isinstance(uses, str) and _TESTS_NOTHING.search(uses):
             continue
-        runs, for_author = guard(step["if"], _of_step(context)), guard(step["if"], _of_step(author))
-        if runs is False and for_author is not False:
-            return str(step.get("name") or step.get("id") or uses or step["if"])[:100]
+        written = (variables, job.get("env"), step.get("env"))
+        here, there = _of_step(context, *written), _of_step(author, *written)
+        runs, for_author = guard(step.get("if"), here), guard(step.get("if"), there)
+        if (runs is False and for_author is not False) or (runs is not False and reads_event(step, event, here, there)):
+            shown = step.get("name") or step.get("id") or uses or step.get("if") or step.get("run")
+            return str(shown).strip().partition("\n")[0][:100]
     return None
 
 
-def _of_step(context: ExpressionContext) -> ExpressionContext:
+def _of_step(context: ExpressionContext, *variables: object) -> ExpressionContext:
     """Return the context of a step: the steps before it have unknown results, and nothing has failed."""
     status = {**context.status, "success": True, "failure": False, "cancelled": False, "always": True}
-    return ExpressionContext({**context.values, "steps": UNKNOWN, "job": UNKNOWN}, status)
+    values = {**context.values, "steps": UNKNOWN, "job": UNKNOWN}
+    return with_variables(ExpressionContext(values, status), *variables)

@@ -36,6 +36,8 @@ class WorkflowFile:
     events: Mapping[str, EventRules]
     jobs: Mapping[str, Mapping[str, Any]]
     concurrency: object = None
+    variables: object = None
+    """Its `env`."""
     fault: str | None = None
     """Why the file cannot be read; then it has neither events nor jobs."""
 
@@ -66,7 +68,7 @@ def read_workflow(path: str, text: str) -> WorkflowFile:
         return _faulty(path, "`jobs` cannot be read")
     name = value.get("name")
     shown = name if isinstance(name, str) and name else path
-    return WorkflowFile(path, shown, events, jobs, value.get("concurrency"))
+    return WorkflowFile(path, shown, events, jobs, value.get("concurrency"), value.get("env"))
 
 
 def _faulty(path: str, fault: str) -> WorkflowFile:

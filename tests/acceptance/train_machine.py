@@ -186,6 +186,9 @@ class TrainMachine(TrainMachineFailures):
         """Resume the queue, and repair the base."""
         if _BROKEN in self.world.repository.files():
             self._break_or_repair()
+        elif any(run.conclusion == "failure" for run in self.checks_of_main()):
+            # A check of the base has flaked, and a person repairs that.
+            self.push_to_main({f"repaired-{self.act()}.py": "x\n"}, "Repair")
         paused: Any = self.run(self.world.paused())
         if paused is not None:
             self.witness.note(f"paused: {paused}")

@@ -163,6 +163,11 @@ class TrainMachineBase(RuleBasedStateMachine):
         self.witness.by_hand.add(made)
         repository.push_commit("main", made, by="rhea")
 
+    def checks_of_main(self) -> list[Any]:
+        """The check runs on the tip of the base."""
+        record = self.world.repository.record
+        return list(record.runs_by_sha.get(self.world.repository.sha(), []))
+
     @invariant()
     def promises_hold(self) -> None:
         """P1, P2, P4 as the witness saw them; P3: order; P6: one comment, one check run; P7: no work in circles."""

@@ -101,6 +101,25 @@ async def test_poll_of_a_red_base_runs_its_failed_jobs_again_and_not_twice(
     assert scene.github.reruns == [7]
 
 
+async def test_poll_whose_read_of_runs_fails_requests_the_rerun_at_the_next_poll(scene: Setup) -> None:
+    """P5: without the rerun, a check of the base that flaked would hold the queue."""
+    queue = await scene.front(status=CHECKING, base_tip="base-1")
+    async with scene.store.transaction() as tx:
+        await tx.red_bases.note(queue.id, RED)
+    scene.github.base_reports = (FAILED_JOB,)
+
+    async def fail() -> None:
+        raise Unavailable("502")
+
+    scene.github.meanwhile["workflow_runs"] = fail
+    await take(scene, queue)
+    assert scene.github.reruns == []
+    async with scene.store.transaction() as tx:
+        await tx.red_bases.reported(REPOSITORY.id, "base-1", NOW)
+    await take(scene, queue)
+    assert scene.github.reruns == [7]
+
+
 @pytest.mark.parametrize(("parents", "watched"), [(("base-9", "head-1"), True), (("base-1", "head-1"), False)])
 async def test_landing_on_a_tip_that_was_pushed_by_hand_is_left_to_its_checks(
     scene: Setup, parents: tuple[str, ...], watched: bool

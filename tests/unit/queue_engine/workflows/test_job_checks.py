@@ -1,8 +1,9 @@
 """Which checks workflow files report for an event, and which of their jobs run.
 
 Covers `queue_engine/workflows/workflow_file.py`, `queue_engine/workflows/workflow_trigger.py`,
-`queue_engine/workflows/check_names.py`, `queue_engine/workflows/concurrency.py` and
-`queue_engine/workflows/skipped_steps.py`.
+`queue_engine/workflows/check_names.py`, `queue_engine/workflows/concurrency.py`,
+`queue_engine/workflows/skipped_steps.py`, `queue_engine/workflows/event_steps.py` and
+`queue_engine/workflows/step_values.py`.
 """
 
 from collections.abc import Mapping
