@@ -1,6 +1,7 @@
 """What is withdrawn while a train lands stays out of the base branch (P4), and what landed before ends no other run."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -8,8 +9,10 @@ from typing import Any
 import pytest
 
 from queue_engine.core.concurrency.request_context import current_work
+from queue_engine.domain.candidate_run import CandidateState
 from queue_engine.domain.errors import Unavailable
-from tests.acceptance.train_world import a_train_world, queue_all, ready
+from tests.acceptance.test_own_check import require
+from tests.acceptance.train_world import a_train_world, commits_tested, queue_all, ready
 from tests.acceptance.world import CI_TIME, LABEL, World
 
 
@@ -157,3 +160,91 @@ async def test_push_onto_a_candidate_whose_move_got_no_answer_leaves_its_members
             assert pull.merged
             assert await world.reasons(pull) == []
             assert "Landed on" in world.comment(pull)
+
+
+async def test_run_that_no_plan_knows_ends_and_its_members_are_tested_again(tmp_path: Path) -> None:
+    """The memory of plans is lost, as by an older backup: the run ends, and takes no slot of new plans."""
+    async with a_train_world(tmp_path) as world:
+        pulls = await ready(world, "a", "b")
+        queue_all(pulls)
+        await world.pass_time(timedelta(minutes=1))
+        [entry, _] = await world.entries()
+        async with world.bot.engine.store.transaction() as tx:
+            await tx.trains.remove(entry.queue_id)
+            await tx.queues.wake(entry.queue_id, world.clock.now())
+        await world.until(lambda: all(pull.merged for pull in pulls))
+        async with world.bot.engine.store.reading() as tx:
+            history = await tx.timeline.of_pull_request(world.repository.record.id, 0)
+        assert [each.data["outcome"] for each in history if each.event == "run_ended"] == ["outdated", "landed"]
+
+
+async def test_run_that_ended_without_its_plan_takes_no_slot(tmp_path: Path) -> None:
+    """The plan forgets it, and its members are tested by another one (P5)."""
+    async with a_train_world(tmp_path) as world:
+        pulls = await ready(world, "a", "b")
+        queue_all(pulls)
+        await world.pass_time(timedelta(minutes=1))
+        [entry, _] = await world.entries()
+        async with world.bot.engine.store.transaction() as tx:
+            [run] = await tx.candidate_runs.of_queue(entry.queue_id)
+            await tx.candidate_runs.save(replace(run, state=CandidateState.ENDED))
+            await tx.queues.wake(entry.queue_id, world.clock.now())
+        await world.until(lambda: all(pull.merged for pull in pulls), within=timedelta(minutes=30))
+
+
+async def test_member_that_left_ends_its_run_at_once(tmp_path: Path) -> None:
+    """P4, P7: the runners are free before the checks of the others end, which are tested without it."""
+    async with a_train_world(tmp_path) as world:
+        pulls = await ready(world, "a", "b")
+        queue_all(pulls)
+        await world.pass_time(timedelta(seconds=20))
+        pulls[0].unlabel(LABEL, by="mona")
+        await world.pass_time(timedelta(seconds=20))
+        async with world.bot.engine.store.reading() as tx:
+            history = await tx.timeline.of_pull_request(world.repository.record.id, 0)
+        assert [each.data["outcome"] for each in history if each.event == "run_ended"] == ["left"]
+        assert [each.data["members"] for each in history if each.event == "run_started"][1:] == [[pulls[1].number]]
+
+
+async def test_landing_half_done_is_not_ended_by_a_rule_that_requires_imqs_own_check(tmp_path: Path) -> None:
+    """P1: the base rests on a prefix that no run tested, so the landing continues, and its tip is tested first."""
+    async with a_train_world(tmp_path, more="merge:\n  method: squash\n") as world:
+        pulls = await ready(world, "a", "b")
+        github: Any = world.bot.engine.github
+        merge, asked = github.merge, list[int]()
+
+        async def stop(repository: Any, number: int, *given: Any, **more: Any) -> Any:
+            asked.append(number)
+            if len(asked) == 2:
+                raise Unavailable("killed")
+            return await merge(repository, number, *given, **more)
+
+        object.__setattr__(github, "merge", stop)
+        queue_all(pulls)
+        await world.until(lambda: len(asked) == 2)
+        await world.kill()
+        require(world, strict=False)
+        await world.restart()
+        await world.until(lambda: all(pull.merged for pull in pulls))
+        await world.settle()
+        async with world.bot.engine.store.reading() as tx:
+            history = await tx.timeline.of_pull_request(world.repository.record.id, 0)
+        assert next(each.data["outcome"] for each in history if each.event == "run_ended") == "stopped"
+        assert await world.entries() == ()
+        assert await world.paused() is None
+
+
+async def test_entry_tested_by_itself_keeps_its_checks_when_trains_are_switched_off(tmp_path: Path) -> None:
+    """It was in no run, so that the end of trains says nothing about its own CI run."""
+    kept = "checks: {untested_paths: ['.github/**']}\n"
+    async with a_train_world(tmp_path, ci={"branches": ("main",)}, more=kept) as world:
+        pulls = await ready(world, "a", "b")
+        world.repository.push("main", {"base.py": "x\n"}, "Move", by="rhea")
+        queue_all(pulls)
+        await world.until(lambda: pulls[0].merged)
+        await world.pass_time(timedelta(minutes=1))
+        before = commits_tested(world)
+        assert await world.status(pulls[1]) == "checking"
+        world.repository.push("main", {".github/imq.yml": f"trains: off\n{kept}"}, "No trains", by="rhea")
+        await world.until(lambda: pulls[1].merged)
+        assert commits_tested(world) - before <= 2

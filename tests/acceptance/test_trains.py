@@ -3,7 +3,8 @@
 Covers `queue_engine/executor/trains/train_pass.py`, `queue_engine/executor/trains/state.py`,
 `queue_engine/executor/trains/candidate_merges.py`, `queue_engine/executor/trains/candidate_branches.py`,
 `queue_engine/executor/trains/candidate_checks.py`, `queue_engine/executor/trains/landing.py`,
-`queue_engine/executor/trains/members.py`, `queue_engine/executor/trains/dequeue.py`,
+`queue_engine/executor/trains/members.py`, `queue_engine/executor/trains/stale_candidates.py`,
+`queue_engine/executor/trains/dequeue.py`,
 `queue_engine/executor/trains/triggers.py`, `queue_engine/executor/trains/candidate_cleanup.py`,
 `queue_engine/executor/trains/member_merges.py`, `queue_engine/executor/trains/train_result.py`
 and `queue_engine/executor/trains/member_facts.py`.
@@ -16,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from queue_engine.control import pauses
+from queue_engine.domain.candidate_run import CandidateState
 from tests.acceptance.test_freezes import control
 from tests.acceptance.train_world import a_train_world, commits_tested, queue_all, ready
 from tests.acceptance.world import World
@@ -102,6 +104,11 @@ async def test_freeze_holds_a_run_that_passes_until_it_ends(world: World) -> Non
     before = commits_tested(world)
     await world.pass_time(timedelta(minutes=20))
     assert not any(pull.merged for pull in pulls)
+    async with world.bot.engine.store.reading() as tx:
+        [run] = await tx.candidate_runs.of_repository(world.repository.record.id)
+    # Pages show that the run has passed, and comments still name the freeze.
+    assert run.state is CandidateState.PASSED
+    assert "release" in world.comment(pulls[0])
     await world.until(lambda: all(pull.merged for pull in pulls))
     assert commits_tested(world) == before
 

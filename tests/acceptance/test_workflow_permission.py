@@ -4,10 +4,12 @@ Covers `queue_engine/handlers/permissions.py`.
 """
 
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.acceptance.train_world import a_train_world, queue_all, ready
 from tests.acceptance.world import CI_TIME, LABEL, World
 
 WORKFLOW = {".github/workflows/test.yml": "on: push\n"}
@@ -63,3 +65,25 @@ async def test_pull_request_that_waits_for_the_permission_still_needs_consent(wo
     await world.pass_time(timedelta(hours=2))
     assert not pull.merged
     assert await world.reasons(pull) == ["workflows_permission", "head_changed"]
+
+
+@pytest.mark.parametrize("conflicts", [False, True])
+async def test_change_of_workflows_in_a_train_is_set_aside_and_the_others_are_tested_without_it(
+    tmp_path: Path, conflicts: bool
+) -> None:
+    """P5: trains stay on, whichever status GitHub's refusal has; with the permission it lands as well."""
+    async with a_train_world(tmp_path) as world:
+        world.github.behaviour.merges_refuse_workflows_with_409 = conflicts
+        pulls = await ready(world, "a", "b", "c", files=[{"a.py": "a\n"}, WORKFLOW, {"c.py": "c\n"}])
+        first, change, last = pulls
+        queue_all(pulls)
+        await world.until(lambda: first.merged and last.merged, within=timedelta(minutes=10))
+        await world.settle()
+        assert not change.merged
+        assert "without `workflows` permission" in world.comment(change).replace("``", "`")
+        accept(world, webhook=True)
+        await world.until(lambda: change.merged, within=timedelta(minutes=10))
+        async with world.bot.engine.store.reading() as tx:
+            history = await tx.timeline.of_pull_request(world.repository.record.id, 0)
+        assert "trains_off" not in [each.event for each in history]
+        assert await world.reasons(change) == ["workflows_permission"]

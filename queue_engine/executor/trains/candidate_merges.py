@@ -17,7 +17,7 @@ from queue_engine.domain.facts import Commit, MergeMethod
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.run import Run
 from queue_engine.executor.trains.candidate_branches import EXISTS, publish, tested_before
-from queue_engine.executor.trains.member_facts import merges_refused, verify
+from queue_engine.executor.trains.member_facts import await_workflows_permission, merges_refused, verify
 from queue_engine.executor.trains.state import TrainState
 from queue_engine.executor.trains.triggers import trigger_for
 from queue_engine.planner.actions import Facts
@@ -191,6 +191,10 @@ async def _merge(
             commit = await github.merge_into(repository, run.build_branch, member.head, await _message(state, member))
         except HeadConflict:
             await _leave_out(state, run, member)
+            return None
+        except Forbidden as refusal:
+            if not await await_workflows_permission(state, run, member, refusal.message):
+                raise
             return None
     if commit is None:
         return await _contained(state, run, member, before)

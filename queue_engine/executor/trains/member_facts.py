@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import structlog
 
-from queue_engine.domain.candidate_run import CandidateState
+from queue_engine.domain.candidate_run import CandidateMember, CandidateRun, CandidateState
 from queue_engine.domain.errors import Forbidden, GitHubError, NotFound, RateLimitError
 from queue_engine.domain.facts import MergeMethod
 from queue_engine.domain.model import Entry
@@ -14,9 +14,10 @@ from queue_engine.effects.labels import effective_labels
 from queue_engine.effects.repository_names import named_by, remember_name
 from queue_engine.executor import github_requests
 from queue_engine.executor.trains.state import TrainState
-from queue_engine.planner.actions import Dequeue, FactKind, Facts, ReadFact, Save, Wait
+from queue_engine.planner.actions import Block, Dequeue, FactKind, Facts, ReadFact, Save, Wait
 from queue_engine.planner.github_outage import on_github_error
 from queue_engine.planner.member_rules import judge_member
+from queue_engine.planner.merge_errors import await_permission, named
 from queue_engine.rules.checks import requires_own_check
 from queue_engine.rules.invariants import check_transition
 
@@ -72,6 +73,25 @@ async def merges_refused(state: TrainState, methods: Collection[MergeMethod]) ->
         return False
     why = state.memory.by_api or f"trains land by {' and '.join(sorted(set(methods)))}"
     await state.switch_off(Reason.CANDIDATE_LANDING_REFUSED, f"{_UP_TO_DATE}, and {why}")
+    return True
+
+
+async def await_workflows_permission(
+    state: TrainState, run: CandidateRun, member: CandidateMember, message: str
+) -> bool:
+    """Set a member aside whose workflow files IMQ may not merge; whether this is what GitHub's message says.
+
+    The others of its run are tested without it (P5).
+    """
+    entry = state.entry_of(member)
+    if named(message) is not Reason.WORKFLOWS_PERMISSION or entry is None:
+        return False
+    await state.cancel(run, why="permission_missing")
+    match await_permission(entry, message, state.policy, state.now):
+        case Block(changed, reason, detail):
+            await state.updates.block(entry, changed, reason, detail)
+        case Dequeue(reason, text):
+            await state.updates.dequeue(entry, reason, Facts(), detail=text)
     return True
 
 

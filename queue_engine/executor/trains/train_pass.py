@@ -29,13 +29,13 @@ from queue_engine.executor.trains.landing import begin_landing, continue_landing
 from queue_engine.executor.trains.member_facts import on_entry_error
 from queue_engine.executor.trains.member_merges import stop_landing
 from queue_engine.executor.trains.members import follow_runs
+from queue_engine.executor.trains.stale_candidates import end_outdated_run
 from queue_engine.executor.trains.state import TrainState
 from queue_engine.planner.front import Members, QueueWait, first
 from queue_engine.planner.github_outage import retry_at
 from queue_engine.planner.trains.members import base_moved, follow_queue, limited, slots, visible
 from queue_engine.planner.trains.memory import Memory
 from queue_engine.planner.trains.model import Plan
-from queue_engine.planner.trains.outcomes import cancelled
 from queue_engine.planner.trains.plan import plan
 from queue_engine.rules.blockers import in_flight
 
@@ -106,7 +106,7 @@ class TrainPass:
                     return due
             elif state.runs:
                 await state.cancel(state.runs[0], why="trains_off")
-            elif not await follow_runs(state):
+            elif not await follow_runs(state, sequential=True):
                 async with state.engine.change() as change:
                     await change.tx.trains.remove(state.queue.id)
                     await change.tx.queues.note_trains(state.queue.id, False)
@@ -153,27 +153,37 @@ class TrainPass:
     async def _advance(self, found: Members) -> bool:
         state = self._state
         free = found.free(state.now)
-        if found.blockers and not free:
+        blocked = bool(found.blockers) and not free
+        self._due = found.until
+        if blocked and any(each.reason is not Reason.FROZEN for each in found.blockers):
             # Runs go on without IMQ; their checks are judged when the queue continues.
-            self._due = found.until
             return False
-        if await self._drop_outdated():
+        if await end_outdated_run(state):
             return True
         memory = self._renewed()
         state.memory = follow_queue(memory, found.room, slots(memory, state.trains))
+        if blocked:
+            # In a freeze nothing lands or begins; what passes is shown as passed.
+            return await self._follow(CandidateState.TESTING)
         if not self._knows_base():
             return await self._read_base()
         if await follow_runs(state):
             await state.remember(state.memory)
             return True
         self._due = first((found.until, found.hold_ends))
-        for run in state.runs:
-            if run.state in (CandidateState.BUILDING, CandidateState.TESTING):
+        if await self._follow(CandidateState.BUILDING, CandidateState.TESTING):
+            return True
+        return await self._plan(found, free)
+
+    async def _follow(self, *states: CandidateState) -> bool:
+        """Build and test the runs in these states; True once something changed, else they are due at `_due`."""
+        for run in self._state.runs:
+            if run.state in states:
                 due = await self._on_run(run, build if run.state is CandidateState.BUILDING else test)
                 if due is None:
                     return True
                 self._due = first((due, self._due))
-        return await self._plan(found, free)
+        return False
 
     def _renewed(self) -> Memory:
         memory = self._state.memory
@@ -181,27 +191,6 @@ class TrainPass:
             return memory
         # Something changed since, or a day has passed: what did not work may work now.
         return replace(memory, off=None, silent=(), by_api=None, trigger=None)
-
-    async def _drop_outdated(self) -> bool:
-        """Cancel a run of which a member left or has another head, or which no plan knows."""
-        state = self._state
-        trains = state.memory.trains
-        planned = {each.id: each for each in (*trains.runs, *trains.passed)}
-        for run in state.runs:
-            known = planned.get(run.id or 0)
-            members = [each for each in run.members if known is not None and each.number in known.content]
-            if run.test.new_head is not None:
-                await state.cancel(run, why="branch_changed")
-                return True
-            if known is None or not members or any(state.entry_of(each) is None for each in members):
-                await state.cancel(run, why="outdated" if known is None else "left")
-                return True
-        if gone := set(planned) - {run.id for run in state.runs}:
-            memory = state.memory
-            for run_id in gone:
-                memory = cancelled(memory, run_id)
-            await state.remember(memory)
-        return bool(gone)
 
     def _knows_base(self) -> bool:
         """Whether the base has not moved without IMQ, as far as webhooks say."""
