@@ -1,14 +1,32 @@
 """Call GitHub as the App of the settings, for commands that run without a database."""
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import aiohttp
 
 from bot.gateway.gateway import Gateway
-from bot.gateway.http.connection import Connection
+from bot.gateway.http.client import Call
+from bot.gateway.http.connection import Connection, Page
+from bot.gateway.http.scopes import Target
 from bot.settings.environment import Settings
 from queue_engine.core.timing.clock import Clock
+from queue_engine.domain.errors import ReadLagError
+
+
+class RetryConnection(Connection):
+    """Waits until GitHub's replicas accept a token that it just issued; the bot stores such a wait instead."""
+
+    pause: Callable[[float], Awaitable[None]] = staticmethod(asyncio.sleep)
+
+    async def call(self, target: Target, call: Call, *, fresh: bool = False) -> Page:
+        """Make a call again and again while its token is new, for half a minute at most."""
+        while True:
+            try:
+                return await super().call(target, call, fresh=fresh)
+            except ReadLagError as early:
+                await self.pause(early.retry_after.total_seconds())
 
 
 @asynccontextmanager
@@ -16,7 +34,7 @@ async def gateway_of(settings: Settings, clock: Clock) -> AsyncIterator[Gateway]
     """Open a gateway with connections of its own, and close them at the end."""
     async with aiohttp.ClientSession() as session:
         yield Gateway(
-            Connection(
+            RetryConnection(
                 session,
                 api_url=settings.github_api_url,
                 app_id=settings.github_app_id,
