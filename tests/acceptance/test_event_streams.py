@@ -14,10 +14,13 @@ from typing import Any
 import aiohttp
 import pytest
 
+from bot.api.events import MAX_REQUESTS
 from bot.web.live.streams import CHECK_INTERVAL, StreamLimits
 from queue_engine.domain.timeline_event import TimelineEvent
+from queue_engine.store.requests import RequestKind, RequestRecord
 from tests.acceptance.browsing import SETTINGS
 from tests.acceptance.callers import Caller, caller
+from tests.acceptance.failed_requests import opaque_ids
 from tests.acceptance.streams import reading
 from tests.acceptance.world import CI_TIME, LABEL, World, a_world
 
@@ -149,6 +152,45 @@ async def test_person_who_loses_the_right_loses_the_stream(world: World, mona: C
         assert await stream.read() is None
 
 
+async def test_stream_has_a_watched_request_while_its_reader_may_see_it(world: World, mona: Caller) -> None:
+    """A person whose right ended learns no more how far the requests of a repository are."""
+    await queued(world, "one")
+    engine = world.bot.engine
+    async with engine.change() as change:
+        repository = (await change.tx.queues.all())[0].repository
+        later = change.now + timedelta(days=1)
+        jobs = [
+            await change.tx.jobs.enqueue(kind="k", request={}, process_id=each, now=change.now, not_before=later)
+            for each in ("first", "second")
+        ]
+        asked = RequestKind.LABEL, LABEL, "mona", change.now
+        await change.tx.requests.add([RequestRecord(each, repository, 5, *asked) for each in jobs])
+    ids = [opaque_ids(world).seal(each) for each in jobs]
+
+    async def finish(job: str) -> None:
+        async with engine.change() as change:
+            await change.tx.jobs.delete([job])
+        await rest()
+        await world.pass_time(CHECK_INTERVAL)
+
+    async with reading(world, mona.token, f"/api/v1/events?requests={','.join(ids)}") as stream:
+        await finish(jobs[0])
+        done = (await stream.next("request")).data
+        assert (done["id"], done["status"]) == (ids[0], "done")
+        world.repository.record.private = True
+        del world.repository.record.collaborators["mona"]
+        for _ in range(7):
+            await rest()
+            await world.pass_time(CHECK_INTERVAL)
+        await finish(jobs[1])
+        await rest()
+        world.bot.end()
+        kinds = []
+        while (message := await stream.read()) is not None:
+            kinds.append(message.kind)
+        assert "request" not in kinds
+
+
 async def test_revoked_token_ends_the_stream(world: World, mona: Caller) -> None:
     """Within a minute."""
     async with reading(world, mona.token) as stream:
@@ -224,6 +266,7 @@ async def test_pages_and_programs_share_the_stream_and_strangers_get_none(world:
         "repository=x",
         "unknown=1",
         "requests=" + ",".join("0" * 32 for _ in range(2)) + "!",
+        "requests=" + ",".join(map(str, range(MAX_REQUESTS + 1))),
     ):
         assert (await mona.ask("GET", f"/api/v1/events?{query}")).status == 400
 

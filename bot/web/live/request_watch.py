@@ -46,8 +46,11 @@ class RequestWatch:
     def open(self, requests: Sequence[RequestStatus]) -> Iterator[EventStream[RequestStatus]]:
         """Watch requests until the end of the context; the stream has each change of any watched request."""
         stream = self._bus.stream(buffer=max(1, 2 * len(requests)))
-        chosen = [each for each in requests if self.watched < MAX_WATCHED or each.id in self._watched]
-        for each in chosen:
+        chosen = []
+        for each in requests:
+            if self.watched >= MAX_WATCHED and each.id not in self._watched:
+                continue
+            chosen.append(each)
             self._watched[each.id] += 1
             self._known.setdefault(each.id, each)
             self._monitor.start(each.id)

@@ -99,3 +99,25 @@ def test_slack_message_has_a_text_for_notifications() -> None:
     content = json.loads(slack_payload(EJECTED, SITE))
     assert content["text"] == "acme/rocket#7: ❌ Removed from the queue for `main`"
     assert content["blocks"][0]["text"]["verbatim"] is True
+
+
+def test_slack_message_of_long_texts_fits_and_ends_with_a_whole_line() -> None:
+    """Slack refuses more than 3,000 characters; a cut line could open a code span or end within an entity."""
+    long = FailingCheck(check="<" * 100, url=f"https://ci.example/{'a' * 900}", jobs=("&" * 100,) * 10)
+    text = texts_of(slack_payload(EJECTED.model_copy(update={"failing": (long,) * 10}), SITE))[1]
+    whole = texts_of(slack_payload(EJECTED.model_copy(update={"failing": ()}), SITE))[1].splitlines()
+    assert len(text) <= 3000
+    assert text.splitlines() == whole[:3]
+
+
+def test_slack_message_links_no_address_with_a_user_or_another_scheme() -> None:
+    """`https://github.com@evil.example` looks like another host than it is."""
+    for url in (
+        "https://github.com@ci.example/1",
+        "javascript:alert(1)",
+        "https://ci.example:x/",
+        f"https://c/{'a' * 999}",
+    ):
+        failing = (FailingCheck(check="ci/test", url=url, jobs=()),)
+        text = texts_of(slack_payload(EJECTED.model_copy(update={"failing": failing}), SITE))[1]
+        assert text.splitlines()[3] == "• `ci/test`"

@@ -3,6 +3,8 @@
 from datetime import timedelta
 from typing import cast
 
+import pytest
+
 from bot.web.live.request_watch import RequestWatch
 from queue_engine.core.database.database import Database
 from queue_engine.core.timing.clock import Clock
@@ -47,6 +49,24 @@ async def test_watch_passes_a_change_on_and_stops_with_the_last_reader(sqlite_da
         assert await watch.run_due()
         assert (await anext(changes)).state is RequestState.DONE
         assert await watch.next_due() is None
+        assert watch.watched == 1
+    assert watch.watched == 0
+    await watch.close()
+
+
+async def test_watch_has_a_limit_of_requests_beyond_which_pages_poll(
+    sqlite_database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Many pages cannot have IMQ poll its database for ever more requests; a known one costs nothing more."""
+    monkeypatch.setattr("bot.web.live.request_watch.MAX_WATCHED", 1)
+    clock, sqlite_store = ManualClock(), Store(sqlite_database)
+    watch = RequestWatch(sqlite_store, cast(Clock, clock), lambda: 0.5)
+    async with sqlite_store.transaction() as tx:
+        jobs = [await tx.jobs.enqueue(kind="k", request={}, process_id=each, now=clock.now()) for each in "pq"]
+        asked = RequestKind.LABEL, "merge-queue", "mona", clock.now()
+        await tx.requests.add([RequestRecord(each, REPOSITORY, 5, *asked) for each in jobs])
+        found = [each for each in [await load_request(tx, job) for job in jobs] if each is not None]
+    with watch.open(found), watch.open(found[:1]):
         assert watch.watched == 1
     assert watch.watched == 0
     await watch.close()
