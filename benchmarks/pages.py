@@ -1,5 +1,6 @@
 """How long the server takes for each page, with the timeline of a busy year."""
 
+import asyncio
 import tempfile
 import time
 from collections.abc import AsyncIterator
@@ -11,13 +12,18 @@ from typing import Any, cast
 
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from pydantic import SecretStr
 
 from benchmarks.idle import postgres_url
 from benchmarks.pages_database import BusyYear, fill
 from benchmarks.table import Row, seconds_text, timed
 from bot.api.access import Access
 from bot.process.pages import PAGES
+from bot.web.live.request_ids import RequestIds
 from bot.web.login.viewer import ANONYMOUS, Viewer
+from bot.web.pages.requests import RequestPages
 from bot.web.pages.site import Site, add_pages
 from queue_engine.core.database.database import Database
 from queue_engine.core.timing.clock import SystemClock
@@ -41,8 +47,23 @@ _PAGES = {
     "statistics of a queue": f"{_QUEUE}/statistics",
     "statistics, a year": "/statistics?days=365",
     "statistics of a queue, a year": f"{_QUEUE}/statistics?days=365",
+    "statistics, a year, JSON": "/statistics.json?days=365",
+    "statistics, a year, CSV": "/statistics.csv?days=365",
     "pull requests of a bar": "/statistics/pulls?outcome=landed",
+    "landings that waited for checks, a year": "/statistics/pulls?outcome=landed&waited_for=checks&days=365",
+    "pull requests with a flaky check, a year": "/statistics/pulls?check=ci%2Funit&days=365",
+    "pull requests of a queue, a year": f"{_QUEUE}/statistics/pulls?outcome=landed&days=365",
+    "requests": "/requests",
+    "dead letters": "/dead-letters",
+    "requests, JSON": "/requests/status",
 }
+_FILE = "/statistics/pulls.csv?days=365"
+"""Ten thousand pull requests, sent part by part."""
+
+
+_ROUNDS = 10
+_MOST_GROWN = 10.0
+_Client = TestClient[web.Request, web.Application]
 
 
 class _Administrators:
@@ -71,13 +92,70 @@ async def _rows(url: str, year: BusyYear) -> list[Row]:
     await fill(Store(database), year)
     async with _browser(database) as client:
         rows = [await _row(client, name, path, database.dialect, year) for name, path in _PAGES.items()]
+        rows += [await _file_row(client, database.dialect), await _memory_row(client, database.dialect, year)]
     await database.close()
     return rows
 
 
-async def _row(
-    client: TestClient[web.Request, web.Application], name: str, path: str, dialect: str, year: BusyYear
-) -> Row:
+async def _file_row(client: _Client, dialect: str) -> Row:
+    """Time the longest file, and how long it keeps the loop from other requests."""
+    longest, ended = 0.0, asyncio.Event()
+
+    async def watch() -> None:
+        nonlocal longest
+        while not ended.is_set():
+            before = time.perf_counter()
+            await asyncio.sleep(0)
+            longest = max(longest, time.perf_counter() - before)
+
+    watching = asyncio.create_task(watch())
+    start = time.perf_counter()
+    async with client.get(_FILE) as response:
+        first = time.perf_counter() - start
+        lines = (await response.read()).count(b"\n") - 1
+    took = time.perf_counter() - start
+    ended.set()
+    await watching
+    return Row(
+        name=f"file of pull requests, {dialect}",
+        what=f"file of {lines} pull requests: until it begins, {dialect}",
+        measured=f"{seconds_text(first)}; at its end {seconds_text(took)}; others wait {seconds_text(longest)} at most",
+        value=first,
+        goal=f"< {_GOAL:g} s",
+        met=first < _GOAL,
+        note="the file is sent part by part; others include the client of the benchmark, in the same process",
+    )
+
+
+async def _memory_row(client: _Client, dialect: str, year: BusyYear) -> Row:
+    """Say how much memory the process gains while every page is read again and again."""
+    before = _resident()
+    for path in [*_PAGES.values(), _FILE] * _ROUNDS:
+        async with client.get(path.format(number=year.pulls)) as response:
+            await response.read()
+    after = _resident()
+    grown = None if before is None or after is None else after - before
+    return Row(
+        name=f"memory of pages, {dialect}",
+        what=f"memory gained by reading each page {_ROUNDS} times more, {dialect}",
+        measured="not measured: no /proc here" if grown is None else f"{grown:.1f} MB, to {after:.0f} MB",
+        value=grown,
+        goal=f"< {_MOST_GROWN:.0f} MB",
+        met=None if grown is None else grown < _MOST_GROWN,
+        note="with the client of the benchmark",
+    )
+
+
+def _resident() -> float | None:
+    """Return the megabytes that this process has in memory; None if that is not known."""
+    try:
+        lines = Path("/proc/self/status").read_text().splitlines()
+    except OSError:
+        return None
+    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmRSS"))
+
+
+async def _row(client: _Client, name: str, path: str, dialect: str, year: BusyYear) -> Row:
     """Time a page, after a first time that loads libraries and templates."""
     taken, cpu = [], []
     for _ in range(_RUNS + 1):
@@ -112,6 +190,8 @@ async def _browser(database: Database) -> AsyncIterator[TestClient[web.Request, 
 
     site = Site(engine, Access(engine, _Administrators()), github="https://github.com", identify=identify)
     app = web.Application()
-    add_pages(app, site, [create(site) for create in PAGES])
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    pem = key.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption()).decode()
+    add_pages(app, site, [RequestPages(site, RequestIds(SecretStr(pem))), *(create(site) for create in PAGES)])
     async with TestClient(TestServer(app)) as client:
         yield client

@@ -7,22 +7,26 @@ from datetime import datetime, timedelta
 from itertools import islice
 from typing import Any
 
+import psycopg
 from sqlalchemy import Integer, cast, func, insert, select
 
+from queue_engine.core.jobs.job_table import failed_jobs
 from queue_engine.domain.departure import Departure, RerunCheck, WaitKind
 from queue_engine.domain.model import EntryStatus, Repository
 from queue_engine.domain.reasons import Reason
 from queue_engine.store import Store
 from queue_engine.store.departure_tables import departure_days, departures
 from queue_engine.store.departures import day_of
+from queue_engine.store.requests import KEPT, RequestKind
 from queue_engine.store.rerun_checks import ADD_FLAKY, flaky_sums
-from queue_engine.store.tables import repositories, timeline
+from queue_engine.store.tables import repositories, requests, timeline
 
 EVENTS = ("queued", "updating", "checking", "pending", "updating", "checking", "rerun", "ready", "flaky")
 """The events of each pull request before the last one."""
 CHECKS = ("ci/build", "ci/unit", "ci/browser")
 REASONS = (Reason.CHECKS_FAILED, Reason.CONFLICT, Reason.CHECKS_TIMED_OUT, Reason.LABEL_REMOVED, Reason.HEAD_CHANGED)
 _ROWS = 500
+_LETTERS = 100
 _OF = departures.c
 _KEY = (_OF.day, _OF.repository_id, _OF.base_branch, _OF.outcome)
 _SUM_DAYS = insert(departure_days).from_select(
@@ -46,6 +50,8 @@ class BusyYear:
     queued: int = 20
     """Entries in the queue of each first branch."""
     seed: int = 1
+    requests: int = 20_000
+    """Requests of the last three days, of which the oldest hundred are dead letters."""
 
     def repository(self, index: int) -> Repository:
         """Return one of the repositories."""
@@ -83,6 +89,13 @@ async def fill(store: Store, year: BusyYear) -> None:
                 await tx.connection.execute(ADD_FLAKY.on(tx.connection), flaky)
     async with store.transaction() as tx:
         await tx.connection.execute(_SUM_DAYS)
+        await tx.connection.execute(insert(requests), [_request(year, number) for number in range(year.requests)])
+        await tx.connection.execute(insert(failed_jobs), [_letter(year, number) for number in range(_LETTERS)])
+    if store.database.dialect == "postgresql":
+        # As its autovacuum does within minutes, which would run in the middle of the measure.
+        connection = await psycopg.AsyncConnection.connect(autocommit=True, **store.database.connect_args)
+        async with connection:
+            await connection.execute("VACUUM ANALYZE")
 
 
 def _departures(year: BusyYear) -> Iterator[Departure]:
@@ -120,6 +133,36 @@ def _departures(year: BusyYear) -> Iterator[Departure]:
             reruns=len(flaky),
             flaky=flaky,
         )
+
+
+def _request(year: BusyYear, number: int) -> dict[str, Any]:
+    """Make a request of the last three days, oldest first."""
+    return {
+        "id": f"{number:032x}",
+        "repository_id": year.repository(number % year.repositories).id,
+        "number": number + 1,
+        "kind": RequestKind.LABEL,
+        "asked": "merge-queue",
+        "asked_by": "ada",
+        "asked_at": year.now - KEPT + number * KEPT / year.requests,
+    }
+
+
+def _letter(year: BusyYear, number: int) -> dict[str, Any]:
+    """Make the dead letter of a request."""
+    asked = _request(year, number)
+    return {
+        "id": asked["id"],
+        "process_id": "bench",
+        "job_type": "inbox",
+        "error_message": "GitHub answered 500 ten times",
+        "payload": {"repository_id": asked["repository_id"]},
+        "failed_at": asked["asked_at"],
+        "retryable": True,
+        "attempts": 10,
+        "priority": 0,
+        "created_at": asked["asked_at"],
+    }
 
 
 def _row(departure: Departure) -> dict[str, Any]:

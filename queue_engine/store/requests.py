@@ -22,6 +22,7 @@ from sqlalchemy import (
     or_,
     select,
     tuple_,
+    union,
 )
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -92,8 +93,11 @@ _RECORDS = select(requests, *REPOSITORY_FIELDS[1:], *_JOB, *_LETTER).select_from
     requests.join(repositories).outerjoin(jobs, _OWN_JOB).outerjoin(failed_jobs, _OWN_LETTER)
 )
 _RECORD = _RECORDS.where(requests.c.id == bindparam("its_id"))
-_IS_PENDING = jobs.c.status.in_([JobStatus.PENDING, JobStatus.IN_PROGRESS])
-_IS_FAILED = or_(failed_jobs.c.id.is_not(None), jobs.c.status == JobStatus.FAILED)
+_IS_PENDING = requests.c.id.in_(select(jobs.c.id).where(jobs.c.status.in_([JobStatus.PENDING, JobStatus.IN_PROGRESS])))
+# From the few dead letters to their requests: the requests of three days are many.
+_IS_FAILED = requests.c.id.in_(
+    union(select(failed_jobs.c.id), select(jobs.c.id).where(jobs.c.status == JobStatus.FAILED))
+)
 _WANTED = {
     RequestStatusKind.PENDING: _IS_PENDING,
     RequestStatusKind.FAILED: _IS_FAILED,

@@ -2,12 +2,13 @@
 of a year of departures.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 from typing import Any
 
-from sqlalchemy import BigInteger, ColumnElement, Row, Table, func, select
+from sqlalchemy import BigInteger, ColumnElement, Row, Select, Table, Text, cast, func, or_, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
@@ -63,12 +64,17 @@ class DepartureQuery:
     check: str | None = None
     job: str | None = None
 
+    @property
+    def names_check(self) -> bool:
+        """Whether only departures with a certain flaky check or job are asked for."""
+        return self.check is not None or self.job is not None
+
     def with_flaky(self, rerun: RerunCheck) -> bool:
         """Return whether a flaky check is one that is asked for."""
         return self.check in (None, rerun.name) and (self.job is None or self.job in rerun.job_names)
 
     def conditions(self) -> list[ColumnElement[bool]]:
-        """Return the conditions of a statement; those of flaky checks are not among them."""
+        """Return the conditions of a statement. A few departures that it selects may lack the flaky check or job."""
         of = departures.c
         found = self.of_days(departures)
         if self.outcome is not None:
@@ -79,8 +85,11 @@ class DepartureQuery:
             found.append(of[self.waited_for] > 0)
         if self.last_only:
             found.append(of.is_last)
-        if self.check is not None or self.job is not None:
+        if self.names_check:
             found.append(of.flaky.is_not(None))
+        # As JSON has the name: a check's may be that of a job, so that `with_flaky` compares them again.
+        stored = cast(of.flaky, Text)
+        found += (stored.contains(json.dumps(name), autoescape=True) for name in (self.check, self.job) if name)
         return found
 
     def of_days(self, table: Table) -> list[ColumnElement[bool]]:
@@ -170,14 +179,30 @@ class Statistics:
 
     async def listed(self, query: DepartureQuery, *, before: int | None, limit: int) -> Sequence[Departure]:
         """Return the last `limit` of these departures before one of them, newest first."""
-        where = query.conditions() if before is None else [*query.conditions(), departures.c.id < before]
-        statement = select(*_LISTED).where(*where).order_by(departures.c.id.desc())
-        if query.check is None and query.job is None:
-            statement = statement.limit(limit)
-        found = map(departure_in, await self._connection.execute(statement))
-        return [each for each in found if _has_flaky(each, query)][:limit]
+        found = list[Departure]()
+        while len(found) < limit:
+            rows = (await self._connection.execute(_page(query, before, limit))).all()
+            found += (each for each in map(departure_in, rows) if _has_flaky(each, query))
+            if len(rows) < limit:
+                break
+            before = rows[-1].id
+        return found[:limit]
+
+
+def _page(query: DepartureQuery, before: int | None, limit: int) -> Select[Any]:
+    """Select `limit` departures before one of them, in an order that an index has: nothing sorts those of a year.
+
+    Each index of departures has the days in order, and the numbers of events follow the days. A list of all departures
+    reads the primary key.
+    """
+    of, where = departures.c, query.conditions()
+    by_day = query.outcome is not None or query.base_branch is not None or query.names_check
+    order = (of.day.desc(), of.id.desc()) if by_day else (of.id.desc(),)
+    if before is not None:
+        day = func.coalesce(select(of.day).where(of.id == before).scalar_subquery(), query.last_day)
+        where += [of.day <= day, or_(of.day < day, of.id < before)] if by_day else [of.id < before]
+    return select(*_LISTED).where(*where).order_by(*order).limit(limit)
 
 
 def _has_flaky(departure: Departure, query: DepartureQuery) -> bool:
-    wanted = query.check is not None or query.job is not None
-    return not wanted or any(map(query.with_flaky, departure.flaky))
+    return not query.names_check or any(map(query.with_flaky, departure.flaky))

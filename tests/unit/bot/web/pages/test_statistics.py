@@ -11,16 +11,20 @@ from dataclasses import replace
 from datetime import timedelta
 from html import unescape
 from io import StringIO
+from typing import Any
 
 import pytest
+from aiohttp import ClientError
 
 from bot.web.login.viewer import ANONYMOUS
+from bot.web.pages import statistics
 from bot.web.pages.charts import _library
 from queue_engine.domain.departure import Departure, RerunCheck
 from queue_engine.domain.model import EntryStatus
 from queue_engine.domain.policy import Mode
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.shadow import ShadowAction, ShadowOutcome
+from queue_engine.store.statistics import DepartureQuery, Statistics
 from tests.store.examples import NOW, OTHER, REPOSITORY
 from tests.store.test_departures import DEPARTURE, LANDED
 from tests.store.test_shadow import LANDING, PULL
@@ -93,6 +97,46 @@ async def test_lists_continue_on_further_pages(browser: Browser) -> None:
     assert "#205" in await browser.get(f"{QUEUE}/pulls")
     rows = list(csv.reader(StringIO(await browser.get(f"{QUEUE}/pulls.csv?outcome=landed"))))
     assert [row[2] for row in rows[1:]] == [str(number) for number in range(205, 0, -1)]
+
+
+async def test_long_file_is_loaded_part_by_part(browser: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No part is more than the limit, and the file has each pull request once; a HEAD has no body."""
+    monkeypatch.setattr(statistics, "IN_PART", 4)
+    monkeypatch.setattr(statistics, "IN_FILE", 10)
+    await put(browser.store, *(replace(LANDED, id=event, number=event) for event in range(1, 20)))
+    asked: list[int] = []
+    listed = Statistics.listed
+
+    async def counted(self: Statistics, query: DepartureQuery, *, before: int | None, limit: int) -> Any:
+        asked.append(limit)
+        return await listed(self, query, before=before, limit=limit)
+
+    monkeypatch.setattr(Statistics, "listed", counted)
+    rows = list(csv.reader(StringIO(await browser.get(f"{QUEUE}/pulls.csv"))))
+    assert [row[2] for row in rows[1:]] == [str(number) for number in range(19, 9, -1)]
+    assert asked == [4, 4, 2]
+    head = await browser.client.head(f"{QUEUE}/pulls.csv")
+    assert (head.status, await head.read()) == (200, b"")
+
+
+async def test_error_within_a_long_file_leaves_it_without_an_end(
+    browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A browser must not take half a file for whole; an error before it begins has a page."""
+    monkeypatch.setattr(statistics, "IN_PART", 4)
+    await put(browser.store, *(replace(LANDED, id=event, number=event) for event in range(1, 20)))
+    listed, left = Statistics.listed, [1]
+
+    async def fails(self: Statistics, query: DepartureQuery, *, before: int | None, limit: int) -> Any:
+        if not left:
+            raise ValueError("a stored value that nobody wrote")
+        left.pop()
+        return await listed(self, query, before=before, limit=limit)
+
+    monkeypatch.setattr(Statistics, "listed", fails)
+    with pytest.raises(ClientError):
+        await browser.get(f"{QUEUE}/pulls.csv")
+    await browser.get(f"{QUEUE}/pulls.csv", status=500)
 
 
 async def test_statistics_have_no_script_no_style_and_nothing_from_elsewhere(browser: Browser) -> None:
