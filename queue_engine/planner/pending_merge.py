@@ -11,6 +11,8 @@ from queue_engine.domain.reasons import Reason
 from queue_engine.planner.actions import Action, Dequeue, FactKind, Facts, Landing, ReadFact, Save, Wait
 from queue_engine.rules.transitions import after_poll, with_refusal
 
+_UNFINISHED = "GitHub has not finished its merge in the background, and may still do so"
+
 
 def follow_merge(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Action:
     """Return the next action while GitHub merges the entry, which no call stops.
@@ -27,7 +29,7 @@ def follow_merge(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> A
     if pending.state is not MergeState.PENDING:
         return Save(with_refusal(_followed(entry, None), now))
     if now - (run.merge_requested_at or now) >= policy.pending_merge_timeout:
-        return Dequeue(Reason.GITHUB_TROUBLE, detail=pending.message)
+        return Dequeue(Reason.GITHUB_TROUBLE, detail=_UNFINISHED)
     waiting = after_poll(entry, MONITOR, now)
     return Wait(waiting, waiting.run.next_poll_at or now)
 

@@ -24,6 +24,7 @@ async def departed(world: World) -> Any:
     await world.until(lambda: LABEL not in bottom.labels, within=timedelta(hours=2))
     await world.settle()
     assert await world.reasons(bottom) == ["github_trouble"]
+    assert "GitHub has not finished its merge in the background, and may still do so" in world.comment(bottom)
     assert await world.entries() == ()
     return bottom
 

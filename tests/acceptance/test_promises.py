@@ -225,6 +225,7 @@ async def test_repository_whose_github_fails_for_ever_delays_no_other(world: Wor
     assert "failed for longer than IMQ retries" in world.comment(stuck)
 
 
+@pytest.mark.lagging(thorough=True)
 async def test_check_that_never_reports_times_out_explained_and_the_next_one_lands(world: World) -> None:
     """P5: a required workflow that a filter skips stays pending for ever; its wait ends, and it is named."""
     docs = world.repository.add_ci(
@@ -233,6 +234,7 @@ async def test_check_that_never_reports_times_out_explained_and_the_next_one_lan
     checks = [("ci/test", world.app_id("ci")), ("ci/docs", docs.app.id)]
     world.repository.protect("main", required_checks=checks, by="rhea")
     skipped, reported = world.open("code"), world.open("docs-page")
+    skipped.assign("rhea", by="mona")
     await world.pass_time(CI_TIME * 2)
     for pull in (skipped, reported):
         pull.label(LABEL, by="mona")
@@ -241,6 +243,7 @@ async def test_check_that_never_reports_times_out_explained_and_the_next_one_lan
     assert await world.reasons(skipped) == ["checks_timed_out"]
     assert "ci/docs" in world.comment(skipped)
     assert "path filter" in world.comment(skipped)
+    assert "**Next step, @mona @rhea or a maintainer:**" in world.comment(skipped)
 
 
 async def test_mergeable_that_remains_unknown_ends_the_wait_and_the_next_one_lands(world: World) -> None:
