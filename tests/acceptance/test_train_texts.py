@@ -36,8 +36,10 @@ async def test_comment_of_a_landing_says_with_whom_and_what_it_saved(world: Worl
 
 async def test_comment_of_an_ejection_says_that_no_other_pull_request_is_the_cause(world: World) -> None:
     """Only the author of the failing one is asked to act, and the history shows the runs with it."""
-    files = [{f"{name}.txt": "99\n" if name == "b" else "0\n"} for name in "abc"]
+    files = [{f"{name}.txt": "6\n" if name == "b" else "0\n"} for name in "abc"]
     good, bad, other = await ready(world, "a", "b", "c", files=files)
+    world.repository.push("main", {"base.txt": "5\n"}, "Leave less room", by="rhea")
+    await world.settle()
     queue_all([good, bad, other])
     await world.until(lambda: good.merged and other.merged)
     await world.until_status(bad, None)
