@@ -74,6 +74,7 @@ BELIEVED = {
     "own_comments": "each is looked for again before it is edited",
     "own_login": "never changes",
     "permission": "no webhook that IMQ gets tells of it",
+    "refuses_outdated": "rules as `branch_rules` caches them, and whether IMQ may bypass a ruleset; GitHub refuses",
     "repository": "looked up when a call finds nothing under its name, and at sweeps",
     "repositories": "asked for again at the next sweep",
     "stack_members": "judged again when one of them closes, or the pull request gets another base branch",
