@@ -2,15 +2,17 @@
 
 from typing import Any
 
+import pytest
+
 from queue_engine.domain.blocker import Blocker, BlockerNotices
 from queue_engine.domain.model import EntryStatus, Pause, RedBase, Stall
 from queue_engine.domain.reasons import Reason
 from queue_engine.queries.blocker_state import blocker_states
-from queue_engine.queries.health import health_of_last
+from queue_engine.queries.health import FEWEST, health_of_last
 from queue_engine.queries.pull_request_history import SHOWN, load_history, runs_of
 from queue_engine.queries.queue_states import load_health, load_states
 from queue_engine.queries.queue_status import load_summaries
-from queue_engine.store import Transaction
+from queue_engine.store import Transaction, timeline_reads
 from tests.store.examples import changed, stand
 from tests.store.examples import queue as stored_queue
 from tests.store.test_departures import departure
@@ -93,3 +95,19 @@ async def test_health_is_that_of_the_last_departures_of_each_queue(t: Transactio
     health = await load_health(t, [first, second], NOW)
     assert health[first.id] == health_of_last([10.0] * 4, failed=1)
     assert (health[first.id].failures.figure, health[second.id].counted, health[second.id].is_known) == (0.2, 1, False)
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 11, 60])
+async def test_health_of_any_number_of_queues_takes_few_statements_built_once(t: Transaction, count: int) -> None:
+    """The overview built a statement for each request, which took longer than the database."""
+    some = [await stored_queue(t, f"branch-{number}") for number in range(count)]
+    for number in range(count):
+        of_it = {"base_branch": f"branch-{number}", "waited": float(number + 1)}
+        for index in range(FEWEST):
+            await t.departures.put(departure(number * FEWEST + index, number=index, **of_it))
+    built = timeline_reads._waits.cache_info().misses
+    for _ in range(2):
+        health = await load_health(t, some, NOW)
+    assert [health[queue.id].median.figure for queue in some] == [float(number + 1) for number in range(count)]
+    assert timeline_reads._waits.cache_info().misses - built <= 2
+    assert timeline_reads._waits.cache_info().currsize <= len(timeline_reads._SIZES)
