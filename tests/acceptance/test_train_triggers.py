@@ -7,6 +7,7 @@ from pathlib import Path
 
 from sandbox.ci.workflow_runner import WorkflowRunner
 from sandbox.ci.workflows import Job, Trigger
+from sandbox.rest.record import RecordedCall
 from tests.acceptance.project import total_at_most_ten
 from tests.acceptance.test_train_refusals import events
 from tests.acceptance.train_stage import CHECK, WORKFLOW, configure
@@ -45,3 +46,25 @@ async def test_pull_request_that_a_person_opens_from_a_candidate_fails_no_train(
         await world.settle()
         assert {run.event for run in runner.runs if run.suite.head_branch == branch} == {"push", "pull_request"}
         assert [each[0] for each in await events(world)].count("run_started") == 1
+
+
+async def test_end_of_a_run_leaves_ci_of_a_later_run_with_the_same_commit(tmp_path: Path) -> None:
+    """P5: equal merges within a second are one commit, and each run cancels the CI of its own branch alone."""
+    async with a_watched_world(tmp_path) as (world, runner):
+        pulls = await ready(world, "a", "b")
+        done: list[str] = []
+
+        async def hook(exchange: RecordedCall) -> None:
+            branches = [name for name in world.repository.record.git.branches() if name.startswith("imq/")]
+            if branches and not done:
+                done.append(world.repository.sha(branches[0]))
+                world.repository.push(branches[0], {"smuggled.py": "x\n"}, "Smuggle", by="hubot")
+
+        world.server.on_request = hook
+        queue_all(pulls)
+        await world.until(lambda: all(pull.merged for pull in pulls))
+        of_candidate = [run for run in runner.runs if run.suite.head_sha == done[0]]
+        published = {run.suite.head_branch for run in of_candidate if str(run.suite.head_branch).startswith("imq/")}
+        assert len(published) == 2
+        happened = await events(world)
+        assert [each[2] for each in happened if each[0] == "run_ended"] == ["branch_changed", "landed"]

@@ -61,12 +61,17 @@ class CandidateCleanup:
         return None
 
     async def _cancel_workflows(self, repository: Repository, run: CandidateRun) -> None:
-        """Cancel the workflow runs on the candidate that are under way, which frees their runners."""
+        """Cancel the workflow runs on the candidate that are under way, which frees their runners.
+
+        A later run may have the same commit: git makes one of equal merges within a second. Its branch is another.
+        """
         if run.candidate is None:
             return
         try:
             found = await self._engine.github.workflow_runs(repository, run.candidate)
-            for each in [one for one in found if one.head_sha == run.candidate and not one.ended][:MOST_RUNS]:
+            branches = {"", run.branch, run.build_branch}
+            own = [each for each in found if each.head_sha == run.candidate and each.branch in branches]
+            for each in [one for one in own if not one.ended][:MOST_RUNS]:
                 await self._engine.github.cancel_run(repository, each.id)
         except (Forbidden, HeadConflict, Invalid, NotFound) as refusal:
             _log.info("runs_not_cancelled", repository=repository.full_name, run=run.id, message=refusal.message)
