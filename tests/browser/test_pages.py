@@ -110,9 +110,10 @@ async def _text(visit: Visit, address: str) -> str:
 async def test_private_repository_is_invisible_to_others(site: World, browser: str) -> None:
     """Someone without access gets the same page for a hidden repository as for one that does not exist."""
     pulls = await fill(site)
-    site.github.create_user("outsider")
-    async with visiting(browser) as visit:
-        await log_in(visit.page, url(site), "outsider")
+    outsider = "outsider-" + "w" * 30
+    site.github.create_user(outsider)
+    async with visiting(browser, viewport={"width": 320, "height": 640}) as visit:
+        await log_in(visit.page, url(site), outsider)
         for path in [each for each in pages(pulls) if "acme" in each]:
             hidden = await visit.page.goto(f"{url(site)}{path}")
             shown = await visit.page.inner_text("main")
@@ -122,6 +123,7 @@ async def test_private_repository_is_invisible_to_others(site: World, browser: s
             assert (hidden.status, shown) == (unknown.status, await visit.page.inner_text("main")) == (404, shown)
         for path in ("/", "/statistics", "/requests"):
             await visit.page.goto(f"{url(site)}{path}")
+            assert await overflow(visit.page) <= 0, "the longest login of GitHub fits a small phone"
             content = await visit.page.content()
             assert "acme" not in content
             assert "widgets" not in content

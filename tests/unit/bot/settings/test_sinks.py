@@ -71,6 +71,10 @@ def test_settings_show_no_secret_of_a_sink() -> None:
             "- name: a\n  slack: http://x.example/s3cretpath\n  repositories: [a/b]\n",
             "line 2: entry 1 (a): slack is plain",
         ),
+        (
+            "- name: a\n  slack: https://ada:s3cretpath@x.example/\n  repositories: [a/b]\n",  # pragma: allowlist secret
+            "line 2: entry 1 (a): slack holds a user or a password",
+        ),
         ("- name: a\n  slack: s3cretpath\n  repositories: [a/b]\n", "line 2: entry 1 (a): slack must be a URL"),
         (
             f"- name: a\n  slack: {SLACK}\n  repositories: [a/b]\n  events: [ejectd]\n",
