@@ -190,6 +190,7 @@ async def test_page_of_a_pull_request_that_waits_until_it_is_ready_has_its_title
             assert "Delayed no pull request" in confirm
             assert "Sooner no pull request" in confirm
             assert "osition" not in confirm
+        assert "joins as soon as it is ready." in (await rhea.post(f"{address}/requeue")).text
         assert "This one joins the queue as soon as it is ready" in (await rhea.get(QUEUE)).text
 
 

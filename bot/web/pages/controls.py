@@ -49,6 +49,7 @@ _DONE: Mapping[str, str] = {
     "dequeued": "The pull request is dequeued, and its label comes off.",
     "merging": "IMQ has asked GitHub to merge it already, so GitHub decides. If GitHub refuses, it leaves the queue.",
     "queued": "The pull request is queued.",
+    "waits": "The pull request waits outside of its queue, and joins as soon as it is ready.",
     "gone": "Nothing changed: the pull request is not queued.",
 }
 """What the next page says after a form, by what was done."""
@@ -196,8 +197,8 @@ class Controls:
         async def attempt() -> str:
             case = await load_case(self._engine, repository, number)
             call = enqueue.enqueue if case.entry is None else enqueue.requeue
-            await call(self._engine, case, by=login, head_sha=head)
-            return "queued"
+            found = await call(self._engine, case, by=login, head_sha=head)
+            return "queued" if found.entry.is_ready else "waits"
 
         return await self._move(request, repository, attempt)
 

@@ -72,7 +72,7 @@ def test_settings_show_no_secret_of_a_sink() -> None:
             "line 2: entry 1 (a): slack is plain",
         ),
         (
-            "- name: a\n  slack: https://ada:s3cretpath@x.example/\n  repositories: [a/b]\n",  # pragma: allowlist secret
+            "- name: a\n  slack: https://ada:s3cretpath@x.example\n  repositories: [a/b]\n",  # pragma: allowlist secret
             "line 2: entry 1 (a): slack holds a user or a password",
         ),
         ("- name: a\n  slack: s3cretpath\n  repositories: [a/b]\n", "line 2: entry 1 (a): slack must be a URL"),
