@@ -53,10 +53,11 @@ class _Choice:
         untested = [each for each in self.trains.queue if not each.qualified and each.id not in active]
         free = self.trains.slots - len(self.trains.runs)
         anchor = self._anchor(in_backlog=len(untested) > free)
-        work = next(self._work(active), ())
+        preempting: Sequence[Member] = [each for each in untested if each.preempts]
+        work = preempting or next(self._work(active), ())
         if len(work) > 1 and all(each.qualified and self._suspected(each) for each in work):
             return self._prefixes(work)
-        if self._combines(anchor, urgent=any(not each.qualified for each in work)):
+        if not preempting and self._combines(anchor, urgent=any(not each.qualified for each in work)):
             return [_run(anchor, self._carried(anchor, _CARRIED_ALONE))]
         if not work:
             return []

@@ -139,3 +139,12 @@ def test_failure_alone_is_proof_only_after_another_failure_of_the_member() -> No
     assert not failure_ejects(driver.trains, alone, driver.now)
     group = TrainRun(2, (1, 2), frozenset({1, 2}), 0.0)
     assert failure_ejects(run_failed(driver.trains, group), alone, driver.now)
+
+
+def test_hotfix_is_tested_before_members_of_a_failed_run() -> None:
+    """Otherwise the hotfix would preempt their next run again and again."""
+    driver = Driver(trains(4), bad={1})
+    driver.settle()
+    driver.end(driver.trains.runs[0], passed=False)
+    driver.join(9, preempts=True)
+    assert [run.content for run in driver.trains.runs] == [(9,)]

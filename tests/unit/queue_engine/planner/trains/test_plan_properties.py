@@ -1,13 +1,13 @@
 """What holds of plans, whatever happens and in whichever order runs end."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from queue_engine.planner.trains.model import Member, Plan, Trains
+from queue_engine.planner.trains.model import Member, NewRun, Plan, TrainRun, Trains
 from queue_engine.planner.trains.plan import plan
 from queue_engine.planner.trains.transitions import base_pushed, removed
 from tests.unit.queue_engine.planner.trains.examples import USUAL, Driver, trains
@@ -16,12 +16,55 @@ FLAKY = 12
 """Runs that may flake in one example; then CI is honest."""
 
 
+class CheckedDriver(Driver):
+    """Fails if a plan has too many runs, or one that the policy does not allow."""
+
+    def _carry_out(self, made: Plan) -> None:
+        left = tuple(each for each in self.trains.runs if each.id not in made.cancel)
+        state = replace(self.trains, runs=left)
+        for number, new in enumerate(made.start, 1):
+            assert is_allowed(new, state), (new, state)
+            state = state.with_run(TrainRun(-number, new.content, new.tested, self.now))
+        assert len(state.runs) <= max(state.slots, len(left))
+        super()._carry_out(made)
+
+
+def is_allowed(new: NewRun, state: Trains) -> bool:
+    """Whether a run tests members in order, on qualified ones, on the whole content of another run or the base."""
+    places = {each.id: place for place, each in enumerate(state.queue)}
+    qualified = {each.id for each in state.queue if each.qualified}
+    tested = new.content[-len(new.tested) :]
+    beneath = new.content[: -len(new.tested)]
+    bases = [run.content for run in (*state.runs, *state.passed) if run.extends_base]
+    for base in ((), *bases):
+        kept = tuple(each for each in base if each not in new.tested)
+        carried = beneath[len(kept) :]
+        if beneath[: len(kept)] == kept and set(carried) <= qualified and in_order(carried, places):
+            return frozenset(tested) == new.tested and in_order(tested, places)
+    return False
+
+
+def in_order(members: Sequence[int], places: dict[int, int]) -> bool:
+    """Whether members follow each other as in the queue."""
+    return [*members] == sorted(members, key=places.__getitem__)
+
+
 def play(data: st.DataObject, members: int, slots: int, bad: set[int], pairs: set[frozenset[int]]) -> Driver:
-    """Let runs end in any order, some of them flaking, while members leave and others push to the base."""
-    driver = Driver(trains(members, slots), bad)
+    """Let runs end in any order, some of them flaking, while members leave, hotfixes come, and the base is pushed to.
+
+    No plan follows another one without a new fact.
+    """
+    driver = CheckedDriver(trains(members, slots), bad)
+    hotfixes = data.draw(st.sets(st.integers(1, members), max_size=2))
+    queue = sorted(driver.trains.queue, key=lambda each: each.id not in hotfixes)
+    late = [replace(each, preempts=True) for each in queue if each.id in hotfixes]
+    driver.trains = replace(driver.trains, queue=tuple(each for each in queue if each.id not in hotfixes))
     driver.settle()
     flakes = 0
     for _ in range(400):
+        if late and (not driver.trains.runs or data.draw(st.booleans())):
+            driver.trains = replace(driver.trains, queue=(late.pop(), *driver.trains.queue))
+            driver.settle()
         if not driver.trains.runs:
             break
         assert len(driver.trains.runs) <= slots
