@@ -98,6 +98,7 @@ class PullRequest(BaseModel):
     draft: bool | None = None
     labels: tuple[Label, ...] = ()
     auto_merge: dict[str, Any] | None = None
+    """In each payload since 2021 (octokit/webhooks #408, github/rest-api-description #2491)."""
 
 
 class Changes(BaseModel):
