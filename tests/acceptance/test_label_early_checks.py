@@ -53,8 +53,11 @@ async def test_failed_check_keeps_the_label_waiting_until_a_rerun_passes(world: 
     assert "A required check failed on the head of the pull request." in comment
     assert "Failing checks:\n\n- [`unit`](http" in comment
     assert "**Next step for the author:** Push a fix, or rerun the check if it is flaky." in comment
+    await world.pass_time(timedelta(minutes=15))
     unit.plan = ()
     rerun(world, pull)
+    await world.pass_time(CI_TIME + MINUTE / 2)
+    assert pull.merged or (await waiting(world, pull)).is_ready
     await world.until(lambda: pull.merged, within=CI_TIME * 3)
     await world.settle()
     assert world.spoken(pull) == 1
