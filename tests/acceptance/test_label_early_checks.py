@@ -116,6 +116,23 @@ async def test_pending_check_joins_the_queue_as_before(world: World) -> None:
     assert await world.reasons(pull) == ["checks_failed"]
 
 
+@pytest.mark.parametrize("conclusion", ["success", "neutral", "skipped"])
+async def test_own_check_of_an_ejection_is_no_reason_to_wait(world: World, conclusion: str) -> None:
+    """IMQ's check still shows the ejection when a rerun of the required check has passed, or need not pass."""
+    unit = with_unit(world)
+    unit.plan = ("failure", "failure")
+    pull = world.open("ejected")
+    pull.label(LABEL, by="mona")
+    await world.until(lambda: LABEL not in pull.labels)
+    await world.settle()
+    assert any(run.app.slug == "imq" and run.conclusion == "failure" for run in pull.check_runs)
+    unit.plan = (conclusion,)
+    rerun(world, pull)
+    await world.pass_time(CI_TIME * 2)
+    pull.label(LABEL, by="mona")
+    await world.until(lambda: pull.merged, within=SOON)
+
+
 async def test_queue_only_check_that_failed_is_no_reason_to_wait(world: World) -> None:
     """It counts on IMQ's own update alone."""
     await configure(world, "checks: {queue_only: unit}\n")
