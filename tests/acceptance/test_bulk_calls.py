@@ -152,6 +152,12 @@ async def test_priority_needs_the_right_to_control_queues(world: World, session:
     await world.settle()
     assert [each["status"] for each in (await results(rhea, begun))["results"]] == [202, 202]
     assert [entry.priority for entry in await world.entries()] == [7, 7]
+    third = world.open("third")
+    late = await queue_all(rhea, [third], key=f"{KEY}-2", priority=9)
+    world.repository.record.collaborators["rhea"] = "write"
+    await world.settle()
+    (lost,) = (await results(rhea, late))["results"]
+    assert (lost["status"], await world.entry(third)) == (403, None), "the role counts when the job runs"
 
 
 @pytest.mark.parametrize(
