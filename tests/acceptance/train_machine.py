@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
 from sandbox.core.errors import ApiError
+from tests.acceptance.project import total_at_most_ten
 from tests.acceptance.train_machine_base import MORE, MOST_PULLS, SIZES
 from tests.acceptance.train_machine_failures import TrainMachineFailures
 from tests.acceptance.train_stage import configure_at
@@ -187,8 +188,11 @@ class TrainMachine(TrainMachineFailures):
         if _BROKEN in self.world.repository.files():
             self._break_or_repair()
         elif any(run.conclusion == "failure" for run in self.checks_of_main()):
-            # A check of the base has flaked, and a person repairs that.
-            self.push_to_main({f"repaired-{self.act()}.py": "x\n"}, "Repair")
+            # A check of the base has flaked, or people merged too much by hand: a person repairs that.
+            files = self.world.repository.files()
+            too_much = [] if total_at_most_ten(files) else [path for path in files if path.startswith("add-")]
+            sizes: dict[str, str | None] = {path: None for path in too_much if path.endswith(".txt")}
+            self.push_to_main({f"repaired-{self.act()}.py": "x\n", **sizes}, "Repair")
         paused: Any = self.run(self.world.paused())
         if paused is not None:
             self.witness.note(f"paused: {paused}")
