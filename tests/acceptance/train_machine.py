@@ -48,7 +48,10 @@ class TrainMachine(TrainMachineFailures):
             self.witness.note(f"#{pull.number} push")
             self.witness.withdraw(pull)
             push = pull.force_push if forced else pull.push
-            push({f"push-{self.act()}.py": "pushed\n"}, by="hubot")
+            head = push({f"push-{self.act()}.py": "pushed\n"}, by="hubot")
+            if pull.record.draft and LABEL in pull.labels:
+                # It waits outside the queue: a push by a person who may queue binds the new head.
+                self.witness.agreed[pull.number] = head
             self.let_pass(pause)
 
     @rule(data=st.data(), pause=st.integers(0, 200))
