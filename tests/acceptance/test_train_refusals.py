@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from sandbox.callers.errors import DropConnection
 from sandbox.ci.workflows import Job
 from sandbox.rest.record import RecordedCall
 from sandbox.state import ReviewRule
@@ -108,6 +109,34 @@ async def test_squash_landing_refused_half_way_has_its_tip_tested_first(tmp_path
         happened = [(event, outcome) for event, _, outcome in await events(world)]
         assert ("run_ended", "stopped") in happened
         assert commits_tested(world) - before >= 2
+
+
+async def test_push_to_the_base_within_a_squash_landing_stops_it_before_the_next_merge(tmp_path: Path) -> None:
+    """P1: no run tested the next member on top of that push; once the tip passed, a run does."""
+    async with a_train_world(tmp_path, more="merge:\n  method: squash\n") as world:
+        pulls = await ready(world, "a", "b", "c")
+        merges = 0
+
+        async def hook(exchange: RecordedCall) -> None:
+            nonlocal merges
+            if exchange.template == MERGE and exchange.phase == "before":
+                merges += 1
+                if merges == 2:
+                    made = world.repository.commit({"pushed.py": "1\n"}, world.repository.sha(), "By hand", by="rhea")
+                    world.repository.push_commit("main", made, by="rhea")
+                    raise DropConnection
+
+        world.server.on_request = hook
+        queue_all(pulls)
+        await world.until(lambda: all(pull.merged for pull in pulls))
+        happened = await events(world)
+        assert (
+            "paused",
+            "tree_mismatch",
+            "1 of 3 members landed, then IMQ stopped: somebody pushed to main",
+        ) in happened
+        assert [each for each in happened if each[2] == "tree_mismatch"] == []
+        assert world.requests(MERGE) == 4
 
 
 @pytest.mark.parametrize(

@@ -13,12 +13,14 @@ from queue_engine.core.timing.backoff import no_jitter, wait
 from queue_engine.domain.candidate_run import CandidateMember, CandidateRun
 from queue_engine.domain.errors import Forbidden, HeadConflict, Invalid, MergeError
 from queue_engine.domain.facts import MergeMethod, PullRequest
+from queue_engine.domain.known_facts import KEPT, of_branch
 from queue_engine.domain.model import Entry, RedBase
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects import record
 from queue_engine.executor.landing import land
 from queue_engine.executor.trains.member_facts import verify
 from queue_engine.executor.trains.state import TrainState
+from queue_engine.known.branches import current_tip, pushes, superseded
 from queue_engine.known.own_merges import answered_merge, record_merge_request
 from queue_engine.planner.trains.commits import names_co_authors
 from queue_engine.planner.trains.members import base_moved
@@ -71,6 +73,9 @@ async def _merge(state: TrainState, run: CandidateRun, member: CandidateMember, 
     pull = await github.pull_request(repository, member.number)
     if pull.merged and pull.merge_sha is not None:
         return pull.merge_sha
+    if (tip := await _foreign_tip(state, run)) is not None:
+        await stop_landing(state, run, f"somebody pushed to {run.base_branch}", tip=tip)
+        return None
     if run.id not in state.landing and await verify(state, entry, mergeable=False) is None:
         # Time has passed since the members were verified.
         await state.load()
@@ -92,6 +97,18 @@ async def _merge(state: TrainState, run: CandidateRun, member: CandidateMember, 
         test = replace(run.test, merge_refusals=refusals, refused_since=since, next_poll_at=again)
         await state.save_run(replace(run, test=test))
         return again
+
+
+async def _foreign_tip(state: TrainState, run: CandidateRun) -> str | None:
+    """Return the base's tip if a webhook reported a push by somebody else onto the last landed member."""
+    landed_shas = [each.landed_sha for each in run.members if each.landed_sha is not None]
+    if not landed_shas:
+        return None
+    subject = of_branch(run.base_branch)
+    async with state.engine.store.reading() as tx:
+        known = await tx.known.about(state.queue.repository.id, [subject], since=state.now - KEPT)
+    pushed = pushes(known.get(subject, ()), state.now)
+    return (current_tip(pushed) or landed_shas[-1]) if superseded(landed_shas[-1], pushed) else None
 
 
 async def _message(state: TrainState, member: CandidateMember, pull: PullRequest) -> tuple[str | None, str | None]:
@@ -138,19 +155,22 @@ async def _release(state: TrainState, run: CandidateRun) -> None:
                 await record_merge_request(change.tx, entry, None, change.now)
 
 
-async def stop_landing(state: TrainState, run: CandidateRun, why: str) -> None:
-    """Stop a landing that GitHub refuses. If members have landed, the tip is tested before anything else."""
+async def stop_landing(state: TrainState, run: CandidateRun, why: str, *, tip: str | None = None) -> None:
+    """Stop a landing. If members have landed, the tip is tested before anything else.
+
+    `tip` is the base's tip, if it is another than the last member that landed.
+    """
     await _release(state, run)
     done = [each.landed_sha for each in run.members if each.landed_sha is not None]
     await state.load()
     if not done:
         await state.switch_off(Reason.CANDIDATE_LANDING_REFUSED, why)
         return
-    tip = done[-1]
+    tip = tip or done[-1]
     memory = base_moved(state.memory, tip)
     async with state.engine.change() as change:
         await state.end_within(change, state.find(run.id or 0), memory, why="stopped")
-        detail = f"{len(done)} of {len(run.members)} members landed, then GitHub refused: {why}"
+        detail = f"{len(done)} of {len(run.members)} members landed, then IMQ stopped: {why}"
         await record.pause(change, state.queue, Reason.TREE_MISMATCH, detail)
         later = change.now + state.policy.ask_again.maximum
         await change.tx.red_bases.note(state.queue.id, RedBase("", tip, change.now, 0, later, untested=True))
