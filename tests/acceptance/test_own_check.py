@@ -159,6 +159,7 @@ async def test_merge_that_never_arrived_is_sent_again(world: World) -> None:
 
 
 @pytest.mark.lagging(thorough=True)
+@pytest.mark.thorough("unlabel", "pause")
 @pytest.mark.parametrize("meanwhile", ["nothing", "unlabel", "push", "pause"])
 async def test_process_that_dies_between_pass_and_merge_merges_or_takes_the_pass_back(
     world: World, meanwhile: str

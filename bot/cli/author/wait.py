@@ -1,9 +1,12 @@
 """Wait until a pull request leaves its queue, through restarts of the server and failures of the network."""
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+
+from yarl import URL
 
 from bot.cli.author.api_client import WAIT_SECONDS, ApiAnswer, ConnectionFailed
 from bot.cli.author.exit_codes import ExitCode
@@ -44,7 +47,8 @@ class LandingWait:
         pause, path = _FIRST_PAUSE, f"{self.path}/queue"
         while True:
             asked = self.now()
-            answer = self._ask(path)
+            left = None if self.timeout is None else started + self.timeout - asked
+            answer = self._ask(path if left is None else _waiting_at_most(path, left))
             if isinstance(answer, str):
                 if self.now() - last_answered > GIVE_UP_SECONDS:
                     stop(ExitCode.UNREACHABLE, f"{answer} {self.name} stays queued.")
@@ -95,6 +99,14 @@ class LandingWait:
             for line in details(body):
                 say(line)
         return OUTCOMES.get(str(body.get("outcome")), ExitCode.DEQUEUED)
+
+
+def _waiting_at_most(path: str, seconds: float) -> str:
+    """Return the path with a shorter wait, if it waits for longer than this."""
+    url = URL(path)
+    if "wait" not in url.query:
+        return path
+    return str(url.update_query(wait=str(min(int(url.query["wait"]), max(1, math.ceil(seconds))))))
 
 
 def _next_path(body: Any) -> str | None:

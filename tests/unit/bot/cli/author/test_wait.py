@@ -8,7 +8,7 @@ import pytest
 from bot.cli.author.api_client import ApiAnswer, ConnectionFailed
 from bot.cli.author.exit_codes import ExitCode
 from bot.cli.author.session import Session
-from bot.cli.author.wait import GIVE_UP_SECONDS, LandingWait
+from bot.cli.author.wait import GIVE_UP_SECONDS, LandingWait, _waiting_at_most
 
 WAIT = "/api/v1/repositories/acme/widgets/pulls/7/queue?wait=60"
 
@@ -149,3 +149,12 @@ def test_json_is_the_last_answer_alone(capsys: pytest.CaptureFixture[str]) -> No
     assert printed.out.startswith("{")
     assert printed.out.count('"state"') == 1
     assert "checking" in printed.err
+
+
+@pytest.mark.parametrize(
+    ("path", "left", "expected"),
+    [("/a/queue?wait=60", 0.4, "/a/queue?wait=1"), ("/a/queue?wait=60", 900, "/a/queue?wait=60"), ("/a", 3, "/a")],
+)
+def test_call_waits_no_longer_than_the_command_may(path: str, left: float, expected: str) -> None:
+    """`--timeout 1s` took a minute: the server answers a waiting call at the next change only."""
+    assert _waiting_at_most(path, left) == expected
