@@ -158,7 +158,7 @@ async def _release(state: TrainState, run: CandidateRun) -> None:
 async def stop_landing(state: TrainState, run: CandidateRun, why: str, *, tip: str | None = None) -> None:
     """Stop a landing. If members have landed, the tip is tested before anything else.
 
-    `tip` is the base's tip, if it is another than the last member that landed.
+    `tip` is the base's tip, if that is not the commit of the last member that landed.
     """
     await _release(state, run)
     done = [each.landed_sha for each in run.members if each.landed_sha is not None]
