@@ -10,7 +10,7 @@ import re
 import signal
 import sys
 from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -145,7 +145,16 @@ async def test_author_lands_several_pull_requests_by_one_command(tmp_path: Path)
         assert [each["number"] for each in answered["results"]] == [int(each) for each in numbers]
 
 
+@pytest.fixture
+def heeds_ctrl_c() -> Iterator[None]:
+    """Processes start with the signal's default: a shell has its background jobs ignore it, and they pass that on."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.mark.thorough
+@pytest.mark.usefixtures("heeds_ctrl_c")
 async def test_author_who_stops_waiting_leaves_the_pull_request_queued(tmp_path: Path) -> None:
     """Ctrl-C says so, and has the exit code that shells use for it."""
     async with logged_in(tmp_path) as (theatre, shell):
