@@ -25,13 +25,13 @@ _log = structlog.get_logger("imq.processor")
 class Processor:
     """Advances due queues, at most `concurrency` at once.
 
-    At most half of them are of one repository, and at most three quarters of one installation.
+    At most half of them are of one repository, and at most three quarters, rounded, of one installation.
     """
 
     def __init__(self, engine: Engine, *, concurrency: int = 8) -> None:
         self._engine = engine
         self._of_repository = max(1, concurrency // 2)
-        self._of_installation = max(1, concurrency * 3 // 4)
+        self._of_installation = max(1, (concurrency * 3 + 2) // 4)
         self._under_way: set[int] = set()
         self._batch = PassBatch(engine)
         self._pool = Pool(concurrency, done=partial(engine.wakeup.notify, WakeupKind.QUEUES))

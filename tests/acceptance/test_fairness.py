@@ -7,12 +7,15 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
+
+import pytest
 
 from sandbox.ci.single_check import CISettings
 from sandbox.rest.record import RecordedCall
 from tests.acceptance.project import FILES, total_at_most_ten
-from tests.acceptance.world import CI_TIME, LABEL, World
+from tests.acceptance.world import CI_TIME, LABEL, World, a_world
 
 OF_REPOSITORY, OF_INSTALLATION = 4, 6
 """How many queues of one repository, and of one installation, are processed at once, of eight in all."""
@@ -124,3 +127,22 @@ async def test_busy_installation_with_slow_answers_leaves_room_for_another_one(w
         await as_many_as_may(world)
         assert sorted(github.held) == ["gadgets"] * 3 + ["widgets"] * 3
         assert not any(pull.merged for pull in busy)
+
+
+@pytest.mark.parametrize(("concurrency", "landed"), [("1", False), ("2", True)])
+async def test_queue_beside_a_slow_one_of_the_same_owner_lands_meanwhile_where_two_are_advanced_at_once(
+    tmp_path: Path, concurrency: str, landed: bool
+) -> None:
+    """`IMQ_CONCURRENCY`: with 1 the other queue waits until GitHub has answered about the slow one."""
+    async with a_world(tmp_path, settings={"IMQ_CONCURRENCY": concurrency}) as world:
+        world.repository.protect("b*", required_checks=["ci/test"])
+        slow = await queued(world, world.repository, 1)
+        quick = await queued(world, another(world, "acme/quick"), 1)
+        async with all_due_at_once(world, [*slow, *quick], "acme/widgets") as github:
+            before, earlier = world.clock.now(), len(world.server.requests)
+            assert await world.bot.processor.start_due()
+            await github.until(lambda: github.held == ["widgets"] and quick[0].merged is landed)
+            await as_many_as_may(world)
+            asked = any("/acme/quick/" in call.path for call in list(world.server.requests)[earlier:])
+            assert (asked, quick[0].merged, slow[0].merged) == (landed, landed, False)
+            assert world.clock.now() == before
