@@ -7,7 +7,7 @@ import structlog
 from bot.gateway import facts
 from bot.gateway.http.client import owner_and_repo
 from bot.gateway.schemas import CheckRunAnswer, CheckSuiteAnswer, StatusAnswer, WorkflowRunAnswer
-from bot.gateway.snapshots.read import Snapshots
+from bot.gateway.snapshots.batches import SnapshotBatches
 from queue_engine.domain.errors import Forbidden, NotFound
 from queue_engine.domain.facts import CheckReport, RequiredCheck
 from queue_engine.domain.model import Repository
@@ -16,7 +16,7 @@ from queue_engine.domain.workflow_runs import CheckSuite, WorkflowRun
 log = structlog.get_logger(__name__)
 
 
-class CheckReads(Snapshots):
+class CheckReads(SnapshotBatches):
     """Reads checks. Part of `Gateway`."""
 
     async def check_reports(

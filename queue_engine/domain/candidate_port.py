@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from queue_engine.domain.facts import Commit
+from queue_engine.domain.facts import Commit, Snapshot
 from queue_engine.domain.model import Repository
 
 NO_BRANCH = "0" * 40
@@ -24,8 +24,24 @@ class BranchUpdate:
     force: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class SnapshotRequest:
+    """A pull request to read, with a person's permission ("" for none) and a comparison of the expected head."""
+
+    number: int
+    login: str
+    head_sha: str
+
+
 class CandidatePort(Protocol):
     """Calls for candidates. Part of `queue_engine.domain.port.GitHub`, whose errors they raise."""
+
+    async def snapshots(self, repository: Repository, requests: Sequence[SnapshotRequest]) -> Mapping[int, Snapshot]:
+        """Read the snapshots of several pull requests in few queries of GraphQL, by their numbers.
+
+        Those that GitHub does not show so are missing: `snapshot` reads them, and raises their errors.
+        """
+        ...
 
     async def create_branch(self, repository: Repository, branch: str, sha: str) -> None:
         """`POST /repos/{o}/{r}/git/refs`. Raises Invalid if the branch exists, or a rule forbids it."""

@@ -3,9 +3,10 @@
 A refusal that depends on the pull request becomes a fact for `decide`; every other error is raised.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from queue_engine.domain.candidate_port import SnapshotRequest
 from queue_engine.domain.errors import Forbidden, HeadConflict, Invalid, MergeError, NotFound
 from queue_engine.domain.facts import CheckReport, Commit, MergeMethod, Snapshot
 from queue_engine.domain.merge_port import PendingMerge
@@ -88,12 +89,33 @@ def _candidate(entry: Entry) -> str:
     return entry.run.candidate
 
 
+async def read_snapshots(github: GitHub, entries: Sequence[Entry], policy: Policy) -> dict[str, Facts]:
+    """Read the snapshots of entries of one repository in few requests; returns facts by the entries' ids.
+
+    The entries that GitHub did not show are missing.
+    """
+    if not entries:
+        return {}
+    requests = [SnapshotRequest(each.number, each.queued_by, each.head) for each in entries]
+    found = await github.snapshots(entries[0].repository, requests)
+    return {
+        each.id: with_snapshot(Facts(), _usable(found[each.number], each, policy))
+        for each in entries
+        if each.number in found
+    }
+
+
 async def _snapshot(github: GitHub, entry: Entry, facts: Facts, policy: Policy) -> Facts:
     snapshot = await github.snapshot(entry.repository, entry.number, login=entry.queued_by, head_sha=entry.head)
+    return with_snapshot(facts, _usable(snapshot, entry, policy))
+
+
+def _usable(snapshot: Snapshot, entry: Entry, policy: Policy) -> Snapshot:
+    """Return the snapshot, without a comparison that cannot prove the head."""
     if not entry.head_proved and needs_signature(policy):
         # GraphQL names no bot as a commit's author; REST shows whether IMQ made the commit.
-        snapshot = replace(snapshot, comparison=None)
-    return with_snapshot(facts, snapshot)
+        return replace(snapshot, comparison=None)
+    return snapshot
 
 
 def with_snapshot(facts: Facts, snapshot: Snapshot) -> Facts:

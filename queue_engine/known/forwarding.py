@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from queue_engine.domain.candidate_port import BranchUpdate
+from queue_engine.domain.candidate_port import BranchUpdate, SnapshotRequest
 from queue_engine.domain.facts import (
     Branch,
     BranchRules,
@@ -42,6 +42,10 @@ class Forwarding(MergeForwarding):
     ) -> Snapshot:
         """As the port says."""
         return await self._github.snapshot(repository, number, login=login, head_sha=head_sha)
+
+    async def snapshots(self, repository: Repository, requests: Sequence[SnapshotRequest]) -> Mapping[int, Snapshot]:
+        """As the port says."""
+        return await self._github.snapshots(repository, requests)
 
     async def permission(self, repository: Repository, login: str) -> Permission:
         """As the port says."""

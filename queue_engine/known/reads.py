@@ -8,7 +8,7 @@ Configuration is read at the known tip of its branch. Rules that just changed ar
 comparison costs no request. A test asserts that wiring hands out no other port.
 """
 
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -18,6 +18,7 @@ import structlog
 
 from queue_engine.core.observability.meter import Meter, NullMeter
 from queue_engine.core.timing.clock import Clock
+from queue_engine.domain.candidate_port import SnapshotRequest
 from queue_engine.domain.errors import Invalid, NotFound, ReadLagError, StaleRead
 from queue_engine.domain.facts import (
     Branch,
@@ -101,6 +102,21 @@ class GitHubReads(OwnWrites):
             if why := outdated_tip(taken.pull.base_branch, taken.base_tip, known, self._clock.now()):
                 raise self._outdated(repository, base, why)
         return replace(taken, pull=replace(taken.pull, reported=await self._webhooks_since(repository, number)))
+
+    async def snapshots(self, repository: Repository, requests: Sequence[SnapshotRequest]) -> Mapping[int, Snapshot]:
+        """Compare each as `snapshot` does, and leave out those that are outdated, or would be."""
+        asked = [one for one in requests if not await self._early(repository, SNAPSHOT, of_pull(one.number))]
+        current: dict[int, Snapshot] = {}
+        for number, taken in (await self._github.snapshots(repository, asked)).items():
+            subject, base = of_pull(number), of_branch(taken.pull.base_branch)
+            known, now = await self._facts.about(repository.id, {subject, base}), self._clock.now()
+            why = outdated_snapshot(taken, known.get(subject, ()), now)
+            if why is None and taken.base_tip is not None:
+                why = outdated_tip(taken.pull.base_branch, taken.base_tip, known.get(base, ()), now)
+            if why is None:
+                pull = replace(taken.pull, reported=await self._webhooks_since(repository, number))
+                current[number] = replace(taken, pull=pull)
+        return current
 
     async def latest_pull_requests(self, repository: Repository) -> tuple[PullRequest, ...]:
         """Correct outdated pull requests, and leave out those that are known to be closed."""

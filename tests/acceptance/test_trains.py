@@ -136,14 +136,14 @@ async def test_squash_lands_each_member_with_the_tree_that_was_tested(tmp_path: 
 
 
 async def test_members_land_with_few_requests_each(world: World) -> None:
-    """P7: at most twelve requests for each landing in trains of five, comments and check runs included."""
+    """P7: at most ten requests for each landing in trains of five, comments and check runs included."""
     pulls = await ready(world, "a", "b", "c", "d", "e")
     await world.pass_time(timedelta(minutes=5))
     before = world.requests()
     queue_all(pulls)
     await world.until(lambda: all(pull.merged for pull in pulls))
     await world.pass_time(timedelta(minutes=5))
-    assert world.requests() - before <= 12 * len(pulls)
+    assert world.requests() - before <= 10 * len(pulls)
 
 
 async def test_hotfix_is_tested_before_what_is_tested_now(tmp_path: Path) -> None:

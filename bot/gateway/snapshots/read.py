@@ -14,11 +14,9 @@ from bot.gateway.http.connection import Connection
 from bot.gateway.http.graphql import QueryAnswer, Unsupported
 from bot.gateway.repository_api import RepositoryApi
 from bot.gateway.schemas import PermissionAnswer, PullRequestAnswer, RepositoryAnswer
+from bot.gateway.snapshots.queries import PULL_REQUEST, THREADS, with_stacks
 from bot.gateway.snapshots.review_requests import code_owners
 from bot.gateway.snapshots.schemas import (
-    PULL_REQUEST,
-    PULL_REQUEST_IN_STACK,
-    THREADS,
     Answer,
     CommitPart,
     PullPart,
@@ -121,7 +119,7 @@ class Snapshots(RepositoryApi):
         now = self._clock.now()
         if self._no_stacks_until is None or now >= self._no_stacks_until:
             try:
-                return await self._graphql(repository, PULL_REQUEST_IN_STACK, variables)
+                return await self._graphql(repository, with_stacks(PULL_REQUEST), variables)
             except Unsupported as error:
                 if not any(name in str(error) for name in _STACK_NAMES):
                     raise
@@ -142,14 +140,11 @@ class Snapshots(RepositoryApi):
         pull = found.pull_request
         methods = _methods(found)
         self._methods[repository.id] = self._clock.now() + _METHODS_CACHED_FOR, methods
-        permission = _permission(found, login)
-        if permission is None and login:
-            permission = await self.permission(repository, login)
         threads = pull.review_threads
         compared = pull.base_ref.compare if pull.base_ref else None
         return Snapshot(
             pull=_pull_request(found, methods),
-            permission=permission,
+            permission=await self._permission(repository, found, login) if login else None,
             comparison=_comparison(pull),
             base_tip=compared.base_target.oid if compared else None,
             behind=compared.behind_by if compared else None,
@@ -161,6 +156,11 @@ class Snapshots(RepositoryApi):
             failing=is_failing(_head(pull)),
             open_conversations=await self._open_conversations(repository, pull.number, threads),
         )
+
+    async def _permission(self, repository: Repository, found: RepositoryPart, login: str) -> Permission:
+        """Return a person's permission, by REST if the person is no collaborator."""
+        shown = _permission(found, login)
+        return await self.permission(repository, login) if shown is None else shown
 
     async def _open_conversations(
         self, repository: Repository, number: int, threads: Threads | None

@@ -1,4 +1,4 @@
-"""The query of a snapshot, and the schema of its answer.
+"""The schema of the answer to the query of a snapshot.
 
 Names and types are those of GitHub's public schema, which a test holds. A
 bot's login comes without `[bot]` (policy-bot's `GetV3Login`).
@@ -10,55 +10,6 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from bot.gateway.snapshots.review_requests import ReviewRequests
-
-PULL_REQUEST = """
-query PullRequest(
-  $owner: String!, $name: String!, $number: Int!
-  $login: String!, $person: Boolean!, $head: String!, $compared: Boolean!
-) {
-  repository(owner: $owner, name: $name) {
-    nameWithOwner mergeCommitAllowed squashMergeAllowed rebaseMergeAllowed
-    defaultBranchRef { name }
-    collaborators(login: $login, first: 1) @include(if: $person) { edges { permission node { login } } }
-    pullRequest(number: $number) {
-      id number title body state isDraft updatedAt totalCommentsCount
-      autoMergeRequest { mergeMethod }
-      author { __typename login }
-      assignees(first: 20) { nodes { login } }
-      labels(first: 100) { nodes { name } }
-      headRefOid headRefName headRepository { nameWithOwner } baseRefName
-      baseRef {
-        compare(headRef: $head) @include(if: $compared) {
-          aheadBy behindBy baseTarget { oid } headTarget { oid }
-        }
-        associatedPullRequests(first: 5, states: [OPEN]) {
-          nodes { number baseRefName baseRepository { nameWithOwner } }
-        }
-      }
-      mergeable mergeStateStatus maintainerCanModify mergeCommit { oid }
-      commits(last: 1) {
-        nodes { commit { oid tree { oid } parents(first: 10) { nodes { oid } } statusCheckRollup { state } } } }
-      reviewDecision
-      latestOpinionatedReviews(first: 100, writersOnly: true) { nodes { state author { __typename login } } }
-      reviewRequests(first: 20) {
-        nodes { asCodeOwner requestedReviewer { ... on User { login } ... on Team { combinedSlug } } }
-      }
-      reviewThreads(first: 100) { nodes { id isResolved } pageInfo { hasNextPage endCursor } }
-    }
-  }
-}
-"""
-PULL_REQUEST_IN_STACK = PULL_REQUEST.replace("reviewDecision\n", "reviewDecision stack { baseRefName }\n")
-"""The same with its stack, for a GitHub whose schema has stacks (gh-stack, "GraphQL API")."""
-THREADS = """
-query ReviewThreads($owner: String!, $name: String!, $number: Int!, $after: String) {
-  repository(owner: $owner, name: $name) {
-    pullRequest(number: $number) {
-      reviewThreads(first: 100, after: $after) { nodes { id isResolved } pageInfo { hasNextPage endCursor } }
-    }
-  }
-}
-"""
 
 
 class Part(BaseModel):
@@ -287,7 +238,7 @@ class RepositoryPart(Part):
 
 
 class Answer(Part):
-    """The data of `PULL_REQUEST`."""
+    """The data of the query of one pull request."""
 
     repository: RepositoryPart
 

@@ -17,7 +17,7 @@ from queue_engine.domain.facts import Commit, MergeMethod
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.run import Run
 from queue_engine.executor.trains.candidate_branches import EXISTS, publish, tested_before
-from queue_engine.executor.trains.member_facts import await_workflows_permission, merges_refused, verify
+from queue_engine.executor.trains.member_facts import await_workflows_permission, merges_refused, read_members, verify
 from queue_engine.executor.trains.state import TrainState
 from queue_engine.executor.trains.triggers import trigger_for
 from queue_engine.planner.actions import Facts
@@ -38,6 +38,7 @@ async def begin(state: TrainState, new: NewRun, memory: Memory) -> bool:
     entries = {each.number: each for each in state.entries}
     methods: list[MergeMethod] = []
     tip = memory.base_tip
+    await read_members(state, [entries[number] for number in new.content])
     for number in new.content:
         entry = entries[number]
         if (method := await verify(state, entry, mergeable=True)) is None:

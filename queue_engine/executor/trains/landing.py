@@ -20,7 +20,7 @@ from queue_engine.domain.reasons import Reason
 from queue_engine.executor.landing import land
 from queue_engine.executor.trains.candidate_branches import key_of
 from queue_engine.executor.trains.lost_merges import schedule_close
-from queue_engine.executor.trains.member_facts import merges_refused, verify
+from queue_engine.executor.trains.member_facts import merges_refused, read_members, verify
 from queue_engine.executor.trains.member_merges import merge_members
 from queue_engine.executor.trains.state import TrainState
 from queue_engine.known.own_merges import record_merge_request
@@ -34,6 +34,7 @@ _log = structlog.get_logger("imq.trains")
 async def begin_landing(state: TrainState, run: CandidateRun, planned: TrainRun) -> bool:
     """Verify the members, and store that the run lands; False if the pass has to plan again. Raises GitHubError."""
     members = [each for each in run.members if each.number in planned.content]
+    await read_members(state, [entry for each in members if (entry := state.entry_of(each)) is not None])
     entries: list[Entry] = []
     for member in members:
         entry = state.entry_of(member)

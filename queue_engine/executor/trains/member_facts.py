@@ -1,13 +1,13 @@
 """Verify members by one snapshot each, before they are merged onto a candidate, and before the candidate lands."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 import structlog
 
 from queue_engine.domain.candidate_run import CandidateMember, CandidateRun, CandidateState
 from queue_engine.domain.errors import Forbidden, GitHubError, NotFound, RateLimitError
-from queue_engine.domain.facts import MergeMethod
+from queue_engine.domain.facts import MergeMethod, PullRequest
 from queue_engine.domain.model import Entry
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects.labels import effective_labels
@@ -26,6 +26,20 @@ _log = structlog.get_logger("imq.trains")
 _READS = len(FactKind) + 4
 
 _UP_TO_DATE = "GitHub merges only branches that are up to date"
+
+
+async def read_members(state: TrainState, entries: Iterable[Entry]) -> None:
+    """Read the entries that this pass has not verified yet, in few requests; `verify` reads what is missing then.
+
+    Raises GitHubError.
+    """
+    unread = [each for each in entries if (each.id, each.version) not in state.verified]
+    found = await github_requests.read_snapshots(state.engine.github, unread, state.policy)
+    for entry in unread:
+        facts = found.get(entry.id)
+        if facts is None or facts.pull is None or named_by(facts.pull, entry.repository) != entry.repository:
+            continue
+        state.verified[entry.id, entry.version] = await _with_labels(state, entry, facts, facts.pull)
 
 
 async def verify(state: TrainState, entry: Entry, *, mergeable: bool) -> MergeMethod | None:
@@ -103,7 +117,11 @@ async def _read(state: TrainState, entry: Entry, fact: FactKind, facts: Facts) -
     if (named := named_by(read.pull, entry.repository)) != entry.repository:
         await remember_name(state.engine, named)
         return None
-    pull = await effective_labels(state.engine.store, entry.repository, read.pull, entry.trusted_labels, state.policy)
+    return await _with_labels(state, entry, read, read.pull)
+
+
+async def _with_labels(state: TrainState, entry: Entry, read: Facts, pull: PullRequest) -> Facts:
+    pull = await effective_labels(state.engine.store, entry.repository, pull, entry.trusted_labels, state.policy)
     return replace(read, pull=pull)
 
 

@@ -38,7 +38,7 @@ class TrainState:
     entries: tuple[Entry, ...] = ()
     depth: int = 0
     verified: dict[tuple[str, int], Facts] = field(default_factory=dict)
-    """What this pass verified of entries, by their ids and versions."""
+    """What this pass read of entries before it verified them, by their ids and versions."""
     begun: set[int] = field(default_factory=set)
     """The runs that this pass itself began to build, so that nothing of theirs is in doubt."""
     on_tip: set[int] = field(default_factory=set)

@@ -6,7 +6,7 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
-from queue_engine.domain.candidate_port import BranchUpdate, CandidatePort
+from queue_engine.domain.candidate_port import BranchUpdate, CandidatePort, SnapshotRequest
 from queue_engine.domain.errors import GitHubError, ShadowModeError
 from queue_engine.domain.facts import MergeMethod, PullRequest
 from queue_engine.domain.merge_port import Merges
@@ -88,6 +88,15 @@ def arguments(place: Place, name: str, pull: PullRequest) -> dict[str, Any]:
         "description": "Land it",
         "external_id": "e",
         "installation_id": place.repository.installation_id,
+    } | of_candidates(place)
+    wanted = inspect.signature(getattr(place.gateway, name)).parameters.values()
+    return {each.name: given[each.name] for each in wanted if each.default is inspect.Parameter.empty}
+
+
+def of_candidates(place: Place) -> dict[str, Any]:
+    """Arguments of the calls for candidates."""
+    head = place.pull.head_sha
+    return {
         "tree": place.handle.tree(head),
         "parents": (head,),
         "message": "Add",
@@ -98,9 +107,8 @@ def arguments(place: Place, name: str, pull: PullRequest) -> dict[str, Any]:
         "path": ".github/workflows/ci.yml",
         "inputs": {},
         "commit": head,
+        "requests": [SnapshotRequest(place.pull.number, "mona", head)] * 2,
     }
-    wanted = inspect.signature(getattr(place.gateway, name)).parameters.values()
-    return {each.name: given[each.name] for each in wanted if each.default is inspect.Parameter.empty}
 
 
 def written(place: Place) -> list[str]:

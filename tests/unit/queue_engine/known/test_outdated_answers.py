@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from queue_engine.domain.candidate_port import SnapshotRequest
 from queue_engine.domain.errors import Invalid, NotFound, StaleRead
 from queue_engine.domain.facts import Branch, Review, ReviewState, Snapshot
 from queue_engine.domain.known_facts import (
@@ -15,6 +16,7 @@ from queue_engine.domain.known_facts import (
     CheckResult,
     ConversationChange,
     KnownName,
+    MergeResult,
     Push,
     ReviewChange,
     of_branch,
@@ -149,6 +151,18 @@ async def test_reviews_of_the_last_seconds_are_missed_in_a_list(scene: Setup) ->
     scene.inner.answers["reviews"] = (approved,)
     scene.clock.instant += SETTLED
     assert await scene.github.reviews(REPOSITORY, 1) == (approved,)
+
+
+async def test_snapshots_of_several_leave_out_those_that_are_outdated(scene: Setup) -> None:
+    """P1: an old state, and an old tip of the base, decide nothing; the others need no second read."""
+    first, second = Snapshot(pull(), base_tip="base-2"), Snapshot(replace(pull(), number=2), base_tip="base-1")
+    third = Snapshot(replace(pull(), number=3), base_tip="base-2")
+    scene.inner.answers["snapshots"] = {1: first, 2: second, 3: third}
+    requests = [SnapshotRequest(number, "max", "head-1") for number in (1, 2, 3)]
+    await scene.report((of_branch("main"), MOVED), (of_pull(3), MergeResult(sha="landed")))
+    shown = await scene.github.snapshots(REPOSITORY, requests)
+    assert set(shown) == {1}
+    assert shown[1].pull == replace(first.pull, reported=())
 
 
 async def test_snapshot_is_compared_in_each_of_its_parts(scene: Setup) -> None:

@@ -2,7 +2,7 @@
 
 GitHub refuses a whole query for one field that it does not have.
 
-Covers `bot/gateway/snapshots/schemas.py`.
+Covers `bot/gateway/snapshots/queries.py` and `bot/gateway/snapshots/schemas.py`.
 """
 
 from typing import Any
@@ -23,13 +23,18 @@ from graphql import (
 )
 
 from bot.gateway import Gateway
-from bot.gateway.snapshots import schemas
+from bot.gateway.snapshots import queries, schemas
 from queue_engine.domain.facts import Permission, Snapshot
 from queue_engine.domain.model import Repository
 from tests.support.github_graphql import github_schema
 from tests.unit.bot.github_double import GitHubDouble, Says
 
-QUERIES = {name: text for name, text in vars(schemas).items() if name.isupper()}
+QUERIES = {
+    "one": queries.PULL_REQUEST,
+    "one with stacks": queries.with_stacks(queries.PULL_REQUEST),
+    "several": queries.with_stacks(queries.of_several(10, 2)),
+    "conversations": queries.THREADS,
+}
 VARIABLES = {
     "owner": "ada",
     "name": "engine",
@@ -96,7 +101,7 @@ def _type_of(_: Any, info: GraphQLResolveInfo[Any], abstract: GraphQLAbstractTyp
 
 @pytest.fixture
 def answers() -> Answers:
-    return Answers(schemas.PULL_REQUEST)
+    return Answers(queries.PULL_REQUEST)
 
 
 @pytest.mark.parametrize("name", QUERIES)
@@ -127,7 +132,7 @@ async def test_answer_with_null_or_any_value_that_the_schema_allows_is_understoo
 
 def test_page_of_conversations_with_null_where_the_schema_allows_it_is_understood() -> None:
     """The rest of a long discussion, read like the first page."""
-    made = Answers(schemas.THREADS)
+    made = Answers(queries.THREADS)
     for other in [None, *made.others]:
         data = made.with_instead({} if other is None else dict([other]))
         schemas.ThreadsAnswer.model_validate(data)

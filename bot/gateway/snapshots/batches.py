@@ -1,0 +1,81 @@
+"""Read the snapshots of several pull requests by one GraphQL query, with an alias for each.
+
+GitHub ends a query after ten seconds (docs, "Rate limits and query limits for the GraphQL API"), and large ones fail so
+(cli/cli #12715, raycast/extensions #10278). So a query asks for few pull requests, and after a failure IMQ reads each
+with a query of its own for a while.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import structlog
+
+from bot.gateway.http.answers import parse_answer
+from bot.gateway.http.connection import Connection
+from bot.gateway.http.graphql import Unsupported
+from bot.gateway.snapshots.queries import of_several, with_stacks
+from bot.gateway.snapshots.read import Snapshots
+from bot.gateway.snapshots.schemas import RepositoryPart
+from queue_engine.domain.candidate_port import SnapshotRequest
+from queue_engine.domain.errors import GitHubError, NotFound, RateLimitError
+from queue_engine.domain.facts import Permission, Snapshot
+from queue_engine.domain.model import Repository
+
+log = structlog.get_logger(__name__)
+
+MOST = 10
+"""The most pull requests in one query: each costs GitHub a comparison."""
+_SINGLY_FOR = timedelta(hours=1)
+
+
+class SnapshotBatches(Snapshots):
+    """Reads several pull requests at once. Part of `Gateway`."""
+
+    def __init__(self, connection: Connection) -> None:
+        super().__init__(connection)
+        self._singly_until: datetime | None = None
+        """Until when IMQ reads each pull request by itself, since GitHub failed with several."""
+
+    async def snapshots(self, repository: Repository, requests: Sequence[SnapshotRequest]) -> Mapping[int, Snapshot]:
+        """`POST /graphql` for ten pull requests each. Those that GitHub does not show are missing."""
+        found: dict[int, Snapshot] = {}
+        for start in range(0, len(requests), MOST):
+            asked = requests[start : start + MOST]
+            now = self._clock.now()
+            if len(asked) < 2 or any(until and now < until for until in (self._singly_until, self._unsupported_until)):
+                break
+            try:
+                found |= await self._several(repository, asked)
+            except RateLimitError:
+                raise
+            except (GitHubError, Unsupported) as error:
+                if not isinstance(error, NotFound):
+                    self._singly_until = now + _SINGLY_FOR
+                log.info("snapshots_read_singly", repository=repository.full_name, message=str(error))
+                break
+        return found
+
+    async def _several(self, repository: Repository, asked: Sequence[SnapshotRequest]) -> dict[int, Snapshot]:
+        logins = list(dict.fromkeys(each.login for each in asked if each.login))
+        variables: dict[str, Any] = {"owner": repository.owner, "name": repository.name}
+        variables |= {f"number_{index}": each.number for index, each in enumerate(asked)}
+        variables |= {f"head_{index}": each.head_sha for index, each in enumerate(asked)}
+        variables |= {f"login_{index}": login for index, login in enumerate(logins)}
+        query = of_several(len(asked), len(logins))
+        if self._no_stacks_until is None or self._clock.now() >= self._no_stacks_until:
+            query = with_stacks(query)
+        shown: dict[str, Any] = (await self._graphql(repository, query, variables))["repository"]
+        permissions: dict[str, Permission | None] = {"": None}
+        found: dict[int, Snapshot] = {}
+        for index, each in enumerate(asked):
+            if (pull := shown.get(f"pull_{index}")) is None:
+                continue
+            people = shown.get(f"collaborators_{logins.index(each.login)}") if each.login else None
+            part = parse_answer(RepositoryPart, shown | {"pullRequest": pull, "collaborators": people})
+            if each.login not in permissions:
+                permissions[each.login] = await self._permission(repository, part, each.login)
+            taken = await self._complete(repository, part, None)
+            found[each.number] = replace(taken, permission=permissions[each.login])
+        return found
