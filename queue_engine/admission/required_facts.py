@@ -1,8 +1,9 @@
 """Read what a base branch requires of a pull request, with reviews and signatures where they matter."""
 
+from collections.abc import Collection
 from dataclasses import replace
 
-from queue_engine.domain.facts import BranchRules, Snapshot
+from queue_engine.domain.facts import BranchRules, CheckReport, RequiredCheck, Snapshot
 from queue_engine.domain.failing_check import FailingCheck
 from queue_engine.domain.model import Repository
 from queue_engine.domain.policy import Policy
@@ -10,8 +11,9 @@ from queue_engine.domain.port import GitHub
 from queue_engine.effects.context import Engine
 from queue_engine.rules.checks import head_checks, is_rerun_in_queue, judge
 from queue_engine.rules.eligibility import RequiredFacts, unmet_by_rules, unmet_requirement, waits
-from queue_engine.rules.failing_checks import failing_checks
+from queue_engine.rules.failing_checks import failing_checks, is_red, report_on_base
 from queue_engine.rules.merge_method import merge_method, needs_signed_commits
+from queue_engine.rules.priority import precedence_of
 from queue_engine.rules.reviews import reviews_of
 
 
@@ -62,11 +64,23 @@ async def _failing_checks(
     """Return the required checks that failed on the head; their reports are read only where GitHub says that one did.
 
     A cancelled job of GitHub Actions is not among them where IMQ reruns it in the queue. IMQ itself may have cancelled
-    it, when the pull request left. Raises GitHubError.
+    it, when the pull request left. A check that fails on the base branch, too, is not among them either: the queue
+    pauses for that, and IMQ tests the pull request again on the repaired base. Raises GitHubError.
     """
     required = head_checks(rules, policy)
     if not (taken.failing and required and waits(policy)):
         return ()
     reports = await github.check_reports(repository, taken.pull.head_sha, required)
-    failed = judge(required, reports).failed
-    return failing_checks((each for each in failed if not is_rerun_in_queue(each, policy)), reports)
+    failed = [each for each in judge(required, reports).failed if not is_rerun_in_queue(each, policy)]
+    if failed and not precedence_of(taken.pull.labels, policy).fixes_base:
+        on_base = await _reports_on_base(github, repository, taken, required, {each.name for each in failed})
+        failed = [each for each in failed if not is_red(report_on_base(each, on_base))]
+    return failing_checks(failed, reports)
+
+
+async def _reports_on_base(
+    github: GitHub, repository: Repository, taken: Snapshot, required: Collection[RequiredCheck], names: Collection[str]
+) -> tuple[CheckReport, ...]:
+    """Read the reports of these checks on the tip of the base branch. Raises GitHubError."""
+    tip = taken.base_tip or taken.pull.base_branch
+    return await github.check_reports(repository, tip, frozenset(each for each in required if each.name in names))

@@ -122,7 +122,7 @@ class BlockerNotices:
         if (started := entry.run.started_at) is not None:
             stopped = min((each.since for each in held if each.since is not None), default=started)
             started += now - max(stopped, started)
-        return replace(entry, run=replace(entry.run, started_at=started, github_failures=0, github_failing_since=None))
+        return replace(entry, run=replace(entry.run.without_failures(), started_at=started))
 
     def _since(self, blocker: Blocker, ended: Sequence[BlockerNotice], now: datetime) -> datetime:
         same = [each for each in self.blockers if each.announces(blocker)]

@@ -1,6 +1,6 @@
 """A run: one attempt to land its members, with the progress of its candidate's checks."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 
@@ -84,6 +84,10 @@ class Run:
     def ended(self) -> "Run":
         """Return the run emptied: the store deletes its row when it stores the members."""
         return Run(self.id, self.version)
+
+    def without_failures(self) -> "Run":
+        """Return the run after a success: no backoff is under way, so that webhooks wake its queue at once."""
+        return replace(self, github_failures=0, github_failing_since=None)
 
 
 NOT_BEGUN = Run()

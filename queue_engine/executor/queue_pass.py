@@ -169,7 +169,7 @@ class _Pass:
                 await self._save(entry, changed, EntryChange(checks=CheckResults(ended=ended), passes_on=goes_on))
                 return None
             case Wait(changed, until, pending, not_starting):
-                settled = replace(changed, run=replace(changed.run, github_failures=0, github_failing_since=None))
+                settled = replace(changed, run=changed.run.without_failures())
                 if settled != entry:
                     recovered = shows_retrying(entry, self._engine.clock.now())
                     announce = recovered or settled.run.pending_checks != entry.run.pending_checks

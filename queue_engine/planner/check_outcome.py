@@ -35,7 +35,7 @@ from queue_engine.rules.checks import (
     run_key,
     with_runs,
 )
-from queue_engine.rules.failing_checks import failing_checks
+from queue_engine.rules.failing_checks import failing_checks, is_red, report_on_base
 from queue_engine.rules.transitions import after_poll, enter
 
 BREAKDOWNS = frozenset({"startup_failure", "timed_out", "cancelled", "stale", "error"})
@@ -44,9 +44,6 @@ asks a person to act on this change."""
 
 _UNDER_WAY = "already running"
 """Part of GitHub's message when it refuses to rerun a workflow that has not ended (403)."""
-
-_NO_EVIDENCE = frozenset({"cancelled", "stale", "action_required"})
-"""Conclusions of a check on the base that do not show the base to be red."""
 
 
 def judge_checks(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Action:
@@ -163,20 +160,17 @@ def _judge_failure(entry: Entry, verdict: CommitChecks, facts: Facts, policy: Po
         return _blame(entry, verdict.failed)
     if facts.base_reports is None:
         return ReadFact(FactKind.BASE_REPORTS)
-    on_base = [_report_on_base(check, facts.base_reports) for check in verdict.failed]
-    own = tuple(check for check, report in zip(verdict.failed, on_base, strict=True) if not _is_red(report))
+    on_base = [report_on_base(check, facts.base_reports) for check in verdict.failed]
+    own = tuple(check for check, report in zip(verdict.failed, on_base, strict=True) if not is_red(report))
     if not own:
         # The failure is judged when the base is green: the check gets one rerun then, even if it had its reruns before.
         # Where reruns are off, the check's result counts, and IMQ compares it with the base again.
-        waiting = replace(
-            entry, run=replace(entry.run, reruns=max(policy.check_reruns - 1, 0), polls=0, next_poll_at=None)
-        )
+        run = entry.run.without_failures()
+        waiting = replace(entry, run=replace(run, reruns=max(policy.check_reruns - 1, 0), polls=0, next_poll_at=None))
         red = [report for report in on_base if report is not None]
         failing = failing_checks(red, facts.base_reports)
         return HoldBase(waiting, verdict.failed[0], entry.run.base_tip or entry.base_branch, failing)
-    unsettled = all(
-        report is not None and (_is_red(report) or report.state is CheckState.PENDING) for report in on_base
-    )
+    unsettled = all(report is not None and (is_red(report) or report.state is CheckState.PENDING) for report in on_base)
     deadline = check_deadline(entry, policy)
     if unsettled and now < deadline:
         # The same checks still run on the base, and only their results show the cause.
@@ -186,22 +180,6 @@ def _judge_failure(entry: Entry, verdict: CommitChecks, facts: Facts, policy: Po
         )
         return Wait(waiting, waiting.run.next_poll_at or now)
     return _blame(entry, own)
-
-
-def _report_on_base(check: CheckReport, on_base: Iterable[CheckReport]) -> CheckReport | None:
-    """Find the check's report on the base. Of several, for example of several events, a failed one counts first."""
-    on_base = [report for report in on_base if _source(report) == _source(check)]
-    decisive = (next((r for r in on_base if _is_red(r)), None), next((r for r in on_base if not r.completed_at), None))
-    return next((report for report in (*decisive, *on_base) if report is not None), None)
-
-
-def _source(report: CheckReport) -> tuple[str, int | None, bool]:
-    """Identify the source of a report: an App may have a check run and a status of one name."""
-    return report.name, report.app_id, report.run_id is None
-
-
-def _is_red(report: CheckReport | None) -> bool:
-    return report is not None and report.state is CheckState.FAILED and report.conclusion not in _NO_EVIDENCE
 
 
 def _blame(entry: Entry, failed: tuple[CheckReport, ...]) -> Dequeue:

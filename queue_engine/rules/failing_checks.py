@@ -1,4 +1,4 @@
-"""Name the checks that failed, with one link for each workflow run, and the jobs to look at. Pure."""
+"""Name the checks that failed, with one link for each workflow run, and the jobs to look at; find the base's. Pure."""
 
 import re
 from collections.abc import Iterable
@@ -16,6 +16,9 @@ GitHub's documentation has `html_url` of a workflow run as `…/actions/runs/{ru
 job as `…/actions/runs/{run_id}/job/{job_id}` (REST, "Workflow jobs"; cli/cli `pkg/cmd/run/shared`). Older servers link
 a job as `…/runs/{check_run_id}`: then the link of the first failed job stands for its run.
 """
+
+_NO_EVIDENCE = frozenset({"cancelled", "stale", "action_required"})
+"""Conclusions of a check on the base that do not show the base to be red."""
 
 
 def failing_checks(failed: Iterable[CheckReport], reports: Iterable[CheckReport] | None) -> tuple[FailingCheck, ...]:
@@ -56,3 +59,20 @@ def _link(check: CheckReport) -> str | None:
     if check.by_actions and (run := _WORKFLOW_RUN.match(url)) is not None:
         return run[1]
     return url if url.startswith(("https://", "http://")) else None
+
+
+def report_on_base(check: CheckReport, on_base: Iterable[CheckReport]) -> CheckReport | None:
+    """Find the check's report on the base. Of several, for example of several events, a failed one counts first."""
+    on_base = [report for report in on_base if _source(report) == _source(check)]
+    decisive = (next((r for r in on_base if is_red(r)), None), next((r for r in on_base if not r.completed_at), None))
+    return next((report for report in (*decisive, *on_base) if report is not None), None)
+
+
+def is_red(report: CheckReport | None) -> bool:
+    """Return whether this report on the base shows the base to be red."""
+    return report is not None and report.state is CheckState.FAILED and report.conclusion not in _NO_EVIDENCE
+
+
+def _source(report: CheckReport) -> tuple[str, int | None, bool]:
+    """Identify the source of a report: an App may have a check run and a status of one name."""
+    return report.name, report.app_id, report.run_id is None

@@ -46,6 +46,7 @@ async def test_failed_check_keeps_the_label_waiting_until_a_rerun_passes(world: 
     unit.plan = ("failure",)
     pull = await early(world)
     if behind:
+        unit.plan = ()
         world.repository.push("main", {"other.py": "other\n"}, "Other", by="rhea")
         await world.pass_time(CI_TIME)
     assert await world.entries() == ()
@@ -91,6 +92,25 @@ async def test_push_of_a_fix_by_somebody_who_may_queue_lets_it_join(world: World
     await world.pass_time(MINUTE / 2)
     assert (await waiting(world, pull)).is_ready
     await world.until(lambda: pull.merged, within=CI_TIME * 2)
+
+
+@pytest.mark.lagging
+async def test_check_that_fails_on_the_base_too_lets_the_pull_request_join_and_land_once_the_base_is_repaired(
+    world: World,
+) -> None:
+    """Its author does nothing: the comment says that the base is red, and IMQ tests the pull request on the fix."""
+    with_unit(world, on=("push", "pull_request"))
+    world.repository.push("main", BROKEN, "Break the base", by="rhea")
+    await world.pass_time(CI_TIME * 2)
+    pull = world.open("innocent")
+    await world.pass_time(CI_TIME * 2)
+    pull.label(LABEL, by="mona")
+    await world.pass_time(CI_TIME * 2)
+    assert (await waiting(world, pull)).is_ready
+    assert "`main` is failing its own checks" in world.comment(pull)
+    world.repository.push("main", {"broken": None}, "Repair the base", by="rhea")
+    await world.until(lambda: pull.merged, within=CI_TIME * 4)
+    assert await world.reasons(pull) == []
 
 
 @pytest.mark.lagging
@@ -174,10 +194,13 @@ async def test_check_that_passed_without_a_webhook_is_found_within_the_hour(worl
 
 
 async def test_wait_for_a_check_reads_it_only_when_it_may_have_passed(world: World) -> None:
-    """P7: a rerun that fails, too, costs nothing, nor does the time that passes within the hour."""
+    """P7: a rerun that fails, too, costs nothing, nor does the time that passes within the hour.
+
+    At first IMQ reads the checks of the head, then those of the base branch, which may fail as well.
+    """
     with_unit(world)
     pull = await early(world, files=BROKEN)
-    assert world.requests(REPORTS) == 1
+    assert world.requests(REPORTS) == 2
     await world.pass_time(timedelta(minutes=15))
     read = world.requests(REPORTS)
     rerun(world, pull)

@@ -133,7 +133,7 @@ async def _act(state: TrainState, run: CandidateRun, subject: Entry, action: Act
         case actions.Save(changed):
             await state.save_run(_with(run, changed))
         case actions.Wait(changed, until):
-            settled = replace(changed, run=replace(changed.run, github_failures=0, github_failing_since=None))
+            settled = replace(changed, run=changed.run.without_failures())
             if _with(run, settled) != run or settled.run != subject.run:
                 await state.save_run(_with(run, settled))
             return until

@@ -25,6 +25,7 @@ class Rules:
     def __init__(self, remembered: BranchRules, fresh: BranchRules, methods: tuple[MergeMethod, ...] = ()) -> None:
         self.remembered, self.fresh = remembered, fresh
         self.methods = methods
+        self.on_base: tuple[CheckReport, ...] = ()
         self.asked: list[str] = []
 
     async def is_guarded(self, *_: object) -> bool:
@@ -47,7 +48,10 @@ class Rules:
         self.asked.append("unsigned")
         return ("head-1",)
 
-    async def check_reports(self, *_: object) -> tuple[CheckReport, ...]:
+    async def check_reports(self, _: object, sha: str, __: object) -> tuple[CheckReport, ...]:
+        if sha == "main":
+            self.asked.append("base")
+            return self.on_base
         self.asked.append("reports")
         failed = [CheckReport(name, None, CheckState.FAILED, "failure", None, None, None) for name in ("unit", "lint")]
         job = CheckReport("job", 15368, CheckState.FAILED, "cancelled", None, None, None, by_actions=True)
@@ -125,3 +129,25 @@ async def test_reports_are_read_once_and_only_of_a_head_on_which_a_check_failed(
     _, found = await required(scene, github, Snapshot(pull(), failing=failing), **policy)
     assert [each.check for each in found.failing] == (failed or [])
     assert github.asked.count("reports") == (0 if failed is None else 1)
+    assert github.asked.count("base") == (1 if failed else 0)
+
+
+@pytest.mark.parametrize(
+    ("on_base", "labels", "failed"),
+    [
+        (CheckReport("unit", None, CheckState.FAILED, "failure", None, None, None), (), []),
+        (CheckReport("unit", None, CheckState.FAILED, "cancelled", None, None, None), (), ["unit"]),
+        (CheckReport("unit", None, CheckState.PASSED, "success", None, None, None), (), ["unit"]),
+        (CheckReport("unit", 7, CheckState.FAILED, "failure", None, None, None), (), ["unit"]),
+        (CheckReport("unit", None, CheckState.FAILED, "failure", None, None, None), ("merge-queue-fix",), ["unit"]),
+    ],
+    ids=["red", "cancelled", "green", "other App", "fix of the base"],
+)
+async def test_check_that_fails_on_the_base_too_is_no_reason_to_wait_unless_the_change_repairs_the_base(
+    scene: Setup, on_base: CheckReport, labels: tuple[str, ...], failed: list[str]
+) -> None:
+    """The queue pauses for a red base; a change that shall repair the base has to pass its own checks first."""
+    github = Rules(rules("unit"), rules("unit"))
+    github.on_base = (on_base,)
+    _, found = await required(scene, github, Snapshot(pull(labels=frozenset({"merge-queue", *labels})), failing=True))
+    assert [each.check for each in found.failing] == failed

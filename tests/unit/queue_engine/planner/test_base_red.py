@@ -42,6 +42,15 @@ def test_base_red_holds_the_entry_and_gives_it_one_more_run_when_the_base_is_gre
     assert landed(walk.wait())
 
 
+def test_base_red_found_after_failures_of_github_leaves_no_backoff_that_webhooks_do_not_shorten() -> None:
+    """Otherwise the queue would learn of the repaired base only when the backoff is over."""
+    walk = a_job(reruns=[Refusal("no")])
+    walk.github.say_on_base(CheckState.FAILED)
+    walk.change_entry(github_failures=2, github_failing_since=NOW)
+    assert isinstance(walk.go(), HoldBase)
+    assert (walk.entry.run.github_failures, walk.entry.run.github_failing_since) == (0, None)
+
+
 def test_base_red_where_nothing_is_run_again_lets_the_failure_stand_when_the_base_is_green() -> None:
     """`checks.reruns: 0` means none, ever; while the base is red no entry is ejected, and its last poll decides."""
     walk = a_job()
