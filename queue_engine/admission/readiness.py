@@ -25,9 +25,10 @@ from queue_engine.domain.policy import Policy
 from queue_engine.domain.unmet_requirement import UnmetRequirement
 from queue_engine.effects import record
 from queue_engine.effects.context import Change, Engine
+from queue_engine.effects.github_merges import disable_later
 from queue_engine.effects.labels import effective_labels
 from queue_engine.effects.queue_depth import announce_not_ready
-from queue_engine.rules.eligibility import Admit, NotReady, Reject
+from queue_engine.rules.eligibility import Admit, NotReady, Reject, disables_auto_merge
 from queue_engine.rules.priority import precedence_of, trusted_of
 from queue_engine.rules.readiness import judge_readiness, wait_ended
 
@@ -96,6 +97,8 @@ async def _judge(engine: Engine, case: Case, entry: Entry, taken: Snapshot, *, m
         match await behind_shared_head(change.tx, repository, taken.pull, policy, answer):
             case NotReady(unmet) if not moves:
                 saved = await _wait_on(change, entry, unmet, policy)
+                if disables_auto_merge(taken.pull, policy):
+                    await disable_later(change, repository, case.number)
             case NotReady() | Admit() as found:
                 unmet = found.unmet if isinstance(found, NotReady) else ()
                 saved = await _join(change, case, entry, taken, requirements.rules, unmet)

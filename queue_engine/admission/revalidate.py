@@ -102,9 +102,10 @@ async def needs_read(
     pull = await effective_labels(engine.store, repository, listed, entry.trusted_labels, policy)
     if not entry.is_ready:
         freed = seems_freed(entry, latest, now, whole=whole) or await is_alone(engine, entry)
-        return freed or seems_changed(entry, pull, policy, now)
-    lost_or_changed = _verdict(entry, pull, policy, now) != (None, None)
-    return lost_or_changed or disables_auto_merge(pull, policy)
+        seems_due = freed or seems_changed(entry, pull, policy, now)
+    else:
+        seems_due = _verdict(entry, pull, policy, now) != (None, None)
+    return seems_due or disables_auto_merge(pull, policy)
 
 
 async def _requeue_new_head(engine: Engine, case: Case, entry: Entry, pull: PullRequest, push: Push) -> Case | None:

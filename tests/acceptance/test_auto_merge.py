@@ -9,6 +9,9 @@ from datetime import timedelta
 import pytest
 
 from sandbox.rest.faults import Fault
+from sandbox.state import ReviewRule
+from tests.acceptance.branch_rules import rule
+from tests.acceptance.choosing import green
 from tests.acceptance.world import CI_TIME, LABEL, World
 
 MUTATION = "mutation DisableAutoMerge"
@@ -61,6 +64,26 @@ async def test_auto_merge_whose_webhook_was_lost_is_found_by_the_sweep(world: Wo
     pull.enable_auto_merge(by="mona", webhook=False)
     await world.pass_time(timedelta(minutes=12))
     assert pull.record.auto_merge is None or pull.merged
+
+
+@pytest.mark.lagging(thorough=True)
+@pytest.mark.parametrize("webhook", [pytest.param(True, marks=pytest.mark.thorough), False])
+async def test_auto_merge_of_a_pull_request_that_waits_for_its_approval_is_disabled(
+    world: World, webhook: bool
+) -> None:
+    """P1: the approval that it waits for would let GitHub merge it past the queue."""
+    world.repository.record.allow_auto_merge = True
+    rule(world, reviews=ReviewRule(1))
+    pull = await green(world, "early")
+    pull.label(LABEL, by="mona")
+    await world.pass_time(timedelta(minutes=1))
+    pull.enable_auto_merge(by="mona", webhook=webhook)
+    await world.pass_time(timedelta(minutes=12))
+    assert (pull.record.auto_merge, pull.merged, LABEL in pull.labels) == (None, False, True)
+    pull.review("APPROVED", by="hubot")
+    await world.until(lambda: pull.merged, within=CI_TIME * 3)
+    assert pull.record.merged_by.login == "imq[bot]"
+    assert mutations(world) == 1
 
 
 @pytest.mark.lagging(thorough=True)
