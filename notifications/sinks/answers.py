@@ -16,6 +16,8 @@ LONGEST_WAIT = timedelta(hours=1)
 _GONE = frozenset({"no_service", "no_team", "invalid_token", "channel_not_found", "channel_is_archived"})
 """Slack's errors after which this address never works again."""
 _OVERLOADED = frozenset({408, 425})
+_LONGEST_ERROR = 60
+"""Characters: a longer word is none of Slack's errors."""
 
 
 class Verdict(Enum):
@@ -71,7 +73,8 @@ def described(kind: SinkKind, answer: Answer) -> str:
         return f"answered {answer.status}, a redirect, which IMQ does not follow: set the address that it leads to"
     # Others' error pages are long, and may quote the address.
     error = answer.text.strip()
-    named = kind is SinkKind.SLACK and error.isascii() and error.replace("_", "").isalnum() and len(error) <= 60
+    is_word = error.isascii() and error.replace("_", "").isalnum() and len(error) <= _LONGEST_ERROR
+    named = kind is SinkKind.SLACK and is_word
     return f"answered {answer.status}{f' {error}' if named else ''}"
 
 

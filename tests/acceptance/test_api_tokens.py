@@ -171,6 +171,19 @@ async def test_login_that_somebody_else_took_opens_nothing(world: World, session
     assert (await rhea.queue(pull)).status == (await rhea.send("POST", PAUSE))[0] == 403
 
 
+async def test_operators_token_is_not_the_next_owner_of_its_login(world: World, session: aiohttp.ClientSession) -> None:
+    """The first account was deleted. The engine lets authors dequeue by login, so the person is compared first (P4)."""
+    rhea = await caller(world, session, "rhea", operator=True)
+    world.github.state.users.pop("rhea")
+    world.github.create_user("rhea")
+    world.repository.record.collaborators["rhea"] = "write"
+    pull = world.open("add", by="rhea")
+    pull.label(LABEL, by="rhea")
+    await world.settle()
+    assert (await rhea.leave(pull)).status == 403
+    assert (await rhea.ask("GET", path_of(pull))).body["state"] == "checking"
+
+
 async def test_token_of_a_person_who_was_not_bound_yet_is_bound_at_its_first_use(
     world: World, session: aiohttp.ClientSession
 ) -> None:

@@ -93,6 +93,8 @@ SLACK = sink(SinkKind.SLACK, "team")
         (sink(), Answer(410), Dead(f"{DISABLED}: it answered 410", retryable=True)),
         (sink(), Answer(404, text="no_service"), Retry("answered 404")),
         (SLACK, Answer(404, text="<a href=https://x>"), Dead("answered 404", retryable=True)),
+        (SLACK, Answer(400, text="e" * 60), Dead(f"answered 400 {'e' * 60}", retryable=True)),
+        (SLACK, Answer(400, text="e" * 61), Dead("answered 400", retryable=True)),
     ],
 )
 async def test_answer_of_a_receiver_decides_about_the_message(
