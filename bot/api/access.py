@@ -29,7 +29,7 @@ class Access:
     def __init__(self, engine: Engine, people: People, *, public_pages: bool = False) -> None:
         """`public_pages` lets those who are not logged in read public repositories."""
         self._engine = engine
-        self._permissions = Permissions(people, engine.store, engine.clock)
+        self._permissions = Permissions(people, engine.store, engine.clock, random=engine.random)
         self._public = PublicRepositories(engine) if public_pages else None
 
     async def readable(self, request: web.Request) -> Repository:

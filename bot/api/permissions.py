@@ -5,7 +5,7 @@ GitHub, so that no token uses up the rate limits that landing needs.
 """
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
@@ -24,7 +24,9 @@ from queue_engine.store import Store
 from queue_engine.store.operations.tokens import Token
 
 CACHED_FOR = timedelta(minutes=5)
-"""For so long a person who lost access can still read. Each call that changes something asks GitHub."""
+"""For so long at most a person who lost access can still read. Each call that changes something asks GitHub."""
+SPREAD = 0.2
+"""The share of this time that is drawn by lot: answers that came together are not all asked for again at once."""
 READ_COST, WRITE_COST = 1, 5
 """Requests to GitHub that a call is charged for: one that reads, and one that changes something."""
 PER_MINUTE, PER_HOUR = 100, 1000
@@ -58,6 +60,13 @@ class PersonPermission:
 
     login: str
     permission: Permission
+
+
+@dataclass(frozen=True, slots=True)
+class _Cached:
+    at: datetime
+    counts_for: timedelta
+    right: PersonPermission
 
 
 class Budget:
@@ -96,12 +105,13 @@ class Budget:
 class Permissions:
     """Looks up and caches permissions, for tokens of persons only."""
 
-    def __init__(self, people: People, store: Store, clock: Clock) -> None:
+    def __init__(self, people: People, store: Store, clock: Clock, *, random: Callable[[], float]) -> None:
+        """`random` returns numbers in [0, 1)."""
         self.budget = Budget(clock)
         self._people = people
         self._store = store
-        self._clock = clock
-        self._cache: LRUCache[tuple[str, int | str], tuple[datetime, PersonPermission]] = LRUCache(_MAX_CACHED)
+        self._clock, self._random = clock, random
+        self._cache: LRUCache[tuple[str, int | str], _Cached] = LRUCache(_MAX_CACHED)
 
     async def of(
         self, token: Token, repository: Repository, *, alias: str | None = None, fresh: bool = False
@@ -118,7 +128,7 @@ class Permissions:
         # Requests that merges need go first, so callers that only read wait.
         with working(None if fresh else RequestPriority.BACKGROUND):
             right = await self._fetch(token, repository)
-        self._cache[key] = (self._clock.now(), right)
+        self._cache[key] = _Cached(self._clock.now(), counts_for(self._random), right)
         return right
 
     async def readable(
@@ -182,8 +192,12 @@ class Permissions:
     def _cached(self, key: tuple[str, int | str]) -> PersonPermission | None:
         if (known := self._cache.get(key)) is None:
             return None
-        at, right = known
-        return right if timedelta(0) <= self._clock.now() - at < CACHED_FOR else None
+        return known.right if timedelta(0) <= self._clock.now() - known.at < known.counts_for else None
+
+
+def counts_for(random: Callable[[], float]) -> timedelta:
+    """Return how long IMQ relies on an answer about rights."""
+    return CACHED_FOR * (1 - SPREAD * random())
 
 
 def _distinct(repositories: Iterable[Repository]) -> Sequence[Repository]:

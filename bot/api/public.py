@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 import structlog
 from cachetools import LRUCache
 
-from bot.api.permissions import CACHED_FOR, MAX_LOOKUPS
+from bot.api.permissions import CACHED_FOR, MAX_LOOKUPS, counts_for
 from queue_engine.core.concurrency.request_context import RequestPriority, working
 from queue_engine.core.timing.rate_limit import RateLimit
 from queue_engine.domain.errors import GitHubError
@@ -56,7 +56,7 @@ class PublicRepositories:
             budget.take(now)
         first = alias is None and key not in self._cache
         public = await self._ask(repository)
-        self._cache[key] = now + (SETTLES if first else CACHED_FOR), public
+        self._cache[key] = now + (SETTLES if first else counts_for(self._engine.random)), public
         return public
 
     async def among(self, repositories: Iterable[Repository]) -> frozenset[int]:

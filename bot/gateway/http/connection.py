@@ -20,7 +20,7 @@ from bot.gateway.http.grants import Grants, exceeds_grant, is_inaccessible, toke
 from bot.gateway.http.graphql import limit_of
 from bot.gateway.http.limits import Limits
 from bot.gateway.http.outage_log import OutageLog
-from bot.gateway.http.replies import Replies
+from bot.gateway.http.replies import AllReplies, Replies
 from bot.gateway.http.scopes import Purpose, Scope, Target, requested_permissions, scope_of
 from bot.gateway.http.shadow_mode import MayWrite, assert_may_write
 from bot.gateway.http.shared_pace import SharedPace
@@ -93,7 +93,7 @@ class Connection:
         self._key = AppKey(app_id, private_key, clock)
         self._tokens = Tokens(self._fetch_token, clock, stored=stored_tokens, fits=self._grants.fits)
         # Raw replies, so that every reader gets its own object; never shared between installations.
-        self._replies: dict[int, Replies] = {}
+        self._replies = AllReplies()
 
     def slots_status(self) -> SlotsStatus:
         """Return how busy the slots of all installations are together; they accept while any installation's do.
@@ -141,7 +141,7 @@ class Connection:
         scope, cache = scope_of(target, call), None
         call = replace(call, repository_id=scope.repository_id)
         if call.method == "GET" and not fresh:
-            cache = self._replies.setdefault(scope.installation_id, Replies())
+            cache = self._replies.of(scope.installation_id)
         token = await self._tokens.get(scope)
         try:
             return await self._signed(scope, call, token, cache)

@@ -56,7 +56,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def permissions(github: Github, clock: Clock) -> Permissions:
-    return Permissions(github, cast(Store, None), clock)
+    return Permissions(github, cast(Store, None), clock, random=lambda: 0.0)
 
 
 async def test_list_asks_about_some_and_the_next_one_about_others(permissions: Permissions, github: Github) -> None:
@@ -104,6 +104,22 @@ async def test_permission_is_remembered_for_minutes(
     clock.instant = NOW + passed
     await permissions.of(MONA, MANY[1])
     assert github.asked == [2, 2]
+
+
+async def test_permissions_that_were_asked_for_together_are_not_asked_for_again_together(
+    github: Github, clock: Clock
+) -> None:
+    """The first of them after four minutes, the last within five, so that a long list is not empty at once."""
+    lots = iter([number / 10 for number in range(10)] * 2)
+    permissions = Permissions(github, cast(Store, None), clock, random=lambda: next(lots))
+    await permissions.readable(MONA, MANY[:10], [])
+    asked = []
+    for passed in (245, 260, 300):
+        clock.instant = NOW + timedelta(seconds=passed)
+        github.asked.clear()
+        await permissions.readable(MONA, MANY[:10], [])
+        asked.append(len(github.asked))
+    assert asked == [0, 3, 7]
 
 
 async def test_budget_of_an_hour_holds_when_that_of_each_minute_does(clock: Clock) -> None:

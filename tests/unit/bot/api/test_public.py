@@ -21,7 +21,7 @@ async def test_made_up_names_use_up_the_share_of_a_minute_and_no_more() -> None:
         return SimpleNamespace(public=True)
 
     clock = ManualClock()
-    engine = SimpleNamespace(clock=clock, github=SimpleNamespace(repository=repository))
+    engine = SimpleNamespace(clock=clock, random=lambda: 0.0, github=SimpleNamespace(repository=repository))
     public = PublicRepositories(cast(Engine, engine))
     answers = [await public.is_public(KNOWN, alias=f"acme/{number}") for number in range(PER_MINUTE + 5)]
     assert answers == [True] * PER_MINUTE + [False] * 5

@@ -3,7 +3,7 @@
 from multidict import CIMultiDict, CIMultiDictProxy
 
 from bot.gateway.http.client import Reply
-from bot.gateway.http.replies import Replies
+from bot.gateway.http.replies import AllReplies, Replies
 
 ANSWER = b'{"number": 3}'
 
@@ -40,3 +40,17 @@ def test_replies_are_bounded_by_what_they_take_with_all_that_is_kept_of_each() -
         replies.put(f"{number}", reply())
     assert sum(replies.get(f"{number}") is not None for number in range(50)) == 9
     assert replies.get("49") is not None
+
+
+def test_replies_of_all_installations_are_bounded_and_the_latest_used_remain() -> None:
+    """However many installations there are; one that has no replies, or only old ones, is forgotten first."""
+    replies = AllReplies(10_000)
+    replies.of(0)
+    for installation_id in range(1, 4):
+        for number in range(3):
+            replies.of(installation_id).put(f"{number}", reply())
+    assert [replies.of(1).get(f"{number}") is None for number in range(3)] == [False] * 3
+    for number in range(3):
+        replies.of(4).put(f"{number}", reply())
+    kept = {each: sum(replies.of(each).get(f"{number}") is not None for number in range(3)) for each in range(5)}
+    assert kept == {0: 0, 1: 3, 2: 0, 3: 3, 4: 3}
