@@ -20,7 +20,7 @@ from bot.gateway.http.grants import Grants, exceeds_grant, is_inaccessible, toke
 from bot.gateway.http.graphql import limit_of
 from bot.gateway.http.limits import Limits
 from bot.gateway.http.outage_log import OutageLog
-from bot.gateway.http.replies import AllReplies, Replies
+from bot.gateway.http.replies import CachedReplies, Replies
 from bot.gateway.http.scopes import Purpose, Scope, Target, requested_permissions, scope_of
 from bot.gateway.http.shadow_mode import MayWrite, assert_may_write
 from bot.gateway.http.shared_pace import SharedPace
@@ -93,7 +93,7 @@ class Connection:
         self._key = AppKey(app_id, private_key, clock)
         self._tokens = Tokens(self._fetch_token, clock, stored=stored_tokens, fits=self._grants.fits)
         # Raw replies, so that every reader gets its own object; never shared between installations.
-        self._replies = AllReplies()
+        self._replies = CachedReplies()
 
     def slots_status(self) -> SlotsStatus:
         """Return how busy the slots of all installations are together; they accept while any installation's do.

@@ -56,7 +56,7 @@ class Replies:
         self._kept.popitem()
 
 
-class AllReplies:
+class CachedReplies:
     """The replies of all installations, within a bound of memory of their own."""
 
     def __init__(self, most_bytes: int = _MOST_BYTES_OF_ALL) -> None:

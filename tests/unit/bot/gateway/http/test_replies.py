@@ -3,7 +3,7 @@
 from multidict import CIMultiDict, CIMultiDictProxy
 
 from bot.gateway.http.client import Reply
-from bot.gateway.http.replies import AllReplies, Replies
+from bot.gateway.http.replies import CachedReplies, Replies
 
 ANSWER = b'{"number": 3}'
 
@@ -44,7 +44,7 @@ def test_replies_are_bounded_by_what_they_take_with_all_that_is_kept_of_each() -
 
 def test_replies_of_all_installations_are_bounded_and_the_latest_used_remain() -> None:
     """However many installations there are; one that has no replies, or only old ones, is forgotten first."""
-    replies = AllReplies(10_000)
+    replies = CachedReplies(10_000)
     replies.of(0)
     for installation_id in range(1, 4):
         for number in range(3):
