@@ -26,7 +26,7 @@ from queue_engine.domain.unmet_requirement import UnmetRequirement
 from queue_engine.effects import record
 from queue_engine.effects.context import Change, Engine
 from queue_engine.effects.github_merges import disable_later
-from queue_engine.effects.labels import effective_labels
+from queue_engine.effects.labels import effective_labels, wanted_labels
 from queue_engine.effects.queue_depth import announce_not_ready
 from queue_engine.rules.eligibility import Admit, NotReady, Reject, disables_auto_merge
 from queue_engine.rules.priority import precedence_of, trusted_of
@@ -47,10 +47,11 @@ async def judge_again(engine: Engine, case: Case, *, push: Push | None = None) -
     for _ in range(_TRIES):
         if (entry := case.entry) is None or entry.is_ready:
             return case
+        wanted = await wanted_labels(engine.store, entry)
         taken = await engine.github.snapshot(case.repository, case.number, login=entry.queued_by, head_sha=entry.head)
         case = await case.with_policy(engine, entry.base_branch)
-        policy = case.policy
-        pull = await effective_labels(engine.store, case.repository, taken.pull, entry.trusted_labels, policy)
+        policy, trusted = case.policy, entry.trusted_labels
+        pull = await effective_labels(engine.store, case.repository, taken.pull, trusted, policy, before=wanted)
         found = await followed(engine, entry, replace(taken, pull=pull))
         before = entry
         with suppress(StaleRecord):

@@ -27,7 +27,7 @@ from queue_engine.domain.reasons import Reason
 from queue_engine.effects import record
 from queue_engine.effects.context import Engine
 from queue_engine.effects.github_merges import disable_later
-from queue_engine.effects.labels import effective_labels
+from queue_engine.effects.labels import effective_labels, wanted_labels
 from queue_engine.known.own_merges import answered_merge, merged_by_imq
 from queue_engine.rules.consent import consent_lost, is_own_update
 from queue_engine.rules.eligibility import Reject, disables_auto_merge, may_queue
@@ -51,9 +51,11 @@ async def revalidate(engine: Engine, case: Case, *, push: Push | None = None) ->
             return case
         if not entry.is_ready:
             return await judge_again(engine, case, push=push)
+        before = await wanted_labels(engine.store, entry)
         pull = await engine.github.pull_request(case.repository, case.number)
         case = await case.with_policy(engine, entry.base_branch)
-        pull = await effective_labels(engine.store, case.repository, pull, entry.trusted_labels, case.policy)
+        trusted, policy = entry.trusted_labels, case.policy
+        pull = await effective_labels(engine.store, case.repository, pull, trusted, policy, before=before)
         case = replace(case, pull=pull)
         if push is None and entry.status is not EntryStatus.UPDATING and may_push(entry, pull.author, case.policy):
             # If its bot pushed, and no webhook says so, GitHub's activity of the branch does.

@@ -2,7 +2,9 @@
 
 The outbox holds the wanted state of each label, on or off, until GitHub has confirmed it. Until then the wanted state
 counts, and not the one that GitHub shows. A label that IMQ is to remove is no consent, and a label that IMQ is to set
-is not missing. Every path that takes a label for consent uses `effective_labels`.
+is not missing. Every path that takes a label for consent uses `effective_labels`. The outbox may deliver a label while
+IMQ reads the pull request: the read lacks the label, and nothing wants it any more. So the wanted state before a read
+counts as well.
 
 For a queued pull request only trusted labels count: those that a person with the right to queue set. Other trigger
 labels do not keep it queued, and a new configuration does not dequeue it. After a dequeue a label counts only if
@@ -80,12 +82,25 @@ async def queued_by(
     return frozenset(label for label in trusted if has_label([label], former))
 
 
+async def wanted_labels(store: Store, entry: Entry) -> LabelStates:
+    """Load the wanted labels of an entry's pull request, before IMQ reads it."""
+    async with store.reading() as tx:
+        return LabelStates(await tx.outbox.wanted_labels(entry.repository.id, entry.number))
+
+
 async def effective_labels(
-    store: Store, repository: Repository, pull: PullRequest, trusted: Iterable[str], policy: Policy
+    store: Store,
+    repository: Repository,
+    pull: PullRequest,
+    trusted: Iterable[str],
+    policy: Policy,
+    *,
+    before: LabelStates | None = None,
 ) -> PullRequest:
     """Return the queued pull request, just read, with the labels that count: trigger and method labels if trusted.
 
-    An entry that an older IMQ queued has no trusted labels: then all labels count.
+    An entry that an older IMQ queued has no trusted labels: then all labels count. `before` are the `wanted_labels`
+    from before the read; a list of pull requests, which only suggests reads, has none.
     """
     if not pull.open:
         return pull
@@ -93,7 +108,7 @@ async def effective_labels(
     async with store.reading() as tx:
         states = LabelStates(await tx.outbox.wanted_labels(repository.id, pull.number))
         queuing = await queued_by(tx, repository.id, pull.number, trusted, policy)
-    labels = states.applied(pull.labels)
+    labels = states.applied((before or LabelStates()).applied(pull.labels))
     if trusted:
         guarded = (*policy.trigger_labels, *policy.method_labels)
         counted = {label for label in labels if not has_label([label], guarded) or has_label([label], trusted)}

@@ -31,9 +31,8 @@ from queue_engine.domain.model import Entry, EntryStatus, Queue, Stall
 from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import REASONS, Outcome, Reason
 from queue_engine.effects.context import Engine
-from queue_engine.effects.labels import effective_labels
-from queue_engine.effects.repository_names import named_by, remember_name
 from queue_engine.executor import github_requests
+from queue_engine.executor.entry_facts import read_entry_fact
 from queue_engine.executor.entry_trace import entry_trace
 from queue_engine.executor.front import find_front
 from queue_engine.executor.hold_queue import hold_for_base, record_refused_merge, record_stall
@@ -203,16 +202,10 @@ class _Pass:
         return saved
 
     async def _read_fact(self, entry: Entry, fact: FactKind) -> datetime | None:
-        github = self._engine.github
         try:
-            facts = await github_requests.read_fact(github, entry, fact, self._facts, self._policy)
-            if facts.pull is not None and facts.pull is not self._facts.pull:
-                if (named := named_by(facts.pull, entry.repository)) != entry.repository:
-                    await remember_name(self._engine, named)
-                    return None
-                store, trusted = self._engine.store, entry.trusted_labels
-                pull = await effective_labels(store, entry.repository, facts.pull, trusted, self._policy)
-                facts = replace(facts, pull=pull)
+            facts = await read_entry_fact(self._engine, entry, fact, self._facts, self._policy)
+            if facts is None:
+                return None
             if facts.merge_refused is not None and self._facts.merge_refused is None:
                 await record_refused_merge(self._engine, entry)
             self._facts = facts

@@ -7,12 +7,10 @@ import structlog
 
 from queue_engine.domain.candidate_run import CandidateMember, CandidateRun, CandidateState
 from queue_engine.domain.errors import Forbidden, GitHubError, NotFound, RateLimitError
-from queue_engine.domain.facts import MergeMethod, PullRequest
+from queue_engine.domain.facts import MergeMethod
 from queue_engine.domain.model import Entry
 from queue_engine.domain.reasons import Reason
-from queue_engine.effects.labels import effective_labels
-from queue_engine.effects.repository_names import named_by, remember_name
-from queue_engine.executor import github_requests
+from queue_engine.executor.entry_facts import read_entry_fact, read_entry_snapshots
 from queue_engine.executor.trains.state import TrainState
 from queue_engine.planner.actions import Block, Dequeue, FactKind, Facts, ReadFact, Save, Wait
 from queue_engine.planner.github_outage import on_github_error
@@ -34,12 +32,8 @@ async def read_members(state: TrainState, entries: Iterable[Entry]) -> None:
     Raises GitHubError.
     """
     unread = [each for each in entries if (each.id, each.version) not in state.verified]
-    found = await github_requests.read_snapshots(state.engine.github, unread, state.policy)
-    for entry in unread:
-        facts = found.get(entry.id)
-        if facts is None or facts.pull is None or named_by(facts.pull, entry.repository) != entry.repository:
-            continue
-        state.verified[entry.id, entry.version] = await _with_labels(state, entry, facts, facts.pull)
+    found = await read_entry_snapshots(state.engine, unread, state.policy)
+    state.verified |= {(each.id, each.version): found[each.id] for each in unread if each.id in found}
 
 
 async def verify(state: TrainState, entry: Entry, *, mergeable: bool) -> MergeMethod | None:
@@ -60,7 +54,7 @@ async def verify(state: TrainState, entry: Entry, *, mergeable: bool) -> MergeMe
             return None
         match judged:
             case ReadFact(fact):
-                read = await _read(state, entry, fact, facts)
+                read = await read_entry_fact(state.engine, entry, fact, facts, state.policy)
                 if read is None:
                     return None
                 facts = read
@@ -107,22 +101,6 @@ async def await_workflows_permission(
         case Dequeue(reason, text):
             await state.updates.dequeue(entry, reason, Facts(), detail=text)
     return True
-
-
-async def _read(state: TrainState, entry: Entry, fact: FactKind, facts: Facts) -> Facts | None:
-    """Read a fact; None if the repository has another name by now."""
-    read = await github_requests.read_fact(state.engine.github, entry, fact, facts, state.policy)
-    if read.pull is None or read.pull is facts.pull:
-        return read
-    if (named := named_by(read.pull, entry.repository)) != entry.repository:
-        await remember_name(state.engine, named)
-        return None
-    return await _with_labels(state, entry, read, read.pull)
-
-
-async def _with_labels(state: TrainState, entry: Entry, read: Facts, pull: PullRequest) -> Facts:
-    pull = await effective_labels(state.engine.store, entry.repository, pull, entry.trusted_labels, state.policy)
-    return replace(read, pull=pull)
 
 
 async def on_entry_error(state: TrainState, entry: Entry, error: GitHubError) -> None:
