@@ -134,6 +134,20 @@ async def test_auto_merge_that_imq_may_not_disable_takes_the_pull_request_out(wo
     assert "not accessible by integration" in world.comment(pull)
 
 
+async def test_auto_merge_that_a_person_disables_first_is_not_shown_as_the_work_of_imq(world: World) -> None:
+    """GitHub refuses to disable what is not enabled any more."""
+    world.repository.record.allow_auto_merge = True
+    pull = await green(world, "front")
+    world.repository.push("main", {"moved.py": "moved\n"}, "Move the base", by="rhea")
+    pull.label(LABEL, by="mona")
+    await world.until_status(pull, "checking")
+    pull.enable_auto_merge(by="mona")
+    world.meanwhile("GET /repos/{owner}/{repo}/pulls/{number}", lambda: pull.disable_auto_merge(by="mona"))
+    await world.pass_time(timedelta(seconds=30))
+    assert (mutations(world), pull.record.auto_merge) == (1, None)
+    assert "IMQ disabled" not in world.comment(pull)
+
+
 @pytest.mark.lagging(thorough=True)
 async def test_repository_without_auto_merge_pays_no_request(world: World) -> None:
     """P7: the snapshot that IMQ reads anyway shows it."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.acceptance.test_label_early import DRAFT, early
 from tests.acceptance.world import CI_TIME, LABEL, World, a_world
 
 RULES = """\
@@ -228,3 +229,26 @@ async def test_steering_label_taken_off_by_somebody_who_may_not_queue_changes_no
     entry = await world.entry(hotfix)
     assert entry is not None
     assert (entry.hotfix, entry.preempts, entry.priority) == (True, True, 1)
+
+
+@pytest.mark.parametrize("by", ["a command", "a label", "a triager's label"])
+async def test_priority_given_while_it_waits_counts_when_it_joins_if_its_sender_may_give_it(
+    world: World, by: str
+) -> None:
+    """P3: it overtakes those that wait, and not the front."""
+    await configure(world, RULES)
+    pull = await early(world, options=DRAFT)
+    if by == "a command":
+        pull.comment("/queue priority=high", by="rhea")
+    else:
+        pull.label("urgent", by="mona" if by == "a label" else "tria")
+    await world.settle()
+    front, second = await world.behind("front"), world.open("second")
+    for each in (front, second):
+        each.label(LABEL, by="mona")
+        await world.settle()
+    pull.ready_for_review(by="mona")
+    await world.until(lambda: second.merged, within=CI_TIME * 12)
+    first, last = (second, pull) if "triager" in by else (pull, second)
+    await world.until(lambda: last.merged)
+    assert world.landed() == [front.number, first.number, last.number]

@@ -16,6 +16,7 @@ from queue_engine.domain.failing_check import FailingCheck
 from queue_engine.domain.model import Entry
 from queue_engine.domain.policy import NotReadyPolicy, Policy
 from queue_engine.domain.reasons import Reason
+from queue_engine.domain.stack import StackPosition
 from queue_engine.domain.unmet_requirement import MAY_STILL_BE_MET, UnmetRequirement
 from queue_engine.domain.webhook_event import WebhookEvent, WebhookKind
 from queue_engine.rules.eligibility import Admit, Answer, Consent, NotReady, Reject, RequiredFacts, check_eligibility
@@ -53,6 +54,19 @@ def test_pull_request_waits_for_all_that_may_still_come() -> None:
     assert asked({"draft": True}, approvals=1) == NotReady((DRAFT, UNAPPROVED))
     assert asked({}, approvals=1) == NotReady((UNAPPROVED,))
     assert asked({}) == Admit()
+
+
+def test_pull_request_above_another_one_waits_for_that_one_first_and_for_the_end_of_the_draft_too() -> None:
+    """The comment names both."""
+    facts = RequiredFacts(rules("ci"), (), stack=StackPosition(12, "topic", "main"))
+    answer = check_eligibility(
+        pull(draft=True),
+        Consent("max", Permission.WRITE, "head-1", "main"),
+        facts,
+        repository=REPOSITORY,
+        policy=POLICY,
+    )
+    assert answer == NotReady((UnmetRequirement(Reason.STACKED_ABOVE, "#12, of the branch topic"), DRAFT))
 
 
 def test_failed_check_is_waited_for_after_all_that_people_review() -> None:
