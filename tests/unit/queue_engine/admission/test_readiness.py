@@ -1,0 +1,43 @@
+"""What IMQ stores after it read a pull request that waits outside its queue.
+
+Covers `queue_engine/admission/readiness.py`.
+"""
+
+from dataclasses import replace
+
+import pytest
+
+from queue_engine.admission.case import load_case
+from queue_engine.admission.readiness import judge_again
+from queue_engine.core.database.database import Database
+from queue_engine.domain.policy import Policy
+from queue_engine.domain.reasons import Reason
+from queue_engine.domain.unmet_requirement import UnmetRequirement
+from queue_engine.store import Store
+from tests.support.policies import StaticPolicies
+from tests.unit.queue_engine.engine_setup import Setup
+from tests.unit.queue_engine.examples import POLICY, REPOSITORY, pull
+
+DRAFT = UnmetRequirement(Reason.DRAFT)
+
+
+@pytest.mark.parametrize(
+    ("policy", "joins"),
+    [(POLICY, True), (replace(POLICY, fault="line 2"), False), (replace(POLICY, fault="x", served=False), False)],
+    ids=["valid", "invalid", "of which defaults would refuse"],
+)
+async def test_ready_pull_request_joins_and_waits_while_the_configuration_is_invalid(
+    sqlite_database: Database, policy: Policy, joins: bool
+) -> None:
+    """P5: nobody's wait ends, and no label comes off, by a file that IMQ cannot use."""
+    scene = Setup(Store(sqlite_database))
+    await scene.front(unmet=(DRAFT,))
+    scene.github.pull = pull(labels=frozenset({"merge-queue"}))
+    engine = replace(scene.engine, policies=StaticPolicies(policy))
+    case = await judge_again(engine, await load_case(engine, REPOSITORY, 1))
+    assert case.entry is not None
+    assert case.entry.unmet == (() if joins else (DRAFT,))
+    async with scene.store.reading() as tx:
+        stored = await tx.entries.find(REPOSITORY.id, 1)
+    assert stored is not None
+    assert stored.is_ready is joins
