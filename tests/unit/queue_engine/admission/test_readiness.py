@@ -29,7 +29,7 @@ DRAFT = UnmetRequirement(Reason.DRAFT)
 async def test_ready_pull_request_joins_and_waits_while_the_configuration_is_invalid(
     sqlite_database: Database, policy: Policy, joins: bool
 ) -> None:
-    """P5: nobody's wait ends, and no label comes off, by a file that IMQ cannot use."""
+    """P5: no wait ends, and IMQ removes no label, while it cannot use the file."""
     scene = Setup(Store(sqlite_database))
     await scene.front(unmet=(DRAFT,))
     scene.github.pull = pull(labels=frozenset({"merge-queue"}))

@@ -13,9 +13,11 @@ from queue_engine.domain.model import Entry, EntryStatus
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects.check_runs import pass_own_check
 from queue_engine.executor.own_check import await_own_check
+from queue_engine.executor.save import EntryUpdates
 from queue_engine.planner.actions import Dequeue
 from queue_engine.store import Store
 from queue_engine.store.outbox.outbox import OutboxKind
+from tests.store.examples import changed
 from tests.unit.queue_engine.engine_setup import Setup
 from tests.unit.queue_engine.examples import NOW, POLICY, REPOSITORY
 
@@ -70,6 +72,20 @@ async def test_merge_follows_the_check_that_passes_on_its_head_and_no_other(scen
         shown = await tx.outbox.wanted(OutboxKind.CHECK_RUN, REPOSITORY.id, 1)
     assert shown is not None
     assert (shown.merges_now, shown.head_sha) == (True, "head-2")
+
+
+@pytest.mark.parametrize("requested", [None, NOW])
+async def test_check_is_withdrawn_while_the_entry_waits_for_a_retry_unless_its_merge_may_have_happened(
+    scene: Setup, requested: datetime | None
+) -> None:
+    """Otherwise people could merge for as long as GitHub fails."""
+    entry = await passing(scene)
+    waiting = changed(entry, merge_requested_at=requested, github_failures=1)
+    await EntryUpdates(scene.engine, POLICY).save_retrying(waiting, NOW + MINUTE, depth=1)
+    async with scene.store.reading() as tx:
+        shown = await tx.outbox.wanted(OutboxKind.CHECK_RUN, REPOSITORY.id, 1)
+    assert shown is not None
+    assert shown.merges_now is (requested is not None)
 
 
 async def test_check_passes_for_no_entry_that_changed_since_it_was_judged(scene: Setup) -> None:
