@@ -61,11 +61,12 @@ MEASURES: Mapping[str, Measure] = {
 @click.option("--quick", is_flag=True, help="Small figures: does it run, not how good is it.")
 @click.option("--seed", default=1, show_default=True, help="Of every random choice.")
 @click.option("--lag", default=0.0, show_default=True, help="Seconds: the state that GitHub's reads show is this old.")
+@click.option("--landings", default=96, show_default=True, help="With how many pull requests trains are timed.")
 @click.option("--json", "file", type=click.Path(path_type=Path, dir_okay=False), help="Write the rows here as well.")
 @click.option(
     "--only", multiple=True, type=click.Choice(tuple(MEASURES)), help="Run this measure alone; may be repeated."
 )
-def main(quick: bool, seed: int, lag: float, file: Path | None, only: tuple[str, ...]) -> None:
+def main(quick: bool, seed: int, lag: float, landings: int, file: Path | None, only: tuple[str, ...]) -> None:
     """Measure IMQ against its goals and references."""
     console, errors = Console(width=None if Console().is_terminal else 200), Console(stderr=True)
     # What the bot has to say would stand between the lines of the table; its processes write to files.
@@ -77,7 +78,8 @@ def main(quick: bool, seed: int, lag: float, file: Path | None, only: tuple[str,
     start = time.monotonic()
     for name in only or MEASURES:
         errors.print(f"measuring {name} ...", style="dim")
-        rows += asyncio.run(MEASURES[name](quick=quick, seed=seed))
+        more = {"landings": landings} if name == "trains" else {}
+        rows += asyncio.run(MEASURES[name](quick=quick, seed=seed, **more))
     took = time.monotonic() - start
     about = (
         f"seed {seed}, {cores} cores, Python {platform.python_version()}, {took:.0f} s"

@@ -36,10 +36,13 @@ class CheckRunProgress:
         self._clock = clock
 
     async def on_progress(self, event: ProgressEvent) -> None:
-        """Put the progress of an entry that is still being checked into the next outbox item of its check run."""
+        """Put the progress of an entry that is still being checked into the next outbox item of its check run.
+
+        Once all have reported, the outcome follows, or the entry waits: its run failed, and another run tests it later.
+        """
         async with self._store.transaction() as tx:
             entry = await tx.entries.get(event.correlation_id)
-            if entry is None or (progress := tally(entry)) is None:
+            if entry is None or (progress := tally(entry)) is None or progress[0] == progress[1]:
                 return
             now = self._clock.now()
             instants = (entry.status_since + pause for pause in self._policy.progress_edits)

@@ -53,6 +53,8 @@ class CandidateMember:
     """The tree of that commit: what the base has to hold after this member landed."""
     landed_sha: str | None = None
     """The commit on the base branch that landed this member."""
+    reused: bool = False
+    """Whether its commit was made for another run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +103,12 @@ class CandidateRun:
     def build_branch(self) -> str:
         """The branch on which IMQ merges the members: no workflow should watch it."""
         return f"imq-build/{self.base_branch}/{self.id}"
+
+    @property
+    def branches(self) -> tuple[str, ...]:
+        """The branches of its own: where every commit was made for other runs, IMQ merges nothing."""
+        built = () if self.members and all(each.reused for each in self.members) else (self.build_branch,)
+        return (self.branch, *built)
 
     @property
     def pending_checks(self) -> tuple[str, ...]:

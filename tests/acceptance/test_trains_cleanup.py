@@ -2,8 +2,10 @@
 
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
-from tests.acceptance.train_stage import a_train_world
+from queue_engine.domain.timeline_event import TimelineEvent
+from tests.acceptance.train_stage import TrainWorld, a_train_world
 from tests.acceptance.world import LABEL, LAG
 
 
@@ -42,3 +44,45 @@ async def test_member_that_failed_in_a_group_fails_alone_without_a_second_attemp
         await trains.world.until(lambda: good.merged and LABEL not in bad.labels)
         assert [run.attempt for run in trains.candidate_runs()] == [1, 1, 1]
         assert await trains.world.reasons(bad) == ["checks_failed"]
+
+
+_MERGES, _DELETIONS = "POST /repos/{owner}/{repo}/merges", "DELETE /repos/{owner}/{repo}/git/refs/{ref}"
+
+
+async def _history(trains: TrainWorld) -> tuple[TimelineEvent, ...]:
+    """Return the events of the queue."""
+    async with trains.world.bot.engine.store.reading() as tx:
+        return await tx.timeline.of_pull_request(trains.world.repository.record.id, 0)
+
+
+async def _bisect(trains: TrainWorld) -> list[Any]:
+    """Queue five pull requests, of which the last fails on the base that has moved; wait until all are resolved."""
+    pulls = await trains.queued(0, 0, 0, 0, 7)
+    trains.world.repository.push("main", {"four.txt": "4\n"}, "Four", by="rhea")
+    await trains.world.until(lambda: all(pull.merged != (pull is pulls[-1]) for pull in pulls))
+    await trains.world.until(lambda: LABEL not in pulls[-1].labels)
+    await trains.world.settle()
+    return pulls
+
+
+async def test_parts_of_a_failed_run_are_merged_once_and_their_branches_go_together(tmp_path: Path) -> None:
+    """P7: the commits of the failed run serve its parts, and one request deletes both branches of a run."""
+    async with a_train_world(tmp_path) as trains:
+        before = trains.world.requests(_MERGES)
+        pulls = await _bisect(trains)
+        members = [len(each.data["members"]) for each in await _history(trains) if each.event == "run_started"]
+        merges = trains.world.requests(_MERGES) - before
+        assert merges <= len(pulls) + 1 < sum(members)
+        assert trains.branches() == []
+        trees = [trains.world.repository.record.git.tree(run.tested_sha) for run in trains.candidate_runs()]
+        assert len(trees) == len(set(trees))
+
+
+async def test_parts_of_a_failed_run_are_merged_again_where_github_dropped_their_commits(tmp_path: Path) -> None:
+    """P5: trains stay on, and the same pull requests land."""
+    async with a_train_world(tmp_path) as trains:
+        trains.world.github.behaviour.unreachable_commits_kept = False
+        pulls = await _bisect(trains)
+        assert [pull.merged for pull in pulls] == [True] * 4 + [False]
+        assert "trains_off" not in {each.event for each in await _history(trains)}
+        assert trains.branches() == []

@@ -11,8 +11,9 @@ import structlog
 from queue_engine.core.jobs.job_store import Job
 from queue_engine.core.jobs.outcomes import Hold
 from queue_engine.core.jobs.worker import Handler
+from queue_engine.domain.candidate_port import BranchUpdate
 from queue_engine.domain.candidate_run import CandidateRun
-from queue_engine.domain.errors import Forbidden, HeadConflict, Invalid, NotFound
+from queue_engine.domain.errors import Forbidden, HeadConflict, Invalid, MergeError, NotFound
 from queue_engine.domain.model import Repository
 from queue_engine.effects.context import Engine
 from queue_engine.effects.stale_runs import MOST_RUNS
@@ -51,14 +52,28 @@ class CandidateCleanup:
             closing = self._engine.github.close_pull_request(repository, run.pull_request)
             forbidden = await self._is_forbidden(repository, run, closing)
         if job.request["branches"]:
-            for branch in (run.branch, run.build_branch):
-                deletion = self._engine.github.delete_branch(repository, branch)
-                forbidden = await self._is_forbidden(repository, run, deletion) or forbidden
+            forbidden = await self._delete_branches(repository, run) or forbidden
         if forbidden and job.holds.get(_FORBIDDEN, 0) < _MOST_TRIES:
             return Hold(_TRY_AGAIN, _FORBIDDEN)
         async with self._engine.store.transaction() as transaction:
             await transaction.candidate_runs.remove(run)
         return None
+
+    async def _delete_branches(self, repository: Repository, run: CandidateRun) -> bool:
+        """Delete the branches of a run, in one request if both are there; whether a permission is missing for that."""
+        github, branches = self._engine.github, run.branches
+        if run.published_at is not None and len(branches) > 1:
+            try:
+                await github.update_refs(repository, [BranchUpdate(each, before=None, after=None) for each in branches])
+            except (Forbidden, HeadConflict, Invalid, MergeError, NotFound):
+                # One is gone already, or a rule keeps it: each by itself tells.
+                pass
+            else:
+                return False
+        forbidden = False
+        for branch in branches:
+            forbidden = await self._is_forbidden(repository, run, github.delete_branch(repository, branch)) or forbidden
+        return forbidden
 
     async def _cancel_workflows(self, repository: Repository, run: CandidateRun) -> None:
         """Cancel the workflow runs on the candidate that are under way, which frees their runners.

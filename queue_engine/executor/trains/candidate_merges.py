@@ -5,22 +5,28 @@ merge is IMQ's own if its parents are the commit before and the member's head; a
 else's, and the run is cancelled.
 """
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import structlog
 
 from queue_engine.domain.candidate_port import BranchUpdate
 from queue_engine.domain.candidate_run import CandidateMember, CandidateRun, CandidateState
-from queue_engine.domain.errors import Forbidden, HeadConflict, Invalid, MergeError, StaleRead
+from queue_engine.domain.errors import Forbidden, HeadConflict, Invalid, MergeError, NotFound, StaleRead
 from queue_engine.domain.facts import Commit, MergeMethod
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.run import Run
 from queue_engine.executor.trains.candidate_branches import EXISTS, publish, tested_before
-from queue_engine.executor.trains.member_facts import await_workflows_permission, merges_refused, read_members, verify
+from queue_engine.executor.trains.member_facts import (
+    await_workflows_permission,
+    merges_refused,
+    pull_of,
+    read_members,
+    verify,
+)
 from queue_engine.executor.trains.state import TrainState
 from queue_engine.executor.trains.triggers import trigger_for
 from queue_engine.planner.actions import Facts
+from queue_engine.planner.trains.built import begun_on, history_of
 from queue_engine.planner.trains.commits import merge_message
 from queue_engine.planner.trains.members import base_moved
 from queue_engine.planner.trains.memory import Memory
@@ -62,7 +68,7 @@ async def begin(state: TrainState, new: NewRun, memory: Memory) -> bool:
         queue_id=state.queue.id,
         base_branch=state.queue.base_branch,
         base_tip=tip,
-        members=_begun_on(members, state.runs, tip),
+        members=begun_on(members, (*map(history_of, state.runs), *memory.built), tip),
         tested=new.tested,
         trigger=trigger,
         state=CandidateState.BUILDING,
@@ -81,35 +87,6 @@ async def begin(state: TrainState, new: NewRun, memory: Memory) -> bool:
     return True
 
 
-def _begun_on(
-    members: tuple[CandidateMember, ...], runs: Sequence[CandidateRun], tip: str
-) -> tuple[CandidateMember, ...]:
-    """Return the members, the first ones as they are built already for another run on the same tip."""
-    best = 0
-    built = members
-    for run in runs:
-        same: list[CandidateMember] = []
-        for mine, other in zip(members, _on_tip(run, tip), strict=False):
-            if other.commit is None or (mine.number, mine.head, mine.method) != (
-                other.number,
-                other.head,
-                other.method,
-            ):
-                break
-            same.append(replace(other, landed_sha=None))
-        if len(same) > best:
-            best, built = len(same), (*same, *members[len(same) :])
-    return built
-
-
-def _on_tip(run: CandidateRun, tip: str) -> tuple[CandidateMember, ...]:
-    """Return the members of a run that its history has after this tip; none if it does not contain the tip."""
-    if run.base_tip == tip:
-        return run.members
-    commits = [each.commit for each in run.members]
-    return run.members[commits.index(tip) + 1 :] if tip in commits else ()
-
-
 async def build(state: TrainState, run: CandidateRun) -> None:
     """Merge the members that are not merged yet, and publish the candidate. Raises GitHubError."""
     assert run.id is not None
@@ -121,7 +98,14 @@ async def build(state: TrainState, run: CandidateRun) -> None:
             run = built
         if not await tested_before(state, run):
             await publish(state, run)
-    except (Forbidden, Invalid, MergeError) as refusal:
+    except (Forbidden, Invalid, MergeError, NotFound) as refusal:
+        if state.memory.built and any(each.reused for each in run.members):
+            # GitHub may have dropped commits that no branch has: IMQ merges anew.
+            await state.cancel(run, why="commits_gone")
+            await state.remember(replace(state.memory, built=()))
+            return
+        if isinstance(refusal, NotFound):
+            raise
         await state.switch_off(Reason.CANDIDATES_REFUSED, refusal.message)
 
 
@@ -248,7 +232,8 @@ async def _leave_out(state: TrainState, run: CandidateRun, member: CandidateMemb
             await state.updates.dequeue(entry, Reason.CONFLICT, Facts(), detail=None)
         return
     memory = without_member(state.memory, run.id, member.number, others)
-    members = tuple(each for each in run.members if each.number != member.number)
+    # The build branch exists, also where all other members were merged for another run.
+    members = tuple(replace(each, reused=False) for each in run.members if each.number != member.number)
     if not run.tested - {member.number}:
         # Nothing is left that the run was to test.
         await state.end(run, _cancelled(state, run, memory), why="conflict")
@@ -264,9 +249,7 @@ def _cancelled(state: TrainState, run: CandidateRun, memory: Memory | None = Non
 
 async def _message(state: TrainState, member: CandidateMember) -> str:
     """Return the message of the commit that merges this member."""
-    # This pass may have verified the entry before the run began, which changed its version.
-    read = [facts.pull for (entry, _), facts in state.verified.items() if entry == member.entry_id]
-    pull = next((each for each in read if each is not None and each.head_sha == member.head), None)
+    pull = pull_of(state, member)
     if pull is None:
         pull = await state.engine.github.pull_request(state.queue.repository, member.number)
     return merge_message(pull, state.policy)

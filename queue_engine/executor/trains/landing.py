@@ -138,7 +138,7 @@ async def _move_base(state: TrainState, run: CandidateRun) -> bool | None:
     assert run.candidate is not None
     queue, memory = state.queue, state.memory
     move = BranchUpdate(queue.base_branch, before=memory.base_tip, after=run.candidate)
-    gone = [BranchUpdate(branch, before=run.candidate, after=None) for branch in (run.branch, run.build_branch)]
+    gone = [BranchUpdate(branch, before=run.candidate, after=None) for branch in run.branches]
     refusal: str | None = None
     for updates in ([move, *gone], [move]):
         try:

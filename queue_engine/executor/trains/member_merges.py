@@ -18,7 +18,7 @@ from queue_engine.domain.model import Entry, RedBase
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects import record
 from queue_engine.executor.landing import land
-from queue_engine.executor.trains.member_facts import verify
+from queue_engine.executor.trains.member_facts import pull_of, verify
 from queue_engine.executor.trains.state import TrainState
 from queue_engine.known.branches import current_tip, pushes, superseded
 from queue_engine.known.own_merges import answered_merge, record_merge_request
@@ -70,7 +70,10 @@ async def _with_commit(state: TrainState, run: CandidateRun, number: int, sha: s
 async def _merge(state: TrainState, run: CandidateRun, member: CandidateMember, entry: Entry) -> str | datetime | None:
     """Merge one member; returns the commit, when to try again, or None if the landing stopped."""
     github, repository = state.engine.github, state.queue.repository
-    pull = await github.pull_request(repository, member.number)
+    pull = pull_of(state, member) if run.id in state.landing else None
+    if pull is None:
+        # A former pass may have merged it.
+        pull = await github.pull_request(repository, member.number)
     if pull.merged and pull.merge_sha is not None:
         return pull.merge_sha
     if (tip := await _foreign_tip(state, run)) is not None:

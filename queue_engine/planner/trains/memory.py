@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from queue_engine.domain.candidate_run import CandidateTrigger
+from queue_engine.planner.trains.built import BuiltHistory, BuiltMember
 from queue_engine.planner.trains.estimates import Estimates, Rate
 from queue_engine.planner.trains.model import FailingRun, Member, TrainRun, Trains
 from queue_engine.planner.trains.suspicion import suspicions
@@ -67,6 +68,8 @@ class Memory:
     """How long the last runs took, in seconds."""
     spans: tuple[tuple[float, float], ...] = ()
     """From when to when the checks of the last runs ran, in seconds since 1970."""
+    built: tuple[BuiltHistory, ...] = ()
+    """What runs that ended built on the tip of the base."""
     by_api: str | None = None
     """GitHub's message when it refused to move the base branch: since then IMQ lands members one by one."""
 
@@ -145,6 +148,10 @@ def from_json(stored: Mapping[str, Any]) -> Memory:
         ),
         durations=tuple(stored["durations"]),
         spans=tuple((start, end) for start, end in stored.get("spans", ())),
+        built=tuple(
+            BuiltHistory(each["base_tip"], tuple(BuiltMember(**one) for one in each["members"]))
+            for each in stored.get("built", ())
+        ),
         by_api=stored["by_api"],
     )
 

@@ -78,6 +78,8 @@ def create_ref(call: Call) -> Answer:
     if not ref.startswith("refs/") or ref.count("/") < 2:
         raise Refusal(422, "Reference name must start with 'refs/' and contain at least two slashes.")
     verbs, name = _verbs(call, ref.removeprefix("refs/"))
+    if not call.github.behaviour.unreachable_commits_kept and not _is_reachable(call, sha):
+        raise Refusal(422, "Object does not exist")
     verbs.create(call.repository, name, sha, actor=call.actor)
     return Answer(_shown(call, ref.removeprefix("refs/")), 201)
 
@@ -97,6 +99,13 @@ def delete_ref(call: Call) -> Answer:
     verbs, name = _verbs(call, call.params["ref"])
     verbs.delete(call.repository, name, actor=call.actor)
     return Answer(None, 204)
+
+
+def _is_reachable(call: Call, sha: str) -> bool:
+    """Whether a branch contains this commit."""
+    git = call.repository.git
+    tips = (git.branch(name) for name in git.branches())
+    return any(tip is not None and (tip == sha or git.is_ancestor(sha, tip)) for tip in tips)
 
 
 def _verbs(call: Call, ref: str) -> tuple[Refs | Tags, str]:

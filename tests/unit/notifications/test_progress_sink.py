@@ -109,6 +109,14 @@ async def test_check_run_progress_says_how_many_and_keeps_the_links(store: Store
     assert [(check.name, check.url) for check in notice.checks] == [("b", "https://ci.example/b"), ("c", None)]
 
 
+async def test_check_run_progress_is_not_shown_once_all_checks_have_reported(
+    store: Store, sink: CheckRunProgress
+) -> None:
+    """P6: the outcome follows, or no run tests the entry any more, because the run of its train failed."""
+    await sink.on_progress(event(await checked(store, reported=("a", "b", "c"))))
+    assert (await wanted(store))[0] is None
+
+
 async def test_check_run_progress_delays_no_item_that_is_due_sooner(store: Store, sink: CheckRunProgress) -> None:
     """The run that is about to be created says at once what is known by then."""
     await sink.on_progress(event(await checked(store, sent=False)))

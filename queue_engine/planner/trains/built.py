@@ -1,0 +1,89 @@
+"""Members that IMQ merged for earlier runs, so that a later run need not merge them again. Pure.
+
+A failed run is followed by runs of its first members: their commits stand in its history already. No branch has these
+commits once the branches of the earlier run are deleted. GitHub keeps them all the same, and does not say for how long
+(luojiahai/archiver #29; VonC on Stack Overflow, 17929891). Where it does not know one any more, IMQ merges anew.
+
+A commit that was a candidate is left out: the checks of its former branch would count for the new one.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from queue_engine.domain.candidate_run import CandidateMember, CandidateRun
+from queue_engine.domain.facts import MergeMethod
+
+_KEPT = 4
+"""Histories kept: those of the runs that failed one after the other are mostly parts of the first."""
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltMember:
+    """A member with its commit in the history of a candidate."""
+
+    number: int
+    head: str
+    method: MergeMethod
+    commit: str
+    tree: str
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltHistory:
+    """Members merged one after the other onto a commit."""
+
+    base_tip: str
+    members: tuple[BuiltMember, ...]
+
+
+def history_of(run: CandidateRun) -> BuiltHistory:
+    """Return the members of a run that are built, without those after the first that is not."""
+    members: list[BuiltMember] = []
+    for each in run.members:
+        if each.commit is None or each.tree is None:
+            break
+        members.append(BuiltMember(each.number, each.head, each.method, each.commit, each.tree))
+    return BuiltHistory(run.base_tip, tuple(members))
+
+
+def with_ended(
+    kept: Iterable[BuiltHistory], run: CandidateRun, tip: str | None, *, landed: bool
+) -> tuple[BuiltHistory, ...]:
+    """Keep what an ended run has built on the tip of the base; without its candidate, unless that has landed."""
+    histories = (_after(each, tip) for each in (*kept, history_of(run)))
+    if not landed:
+        histories = (_before(each, run.candidate) for each in histories)
+    found: list[tuple[BuiltMember, ...]] = []
+    for members in sorted(histories, key=len, reverse=True):
+        if members and not any(other[: len(members)] == members for other in found):
+            found.append(members)
+    return tuple(BuiltHistory(tip or "", members) for members in found[:_KEPT])
+
+
+def begun_on(
+    members: tuple[CandidateMember, ...], histories: Iterable[BuiltHistory], tip: str
+) -> tuple[CandidateMember, ...]:
+    """Return the members of a new run on this tip, the first ones with the commits of the longest equal history."""
+    longest: tuple[CandidateMember, ...] = ()
+    for history in histories:
+        same: list[CandidateMember] = []
+        for mine, built in zip(members, _after(history, tip), strict=False):
+            if (mine.number, mine.head, mine.method) != (built.number, built.head, built.method):
+                break
+            same.append(replace(mine, commit=built.commit, tree=built.tree, reused=True))
+        longest = max(longest, tuple(same), key=len)
+    return (*longest, *members[len(longest) :])
+
+
+def _after(history: BuiltHistory, tip: str | None) -> tuple[BuiltMember, ...]:
+    """Return the members whose commits the history has after this tip; none if it does not contain the tip."""
+    if history.base_tip == tip:
+        return history.members
+    commits = [each.commit for each in history.members]
+    return history.members[commits.index(tip) + 1 :] if tip in commits else ()
+
+
+def _before(members: tuple[BuiltMember, ...], candidate: str | None) -> tuple[BuiltMember, ...]:
+    """Return the members before this commit; all of them where it is not among their commits."""
+    commits = [each.commit for each in members]
+    return members[: commits.index(candidate)] if candidate in commits else members

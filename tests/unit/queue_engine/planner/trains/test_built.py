@@ -1,0 +1,81 @@
+"""Which commits of ended runs a new run begins on."""
+
+from dataclasses import replace
+
+from queue_engine.domain.candidate_run import CandidateMember, CandidateRun, CandidateState, CandidateTrigger
+from queue_engine.domain.facts import MergeMethod
+from queue_engine.planner.trains.built import BuiltHistory, begun_on, history_of, with_ended
+from tests.unit.queue_engine.examples import NOW
+
+
+def member(number: int) -> CandidateMember:
+    return CandidateMember(number, f"entry-{number}", f"head-{number}")
+
+
+def built(number: int) -> CandidateMember:
+    return replace(member(number), commit=f"commit-{number}", tree=f"tree-{number}")
+
+
+def a_run(*members: CandidateMember, tip: str = "tip") -> CandidateRun:
+    """Return a run that merged these members, and published the last commit."""
+    return CandidateRun(
+        id=1,
+        queue_id=1,
+        base_branch="main",
+        base_tip=tip,
+        members=members,
+        tested=frozenset(each.number for each in members),
+        trigger=CandidateTrigger.PUSH,
+        state=CandidateState.TESTING,
+        started_at=NOW,
+        candidate=members[-1].commit,
+    )
+
+
+def reused(members: tuple[CandidateMember, ...]) -> list[str | None]:
+    assert all(each.reused == (each.commit is not None) for each in members)
+    return [each.commit for each in members]
+
+
+def after_failure(*numbers: int) -> tuple[BuiltHistory, ...]:
+    """Return what is kept of a failed run of these members."""
+    return with_ended((), a_run(*map(built, numbers)), "tip", landed=False)
+
+
+def test_part_of_a_failed_run_begins_on_its_commits() -> None:
+    """As far as number, head and method agree."""
+    kept = after_failure(1, 2, 3, 4)
+    assert reused(begun_on((member(1), member(2)), kept, "tip")) == ["commit-1", "commit-2"]
+    assert reused(begun_on((member(1), member(3)), kept, "tip")) == ["commit-1", None]
+    pushed = replace(member(1), head="newer")
+    assert reused(begun_on((pushed, member(2)), kept, "tip")) == [None, None]
+    squashed = replace(member(2), method=MergeMethod.SQUASH)
+    assert reused(begun_on((member(1), squashed), kept, "tip")) == ["commit-1", None]
+    assert reused(begun_on((member(1),), kept, "newer tip")) == [None]
+
+
+def test_commit_that_was_a_candidate_is_no_part_of_another_run() -> None:
+    """P1: checks of its former branch would count for the new one."""
+    kept = after_failure(1, 2, 3)
+    assert reused(begun_on((member(1), member(2), member(3)), kept, "tip")) == ["commit-1", "commit-2", None]
+    kept = with_ended(kept, a_run(built(1), built(2)), "tip", landed=False)
+    assert reused(begun_on((member(1), member(2)), kept, "tip")) == ["commit-1", None]
+
+
+def test_members_behind_a_landed_part_begin_on_its_candidate() -> None:
+    """The base is at the commit in the history by then."""
+    kept = with_ended(after_failure(1, 2, 3, 4), a_run(built(1), built(2)), "commit-2", landed=True)
+    assert [each.base_tip for each in kept] == ["commit-2"]
+    assert reused(begun_on((member(3), member(4)), kept, "commit-2")) == ["commit-3", None]
+
+
+def test_histories_of_another_base_and_parts_of_others_are_forgotten() -> None:
+    """The memory of a queue stays small."""
+    kept = with_ended(after_failure(1, 2, 3, 4), a_run(built(1), built(2), built(3)), "tip", landed=False)
+    assert [len(each.members) for each in kept] == [2]
+    assert with_ended(kept, a_run(built(9)), "pushed by hand", landed=False) == ()
+
+
+def test_history_ends_before_the_first_member_that_is_not_built() -> None:
+    """A run that is being built serves others as well."""
+    assert len(history_of(replace(a_run(built(1), member(2), built(3)), candidate=None)).members) == 1
