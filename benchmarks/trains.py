@@ -1,4 +1,4 @@
-"""CI runs, requests and speed of trains, through the real bot on virtual time; with one run at once, if not told else.
+"""CI runs, requests and speed of trains, through the real bot on virtual time, with one run at once.
 
 All pull requests pass alone; the bad ones fail on the base that moves before all are queued at once. The share of bad
 ones is exact, the seed decides which they are. The first quarter is left out: in it IMQ learns the share.
@@ -105,7 +105,7 @@ async def resolved(count: int, bad: float, *, seed: int, most: int | None = None
             await world.until(lambda: _left(pulls) <= count - count // 4, within=_WITHIN)
             left, early = _left(pulls), _attempts(runner.runs[begun.runs :])
             await world.until(lambda: _left(pulls) == 0, within=_WITHIN)
-            await world.until(lambda: all(_is_told(pull) for pull in pulls), within=_WITHIN)
+            await world.until(lambda: all(_has_outcome(pull) for pull in pulls), within=_WITHIN)
             took = world.clock.now() - begun.at
             await world.pass_time(_CI)
             return _cost(world, runner, changes, pulls, begun, (left, early), took)
@@ -246,7 +246,7 @@ def _attempts(runs: Sequence[WorkflowRun]) -> int:
     return sum(run.attempt for run in runs)
 
 
-def _is_told(pull: PullRequestHandle) -> bool:
+def _has_outcome(pull: PullRequestHandle) -> bool:
     """Whether a comment says that the pull request landed, or left."""
     return any("Landed on" in each.body or "Removed from" in each.body for each in pull.comments)
 

@@ -47,9 +47,10 @@ class TrainMachine(TrainMachineFailures):
         if pull is not None:
             self.witness.note(f"#{pull.number} push")
             self.witness.withdraw(pull)
+            waits = pull.record.draft or self.waits_for_its_check(pull)
             push = pull.force_push if forced else pull.push
             head = push({f"push-{self.act()}.py": "pushed\n"}, by="hubot")
-            if pull.record.draft and LABEL in pull.labels:
+            if waits and LABEL in pull.labels:
                 # It waits outside the queue: a push by a person who may queue binds the new head.
                 self.witness.agreed[pull.number] = head
             self.let_pass(pause)

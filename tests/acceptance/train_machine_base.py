@@ -239,6 +239,16 @@ class TrainMachineBase(RuleBasedStateMachine):
         lost = [each.number for each in self.pulls if self.run(self._is_lost(each))]
         assert not lost, f"{lost} have their label, and are not queued\n{self.witness.report}"
 
+    def waits_for_its_check(self, pull: Any) -> bool:
+        """Whether a pull request waits outside the queue because a check of its own head failed."""
+        runs = self.world.repository.record.runs_by_sha.get(pull.head_sha, [])
+        return any(run.conclusion == "failure" for run in runs) and self.run(self._is_outside(pull))
+
+    async def _is_outside(self, pull: Any) -> bool:
+        async with self.world.bot.engine.store.reading() as tx:
+            known = await tx.entries.find(pull.record.repository.id, pull.number)
+        return known is not None and not known.is_ready
+
     async def _is_lost(self, pull: Any) -> bool:
         """Whether a pull request has its label, and IMQ does not know it."""
         async with self.world.bot.engine.store.reading() as tx:

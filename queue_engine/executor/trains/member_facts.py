@@ -7,7 +7,7 @@ import structlog
 
 from queue_engine.domain.candidate_run import CandidateMember, CandidateRun, CandidateState
 from queue_engine.domain.errors import Forbidden, GitHubError, NotFound, RateLimitError
-from queue_engine.domain.facts import MergeMethod
+from queue_engine.domain.facts import MergeMethod, PullRequest
 from queue_engine.domain.model import Entry
 from queue_engine.domain.reasons import Reason
 from queue_engine.executor.entry_facts import read_entry_fact, read_entry_snapshots

@@ -1,8 +1,8 @@
 """Members that IMQ merged for earlier runs, so that a later run need not merge them again. Pure.
 
-A failed run is followed by runs of its first members: their commits stand in its history already. No branch has these
+A failed run is followed by runs of its first members, whose commits its history has already. No branch has these
 commits once the branches of the earlier run are deleted. GitHub keeps them all the same, and does not say for how long
-(luojiahai/archiver #29; VonC on Stack Overflow, 17929891). Where it does not know one any more, IMQ merges anew.
+(luojiahai/archiver #29; VonC on Stack Overflow, 17929891). Where it does not know one any more, IMQ merges them again.
 
 A commit that was a candidate is left out: the checks of its former branch would count for the new one.
 """
