@@ -273,3 +273,19 @@ async def test_pull_request_that_joins_a_stack_above_another_while_queued_lands_
     await world.until(lambda: LABEL not in top.labels, within=timedelta(hours=1))
     assert (bottom.merged, top.merged) == (False, False)
     assert await world.reasons(top) == ["stacked"]
+
+
+async def test_label_for_another_base_branch_does_not_wait_for_the_stack_that_the_author_chose_later(
+    world: World,
+) -> None:
+    """P4: the person who queued it for `main` saw no pull request below; the webhook of the label comes late."""
+    bottom, upper = world.open("bottom"), world.open("upper")
+    await world.pass_time(CI_TIME * 2)
+    address, world.app.webhook_url = world.app.webhook_url, "http://127.0.0.1:9/webhook"
+    upper.label(LABEL, by="mona")
+    await world.github.schedule.run_due()
+    upper.edit_base(bottom.record.head_branch, by="mona")
+    await world.github.schedule.run_due()
+    world.app.webhook_url = address
+    await world.pass_time(timedelta(minutes=30))
+    assert (LABEL in upper.labels, await world.reasons(upper)) == (False, ["base_changed"])

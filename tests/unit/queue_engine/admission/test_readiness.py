@@ -4,6 +4,7 @@ Covers `queue_engine/admission/readiness.py`.
 """
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
@@ -16,7 +17,7 @@ from queue_engine.domain.unmet_requirement import UnmetRequirement
 from queue_engine.store import Store
 from tests.support.policies import StaticPolicies
 from tests.unit.queue_engine.engine_setup import Setup
-from tests.unit.queue_engine.examples import POLICY, REPOSITORY, pull
+from tests.unit.queue_engine.examples import NOW, POLICY, REPOSITORY, pull
 
 DRAFT = UnmetRequirement(Reason.DRAFT)
 
@@ -41,3 +42,17 @@ async def test_ready_pull_request_joins_and_waits_while_the_configuration_is_inv
         stored = await tx.entries.find(REPOSITORY.id, 1)
     assert stored is not None
     assert stored.is_ready is joins
+
+
+@pytest.mark.parametrize(("updated", "waits"), [(timedelta(0), True), (timedelta(minutes=2), False)])
+async def test_push_by_nobody_that_github_names_ends_the_wait_once_github_had_time_to_name_the_pusher(
+    sqlite_database: Database, updated: timedelta, waits: bool
+) -> None:
+    """P4: an unknown person pushed. P5: the wait for the name has a limit."""
+    scene = Setup(Store(sqlite_database))
+    await scene.front(unmet=(DRAFT,))
+    scene.github.pushes = ()
+    labels = frozenset({"merge-queue"})
+    scene.github.pull = pull(labels=labels, draft=True, head_sha="head-9", updated_at=NOW - updated)
+    case = await judge_again(scene.engine, await load_case(scene.engine, REPOSITORY, 1))
+    assert (case.entry is not None) is waits
