@@ -9,6 +9,7 @@ from datetime import timedelta
 import pytest
 
 from queue_engine.admission.case import load_case
+from queue_engine.admission.not_ready_pushes import Push
 from queue_engine.admission.readiness import judge_again
 from queue_engine.core.database.database import Database
 from queue_engine.domain.policy import Policy
@@ -44,8 +45,23 @@ async def test_ready_pull_request_joins_and_waits_while_the_configuration_is_inv
     assert stored.is_ready is joins
 
 
+@pytest.mark.parametrize(("named", "waits"), [(True, True), (False, False)])
+async def test_push_by_a_named_bot_without_the_right_to_queue_binds_its_new_head_while_it_waits(
+    sqlite_database: Database, named: bool, waits: bool
+) -> None:
+    """P4: the configuration names it; any other login without the right ends the wait."""
+    scene = Setup(Store(sqlite_database))
+    await scene.front(unmet=(DRAFT,), author="eve")
+    scene.github.pull = pull(labels=frozenset({"merge-queue"}), draft=True, head_sha="head-9", author="eve")
+    policy = replace(POLICY, requeue_for=frozenset({"eve"} if named else ()))
+    engine = replace(scene.engine, policies=StaticPolicies(policy))
+    push = Push("eve", "head-9", before="head-1")
+    case = await judge_again(engine, await load_case(engine, REPOSITORY, 1), push=push)
+    assert (None if case.entry is None else case.entry.head) == ("head-9" if waits else None)
+
+
 @pytest.mark.parametrize(("updated", "waits"), [(timedelta(0), True), (timedelta(minutes=2), False)])
-async def test_push_by_nobody_that_github_names_ends_the_wait_once_github_had_time_to_name_the_pusher(
+async def test_push_by_an_unknown_person_ends_the_wait_once_github_had_time_to_name_the_pusher(
     sqlite_database: Database, updated: timedelta, waits: bool
 ) -> None:
     """P4: an unknown person pushed. P5: the wait for the name has a limit."""

@@ -87,6 +87,17 @@ async def test_requirement_that_is_not_met_is_read_again(scene: Setup) -> None:
     assert github.asked == ["rules", "rules"]
 
 
+@pytest.mark.parametrize(("is_waiting", "asked"), [(False, 2), (True, 1)])
+async def test_missing_approval_is_read_by_fresh_rules_once_and_by_cached_ones_while_the_pull_request_waits(
+    scene: Setup, is_waiting: bool, asked: int
+) -> None:
+    """A pull request does not begin to wait by rules that changed a minute ago; P7: later a webhook reports changes."""
+    github, taken = Rules(rules("ci", approvals=1), rules("ci")), Snapshot(pull(), reviews=())
+    engine = replace(scene.engine, github=cast(GitHub, github))
+    _, found = await requirements_of(engine, REPOSITORY, taken, POLICY, is_waiting=is_waiting)
+    assert (github.asked.count("rules"), found.rules.approvals) == (asked, 1 if is_waiting else 0)
+
+
 @pytest.mark.parametrize("allowed", [(SQUASH,), (REBASE,)])
 async def test_method_that_is_not_allowed_is_read_again(scene: Setup, allowed: tuple[MergeMethod, ...]) -> None:
     """A repository's merge settings may have changed too; they are read with the pull request that IMQ judges."""

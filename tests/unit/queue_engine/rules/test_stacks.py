@@ -22,6 +22,7 @@ from queue_engine.rules.stacks import (
     lower_member,
     pull_request_in,
     stack_change,
+    still_above,
 )
 from tests.unit.queue_engine.examples import NOW, entry, pull, rules
 
@@ -116,6 +117,22 @@ def test_base_branch_may_change_to_where_the_one_below_landed_and_to_no_other(
 ) -> None:
     """P4: GitHub makes exactly this change; any other ends the consent."""
     assert stack_change(pull(base_branch=base), below, "main") is change
+
+
+@pytest.mark.parametrize(
+    ("listed", "above"),
+    [
+        (pull(base_branch="topic", stack_base="main"), True),
+        (pull(base_branch="topic", stack_base="other"), False),
+        (pull(base_branch="main", stack_base="main"), False),
+        (pull(base_branch="topic"), True),
+        (pull(base_branch="main"), False),
+    ],
+)
+def test_listed_pull_request_is_still_above_in_its_own_stack_alone(listed: PullRequest, above: bool) -> None:
+    """P4: consent was for the branch on which that stack lands."""
+    waiting = entry(unmet=(UnmetRequirement(Reason.STACKED_ABOVE, "#7, of the branch topic"),))
+    assert still_above(waiting, listed) is above
 
 
 def test_pull_request_of_a_stack_is_judged_as_one_for_the_base_of_the_stack() -> None:
