@@ -258,11 +258,18 @@ _FUNCTIONS: Mapping[tuple[str, int], Callable[..., Value]] = {
 def _member(value: Value, name: str) -> Value:
     """Return a property; a missing one is null, unless the object has unknown ones."""
     if isinstance(value, _Every):
-        return [_member(each, name) for each in value]
+        # Items that lack the property are left out.
+        return _Every(_member(each, name) for each in value if not _lacks(each, name))
     if isinstance(value, dict):
         found = {str(key).lower(): each for key, each in value.items()}
         return found.get(name.lower(), found.get("*"))
     return UNKNOWN if isinstance(value, UnknownValue | PatternValue | list) else None
+
+
+def _lacks(value: Value, name: str) -> bool:
+    if isinstance(value, dict):
+        return not {str(key).lower() for key in value} & {name.lower(), "*"}
+    return not isinstance(value, UnknownValue | PatternValue | list)
 
 
 class _Every(list[Value]):
@@ -270,8 +277,16 @@ class _Every(list[Value]):
 
 
 def _every(value: Value) -> Value:
+    """Return the items of a list, or the values of an object; of null none, which is an empty list and holds.
+
+    So evaluate GitHub's runner (actions/runner, `Index.cs`) and its language server (actions/languageservices,
+    `evaluator.ts`).
+    """
+    if isinstance(value, _Every):
+        # A second `*` selects items of items.
+        return UNKNOWN
     if isinstance(value, list):
         return _Every(value)
     if isinstance(value, dict) and "*" not in value:
         return _Every(value.values())
-    return None if value is None else UNKNOWN
+    return _Every() if value is None else UNKNOWN
