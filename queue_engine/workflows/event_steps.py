@@ -8,18 +8,19 @@ from queue_engine.workflows.event_context import WorkflowEvent
 from queue_engine.workflows.expressions import ExpressionContext, evaluate
 from queue_engine.workflows.values import text_of
 
+BRANCH_EVENTS = frozenset({WorkflowEvent.PUSH, WorkflowEvent.DISPATCH})
+"""Events of a branch, which have no pull request."""
 _SHELL = re.compile(r"\bGITHUB_(?:EVENT_NAME|(?:HEAD|BASE)_REF)\b(?!:?[-+])")
 """Variables of the runner that differ on a branch; those with a default are left out."""
 _EVENT_NAME = re.compile(r"\bgithub\.event_name\b")
 _TEMPLATE = re.compile(r"\$\{\{(.*?)\}\}", re.DOTALL)
-_BRANCH_EVENTS = frozenset({WorkflowEvent.PUSH, WorkflowEvent.DISPATCH})
 
 
 def reads_event(
     step: Mapping[str, Any], event: WorkflowEvent, context: ExpressionContext, author: ExpressionContext
 ) -> bool:
     """Whether a step reads a value that an author's pull request has, and the candidate has not, or has otherwise."""
-    if event not in _BRANCH_EVENTS:
+    if event not in BRANCH_EVENTS:
         return False
     lacking = _lacking(context, author)
     for text in _texts(step):

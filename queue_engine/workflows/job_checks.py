@@ -8,7 +8,7 @@ from queue_engine.workflows.check_names import ANY, CheckName, check_names
 from queue_engine.workflows.concurrency import shared_group
 from queue_engine.workflows.event_context import CandidateContext, WorkflowEvent, event_values
 from queue_engine.workflows.expressions import STATUS, ExpressionContext, guard
-from queue_engine.workflows.skipped_steps import skipped_step
+from queue_engine.workflows.skipped_steps import local_action, skipped_step
 from queue_engine.workflows.values import UNKNOWN, Value, all_of, both
 from queue_engine.workflows.workflow_file import WorkflowFile
 from queue_engine.workflows.workflow_trigger import TriggerOutcome, starts
@@ -142,6 +142,10 @@ class _Jobs:
         contexts = self._context(job), self._author_context(job)
         if step := skipped_step(job, self.workflow.variables, self.event, *contexts):
             return TriggerOutcome(None, f"{where} skips a step there, or has it test nothing: `{step}`")
+        if action := local_action(job, self.event, contexts[0]):
+            return TriggerOutcome(
+                None, f"{where} uses an action of the repository, which IMQ does not read: `{action}`"
+            )
         if job.get("environment") is not None and self.event is not WorkflowEvent.AUTHOR:
             return TriggerOutcome(None, f"{where} needs an environment, whose rules may keep a branch out")
         if shared := shared_group(job.get("concurrency"), self.workflow, self.event, self.candidate):

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from queue_engine.workflows.event_context import WorkflowEvent
-from queue_engine.workflows.event_steps import reads_event
+from queue_engine.workflows.event_steps import BRANCH_EVENTS, reads_event
 from queue_engine.workflows.expressions import ExpressionContext, guard
 from queue_engine.workflows.step_values import with_variables
 from queue_engine.workflows.values import UNKNOWN
@@ -15,6 +15,22 @@ _TESTS_NOTHING = re.compile(
     re.IGNORECASE,
 )
 """Actions that set up, or tell people: a test does not depend on them."""
+
+
+def local_action(job: Mapping[str, Any], event: WorkflowEvent, context: ExpressionContext) -> str | None:
+    """Return an action of the repository itself that a step of the job uses; None where the event is a pull request.
+
+    IMQ reads only `.github/workflows`. The steps of such an action have conditions of their own, which read the event
+    of the workflow (github/docs #12378, actions/runner #834).
+    """
+    steps = job.get("steps")
+    for step in steps if event in BRANCH_EVENTS and isinstance(steps, list) else ():
+        uses = step.get("uses") if isinstance(step, dict) else None
+        if not isinstance(uses, str) or not uses.startswith("./") or _TESTS_NOTHING.search(uses):
+            continue
+        if guard(step.get("if"), _of_step(context, job.get("env"), step.get("env"))) is not False:
+            return uses
+    return None
 
 
 def skipped_step(
