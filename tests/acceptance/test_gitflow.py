@@ -42,6 +42,20 @@ async def test_gitflow_lands_on_develop_while_a_release_is_open(world: World, wa
     assert "stacked_above" not in await world.reasons(pull)
 
 
+async def test_gitflow_lands_on_develop_whose_queue_was_in_use_before_the_release_was_opened(world: World) -> None:
+    """A pull request in its queue shows that pull requests land on it."""
+    world.repository.create_branch("develop", "main")
+    world.repository.push("develop", {"new.py": "new\n"}, "Develop", by="rhea")
+    first, second = [world.open(name, base="develop") for name in ("first", "second")]
+    first.label(LABEL, by="mona")
+    await world.settle()
+    world.repository.open_pull_request("Release", head="develop", base="main", by="rhea")
+    await world.pass_time(timedelta(seconds=30))
+    second.label(LABEL, by="mona")
+    await world.pass_time(timedelta(seconds=30))
+    assert [entry.number for entry in await world.entries()] == [first.number, second.number]
+
+
 async def test_gitflow_without_configuration_is_explained_and_joins_once_develop_is_named(world: World) -> None:
     """The comment says how to name the branch; the label counts on, since nothing about the pull request changed."""
     pull = await gitflow(world, way="unknown")
