@@ -74,6 +74,7 @@ async def open_environment(scenario: Scenario, *, speed: float, seed: int) -> As
         return repository
 
     async with open_parts(build, speed=speed, seed=seed) as found:
+        found.server.authorization.visitor = scenario.maintainer
         yield Environment(
             found.github, found.server, found.repository, found.app, found.bot, found.database, tuple(past), speed
         )

@@ -120,6 +120,7 @@ async def _keep_open(console: Console, runner: ScenarioRunner) -> None:
     lines = (
         "\nEverything stays up until Ctrl-C.",
         f"  the pages          {environment.bot.url}/, where you log in as {runner.scenario.maintainer}, or as anybody",
+        f"  the command line   imq login {environment.bot.url}; in a clone then imq status, imq why, imq land --wait",
         f"  the bot            {environment.bot.url}/readyz, log {environment.bot.log}",
         f"  the GitHub API     {environment.server.url}",
         f"  the repository     git clone {environment.repository.record.git.path}",

@@ -31,7 +31,10 @@ _SENTENCES = {
 
 
 class DevicePages:
-    """The addresses of devices, and the pages of people. `visitor` returns the login of the person at the browser."""
+    """The addresses of devices, and the pages of people.
+
+    `visitor` returns the login that the page proposes; the person at the browser may type another one.
+    """
 
     def __init__(self, github: GitHub, *, token_of: Callable[[User], str], visitor: Callable[[], str]) -> None:
         self._github = github
@@ -89,8 +92,8 @@ class DevicePages:
             return _code_page(["Uh oh, we couldn't find anything. Please check your code and try again."], status=404)
         name = escape(code.app.name or code.app.slug)
         text = (
-            f"<p><b>{name}</b> by {escape(code.app.owner.login)} would like to verify your GitHub identity "
-            f"({escape(self._visitor())}).</p>"
+            f"<p><b>{name}</b> by {escape(code.app.owner.login)} would like to verify your GitHub identity.</p>"
+            f'<p><label>Person <input type="text" name="login" value="{escape(self._visitor())}"></label></p>'
             '<p><label><input type="checkbox" name="cancel" value="1"> Cancel instead</label></p>'
         )
         return page(f"Authorize {name}", form("/login/device/authorize", {"user_code": typed}, text, "Continue"))
@@ -101,7 +104,7 @@ class DevicePages:
         if code is None:
             return _code_page(["This code has expired."], status=404)
         cancelled = bool(given.get("cancel"))
-        person = self._github.accounts.user_or_new(self._visitor())
+        person = self._github.accounts.user_or_new(str(given.get("login") or self._visitor()))
         if not self._github.user_authorizations.admits(code.app, person):
             raise web.HTTPNotFound
         self._github.device_codes.decide(code, None if cancelled else person)

@@ -49,8 +49,9 @@ class Device:
         return await self.stranger.ask("POST", FINISH, body={"id": login["id"]})
 
     async def authorize(self, login: Any, person: str = "mona", *, cancel: bool = False) -> str:
-        self.world.server.authorization.visitor = person
-        return await type_code(self.session, login["verification_uri"], login["user_code"], cancel=cancel)
+        return await type_code(
+            self.session, login["verification_uri"], login["user_code"], person=person, cancel=cancel
+        )
 
     async def logged_in(self, person: str = "mona", **asked: str) -> Caller:
         login = await self.begin(**asked)

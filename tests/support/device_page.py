@@ -20,9 +20,17 @@ class _Form(HTMLParser):
 
 
 async def type_code(
-    session: aiohttp.ClientSession, verification_uri: str, user_code: str, *, cancel: bool = False
+    session: aiohttp.ClientSession,
+    verification_uri: str,
+    user_code: str,
+    *,
+    person: str | None = None,
+    cancel: bool = False,
 ) -> str:
-    """Type the code, and authorize the app or cancel; return the last page."""
+    """Type the code, and authorize the app or cancel, as this person or the one that the page proposes.
+
+    Returns the last page.
+    """
     origin = verification_uri.removesuffix("/login/device")
     async with session.get(verification_uri) as answer:
         form = _Form(await answer.text())
@@ -31,6 +39,6 @@ async def type_code(
         if answer.status != 200:
             return text
         form = _Form(text)
-    decision = {**form.fields, **({"cancel": "1"} if cancel else {})}
+    decision = {**form.fields, **({"cancel": "1"} if cancel else {}), **({"login": person} if person else {})}
     async with session.post(origin + form.action, data=decision) as answer:
         return await answer.text()
