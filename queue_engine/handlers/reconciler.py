@@ -20,7 +20,7 @@ from queue_engine.admission.case import load_case
 from queue_engine.admission.enqueue_request import EnqueueRequest
 from queue_engine.admission.label_throttle import numbers_put_off
 from queue_engine.admission.lost_webhooks import LOST_LABEL_JOB
-from queue_engine.admission.revalidate import needs_read, revalidate
+from queue_engine.admission.revalidate import needs_read, read_unlisted, revalidate
 from queue_engine.core.concurrency.request_context import RequestPriority, working
 from queue_engine.core.jobs.job_store import Job
 from queue_engine.core.jobs.worker import Handler
@@ -198,7 +198,7 @@ class Reconciler:
         """Compare one repository's pull requests with its queues, and enqueue a job for each difference.
 
         One request lists the hundred pull requests that changed last, with labels and heads. If there are more, one
-        request for each trigger label lists the others.
+        request for each trigger label lists the others, and one for ten of them reads those that are queued.
         """
         engine, repository = self._engine, Repository(**job.request)
         with working(RequestPriority.BACKGROUND), naming(f"repository {repository.full_name}"):
@@ -215,8 +215,9 @@ class Reconciler:
                 departed = set(await tx.pending_merges.numbers(repository.id)) - latest.keys()
             if writes_soon:
                 await engine.github.prepare_writes(repository)
+            if not (whole := len(latest) < PAGE):
+                latest |= await read_unlisted(engine, repository, latest)
         queued, new = await self._compare(repository, labeled, {n: pull.head_sha for n, pull in latest.items()})
-        whole = len(latest) < PAGE
         read = [n for n in queued if await needs_read(engine, repository, n, latest, whole=whole)]
         async with engine.change() as change:
             for number in sorted({*new, *read, *departed}):

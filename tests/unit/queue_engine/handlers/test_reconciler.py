@@ -1,11 +1,13 @@
 """The sweep of a repository: which labels it asks GitHub for, and whom it finds by them."""
 
+from collections.abc import Sequence
 from typing import cast
 
 import pytest
 
 from queue_engine.core.database.database import Database
 from queue_engine.core.timing.clock import SystemClock
+from queue_engine.domain.candidate_port import SnapshotRequest
 from queue_engine.domain.errors import NotFound
 from queue_engine.domain.facts import PullRequest, Snapshot
 from queue_engine.domain.model import Repository
@@ -13,7 +15,7 @@ from queue_engine.domain.policy import Policy
 from queue_engine.domain.port import PAGE, GitHub
 from queue_engine.effects.context import Engine
 from queue_engine.store import Store
-from tests.store.examples import NOW, REPOSITORY
+from tests.store.examples import NOW, REPOSITORY, queue, stand
 from tests.support.policies import StaticPolicies
 from tests.unit.queue_engine.examples import pull
 from tests.unit.queue_engine.sweeps import sweep_repository
@@ -44,6 +46,9 @@ class GitHubOfLists:
     async def labeled_pull_requests(self, repository: Repository, label: str) -> tuple[int, ...]:
         self.labels.append(label)
         return (1000 + len(self.labels),)
+
+    async def prepare_writes(self, repository: Repository) -> None:
+        """Nothing is written."""
 
     async def pull_request(self, repository: Repository, number: int) -> PullRequest:
         self.read.append(number)
@@ -102,6 +107,25 @@ async def test_sweep_of_many_pull_requests_asks_for_each_label_once(
     await sweep(database, github, Rules(*own), *branches)
     assert sorted(github.labels, key=str.casefold) == asked
     assert github.read == list(range(1001, 1001 + len(asked)))
+
+
+async def test_sweep_of_many_reads_queued_pull_requests_by_one_query(sqlite_database: Database) -> None:
+    """P7: only those that seem to have lost consent, or that the query did not show, are read by themselves."""
+    github, asked = GitHubOfLists(*many()), list[int]()
+
+    async def snapshots(_: Repository, requests: Sequence[SnapshotRequest]) -> dict[int, Snapshot]:
+        asked.extend(each.number for each in requests)
+        kept = pull(number=201, labels=frozenset({"Land"}), head_sha=requests[0].head_sha)
+        return {201: Snapshot(kept), 202: Snapshot(pull(number=202, open=False))}
+
+    github.snapshots = snapshots  # type: ignore[attr-defined]
+    async with Store(sqlite_database).transaction() as tx:
+        main = await queue(tx)
+        for number in (201, 202, 203):
+            await stand(tx, main, number)
+    await sweep(sqlite_database, github, Rules("ship"))
+    assert asked == [201, 202, 203]
+    assert sorted(set(github.read) - {1001}) == [202, 203]
 
 
 async def test_pull_request_that_is_not_found_hides_no_other(sqlite_database: Database) -> None:
