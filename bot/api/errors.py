@@ -77,6 +77,8 @@ _STEPS = {
 
 _TRY_AGAIN = "Send the same call again with the same Idempotency-Key, after the seconds of Retry-After."
 _CORRECT = "Correct the call, and send it with a new Idempotency-Key."
+_READS = {_TRY_AGAIN: "Send the same call again, after the seconds of Retry-After.", _CORRECT: "Correct the call."}
+"""What these steps are for a call that changes nothing: it has no key."""
 
 
 def _general(status: int, sentence: str, *, again: bool) -> dict[str, Any]:
@@ -107,6 +109,9 @@ async def errors_as_json(request: web.Request, handler: Handler) -> web.StreamRe
     except Exception as error:
         if (known := known_error(request, error)) is None:
             raise
+        if request.method in {"GET", "HEAD"}:
+            step = known.body["next"]
+            known.body["next"] = step | {"sentence": _READS.get(step["sentence"], step["sentence"])}
         return known.answer()
 
 

@@ -38,6 +38,7 @@ async def test_query_that_is_not_understood_names_what_is_wrong(server: ApiServe
     answer = await server.call("GET", f"/dead-letters?{query}")
     assert answer.status == 400
     assert answer.error.startswith(f"the query is not understood: {named}")
+    assert answer.body["next"] == {"sentence": "Correct the call.", "call": None}, "a read has no Idempotency-Key"
 
 
 @pytest.mark.parametrize(
