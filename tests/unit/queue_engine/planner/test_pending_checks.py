@@ -9,12 +9,14 @@ from typing import Any
 
 import pytest
 
-from queue_engine.domain.facts import CheckReport, CheckState
+from queue_engine.domain.facts import CheckReport, CheckState, RequiredCheck
 from queue_engine.domain.model import Entry
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.workflow_runs import CheckSuite
 from queue_engine.planner.actions import Action, Dequeue, FactKind, ReadFact, Save, Wait
 from queue_engine.planner.check_outcome import judge_checks
+from queue_engine.planner.pending_checks import not_repeated
+from queue_engine.rules.checks import judge
 from tests.store.examples import changed
 from tests.unit.queue_engine.examples import (
     CHECKING,
@@ -206,3 +208,12 @@ def test_slow_poll_asks_for_no_workflow_runs() -> None:
     facts = facts_with(rules=rules("ci"), reports=())
     assert isinstance(judge_checks(entry(status=CHECKING, polls=1), facts, POLICY, NOW), Wait)
     assert judge_checks(entry(status=CHECKING, polls=4), facts, POLICY, LATER) == ReadFact(FactKind.WORKFLOW_RUNS)
+
+
+@pytest.mark.parametrize("queue_only", [True, False])
+def test_check_that_runs_in_the_queue_alone_is_waited_for_until_its_time_limit(queue_only: bool) -> None:
+    """Its label may start it late; any other check that reported before the update has to report again by then."""
+    e2e = RequiredCheck("e2e", None)
+    policy = replace(POLICY, queue_only_checks=frozenset({e2e} if queue_only else ()))
+    left = not_repeated(judge((), (FAST,), (), {e2e}), policy)
+    assert (left and left.reason) is (None if queue_only else Reason.CHECKS_NOT_REPEATED)
