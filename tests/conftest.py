@@ -3,7 +3,7 @@
 import gc
 import os
 import shutil
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from pathlib import Path
 
 import pytest
@@ -12,6 +12,13 @@ from aiohttp import web_app
 from hypothesis import HealthCheck, settings
 
 UNIT = Path(__file__).with_name("unit")
+ACCEPTANCE = Path(__file__).with_name("acceptance")
+
+PROMISES = "test_promises.py"
+"""The module of tests/acceptance that is never sampled: a test for each promise."""
+
+FIRST_TESTS = 5
+"""How many tests of each other module `make test` runs; CI runs all."""
 
 MEMORY = "/dev/shm"
 """Where Linux keeps files in memory. The worlds' git writes ten thousand small ones, and SQLite waits for its disk."""
@@ -42,9 +49,7 @@ pytest_plugins = ["tests.support.databases", "tests.support.private_postgres"]
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add `--thorough`, which CI sets."""
-    parser.addoption(
-        "--thorough", action="store_true", help="run the tests marked `thorough` too, as CI does: 3 minutes more"
-    )
+    parser.addoption("--thorough", action="store_true", help="run all tests, as CI does: a quarter of an hour more")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -53,10 +58,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     So none is left over at the end while other processes have nothing to do. What is loaded by now stays: the collector
     need not look through all of it again and again.
     """
-    thorough = [] if config.option.thorough else [item for item in items if is_thorough(item)]
-    if thorough:
-        config.hook.pytest_deselected(items=thorough)
-        items[:] = [item for item in items if not is_thorough(item)]
+    if not config.option.thorough:
+        chosen = [item for item in items if not is_thorough(item)]
+        if config.args_source is not pytest.Config.ArgsSource.ARGS:
+            chosen = sample(chosen)
+        left_out = set(items) - set(chosen)
+        config.hook.pytest_deselected(items=[item for item in items if item in left_out])
+        items[:] = chosen
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
     gc.collect()
     gc.freeze()
@@ -71,6 +79,22 @@ def is_thorough(item: pytest.Item) -> bool:
     if "postgres" in parameters and item.path.is_relative_to(UNIT):
         return True
     return any(not mark.args or set(mark.args) & set(parameters) for mark in item.iter_markers("thorough"))
+
+
+def sample(items: Sequence[pytest.Item]) -> list[pytest.Item]:
+    """Choose among the tests in tests/acceptance: each takes half a second of a processor, and there are 1,400.
+
+    The first ones of a module tell what it is about. Of a test with several variants, the first and the last count.
+    """
+    modules: dict[Path, dict[str, list[pytest.Item]]] = {}
+    for item in items:
+        if item.path.is_relative_to(ACCEPTANCE) and item.path.name != PROMISES:
+            modules.setdefault(item.path, {}).setdefault(item.nodeid.partition("[")[0], []).append(item)
+    left_out = set[pytest.Item]()
+    for of_module in modules.values():
+        for place, variants in enumerate(of_module.values()):
+            left_out.update(variants[1:-1] if place < FIRST_TESTS else variants)
+    return [item for item in items if item not in left_out]
 
 
 @pytest.hookimpl(trylast=True)

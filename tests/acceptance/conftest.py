@@ -15,12 +15,11 @@ from tests.acceptance.world import LAG, World, a_world
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Modules and tests with the mark `lagging` run twice: with a GitHub that shows all at once, and one that lags.
 
-    With `lagging(thorough=True)` the second run is a thorough test.
+    The second run is a thorough test.
     """
-    mark = metafunc.definition.get_closest_marker("lagging")
-    if "world" in metafunc.fixturenames and mark is not None:
-        marks = [pytest.mark.thorough] if mark.kwargs.get("thorough") else []
-        metafunc.parametrize("lag", [timedelta(0), pytest.param(LAG, marks=marks)], ids=["at_once", "lagging"])
+    if "world" in metafunc.fixturenames and metafunc.definition.get_closest_marker("lagging") is not None:
+        lagging = pytest.param(LAG, marks=[pytest.mark.thorough])
+        metafunc.parametrize("lag", [timedelta(0), lagging], ids=["at_once", "lagging"])
 
 
 @pytest.fixture

@@ -51,7 +51,7 @@ async def test_auto_merge_of_a_queued_pull_request_is_disabled_and_the_comment_s
     assert mutations(world) == 1
 
 
-@pytest.mark.lagging(thorough=True)
+@pytest.mark.lagging
 async def test_auto_merge_whose_webhook_was_lost_is_found_by_the_sweep(world: World) -> None:
     """P1: the sweep lists pull requests that changed, and sees it there."""
     world.repository.record.allow_auto_merge = True
@@ -66,7 +66,7 @@ async def test_auto_merge_whose_webhook_was_lost_is_found_by_the_sweep(world: Wo
     assert pull.record.auto_merge is None or pull.merged
 
 
-@pytest.mark.lagging(thorough=True)
+@pytest.mark.lagging
 @pytest.mark.parametrize("webhook", [pytest.param(True, marks=pytest.mark.thorough), False])
 async def test_auto_merge_of_a_pull_request_that_waits_for_its_approval_is_disabled(
     world: World, webhook: bool
@@ -86,7 +86,7 @@ async def test_auto_merge_of_a_pull_request_that_waits_for_its_approval_is_disab
     assert mutations(world) == 1
 
 
-@pytest.mark.lagging(thorough=True)
+@pytest.mark.lagging
 @pytest.mark.parametrize("when", ["before", "queued"])
 async def test_auto_merge_is_refused_where_the_configuration_says_so(world: World, when: str) -> None:
     """The comment names auto-merge, and the label comes off; without auto-merge the pull request is queued."""
@@ -109,7 +109,7 @@ async def test_auto_merge_is_refused_where_the_configuration_says_so(world: Worl
     await world.until(lambda: pull.merged, within=CI_TIME * 3)
 
 
-@pytest.mark.lagging(thorough=True)
+@pytest.mark.lagging
 async def test_auto_merge_that_imq_may_not_disable_takes_the_pull_request_out(world: World) -> None:
     """P1, P5: GitHub refuses the mutation: the entry leaves, and the comment names auto-merge and GitHub's message."""
     world.repository.record.allow_auto_merge = True
@@ -148,7 +148,7 @@ async def test_auto_merge_that_a_person_disables_first_is_not_shown_as_the_work_
     assert "IMQ disabled" not in world.comment(pull)
 
 
-@pytest.mark.lagging(thorough=True)
+@pytest.mark.lagging
 async def test_repository_without_auto_merge_pays_no_request(world: World) -> None:
     """P7: the snapshot that IMQ reads anyway shows it."""
     pull = world.open("front")
@@ -157,7 +157,7 @@ async def test_repository_without_auto_merge_pays_no_request(world: World) -> No
     assert mutations(world) == 0
 
 
-@pytest.mark.lagging(thorough=True)
+@pytest.mark.lagging
 @pytest.mark.parametrize("first", ["github", "imq"])
 async def test_auto_merge_of_a_queued_pull_request_is_taken_for_merged_by_a_person(world: World, first: str) -> None:
     """P2: GitHub or IMQ merges first; it is merged once, no entry is ejected, and the next is tested on top."""
@@ -179,7 +179,7 @@ async def test_auto_merge_of_a_queued_pull_request_is_taken_for_merged_by_a_pers
     assert "merged" in world.comment(pull).lower() or "landed" in world.comment(pull).lower()
 
 
-@pytest.mark.lagging(thorough=True)
+@pytest.mark.lagging
 async def test_auto_merge_that_a_push_disabled_lands_nothing(world: World) -> None:
     """P4: the push ends the queue's consent and GitHub's; GitHub merges nothing, IMQ says whose move it is."""
     configure(world, "ignore")

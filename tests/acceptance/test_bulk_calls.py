@@ -131,6 +131,7 @@ async def test_process_is_hidden_from_every_other_caller(world: World, session: 
     assert await mona.read(path) == missing
 
 
+@pytest.mark.thorough
 async def test_results_are_kept_as_long_as_the_key(world: World, mona: Caller) -> None:
     """Then nothing of the call remains in the store."""
     begun = await queue_all(mona, [999])

@@ -29,14 +29,14 @@ async def owned(world: World, owners: str, **more: Any) -> Any:
     return pull
 
 
-@pytest.mark.lagging(thorough=True)
+@pytest.mark.lagging
 async def test_people_who_own_the_files_are_named(world: World) -> None:
     """Who has given a verdict is not."""
     pull = await owned(world, "@rhea @robot[bot]")
     assert "review requested from rhea" in world.comment(pull)
 
 
-@pytest.mark.lagging(thorough=True)
+@pytest.mark.lagging
 @pytest.mark.parametrize("permitted", [True, False])
 async def test_team_that_owns_the_files_is_named_with_the_permission_for_members(world: World, permitted: bool) -> None:
     """P7: the query is the same; without the permission GitHub shows no team."""
@@ -51,7 +51,7 @@ async def test_team_that_owns_the_files_is_named_with_the_permission_for_members
     assert ("review requested from acme/core" in comment) is permitted
 
 
-@pytest.mark.lagging(thorough=True)
+@pytest.mark.lagging
 async def test_pull_request_lands_after_a_code_owner_agreed(world: World) -> None:
     """A member of the team suffices."""
     world.github.create_team("acme", "Core", "rhea")

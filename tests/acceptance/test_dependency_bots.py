@@ -63,7 +63,7 @@ async def test_rebases_after_each_landing_cost_no_position_and_all_land(world: W
     assert [world.spoken(pull) for pull in pulls] == [1] * 4
 
 
-@pytest.mark.lagging(thorough=True)
+@pytest.mark.lagging
 async def test_rebase_of_a_waiting_pull_request_costs_no_request(world: World) -> None:
     """P7: the webhook alone binds the new head; the comment's history has it later."""
     pulls = await queued(world)
@@ -105,7 +105,7 @@ async def test_push_of_a_person_to_a_bots_branch_ends_consent(world: World, by: 
     assert [await leaves(world, pull) for pull in (one, two)] == ["head_changed"] * 2
 
 
-@pytest.mark.lagging(thorough=True)
+@pytest.mark.lagging
 async def test_push_of_the_bot_to_a_persons_pull_request_ends_consent(world: World) -> None:
     """P4: it may push to what it opened itself."""
     await configure(world, NAMED)
@@ -117,7 +117,7 @@ async def test_push_of_the_bot_to_a_persons_pull_request_ends_consent(world: Wor
     assert await leaves(world, pull) == "head_changed"
 
 
-@pytest.mark.lagging(thorough=True)
+@pytest.mark.lagging
 @pytest.mark.parametrize("text", ["depth: 20\n", 'on_push: {requeue_for: ["dependabot[bot]"]}\n'])
 async def test_push_of_a_bot_that_is_not_named_ends_consent(world: World, text: str) -> None:
     """P4: as before."""
@@ -126,7 +126,7 @@ async def test_push_of_a_bot_that_is_not_named_ends_consent(world: World, text: 
     assert await leaves(world, one) == "head_changed"
 
 
-@pytest.mark.lagging(thorough=True)
+@pytest.mark.lagging
 @pytest.mark.parametrize("first", [BOT, "hubot"])
 async def test_push_whose_webhook_was_lost_counts_by_githubs_activity(world: World, first: str) -> None:
     """P4: the sweep finds another head; the branch's activity says who pushed, and a person among them ends consent."""
@@ -142,7 +142,7 @@ async def test_push_whose_webhook_was_lost_counts_by_githubs_activity(world: Wor
         assert await leaves(world, one) == "head_changed"
 
 
-@pytest.mark.lagging(thorough=True)
+@pytest.mark.lagging
 async def test_rebase_over_the_unknown_push_of_a_person_ends_consent(world: World) -> None:
     """P4: the bot may have kept what that person pushed: its commit replaced a head that IMQ does not know."""
     _, one, *_ = await queued(world)
@@ -151,7 +151,7 @@ async def test_rebase_over_the_unknown_push_of_a_person_ends_consent(world: Worl
     assert await leaves(world, one) == "head_changed"
 
 
-@pytest.mark.lagging(thorough=True)
+@pytest.mark.lagging
 async def test_rebased_head_that_fails_is_ejected_like_any_other(world: World) -> None:
     """P1: the new head is tested before it lands."""
     _, one, *others = await queued(world)
@@ -160,7 +160,7 @@ async def test_rebased_head_that_fails_is_ejected_like_any_other(world: World) -
     assert await world.reasons(one) == ["checks_failed"]
 
 
-@pytest.mark.lagging(thorough=True)
+@pytest.mark.lagging
 async def test_recipe_of_the_documents_lands_what_dependabot_labels_and_rebases(world: World) -> None:
     """The bot's own label queues, its rebase costs nothing, and people's pushes still end the consent."""
     section = read("docs/configuration.md").partition("### Dependabot and Renovate")[2]

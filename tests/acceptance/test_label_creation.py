@@ -42,7 +42,7 @@ async def test_label_is_there_when_imq_is_installed(world: World, lag: timedelta
     assert [each.status for each in world.server.requests if each.template == CREATE and each.status != 401] == [201]
 
 
-@pytest.mark.lagging(thorough=True)
+@pytest.mark.lagging
 async def test_labels_that_the_configuration_names_are_created(world: World) -> None:
     """At the next sweep; the one that was there before stays."""
     await configure(world, "trigger_labels: [land, hotfix]\n")
@@ -50,7 +50,7 @@ async def test_labels_that_the_configuration_names_are_created(world: World) -> 
     assert {LABEL, "land", "hotfix"} <= labels(world).keys()
 
 
-@pytest.mark.lagging(thorough=True)
+@pytest.mark.lagging
 async def test_label_that_people_created_stays_as_it_is(world: World) -> None:
     """Names differ in more than case."""
     world.open("first").label("Land", by="rhea")
@@ -60,7 +60,7 @@ async def test_label_that_people_created_stays_as_it_is(world: World) -> None:
     assert world.authorized(CREATE) == 2
 
 
-@pytest.mark.lagging(thorough=True)
+@pytest.mark.lagging
 async def test_label_that_a_maintainer_deleted_is_not_created_again(world: World) -> None:
     """Also not after a restart."""
     await world.pass_time(MINUTE)
@@ -99,7 +99,7 @@ async def test_installation_that_may_not_create_labels_is_logged_once_a_day(
     await world.until(lambda: pull.merged)
 
 
-@pytest.mark.lagging(thorough=True)
+@pytest.mark.lagging
 async def test_label_is_created_once_though_the_process_is_killed(world: World) -> None:
     """P6: killed after GitHub created it; the next process learns that it exists."""
     await configure(world, "trigger_labels: [land]\n")
@@ -112,7 +112,7 @@ async def test_label_is_created_once_though_the_process_is_killed(world: World) 
     assert labels(world)["land"] == "1f6feb"
 
 
-@pytest.mark.lagging(thorough=True)
+@pytest.mark.lagging
 async def test_repository_in_shadow_mode_gets_no_label(world: World) -> None:
     """IMQ writes nothing there."""
     await configure(world, "mode: shadow\ntrigger_labels: [land]\n")

@@ -107,6 +107,7 @@ async def test_comment_and_pull_request_just_named_are_not_missing(world: World)
     await world.until(lambda: pull.merged, within=timedelta(minutes=15))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", KINDS)
 async def test_read_that_lags_for_seconds_is_no_trouble(world: World, kind: Kind) -> None:
     """It is counted as what it is; no entry waits for GitHub, and no comment says so."""

@@ -69,7 +69,7 @@ async def test_only_imq_merges_where_its_check_is_required(world: World) -> None
     assert await world.paused() is None
 
 
-@pytest.mark.lagging(thorough=True)
+@pytest.mark.lagging
 async def test_green_and_up_to_date_pull_request_costs_three_requests_more(world: World) -> None:
     """P7: one write lets the check pass, and the facts that a merge needs are read again after that."""
     plain = world.open("plain")
@@ -92,7 +92,7 @@ async def test_green_and_up_to_date_pull_request_costs_three_requests_more(world
     assert world.requests() - before <= cost + 6
 
 
-@pytest.mark.lagging(thorough=True)
+@pytest.mark.lagging
 @pytest.mark.parametrize("act", ["unlabel", "draft", "close"])
 async def test_check_of_a_pull_request_that_left_the_queue_keeps_the_button_closed(world: World, act: str) -> None:
     """GitHub counts a neutral check as passed, so IMQ's check ends as cancelled where the branch requires it."""
@@ -118,7 +118,7 @@ async def test_check_of_a_pull_request_that_left_the_queue_keeps_the_button_clos
     await world.until(lambda: pull.merged, within=CI_TIME * 3)
 
 
-@pytest.mark.lagging(thorough=True)
+@pytest.mark.lagging
 async def test_refused_merge_takes_the_pass_back_until_the_next_try(world: World) -> None:
     """P1: while IMQ waits to try again, no one else can merge that head."""
     pull = await ready(world, "refused")
@@ -133,7 +133,7 @@ async def test_refused_merge_takes_the_pass_back_until_the_next_try(world: World
     assert own(pull)[-1] == ("completed", "success")
 
 
-@pytest.mark.lagging(thorough=True)
+@pytest.mark.lagging
 async def test_merge_with_a_lost_answer_is_verified_first(world: World) -> None:
     """P2: GitHub merged and the answer was lost: it is merged once, and its check ends green."""
     pull = await ready(world, "lost")
@@ -147,7 +147,7 @@ async def test_merge_with_a_lost_answer_is_verified_first(world: World) -> None:
     assert "Landed" in world.comment(pull)
 
 
-@pytest.mark.lagging(thorough=True)
+@pytest.mark.lagging
 async def test_merge_that_never_arrived_is_sent_again(world: World) -> None:
     """P2: the answer was lost and nothing was merged: IMQ finds that out, and merges once."""
     pull = await ready(world, "again")
@@ -158,7 +158,7 @@ async def test_merge_that_never_arrived_is_sent_again(world: World) -> None:
     assert own(pull)[-1] == ("completed", "success")
 
 
-@pytest.mark.lagging(thorough=True)
+@pytest.mark.lagging
 @pytest.mark.thorough("unlabel", "pause")
 @pytest.mark.parametrize("meanwhile", ["nothing", "unlabel", "push", "pause"])
 async def test_process_that_dies_between_pass_and_merge_merges_or_takes_the_pass_back(
@@ -197,7 +197,7 @@ def passes(pull: Any) -> bool:
     return bool(own(pull)) and own(pull)[-1] == ("completed", "success")
 
 
-@pytest.mark.lagging(thorough=True)
+@pytest.mark.lagging
 async def test_person_who_merges_while_the_check_passes_merges_the_tested_head(world: World) -> None:
     """P1: that lands exactly what IMQ tested; IMQ counts it as merged by a person."""
     pull = await ready(world, "front")
@@ -213,7 +213,7 @@ async def test_person_who_merges_while_the_check_passes_merges_the_tested_head(w
     assert await world.paused() is None
 
 
-@pytest.mark.lagging(thorough=True)
+@pytest.mark.lagging
 async def test_check_that_githubs_merge_does_not_know_yet_is_given_time(world: World) -> None:
     """GitHub's merge may read an older state: IMQ asks again, and does not take the pass back meanwhile."""
     pull = await ready(world, "late")
@@ -228,7 +228,7 @@ async def test_check_that_githubs_merge_does_not_know_yet_is_given_time(world: W
     assert len(own(pull)) == 2
 
 
-@pytest.mark.lagging(thorough=True)
+@pytest.mark.lagging
 async def test_rule_that_comes_while_a_pull_request_is_checked_counts(world: World) -> None:
     """The rule is as new as the last read of it: IMQ lets its check pass before the merge all the same."""
     pull = await world.behind("front")
@@ -239,7 +239,7 @@ async def test_rule_that_comes_while_a_pull_request_is_checked_counts(world: Wor
     await world.until(lambda: pull.merged, within=CI_TIME * 2)
 
 
-@pytest.mark.lagging(thorough=True)
+@pytest.mark.lagging
 async def test_check_that_cannot_be_written_is_no_hostage(world: World) -> None:
     """P5: without the permission to write checks the pull request leaves, and its comment names the permission."""
     pull, second = await ready(world, "front"), world.open("second")
@@ -252,7 +252,7 @@ async def test_check_that_cannot_be_written_is_no_hostage(world: World) -> None:
     assert not second.merged
 
 
-@pytest.mark.lagging(thorough=True)
+@pytest.mark.lagging
 async def test_status_of_that_name_by_somebody_else_opens_nothing(world: World) -> None:
     """The rule names IMQ's App as the source, so a commit status by a person does not count."""
     pull = await ready(world, "forged")

@@ -225,7 +225,7 @@ async def test_repository_whose_github_fails_for_ever_delays_no_other(world: Wor
     assert "failed for longer than IMQ retries" in world.comment(stuck)
 
 
-@pytest.mark.lagging(thorough=True)
+@pytest.mark.lagging
 async def test_check_that_never_reports_times_out_explained_and_the_next_one_lands(world: World) -> None:
     """P5: a required workflow that a filter skips stays pending for ever; its wait ends, and it is named."""
     docs = world.repository.add_ci(

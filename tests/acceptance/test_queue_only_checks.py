@@ -77,7 +77,7 @@ async def test_long_checks_run_once_and_on_the_candidate_alone(world: World, beh
     assert TESTING not in pull.labels
 
 
-@pytest.mark.lagging(thorough=True)
+@pytest.mark.lagging
 @pytest.mark.parametrize("required", [True, False])
 async def test_long_check_that_fails_ejects_although_all_others_pass(world: World, required: bool) -> None:
     """P1: whether or not GitHub requires any other check."""
@@ -94,7 +94,7 @@ async def test_long_check_that_fails_ejects_although_all_others_pass(world: Worl
     assert TESTING not in pull.labels
 
 
-@pytest.mark.lagging(thorough=True)
+@pytest.mark.lagging
 async def test_quick_check_that_fails_counts_where_nothing_else_is_required(world: World) -> None:
     """P1: to name a long check does not make all others optional."""
     world.repository.unprotect("main")
@@ -120,7 +120,7 @@ async def test_base_that_moves_has_the_new_update_tested(world: World) -> None:
     assert ran(workflow)[-1] == (pull.head_sha, "success")
 
 
-@pytest.mark.lagging(thorough=True)
+@pytest.mark.lagging
 async def test_job_that_another_label_skips_passes_nothing(world: World) -> None:
     """P1: GitHub starts the workflow for every label; the skipped job would satisfy a required check of GitHub."""
     workflow = long_checks(world)
@@ -138,7 +138,7 @@ async def test_job_that_another_label_skips_passes_nothing(world: World) -> None
     assert skipped
 
 
-@pytest.mark.lagging(thorough=True)
+@pytest.mark.lagging
 async def test_head_whose_long_checks_passed_before_lands_at_once(world: World) -> None:
     """A person set the label to run them; IMQ runs them no second time."""
     workflow = long_checks(world)
@@ -153,7 +153,7 @@ async def test_head_whose_long_checks_passed_before_lands_at_once(world: World) 
     assert world.requests(ADD) == 0
 
 
-@pytest.mark.lagging(thorough=True)
+@pytest.mark.lagging
 async def test_hotfix_takes_the_label_from_the_pull_request_that_waits(world: World) -> None:
     """The label is on the pull request that IMQ tests, and on no other."""
     await configure(world, QUEUE_ONLY + "priority: {labels: {hotfix: {first: true, interrupts: true}}}\n")
@@ -172,7 +172,7 @@ async def test_hotfix_takes_the_label_from_the_pull_request_that_waits(world: Wo
     assert world.landed() == [hotfix.number, front.number]
 
 
-@pytest.mark.lagging(thorough=True)
+@pytest.mark.lagging
 async def test_label_that_a_person_removed_is_set_for_the_next_candidate(world: World) -> None:
     """Without it the update would start no long check."""
     workflow = long_checks(world)
@@ -186,7 +186,7 @@ async def test_label_that_a_person_removed_is_set_for_the_next_candidate(world: 
     assert ran(workflow)[-1] == (pull.head_sha, "success")
 
 
-@pytest.mark.lagging(thorough=True)
+@pytest.mark.lagging
 async def test_long_check_that_no_workflow_runs_times_out_and_is_named(world: World) -> None:
     """P5: the repository lacks the workflow."""
     pull = world.open("front")
@@ -213,7 +213,7 @@ async def test_queue_only_checks_cost_two_more_requests(world: World) -> None:
     assert world.requests() - before[0] <= 14
 
 
-@pytest.mark.lagging(thorough=True)
+@pytest.mark.lagging
 @pytest.mark.parametrize("behind", [False, True])
 async def test_long_checks_of_a_pull_request_that_left_are_cancelled(world: World, behind: bool) -> None:
     """P7: they are the ones that cost; also on a head that IMQ did not update."""
@@ -230,7 +230,7 @@ async def test_long_checks_of_a_pull_request_that_left_are_cancelled(world: Worl
     await world.until(lambda: pull.merged, within=CI_TIME * 3)
 
 
-@pytest.mark.lagging(thorough=True)
+@pytest.mark.lagging
 async def test_labels_are_created_for_both_purposes(world: World) -> None:
     """At the next sweep, with a description each."""
     await world.pass_time(timedelta(minutes=11))

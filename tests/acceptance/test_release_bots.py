@@ -70,7 +70,7 @@ async def test_releases_after_each_landing_restart_no_checks(world: World) -> No
     assert set(world.repository.files("main")) >= {"one.py", "two.py", "three.py", "CHANGELOG.md"}
 
 
-@pytest.mark.lagging(thorough=True)
+@pytest.mark.lagging
 @pytest.mark.parametrize("method", ["merge", "squash", "rebase"])
 async def test_result_is_kept_by_each_merge_method(world: World, method: str) -> None:
     """P1: the landed tree differs from the tested one only in the released files."""
@@ -100,7 +100,7 @@ async def test_push_that_may_need_a_test_restarts_the_checks(world: World, case:
     assert "After the test" not in world.comment(pull)
 
 
-@pytest.mark.lagging(thorough=True)
+@pytest.mark.lagging
 async def test_release_on_top_of_other_code_restarts_the_checks(world: World) -> None:
     """P1: what counts is all that changed since the tested commit, and not the last push."""
     pull = await checking(world)
@@ -109,7 +109,7 @@ async def test_release_on_top_of_other_code_restarts_the_checks(world: World) ->
     await lands_after(world, pull, 2)
 
 
-@pytest.mark.lagging(thorough=True)
+@pytest.mark.lagging
 async def test_push_right_before_the_merge_is_compared_too(world: World) -> None:
     """P1: no webhook reported it yet; the read before the merge shows the tip."""
     pull = await checking(world)
@@ -121,7 +121,7 @@ async def test_push_right_before_the_merge_is_compared_too(world: World) -> None
     await lands_after(world, pull, 2)
 
 
-@pytest.mark.lagging(thorough=True)
+@pytest.mark.lagging
 async def test_code_pushed_during_the_merge_pauses_the_queue(world: World) -> None:
     """P1: the trees are compared after the merge, and code among their differences is a mismatch as ever."""
     pull = await checking(world)
@@ -133,7 +133,7 @@ async def test_code_pushed_during_the_merge_pauses_the_queue(world: World) -> No
     assert await world.paused() == "tree_mismatch"
 
 
-@pytest.mark.lagging(thorough=True)
+@pytest.mark.lagging
 @pytest.mark.parametrize("shown", [True, False], ids=["shown", "hidden"])
 async def test_branch_that_requires_up_to_date_heads_is_updated_all_the_same(world: World, shown: bool) -> None:
     """GitHub merges no other head: IMQ updates it, also where only the state of the pull request shows the rule."""
@@ -148,7 +148,7 @@ async def test_branch_that_requires_up_to_date_heads_is_updated_all_the_same(wor
         assert [call.status for call in world.server.requests.of(MERGE)] == [200]
 
 
-@pytest.mark.lagging(thorough=True)
+@pytest.mark.lagging
 async def test_refused_merge_of_a_kept_result_leads_to_an_update(world: World) -> None:
     """P5: a rule that IMQ sees nowhere refuses heads that are behind; the second try contains the base."""
     pull = await checking(world)
@@ -178,7 +178,7 @@ async def test_process_killed_after_the_merge_of_a_kept_result_finds_it_as_teste
     assert "Landed" in world.comment(pull)
 
 
-@pytest.mark.lagging(thorough=True)
+@pytest.mark.lagging
 async def test_tree_that_github_cuts_off_is_compared_by_directory(world: World) -> None:
     """Repositories of more than 100,000 files keep results, too."""
     world.github.behaviour.most_tree_entries = 11
@@ -192,7 +192,7 @@ async def test_tree_that_github_cuts_off_is_compared_by_directory(world: World) 
     assert "`docs/a/b.md`, `packages/core/package.json`" in world.comment(again)
 
 
-@pytest.mark.lagging(thorough=True)
+@pytest.mark.lagging
 async def test_repository_without_the_key_pays_no_request(world: World) -> None:
     """P7: a push to the base restarts the checks, as ever, and nothing is listed."""
     pull = await checking(world, "depth: 5\n")

@@ -46,7 +46,7 @@ async def test_rerun_of_imqs_check_reads_a_queued_pull_request_again(world: Worl
     await world.until(lambda: pull.merged, within=CI_TIME * 2)
 
 
-@pytest.mark.lagging(thorough=True)
+@pytest.mark.lagging
 @pytest.mark.parametrize("what", ["check", "suite"])
 async def test_rerun_after_the_pull_request_left_answers_and_queues_nothing(world: World, what: str) -> None:
     """P4: without the label a rerun is no consent; a new check run repeats why the pull request left."""
@@ -66,7 +66,7 @@ async def test_rerun_after_the_pull_request_left_answers_and_queues_nothing(worl
     assert not pull.merged
 
 
-@pytest.mark.lagging(thorough=True)
+@pytest.mark.lagging
 async def test_rerun_finds_a_label_whose_webhook_was_lost(world: World) -> None:
     """Not the next sweep, but the rerun finds the label, and queues the pull request."""
     pull = await world.behind("front")
@@ -83,7 +83,7 @@ async def test_rerun_finds_a_label_whose_webhook_was_lost(world: World) -> None:
     assert await world.status(pull) is not None
 
 
-@pytest.mark.lagging(thorough=True)
+@pytest.mark.lagging
 async def test_rerun_of_a_check_that_imq_did_not_write_costs_nothing(world: World) -> None:
     """P7: the webhook is that of another App's check, or of a suite of IMQ's App without any check run."""
     pull = world.open("plain")

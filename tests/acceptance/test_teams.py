@@ -53,7 +53,7 @@ async def refused(world: World, pull: Any, *, by: str) -> str:
     return world.comment(pull)
 
 
-@pytest.mark.lagging(thorough=True)
+@pytest.mark.lagging
 @pytest.mark.parametrize("name", ["release-managers", "acme/Release-Managers", '"@acme/release-managers"'])
 async def test_member_of_a_team_queues(world: World, name: str) -> None:
     """mona may write, which is not enough here, and is in the team."""
@@ -63,7 +63,7 @@ async def test_member_of_a_team_queues(world: World, name: str) -> None:
     await world.until(lambda: pull.merged, within=MINUTE)
 
 
-@pytest.mark.lagging(thorough=True)
+@pytest.mark.lagging
 async def test_member_of_a_child_team_queues_and_others_do_not(world: World) -> None:
     """GitHub counts the members of child teams, too."""
     await configure(world, TEAMS)
@@ -95,7 +95,7 @@ async def test_unreadable_team_gives_no_right_and_the_comment_says_so(
     assert "IMQ cannot read the members of acme/release-managers" in output
 
 
-@pytest.mark.lagging(thorough=True)
+@pytest.mark.lagging
 async def test_granted_permission_counts_at_once(world: World) -> None:
     """GitHub says that an owner accepted it."""
     world.grant("members", None)
@@ -120,7 +120,7 @@ async def test_person_who_leaves_the_team_lands_nothing_queued_before(world: Wor
     assert (pull.merged, await world.reasons(pull)) == (False, ["permission_lost"])
 
 
-@pytest.mark.lagging(thorough=True)
+@pytest.mark.lagging
 async def test_person_who_joins_the_team_queues_after_the_webhook(world: World) -> None:
     """IMQ reads a team once an hour without one."""
     await configure(world, TEAMS)
@@ -134,7 +134,7 @@ async def test_person_who_joins_the_team_queues_after_the_webhook(world: World) 
     assert world.requests(READ) > asked
 
 
-@pytest.mark.lagging(thorough=True)
+@pytest.mark.lagging
 async def test_repository_that_names_no_team_reads_none_and_one_that_does_reads_it_once_an_hour(world: World) -> None:
     """P7: three landings within the hour cost one read."""
     await world.land_behind_each_other(1)
@@ -147,7 +147,7 @@ async def test_repository_that_names_no_team_reads_none_and_one_that_does_reads_
     assert world.authorized(READ) == 1
 
 
-@pytest.mark.lagging(thorough=True)
+@pytest.mark.lagging
 async def test_team_of_another_organisation_is_named(world: World) -> None:
     """IMQ's token reads the teams of the repository's owner alone."""
     await configure(world, "who_may_queue: {permission: admin, teams: other/core}\n")
@@ -157,7 +157,7 @@ async def test_team_of_another_organisation_is_named(world: World) -> None:
     assert world.requests(READ) == 0
 
 
-@pytest.mark.lagging(thorough=True)
+@pytest.mark.lagging
 async def test_team_that_does_not_exist_is_named(world: World) -> None:
     """As a misspelt one; people with the permission queue all the same."""
     await configure(world, "who_may_queue: {permission: admin, teams: releese}\n")
@@ -186,7 +186,7 @@ async def test_personal_account_has_no_teams_and_the_file_is_at_fault(world: Wor
     await world.until(lambda: pull.merged, within=CI_TIME * 2)
 
 
-@pytest.mark.lagging(thorough=True)
+@pytest.mark.lagging
 async def test_reader_who_is_in_the_team_queues_by_a_command(world: World) -> None:
     """GitHub lets a reader set no label; IMQ asks for the team before it takes the person for an outsider."""
     world.github.create_user("eve")

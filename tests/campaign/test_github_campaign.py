@@ -231,6 +231,7 @@ def environment_of(campaign: Campaign) -> dict[str, str]:
     }
 
 
+@pytest.mark.thorough
 async def test_house_whose_processes_and_database_die_lands_all_that_is_green_and_nothing_else(
     private_postgres: PrivatePostgres, tmp_path: Path
 ) -> None:

@@ -125,6 +125,7 @@ async def test_author_logs_in_and_lands_through_a_restart_of_the_server(tmp_path
         assert "unknown, expired or revoked" in await shell.imq("status", code=ExitCode.NOT_ALLOWED)
 
 
+@pytest.mark.thorough
 async def test_author_lands_several_pull_requests_by_one_command(tmp_path: Path) -> None:
     """They are queued in the order given, each has a line, and the first that does not land decides the exit code."""
     async with logged_in(tmp_path) as (theatre, shell):

@@ -72,6 +72,7 @@ async def events_of(theatre: Theatre, pull: Any) -> Counter[str]:
     return Counter(event.event for event in found)
 
 
+@pytest.mark.thorough
 async def test_bulk_call_killed_at_each_step_queues_and_lands_each_pull_request_once(tmp_path: Path) -> None:
     """The program repeats its call with the same key; nothing is lost, and each result comes."""
     async with a_theatre(f"sqlite:///{tmp_path / 'imq.db'}", tmp_path) as theatre:

@@ -111,6 +111,7 @@ def _was_logged(theatre: Theatre, event: str, fault: OutageKind) -> bool:
     return any(line["event"] == event and line.get("fault") == fault for line in logged(theatre))
 
 
+@pytest.mark.thorough
 @pytest.mark.postgres
 async def test_bot_started_before_its_postgres_waits_for_it(private_postgres: PrivatePostgres, tmp_path: Path) -> None:
     """After a power cut both come up in any order."""

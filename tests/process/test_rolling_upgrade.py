@@ -50,6 +50,7 @@ async def ended(process: Forked) -> int:
         return await process.wait()
 
 
+@pytest.mark.thorough
 async def test_upgrade_with_old_and_new_processes_side_by_side_lands_everything_once(
     postgres_server: PostgresServer, tmp_path: Path
 ) -> None:

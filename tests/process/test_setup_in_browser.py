@@ -20,6 +20,7 @@ def executable() -> str:
     return found
 
 
+@pytest.mark.thorough
 async def test_person_registers_and_installs_the_app_in_a_browser(tmp_path: Path, executable: str) -> None:
     """No script runs, no page loads anything from elsewhere, and the last page becomes green by itself."""
     steps: list[str] = []

@@ -107,6 +107,7 @@ async def test_process_in_setup_mode_ends_when_it_is_stopped(tmp_path: Path) -> 
         assert await imq.end() == 0
 
 
+@pytest.mark.thorough
 @pytest.mark.postgres
 async def test_worker_and_second_web_process_start_when_the_first_one_has_credentials(
     tmp_path: Path, make_postgres_url: MakeUrl

@@ -151,6 +151,7 @@ async def assert_nothing_lost(database: Database, theatre: Theatre, pulls: list[
     assert sorted(each.number for each in events if each.event == "queued") == sorted(pull.number for pull in pulls)
 
 
+@pytest.mark.thorough
 async def test_program_continues_at_another_web_process_and_a_killed_one_loses_nothing(
     postgres_server: PostgresServer, tmp_path: Path
 ) -> None:

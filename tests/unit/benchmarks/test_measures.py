@@ -61,6 +61,7 @@ async def test_requests_of_sweeps_are_no_part_of_what_a_merge_costs() -> None:
     assert without_sweeps(Counter({"GET /app/hook/deliveries": 3, merge: 1})) == {merge: 1}
 
 
+@pytest.mark.thorough
 @pytest.mark.process
 async def test_reaction_of_a_bot_is_measured_for_each_merge() -> None:
     """What it waits for are checks that this bot may go by."""
@@ -84,6 +85,7 @@ async def test_memory_and_start_of_a_process_are_measured() -> None:
     assert row.value > 30, "megabytes"
 
 
+@pytest.mark.thorough
 @pytest.mark.process
 async def test_start_is_measured_after_the_tables_are_made(tmp_path: Path) -> None:
     """The first start of a process is counted apart."""

@@ -31,6 +31,7 @@ def test_chain_lands_as_many_at_once_as_its_formula_says(slots: int) -> None:
     assert outcome.all_landed * cell.minutes / outcome.span == pytest.approx(expected, rel=0.06)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("bad", "runs"), [(0.02, 0.142), (0.05, 0.288), (0.1, 0.473), (0.25, 0.821)])
 def test_one_slot_needs_hardly_more_runs_than_prefix_search(bad: float, runs: float) -> None:
     """Prefix search knows the rate of failures; our estimate begins at one in ten, and may retest."""

@@ -128,6 +128,7 @@ def register(github: GitHub, port: int) -> App:
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.postgres
 async def test_procfile_label_leads_to_a_merge_with_web_and_worker_apart(
     github: GitHub, server: SandboxServer, empty_postgres_url: str

@@ -16,6 +16,7 @@ import pytest
 from bot.demo.run import run_demo
 
 
+@pytest.mark.thorough
 @pytest.mark.process
 @pytest.mark.slow
 async def test_demo_at_high_speed_prints_its_verdict_and_cleans_up(tmp_path: Path) -> None:
