@@ -35,7 +35,9 @@ _REQUESTED = "deliveries_wished"
 
 PAGES_A_MINUTE = 10
 PER_MINUTE = 30
-_TIMES = 3
+_TIMES = 6
+"""How often IMQ has GitHub redeliver one delivery, a sweep apart: for an hour by the default, in which no web process
+may receive."""
 _MINUTE = timedelta(minutes=1)
 
 Matters = Callable[[str, str | None], bool]

@@ -94,8 +94,8 @@ async def fork(theatre: Theatre, command: str) -> Forked:
 async def two_webs(theatre: Theatre) -> AsyncIterator[tuple[Web, Web]]:
     """Two web processes and a worker; GitHub sends webhooks to the first one."""
     theatre.template = Template()
-    # IMQ has GitHub send a lost delivery again three times: all three must not come before a web process has started.
-    theatre.environment["IMQ_SWEEP_SECONDS"] = "8"
+    # IMQ has GitHub send a lost delivery again six times: all must not come before a web process has started.
+    theatre.environment["IMQ_SWEEP_SECONDS"] = "6"
     worker = await fork(theatre, "worker")
     other = replace(theatre, environment=theatre.environment | {"PORT": str(free_port())})
     first, second = Web(theatre, []), Web(other, [])

@@ -240,15 +240,15 @@ async def test_sweep_that_failed_is_no_last_sweep(sweeps: RecordedSweeps, hooks:
     assert hooks.asked == [1]
 
 
-async def test_delivery_that_is_refused_each_time_is_asked_for_three_times(
+async def test_delivery_that_is_refused_each_time_is_asked_for_six_times(
     sweeps: RecordedSweeps, hooks: Hooks, clock: Clock, sqlite_database: Database
 ) -> None:
     """P7: a restart forgets nothing of it."""
-    for number in range(1, 8):
+    for number in range(1, 11):
         clock.at = NOW + number * HOUR
         hooks.attempts.append(attempt(number, of=None if number == 1 else 1, at=clock.at))
         await RecordedSweeps(sqlite_database, clock, hooks).sweep()
-    assert hooks.asked == [1, 2, 3]
+    assert hooks.asked == [1, 2, 3, 4, 5, 6]
 
 
 async def test_second_request_during_a_sweep_adds_none(sweeps: RecordedSweeps) -> None:
