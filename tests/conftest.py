@@ -17,7 +17,7 @@ ACCEPTANCE = Path(__file__).with_name("acceptance")
 PROMISES = "test_promises.py"
 """The module of tests/acceptance that is never sampled: a test for each promise."""
 
-FIRST_TESTS = 5
+FIRST_TESTS = 3
 """How many tests of each other module `make test` runs; CI runs all."""
 
 MEMORY = "/dev/shm"

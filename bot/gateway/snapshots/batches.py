@@ -27,7 +27,8 @@ log = structlog.get_logger(__name__)
 
 MOST = 10
 """The most pull requests in one query: each costs GitHub a comparison."""
-_SINGLY_FOR = timedelta(hours=1)
+_SINGLY_FOR = timedelta(minutes=5)
+"""How long IMQ reads the pull requests of a repository one by one after GitHub failed with several of them."""
 
 
 class SnapshotBatches(Snapshots):
@@ -35,8 +36,8 @@ class SnapshotBatches(Snapshots):
 
     def __init__(self, connection: Connection) -> None:
         super().__init__(connection)
-        self._singly_until: datetime | None = None
-        """Until when IMQ reads each pull request by itself, since GitHub failed with several."""
+        self._singly_until: dict[int, datetime] = {}
+        """Until when IMQ reads each pull request by itself, by the id of the repository."""
 
     async def snapshots(self, repository: Repository, requests: Sequence[SnapshotRequest]) -> Mapping[int, Snapshot]:
         """`POST /graphql` for ten pull requests each. Those that GitHub does not show are missing."""
@@ -44,7 +45,8 @@ class SnapshotBatches(Snapshots):
         for start in range(0, len(requests), MOST):
             asked = requests[start : start + MOST]
             now = self._clock.now()
-            if len(asked) < 2 or any(until and now < until for until in (self._singly_until, self._unsupported_until)):
+            until = (self._singly_until.get(repository.id), self._unsupported_until)
+            if len(asked) < 2 or any(each and now < each for each in until):
                 break
             try:
                 found |= await self._several(repository, asked)
@@ -52,7 +54,8 @@ class SnapshotBatches(Snapshots):
                 raise
             except (GitHubError, Unsupported) as error:
                 if not isinstance(error, NotFound):
-                    self._singly_until = now + _SINGLY_FOR
+                    self._singly_until = {each: end for each, end in self._singly_until.items() if end > now}
+                    self._singly_until[repository.id] = now + _SINGLY_FOR
                 log.info("snapshots_read_singly", repository=repository.full_name, message=str(error))
                 break
         return found

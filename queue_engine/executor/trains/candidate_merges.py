@@ -68,7 +68,7 @@ async def begin(state: TrainState, new: NewRun, memory: Memory) -> bool:
         queue_id=state.queue.id,
         base_branch=state.queue.base_branch,
         base_tip=tip,
-        members=begun_on(members, (*map(history_of, state.runs), *memory.built), tip),
+        members=_begun(state, members, memory, tip),
         tested=new.tested,
         trigger=trigger,
         state=CandidateState.BUILDING,
@@ -87,6 +87,14 @@ async def begin(state: TrainState, new: NewRun, memory: Memory) -> bool:
     return True
 
 
+def _begun(
+    state: TrainState, members: tuple[CandidateMember, ...], memory: Memory, tip: str
+) -> tuple[CandidateMember, ...]:
+    """Return the members with the commits that IMQ made for runs under way, or for those that ended."""
+    histories = (*map(history_of, state.runs), *memory.built)
+    return begun_on(members, histories, tip, {*memory.candidates, *(each.candidate for each in state.runs)})
+
+
 async def build(state: TrainState, run: CandidateRun) -> None:
     """Merge the members that are not merged yet, and publish the candidate. Raises GitHubError."""
     assert run.id is not None
@@ -102,7 +110,7 @@ async def build(state: TrainState, run: CandidateRun) -> None:
         if state.memory.built and any(each.reused for each in run.members):
             # GitHub may have dropped commits that no branch has: IMQ merges anew.
             await state.cancel(run, why="commits_gone")
-            await state.remember(replace(state.memory, built=()))
+            await state.remember(replace(state.memory, built=(), candidates=()))
             return
         if isinstance(refusal, NotFound):
             raise

@@ -14,7 +14,7 @@ from queue_engine.domain.train_policy import TrainPolicy
 from queue_engine.effects.context import Change, Engine
 from queue_engine.executor.save import EntryUpdates
 from queue_engine.planner.actions import Facts
-from queue_engine.planner.trains.built import with_ended
+from queue_engine.planner.trains.built import former_candidates, with_ended
 from queue_engine.planner.trains.memory import Memory, SequentialMode, from_json, to_json
 from queue_engine.planner.trains.outcomes import cancelled
 from queue_engine.store.trains import TrainMemory
@@ -118,7 +118,9 @@ class TrainState:
     ) -> None:
         """End a run within a transaction, and remember what it built."""
         ended = await change.tx.candidate_runs.save(replace(run, state=CandidateState.ENDED))
-        memory = replace(memory, built=with_ended(memory.built, run, memory.base_tip, landed=why == "landed"))
+        built = with_ended(memory.built, run, memory.base_tip)
+        candidates = former_candidates(built, (*memory.candidates, run.candidate))
+        memory = replace(memory, built=built, candidates=candidates)
         await change.tx.jobs.enqueue(
             kind=CLEAN_JOB,
             request={"run": ended.id, "queue_id": ended.queue_id, "branches": kept, "cancels": why != "landed"},
@@ -143,7 +145,7 @@ class TrainState:
         async with self.engine.change() as change:
             for run in self.runs:
                 await self.end_within(change, run, memory, why="trains_off")
-            await self.keep(change, replace(memory, off=off, built=()))
+            await self.keep(change, replace(memory, off=off, built=(), candidates=()))
             await change.record("trains_off", self.queue, reason=reason, data={"detail": detail})
         self.runs = ()
         repository, base = self.queue.repository.full_name, self.queue.base_branch

@@ -4,10 +4,10 @@ A failed run is followed by runs of its first members, whose commits its history
 commits once the branches of the earlier run are deleted. GitHub keeps them all the same, and does not say for how long
 (luojiahai/archiver #29; VonC on Stack Overflow, 17929891). Where it does not know one any more, IMQ merges them again.
 
-A commit that was a candidate is left out: the checks of its former branch would count for the new one.
+A commit that was a candidate never becomes one again: the checks of its former branch would count for the new one.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
 from queue_engine.domain.candidate_run import CandidateMember, CandidateRun
@@ -46,24 +46,31 @@ def history_of(run: CandidateRun) -> BuiltHistory:
     return BuiltHistory(run.base_tip, tuple(members))
 
 
-def with_ended(
-    kept: Iterable[BuiltHistory], run: CandidateRun, tip: str | None, *, landed: bool
-) -> tuple[BuiltHistory, ...]:
-    """Keep what an ended run has built on the tip of the base; without its candidate, unless that has landed."""
-    histories = (_after(each, tip) for each in (*kept, history_of(run)))
-    if not landed:
-        histories = (_before(each, run.candidate) for each in histories)
+def with_ended(kept: Iterable[BuiltHistory], run: CandidateRun, tip: str | None) -> tuple[BuiltHistory, ...]:
+    """Keep what an ended run has built on the tip of the base."""
     found: list[tuple[BuiltMember, ...]] = []
-    for members in sorted(histories, key=len, reverse=True):
+    for members in sorted((_after(each, tip) for each in (*kept, history_of(run))), key=len, reverse=True):
         if members and not any(other[: len(members)] == members for other in found):
             found.append(members)
     return tuple(BuiltHistory(tip or "", members) for members in found[:_KEPT])
 
 
+def former_candidates(histories: Iterable[BuiltHistory], candidates: Iterable[str | None]) -> tuple[str, ...]:
+    """Return the candidates that these histories contain."""
+    commits = {each.commit for history in histories for each in history.members}
+    return tuple(dict.fromkeys(each for each in candidates if each in commits and each is not None))
+
+
 def begun_on(
-    members: tuple[CandidateMember, ...], histories: Iterable[BuiltHistory], tip: str
+    members: tuple[CandidateMember, ...],
+    histories: Iterable[BuiltHistory],
+    tip: str,
+    candidates: Collection[str | None],
 ) -> tuple[CandidateMember, ...]:
-    """Return the members of a new run on this tip, the first ones with the commits of the longest equal history."""
+    """Return the members of a new run on this tip, the first ones with the commits of the longest equal history.
+
+    The last member has none of the former `candidates`: its commit becomes the candidate of the run.
+    """
     longest: tuple[CandidateMember, ...] = ()
     for history in histories:
         same: list[CandidateMember] = []
@@ -71,6 +78,8 @@ def begun_on(
             if (mine.number, mine.head, mine.method) != (built.number, built.head, built.method):
                 break
             same.append(replace(mine, commit=built.commit, tree=built.tree, reused=True))
+        if len(same) == len(members) and same[-1].commit in candidates:
+            same.pop()
         longest = max(longest, tuple(same), key=len)
     return (*longest, *members[len(longest) :])
 
@@ -81,9 +90,3 @@ def _after(history: BuiltHistory, tip: str | None) -> tuple[BuiltMember, ...]:
         return history.members
     commits = [each.commit for each in history.members]
     return history.members[commits.index(tip) + 1 :] if tip in commits else ()
-
-
-def _before(members: tuple[BuiltMember, ...], candidate: str | None) -> tuple[BuiltMember, ...]:
-    """Return the members before this commit; all of them where it is not among their commits."""
-    commits = [each.commit for each in members]
-    return members[: commits.index(candidate)] if candidate in commits else members

@@ -70,6 +70,8 @@ class Memory:
     """From when to when the checks of the last runs ran, in seconds since 1970."""
     built: tuple[BuiltHistory, ...] = ()
     """What runs that ended built on the tip of the base."""
+    candidates: tuple[str, ...] = ()
+    """The commits of `built` that were candidates."""
     by_api: str | None = None
     """GitHub's message when it refused to move the base branch: since then IMQ lands members one by one."""
 
@@ -152,6 +154,7 @@ def from_json(stored: Mapping[str, Any]) -> Memory:
             BuiltHistory(each["base_tip"], tuple(BuiltMember(**one) for one in each["members"]))
             for each in stored.get("built", ())
         ),
+        candidates=tuple(stored.get("candidates", ())),
         by_api=stored["by_api"],
     )
 
