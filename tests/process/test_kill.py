@@ -40,7 +40,7 @@ REFUSE = {".github/imq.yml": "when_not_ready: refuse\n"}
 RERUN = "POST /repos/{owner}/{repo}/actions/runs/{run_id}/rerun-failed-jobs"
 
 
-@pytest.mark.thorough("postgres")
+@pytest.mark.thorough
 async def test_bot_killed_at_each_step_lands_every_green_pull_request_once(database_url: str, tmp_path: Path) -> None:
     """Killed before and after each kind of request took effect, the next start carries on: one merge, one comment."""
     async with a_theatre(database_url, tmp_path) as theatre:
