@@ -35,6 +35,8 @@ class PassBatch:
         """Due queues that need a pass, and that this process has no room for."""
         self._unread: set[int] = set()
         """Those of them whose policies are not cached."""
+        self._recalled: set[int] = set()
+        """Queues whose policies were recalled, cached or not, until a pass or a release: once is enough."""
 
     def has_unread(self) -> bool:
         """Whether `recall_policies` may save some queues their pass."""
@@ -48,11 +50,10 @@ class PassBatch:
             queues = await tx.queue_batch.due(now=now, without=tried, at_most=_READ_AT_MOST)
             shared = await tx.queue_batch.shared_generations(queues)
         wanted = {queue.id: _key(queue, shared) for queue in queues}
+        # Transactions that found some of them before, or find them meanwhile, must not want them again.
+        self._recalled |= wanted.keys()
         recalled = await self._engine.policies.recall(list(wanted.values()))
-        # Meanwhile other passes may have found some of them again.
-        self._unread -= wanted.keys()
         cached = {queue_id for queue_id, key in wanted.items() if key in recalled}
-        # A transaction may have met some of them meanwhile, before they were cached.
         self._unread -= wanted.keys()
         self._busy -= cached
         self._busy |= wanted.keys() - cached
@@ -65,16 +66,19 @@ class PassBatch:
         """
         now = self._engine.clock.now()
         self._busy.difference_update(queue.id for queue in claimed)
-        if len(self._busy) > _MOST_BUSY:
+        self._recalled.difference_update(queue.id for queue in claimed)
+        if len(self._busy | self._recalled) > _MOST_BUSY:
             self._busy.clear()
+            self._recalled.clear()
         others = await tx.queue_batch.lock_due(now=now, without={*self._busy, *under_way}, at_most=_AT_MOST)
         if not others:
             return set()
         policies = await self._policies(tx, [*claimed, *others])
-        self._unread.update(queue.id for queue in others if queue.id not in policies)
+        self._unread.update(queue.id for queue in others if queue.id not in policies.keys() | self._recalled)
         waits = await self._waits(tx, [*claimed, *others], policies, now)
         await tx.queue_batch.release({queue_id: wait.until for queue_id, wait in waits.items()})
         self._busy.update(queue.id for queue in others if queue.id not in waits)
+        self._recalled.difference_update(waits)
         return set(waits)
 
     async def _waits(

@@ -1,5 +1,6 @@
 """Idle queues are released together, and every other queue gets its pass."""
 
+import asyncio
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import replace
@@ -16,7 +17,7 @@ from queue_engine.executor import pass_batch, processor
 from queue_engine.executor.pass_batch import PassBatch
 from queue_engine.executor.processor import Processor
 from queue_engine.rules.policies import PolicyKey
-from queue_engine.store import Store
+from queue_engine.store import Store, Transaction
 from tests.store.examples import changed, stand
 from tests.support.policies import StaticPolicies, UncachedPolicies
 from tests.unit.queue_engine.engine_setup import Setup
@@ -228,6 +229,38 @@ async def test_queues_found_again_during_a_recall_are_not_recalled_twice(scene: 
     batch = PassBatch(replace(scene.engine, policies=Slow(POLICY)))
     await batch.recall_policies()
     assert len(wanted) == MANY
+    assert not batch.has_unread()
+
+
+async def test_transaction_that_ends_after_a_recall_wants_none_of_its_policies(scene: Setup, passes: Passes) -> None:
+    """P5: it read the cached policies before the recall, and another recall would find none either."""
+    await woken(scene)
+    read, ended = asyncio.Event(), asyncio.Event()
+
+    class Slow(UncachedPolicies):
+        async def recall(self, keys: Sequence[PolicyKey]) -> Collection[PolicyKey]:
+            return ()
+
+    batch = PassBatch(replace(scene.engine, policies=Slow(POLICY)))
+    policies_of = batch._policies
+
+    async def slowly(tx: Transaction, queues: Sequence[Queue]) -> dict[int, Policy]:
+        found = await policies_of(tx, queues)
+        read.set()
+        await ended.wait()
+        return found
+
+    async def transaction() -> None:
+        async with scene.store.transaction() as tx:
+            await batch.release_idle(tx, (), ())
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(batch, "_policies", slowly)
+        under_way = asyncio.create_task(transaction())
+        await read.wait()
+        await batch.recall_policies()
+        ended.set()
+        await under_way
     assert not batch.has_unread()
 
 
