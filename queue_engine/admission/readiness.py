@@ -47,7 +47,7 @@ async def judge_again(engine: Engine, case: Case, *, push: Push | None = None) -
     for _ in range(_TRIES):
         if (entry := case.entry) is None or entry.is_ready:
             return case
-        wanted = await wanted_labels(engine.store, entry)
+        wanted = (await wanted_labels(engine.store, entry))[entry.id]
         taken = await engine.github.snapshot(case.repository, case.number, login=entry.queued_by, head_sha=entry.head)
         case = await case.with_policy(engine, entry.base_branch)
         policy, trusted = case.policy, entry.trusted_labels

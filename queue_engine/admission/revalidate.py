@@ -52,7 +52,7 @@ async def revalidate(engine: Engine, case: Case, *, push: Push | None = None) ->
             return case
         if not entry.is_ready:
             return await judge_again(engine, case, push=push)
-        before = await wanted_labels(engine.store, entry)
+        before = (await wanted_labels(engine.store, entry))[entry.id]
         pull = await engine.github.pull_request(case.repository, case.number)
         case = await case.with_policy(engine, entry.base_branch)
         trusted, policy = entry.trusted_labels, case.policy

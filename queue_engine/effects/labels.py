@@ -82,10 +82,11 @@ async def queued_by(
     return frozenset(label for label in trusted if has_label([label], former))
 
 
-async def wanted_labels(store: Store, entry: Entry) -> LabelStates:
-    """Load the wanted labels of an entry's pull request, before IMQ reads it."""
+async def wanted_labels(store: Store, *entries: Entry) -> dict[str, LabelStates]:
+    """Load the wanted labels of these entries' pull requests, before IMQ reads them, by the entries' ids."""
     async with store.reading() as tx:
-        return LabelStates(await tx.outbox.wanted_labels(entry.repository.id, entry.number))
+        wanted = {each.id: await tx.outbox.wanted_labels(each.repository.id, each.number) for each in entries}
+    return {entry_id: LabelStates(labels) for entry_id, labels in wanted.items()}
 
 
 async def effective_labels(

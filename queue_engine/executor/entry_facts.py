@@ -20,7 +20,7 @@ async def read_entry_fact(engine: Engine, entry: Entry, fact: FactKind, facts: F
 
     Raises GitHubError.
     """
-    before = await wanted_labels(engine.store, entry) if fact in _WITH_PULL else None
+    before = (await wanted_labels(engine.store, entry))[entry.id] if fact in _WITH_PULL else None
     read = await github_requests.read_fact(engine.github, entry, fact, facts, policy)
     if read.pull is None or read.pull is facts.pull:
         return read
@@ -35,7 +35,7 @@ async def read_entry_snapshots(engine: Engine, entries: Sequence[Entry], policy:
 
     Raises GitHubError.
     """
-    before = {entry.id: await wanted_labels(engine.store, entry) for entry in entries}
+    before = await wanted_labels(engine.store, *entries)
     read = await github_requests.read_snapshots(engine.github, entries, policy)
     found = dict[str, Facts]()
     for entry in entries:

@@ -96,26 +96,25 @@ class GitHubReads(OwnWrites):
         """Compare the pull request's state, head, labels and reviews, and the tip of its base."""
         ask = partial(self._github.snapshot, repository, number, login=login, head_sha=head_sha)
         taken = await self._compared(repository, of_pull(number), ask, outdated_snapshot, SNAPSHOT)
-        if taken.base_tip is not None:
-            base = of_branch(taken.pull.base_branch)
-            known = (await self._facts.about(repository.id, {base})).get(base, ())
-            if why := outdated_tip(taken.pull.base_branch, taken.base_tip, known, self._clock.now()):
-                raise self._outdated(repository, base, why)
-        return replace(taken, pull=replace(taken.pull, reported=await self._webhooks_since(repository, number)))
+        if why := await self._outdated_base(repository, taken):
+            raise self._outdated(repository, of_branch(taken.pull.base_branch), why)
+        return await self._with_webhooks(repository, taken)
 
     async def snapshots(self, repository: Repository, requests: Sequence[SnapshotRequest]) -> Mapping[int, Snapshot]:
         """Compare each as `snapshot` does, and leave out those that are outdated, or would be."""
         asked = [one for one in requests if not await self._early(repository, SNAPSHOT, of_pull(one.number))]
         current: dict[int, Snapshot] = {}
         for number, taken in (await self._github.snapshots(repository, asked)).items():
-            subject, base = of_pull(number), of_branch(taken.pull.base_branch)
-            known, now = await self._facts.about(repository.id, {subject, base}), self._clock.now()
-            why = outdated_snapshot(taken, known.get(subject, ()), now)
-            if why is None and taken.base_tip is not None:
-                why = outdated_tip(taken.pull.base_branch, taken.base_tip, known.get(base, ()), now)
-            if why is None:
-                pull = replace(taken.pull, reported=await self._webhooks_since(repository, number))
-                current[number] = replace(taken, pull=pull)
+            subject = of_pull(number)
+            known, now = (await self._facts.about(repository.id, {subject})).get(subject, ()), self._clock.now()
+            if why := outdated_snapshot(taken, known, now):
+                self._outdated(repository, subject, why, SNAPSHOT)
+                continue
+            self._lag.current(repository.id, SNAPSHOT, subject, known, now)
+            if why := await self._outdated_base(repository, taken):
+                self._outdated(repository, of_branch(taken.pull.base_branch), why)
+                continue
+            current[number] = await self._with_webhooks(repository, taken)
         return current
 
     async def latest_pull_requests(self, repository: Repository) -> tuple[PullRequest, ...]:
@@ -268,6 +267,18 @@ class GitHubReads(OwnWrites):
             return states
         own = await self._github.own_login()
         return tuple(one for one in states if not (one in removals and one.by == own))
+
+    async def _outdated_base(self, repository: Repository, taken: Snapshot) -> str | None:
+        """Say why a snapshot shows an older tip of its base branch than a known one; None if it does not."""
+        if taken.base_tip is None:
+            return None
+        branch = taken.pull.base_branch
+        known = (await self._facts.about(repository.id, {of_branch(branch)})).get(of_branch(branch), ())
+        return outdated_tip(branch, taken.base_tip, known, self._clock.now())
+
+    async def _with_webhooks(self, repository: Repository, taken: Snapshot) -> Snapshot:
+        pull = taken.pull
+        return replace(taken, pull=replace(pull, reported=await self._webhooks_since(repository, pull.number)))
 
     async def _early(self, repository: Repository, kind: ReadKind, subject: str) -> timedelta:
         """Return how long GitHub would still show a former state, by its recent lag."""

@@ -15,7 +15,7 @@ import structlog
 from bot.gateway.http.answers import parse_answer
 from bot.gateway.http.connection import Connection
 from bot.gateway.http.graphql import Unsupported
-from bot.gateway.snapshots.queries import of_several, with_stacks
+from bot.gateway.snapshots.queries import of_several
 from bot.gateway.snapshots.read import Snapshots
 from bot.gateway.snapshots.schemas import RepositoryPart
 from queue_engine.domain.candidate_port import SnapshotRequest
@@ -67,9 +67,7 @@ class SnapshotBatches(Snapshots):
         variables |= {f"head_{index}": each.head_sha for index, each in enumerate(asked)}
         variables |= {f"login_{index}": login for index, login in enumerate(logins)}
         query = of_several(len(asked), len(logins))
-        if self._no_stacks_until is None or self._clock.now() >= self._no_stacks_until:
-            query = with_stacks(query)
-        shown: dict[str, Any] = (await self._graphql(repository, query, variables))["repository"]
+        shown: dict[str, Any] = (await self._query_with_stacks(repository, query, variables))["repository"]
         permissions: dict[str, Permission | None] = {"": None}
         found: dict[int, Snapshot] = {}
         for index, each in enumerate(asked):

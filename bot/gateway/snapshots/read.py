@@ -112,19 +112,19 @@ class Snapshots(RepositoryApi):
             "head": head_sha or "",
             "compared": head_sha is not None,
         }
-        return parse_answer(Answer, await self._query_with_stacks(repository, variables)).repository
+        return parse_answer(Answer, await self._query_with_stacks(repository, PULL_REQUEST, variables)).repository
 
-    async def _query_with_stacks(self, repository: Repository, variables: dict[str, Any]) -> Any:
+    async def _query_with_stacks(self, repository: Repository, text: str, variables: dict[str, Any]) -> Any:
         """Send the query, with stacks if GitHub's schema has them, which Enterprise Server may lack."""
         now = self._clock.now()
         if self._no_stacks_until is None or now >= self._no_stacks_until:
             try:
-                return await self._graphql(repository, with_stacks(PULL_REQUEST), variables)
+                return await self._graphql(repository, with_stacks(text), variables)
             except Unsupported as error:
                 if not any(name in str(error) for name in _STACK_NAMES):
                     raise
                 self._no_stacks_until = now + _UNSUPPORTED_FOR
-        return await self._graphql(repository, PULL_REQUEST, variables)
+        return await self._graphql(repository, text, variables)
 
     async def _graphql(self, repository: Repository, text: str, variables: dict[str, Any]) -> Any:
         call = graphql.query(self._api_url, text, variables)

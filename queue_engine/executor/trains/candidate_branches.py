@@ -60,9 +60,7 @@ async def publish(state: TrainState, run: CandidateRun) -> None:
     if run.trigger is CandidateTrigger.DISPATCH and not await _dispatch(state, run):
         return
     now = state.now
-    test = replace(
-        run.test, candidate=run.candidate, polls=0, next_poll_at=None, github_failures=0, github_failing_since=None
-    )
+    test = replace(run.test.without_failures(), candidate=run.candidate, polls=0, next_poll_at=None)
     if run.completed_checks:
         test = replace(test, next_poll_at=now)
     else:

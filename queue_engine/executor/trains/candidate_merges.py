@@ -107,8 +107,9 @@ async def build(state: TrainState, run: CandidateRun) -> None:
         if not await tested_before(state, run):
             await publish(state, run)
     except (Forbidden, Invalid, MergeError, NotFound) as refusal:
-        if state.memory.built and any(each.reused for each in run.members):
-            # GitHub may have dropped commits that no branch has: IMQ merges anew.
+        reuses = bool(state.memory.built) and any(each.reused for each in run.members)
+        if reuses and not isinstance(refusal, Forbidden):
+            # GitHub may have dropped commits that no branch has: IMQ merges their members again.
             await state.cancel(run, why="commits_gone")
             await state.remember(replace(state.memory, built=(), candidates=()))
             return

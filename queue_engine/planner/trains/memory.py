@@ -119,7 +119,7 @@ def to_json(memory: Memory) -> dict[str, Any]:
     """Write the memory as JSON."""
     stored = asdict(memory)
     stored["trains"] = _trains_json(memory.trains)
-    # For people alone: `queue_engine.queries.train_status` reads it, and a plan computes it anew.
+    # For people alone: `queue_engine.queries.train_status` reads it, and each plan computes it.
     stored["suspicions"] = {str(member): round(chance, 4) for member, chance in suspicions(memory.trains).items()}
     stored["heads"] = {str(member): list(head) for member, head in memory.heads.items()}
     stored["conflicts"] = {str(member): list(others) for member, others in memory.conflicts.items()}
