@@ -120,8 +120,8 @@ class Behaviour:
     user_tokens_expire: bool = True
     """Whether a person's token of the App ends after eight hours, as an App's settings choose."""
     unreachable_commits_kept: bool = True
-    """Whether a branch may be created at a commit that no branch contains any more (luojiahai/archiver #29), or GitHub
-    has dropped it: no page says for how long it keeps one."""
+    """Whether a branch may be created at a commit that no branch contains any more (nvim-tree/nvim-tree.lua
+    #1906), or GitHub has dropped it: no page says for how long it keeps one."""
     names_moved_refs: bool = True
     """Whether `updateRefs` says where a ref is that is not at its `beforeOid`; no thread quotes GitHub."""
     device_flow_disabled: int = 400

@@ -86,3 +86,16 @@ async def test_parts_of_a_failed_run_are_merged_again_where_github_dropped_their
         assert [pull.merged for pull in pulls] == [True] * 4 + [False]
         assert "trains_off" not in {each.event for each in await _history(trains)}
         assert trains.branches() == []
+
+
+async def test_pull_request_that_is_queued_again_is_tested_on_a_commit_of_its_own(tmp_path: Path) -> None:
+    """P1: the commit of the run that ended has checks already, here cancelled ones."""
+    async with a_train_world(tmp_path) as trains:
+        (pull,) = await trains.queued(0)
+        await trains.world.pass_time(timedelta(minutes=1))
+        pull.unlabel(LABEL, by="mona")
+        await trains.world.pass_time(timedelta(minutes=1))
+        pull.label(LABEL, by="mona")
+        await trains.world.until(lambda: pull.merged)
+        tested = [run.tested_sha for run in trains.candidate_runs()]
+        assert len(tested) == len(set(tested)) == 2

@@ -64,9 +64,11 @@ class CandidateCleanup:
         github, branches = self._engine.github, run.branches
         if run.published_at is not None and len(branches) > 1:
             try:
-                await github.update_refs(repository, [BranchUpdate(each, before=None, after=None) for each in branches])
+                await github.update_refs(
+                    repository, [BranchUpdate(each, before=run.candidate, after=None) for each in branches]
+                )
             except (Forbidden, HeadConflict, Invalid, MergeError, NotFound):
-                # One is gone already, or a rule keeps it: each by itself tells.
+                # One is gone already, has moved, or a rule keeps it: each by itself tells.
                 pass
             else:
                 return False

@@ -2,7 +2,8 @@
 
 A failed run is followed by runs of its first members, whose commits its history has already. No branch has these
 commits once the branches of the earlier run are deleted. GitHub keeps them all the same, and does not say for how long
-(luojiahai/archiver #29; VonC on Stack Overflow, 17929891). Where it does not know one any more, IMQ merges them again.
+(nvim-tree/nvim-tree.lua #1906; VonC on Stack Overflow, 17929891). Where it does not know one any more, IMQ merges them
+again.
 
 A commit that was a candidate never becomes one again: the checks of its former branch would count for the new one.
 """

@@ -1,5 +1,6 @@
 """Several pull requests by one query, and what IMQ does where GitHub fails with that."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 from bot.gateway import Gateway
@@ -59,13 +60,16 @@ async def test_pull_request_that_github_does_not_show_is_missing(
     assert set(await gateway.snapshots(repository, requests(1, 2))) == {1}
 
 
-async def test_query_that_github_cannot_answer_is_not_sent_again_for_an_hour(
+async def test_query_that_github_cannot_answer_is_not_sent_again_for_minutes(
     gateway: Gateway, github: GitHubDouble, repository: Repository, clock: ManualClock
 ) -> None:
     """P7: IMQ reads each by itself then, as the caller does for each that is missing."""
     github.on("POST", GRAPHQL, refused("", "Something went wrong while executing your query"))
     assert await gateway.snapshots(repository, requests(1, 2)) == {}
     github.on("POST", GRAPHQL, several(1, 2))
+    clock.instant += timedelta(minutes=5) - timedelta(seconds=1)
     assert await gateway.snapshots(repository, requests(1, 2)) == {}
-    clock.instant += timedelta(hours=1)
+    neighbour = replace(repository, id=repository.id + 1)
+    assert set(await gateway.snapshots(neighbour, requests(1, 2))) == {1, 2}, "P5: another repository"
+    clock.instant += timedelta(seconds=1)
     assert set(await gateway.snapshots(repository, requests(1, 2))) == {1, 2}
