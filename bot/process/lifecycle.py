@@ -48,9 +48,6 @@ _SLOW_POLL = timedelta(seconds=10)
 _START_BACKOFF = Backoff(base=timedelta(seconds=1), maximum=timedelta(seconds=10))
 """Waits between attempts to reach the database at the start of a process."""
 
-_TRANSIENT_FAULTS = {OutageKind.UNREACHABLE, OutageKind.LOCKED, OutageKind.FULL, OutageKind.CROWDED}
-"""Faults of the database that a start waits for; others need a person's action."""
-
 _CLOCK_CHECK_INTERVAL = timedelta(seconds=5)
 _CLOCK_JUMP = timedelta(minutes=1)
 """Smaller changes of the clock are ignored: they only make waits a little longer."""
@@ -118,7 +115,7 @@ async def start_when_database_answers(start: Callable[[], Awaitable[None]], stop
         try:
             await start()
         except Exception as error:
-            if fault_of(error) not in _TRANSIENT_FAULTS:
+            if (fault := fault_of(error)) is None or not fault.passes:
                 raise
             _log.warning("database_awaited", attempt=failures + 1, exc_info=error)
             await _wait_for(stop, wait(_START_BACKOFF, failures, random=random.random))
@@ -281,7 +278,7 @@ async def _run_loop(
             due = await next_due()
         except Exception as error:
             # The database may be down for a while; the loop must survive that.
-            failures, away = failures + 1, away or fault_of(error) is not None
+            failures, away = failures + 1, away or fault_of(error) not in (None, OutageKind.LOST_RACE)
             if _should_log(failures):
                 _log.exception("loop_failed", loop=name, attempt=failures)
             await _wait_for(ending, _POLL)

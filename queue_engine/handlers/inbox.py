@@ -37,6 +37,7 @@ from queue_engine.domain.webhook_event import WEBHOOK_JOB, WebhookEvent, Webhook
 from queue_engine.effects.context import Engine
 from queue_engine.effects.github_merges import AUTO_MERGE_JOB
 from queue_engine.effects.repository_names import remember_name
+from queue_engine.effects.stale_records import repeated_if_stale
 from queue_engine.effects.stale_runs import CANCEL_RUNS_JOB
 from queue_engine.executor.cleanup import BRANCH_JOB, Cleanup
 from queue_engine.executor.trains.candidate_cleanup import train_jobs
@@ -85,7 +86,7 @@ class Inbox:
 
         Deliveries that arrive during a transaction share the next one, so that a burst costs few transactions.
         """
-        return await self._batch((webhook, current()))
+        return await repeated_if_stale(lambda: self._batch((webhook, current())))
 
     async def _store(self, received: Sequence[tuple[WebhookEvent, str | None]]) -> list[bool]:
         # Of two that arrive together with one id the first counts.

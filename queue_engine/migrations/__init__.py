@@ -16,7 +16,7 @@ import structlog
 from sqlalchemy import Connection, text
 
 from queue_engine.core.database.database import Database
-from queue_engine.core.database.outage import OutageKind, fault_of, lost_race
+from queue_engine.core.database.outage import OutageKind, fault_of
 from queue_engine.migrations.state import (
     MigrationState,
     oldest_revision,
@@ -36,10 +36,14 @@ OLDEST = HEAD
 _LOCK = 0x494D51
 """The advisory lock under which PostgreSQL is migrated: "IMQ" in ASCII."""
 
-_LOCK_SECONDS = 2.0
-"""How long a statement on PostgreSQL waits for a table. All other transactions on the table wait behind it."""
+_LOCK_SECONDS = 0.2
+"""How long a statement on PostgreSQL waits for a table. All other transactions on the table wait behind it.
 
-_TRIES = 30
+It is far below PostgreSQL's `deadlock_timeout` of a second, so that of a migration and a pass that wait for each other
+the migration gives up.
+"""
+
+_TRIES = 75
 _PAUSE_SECONDS = 1.0
 
 _log = structlog.get_logger("imq.migrations")
@@ -55,7 +59,7 @@ async def migrate(
     """Bring the database to `revision`, in one transaction.
 
     Processes that do this at the same time do it one after the other, and all but the first find nothing to do. On
-    PostgreSQL the transaction gives up a table that others use for longer than two seconds, and starts over after
+    PostgreSQL the transaction gives up a table that others use for longer than 0.2 seconds, and starts over after
     `pause`: running processes never wait longer.
 
     A newer database remains as it is, if this code may run on it. Raises MigrationError if not.
@@ -68,7 +72,7 @@ async def migrate(
         except Exception as error:
             if not left or database.dialect == "sqlite":
                 raise
-            if fault_of(error) is not OutageKind.LOCKED and not lost_race(error):
+            if fault_of(error) not in (OutageKind.LOCKED, OutageKind.LOST_RACE):
                 raise
             _log.warning("migration_waits", advice="a table is in use: end long transactions, such as a backup")
             await pause(_PAUSE_SECONDS)

@@ -84,7 +84,7 @@ async def test_migrations_have_postgres_sweep_the_tables_that_much_passes_throug
 async def test_migrations_give_up_a_table_in_use_and_start_over(
     postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Running processes wait two seconds at most for a table that a migration wants, and the migration succeeds."""
+    """Running processes wait for 0.2 seconds at most for a table that a migration wants, and the migration succeeds."""
     monkeypatch.setattr(migrations, "_LOCK_SECONDS", 0.05)
     name = postgres_server.create()
     database, other = (Database(postgres_server.url(name)) for _ in range(2))

@@ -11,6 +11,7 @@ One sentence for the operator serves logs, `/readyz`, the receiver and every com
   lease ends. Dead connections are replaced, and the listener reconnects and reads everything at once. A worker that saw
   the server away begins a sweep when it is back, and reads the checks of each front. A web process that could not store
   a delivery has lost deliveries redelivered.
+- A transaction that PostgreSQL ended for another one, such as a migration: as with a server that is away.
 - Read-only, damaged, refused: the same, but a person must act; a process does not start.
 - A lease that seems to have ended under running work: its worker takes its own claim over and continues.
 """
@@ -34,11 +35,17 @@ class OutageKind(StrEnum):
     CORRUPT = "corrupt"
     REFUSED = "refused"
     CROWDED = "crowded"
+    LOST_RACE = "lost_race"
 
     @property
     def sentence(self) -> str:
         """Say the fault and its solution, for the operator, without addresses or secrets."""
         return _SENTENCES[self]
+
+    @property
+    def passes(self) -> bool:
+        """Whether the fault may end without any change of settings or data, so that a start waits for its end."""
+        return self not in (OutageKind.READ_ONLY, OutageKind.CORRUPT, OutageKind.REFUSED)
 
 
 _SENTENCES = {
@@ -56,6 +63,8 @@ _SENTENCES = {
     "dropped.",
     OutageKind.CROWDED: "The database has no connection free. Raise its limit of connections, or run fewer "
     "processes; IMQ tries again.",
+    OutageKind.LOST_RACE: "The database ended a transaction because another one, such as a migration, wanted the same "
+    "tables or rows; IMQ tries again.",
 }
 
 _SQLITE = {
@@ -83,6 +92,7 @@ _POSTGRES = {
     "XX002": OutageKind.CORRUPT,
     "3D000": OutageKind.REFUSED,
     "28": OutageKind.REFUSED,
+    "40": OutageKind.LOST_RACE,
     "08": OutageKind.UNREACHABLE,
     "57P": OutageKind.UNREACHABLE,
     "58": OutageKind.UNREACHABLE,
@@ -112,8 +122,7 @@ def lost_race(error: BaseException) -> bool:
 
     Its class 40: a deadlock, or a serialization failure ("Serialization Failure Handling" in its documentation).
     """
-    sqlstate = getattr(error.orig if isinstance(error, DBAPIError) else error, "sqlstate", None)
-    return isinstance(sqlstate, str) and sqlstate.startswith("40")
+    return _classified(error) is OutageKind.LOST_RACE
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:

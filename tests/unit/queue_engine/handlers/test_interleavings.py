@@ -12,10 +12,12 @@ from itertools import permutations
 from typing import Any
 
 import pytest
+from sqlalchemy.exc import DBAPIError
 
 from queue_engine.admission.case import Case
 from queue_engine.admission.dequeue import DequeuePermission, NotQueued, dequeue_by_user
 from queue_engine.core.database.database import Database
+from queue_engine.core.database.outage import OutageKind, fault_of
 from queue_engine.domain.dequeue_reason import DequeueReason
 from queue_engine.domain.errors import StaleRecord
 from queue_engine.domain.model import Entry
@@ -226,6 +228,13 @@ async def test_transaction_that_postgresql_ended_for_another_one_is_a_lost_race(
 ) -> None:
     """The handler that lost reads and decides again; no deadlock counts as an error of ours."""
     raised = f"DO $$ BEGIN RAISE EXCEPTION 'as another one wanted it' USING ERRCODE = '{code}'; END $$"
-    with pytest.raises(StaleRecord):
+    with pytest.raises(StaleRecord) as lost:
         async with Store(postgres_database).transaction() as tx:
             await tx.connection.exec_driver_sql(raised)
+    assert fault_of(lost.value) is OutageKind.LOST_RACE
+    with pytest.raises(DBAPIError) as refused:
+        async with Store(postgres_database).reading() as tx:
+            await tx.connection.exec_driver_sql(raised)
+    # A pass, a job and a page that only read are tried again, and count no error.
+    assert fault_of(refused.value) is OutageKind.LOST_RACE
+    assert OutageKind.LOST_RACE.passes

@@ -1,24 +1,28 @@
 """P2 of the receiver: what is answered as stored is stored, once, however many deliveries come at the same time.
 
-Covers `queue_engine/handlers/inbox.py`.
+Covers `queue_engine/handlers/inbox.py` and `queue_engine/effects/stale_records.py`.
 """
 
 import asyncio
 from collections import Counter
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import cast
 
+import pytest
 from sqlalchemy import select
 
 from queue_engine.core.database.database import Database
 from queue_engine.core.jobs.job_store import Jobs, jobs
 from queue_engine.core.observability.meter import Meter, NullMeter
 from queue_engine.core.timing.clock import SystemClock
+from queue_engine.domain.errors import StaleRecord
 from queue_engine.domain.known_facts import KEPT, Fact, KnownName
 from queue_engine.domain.policy import Policy
 from queue_engine.domain.port import GitHub
 from queue_engine.domain.webhook_event import WebhookEvent, WebhookKind
-from queue_engine.effects.context import Engine
+from queue_engine.effects.context import Change, Engine
 from queue_engine.handlers.inbox import Inbox
 from queue_engine.handlers.reconciler import Reconciler
 from queue_engine.store import Store
@@ -132,3 +136,28 @@ async def test_enqueue_all_of_nothing_stores_nothing(database: Database) -> None
     async with database.transaction() as connection:
         await Jobs(connection).enqueue_all(kind="k", requests=[], now=NOW)
         assert await unfinished_jobs(Jobs(connection)) == 0
+
+
+@pytest.mark.parametrize("losses", [1, 2, 3])
+async def test_delivery_is_stored_again_after_its_transaction_lost_a_race(
+    sqlite_database: Database, monkeypatch: pytest.MonkeyPatch, losses: int
+) -> None:
+    """P2: a deadlock with a migration must not lose a webhook; the third loss in a row is raised."""
+    inbox, change = an_inbox(sqlite_database), Engine.change
+    lost: list[Change] = []
+
+    @asynccontextmanager
+    async def losing(engine: Engine) -> AsyncGenerator[Change]:
+        async with change(engine) as made:
+            yield made
+            if len(lost) < losses:
+                lost.append(made)
+                raise StaleRecord("another transaction wanted the same rows")
+
+    monkeypatch.setattr(Engine, "change", losing)
+    if losses == 3:
+        with pytest.raises(StaleRecord):
+            await inbox.receive(push("one"))
+        return
+    assert await inbox.receive(push("one"))
+    assert await stored_requests(sqlite_database) == ["one"]
