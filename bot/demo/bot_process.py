@@ -2,9 +2,11 @@
 
 import asyncio
 import os
+import random
 import socket
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import aiohttp
@@ -19,12 +21,17 @@ class BotFailed(Exception):
     """The bot did not start, or ended by itself. Its log has the cause."""
 
 
+_PORTS = range(20_000, 32_000)
+"""Below the ports from which operating systems take those of outgoing connections, which could take a free one."""
+
+
 def free_port() -> int:
-    """Find a port of this machine that is free now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """Find a port of this machine that is free now. Raises OSError if a hundred of them are taken."""
+    for port in random.SystemRandom().sample(_PORTS, 100):
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise OSError("no port is free")
 
 
 class BotProcess:

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from bot.demo.bot_process import free_port
 from tests.acceptance.browsing import SETTINGS
 from tests.acceptance.world import World, a_world
 from tests.support.browsing import chromium_process
 from tests.support.setup_in_browser import chromium
-from tests.support.setup_process import free_port
 
 
 @pytest.fixture(scope="session")

@@ -17,8 +17,8 @@ from typing import Any
 import aiohttp
 from aiohttp import web
 
+from bot.demo.bot_process import free_port
 from tests.acceptance.template import Forked, Template
-from tests.process.processes import free_port
 
 WEBS, WORKERS = 2, 3
 

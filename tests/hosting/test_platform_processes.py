@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from bot.demo.bot_process import free_port
 from tests.hosting.platform_files import unit, yaml
 from tests.process.processes import a_theatre
 from tests.support.databases import PostgresServer
-from tests.support.setup_process import SECRET_KEY, Imq, free_port
+from tests.support.setup_process import SECRET_KEY, Imq
 
 pytestmark = pytest.mark.process
 

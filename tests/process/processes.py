@@ -3,7 +3,6 @@
 import asyncio
 import os
 import signal
-import socket
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Callable
@@ -15,6 +14,7 @@ from typing import Any
 
 import aiohttp
 
+from bot.demo.bot_process import free_port
 from sandbox.callers.errors import DropConnection
 from sandbox.ci.single_check import CISettings
 from sandbox.core.clock import SystemClock
@@ -27,13 +27,6 @@ from tests.acceptance.world import REPOSITORY
 
 CI_TIME = timedelta(milliseconds=300)
 _READS_IN_A_ROW = 6
-
-
-def free_port() -> int:
-    """A port on which no process listens."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @dataclass

@@ -16,13 +16,14 @@ from uuid import uuid4
 import aiohttp
 import pytest
 
+from bot.demo.bot_process import free_port
 from queue_engine.core.database.database import Database
 from queue_engine.migrations import migrate
 from queue_engine.store import Store
 from tests.acceptance.streams import Message, Reader, reading_at
 from tests.acceptance.template import Forked, Template
 from tests.acceptance.world import LABEL, REPOSITORY
-from tests.process.processes import Theatre, a_theatre, free_port
+from tests.process.processes import Theatre, a_theatre
 from tests.process.test_kill_calls import CALL, token_of
 from tests.process.test_rolling_upgrade import merged, opened, ready
 from tests.support.databases import PostgresServer

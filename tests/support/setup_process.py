@@ -4,7 +4,6 @@ import asyncio
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -13,19 +12,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from bot.demo.bot_process import free_port
 from sandbox.core.clock import SystemClock
 from sandbox.facade.github import GitHub
 from sandbox.rest.server import SandboxServer
 
 ROOT = Path(__file__).resolve().parents[2]
 SECRET_KEY = "0c1d2e3f4a5b6c7d8e9f00112233"  # pragma: allowlist secret
-
-
-def free_port() -> int:
-    """A port on which no process listens."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @dataclass
