@@ -20,7 +20,6 @@ from tests.process.processes import CI_TIME, Theatre, a_theatre
 
 _MOST_MEGABYTES = 150.0
 _MOST_SECONDS = 2.0
-_PATIENCE_SECONDS = 600.0
 _IN_FLIGHT = 2
 """Pull requests of an owner that wait at once."""
 
@@ -68,7 +67,7 @@ async def _memory(directory: Path, owners: int, each: int) -> tuple[Memory, Memo
             number = len(pulls) // owners
             pulls += [queued(repository, number) for repository in repositories]
             most = _IN_FLIGHT if len(pulls) < owners * each else 0
-            await theatre.until(partial(_wait_at_most, pulls, most * owners), seconds=_PATIENCE_SECONDS)
+            await theatre.until(partial(_wait_at_most, pulls, most * owners))
         return before, memory(theatre)
 
 

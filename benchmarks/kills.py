@@ -11,11 +11,11 @@ from benchmarks.table import Row
 from sandbox.facade.pull_request_handle import PullRequestHandle
 from tests.acceptance.world import LABEL
 from tests.process.processes import Theatre, a_theatre
+from tests.support.real_time import LIMIT
 
 _MARKER = "<!-- imq:comment"
 _IN_FLIGHT = 3
 _LONGEST_LIFE_SECONDS = 5.0
-_PATIENCE_SECONDS = 300.0
 
 
 async def kills_row(*, quick: bool, seed: int) -> list[Row]:
@@ -41,7 +41,7 @@ async def kills_row(*, quick: bool, seed: int) -> list[Row]:
             reference="Kodiak itself, killed once: 0 of 3",
             note=f"kills at random instants up to {_LONGEST_LIFE_SECONDS:.0f} s after each start of the process, its "
             f"starting included; seed {seed}, SQLite, default settings"
-            + ("" if in_time else f"; NOT all merged within {_PATIENCE_SECONDS:.0f} s after the last kill"),
+            + ("" if in_time else f"; NOT all merged within {LIMIT:.0f} s after the last kill"),
         )
     ]
 
@@ -71,7 +71,7 @@ def _queued(theatre: Theatre, number: int) -> PullRequestHandle:
 async def _come_to_an_end(theatre: Theatre, pulls: list[PullRequestHandle]) -> bool:
     """Let the last process live. Return whether everything landed in time, with its comment."""
     try:
-        await theatre.until(lambda: all(_reported_landing(pull) for pull in pulls), seconds=_PATIENCE_SECONDS)
+        await theatre.until(lambda: all(_reported_landing(pull) for pull in pulls))
     except TimeoutError:
         return False
     return True

@@ -88,7 +88,7 @@ async def imq_reactions(count: int, chance: random.Random) -> list[float]:
                     f"Add {number}", head=f"add-{number}", by="mona", files={f"new{number}.py": f"{number}\n"}
                 )
                 pull.label(LABEL, by="mona")
-                await theatre.until(lambda pull=pull: pull.merged, seconds=60)  # type: ignore[misc]
+                await theatre.until(lambda pull=pull: pull.merged)  # type: ignore[misc]
                 pulls.append(pull)
             return reports.reactions(theatre.server, pulls)
 

@@ -91,7 +91,7 @@ async def throughput(url: str, directory: Path, count: int, owners: int, each: i
                 for base in _BASES
                 for repository in repositories
             ]
-            await theatre.until(lambda: all(pull.merged for pull in pulls), seconds=_PATIENCE_SECONDS)
+            await theatre.until(lambda: all(pull.merged for pull in pulls))
             seconds, sandbox = time.perf_counter() - begun, time.process_time() - ran
             web_used, *workers_used = [_used(pid) - since for pid, since in zip((web, *workers), before, strict=True)]
     used = {"workers": sum(workers_used), "web": web_used, "sandbox": sandbox}

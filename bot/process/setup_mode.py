@@ -28,6 +28,9 @@ from queue_engine.store import Store
 _POLL = timedelta(seconds=2)
 """How often a process looks whether another one finished the registration."""
 
+_LAST_REQUESTS = timedelta(seconds=1)
+"""How long a client that is connected when the pages end may take to send its request."""
+
 _log = structlog.get_logger("imq.setup")
 
 
@@ -97,6 +100,9 @@ class SetupMode:
                 announce(await one_time.code())
                 _log.info("listening", address=self._settings.address, port=runner.addresses[0][1])
                 await self._wait()
+                await listening.stop()
+                # aiohttp counts a connection without a request as idle, and would close it.
+                await asyncio.sleep(_LAST_REQUESTS.total_seconds())
             finally:
                 await runner.cleanup()
         return bound

@@ -104,9 +104,9 @@ async def test_no_secret_is_in_log_answers_or_database_of_a_process(tmp_path: Pa
         # Refused once each: the bot waits half a minute before it takes a new token for one that was revoked.
         theatre.server.faults.add(Fault(kind="fail", status=401, times=2))
         pull.label(LABEL, by="mona")
-        await theatre.until(lambda: pull.merged, seconds=60)
+        await theatre.until(lambda: pull.merged)
         theatre.kill("after the merge")
-        await theatre.until(lambda: LABEL not in pull.labels, seconds=60)
+        await theatre.until(lambda: LABEL not in pull.labels)
         assert await theatre.stop() == 0
         written = theatre.log.read_text()
         stored = await stored_in(theatre.environment["DATABASE_URL"])

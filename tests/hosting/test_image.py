@@ -102,4 +102,4 @@ async def _land(theatre: Theatre) -> None:
     files = {"b.md": "b\n"}
     pull = theatre.repository.open_pull_request("A change", head="change", files=files, by="mona")
     pull.label("merge-queue", by="mona")
-    await theatre.until(lambda: pull.merged, seconds=60)
+    await theatre.until(lambda: pull.merged)

@@ -80,7 +80,7 @@ async def test_install_by_pip_lands_a_pull_request(installed: Path, tmp_path: Pa
         files = {"b.md": "b\n"}
         pull = theatre.repository.open_pull_request("A change", head="change", files=files, by="mona")
         pull.label("merge-queue", by="mona")
-        await theatre.until(lambda: pull.merged, seconds=60)
+        await theatre.until(lambda: pull.merged)
         assert await theatre.stop() == 0
 
 

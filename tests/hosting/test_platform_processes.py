@@ -69,5 +69,5 @@ async def test_process_that_may_make_no_memory_executable_lands_a_pull_request(t
         await theatre.start()
         pull = theatre.repository.open_pull_request("A change", head="change", files={"b.md": "b\n"}, by="mona")
         pull.label("merge-queue", by="mona")
-        await theatre.until(lambda: pull.merged, seconds=60)
+        await theatre.until(lambda: pull.merged)
         assert await theatre.stop() == 0

@@ -48,7 +48,7 @@ async def test_system_calls_up_to_a_merge_are_permitted_by_the_unit(tmp_path: Pa
         files = {"b.md": "b\n"}
         pull = theatre.repository.open_pull_request("A change", head="change", files=files, by="mona")
         pull.label("merge-queue", by="mona")
-        await theatre.until(lambda: pull.merged, seconds=120)
+        await theatre.until(lambda: pull.merged)
         assert await theatre.stop() == 0
     made = set(re.findall(r"^\d+ +(\w+)\(", calls.read_text(), re.MULTILINE))
     assert {"execve", "accept4", "clone3"} <= made

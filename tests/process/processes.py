@@ -24,6 +24,7 @@ from sandbox.rest.server import SandboxServer
 from tests.acceptance.project import EVENTS, FILES, PERMISSIONS, total_at_most_ten
 from tests.acceptance.template import ROOT, Forked, Template
 from tests.acceptance.world import REPOSITORY
+from tests.support.real_time import LIMIT
 
 CI_TIME = timedelta(milliseconds=300)
 _READS_IN_A_ROW = 6
@@ -86,13 +87,21 @@ class Theatre:
             self.process.send_signal(signal.SIGTERM)
         return await self.process.wait()
 
-    async def until(self, true: Callable[[], bool], *, seconds: float) -> None:
+    async def until(self, true: Callable[[], bool]) -> None:
         """Let real time pass until `true` holds, starting the bot again whenever it has died."""
-        async with asyncio.timeout(seconds):
+        async with asyncio.timeout(LIMIT):
             while not true():
                 if self.process is not None and self.process.returncode is not None:
                     await self.start()
                 await asyncio.sleep(0.02)  # no-sleep-ok: real processes live in real time
+
+    async def next_second(self) -> None:
+        """Let GitHub's time, which has whole seconds, show what follows as later than all before.
+
+        A label set in the second of a push consents only by its webhook. Deaths in a row can lose all six redeliveries.
+        """
+        second = int(self.github.clock.now().timestamp())
+        await self.until(lambda: int(self.github.clock.now().timestamp()) > second)
 
     def kill_once_at_each_step(self, *, reading: bool = True) -> None:
         """From now on, kill the bot before and after the first request of each kind takes effect.

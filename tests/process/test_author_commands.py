@@ -25,6 +25,7 @@ from tests.process.processes import Theatre, a_theatre
 from tests.process.test_kill import REFUSE
 from tests.support.clones import PersonsClone, clone_of
 from tests.support.device_page import type_code
+from tests.support.real_time import LIMIT
 
 pytestmark = pytest.mark.process
 
@@ -53,7 +54,7 @@ class Shell:
 
 async def ended(process: Process, code: ExitCode) -> str:
     """What a command printed until its end."""
-    async with asyncio.timeout(90):
+    async with asyncio.timeout(LIMIT):
         out, err = await process.communicate()
     assert process.returncode == code, (out.decode(), err.decode())
     return out.decode() + err.decode()
@@ -62,7 +63,7 @@ async def ended(process: Process, code: ExitCode) -> str:
 async def line(process: Process, pattern: str) -> re.Match[str]:
     """The next line with this pattern."""
     assert process.stdout is not None
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(LIMIT):
         while content := await process.stdout.readline():
             if found := re.search(pattern, content.decode()):
                 return found
@@ -108,7 +109,7 @@ async def test_author_logs_in_and_lands_through_a_restart_of_the_server(tmp_path
         landing = await shell.start("land", "--wait")
         await line(landing, "Queued: ")
         theatre.kill("while the author waits")
-        await theatre.until(lambda: bool(pull.merged), seconds=60)
+        await theatre.until(lambda: bool(pull.merged))
         printed = await ended(landing, ExitCode.DONE)
         assert f"{REPOSITORY}#{pull.number} landed: " in printed
 

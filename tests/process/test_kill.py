@@ -52,12 +52,13 @@ async def test_bot_killed_at_each_step_lands_every_green_pull_request_once(datab
         ]
         red = theatre.repository.open_pull_request("Red", head="red", by="mona", files={"red.txt": "99\n"})
         await theatre.start()
+        await theatre.next_second()
         # What is read lies between writes; that every instant there is safe is shown on one database.
         reading = database_url.startswith("sqlite")
         theatre.kill_once_at_each_step(reading=reading)
         # A job that met ten deaths in a row is given up: the first pull request meets the steps of queueing alone.
         pulls[0].label(LABEL, by="mona")
-        await theatre.until(lambda: pulls[0].merged, seconds=120)
+        await theatre.until(lambda: pulls[0].merged)
         for pull in (red, *pulls[1:]):
             pull.label(LABEL, by="mona")
         everybody = (*pulls, red)
@@ -65,9 +66,9 @@ async def test_bot_killed_at_each_step_lands_every_green_pull_request_once(datab
         def over() -> bool:
             return all(pull.merged for pull in pulls) and all(LABEL not in pull.labels for pull in everybody)
 
-        await theatre.until(over, seconds=240)
+        await theatre.until(over)
         # Comments may wait half a minute for the points that merges leave.
-        await theatre.until(lambda: all("anded" in _text_of(pull) for pull in pulls), seconds=90)
+        await theatre.until(lambda: all("anded" in _text_of(pull) for pull in pulls))
         steps = {step.rpartition(" ")[0] for step in theatre.deaths}
         wanted = {"POST", "PUT", "DELETE"} | ({"GET"} if reading else set())
         assert {step.split(" ")[0] for step in steps} >= wanted, theatre.deaths
@@ -77,9 +78,7 @@ async def test_bot_killed_at_each_step_lands_every_green_pull_request_once(datab
         assert RERUN in steps
         assert [run.conclusion for run in red.check_runs if run.name == "ci/test"] == ["failure"] * 2
         # The comment that a new one replaces is deleted after it: for that moment there are two.
-        await theatre.until(
-            lambda: all(sum(MARKER in c.body for c in pull.comments) == 1 for pull in everybody), seconds=60
-        )
+        await theatre.until(lambda: all(sum(MARKER in c.body for c in pull.comments) == 1 for pull in everybody))
         log = [commit.message for commit in theatre.repository.log("main")]
         for pull in pulls:
             assert sum(f"#{pull.number} " in message for message in log if message.startswith("Merge pull")) == 1

@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.process, pytest.mark.slow]
 async def say(theatre: Theatre, pull: Any, text: str, *, by: str) -> None:
     """A command, and real time until it is done."""
     comment = pull.comment(text, by=by)
-    await theatre.until(lambda: "imq[bot]" in comment.reactions.get("+1", ()), seconds=120)
+    await theatre.until(lambda: "imq[bot]" in comment.reactions.get("+1", ()))
 
 
 def text_of(pull: Any) -> str:
@@ -49,7 +49,7 @@ async def test_commands_at_a_full_queue_are_done_once_by_a_bot_that_is_killed_at
         await theatre.start()
         await say(theatre, front, "/pause until all is said", by="rhea")
         front.label(LABEL, by="mona")
-        await theatre.until(lambda: "is paused" in text_of(front), seconds=20)
+        await theatre.until(lambda: "is paused" in text_of(front))
         theatre.kill_once_at_each_step(reading=False)
         await say(theatre, first, "/queue priority=high", by="rhea")
         await say(theatre, gone, "/queue", by="mona")
@@ -57,8 +57,8 @@ async def test_commands_at_a_full_queue_are_done_once_by_a_bot_that_is_killed_at
         await say(theatre, front, "/requeue", by="mona")
         theatre.server.on_request = None
         await say(theatre, front, "/resume", by="rhea")
-        await theatre.until(lambda: first.merged and front.merged and LABEL not in gone.labels, seconds=60)
-        await theatre.until(lambda: all("Landed" in text_of(pull) for pull in (first, front)), seconds=20)
+        await theatre.until(lambda: first.merged and front.merged and LABEL not in gone.labels)
+        await theatre.until(lambda: all("Landed" in text_of(pull) for pull in (first, front)))
         assert len(theatre.deaths) >= 8, theatre.deaths
         histories = [await history(theatre, pull) for pull in (front, first, gone)]
     left = ("cancelled", "unqueued")

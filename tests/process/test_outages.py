@@ -26,6 +26,7 @@ from tests.acceptance.template import Template
 from tests.acceptance.world import LABEL
 from tests.process.processes import Theatre, a_theatre
 from tests.support.private_postgres import PrivatePostgres
+from tests.support.real_time import LIMIT
 
 pytestmark = pytest.mark.process
 
@@ -44,7 +45,7 @@ async def ready(theatre: Theatre) -> tuple[int, dict[str, Any]]:
 
 async def readiness_of(theatre: Theatre, status: int) -> dict[str, Any]:
     """What the bot says once it answers so: it looks once a second."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(LIMIT):
         while True:
             answered, body = await ready(theatre)
             if answered == status:
@@ -89,17 +90,17 @@ async def test_postgres_restarted_under_a_bot_lands_what_was_labeled_meanwhile(
         theatre.environment["IMQ_SWEEP_SECONDS"] = "120"
         await theatre.start()
         before.label(LABEL, by="mona")
-        await theatre.until(lambda: LABEL in before.labels and any(before.comments), seconds=30)
+        await theatre.until(lambda: LABEL in before.labels and any(before.comments))
         await asyncio.to_thread(private_postgres.stop)
         during.label(LABEL, by="mona")
-        await theatre.until(lambda: _was_logged(theatre, "delivery not stored", OutageKind.UNREACHABLE), seconds=30)
+        await theatre.until(lambda: _was_logged(theatre, "delivery not stored", OutageKind.UNREACHABLE))
         answer = await readiness_of(theatre, 503)
         assert answer["why"] == {
             "database": OutageKind.UNREACHABLE.sentence,
             "migrations": OutageKind.UNREACHABLE.sentence,
         }
         await asyncio.to_thread(private_postgres.start)
-        await theatre.until(lambda: before.merged and during.merged, seconds=60)
+        await theatre.until(lambda: before.merged and during.merged)
         events = {line["event"] for line in logged(theatre)}
         assert {"loop_failed", "loop_recovered", "listener_lost"} <= events
         assert not theatre.deaths
@@ -122,9 +123,9 @@ async def test_bot_started_before_its_postgres_waits_for_it(private_postgres: Pr
     async with a_theatre(private_postgres.url, tmp_path) as theatre:
         theatre.template = Template()
         starting = asyncio.create_task(theatre.start())
-        await theatre.until(lambda: _was_logged(theatre, "database_awaited", OutageKind.UNREACHABLE), seconds=30)
+        await theatre.until(lambda: _was_logged(theatre, "database_awaited", OutageKind.UNREACHABLE))
         await asyncio.to_thread(private_postgres.start)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(LIMIT):
             await starting
         assert await readiness_of(theatre, 200) == {"status": "ready"}
 
@@ -187,7 +188,7 @@ async def test_sqlite_on_a_full_disk_refuses_clearly_and_goes_on_when_there_is_r
         )
         await theatre.start()
         before.label(LABEL, by="mona")
-        await theatre.until(lambda: before.merged, seconds=30)
+        await theatre.until(lambda: before.merged)
         small_disk.fill()
         stored, status, answer = list[str](), 202, dict[str, Any]()
         while status == 202 and len(stored) < 5000:
@@ -196,7 +197,7 @@ async def test_sqlite_on_a_full_disk_refuses_clearly_and_goes_on_when_there_is_r
         refused = stored.pop()
         assert (status, answer["error"]) == (503, f"the delivery could not be stored; redeliver it. {_FULL}")
         during.label(LABEL, by="mona")
-        await theatre.until(lambda: _was_logged(theatre, "delivery not stored", OutageKind.FULL), seconds=30)
+        await theatre.until(lambda: _was_logged(theatre, "delivery not stored", OutageKind.FULL))
         assert await readiness_of(theatre, 503) == {
             "status": "not ready",
             "failing": ["database"],
@@ -204,7 +205,7 @@ async def test_sqlite_on_a_full_disk_refuses_clearly_and_goes_on_when_there_is_r
         }
         assert {line["advice"] for line in logged(theatre) if line["event"] == "delivery not stored"} == {_FULL}
         small_disk.free()
-        await theatre.until(lambda: during.merged, seconds=60)
+        await theatre.until(lambda: during.merged)
         assert await readiness_of(theatre, 200) == {"status": "ready"}
         assert (await deliver(theatre, refused))[1] == {"result": "stored"}
         assert not theatre.deaths

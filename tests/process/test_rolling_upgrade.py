@@ -19,6 +19,7 @@ from tests.acceptance.world import LABEL
 from tests.process.next_release import NEXT
 from tests.process.processes import Theatre, a_theatre
 from tests.support.databases import PostgresServer
+from tests.support.real_time import LIMIT
 
 pytestmark = [pytest.mark.process, pytest.mark.postgres]
 
@@ -32,7 +33,7 @@ async def start(theatre: Theatre, module: str, command: str) -> Forked:
 
 
 async def ready(theatre: Theatre, process: Forked) -> None:
-    async with asyncio.timeout(60), aiohttp.ClientSession() as session:
+    async with asyncio.timeout(LIMIT), aiohttp.ClientSession() as session:
         while True:
             assert process.returncode is None, theatre.log.read_text()[-3000:]
             try:
@@ -46,7 +47,7 @@ async def ready(theatre: Theatre, process: Forked) -> None:
 
 async def ended(process: Forked) -> int:
     process.send_signal(signal.SIGTERM)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(LIMIT):
         return await process.wait()
 
 
@@ -69,10 +70,10 @@ async def test_upgrade_with_old_and_new_processes_side_by_side_lands_everything_
             await ready(theatre, old_web)
             for pull in pulls[:3]:
                 pull.label(LABEL, by="rhea")
-            await theatre.until(lambda: pulls[0].merged, seconds=60)
+            await theatre.until(lambda: pulls[0].merged)
             migration = await start(theatre, NEW, "migrate")
             running.append(migration)
-            await theatre.until(lambda: migration.returncode is not None and pulls[1].merged, seconds=60)
+            await theatre.until(lambda: migration.returncode is not None and pulls[1].merged)
             assert (migration.returncode, await current(database)) == (0, NEXT), theatre.log.read_text()[-3000:]
             assert await migration_state(database) is MigrationState.USABLE
             await ready(theatre, old_web)
@@ -83,11 +84,11 @@ async def test_upgrade_with_old_and_new_processes_side_by_side_lands_everything_
             running.append(new_web)
             await ready(theatre, new_web)
             pulls[3].label(LABEL, by="rhea")
-            await theatre.until(lambda: pulls[3].merged, seconds=60)
+            await theatre.until(lambda: pulls[3].merged)
             assert await ended(old_worker) == 0
             pulls[4].label(LABEL, by="rhea")
-            await theatre.until(lambda: all(pull.merged for pull in pulls), seconds=60)
-            await theatre.until(lambda: all(len(comments(pull)) == 1 for pull in pulls), seconds=60)
+            await theatre.until(lambda: all(pull.merged for pull in pulls))
+            await theatre.until(lambda: all(len(comments(pull)) == 1 for pull in pulls))
             for process in (new_web, new_worker):
                 await ended(process)
             assert merged(theatre) == [pull.number for pull in pulls]

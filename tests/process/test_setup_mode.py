@@ -12,6 +12,7 @@ import pytest
 from bot.registration.manifest import read_manifest
 from tests.support.browser_forms import Page, Person
 from tests.support.databases import MakeUrl
+from tests.support.real_time import LIMIT
 from tests.support.relay_server import RelayServer
 from tests.support.setup_process import World, running, world
 
@@ -33,7 +34,7 @@ async def register(person: Person, place: World, code: str) -> Page:
 
 async def until_green(person: Person, page: Page) -> Page:
     """Reload the page as a browser does after a refresh header."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(LIMIT):
         while page.refresh is not None:
             await asyncio.sleep(0.1)  # no-sleep-ok: real processes exchange a webhook
             page = await person.open(page.url)

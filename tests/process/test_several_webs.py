@@ -27,6 +27,7 @@ from tests.process.processes import Theatre, a_theatre
 from tests.process.test_kill_calls import CALL, token_of
 from tests.process.test_rolling_upgrade import merged, opened, ready
 from tests.support.databases import PostgresServer
+from tests.support.real_time import LIMIT
 
 pytestmark = [pytest.mark.process, pytest.mark.postgres]
 
@@ -77,7 +78,7 @@ class Program:
     async def statuses(self, web: Web, process_id: str) -> list[int]:
         """Wait at a web process until all results have come."""
         path, found = f"/api/v1/processes/{process_id}?wait=20", None
-        async with asyncio.timeout(60), aiohttp.ClientSession(headers=self.headers) as session:
+        async with asyncio.timeout(LIMIT), aiohttp.ClientSession(headers=self.headers) as session:
             while found is None or found["state"] != "done":
                 version = "" if found is None else found["version"]
                 async with session.get(web.url(path), headers={"If-None-Match": f'"{version}"'}) as answer:
@@ -114,7 +115,7 @@ async def until_queued(reader: Reader, pulls: list[Any]) -> list[Message]:
     """What the stream has until each of these is queued."""
     found: list[Message] = []
     missing = {pull.number for pull in pulls}
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(LIMIT):
         while missing:
             found.append(await reader.next())
             if found[-1].data["event"] == "queued":
@@ -134,7 +135,7 @@ async def until_cut(reader: Reader) -> list[Message]:
 async def until_landed(reader: Reader, pulls: list[Any], before: list[Message]) -> list[Message]:
     """What the stream has until each of these has landed, `before` included."""
     found: list[Message] = []
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(LIMIT):
         while {pull.number for pull in pulls} - {
             each.data["number"] for each in (*before, *found) if each.data["event"] == "landed"
         }:
@@ -165,7 +166,7 @@ async def test_program_continues_at_another_web_process_and_a_killed_one_loses_n
             known, *pulls = [opened(theatre, each) for each in ("known", "one", "two", "three", "four")]
             # IMQ knows a repository since its first webhook.
             known.label(LABEL, by="mona")
-            await theatre.until(lambda: known.merged, seconds=180)
+            await theatre.until(lambda: known.merged)
             program = Program(await token_of(theatre, "mona"))
 
             async with reading_at(second.url(EVENTS), program.headers) as reader:
@@ -182,7 +183,7 @@ async def test_program_continues_at_another_web_process_and_a_killed_one_loses_n
             assert await program.statuses(second, begun) == [202, 202]
             async with reading_at(second.url(EVENTS), program.headers, last_id=last_id) as reader:
                 await first.start()
-                await theatre.until(lambda: all(pull.merged for pull in pulls), seconds=300)
+                await theatre.until(lambda: all(pull.merged for pull in pulls))
                 received += await until_landed(reader, pulls, received)
             await assert_nothing_lost(database, theatre, pulls, received)
             assert sorted(merged(theatre)) == sorted(pull.number for pull in (known, *pulls))

@@ -14,6 +14,7 @@ from sandbox.rest.faults import Fault
 from tests.acceptance.template import Template
 from tests.process.processes import Theatre, a_theatre
 from tests.process.test_outages import logged, readiness_of
+from tests.support.real_time import LIMIT
 
 pytestmark = pytest.mark.process
 
@@ -24,7 +25,7 @@ async def refused(theatre: Theatre, command: str = "run", **settings: str) -> st
     log = theatre.log.with_name("refused.log")
     log.unlink(missing_ok=True)
     process = await theatre.template.fork(theatre.environment | {"PORT": "0"} | settings, log, command)
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(LIMIT):
         code = await process.wait()
     lines = [line for line in log.read_text().splitlines() if not line.startswith('{"event"')]
     assert code == 2, lines
@@ -68,11 +69,11 @@ async def test_process_whose_key_github_refuses_is_not_ready_until_it_is_accepte
         theatre.template = Template()
         theatre.server.faults.add(Fault("fail", route="/app", status=401, times=2))
         starting = asyncio.create_task(theatre.start())
-        await theatre.until(lambda: theatre.log.exists() and "listening" in theatre.log.read_text(), seconds=60)
+        await theatre.until(lambda: theatre.log.exists() and "listening" in theatre.log.read_text())
         answer = await readiness_of(theatre, 503)
         assert answer["failing"] == ["app"]
         assert "Bad credentials" in answer["why"]["app"]
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(LIMIT):
             await starting
         events = [line["event"] for line in logged(theatre) if line["component"] == "app"]
         assert events[:3] == ["app_refused", "app_accepted", "app_found"]
@@ -84,7 +85,7 @@ async def test_github_that_cannot_be_reached_is_one_line_of_the_log(tmp_path: Pa
         theatre.template = Template()
         theatre.environment |= {"IMQ_GITHUB_API_URL": f"http://127.0.0.1:{_free()}", "IMQ_SWEEP_SECONDS": "0.5"}
         await theatre.start()
-        await theatre.until(lambda: _sent(tmp_path) > 1, seconds=30)
+        await theatre.until(lambda: _sent(tmp_path) > 1)
         message = [line for line in logged(theatre) if line["level"] != "debug" and "127.0.0.1" in str(line)]
         assert [line["event"] for line in message] == ["listening", "github_unreachable"]
         assert "Traceback" not in theatre.log.read_text()
@@ -105,7 +106,7 @@ async def test_signal_at_any_moment_of_a_start_is_no_error(number: signal.Signal
         for words in ("Running upgrade", "-> 0013", '"listening"'):
             (tmp_path / "imq.db").unlink(missing_ok=True)
             process = await template.fork(theatre.environment | {"PORT": str(_free())}, theatre.log)
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(LIMIT):
                 while not (theatre.log.exists() and words in theatre.log.read_text()):  # noqa: ASYNC110
                     await asyncio.sleep(0.001)  # no-sleep-ok: a real process starts in real time
             process.send_signal(number)

@@ -16,6 +16,7 @@ from bot.demo.bot_process import free_port
 from sandbox.core.clock import SystemClock
 from sandbox.facade.github import GitHub
 from sandbox.rest.server import SandboxServer
+from tests.support.real_time import LIMIT
 
 ROOT = Path(__file__).resolve().parents[2]
 SECRET_KEY = "0c1d2e3f4a5b6c7d8e9f00112233"  # pragma: allowlist secret
@@ -32,7 +33,7 @@ class Imq:
     async def until(self, event: str) -> dict[str, Any]:
         """Read the log up to the next such event."""
         assert self.process.stderr is not None
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(LIMIT):
             async for line in self.process.stderr:
                 self.text.append(line.decode())
                 if line.startswith(b"{"):
@@ -49,7 +50,7 @@ class Imq:
 
     async def finished(self) -> int:
         """Wait for the end, with the rest of the log."""
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(LIMIT):
             _, rest = await self.process.communicate()
         self.text.append(rest.decode())
         assert self.process.returncode is not None
