@@ -6,13 +6,16 @@ from pydantic import BaseModel, Field
 
 from bot.api.answers import StateAnswer, state_fields
 from notifications.render.answer import answer_text
+from notifications.render.trains import train_text
 from queue_engine.domain.blocker import Blocker
 from queue_engine.domain.model import Entry, Repository
 from queue_engine.domain.policy import Policy
+from queue_engine.domain.train_notice import TrainNotice
 from queue_engine.domain.unmet_requirement import UnmetRequirement
 from queue_engine.queries.pull_request_status import HELD, NOT_READY, PullRequestStatus, QueueHistory
 from queue_engine.queries.queue_status import EntryView, QueueStatus
 from queue_engine.queries.queue_status import QueueView as Summary
+from queue_engine.rules.check_progress import tally
 from queue_engine.rules.depth import waits_for_room
 from queue_engine.rules.priority import PriorityEffect
 
@@ -37,11 +40,49 @@ class Landing(BaseModel):
     latest: datetime
 
 
+class TrainAnswer(BaseModel):
+    """What a train does with an entry: `state`, in `sentences`.
+
+    `run` tests all `members` in one CI run on `branch`, whose tip is `candidate`; they are null outside of a run.
+    `progress` is how many of its checks have reported, such as `3 of 7 checks`. `failed` are the members of the failed
+    run that IMQ bisects, `conflict` is the pull request that holds this one back. `suspicion` is the chance from 0 to 1
+    that this one breaks its run.
+    """
+
+    state: str
+    sentences: tuple[str, ...]
+    run: int | None
+    branch: str | None
+    candidate: str | None
+    members: tuple[int, ...]
+    progress: str | None
+    failed: tuple[int, ...]
+    conflict: int | None
+    suspicion: float | None
+
+    @classmethod
+    def of(cls, train: TrainNotice, entry: Entry) -> "TrainAnswer":
+        """Convert what a train does with an entry."""
+        checks = None if train.run is None else tally(entry)
+        return cls(
+            state=train.progress.value,
+            sentences=tuple(each.replace("`", "") for each in train_text(train, entry.number, entry.base_branch)),
+            run=train.run,
+            branch=train.branch,
+            candidate=train.candidate,
+            members=train.members,
+            progress=None if checks is None else f"{checks[0]} of {checks[1]} checks",
+            failed=train.failed,
+            conflict=train.conflict,
+            suspicion=train.suspicion,
+        )
+
+
 class EntryAnswer(BaseModel):
     """An entry. `position` counts from 0, `since` is when its status began.
 
     `awaited` are the pending checks; `halts` are the queue's blockers, unless the entry is exempt;
-    `trouble_since` is when requests to GitHub began to fail.
+    `trouble_since` is when requests to GitHub began to fail; `train` is what a train does with it, if it does.
     """
 
     number: int
@@ -58,6 +99,7 @@ class EntryAnswer(BaseModel):
     awaited: tuple[str, ...]
     halts: tuple[BlockerView, ...]
     trouble_since: datetime | None
+    train: TrainAnswer | None
     eta: Landing | None
 
     @classmethod
@@ -79,6 +121,7 @@ class EntryAnswer(BaseModel):
             awaited=view.pending_checks,
             halts=tuple(map(BlockerView.of, view.blockers)),
             trouble_since=None if view.outage is None else view.outage.since,
+            train=None if view.train is None else TrainAnswer.of(view.train, entry),
             eta=None if eta is None else Landing(earliest=eta[0], latest=eta[1]),
         )
 

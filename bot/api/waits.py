@@ -136,7 +136,7 @@ def of_process(process_id: str) -> str:
 def with_version(body: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return an answer with its version, which the call that waits for the next change names, too.
 
-    The version changes with all but the estimate of the landing, which changes with the time.
+    The version changes with all but estimates: that of the landing, and how likely the pull request breaks its run.
     """
     version = _version_of(body)
     step = body.get("next")
@@ -147,8 +147,11 @@ def with_version(body: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _version_of(body: Mapping[str, Any]) -> str:
-    entry = body.get("entry")
-    stable = dict(body) | ({"entry": dict(entry) | {"eta": None}} if isinstance(entry, Mapping) else {})
+    stable, entry = dict(body), body.get("entry")
+    if isinstance(entry, Mapping):
+        train = entry.get("train")
+        sure = dict(train) | {"sentences": None, "suspicion": None} if isinstance(train, Mapping) else train
+        stable["entry"] = dict(entry) | {"eta": None, "train": sure}
     return hashlib.sha256(json.dumps(stable, sort_keys=True).encode()).hexdigest()[:16]
 
 

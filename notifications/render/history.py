@@ -1,6 +1,7 @@
 """Render a pull request's history from the timeline, in lines with times. Pure."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -35,7 +36,7 @@ def history_lines(events: Events) -> list[str]:
     """Return the lines of a list, oldest first, with the queue's events while the pull request was in it."""
     lines = [
         f"- {instant(event.at)}: {_sentence(event, texts.HISTORY[event.event])}"
-        for event in _relevant(events)
+        for event in (without_itself(each, _number(events)) for each in _relevant(events))
         if event.event in texts.HISTORY
     ]
     return lines if len(lines) <= MOST_LINES else [f"- {texts.EARLIER}", *lines[-MOST_LINES:]]
@@ -67,9 +68,21 @@ def moved_since(events: Events, at: datetime) -> bool:
     return any(event.at > at for event in events if event.event in _ASKS | _LEAVES)
 
 
+def without_itself(event: TimelineEvent, number: int | None) -> TimelineEvent:
+    """Return an event whose members are the others that were tested with this pull request."""
+    members = event.data.get("members")
+    if not isinstance(members, list) or number is None:
+        return event
+    return replace(event, data={**event.data, "members": [each for each in members if each != number]})
+
+
+def _number(events: Events) -> int | None:
+    return next((event.number for event in events if event.number != WHOLE_QUEUE), None)
+
+
 def _relevant(events: Events) -> list[TimelineEvent]:
     found, inside = [], False
-    number = next((event.number for event in events if event.number != WHOLE_QUEUE), None)
+    number = _number(events)
     for event in events:
         if event.number == WHOLE_QUEUE and not (inside and _concerns(event, number)):
             continue
@@ -114,12 +127,12 @@ def _format_fact(name: str, value: Any) -> str | None:
             return None
         case "position", int():
             return str(value + 1)
-        case "priority", int():
+        case "priority" | "run", int():
             return str(value)
         case "yields_to", int():
             return pull_request(value)
         case "outcome", str():
-            return code(value.replace("_", " "))
+            return texts.RUN_OUTCOMES.get(value) or code(value.replace("_", " "))
         case "members", list():
             numbers = [number for number in value if isinstance(number, int)]
             return pull_requests(numbers[:_MOST_DELAYED]) + (", ..." if len(numbers) > _MOST_DELAYED else "")

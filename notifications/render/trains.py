@@ -68,14 +68,29 @@ def suspicion_sentence(suspicion: float, *, failed: bool) -> str:
 
 
 def chance(share: float) -> str:
-    """Say a chance in plain words."""
+    """Say a chance as a percentage, and in plain words."""
     if share > 0.99:
         return texts.CERTAIN
     if share < 0.01:
         return texts.HARDLY
-    if share > 0.15:
-        return texts.OF_TEN.format(count=min(9, max(2, round(share * 10))))
-    return texts.ONE_IN.format(count=round(1 / share))
+    return texts.ABOUT.format(percent=round(share * 100), words=_share_words(share))
+
+
+def _share_words(share: float) -> str:
+    if share <= 0.15:
+        return texts.ONE_IN.format(count=round(1 / share))
+    if share >= 0.95:
+        count = round(1 / (1 - share))
+        return texts.ALL_BUT_ONE.format(others=count - 1, count=count)
+    return texts.OF_TEN.format(count=min(9, max(2, round(share * 10))))
+
+
+def train_text(train: TrainNotice, number: int, base_branch: str) -> list[str]:
+    """Return what a train does with one member and how likely it breaks its run, in sentences."""
+    sentences = member_sentences(train, number, base_branch)
+    if train.suspicion is not None:
+        sentences.append(suspicion_sentence(train.suspicion, failed=bool(train.failed)))
+    return sentences
 
 
 def member_sentences(train: TrainNotice, number: int, base_branch: str) -> list[str]:

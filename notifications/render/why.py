@@ -8,7 +8,7 @@ from notifications.render.body import fill, not_followed
 from notifications.render.escape import MESSAGE_LIMIT, code
 from notifications.render.failing import failing_sentence
 from notifications.render.formats import instant, names, pull_requests
-from notifications.render.trains import member_sentences, suspicion_sentence
+from notifications.render.trains import train_text
 from notifications.texts import REASONS
 from notifications.texts import why as texts
 from notifications.texts.not_ready import NOT_READY
@@ -88,9 +88,7 @@ def _train(facts: Facts, notice: Notice) -> Iterable[str]:
     if not facts.get("train"):
         return
     train = TrainNotice.model_validate(facts["train"])
-    yield from member_sentences(train, notice.number, facts.get("base_branch") or notice.base_branch)
-    if train.suspicion is not None:
-        yield suspicion_sentence(train.suspicion, failed=bool(train.failed))
+    yield from train_text(train, notice.number, facts.get("base_branch") or notice.base_branch)
 
 
 def _lacks(reason: str, detail: str | None, failing: Sequence[Facts] = (), *, notice: Notice) -> str:

@@ -9,6 +9,9 @@ from queue_engine.domain.run import NOT_BEGUN, CheckTiming, Run
 
 RUN_STARTED = "run_started"
 """The timeline's event of each run that a train starts, with its `tested` members."""
+RUN_PASSED, RUN_ENDED = "run_passed", "run_ended"
+RUN_EVENTS = (RUN_STARTED, RUN_PASSED, RUN_ENDED)
+"""All events of a run, each with its `run` and `members`."""
 
 
 class CandidateTrigger(StrEnum):

@@ -3,13 +3,12 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from queue_engine.domain.candidate_run import RUN_STARTED
+from queue_engine.domain.candidate_run import RUN_EVENTS, RUN_PASSED, RUN_STARTED
 from queue_engine.domain.timeline_event import TimelineEvent
 from queue_engine.store import Transaction
 from queue_engine.store.departures import day_of
 from queue_engine.store.statistics import DepartureQuery
 
-RUN_PASSED, RUN_ENDED = "run_passed", "run_ended"
 _MOST_EVENTS = 5_000
 """Events of one queue that are read, the newest."""
 
@@ -44,8 +43,7 @@ async def load_train_statistics(tx: Transaction, query: DepartureQuery) -> Train
             continue
         if query.base_branch not in (None, branch):
             continue
-        wanted = [RUN_STARTED, RUN_PASSED, RUN_ENDED]
-        found += await tx.timeline_reads.of_branch(repository, branch, wanted, limit=_MOST_EVENTS)
+        found += await tx.timeline_reads.of_branch(repository, branch, RUN_EVENTS, limit=_MOST_EVENTS)
     within = [each for each in found if query.first_day <= day_of(each.at) <= query.last_day]
     return train_sums(within) if within else None
 

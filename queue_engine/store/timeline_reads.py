@@ -57,6 +57,7 @@ _OF_BRANCH = (
         _REPOSITORY,
         timeline.c.base_branch == bindparam("its_branch"),
         timeline.c.event == bindparam("event"),
+        timeline.c.id > bindparam("after", type_=BigInteger),
         _BEFORE,
     )
     .order_by(timeline.c.id.desc())
@@ -154,9 +155,10 @@ class TimelineReads:
         *,
         limit: int,
         before: int | None = None,
+        after: int = 0,
     ) -> tuple[TimelineEvent, ...]:
-        """Return the last `limit` of these events on a branch with ids below `before`, newest first."""
-        these = {"its_repository": repository_id, "its_branch": base_branch, "at_most": limit}
+        """Return the last `limit` of these events on a branch with ids between `after` and `before`, newest first."""
+        these = {"its_repository": repository_id, "its_branch": base_branch, "at_most": limit, "after": after}
         found: list[TimelineEvent] = []
         for event in events:
             found += await self._read(_OF_BRANCH, **these, event=event, before=before or _NEWEST)

@@ -5,9 +5,13 @@ Covers `bot/web/pages/train_chart.py` and `queue_engine/queries/train_status.py`
 
 from typing import Any
 
+import aiohttp
+
+from bot.cli.author.state_text import details
 from queue_engine.domain.candidate_run import CandidateMember, CandidateRun, CandidateState, CandidateTrigger
 from queue_engine.store.trains import TrainMemory
 from sandbox.facade.pull_request_handle import PullRequestHandle
+from tests.acceptance.callers import caller, path_of
 from tests.acceptance.page_readers import reader
 from tests.acceptance.world import LABEL, World
 
@@ -67,6 +71,28 @@ async def test_queue_page_draws_a_train_and_its_bisection(world: World) -> None:
         assert "polyline" not in (await mona.get(QUEUE)).tags
 
 
+async def test_every_way_to_ask_says_what_a_train_does_with_a_pull_request(
+    world: World, session: aiohttp.ClientSession
+) -> None:
+    """The page, the API and the command line have the sentences of `/why`, and the page leads to the path."""
+    pulls = await bisected(world)
+    first, second, third = [pull.number for pull in pulls]
+    failed = f"A CI run of #{first}, #{second}, #{third} failed."
+    chance = "The chance that this pull request breaks its run is about 42 % (4 in 10)."
+    async with reader(world, "mona") as mona:
+        page = await mona.get(f"/repositories/acme/widgets/pulls/{first}")
+        assert failed in page.text.replace(" ,", ",").replace(" failed", " failed")
+        assert chance in page.text
+        assert f"{QUEUE}?member={first}#trains" in page.links
+    answer = (await (await caller(world, session)).ask("GET", path_of(pulls[0]))).body
+    train = answer["entry"]["train"]
+    assert (train["sentences"][0], train["sentences"][-1]) == (failed, f"A CI run with it failed. {chance}")
+    assert (train["state"], train["members"], train["failed"]) == ("bisecting", [first, second], [first, second, third])
+    shown = "\n".join(details(answer))
+    assert f"train: {failed}" in shown
+    assert chance in shown
+
+
 async def test_confirmation_names_the_members_whose_run_a_dequeue_ends(world: World) -> None:
     """They are tested again, so they land later; only who is in no run with it lands sooner."""
     first, second, third = [pull.number for pull in await bisected(world)]
@@ -88,4 +114,4 @@ async def test_why_says_what_a_bisection_does_and_how_suspicious_the_pull_reques
     shown = next(each.body for each in pull.comments if "imq:comment" in each.body)
     assert f"A CI run of `#{first}`, `#{second}`, `#{third}` failed." in shown
     assert f"this part has `#{first}`, `#{second}`." in shown
-    assert "The chance is about 4 in 10 that this pull request breaks its run." in shown
+    assert "The chance that this pull request breaks its run is about 42 % (4 in 10)." in shown

@@ -46,8 +46,28 @@ async def test_comment_of_an_ejection_says_that_no_other_pull_request_is_the_cau
     await world.settle()
     shown = comment(bad)
     assert "The failed CI run tested only this pull request on top of `main`" in shown
-    assert "Merged onto a train's branch with" in shown
+    assert "Joined a train, run" in shown
+    assert "its checks failed" in shown
+    assert "hotfix" not in shown, "no hotfix preempted it"
     assert "failed CI run" not in comment(good)
+
+
+async def test_page_of_a_failed_pull_request_names_its_runs_and_no_hotfix(world: World) -> None:
+    """The history has each run with its number, and the table of tests says since when the train tested it."""
+    files = [{f"{name}.txt": "6\n" if name == "b" else "0\n"} for name in "ab"]
+    good, bad = await ready(world, "a", "b", files=files)
+    world.repository.push("main", {"base.txt": "5\n"}, "Leave less room", by="rhea")
+    await world.settle()
+    queue_all([good, bad])
+    await world.until(lambda: good.merged)
+    await world.until_status(bad, None)
+    await world.settle()
+    async with reader(world, "mona") as mona:
+        page = await mona.get(f"/repositories/acme/widgets/pulls/{bad.number}")
+    assert f"Joined a train, run 1, with #{good.number}." in page.text
+    assert "End of the train, run 1: its checks failed." in page.text
+    assert "hotfix" not in page.text
+    assert "earlier" not in page.text, "each test has its begin"
 
 
 async def test_why_in_a_train_says_who_is_tested_and_the_chance_of_a_failure(world: World) -> None:
@@ -59,7 +79,7 @@ async def test_why_in_a_train_says_who_is_tested_and_the_chance_of_a_failure(wor
     await world.settle()
     shown = comment(second)
     assert f"IMQ tests it with `#{first.number}` in one CI run, on the branch `imq/main/" in shown
-    assert "The chance is about 1 in 10 that this pull request breaks its run, by earlier ones." in shown
+    assert "The chance that this pull request breaks its run is about 10 % (1 in 10)" in shown
 
 
 async def test_check_run_in_a_train_links_the_commit_that_the_train_tests(world: World) -> None:

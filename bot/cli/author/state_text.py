@@ -29,6 +29,10 @@ def details(answer: Answer) -> Iterator[str]:
         jobs = f" ({', '.join(each['jobs'])})" if each["jobs"] else ""
         yield f"  failing: {each['check']}{jobs}{' ' + each['url'] if each['url'] else ''}"
     entry = answer.get("entry") or {}
+    train = entry.get("train") or {}
+    yield from (f"  train: {sentence}" for sentence in train.get("sentences", ()))
+    if train.get("progress"):
+        yield f"  reported: {train['progress']}"
     if entry.get("awaited"):
         yield f"  waits for: {', '.join(entry['awaited'])}"
     if entry.get("eta"):

@@ -7,8 +7,10 @@ from typing import Any
 
 from bot.web.pages.render import duration, instant
 from notifications.render.answer import answer_text
+from notifications.render.history import without_itself
+from notifications.render.trains import train_text
 from notifications.render.why import share_sentence
-from notifications.texts.history import HISTORY
+from notifications.texts.history import HISTORY, RUN_OUTCOMES
 from queue_engine.domain.failing_check import FailingCheck
 from queue_engine.domain.model import EntryStatus
 from queue_engine.domain.policy import Policy
@@ -16,7 +18,9 @@ from queue_engine.domain.reasons import Reason
 from queue_engine.domain.timeline_event import TimelineEvent
 from queue_engine.domain.wait_reasons import PullRequestActor, WaitReason
 from queue_engine.queries.check_view import CheckStatus
+from queue_engine.queries.pull_request_history import RunRecord
 from queue_engine.queries.pull_request_status import HELD, NOT_QUEUED, NOT_READY
+from queue_engine.queries.queue_status import EntryView
 from queue_engine.rules.check_timing import safe_link
 
 Pieces = tuple[tuple[str, bool], ...]
@@ -58,10 +62,12 @@ RESULTS: Mapping[str, str] = {
     EntryStatus.FAILED: "ejected",
     EntryStatus.CANCELLED: "dequeued",
     EntryStatus.UPDATING: "started over, since the base moved",
-    EntryStatus.PENDING: "preempted by a hotfix",
+    EntryStatus.PENDING: "ended, and not landed",
     "blocked": "set aside",
 }
 """How a test ended, by the event that ended it."""
+
+_PREEMPTED = "preempted by a hotfix"
 
 ACTORS: Mapping[str, str] = {
     PullRequestActor.AUTHOR: "The author has to act.",
@@ -93,8 +99,21 @@ def share_text(share: tuple[str, int]) -> str:
     return share_sentence(*share)
 
 
-def event_text(event: TimelineEvent) -> str:
-    """Return what happened, in a sentence without its full stop."""
+def train_sentences(view: EntryView) -> Pieces:
+    """Return what a train does with an entry; nothing where it does nothing."""
+    entry = view.entry
+    return () if view.train is None else _pieces(" ".join(train_text(view.train, entry.number, entry.base_branch)))
+
+
+def result_text(run: RunRecord) -> str:
+    """Return how a test ended."""
+    result = _PREEMPTED if run.preempted else RESULTS.get(run.event, run.event)
+    return result if run.reason is None else f"{result}: {run.reason.value.replace('_', ' ')}"
+
+
+def event_text(event: TimelineEvent, number: int | None = None) -> str:
+    """Return what happened, in a sentence without its full stop, in the history of pull request `number`."""
+    event = without_itself(event, number)
     text = HISTORY.get(event.event)
     if text is None:
         return event.event
@@ -125,7 +144,9 @@ def _shown(name: str, value: Any) -> str | None:
             return duration(timedelta(seconds=value))
         case _, int():
             return str(value)
-        case "delays", list():
+        case "outcome", str():
+            return RUN_OUTCOMES.get(value, value)
+        case "delays" | "members", list():
             return _several([f"#{number}" for number in value if isinstance(number, int)])
         case _, list():
             return _several([str(each) for each in value])

@@ -13,14 +13,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.api.answers import as_json, state_fields
+from bot.api.views import TrainAnswer
 from notifications.render.answer import answer_text
 from queue_engine.domain.failing_check import FailingCheck
 from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import REASONS, RETRY_REASONS, Outcome, Reason
+from queue_engine.domain.train_notice import TrainNotice, TrainProgress
 from queue_engine.domain.wait_reasons import PullRequestActor, WaitReason
 from queue_engine.queries.pull_request_status import PullRequestStatus, QueueHistory
 from queue_engine.rules import eligibility
 from tests.unit.queue_engine.examples import NOW, REPOSITORY
+from tests.unit.queue_engine.queries.examples import entries
 
 EVERY = (*Reason, *WaitReason)
 PATH = f"/api/v1/repositories/{REPOSITORY.full_name}/pulls/1/queue"
@@ -93,3 +96,17 @@ def test_queued_pull_request_is_never_safe_to_retry() -> None:
     fields = as_json(state_fields(held, REPOSITORY))
     assert (fields["reason"], fields["retry_safe"], fields["whose_move"]) == ("queue_full", False, "nobody")
     assert fields["next"]["call"] == {"method": "GET", "path": f"{PATH}?wait=60"}
+
+
+def test_train_of_an_entry_counts_the_checks_that_have_reported() -> None:
+    """A program reads the progress of the run, its commit, and sentences without Markdown; none of it without a run."""
+    run = {"pending_checks": tuple("abcdefg"), "completed_checks": tuple("abc")}
+    checked = entries(1, **run)[0]
+    notice = TrainNotice(
+        progress=TrainProgress.TESTING, members=(1, 2), run=7, branch="imq/main/7", candidate="c" * 40, suspicion=0.1
+    )
+    found = TrainAnswer.of(notice, checked)
+    assert (found.run, found.candidate, found.progress) == (7, "c" * 40, "3 of 7 checks")
+    assert found.sentences[0] == "IMQ tests it with #2 in one CI run, on the branch imq/main/7."
+    waiting = TrainAnswer.of(TrainNotice(progress=TrainProgress.QUALIFIED), checked)
+    assert (waiting.state, waiting.run, waiting.progress) == ("qualified", None, None)

@@ -149,7 +149,7 @@ def test_history_has_the_runs_of_trains_with_this_pull_request_alone() -> None:
     )
     assert [line.split(": ", 1)[1] for line in lines] == [
         "Queued for `main`",
-        "Merged onto a train's branch with `#41`, `#42`",
-        "Run of the train ended: `failed`",
+        "Joined a train, run 7, with `#41`",
+        "End of the train, run 7: its checks failed",
         "IMQ tests one pull request after the other for `main`: ci silent on candidates",
     ]

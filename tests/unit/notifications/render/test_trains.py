@@ -15,28 +15,30 @@ from tests.unit.notifications.trains import TRAINS, landed, member
 @pytest.mark.parametrize(
     ("share", "words"),
     [
-        (0.0, "less than 1 in 100"),
-        (0.003, "less than 1 in 100"),
-        (0.02, "1 in 50"),
-        (0.1, "1 in 10"),
-        (0.2, "2 in 10"),
-        (0.5, "5 in 10"),
-        (0.98, "9 in 10"),
-        (0.99999, "more than 99 in 100"),
-        (1.0, "more than 99 in 100"),
+        (0.0, "less than 1 %"),
+        (0.003, "less than 1 %"),
+        (0.02, "about 2 % (1 in 50)"),
+        (0.1, "about 10 % (1 in 10)"),
+        (0.2, "about 20 % (2 in 10)"),
+        (0.5, "about 50 % (5 in 10)"),
+        (0.98, "about 98 % (49 in 50)"),
+        (0.99999, "more than 99 %"),
+        (1.0, "more than 99 %"),
     ],
 )
-def test_chance_is_in_plain_words(share: float, words: str) -> None:
-    """An author reads a chance without a percentage, and never a certainty."""
+def test_chance_is_a_percentage_in_plain_words(share: float, words: str) -> None:
+    """An author reads a percentage, what it means, and never a certainty."""
     assert chance(share) == words
 
 
 def test_suspicion_sentence_says_whether_a_run_with_it_failed() -> None:
     """A chance by earlier pull requests accuses no person."""
     assert suspicion_sentence(0.1, failed=False) == (
-        "The chance is about 1 in 10 that this pull request breaks its run, by earlier ones."
+        "The chance that this pull request breaks its run is about 10 % (1 in 10): so many earlier ones did."
     )
-    assert suspicion_sentence(0.34, failed=True).startswith("A CI run with it failed. The chance is about 3 in 10")
+    assert suspicion_sentence(0.34, failed=True) == (
+        "A CI run with it failed. The chance that this pull request breaks its run is about 34 % (3 in 10)."
+    )
 
 
 @pytest.mark.parametrize("name", TRAINS)
