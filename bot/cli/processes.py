@@ -73,8 +73,6 @@ def resume(repository: str, branch: str) -> None:
 @click.option("--trains", is_flag=True, help="Land forty pull requests in sequence and in trains, side by side.")
 def demo(speed: float, seed: int, lag: float, keep_open: bool, trains: bool) -> None:
     """Queue ten pull requests on a local GitHub: good ones land, the others are ejected with a reason."""
-    if trains and (keep_open or lag):
-        raise CommandRefused("--trains works with --speed and --seed only.")
     try:
         from bot.demo.run import run_demo
     except ModuleNotFoundError as missing:

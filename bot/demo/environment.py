@@ -4,12 +4,15 @@ import asyncio
 import secrets
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from types import MappingProxyType
+
+from rich.console import Console
+from rich.text import Text
 
 from bot.demo import project
 from bot.demo.bot_process import BotFailed, BotProcess, free_port
@@ -106,6 +109,23 @@ async def open_parts(
         github.install(app, repository.record.owner.login)
         await _wait_for_installation(server, bot)
         yield Parts(github, server, repository, app, bot, directory / "imq.db")
+
+
+async def wait_for_interrupt(console: Console, lines: Iterable[str], bots: Sequence[BotProcess]) -> None:
+    """Print how to use what runs, and wait for Ctrl-C. Raises BotFailed if a bot ends before."""
+    for line in ("\nEverything stays up until Ctrl-C.", *lines):
+        console.print(Text(line), soft_wrap=True)
+    try:
+        while True:
+            for bot in bots:
+                bot.check()
+            await asyncio.sleep(1)
+    except asyncio.CancelledError:
+        # Ctrl-C is the intended end of the wait, not of the demo.
+        task = asyncio.current_task()
+        assert task is not None, "a coroutine runs in a task"
+        task.uncancel()
+        console.print("Closing.")
 
 
 def _build(github: GitHub, scenario: Scenario) -> tuple[RepositoryHandle, tuple[str, ...]]:

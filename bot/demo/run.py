@@ -12,7 +12,7 @@ from rich.live import Live
 from rich.text import Text
 
 from bot.demo import report
-from bot.demo.environment import LABEL, open_environment
+from bot.demo.environment import LABEL, open_environment, wait_for_interrupt
 from bot.demo.scenario import Scenario, plan
 from bot.demo.scenario_runner import ScenarioRunner
 from bot.demo.table import Row, changed, render, rows_of
@@ -38,7 +38,7 @@ def run_demo(speed: float, seed: int, keep_open: bool, *, lag: float = 0.0, trai
         console = Console(width=_PLAIN_WIDTH)
     try:
         if trains:
-            return asyncio.run(run_trains(console, speed=speed, seed=seed))
+            return asyncio.run(run_trains(console, speed=speed, seed=seed, lag=lag, keep_open=keep_open))
         return asyncio.run(run_scenario(plan(seed), console, speed=speed, seed=seed, lag=lag, keep_open=keep_open))
     except (KeyboardInterrupt, asyncio.CancelledError):
         console.print("Interrupted.")
@@ -118,7 +118,6 @@ async def _keep_open(console: Console, runner: ScenarioRunner) -> None:
     header = f"-H 'Authorization: Bearer {token}'"
     number = next((pull.number for pull in runner.pulls.values() if pull.state == "open"), 1)
     lines = (
-        "\nEverything stays up until Ctrl-C.",
         f"  the pages          {environment.bot.url}/, where you log in as {runner.scenario.maintainer}, or as anybody",
         f"  the command line   imq login {environment.bot.url}; in a clone then imq status, imq why, imq land --wait",
         f"  the bot            {environment.bot.url}/readyz, log {environment.bot.log}",
@@ -128,15 +127,4 @@ async def _keep_open(console: Console, runner: ScenarioRunner) -> None:
         f"  read its comment   curl {header} {issues}/{number}/comments",
         f"  what may be queued curl {header} '{repository}/pulls?state=open'",
     )
-    for line in lines:
-        console.print(Text(line), soft_wrap=True)
-    try:
-        while True:
-            environment.bot.check()
-            await asyncio.sleep(1)
-    except asyncio.CancelledError:
-        # Ctrl-C is the intended end of the wait, not of the demo.
-        task = asyncio.current_task()
-        assert task is not None, "a coroutine runs in a task"
-        task.uncancel()
-        console.print("Closing.")
+    await wait_for_interrupt(console, lines, [environment.bot])

@@ -53,6 +53,16 @@ class ModeRun:
     _before: tuple[int, int, int] = (0, 0, 0)
 
     @property
+    def maintainer(self) -> str:
+        """Return the login of the person who queues them all."""
+        return _PEOPLE[0]
+
+    @property
+    def page(self) -> str:
+        """Return the address of the page of its queue."""
+        return f"{self.parts.bot.url}/repositories/{train_changes.NAME}/branches/{BASE}"
+
+    @property
     def resolved(self) -> int:
         """Return how many have landed or have left the queue."""
         return sum(pull.merged or LABEL not in pull.labels for pull in self.pulls) if self.queued_at else 0
@@ -126,9 +136,9 @@ class ModeRun:
 
 @asynccontextmanager
 async def open_mode(
-    mode: LandingMode, changes: Sequence[TrainChange], *, speed: float, seed: int
+    mode: LandingMode, changes: Sequence[TrainChange], *, speed: float, seed: int, lag: float = 0.0
 ) -> AsyncIterator[ModeRun]:
-    """Start a sandbox and a bot for one mode."""
+    """Start a sandbox and a bot for one mode; `lag`: how many seconds old the state is that reads show."""
     runners: list[WorkflowRunner] = []
 
     def build(github: GitHub) -> RepositoryHandle:
@@ -141,6 +151,8 @@ async def open_mode(
         return repository
 
     async with open_parts(build, speed=speed, seed=seed, settings=_SETTINGS) as parts:
+        parts.server.lag.set(timedelta(seconds=lag))
+        parts.server.authorization.visitor = _PEOPLE[0]
         yield ModeRun(mode, parts, runners[0], changes)
 
 

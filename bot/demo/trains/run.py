@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from bot.demo.environment import wait_for_interrupt
 from bot.demo.trains.figures import Figures, problems
 from bot.demo.trains.landing import LandingMode, ModeRun, open_mode
 from bot.demo.trains.train_changes import changes_of
@@ -26,7 +27,7 @@ _LIMIT_SECONDS = 600.0
 _REPORT_SECONDS = 10.0
 
 
-async def run_trains(console: Console, *, speed: float, seed: int) -> int:
+async def run_trains(console: Console, *, speed: float, seed: int, lag: float = 0.0, keep_open: bool = False) -> int:
     """Land the pull requests in three modes side by side, print the figures, and return the exit code."""
     task = asyncio.current_task()
     assert task is not None, "a coroutine runs in a task"
@@ -34,7 +35,11 @@ async def run_trains(console: Console, *, speed: float, seed: int) -> int:
     changes = changes_of(_COUNT, _BAD, seed)
     console.print(f"Three local GitHubs and three bots start (speed {speed:g}, seed {seed})...")
     async with AsyncExitStack() as stack:
-        opened = [await stack.enter_async_context(open_mode(each, changes, speed=speed, seed=seed)) for each in MODES]
+        opened = [
+            await stack.enter_async_context(open_mode(each, changes, speed=speed, seed=seed, lag=lag)) for each in MODES
+        ]
+        for each in opened:
+            console.print(Text(f"The queue of {each.mode.name}: {each.page}"), soft_wrap=True)
         deadline = time.monotonic() + _LIMIT_SECONDS * max(1.0, 1 / speed)
         bad = sum(change.bad for change in changes)
         console.print(f"{_COUNT} pull requests pass alone; {bad} of them fail on the base that has moved since.")
@@ -46,7 +51,24 @@ async def run_trains(console: Console, *, speed: float, seed: int) -> int:
         for each in opened if faults else ():
             each.parts.bot.keeps_log = True
             console.print(Text(f"The bot's log ({each.mode.name}): {each.parts.bot.log}"))
-        return _show_verdict(console, found, faults)
+        code = _show_verdict(console, found, faults)
+        if keep_open:
+            await wait_for_interrupt(console, keep_open_lines(opened), [each.parts.bot for each in opened])
+        return code
+
+
+def keep_open_lines(opened: Sequence[ModeRun]) -> list[str]:
+    """Say where to look at each mode."""
+    lines = []
+    for each in opened:
+        lines += [
+            f"  {each.mode.name}",
+            f"    the queue          {each.page}, where you log in as {each.maintainer}, or as anybody",
+            f"    what trains saved  {each.page}/statistics",
+            f"    the bot's log      {each.parts.bot.log}",
+            f"    the repository     git clone {each.parts.repository.record.git.path}",
+        ]
+    return lines
 
 
 def figures_table(found: Sequence[Figures]) -> Table:

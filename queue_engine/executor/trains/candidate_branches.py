@@ -92,6 +92,8 @@ async def _dispatch(state: TrainState, run: CandidateRun) -> bool:
 async def _open(state: TrainState, run: CandidateRun) -> int:
     """Open the draft pull request of a candidate; its members are code, so that none is linked or closed by it."""
     members = ", ".join(f"`{number}`" for number in run.numbers)
-    title = f"Candidate of IMQ for {run.base_branch}: {len(run.numbers)} pull requests"
-    body = f"IMQ tests these pull requests together: {members}. IMQ closes this draft itself; merge nothing here."
+    one = len(run.numbers) == 1
+    title = f"Candidate of IMQ for {run.base_branch}: {len(run.numbers)} pull request{'' if one else 's'}"
+    tested = f"this pull request: {members}" if one else f"these pull requests together: {members}"
+    body = f"IMQ tests {tested}. IMQ closes this draft itself; merge nothing here."
     return await state.engine.github.open_draft(state.queue.repository, run.branch, run.base_branch, title, body)
