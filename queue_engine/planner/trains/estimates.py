@@ -20,10 +20,6 @@ class Rate:
         weight = self.weight / 2 if self.weight >= _HALVED_AT else self.weight
         return Rate((self.share * weight + happened) / (weight + 1), weight + 1)
 
-    def corrected(self) -> "Rate":
-        """Return the rate after one observation turned out not to have happened."""
-        return Rate(max(0.0, self.share - 1 / self.weight), self.weight)
-
 
 @dataclass(frozen=True, slots=True)
 class Estimates:

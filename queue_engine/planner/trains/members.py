@@ -72,7 +72,7 @@ def limited(run: NewRun, trains: Trains, policy: TrainPolicy) -> NewRun:
     suspected = {member for failed in trains.failures for member in failed.suspects}
     if policy.split is TrainSplit.SINGLE and suspected & run.tested:
         most = 1
-    kept = tested[: max(1, most)]
+    kept = tested[:most]
     return NewRun(tuple(each for each in run.content if each not in run.tested or each in kept), frozenset(kept))
 
 

@@ -91,6 +91,8 @@ def test_hotfix_comes_before_members_that_came_earlier() -> None:
     """Priorities and hotfixes come before the order of arrival."""
     memory = follow_queue(Memory(), [entry(1), replace(entry(2), hotfix=True, preempts=True)], 1)
     assert [(each.id, each.preempts) for each in memory.trains.queue] == [(2, True), (1, False)]
+    urgent = follow_queue(Memory(), [entry(1), replace(entry(2), preempts=True)], 1)
+    assert not any(each.preempts for each in urgent.trains.queue)
 
 
 def test_member_that_conflicts_is_shown_again_when_one_of_the_others_has_left() -> None:
@@ -128,6 +130,7 @@ def test_run_tests_no_more_members_than_the_configuration_allows() -> None:
     assert limited(run, trains, TrainPolicy(max_size=1)) == NewRun((9, 1), frozenset({1}))
     assert limited(run, trains, TrainPolicy(split=TrainSplit.SINGLE)) == NewRun((9, 1), frozenset({1}))
     assert limited(run, trains, TrainPolicy()) == run
+    assert limited(run, Trains(1, 60.0), TrainPolicy(split=TrainSplit.SINGLE)) == run
 
 
 def test_outcomes_of_runs_are_counted_once() -> None:
@@ -168,6 +171,9 @@ def test_message_neither_skips_ci_nor_links_other_pull_requests() -> None:
     """A candidate whose message skips CI would never be tested."""
     made = merge_message(pull(title="Fix #12 [skip ci]", number=4, head_branch="fix"), Policy())
     assert made == "Merge pull request 4 from fix\n\nFix 12 skip-ci"
+    trailer = merge_message(pull(title="Fix [No CI]", body="Why\n\n\nskip-checks: true"), Policy(commit_body="{body}"))
+    assert trailer.endswith("skip-checks true")
+    assert merge_message(pull(title="Fix [No CI]"), Policy()).endswith("Fix No-CI")
     assert not names_co_authors(MergeMethod.REBASE, Policy(commit_body="{co_authors}"))
     assert names_co_authors(MergeMethod.SQUASH, Policy(commit_body="{co_authors}"))
 
@@ -179,6 +185,7 @@ def test_usual_run_follows_the_last_ones() -> None:
         memory = memory.with_duration(seconds)
     assert memory.trains.usual_seconds == 200.0
     assert timedelta(seconds=memory.trains.usual_seconds) == timedelta(seconds=200)
+    assert Memory().with_duration(0.0).trains.usual_seconds > 0
 
 
 def test_tree_that_failed_is_tested_again_once_a_flake_is_found() -> None:
@@ -206,3 +213,16 @@ def test_auto_allows_one_run_more_than_ci_ran_at_once() -> None:
     for number in range(20):
         memory = memory.with_span(100.0 * number, 100.0 * number + 50.0)
     assert slots(memory, auto) == 2
+    for _ in range(20):
+        memory = memory.with_span(5000.0, 6000.0)
+    assert slots(memory, auto) == 16
+
+
+def test_ejection_is_explained_by_known_checks_of_the_smallest_newest_run() -> None:
+    """A tree that failed before ended its run without checks: an author would read nothing of them."""
+    memory, check = Memory(), {"name": "ci", "url": None, "conclusion": "failure"}
+    for run, members, checks in ((1, (1, 2), (check,)), (2, (1, 2), (check,)), (3, (1, 2, 3), (check,)), (4, (1,), ())):
+        memory = memory.with_failure(FailingChecks(run, members, checks))
+    found = memory.failure_of(1)
+    assert found is not None
+    assert found.run == 2

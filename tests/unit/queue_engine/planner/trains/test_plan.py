@@ -148,3 +148,66 @@ def test_hotfix_is_tested_before_members_of_a_failed_run() -> None:
     driver.end(driver.trains.runs[0], passed=False)
     driver.join(9, preempts=True)
     assert [run.content for run in driver.trains.runs] == [(9,)]
+
+
+ALONE = FailingRun(frozenset({1}), frozenset({1}))
+BESIDE = FailingRun(frozenset({1}), frozenset({1, 2}))
+"""The other member of this failed run has passed since."""
+
+
+def test_suspect_is_not_ejected_before_a_run_failed_with_it_alone() -> None:
+    """However probable: what failed was the tree of both, which nobody may call the tree of one."""
+    state = replace(trains(2), failures=(BESIDE, BESIDE))
+    made = plan(state, 1.0)
+    assert (made.eject, made.start[0].content) == ((), (1,))
+    assert plan(replace(state, failures=(BESIDE, ALONE)), 1.0).eject == (1,)
+
+
+def test_suspect_is_not_ejected_while_a_run_tests_it_alone_on_the_present_base() -> None:
+    """That run may pass; one on a former base decides nothing."""
+    retest = TrainRun(5, (1,), frozenset({1}), 0.0)
+    state = replace(trains(2), failures=(ALONE, ALONE), runs=(retest,))
+    assert plan(state, 1.0).eject == ()
+    assert plan(replace(state, runs=(replace(retest, extends_base=False),)), 1.0).eject == (1,)
+
+
+def test_doubt_weighs_less_once_the_oldest_member_has_waited_for_six_runs() -> None:
+    """P5: others wait behind a member that failed once alone, and may have flaked."""
+    state = replace(trains(2), failures=(ALONE,))
+    state = replace(state, queue=(state.queue[0], replace(state.queue[1], since=6 * USUAL)))
+    assert plan(state, 6 * USUAL).eject == ()
+    assert plan(state, 6 * USUAL + 1).eject == (1,)
+
+
+def test_run_of_suspects_that_passed_before_is_not_cancelled_by_a_push_to_the_base() -> None:
+    """Its outcome still says which of them break together."""
+    queue = tuple(replace(each, qualified_at=0.0) for each in trains(2).queue)
+    run = TrainRun(5, (1,), frozenset({1}), 0.0, extends_base=False)
+    both = FailingRun(frozenset({1, 2}), frozenset({1, 2}))
+    assert plan(replace(trains(2), queue=queue, runs=(run,), failures=(both,)), 1.0).cancel == ()
+    assert plan(replace(trains(2), queue=queue, runs=(run,)), 1.0).cancel == (5,)
+
+
+def test_hotfixes_cancel_one_run_at_a_time_and_none_once_they_passed() -> None:
+    """Both fit into one run, and one that passed waits for no slot."""
+    runs = tuple(TrainRun(number, (number,), frozenset({number}), 0.0) for number in (1, 2))
+    state = replace(trains(2, slots=2), runs=runs)
+    hotfixes = tuple(Member(number, 0.0, preempts=True) for number in (8, 9))
+    assert plan(replace(state, queue=(*hotfixes, *state.queue)), 1.0).cancel == (2,)
+    passed = tuple(replace(each, qualified_at=0.5) for each in hotfixes)
+    assert plan(replace(state, queue=(*passed, *state.queue)), 1.0).cancel == ()
+
+
+def test_longest_run_that_passed_lands_and_waits_for_none_on_top_of_it() -> None:
+    """One landing moves the base for all of its members; a run on top of it stays valid."""
+    short, long = (TrainRun(last, tuple(range(1, last + 1)), frozenset({last}), 0.0) for last in (1, 2))
+    top = TrainRun(3, (1, 2, 3, 4, 5, 6), frozenset({3, 4, 5, 6}), 0.0)
+    state = replace(trains(6, slots=2), estimates=Estimates(fails=Rate(0.01, 100)), passed=(short, long), runs=(top,))
+    assert plan(state, USUAL).land == long
+
+
+def test_landing_does_not_wait_for_a_run_that_rather_fails() -> None:
+    """Its many members would outweigh one that has passed, if their chance did not count by itself."""
+    passed = TrainRun(1, (9,), frozenset({9}), 0.0)
+    rival = TrainRun(2, (1, 2, 3, 4, 5, 6, 7, 8), frozenset(range(1, 9)), 0.0)
+    assert plan(replace(trains(9, slots=2), passed=(passed,), runs=(rival,)), USUAL).land == passed
