@@ -10,7 +10,7 @@ from queue_engine.domain.facts import BranchRules, MergeMethod, Snapshot
 from queue_engine.domain.model import Entry, EntryStatus
 from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
-from queue_engine.planner.actions import Action, Dequeue, FactKind, Facts, ReadFact, Save, Update
+from queue_engine.planner.actions import Action, Dequeue, FactKind, Facts, ReadFact, Save
 from queue_engine.planner.base_change import prove
 from queue_engine.planner.own_pushes import judge_lost_consent
 from queue_engine.rules.consent import consent_lost
@@ -63,9 +63,7 @@ def judge_member(entry: Entry, facts: Facts, policy: Policy, now: datetime, *, m
 
 def _without_tree(entry: Entry, action: Action) -> Action:
     """Return the action; a proved head is not the tested tree of a member."""
-    if isinstance(action, Save):
-        return Save(replace(entry, head_proved=True))
-    return Save(entry) if isinstance(action, Update) else action
+    return Save(replace(entry, head_proved=True)) if isinstance(action, Save) else action
 
 
 def unmet_rules(facts: Facts, rules: BranchRules) -> Action | None:

@@ -32,4 +32,4 @@ def of_candidate(
 ) -> tuple[CheckReport, ...]:
     """Return the reports without those of workflow runs on another event or another branch."""
     own = {run.suite: (run.event, run.branch) == (_EVENTS[trigger], branch) for run in runs}
-    return tuple(report for report in reports if not report.by_actions or own.get(report.suite or 0, True))
+    return tuple(report for report in reports if own.get(report.suite or 0, True))

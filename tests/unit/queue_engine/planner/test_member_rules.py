@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from queue_engine.domain.facts import MergeMethod, Permission, Snapshot
-from queue_engine.domain.model import Entry
+from queue_engine.domain.facts import HeadPush, MergeMethod, Permission, Snapshot
+from queue_engine.domain.model import Entry, EntryStatus
 from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.planner.actions import Dequeue, FactKind, Facts, ReadFact, Save
@@ -73,3 +73,17 @@ def test_missing_facts_are_read_one_by_one() -> None:
 def test_doubted_member_is_believed_after_a_read() -> None:
     """A webhook said that consent may be lost, and GitHub shows that it is not."""
     assert judged(WHOLE, entry(needs_refetch=True)) == Save(entry())
+
+
+def test_member_whose_own_bot_pushed_is_bound_to_the_new_head_and_tested_again() -> None:
+    """Its pull request is not updated: the next run merges the new head."""
+    member = entry(author="dependabot[bot]", status=EntryStatus.CHECKING)
+    facts = replace(
+        WHOLE,
+        pull=pull(head_sha="new", author="dependabot[bot]"),
+        head_pushes=(HeadPush(member.head, "new", NOW, "dependabot[bot]"),),
+    )
+    policy = Policy(requeue_for=frozenset({"dependabot[bot]"}))
+    verdict = judge_member(member, facts, policy, NOW, mergeable=True)
+    assert isinstance(verdict, Save)
+    assert (verdict.entry.head, verdict.entry.status) == ("new", EntryStatus.PENDING)

@@ -156,7 +156,7 @@ BESIDE = FailingRun(frozenset({1}), frozenset({1, 2}))
 
 
 def test_suspect_is_not_ejected_before_a_run_failed_with_it_alone() -> None:
-    """However probable: what failed was the tree of both, which nobody may call the tree of one."""
+    """The tree of both failed, however probable the cause is: no run showed that its own tree fails."""
     state = replace(trains(2), failures=(BESIDE, BESIDE))
     made = plan(state, 1.0)
     assert (made.eject, made.start[0].content) == ((), (1,))
@@ -211,3 +211,17 @@ def test_landing_does_not_wait_for_a_run_that_rather_fails() -> None:
     passed = TrainRun(1, (9,), frozenset({9}), 0.0)
     rival = TrainRun(2, (1, 2, 3, 4, 5, 6, 7, 8), frozenset(range(1, 9)), 0.0)
     assert plan(replace(trains(9, slots=2), passed=(passed,), runs=(rival,)), USUAL).land == passed
+
+
+def test_probable_culprit_is_tested_alone_on_the_base() -> None:
+    """On top of other members its failure would eject none of them."""
+    anchor = TrainRun(5, (2,), frozenset({2}), 0.0)
+    state = replace(trains(2, slots=2), estimates=Estimates(fails=Rate(0.05, 100)), runs=(anchor,))
+    assert plan(replace(state, failures=(BESIDE,)), 1.0).start[0].content == (1,)
+    assert plan(state, 1.0).start[0].content == (2, 1)
+
+
+def test_run_of_good_members_has_at_most_thirty_two() -> None:
+    """One failure among hundreds would take many runs to find."""
+    state = replace(trains(60), estimates=Estimates(fails=Rate(0.001, 1000)))
+    assert len(plan(state, 1.0).start[0].tested) == 32

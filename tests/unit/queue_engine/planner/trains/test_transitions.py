@@ -1,0 +1,72 @@
+"""What a pass, a landing and a departure change in what plans know."""
+
+from dataclasses import replace
+
+import pytest
+
+from queue_engine.planner.trains.model import FailingRun, TrainRun, Trains
+from queue_engine.planner.trains.transitions import removed, run_landed, run_passed
+from tests.unit.queue_engine.planner.trains.examples import trains
+
+
+def run(number: int, *content: int, extends_base: bool = True) -> TrainRun:
+    """A run that tests all of its members."""
+    return TrainRun(number, content, frozenset(content), 0.0, extends_base)
+
+
+def failed(*content: int, suspects: tuple[int, ...]) -> FailingRun:
+    """A failed run, some of whose members have passed since."""
+    return FailingRun(frozenset(suspects), frozenset(content))
+
+
+def with_runs(*runs: TrainRun, passed: tuple[TrainRun, ...] = (), failures: tuple[FailingRun, ...] = ()) -> Trains:
+    """Three members, with these runs."""
+    return replace(trains(3), runs=runs, passed=passed, failures=failures)
+
+
+def test_run_on_another_base_never_extends_it_again() -> None:
+    """P1: it begins with the members that landed, and its tree still lacks what somebody pushed."""
+    state = with_runs(run(5, 1, 2, extends_base=False), passed=(run(6, 1),))
+    landed = run_landed(state, state.passed[0])
+    assert landed.runs == (replace(run(5, 2, extends_base=False), tested=frozenset({1, 2})),)
+    assert run_passed(landed, landed.runs[0], 1.0).passed == ()
+
+
+def test_run_with_other_members_first_does_not_extend_a_landing() -> None:
+    """P1: the base has a member now that its tree lacks."""
+    state = with_runs(run(5, 2, 3), passed=(run(6, 1),))
+    assert not run_landed(state, state.passed[0]).runs[0].extends_base
+
+
+def test_run_whose_members_all_landed_with_another_one_lands_no_more() -> None:
+    """A part of a train that landed has nothing left."""
+    state = with_runs(passed=(run(5, 1), run(6, 1, 2), run(7, 1, 2, 3), run(8, 1, 2)))
+    assert [each.id for each in run_landed(state, state.passed[1]).passed] == [7]
+
+
+def test_run_that_passed_does_not_land_once_a_member_left() -> None:
+    """P4: its tree has that member."""
+    state = removed(with_runs(passed=(run(5, 1, 2), run(6, 1))), 2)
+    assert [each.id for each in state.passed] == [6]
+
+
+def test_failed_run_counts_against_its_last_member_alone_once_the_others_landed() -> None:
+    """Then exactly its tree on the present base was seen to fail."""
+    state = with_runs(passed=(run(5, 1),), failures=(failed(1, 2, suspects=(2,)), failed(1, suspects=(1,))))
+    assert run_landed(state, state.passed[0]).failures == (failed(2, suspects=(2,)),)
+
+
+@pytest.mark.parametrize(("content", "flaked"), [((1,), False), ((1, 2), True)])
+def test_failed_run_flaked_only_if_all_of_its_members_passed_together(content: tuple[int, ...], flaked: bool) -> None:
+    """Members that pass apart may still break together."""
+    state = with_runs(run(5, *content), failures=(failed(1, 2, suspects=content),))
+    after = run_passed(state, state.runs[0], 1.0)
+    assert after.failures == ()
+    assert (after.estimates.flakes.share > state.estimates.flakes.share) is flaked
+
+
+def test_member_waits_since_its_first_pass() -> None:
+    """A later pass does not make it wait for longer until it lands."""
+    first = run_passed(with_runs(run(5, 1)), run(5, 1), 1.0)
+    again = run_passed(replace(first, runs=(run(6, 1),)), run(6, 1), 9.0)
+    assert [each.qualified_at for each in again.queue] == [1.0, None, None]
