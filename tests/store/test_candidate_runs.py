@@ -53,6 +53,7 @@ async def test_candidate_run_is_read_as_it_was_written(t: Transaction) -> None:
     assert await t.candidate_runs.of_queue(main.id) == (stored,)
     assert await t.candidate_runs.of_queues([main.id]) == (stored,)
     assert await t.candidate_runs.of_commit(REPOSITORY.id, "c2") == (stored,)
+    assert await t.candidate_runs.of_commit(REPOSITORY.id + 1, "c2") == ()
     assert await t.candidate_runs.of_repository(REPOSITORY.id) == (stored,)
     assert replace(stored, id=None, version=0, test=whole(main).test) == whole(main)
 
