@@ -22,6 +22,7 @@ from tests.acceptance.project import FILES
 from tests.acceptance.streams import reading, reading_at
 from tests.acceptance.test_event_streams import rest
 from tests.acceptance.world import LABEL, World, a_world
+from tests.support.real_time import LIMIT
 
 FORM = "application/x-www-form-urlencoded"
 
@@ -77,7 +78,7 @@ async def test_form_of_no_session_is_refused_before_it_arrives(site: World) -> N
     reader, writer = await asyncio.open_connection("127.0.0.1", site.runner.addresses[0][1])
     announced = ("POST /logout HTTP/1.1", "Host: imq.test", f"Content-Type: {FORM}", "Content-Length: 60000")
     writer.write("\r\n".join([*announced, "", ""]).encode())
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(LIMIT):
         assert b" 403 " in await reader.readline()
     writer.close()
 

@@ -18,6 +18,7 @@ from tests.acceptance.failed_requests import opaque_ids
 from tests.acceptance.page_readers import person
 from tests.acceptance.test_event_streams import queued, record
 from tests.acceptance.world import World
+from tests.support.real_time import LIMIT
 
 _SMALL = 4096
 """Bytes that the kernel keeps for either side, so that few events fill its buffers."""
@@ -51,7 +52,7 @@ async def test_connection_that_takes_no_bytes_is_cut_off(world: World) -> None:
 
     app = web.Application()
     app.router.add_get("/events", serve)
-    async with asyncio.timeout(10), TestServer(app) as server:
+    async with asyncio.timeout(LIMIT), TestServer(app) as server:
         loop = asyncio.get_running_loop()
         with socket.socket() as reader:
             reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _SMALL)

@@ -28,6 +28,7 @@ from docs.generate import ROOT
 from tests.acceptance.world import SECRET, World, a_world
 from tests.hosting.platform_files import CADDY, NGINX
 from tests.support.documents import read
+from tests.support.real_time import LIMIT
 
 pytestmark = pytest.mark.process
 
@@ -135,7 +136,7 @@ async def proxied(start: Start, world: World, directory: Path) -> AsyncIterator[
 
 
 async def _until_it_listens(proxy: Proxy, process: asyncio.subprocess.Process) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(LIMIT):
         while process.returncode is None:
             try:
                 _, writer = await asyncio.open_connection("127.0.0.1", int(proxy.url.rpartition(":")[2]))

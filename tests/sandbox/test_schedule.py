@@ -8,6 +8,7 @@ import pytest
 
 from sandbox.core.clock import ManualClock, SystemClock
 from sandbox.core.schedule import Schedule
+from tests.support.real_time import LIMIT
 
 SECOND = timedelta(seconds=1)
 
@@ -69,8 +70,8 @@ async def test_schedule_run_on_fast_clock_wakes_for_what_is_added() -> None:
     hour_passed = asyncio.Event()
     schedule.after(timedelta(hours=10), stop.set)
     schedule.after(timedelta(hours=1), hour_passed.set)
-    await asyncio.wait_for(hour_passed.wait(), 5)
-    await asyncio.wait_for(serving, 5)
+    await asyncio.wait_for(hour_passed.wait(), LIMIT)
+    await asyncio.wait_for(serving, LIMIT)
 
 
 async def test_schedule_run_callback_that_fails_is_reported() -> None:
@@ -82,7 +83,7 @@ async def test_schedule_run_callback_that_fails_is_reported() -> None:
 
     schedule.after(0 * SECOND, broken)
     with pytest.raises(RuntimeError, match="a bug"):
-        await asyncio.wait_for(schedule.run(asyncio.Event()), 5)
+        await asyncio.wait_for(schedule.run(asyncio.Event()), LIMIT)
 
 
 def test_manual_clock_does_not_run_backwards() -> None:

@@ -15,6 +15,7 @@ from sandbox.core.errors import NotFound
 from sandbox.facade.github import GitHub
 from sandbox.facade.repository_handle import RepositoryHandle
 from sandbox.state import App
+from tests.support.real_time import LIMIT
 
 SECRET = "It's a secret to everybody"
 
@@ -245,10 +246,10 @@ async def test_webhook_under_way_when_the_server_stops_is_given_up(
     repository.open_pull_request("One", head="one", files={"a": "1"})
     others, stop = asyncio.Event(), asyncio.Event()
     serving = asyncio.ensure_future(github.schedule.run(stop))
-    await asyncio.wait_for(receiver.arrived.wait(), 5)
+    await asyncio.wait_for(receiver.arrived.wait(), LIMIT)
     github.schedule.at(github.clock.now(), others.set)
-    await asyncio.wait_for(others.wait(), 5)
+    await asyncio.wait_for(others.wait(), LIMIT)
     stop.set()
-    await asyncio.wait_for(serving, 5)
+    await asyncio.wait_for(serving, LIMIT)
     receiver.blocked.set()
     assert github.state.deliveries[0].status == "pending"

@@ -12,6 +12,7 @@ from sandbox.callers.errors import DropConnection
 from sandbox.rest.faults import Fault
 from sandbox.rest.record import RecordedCall
 from tests.sandbox_rest.conftest import Client, R
+from tests.support.real_time import LIMIT
 
 MERGE = "/repos/{owner}/{repo}/pulls/{number}/merge"
 
@@ -69,7 +70,7 @@ async def test_hang_never_answers(client: Client, kind: Any, merged: bool) -> No
     client.server.faults.add(Fault(kind=kind, method="PUT", route=MERGE))
     there = phase_reached(client, "after" if merged else "before")
     request = asyncio.ensure_future(merge(client, pull))
-    await asyncio.wait_for(there.wait(), 5)
+    await asyncio.wait_for(there.wait(), LIMIT)
     assert not request.done()
     assert pull.merged is merged
     await client.server.stop()
@@ -84,7 +85,7 @@ async def test_delay_waits_for_the_sandbox_clock(client: Client, kind: Any, merg
     client.server.faults.add(Fault(kind=kind, method="PUT", route=MERGE, delay=timedelta(seconds=30)))
     there = phase_reached(client, "after" if merged else "before")
     request = asyncio.ensure_future(merge(client, pull))
-    await asyncio.wait_for(there.wait(), 5)
+    await asyncio.wait_for(there.wait(), LIMIT)
     assert pull.merged is merged
     await client.settle(30)
     assert await request == 200

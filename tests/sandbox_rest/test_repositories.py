@@ -17,6 +17,7 @@ from bot.settings.environment import load_settings
 from sandbox.__main__ import EVENTS, PERMISSIONS, main
 from sandbox.core.schedule import Callback, ScheduledAction
 from tests.sandbox_rest.conftest import Client, R
+from tests.support.real_time import LIMIT
 
 
 async def test_contents_are_base64_at_a_ref(client: Client) -> None:
@@ -125,7 +126,7 @@ async def test_latency_is_time_of_the_sandbox(client: Client, monkeypatch: pytes
 
     monkeypatch.setattr(client.github.schedule, "after", spy)
     request = asyncio.ensure_future(client.get("/rate_limit"))
-    await asyncio.wait_for(waiting.wait(), 5)
+    await asyncio.wait_for(waiting.wait(), LIMIT)
     await client.settle(1.9)
     assert not request.done()
     await client.settle(0.1)
@@ -144,7 +145,7 @@ async def test_standalone_server_says_how_to_use_it(tmp_path: Path) -> None:
     )
     assert process.stdout is not None
     try:
-        printed = json.loads(await asyncio.wait_for(process.stdout.readline(), 20))
+        printed = json.loads(await asyncio.wait_for(process.stdout.readline(), LIMIT))
         headers = {"Authorization": f"Bearer {printed['tokens']['maintainer']}"}
         async with (
             aiohttp.ClientSession(headers=headers) as session,

@@ -54,7 +54,7 @@ async def finish(process: asyncio.subprocess.Process, number: int | None = None)
     if number is not None:
         os.killpg(process.pid, number)
     try:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(30):
             _, log = await process.communicate()
     except TimeoutError:
         os.killpg(process.pid, signal.SIGKILL)

@@ -6,6 +6,7 @@ from notifications.outbox_dispatcher import LEASE, OutboxDispatcher
 from queue_engine.domain.notice import NoticeKind
 from queue_engine.store import Store
 from queue_engine.store.outbox.outbox import OutboxKind
+from tests.support.real_time import LIMIT
 from tests.unit.notifications.github_double import MovedClock, Post
 from tests.unit.notifications.notices import NOW, of_kind
 from tests.unit.notifications.outbox_items import want, want_label_off
@@ -43,7 +44,7 @@ async def test_items_of_one_pull_request_go_one_after_another(
     await want(store, OutboxKind.CHECK_RUN, of_kind(NoticeKind.CHECKING))
     await want_label_off(store)
     running = asyncio.ensure_future(dispatcher.run_due())
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(LIMIT):
         await gate.wait_for(1)
         # Once nothing is left to claim the others have had their chance.
         while await _unclaimed(store):
@@ -65,7 +66,7 @@ async def test_item_that_hangs_delays_no_other_pull_request(
     for number in range(1, 11):
         await want(store, OutboxKind.COMMENT, of_kind(NoticeKind.QUEUED), number)
     running = asyncio.ensure_future(dispatcher.run_due())
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(LIMIT):
         await gate.wait_for(11)
     gate.opened.set()
     await running
@@ -79,7 +80,7 @@ async def test_dispatcher_serves_only_a_few_pull_requests_at_once(store: Store, 
         await want(store, OutboxKind.COMMENT, of_kind(NoticeKind.QUEUED), number)
     dispatcher = OutboxDispatcher(store, post, clock, owner="a", random=lambda: 0.5, concurrency=2)
     running = asyncio.ensure_future(dispatcher.run_due())
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(LIMIT):
         await gate.wait_for(2)
         for _ in range(3):
             await _unclaimed(store)
@@ -97,7 +98,7 @@ async def test_item_reached_after_its_lease_is_left_to_the_next_dispatcher(
     await want_label_off(store)
     await want(store, OutboxKind.COMMENT, of_kind(NoticeKind.QUEUED))
     running = asyncio.ensure_future(dispatcher.run_due())
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(LIMIT):
         await gate.wait_for(1)
         while await _unclaimed(store):
             pass

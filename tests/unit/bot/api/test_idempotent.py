@@ -11,6 +11,7 @@ from bot.api.errors import ApiError
 from queue_engine.core.jobs.idempotency import KEPT, idempotency_keys
 from queue_engine.store import Store
 from tests.support.claims import claim_one
+from tests.support.real_time import LIMIT
 from tests.unit.bot.api.api_server import NOW, ApiServer, an_api_server
 from tests.unit.bot.api.calls_with_keys import KEY, Works
 
@@ -88,7 +89,7 @@ async def test_many_at_the_same_instant_are_done_once(works: Works, server: ApiS
 
 async def _renewed(server: ApiServer) -> None:
     """The lease of the one key that is running is as long again as at its beginning."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(LIMIT):
         until = NOW
         while until < server.clock.now() + server.engine.lease:
             async with server.engine.store.reading() as tx:

@@ -11,6 +11,7 @@ from datetime import timedelta
 from typing import cast
 
 from bot.http.limits import Limits
+from tests.support.real_time import LIMIT
 
 SECRET = "a secret that nobody guesses, and long"
 HEALTH = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -34,7 +35,7 @@ class Client:
 
     async def status(self) -> int:
         """The status of the next answer, whose body is read."""
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(LIMIT):
             head = await self.reader.readuntil(b"\r\n\r\n")
             length = next(int(line[15:]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length:"))
             await self.reader.readexactly(length)
@@ -43,7 +44,7 @@ class Client:
     async def dropped(self) -> bytes:
         """What came until the server ended the connection."""
         got = bytearray()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(LIMIT):
             try:
                 while part := await self.reader.read(2**16):
                     got += part

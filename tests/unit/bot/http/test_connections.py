@@ -18,6 +18,7 @@ from bot.http.connections import Connections
 from bot.http.limits import Limits, file_limit, limits_for
 from bot.http.log_throttle import LogThrottle
 from bot.http.site import AcceptErrors
+from tests.support.real_time import LIMIT
 from tests.unit.bot.conftest import ManualClock
 
 
@@ -176,7 +177,7 @@ async def test_accept_errors_are_recognized_by_the_message_of_asyncio(clock: Man
     full = mock.patch("socket.socket.accept", side_effect=OSError(errno.EMFILE, "no files"))
     with full, capture_logs(processors=[notice]) as lines:
         _, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(LIMIT):
             await logged.wait()
     writer.close()
     server.close()

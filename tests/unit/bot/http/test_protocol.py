@@ -11,6 +11,7 @@ from aiohttp import web
 from bot.http.connections import Connections
 from bot.http.limits import Limits
 from bot.http.protocol import ClientConnection, notifying
+from tests.support.real_time import LIMIT
 
 HEAD = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 LIMITS = Limits()
@@ -88,7 +89,7 @@ class Bench:
     async def answered(self) -> None:
         """Let the request at work be answered."""
         self.release.set()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(LIMIT):
             for _ in ("a whole header", "an answer taken"):
                 await self.all.steps.acquire()
 

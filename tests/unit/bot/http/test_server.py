@@ -10,6 +10,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from bot.http.limits import Limits
+from tests.support.real_time import LIMIT
 from tests.unit.bot.http.sockets import HEALTH, SHORT, Serve
 
 
@@ -72,6 +73,6 @@ async def test_answer_that_the_client_does_not_read_ends_the_connection(start: S
         client = await server.connect()
         client.pause()
         await client.send(b"GET /much HTTP/1.1\r\nHost: x\r\n\r\n")
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(LIMIT):
             await dropped.wait()
     assert [line["why"] for line in lines] == ["too slow"]

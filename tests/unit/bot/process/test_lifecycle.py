@@ -28,6 +28,7 @@ from sandbox.core.clock import SystemClock as SandboxClock
 from sandbox.facade.github import GitHub
 from sandbox.rest.server import SandboxServer
 from tests.support.databases import MakeUrl
+from tests.support.real_time import LIMIT
 from tests.support.unfinished_jobs import unfinished_jobs
 
 FAR = timedelta(hours=1)
@@ -58,7 +59,7 @@ async def settings(tmp_path: Path) -> AsyncIterator[dict[str, str]]:
 
 async def until(logs: Sequence[Mapping[str, Any]], event: str, times: int = 1) -> None:
     """Let real time pass until this was logged so many times."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(LIMIT):
         while sum(line["event"] == event for line in logs) < times:  # noqa: ASYNC110 - a log is no event
             await asyncio.sleep(0.01)  # no-sleep-ok: a process lives in real time
 
@@ -126,7 +127,7 @@ async def test_process_that_stops_ends_its_parts_and_drains_at_once(
 
 async def _none_left(bot: Bot) -> None:
     """Every job is done; there is nothing left that could wake the worker by itself."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(LIMIT):
         while True:
             async with bot.engine.store.reading() as tx:
                 if await unfinished_jobs(tx.jobs) == 0:
@@ -163,7 +164,7 @@ async def test_process_whose_clock_is_set_back_is_put_together_again(
             SetClock.wrong_by = timedelta(0)
             await until(logs, "listening", times=2)
             os.kill(os.getpid(), signal.SIGTERM)
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(LIMIT):
                 await running
         finally:
             running.cancel()

@@ -7,6 +7,7 @@ import pytest
 
 from bot.sinks.client import SinkClient
 from notifications.sinks.answers import Answer, ReceiverError
+from tests.support.real_time import LIMIT
 from tests.support.sink_receiver import Reply, answers, answers_without_end, closes, hangs, sink_receiver
 
 NOW = datetime(2026, 1, 5, 9, tzinfo=UTC)
@@ -89,4 +90,4 @@ async def test_receiver_that_cannot_be_reached_is_reported_without_its_address()
 async def test_large_headers_are_refused() -> None:
     """A header that never ends fills no memory either."""
     with pytest.raises(ReceiverError):
-        await asyncio.wait_for(post(answers(200, X_Long="x" * 100_000)), 5)
+        await asyncio.wait_for(post(answers(200, X_Long="x" * 100_000)), LIMIT)

@@ -10,6 +10,7 @@ from bot.webhooks.missed_deliveries import TOPIC, MissedDeliveries
 from queue_engine.core.concurrency.wakeup import Wakeup
 from queue_engine.core.database.outage import ReadOnly
 from queue_engine.domain.webhook_event import WebhookEvent
+from tests.support.real_time import LIMIT
 
 
 class Database:
@@ -41,7 +42,7 @@ async def test_delivery_that_was_not_stored_is_swept_for_when_the_database_is_ba
     database.away = True
     with pytest.raises(ReadOnly):
         await missed.receive(webhook_event)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(LIMIT):
         await waiter.wait(timedelta(hours=1))
     with pytest.raises(ReadOnly):
         await missed.run_due()

@@ -15,6 +15,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from bot.webhooks.receiver import MAX_BODY
+from tests.support.real_time import LIMIT
 from tests.unit.bot.webhooks.signed import PAYLOAD, Inbox, _headers, _post, _signed
 
 
@@ -61,7 +62,7 @@ async def test_delivery_with_a_wrong_header_is_refused_before_it_is_read(
     url: str, length: dict[str, str | None], changes: dict[str, str | None], status: bytes
 ) -> None:
     """A sender gets the answer though no byte of the body has come."""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(LIMIT):
         assert status in await _raw(url, _head(**length, **changes))
 
 
@@ -103,7 +104,7 @@ async def test_delivery_cut_off_is_no_fault_of_ours(url: str, inbox: Inbox) -> N
         await writer.drain()
         writer.close()
         await writer.wait_closed()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(LIMIT):
             await refused.wait()
     assert [(line["event"], line["why"]) for line in lines] == [("delivery refused", "the delivery was cut off")]
 

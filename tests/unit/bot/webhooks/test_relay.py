@@ -15,6 +15,7 @@ from aiohttp.test_utils import TestServer
 from structlog.testing import capture_logs
 
 from bot.webhooks.relay import Relay, relayed
+from tests.support.real_time import LIMIT
 from tests.support.relay_server import RelayServer
 
 SECRET = b"s3cret-0123456789abcdef"
@@ -81,7 +82,7 @@ async def test_relayed_delivery_keeps_a_valid_signature(place: Place, raw: bool)
     # Without the raw text only GitHub's own form, without spaces, survives.
     text = json.dumps(PAYLOAD, ensure_ascii=False, separators=None if raw else (",", ":"))
     forwarding = asyncio.create_task(Relay(place.session, place.relay.url, place.address).forward())
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(LIMIT):
         await place.relay.connected.wait()
         await place.relay.send("event: ping\ndata: {}\n\n: comment\n\n")
         await place.deliver(text)
@@ -113,7 +114,7 @@ async def test_relayed_control_characters_keep_a_valid_signature(place: Place, t
             Relay(place.session, place.relay.url, str(server.make_url("/webhook"))).forward()
         )
         with capture_logs() as logs:
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(LIMIT):
                 await place.relay.connected.wait()
                 await place.deliver(text)
                 await place.receiver.arrived.wait()
@@ -128,7 +129,7 @@ async def test_relayed_event_that_is_no_delivery_is_ignored(place: Place) -> Non
     """Anybody who knows the channel can post to it."""
     forwarding = asyncio.create_task(Relay(place.session, place.relay.url, place.address).forward())
     with capture_logs() as logs:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(LIMIT):
             await place.relay.connected.wait()
             await place.relay.send('data: ["no delivery"]\n\ndata: no JSON\n\n')
             await place.deliver("{}")
@@ -144,7 +145,7 @@ async def test_relayed_delivery_that_is_refused_is_reported(place: Place) -> Non
     place.receiver.status = 401
     forwarding = asyncio.create_task(Relay(place.session, place.relay.url, place.address).forward())
     with capture_logs() as logs:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(LIMIT):
             await place.relay.connected.wait()
             await place.deliver("{}")
             await place.receiver.arrived.wait()

@@ -10,6 +10,7 @@ from queue_engine.core.database.database import Database
 from queue_engine.core.jobs.dead_letters import DeadLetter, DeadLetters
 from queue_engine.core.jobs.job_store import Job, Jobs
 from queue_engine.core.jobs.worker import Handler, ResultHandler, Worker, WorkerSettings
+from tests.support.real_time import LIMIT
 from tests.support.unfinished_jobs import unfinished_jobs
 
 START = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -39,7 +40,7 @@ class Clock:
 
     async def pass_to_next_sleeper(self) -> None:
         """Wait until somebody sleeps, then move the time to the first one's end and wake it."""
-        async with asyncio.timeout(5), self._stirred:
+        async with asyncio.timeout(LIMIT), self._stirred:
             await self._stirred.wait_for(lambda: self._sleepers)
         over = min(self._sleepers, key=lambda sleeper: self._sleepers[sleeper])
         self.time = self._sleepers.pop(over)
@@ -70,7 +71,7 @@ class RecordedHandler:
 
     async def until_begun(self, name: str) -> None:
         """Return when this job has begun."""
-        async with asyncio.timeout(5), self._stirred:
+        async with asyncio.timeout(LIMIT), self._stirred:
             await self._stirred.wait_for(lambda: name in self.begun)
 
     def _gate(self, name: str) -> asyncio.Event:

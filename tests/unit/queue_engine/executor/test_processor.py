@@ -20,6 +20,7 @@ from queue_engine.executor.pass_errors import LeaseLost
 from queue_engine.executor.processor import Processor
 from queue_engine.store import Store
 from tests.support.policies import UncachedPolicies
+from tests.support.real_time import LIMIT
 from tests.unit.bot.conftest import ManualClock
 from tests.unit.queue_engine.core.recorded_worker import Clock
 from tests.unit.queue_engine.engine_setup import Setup
@@ -122,7 +123,7 @@ class Leased:
 
     async def __call__(self, engine: Engine, queue: Queue, held: Callable[[], bool]) -> datetime | None:
         self.begun.set()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(LIMIT):
             while held():  # noqa: ASYNC110 - nobody tells a pass that its lease is lost
                 await asyncio.sleep(0)
         self.lost.set()

@@ -15,6 +15,7 @@ from queue_engine.handlers.reconciler import SWEEP_JOB, Reconciler
 from queue_engine.store import Store
 from queue_engine.store.entries import Entries
 from tests.store.examples import LEASE
+from tests.support.real_time import LIMIT
 from tests.unit.bot.conftest import ManualClock
 from tests.unit.queue_engine.engine_setup import Setup
 from tests.unit.queue_engine.examples import REPOSITORY
@@ -71,7 +72,7 @@ async def test_sweep_after_an_outage_is_due_at_once_and_polls_checks(sweeping: S
     sweeping.clock.instant += timedelta(minutes=1)
     waiter = sweeping.engine.wakeup.waiter(())
     sweeping.sweeper.schedule_now()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(LIMIT):
         await waiter.wait(timedelta(hours=1))
     assert await sweeping.sweeper.run_due()
     async with sweeping.scene.store.reading() as tx:

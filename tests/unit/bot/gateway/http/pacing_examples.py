@@ -8,6 +8,7 @@ from datetime import timedelta
 import pytest
 
 from queue_engine.domain.errors import RateLimitError
+from tests.support.real_time import LIMIT
 from tests.unit.bot.conftest import ManualClock
 
 PULL = "/repos/ada/engine/pulls/3"
@@ -43,7 +44,7 @@ def budget(clock: ManualClock, remaining: int) -> dict[str, str]:
 
 async def soon(true: Callable[[], bool]) -> None:
     """Let sockets do their work until something is so."""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(LIMIT):
         while not true():  # noqa: ASYNC110 - there is nothing to be told by when a socket has been read
             await asyncio.sleep(0.001)
 

@@ -6,6 +6,7 @@ from sqlalchemy import text
 
 from queue_engine.core.database import checkpoints
 from queue_engine.core.database.database import Database
+from tests.support.real_time import LIMIT
 
 
 @pytest.fixture
@@ -66,7 +67,7 @@ async def test_writers_do_not_wait_for_the_log_to_be_carried_over(
         await carried_over(self)
 
     monkeypatch.setattr(checkpoints.Checkpoints, "_checkpoint", slowly)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(LIMIT):
         await _write(sqlite, 200)
         stuck.set()
         await sqlite.close()

@@ -14,6 +14,7 @@ from queue_engine.core.database import listener
 from queue_engine.core.database.database import Database
 from queue_engine.core.database.listener import DatabaseListener, DatabaseNotifier
 from tests.support.databases import MakeUrl
+from tests.support.real_time import LIMIT
 
 pytestmark = pytest.mark.postgres
 
@@ -40,7 +41,7 @@ class RecordedWakeup:
         self.lost += 1
 
     async def next(self) -> str | None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(LIMIT):
             return await self._received.get()
 
 
@@ -155,7 +156,7 @@ async def test_listener_whose_notes_do_not_arrive_is_not_connected(
     listening = DatabaseListener(database, LostNotes(), wakeup.receive, clock=Impatient(), random=lambda: 0.5)
     with capture_logs() as logs:
         task = asyncio.create_task(listening.run())
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(LIMIT):
             while "notes_do_not_arrive" not in {line["event"] for line in logs}:  # noqa: ASYNC110 - a log is no event
                 await asyncio.sleep(0.01)  # no-sleep-ok: a real server answers in real time
     assert not listening.connected
