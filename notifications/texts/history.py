@@ -68,6 +68,7 @@ RUN_OUTCOMES: Mapping[str, str] = {
     "base_moved": "the base branch moved",
     "branch_changed": "somebody changed its branch",
     "checks_cancelled": "its checks were cancelled",
+    "checks_changed": "a check was run again, and did not pass",
     "untested": "its checks did not test it",
     "cancelled": "IMQ cancelled it for another run",
     "unplanned": "the plan has no use for it",

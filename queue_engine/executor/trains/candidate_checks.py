@@ -29,15 +29,15 @@ from queue_engine.planner.trains.outcomes import cancelled, failed, find_run, pa
 from queue_engine.planner.trains.plan import failure_ejects
 from queue_engine.rules.candidate_checks import is_ambiguous, of_candidate
 from queue_engine.rules.check_timing import with_reports
-from queue_engine.rules.checks import judge, run_checks
+from queue_engine.rules.checks import CommitChecks, expected_checks, judge, run_checks
 
 _log = structlog.get_logger("imq.trains")
 
 _READS = len(FactKind) + 3
 _NOT_RUN = frozenset({"skipped", "neutral"})
 _BY_PEOPLE = frozenset({"cancelled", "stale"})
-_MOST_CANCELLED = 3
-"""How often the checks of one tree may be cancelled, before that counts as a failure (P5)."""
+MOST_CANCELLED = 3
+"""How often the checks of one tree may be cancelled, or fail after they passed, before that is a failure (P5)."""
 _UNTESTED = frozenset({Reason.NO_CHECKS, Reason.WORKFLOWS_UNAPPROVED, Reason.OWN_CHECK_REQUIRED})
 """Outcomes that say nothing about the members: the candidate was not tested."""
 
@@ -118,6 +118,18 @@ async def _judge(state: TrainState, run: CandidateRun, subject: Entry, *, reruns
     raise AssertionError("more facts than there are")
 
 
+async def read_again(state: TrainState, run: CandidateRun) -> CommitChecks:
+    """Read the checks of a candidate that passed, and judge the newest run of each. Raises GitHubError."""
+    member = next(entry for each in run.members if (entry := state.entry_of(each)) is not None)
+    subject, github = subject_of(run, member, fixes_base=False), state.engine.github
+    facts = Facts(rules=await github.branch_rules(state.queue.repository, state.queue.base_branch))
+    facts = await github_requests.read_fact(github, subject, FactKind.CHECKS, facts, state.policy)
+    if is_ambiguous(facts.reports or ()):
+        facts = await _of_its_trigger(state, run, subject, facts)
+    required, reports = run_checks(facts.rules, state.policy), facts.reports or ()
+    return judge(required, reports, state.policy.ignored_checks, expected_checks(run.test, required, state.policy))
+
+
 async def _of_its_trigger(state: TrainState, run: CandidateRun, subject: Entry, facts: Facts) -> Facts:
     """Leave out reports that a push to another branch caused, or a pull request of other people."""
     github = state.engine.github
@@ -178,6 +190,8 @@ async def _passed(state: TrainState, run: CandidateRun, facts: Facts) -> None:
         await state.keep(change, memory)
         data = {"run": run.id, "members": list(run.numbers), "seconds": seconds}
         await change.record("run_passed", state.queue, data=data)
+    assert run.id is not None
+    state.judged.add(run.id)
     _log.info("run_passed", repository=state.queue.repository.full_name, **data)
 
 
@@ -212,7 +226,7 @@ async def _failed(
         return
     key = await key_of(state, run)
     times = state.memory.cancelled.get(key, 0) + 1
-    if checks and all(each.conclusion in _BY_PEOPLE for each in checks) and times <= _MOST_CANCELLED:
+    if checks and all(each.conclusion in _BY_PEOPLE for each in checks) and times <= MOST_CANCELLED:
         memory = replace(state.memory, cancelled={**state.memory.cancelled, key: times})
         await state.end(run, cancelled(memory, run.id), why="checks_cancelled")
         return

@@ -19,6 +19,7 @@ from queue_engine.domain.model import Entry
 from queue_engine.domain.reasons import Reason
 from queue_engine.executor.landing import land
 from queue_engine.executor.trains.candidate_branches import key_of
+from queue_engine.executor.trains.landing_checks import REPLICAS, misses_checks, own_heads_pass, still_passes, waits_on
 from queue_engine.executor.trains.lost_merges import schedule_close
 from queue_engine.executor.trains.member_facts import merges_refused, read_members, verify
 from queue_engine.executor.trains.member_merges import merge_members
@@ -53,6 +54,12 @@ async def begin_landing(state: TrainState, run: CandidateRun, planned: TrainRun)
         entries.append(entry)
     if await merges_refused(state, [each.method for each in members]):
         return False
+    if not await still_passes(state, run):
+        return False
+    if not (moves := _moves(state, run)) and not await own_heads_pass(state, run, entries):
+        return False
+    test = run.test if moves else replace(run.test, merge_refusals=0, refused_since=None)
+    run = replace(run, test=replace(test, next_poll_at=None))
     async with state.engine.change() as change:
         for entry in entries:
             asked = replace(entry, run=replace(entry.run, merge_requested_at=change.now, next_poll_at=None))
@@ -75,8 +82,8 @@ def _without_landed(run: CandidateRun, planned: TrainRun) -> CandidateRun:
 
 async def continue_landing(state: TrainState, run: CandidateRun) -> datetime | None:
     """Land a run whose landing has begun; returns when to try again, None if that changed. Raises GitHubError."""
-    moves = state.memory.by_api is None and all(each.method is MergeMethod.MERGE for each in run.members)
-    moves = moves and not any(each.landed_sha != each.commit for each in run.members if each.landed_sha is not None)
+    merged = [each for each in run.members if each.landed_sha is not None]
+    moves = _moves(state, run) and all(each.landed_sha == each.commit for each in merged)
     if not await _may_continue(state, run, moves=moves):
         return None
     if not moves:
@@ -85,6 +92,11 @@ async def continue_landing(state: TrainState, run: CandidateRun) -> datetime | N
     if cleaned is not None:
         await _land_members(state, run, cleaned=cleaned)
     return None
+
+
+def _moves(state: TrainState, run: CandidateRun) -> bool:
+    """Return whether the run lands by a move of the base, and not by GitHub's merges."""
+    return state.memory.by_api is None and all(each.method is MergeMethod.MERGE for each in run.members)
 
 
 async def _may_continue(state: TrainState, run: CandidateRun, *, moves: bool) -> bool:
@@ -161,9 +173,17 @@ async def _move_base(state: TrainState, run: CandidateRun) -> bool | None:
 async def _refused(state: TrainState, run: CandidateRun, refusal: str) -> None:
     """Land by merges from now on, since IMQ may not move the base; where heads must contain the tip, not in trains.
 
-    A candidate without checks of its own is built and tested again first.
+    If GitHub only misses checks, the run waits before: reads show a check that passed a moment sooner, or somebody runs
+    one again. A candidate without checks of its own is built and tested again first.
     """
     github, queue = state.engine.github, state.queue
+    if (
+        run.published_at is not None
+        and misses_checks(refusal)
+        and (waiting := waits_on(state, run, REPLICAS)) is not None
+    ):
+        await _give_back(state, waiting)
+        return
     rules = await github.branch_rules(queue.repository, queue.base_branch)
     await _give_back(state, run)
     _log.warning("base_not_moved", repository=state.queue.repository.full_name, message=refusal)

@@ -44,6 +44,8 @@ class TrainState:
     """The runs that this pass itself began to build, so that nothing of theirs is in doubt."""
     on_tip: set[int] = field(default_factory=set)
     """The runs whose build branch is known to end at their last commit."""
+    judged: set[int] = field(default_factory=set)
+    """The runs whose checks this pass saw pass."""
     landing: set[int] = field(default_factory=set)
     """The runs whose members this pass verified right before their landing."""
     _stored: TrainMemory | None = None

@@ -244,7 +244,11 @@ class TrainPass:
             return False
         if made.land is not None:
             run = state.find(made.land.id)
-            planned = made.land
+            planned, again = made.land, run.test.next_poll_at
+            if run.test.merge_refusals and again is not None and again > state.now:
+                # GitHub misses a check; nothing else lands before.
+                self._due = first((self._due, again))
+                return False
             return await self._on_entries(run.numbers, lambda: begin_landing(state, run, planned))
         if made.eject:
             await eject(state, made.eject[0])

@@ -1,0 +1,114 @@
+"""Judge the newest checks before a run lands: those of its candidate, and of the heads of its members.
+
+Somebody may run a check of the candidate again after it passed, and the newest run counts. GitHub's merge looks at the
+checks of the pull request's own head ("About protected branches"): one that fails there would stop a landing by merges
+after its first step.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+
+import structlog
+
+from queue_engine.core.timing.backoff import no_jitter, wait
+from queue_engine.domain.candidate_run import CandidateRun
+from queue_engine.domain.facts import CheckState
+from queue_engine.domain.model import Entry
+from queue_engine.domain.reasons import Reason
+from queue_engine.executor.trains.candidate_branches import key_of
+from queue_engine.executor.trains.candidate_checks import MOST_CANCELLED, read_again
+from queue_engine.executor.trains.state import TrainState
+from queue_engine.planner.actions import Facts
+from queue_engine.planner.check_limits import few
+from queue_engine.planner.trains.memory import FailingChecks
+from queue_engine.planner.trains.outcomes import cancelled, failed, find_run
+from queue_engine.rules.checks import CommitChecks, judge
+
+_log = structlog.get_logger("imq.trains")
+
+_QUOTED = re.compile(r'"[^"\n]*"')
+_OF_CHECKS = ("status check", "waiting for results", "still expecting")
+"""Words of refusals for checks; `planner.merge_errors` has their sources."""
+
+
+REPLICAS = timedelta(minutes=1)
+"""How long GitHub may miss a check that passed: pascalgn/automerge-action #35 saw that for a minute. Some projects saw
+it for good, for checks of another branch (hivecommons/hive #5286); then IMQ lands by merges."""
+
+
+def misses_checks(message: str) -> bool:
+    """Return whether GitHub refuses to move the base for checks alone, which may pass later."""
+    words = _QUOTED.sub("", message.lower())
+    return any(phrase in words for phrase in _OF_CHECKS) and "pull request" not in words
+
+
+def waits_on(state: TrainState, run: CandidateRun, limit: timedelta) -> CandidateRun | None:
+    """Return the run as it waits to land after one more refusal; None once it has waited for too long (P5)."""
+    refusals, since = run.test.merge_refusals + 1, run.test.refused_since or state.now
+    if refusals > state.policy.merge_refusals and state.now - since >= limit:
+        return None
+    again = state.now + wait(state.policy.ask_again, refusals - 1, random=no_jitter)
+    return replace(run, test=replace(run.test, merge_refusals=refusals, refused_since=since, next_poll_at=again))
+
+
+async def still_passes(state: TrainState, run: CandidateRun) -> bool:
+    """Return whether the checks of the candidate pass now; else the run waits, or its tree is tested again.
+
+    Those that this pass has judged are not read again. Raises GitHubError.
+    """
+    if run.id in state.judged or run.published_at is None:
+        return True
+    verdict = await read_again(state, run)
+    if verdict.state is CheckState.PASSED:
+        return True
+    if (
+        verdict.state is CheckState.PENDING
+        and (waiting := waits_on(state, run, state.policy.refusal_timeout)) is not None
+    ):
+        await state.save_run(waiting)
+        return False
+    _log.info("checks_changed", repository=state.queue.repository.full_name, run=run.id)
+    await _test_again(state, run, verdict)
+    return False
+
+
+async def _test_again(state: TrainState, run: CandidateRun, verdict: CommitChecks) -> None:
+    """Forget that the tree passed, so that another run tests it; after some times, count it as failed (P5)."""
+    key, planned = await key_of(state, run), find_run(state.memory.trains, run.id)
+    times = state.memory.cancelled.get(key, 0) + 1
+    results = {each: good for each, good in state.memory.results.items() if each != key}
+    memory = cancelled(replace(state.memory, results=results), run.id)
+    memory = replace(memory, cancelled={**state.memory.cancelled, key: times})
+    if times > MOST_CANCELLED and planned is not None:
+        shown = tuple({"name": each.name, "url": each.url, "conclusion": each.conclusion} for each in verdict.failed)
+        memory = failed(memory, planned, key, FailingChecks(run.id or 0, planned.content, shown))
+    await state.end(run, memory, why="checks_changed")
+
+
+async def own_heads_pass(state: TrainState, run: CandidateRun, entries: Sequence[Entry]) -> bool:
+    """Return whether GitHub's merges miss no check on the members' own heads; else a member left, or the run waits.
+
+    Where no check reports on any of them, GitHub's answer to the first merge decides. Raises GitHubError.
+    """
+    github, repository = state.engine.github, state.queue.repository
+    required = (await github.branch_rules(repository, state.queue.base_branch)).required_checks
+    if not required:
+        return True
+    verdicts = [judge(required, await github.check_reports(repository, each.head, required)) for each in entries]
+    if not any(each.reported for each in verdicts):
+        return True
+    waiting = waits_on(state, run, state.policy.refusal_timeout)
+    for entry, verdict in zip(entries, verdicts, strict=True):
+        if verdict.state is CheckState.FAILED:
+            await state.updates.dequeue(entry, Reason.CHECKS_FAILED, Facts(), detail=None, checks=verdict.failed)
+            return False
+        if verdict.state is CheckState.PENDING and waiting is None:
+            detail = few(verdict.pending_names)
+            await state.updates.dequeue(entry, Reason.CHECKS_TIMED_OUT, Facts(), detail=detail)
+            return False
+    if waiting is not None and any(each.state is CheckState.PENDING for each in verdicts):
+        await state.save_run(waiting)
+        return False
+    return True
