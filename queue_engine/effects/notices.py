@@ -78,7 +78,7 @@ async def announce_progress(
     check_run: bool = True,
 ) -> None:
     """Update the comment, and with `check_run` the check run, by progress; quick changes share one update."""
-    notice = await _progress(tx, entry, kind, policy, now, depth=depth, checks=checks)
+    notice = await progress_notice(tx, entry, kind, policy, now, depth=depth, checks=checks)
     due = now + policy.comment_debounce
     await announce(tx, entry.repository, notice, policy, due=due)
     if (check_run and entry.status in _CHECKED) or (kind is NoticeKind.QUEUED and await is_shown(tx, entry)):
@@ -94,7 +94,7 @@ async def announce_retrying(
     tx: Transaction, entry: Entry, next_try: datetime, policy: Policy, now: datetime, *, depth: int
 ) -> None:
     """Announce since when GitHub fails, and when IMQ retries."""
-    progress = await _progress(tx, entry, NOTICE_OF_STATUS[entry.status], policy, now, depth=depth)
+    progress = await progress_notice(tx, entry, NOTICE_OF_STATUS[entry.status], policy, now, depth=depth)
     notice = progress.model_copy(
         update={"retrying_since": entry.run.github_failing_since, "next_try": next_try, "eta": None}
     )
@@ -222,7 +222,7 @@ async def announce_blockers(
 async def announce_resumed(tx: Transaction, entry: Entry, policy: Policy, now: datetime, *, depth: int) -> None:
     """Announce the status of an entry that has no blocker any more."""
     due = now + policy.comment_debounce
-    notice = await _progress(tx, entry, NOTICE_OF_STATUS[entry.status], policy, now, depth=depth)
+    notice = await progress_notice(tx, entry, NOTICE_OF_STATUS[entry.status], policy, now, depth=depth)
     await announce(tx, entry.repository, notice, policy, due=due)
     if await has_check_run(tx, entry):
         await want_check_run(tx, entry, notice, policy, due)
@@ -266,13 +266,13 @@ async def announce_reply(
     else:
         # The repository wants comments for outcomes only, but a reply shows the progress.
         depth = await tx.entries.count(entry.queue_id)
-        notice = await _progress(tx, entry, NOTICE_OF_STATUS[entry.status], policy, now, depth=depth)
+        notice = await progress_notice(tx, entry, NOTICE_OF_STATUS[entry.status], policy, now, depth=depth)
     worded = with_custom_text(notice, policy)
     await tx.outbox.want(OutboxKind.COMMENT, repository, number, due=now, notice=worded)
     return True
 
 
-async def _progress(
+async def progress_notice(
     tx: Transaction,
     entry: Entry,
     kind: NoticeKind,
@@ -282,6 +282,7 @@ async def _progress(
     depth: int,
     checks: Sequence[CheckReport] = (),
 ) -> Notice:
+    """Create the notice of an entry's progress, with its position."""
     if not entry.is_ready:
         return _not_ready(entry, policy, now)
     if waits_for_room(entry.position, policy):

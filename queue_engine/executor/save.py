@@ -24,6 +24,7 @@ from queue_engine.effects.notices import (
     announce_retrying,
 )
 from queue_engine.effects.stale_runs import cancel_later
+from queue_engine.effects.train_notices import announce_run_ended
 from queue_engine.executor.own_check import may_withdraw
 from queue_engine.known.own_merges import record_merge_request
 from queue_engine.planner.actions import Facts
@@ -107,6 +108,8 @@ class EntryUpdates:
                 # Once the check run names the pending checks, progress updates it, in rarer outbox items of its own.
                 check_run = moved or not entry.run.pending_checks
                 await self._announce(change, saved, depth=depth, checks=how.checks.running, check_run=check_run)
+            if moved and saved.status is EntryStatus.PENDING and entry.run.candidate_run is not None:
+                await announce_run_ended(change.tx, saved, self.policy, change.now, depth=depth)
             if (event := progress(entry, saved)) is not None:
                 change.progress.append(event)
             events = _events(entry, saved, change.now, how.checks)

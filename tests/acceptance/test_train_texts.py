@@ -94,6 +94,29 @@ async def test_check_run_in_a_train_links_the_commit_that_the_train_tests(world:
     assert shown.count(f"/acme/widgets/commit/{branch})") == 2
 
 
+def check_run(world: World, pull: PullRequestHandle) -> str:
+    """The title and summary of IMQ's check run on the head."""
+    [run] = [each for each in pull.check_runs if each.app is world.app]
+    return f"{run.output['title']}: {run.output['summary']}"
+
+
+async def test_check_run_of_a_member_that_waits_after_a_failed_run_says_why(world: World) -> None:
+    """Its author reads that the others are tested first, and no more that a train tests it."""
+    files = [{f"{name}.txt": "6\n" if name == "a" else "0\n"} for name in "abc"]
+    pulls = await ready(world, "a", "b", "c", files=files)
+    world.repository.push("main", {"base.txt": "5\n"}, "Leave less room", by="rhea")
+    await world.settle()
+    queue_all(pulls)
+    await world.until_status(pulls[2], "checking")
+    assert await world.status(pulls[2]) == "checking"
+    await world.until_status(pulls[2], "pending")
+    await world.pass_time(timedelta(seconds=10))
+    shown = check_run(world, pulls[2])
+    assert shown.startswith("Queued")
+    assert "IMQ tests other parts of that run first, to find the cause." in shown
+    assert "this one stays in the queue" in shown
+
+
 async def test_statistics_count_the_runs_that_trains_saved(world: World) -> None:
     """A maintainer sees how many CI runs fewer than landings there were, and the CI time of each run once."""
     pulls = await ready(world, "a", "b", "c")

@@ -100,6 +100,7 @@ async def _land(console: Console, opened: Sequence[ModeRun], deadline: float) ->
         return all(waiting.result())
     finally:
         waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
 
 
 def _show_verdict(console: Console, found: Sequence[Figures], faults: Sequence[str]) -> int:

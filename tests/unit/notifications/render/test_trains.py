@@ -54,6 +54,6 @@ def test_comment_of_a_landing_that_took_more_runs_claims_no_saving() -> None:
 
 
 def test_comment_of_a_bisection_says_that_another_ones_failure_is_not_theirs() -> None:
-    """The author of an innocent pull request reads that it keeps its position."""
+    """The author of an innocent pull request reads that it stays in the queue."""
     shown = content(render_comment(member(NoticeKind.CHECKING, TrainProgress.ALONE, (42,), failed=(41, 42))))
-    assert "If another pull request of the run is the cause, this one keeps its position." in shown
+    assert "If another pull request of the run is the cause, this one stays in the queue." in shown
