@@ -146,7 +146,7 @@ def _message(status: int, answer: Mapping[str, Any]) -> str:
 
 
 def _errors(answer: Mapping[str, Any]) -> Sequence[Any]:
-    errors = answer.get("errors") or ()
+    errors = answer.get("errors") or []
     return errors if isinstance(errors, list) else [errors]
 
 

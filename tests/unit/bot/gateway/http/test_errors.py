@@ -86,6 +86,17 @@ async def test_merge_refused_or_in_trouble_raises_our_own_error(
     assert type(caught.value) is error
 
 
+@pytest.mark.parametrize("errors", [{}, {"errors": None}, {"errors": []}])
+async def test_refusal_without_errors_has_githubs_message_alone(
+    gateway: Gateway, github: GitHubDouble, repository: Repository, errors: dict[str, object]
+) -> None:
+    """People read it in comments, as GitHub wrote it."""
+    github.on("PUT", MERGE, Says({"message": "Base branch was modified", **errors}, 405))
+    with pytest.raises(MergeError) as caught:
+        await _merge(gateway, repository)
+    assert caught.value.message == "Base branch was modified"
+
+
 @pytest.mark.parametrize(
     ("says", "wait"),
     [
