@@ -1,6 +1,7 @@
 """Publish a candidate: one push of its branch, and what else starts CI on it."""
 
 from dataclasses import replace
+from pathlib import PurePosixPath
 
 from queue_engine.domain.candidate_run import CandidateRun, CandidateState, CandidateTrigger
 from queue_engine.domain.errors import Invalid, NotFound
@@ -13,6 +14,22 @@ from queue_engine.rules.checks import run_checks
 
 EXISTS = "already exists"
 """Part of GitHub's message when it refuses to create a branch that exists ("Reference already exists")."""
+
+
+_NOT_CREATED = "reference update failed"
+"""GitHub's whole message where a branch has the name of a folder of the new one (microsoft/
+vscode-remote-repositories-github #122), and where it hides which rule refuses (release-plz/action #518)."""
+
+
+async def explain_refused_branch(state: TrainState, run: CandidateRun, message: str) -> str:
+    """Return GitHub's message, and the branch that is in the way of the run's branches if there is one."""
+    if _NOT_CREATED not in message.lower():
+        return message
+    above = [parent.as_posix() for branch in run.branches for parent in PurePosixPath(branch).parents]
+    for name in dict.fromkeys(each for each in reversed(above) if each != "."):
+        if await state.engine.github.branch_tip(state.queue.repository, name) is not None:
+            return f"{message}: the branch {name} is in the way"
+    return message
 
 
 async def tested_before(state: TrainState, run: CandidateRun) -> bool:

@@ -1,6 +1,7 @@
 """Clean up after a run that ended: cancel its CI, close its draft, delete its branches, then forget it.
 
-Everything is found by the run's record, and each request may be repeated.
+Everything is found by the run's record, and each request may be repeated. A branch that somebody else made stays, also
+under the name of a run's branch.
 """
 
 from collections.abc import Awaitable
@@ -14,6 +15,7 @@ from queue_engine.core.jobs.worker import Handler
 from queue_engine.domain.candidate_port import BranchUpdate
 from queue_engine.domain.candidate_run import CandidateRun
 from queue_engine.domain.errors import Forbidden, HeadConflict, Invalid, MergeError, NotFound
+from queue_engine.domain.facts import MergeMethod
 from queue_engine.domain.model import Repository
 from queue_engine.effects.context import Engine
 from queue_engine.effects.stale_runs import MOST_RUNS
@@ -74,8 +76,31 @@ class CandidateCleanup:
                 return False
         forbidden = False
         for branch in branches:
-            forbidden = await self._is_forbidden(repository, run, github.delete_branch(repository, branch)) or forbidden
+            if await self._is_own(repository, run, branch):
+                deleting = github.delete_branch(repository, branch)
+                forbidden = await self._is_forbidden(repository, run, deleting) or forbidden
         return forbidden
+
+    async def _is_own(self, repository: Repository, run: CandidateRun, branch: str) -> bool:
+        """Whether IMQ made this branch: a person may have taken its name before.
+
+        If the record does not say so, IMQ was killed before it stored that, and the branch shows what IMQ did.
+        """
+        built = [each.commit for each in run.members if each.commit is not None and not each.reused]
+        if run.published_at is not None if branch == run.branch else built:
+            return True
+        github = self._engine.github
+        found = await github.branch_tip(repository, branch)
+        if found is None or branch == run.branch:
+            return found is not None and found.sha == run.candidate
+        tip = next((each.commit for each in reversed(run.members) if each.commit is not None), run.base_tip)
+        if found.sha == tip:
+            return True
+        left = next((each for each in run.members if each.commit is None), None)
+        if left is None:
+            return False
+        parents = (await github.commit(repository, found.sha)).parents
+        return parents == (tip, left.head) or (left.method is MergeMethod.SQUASH and parents == (tip,))
 
     async def _cancel_workflows(self, repository: Repository, run: CandidateRun) -> None:
         """Cancel the workflow runs on the candidate that are under way, which frees their runners.

@@ -15,7 +15,7 @@ from queue_engine.domain.errors import Forbidden, HeadConflict, Invalid, MergeEr
 from queue_engine.domain.facts import Commit, MergeMethod
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.run import Run
-from queue_engine.executor.trains.candidate_branches import EXISTS, publish, tested_before
+from queue_engine.executor.trains.candidate_branches import EXISTS, explain_refused_branch, publish, tested_before
 from queue_engine.executor.trains.member_facts import (
     await_workflows_permission,
     merges_refused,
@@ -115,7 +115,7 @@ async def build(state: TrainState, run: CandidateRun) -> None:
             return
         if isinstance(refusal, NotFound):
             raise
-        await state.switch_off(Reason.CANDIDATES_REFUSED, refusal.message)
+        await state.switch_off(Reason.CANDIDATES_REFUSED, await explain_refused_branch(state, run, refusal.message))
 
 
 async def _merge_members(state: TrainState, run: CandidateRun) -> CandidateRun | None:

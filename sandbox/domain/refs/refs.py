@@ -97,6 +97,9 @@ class Refs:
             return
         if sha is None and branch == repository.default_branch:
             raise Invalid("Cannot delete the default branch")
+        if before is None and any(_excludes(each, branch) for each in git.branches()):
+            # git keeps a branch as a file of its name (microsoft/vscode-remote-repositories-github #122).
+            raise Invalid("Reference update failed")
         forced = sha is not None and before is not None and not git.is_ancestor(before, sha)
         if forced and not force:
             raise Invalid("Update is not a fast forward")
@@ -166,6 +169,11 @@ class Refs:
     def _check_workflows(self, repository: Repository, before: str, after: str, actor: Actor) -> None:
         if not actor.may("workflows"):
             check_workflows([change.filename for change in repository.git.diff(before, after)])
+
+
+def _excludes(branch: str, other: str) -> bool:
+    """Whether git cannot have both branches: the name of one is a folder of the other's."""
+    return branch.startswith(f"{other}/") or other.startswith(f"{branch}/")
 
 
 def _kind(before: str | None, after: str | None, forced: bool, landed: PullRequest | None) -> str:
