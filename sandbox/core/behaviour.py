@@ -136,3 +136,7 @@ class Behaviour:
     #4108), or judges the newest run of each check alone."""
     rollup_readable: bool = True
     """Whether an App reads `statusCheckRollup`: some are refused this field alone (facebook/sapling #993)."""
+    dispatched_checks_count: bool = False
+    """Whether check runs of `workflow_dispatch` satisfy required checks. They did not where people tried it
+    (ThemeParks_JavaScript #37, hivecommons/hive #5286 and #5457, bmad-module-skill-forge #202, cpplint #360); GitHub's
+    page "Troubleshooting required status checks" knows no such difference."""

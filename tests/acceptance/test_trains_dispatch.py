@@ -41,3 +41,16 @@ async def test_dispatch_that_the_default_branch_decides_about_is_tried_once(tmp_
         reasons = [each.reason for each in history if each.event == "trains_off"]
         assert events.count("workflow_dispatch") == (1 if anywhere else 0)
         assert reasons == ([] if anywhere else ["ci_silent_on_candidates"])
+
+
+@pytest.mark.parametrize("counts", [False, True])
+async def test_train_whose_dispatched_checks_do_not_count_lands_by_merges(tmp_path: Path, counts: bool) -> None:
+    """GitHub refuses the push of a candidate at once: its members' own checks count for its merges."""
+    async with a_train_world(tmp_path) as world:
+        world.github.actions.dispatches_anywhere = True
+        world.github.behaviour.dispatched_checks_count = counts
+        accept(world, webhook=True)
+        events = await land_on_release(world)
+        await world.settle()
+        assert events.count("workflow_dispatch") == 1
+        assert world.requests("PUT /repos/{owner}/{repo}/pulls/{number}/merge") == (0 if counts else 2)

@@ -19,7 +19,13 @@ from queue_engine.domain.model import Entry
 from queue_engine.domain.reasons import Reason
 from queue_engine.executor.landing import land
 from queue_engine.executor.trains.candidate_branches import key_of
-from queue_engine.executor.trains.landing_checks import REPLICAS, misses_checks, own_heads_pass, still_passes, waits_on
+from queue_engine.executor.trains.landing_checks import (
+    REPLICAS,
+    may_count_later,
+    own_heads_pass,
+    still_passes,
+    waits_on,
+)
 from queue_engine.executor.trains.lost_merges import schedule_close
 from queue_engine.executor.trains.member_facts import merges_refused, read_members, verify
 from queue_engine.executor.trains.member_merges import merge_members
@@ -177,11 +183,7 @@ async def _refused(state: TrainState, run: CandidateRun, refusal: str) -> None:
     one again. A candidate without checks of its own is built and tested again first.
     """
     github, queue = state.engine.github, state.queue
-    if (
-        run.published_at is not None
-        and misses_checks(refusal)
-        and (waiting := waits_on(state, run, REPLICAS)) is not None
-    ):
+    if may_count_later(run, refusal) and (waiting := waits_on(state, run, REPLICAS)) is not None:
         await _give_back(state, waiting)
         return
     rules = await github.branch_rules(queue.repository, queue.base_branch)

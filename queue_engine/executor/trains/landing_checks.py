@@ -13,7 +13,7 @@ from datetime import timedelta
 import structlog
 
 from queue_engine.core.timing.backoff import no_jitter, wait
-from queue_engine.domain.candidate_run import CandidateRun
+from queue_engine.domain.candidate_run import CandidateRun, CandidateTrigger
 from queue_engine.domain.facts import CheckState
 from queue_engine.domain.model import Entry
 from queue_engine.domain.reasons import Reason
@@ -34,12 +34,19 @@ _OF_CHECKS = ("status check", "waiting for results", "still expecting")
 
 
 REPLICAS = timedelta(minutes=1)
-"""How long GitHub may miss a check that passed: pascalgn/automerge-action #35 saw that for a minute. Some projects saw
-it for good, for checks of another branch (hivecommons/hive #5286); then IMQ lands by merges."""
+"""How long GitHub may miss a check that passed: pascalgn/automerge-action #35 saw that for a minute."""
+
+
+def may_count_later(run: CandidateRun, message: str) -> bool:
+    """Return whether GitHub, by its message, refuses to move the base for checks that it may count in a moment.
+
+    It counts none that a dispatch started (ThemeParks_JavaScript #37, hivecommons/hive #5286).
+    """
+    return misses_checks(message) and run.published_at is not None and run.trigger is not CandidateTrigger.DISPATCH
 
 
 def misses_checks(message: str) -> bool:
-    """Return whether GitHub refuses to move the base for checks alone, which may pass later."""
+    """Return whether GitHub refuses to move the base for checks alone."""
     words = _QUOTED.sub("", message.lower())
     return any(phrase in words for phrase in _OF_CHECKS) and "pull request" not in words
 

@@ -200,9 +200,13 @@ class Checks:
             newest.setdefault((run.suite.id, run.name), run)
         return list(newest.values())
 
-    def required_runs(self, repository: Repository, sha: str, name: str) -> list[CheckRun]:
-        """The runs that decide about a required check: of each app, as `same_name` says."""
+    def required_runs(self, repository: Repository, sha: str, name: str, *, dispatched: bool) -> list[CheckRun]:
+        """The runs that decide about a required check: of each app, as `same_name` says.
+
+        `dispatched`: those of `workflow_dispatch` count.
+        """
         found = [run for run in self.latest_runs(repository, sha) if run.name == name]
+        found = [run for run in found if dispatched or not _is_dispatched(run)]
         if self.same_name == "all":
             return found
         return list({run.app.id: run for run in reversed(found)}.values())
@@ -280,3 +284,7 @@ def _apply(run: CheckRun, fields: CheckRunFields) -> None:
 def _branch_at(repository: Repository, sha: str) -> str | None:
     branches = repository.git.branches().items()
     return next((name for name, tip in branches if tip == sha), None)
+
+
+def _is_dispatched(run: CheckRun) -> bool:
+    return run.workflow_run is not None and run.workflow_run.event == "workflow_dispatch"

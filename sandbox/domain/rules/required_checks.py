@@ -21,9 +21,10 @@ class RequiredChecks:
 
     def _words(self, repository: Repository, sha: str, check: RequiredCheck) -> list[str]:
         """The word for each source that reports a required check: `passing`, `failing`, `pending`...; empty: none."""
+        counts = self._behaviour.dispatched_checks_count
         words = [
             _word(run)
-            for run in self._checks.required_runs(repository, sha, check.context)
+            for run in self._checks.required_runs(repository, sha, check.context, dispatched=counts)
             if check.app_id in {None, run.app.id}
         ]
         for status in self._checks.latest_statuses(repository, sha):
