@@ -10,7 +10,8 @@ from queue_engine.domain.facts import BranchRules, MergeMethod
 from queue_engine.workflows.trigger_choice import TriggerReport
 from queue_engine.workflows.trigger_lines import WorkflowLines
 
-_PAGE = "docs/configuration.md#trains"
+_CI_PAGE, _RULES_PAGE = "docs/trains.md#what-starts-ci", "docs/trains.md#rules-and-bypasses"
+_OF_CI = frozenset({"trains_without_ci", "trains_unproven", "trains_builds_start_ci"})
 _ONE_BY_ONE = "IMQ tests and lands one pull request after the other."
 _HARMLESS = frozenset({"non_fast_forward", "tag_name_pattern", "copilot_code_review"})
 """Rules that no step of a train violates."""
@@ -19,19 +20,21 @@ _OF_TESTED_COMMITS = frozenset({"required_status_checks", "creation", "deletion"
 _ALWAYS, _EXEMPT = "always", "exempt"
 _STARTS = {
     CandidateTrigger.PUSH: "a push of its branch starts CI",
-    CandidateTrigger.PULL_REQUEST: "a draft pull request of its branch starts CI",
+    CandidateTrigger.PULL_REQUEST: "a draft pull request of its branch starts CI, which costs notifications",
     CandidateTrigger.DISPATCH: "`workflow_dispatch` starts CI on its branch",
 }
 
 
 def described(facts: RepositoryFacts) -> str:
-    """Name what starts CI on a train of the repository, and why."""
+    """Name what starts CI on a train of the repository and why, and the lines for a trigger that costs less."""
     assert facts.trains is not None, "the repository has trains"
     choice = facts.trains.choice
     if choice.trigger is None:
         return f"off: nothing runs every required check of {facts.branch} on a train's branch"
     better = _earlier(choice.answers, choice.trigger)
     why = [f"not by {each.trigger.value.replace('_', ' ')}: {'; '.join(each.reasons)}" for each in better]
+    if better and choice.lines:
+        why.append(f"for a push, add to {'; '.join(map(_joined, choice.lines))}")
     sure = "every required check runs" if choice.proven else "the first train has to show that every check runs"
     return "; ".join([f"{_STARTS[choice.trigger]}, and {sure}", *why])
 
@@ -176,4 +179,5 @@ def _words(types: Sequence[str]) -> str:
 
 
 def _finding(facts: RepositoryFacts, code: str, finding: str, impact: str, remedy: str) -> Finding:
-    return Finding(code, facts.repository.full_name, finding, impact, remedy, _PAGE)
+    page = _CI_PAGE if code in _OF_CI else _RULES_PAGE
+    return Finding(code, facts.repository.full_name, finding, impact, remedy, page)

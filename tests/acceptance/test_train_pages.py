@@ -65,6 +65,8 @@ async def test_queue_page_draws_a_train_and_its_bisection(world: World) -> None:
             page.text
         )
         assert f"checks run #{first} tested, #{second} tested" in page.text
+        assert "Tested : the run decides about it. Suspect : it may be the cause of the failure." in page.text
+        assert "Carried" not in page.text, "no member is"
         assert page.html.count("marked") >= 2
         assert "polyline" in page.tags
         assert f"{QUEUE}?member={third}#trains" in page.links

@@ -88,6 +88,9 @@ async def test_check_run_in_a_train_links_the_commit_that_the_train_tests(world:
     queue_all(pulls)
     await world.until_status(pulls[1], "checking")
     await world.pass_time(timedelta(minutes=1))
+    async with reader(world, "mona") as mona:
+        page = await mona.get("/repositories/acme/widgets/branches/main")
+        assert "Run 1: checks run for" in page.text, "the card has the name that the drawing has"
     runs = world.repository.record.runs.values()
     shown = "".join(str(run.output) for run in runs if run.app is world.app)
     [branch] = [sha for name, sha in world.repository.record.git.branches().items() if name.startswith("imq/")]

@@ -7,7 +7,7 @@ from aiohttp import web
 from bot.api import request_scope
 from bot.web.pages import text
 from bot.web.pages.site import Site
-from bot.web.pages.train_chart import ChartRow, chart_rows, draw_trains
+from bot.web.pages.train_chart import ChartRow, chart_rows, draw_trains, legend
 from queue_engine.admission.enqueue import CONTROL_ROLES
 from queue_engine.domain.errors import GitHubError
 from queue_engine.domain.model import Repository
@@ -50,6 +50,7 @@ class QueuePage:
             policy_known=policy is not None,
             trains=trains,
             train_rows=rows,
+            train_legend=legend(rows),
             train_chart="" if trains is None else draw_trains(trains, member=member, address=request.rel_url.raw_path),
             member=member,
             controls=role in CONTROL_ROLES,

@@ -20,6 +20,13 @@ _STATES = {
     CandidateState.LANDING: "lands",
     CandidateState.ENDED: "ended",
 }
+LEGEND = {
+    "tested": "the run decides about it",
+    "carried": "it passed before, and is tested along",
+    "suspect": "it may be the cause of the failure",
+    "cleared": "it passed since",
+}
+"""What each class of a box means."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +63,12 @@ def _failed(failed: FailingMembers) -> ChartRow:
 def _row(run: CandidateRun, *, indented: bool = False) -> ChartRow:
     members = tuple((each, "tested" if each in run.tested else "carried") for each in run.numbers)
     return ChartRow(f"Run {run.id}", _STATES[run.state], members, indented)
+
+
+def legend(rows: Sequence[ChartRow]) -> list[tuple[str, str]]:
+    """Return the classes of boxes that these rows have, with what each means."""
+    found = {kind for row in rows for _, kind in row.members}
+    return [(kind, meaning) for kind, meaning in LEGEND.items() if kind in found]
 
 
 def draw_trains(trains: TrainStatus, *, member: int | None, address: str) -> str:

@@ -50,11 +50,15 @@ async def test_trains_that_run_on_a_push_are_named_with_no_finding(place: Place)
 
 
 async def test_workflow_for_pull_requests_alone_is_started_by_a_draft_and_the_reason_is_named(place: Place) -> None:
-    """The preferred trigger comes with why it does not do."""
+    """The preferred trigger comes with why it does not do, and with the lines that would let it."""
     configure(place, "on: pull_request\n")
     assert await found(place) == []
     text = (await place.examine()).trains[NAME]
-    assert text.startswith("a draft pull request of its branch starts CI, and every required check runs; not by push: ")
+    assert text.startswith(
+        "a draft pull request of its branch starts CI, which costs notifications, and every required check runs; "
+        "not by push: "
+    )
+    assert text.endswith(f"; for a push, add to {CI}: on: / push: / branches: ['imq/**']")
 
 
 async def test_workflow_that_runs_while_trains_are_built_comes_with_a_filter(place: Place) -> None:
@@ -72,6 +76,7 @@ async def test_workflow_that_no_trigger_starts_comes_with_the_lines_to_add(place
     assert finding.code == "trains_without_ci"
     assert f"Add to {CI}: on: / push: / branches: ['imq/**']." in finding.remedy
     assert "one pull request after the other" in finding.impact
+    assert finding.link == "docs/trains.md#what-starts-ci"
 
 
 async def test_check_of_another_app_leaves_the_proof_to_the_first_train(place: Place) -> None:
@@ -105,6 +110,7 @@ async def test_ruleset_that_covers_the_branches_of_trains_is_named(
     findings = [each for each in await found(place) if each.code == "trains_branches_restricted"]
     named = [str(words) in each.finding and "All" in each.finding for each in findings]
     assert named == ([True] if words else [])
+    assert {each.link for each in findings} <= {"docs/trains.md#rules-and-bypasses"}
     assert all("`imq/**/*`" in each.remedy and "Exempt" in each.remedy for each in findings)
 
 
