@@ -18,7 +18,7 @@ from bot.gateway.http.answers import parse_answer, parse_list
 from bot.gateway.http.client import Call, owner_and_repo
 from bot.gateway.http.connection import Connection
 from bot.gateway.http.graphql import ErrorAnswer, QueryAnswer, Unsupported
-from bot.gateway.schemas import CommitAnswer, ListedCommitAnswer, NumberAnswer
+from bot.gateway.schemas import CommitAnswer, ListedCommitAnswer, NumberAnswer, PullRequestAnswer
 from bot.gateway.workflow_schemas import WorkflowsAnswer, workflow_texts
 from queue_engine.domain.candidate_port import NO_BRANCH, BranchUpdate
 from queue_engine.domain.errors import (
@@ -172,12 +172,17 @@ class CandidateApi(CheckReads):
             return await self._already_open(repository, request["head"], request["base"], refusal)
 
     async def _already_open(self, repository: Repository, head: str, base: str, refusal: Invalid) -> int:
-        """Find the open pull request, after an answer that was lost."""
-        template = "/repos/{owner}/{repo}/pulls?state=open&head={head}&base={base}&per_page=1"
+        """Find the open pull request, after an answer that was lost.
+
+        IMQ closes what this returns, so it compares the branch: GitHub also lists pull requests of other branches on
+        the same commit (octokit.js #2056).
+        """
+        template = "/repos/{owner}/{repo}/pulls?state=open&head={head}&base={base}&per_page=5"
         variables = {**owner_and_repo(repository), "head": f"{repository.owner}:{head}", "base": base}
         page = await self._connection.call(repository, Call("GET", template, variables), fresh=True)
-        for answer in parse_list(NumberAnswer, page.data):
-            return answer.number
+        for answer in parse_list(PullRequestAnswer, page.data):
+            if answer.head.ref == head:
+                return answer.number
         raise refusal
 
     async def _node_id(self, repository: Repository) -> str:

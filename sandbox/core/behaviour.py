@@ -26,6 +26,8 @@ class Behaviour:
     ruled_refs_named: bool = True
     """Whether the creation of a branch that rules forbid is refused with the rules, or with "Reference update failed"
     (release-plz/action #518)."""
+    lists_heads_by_commit: bool = False
+    """Whether the list of pull requests by `head` has those of other branches on the same commit (octokit.js #2056)."""
     etags_of_tokens: bool = True
     """Whether a renewed token makes every conditional request miss (otterdog #201, as GitHub's support confirmed)."""
     graphql: bool = True

@@ -26,13 +26,19 @@ def list_pulls(call: Call) -> Answer:
         for pull in call.repository.pulls.values()
         if state in ("all", pull.state)
         and (base is None or pull.base_branch == base)
-        and (head is None or ":" not in head or f"{pull.head_owner}:{pull.head_branch}" == head)
+        and (head is None or ":" not in head or _has_head(call, pull, head))
     ]
     sort = query.get("sort", "created")
     # GitHub's default is descending for creation time, and ascending as soon as another order is asked for.
     direction = query.get("direction", "desc" if sort == "created" else "asc")
     found.sort(key=lambda pull: (sort_value(pull, sort), pull.number), reverse=direction == "desc")
     return call.page(found, partial(payloads.simple_pull_request, call.github.source))
+
+
+def _has_head(call: Call, pull: PullRequest, head: str) -> bool:
+    if call.github.behaviour.lists_heads_by_commit:
+        return pull.head_sha == call.repository.git.branch(head.partition(":")[2])
+    return f"{pull.head_owner}:{pull.head_branch}" == head
 
 
 @routes.repository("POST", "/pulls", _WRITE, creates=True, docs="#create-a-pull-request")

@@ -3,10 +3,12 @@
 Covers `bot/gateway/candidates.py`, `bot/gateway/workflow_schemas.py` and `queue_engine/domain/candidate_port.py`.
 """
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from bot.gateway.http.graphql import ErrorAnswer, QueryAnswer
 from queue_engine.domain.candidate_port import NO_BRANCH, BranchUpdate
 from queue_engine.domain.errors import Forbidden, HeadConflict, Invalid, MergeError, NotFound, Unavailable
 from queue_engine.domain.facts import Commit
@@ -128,6 +130,35 @@ async def test_update_from_another_tip_changes_nothing(place: Place, named: bool
     assert (place.handle.sha("main"), place.handle.sha(BUILD)) == (moved, built.sha)
 
 
+async def test_branch_moves_only_from_the_expected_tip_and_never_back_without_force(place: Place) -> None:
+    """P1: a tip that a push could be put onto is another one all the same, as after a reset of the base."""
+    gateway, base = place.gateway, place.handle.sha("main")
+    built = await build(place)
+    child = await gateway.create_commit(place.repository, built.tree, (built.sha,), "On top")
+    with pytest.raises(HeadConflict):
+        await gateway.update_refs(place.repository, (BranchUpdate(BUILD, before=base, after=child.sha),))
+    back = BranchUpdate(BUILD, before=built.sha, after=base)
+    with pytest.raises(HeadConflict):
+        await gateway.update_refs(place.repository, (back,))
+    assert place.handle.sha(BUILD) == built.sha
+    await gateway.update_refs(place.repository, (replace(back, force=True),))
+    assert place.handle.sha(BUILD) == base
+
+
+async def test_trouble_of_github_in_an_update_is_no_moved_tip(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """IMQ asks again: after a refusal it would land by merges from then on."""
+    base = place.handle.sha("main")
+    await place.gateway.workflow_files(place.repository, base)
+
+    async def ask(*_: object) -> QueryAnswer:
+        trouble = ErrorAnswer(message="Something went wrong while executing your query", path=["updateRefs"])
+        return QueryAnswer(data={"updateRefs": None}, errors=[trouble])
+
+    monkeypatch.setattr(place.gateway, "_ask", ask)
+    with pytest.raises(Unavailable):
+        await place.gateway.update_refs(place.repository, (BranchUpdate("main", before=base, after="1" * 40),))
+
+
 async def test_update_that_rules_forbid_names_them_and_leaves_the_candidate(place: Place) -> None:
     """By a ruleset and by classic protection."""
     base = place.handle.sha("main")
@@ -212,6 +243,19 @@ async def test_draft_of_a_candidate_is_opened_once_and_closed(place: Place) -> N
     for _ in range(2):
         await gateway.close_pull_request(repository, number)
         assert pull.state == "closed"
+
+
+async def test_draft_that_is_open_already_is_found_by_its_branch(place: Place) -> None:
+    """IMQ closes it later: GitHub may list a person's pull request, too, whose branch is on the same commit."""
+    await build(place)
+    number = await place.gateway.open_draft(place.repository, BUILD, "main", "Test 1", "nothing")
+    place.handle.create_branch("theirs", BUILD, by="mona")
+    theirs = place.handle.open_pull_request("Theirs", head="theirs", by="mona")
+    assert await place.gateway.open_draft(place.repository, BUILD, "main", "Test 1", "nothing") == number
+    place.github.behaviour.lists_heads_by_commit = True
+    assert (
+        await place.gateway.open_draft(place.repository, BUILD, "main", "Test 1", "nothing") == number != theirs.number
+    )
 
 
 @pytest.mark.parametrize("listed", [False, True])
