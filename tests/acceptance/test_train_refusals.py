@@ -47,6 +47,29 @@ async def test_check_that_is_skipped_on_candidates_alone_has_trains_switched_off
         assert (await events(world))[-1] == ("trains_off", "ci_skipped_on_candidates", "lint")
 
 
+@pytest.mark.parametrize(
+    ("branches", "rule"),
+    [
+        ("imq-build/**/*", {"creation": True}),
+        ("imq-build/**/*", {"required_approvals": 1}),
+        ("imq/**/*", {"creation": True}),
+    ],
+)
+async def test_rule_over_the_branches_of_trains_switches_them_off_once(
+    tmp_path: Path, branches: str, rule: dict[str, Any]
+) -> None:
+    """P5: IMQ neither ejects a member nor tries again and again; the queue names GitHub's refusal."""
+    async with a_train_world(tmp_path) as world:
+        world.github.behaviour.pull_request_rule_on_create = False
+        world.repository.add_ruleset("All", branches=[branches], by="rhea", **rule)
+        await landed(world)
+        happened = await events(world)
+        [(_, reason, detail)] = [each for each in happened if each[0] == "trains_off"]
+        assert reason == "candidates_refused"
+        assert "rule" in (detail or "").lower()
+        assert [each[0] for each in happened].count("run_started") == 1
+
+
 @pytest.mark.parametrize("method", ["merge", "squash"])
 async def test_strict_base_that_trains_may_not_move_is_landed_on_one_by_one(tmp_path: Path, method: str) -> None:
     """P1: no train stops half-way, since GitHub refuses the second of two merges; one by squash costs no CI run."""

@@ -120,13 +120,8 @@ async def build(state: TrainState, run: CandidateRun) -> None:
 
 async def _merge_members(state: TrainState, run: CandidateRun) -> CandidateRun | None:
     """Merge all members; None if the run ended, or is to be built again without one of them."""
-    on_branch: str | None = None
     left = [each for each in run.members if each.commit is None]
-    if left:
-        on_branch = await _branch(state, run)
-        if on_branch is None:
-            await state.cancel(run, why="branch_changed")
-            return None
+    on_branch = await _branch(state, run) if left else _tip(run)
     for member in left:
         if not state.held():
             return None
@@ -136,9 +131,6 @@ async def _merge_members(state: TrainState, run: CandidateRun) -> CandidateRun |
             return None
         run = merged
         on_branch = _tip(run)
-    if not run.members:
-        await state.cancel(run, why="empty")
-        return None
     return await state.save_run(replace(run, candidate=_tip(run)))
 
 
@@ -147,8 +139,8 @@ def _tip(run: CandidateRun) -> str:
     return next((each.commit for each in reversed(run.members) if each.commit is not None), run.base_tip)
 
 
-async def _branch(state: TrainState, run: CandidateRun) -> str | None:
-    """Create the build branch, or return its tip if it exists; None if it has what IMQ did not make."""
+async def _branch(state: TrainState, run: CandidateRun) -> str:
+    """Create the build branch, or return its tip if it exists."""
     github, repository, tip = state.engine.github, state.queue.repository, _tip(run)
     assert run.id is not None
     if run.id in state.on_tip:
@@ -166,19 +158,18 @@ async def _branch(state: TrainState, run: CandidateRun) -> str | None:
         former = {run.base_tip, *(each.commit for each in run.members)}
         if found.sha in former and run.test.github_failures < _LAGGING:
             raise StaleRead("the build branch has moved on from what a read shows")
-        commit = await github.commit(repository, found.sha)
-        following = next(each for each in run.members if each.commit is None)
-        return found.sha if commit.parents == (tip, following.head) else None
+        return found.sha
     state.on_tip.add(run.id)
     return tip
 
 
 async def _merge(
-    state: TrainState, run: CandidateRun, member: CandidateMember, before: str, on_branch: str | None
+    state: TrainState, run: CandidateRun, member: CandidateMember, before: str, on_branch: str
 ) -> CandidateRun | None:
     """Merge one member, and store its commit; None if the run has to be looked at again."""
     github, repository = state.engine.github, state.queue.repository
-    if on_branch is not None and on_branch != before:
+    if on_branch != before:
+        # A former pass merged it, or somebody pushed.
         commit: Commit | None = await github.commit(repository, on_branch)
     else:
         try:

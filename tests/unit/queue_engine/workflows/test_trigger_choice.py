@@ -4,6 +4,7 @@ Covers `queue_engine/workflows/trigger_lines.py`.
 """
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -173,3 +174,58 @@ def test_repository_without_workflows_waits_for_the_first_train() -> None:
     """Another CI provider may run on pushes: IMQ cannot read its rules."""
     choice = choose_trigger({}, TEST, CANDIDATE, Candidates.AUTO)
     assert (choice.trigger, choice.proven) == (CandidateTrigger.PUSH, False)
+
+
+OTHER = ".github/workflows/other.yml"
+ON_MAIN = "on: {push: {branches: [main]}, pull_request: }\njobs: {test: {}}"
+
+
+@pytest.mark.parametrize(
+    ("text", "other", "runs"),
+    [
+        ("on: [push, pull_request]\njobs: {test: {}}", ON_MAIN, None),
+        ("on: [push, pull_request]\njobs: {test: {}}", "on: {push: {branches: [main]}}\njobs: {test: {}}", True),
+        ("on: [push, pull_request]\njobs: {t: {name: '${{ vars.N }}', if: vars.A}}", None, None),
+        ("on: {push: {branches: ['imq/**'], tags: ['v*']}}\njobs: {test: {}}", None, True),
+        ("on: {push: {tags: ['v*']}}\njobs: {test: {}}", None, False),
+        ("on: {push: {branches-ignore: ['[']}}\njobs: {test: {}}", None, None),
+    ],
+    ids=["one_of_two", "other_not_on_pulls", "computed_name", "tags_too", "tags_only", "unread_pattern"],
+)
+def test_push_is_proved_only_if_each_job_of_the_check_runs(text: str, other: str | None, runs: bool | None) -> None:
+    """P1: a check with the name of two jobs passes on a candidate although one of them has not run."""
+    files = {CI: text} | ({} if other is None else {OTHER: other})
+    assert choose_trigger(files, TEST, CANDIDATE, Candidates.AUTO).answers[0].runs is runs
+
+
+@pytest.mark.parametrize(
+    ("event", "runs"),
+    [
+        ("{workflow_dispatch: {inputs: {a: {required: true, default: x}}}}", True),
+        ("{workflow_dispatch: {inputs: {a: {required: true}}}}", False),
+        ("{workflow_dispatch: {inputs: {a: {required: false}}}}", True),
+    ],
+)
+def test_dispatch_gives_no_input_that_a_workflow_requires(event: str, runs: bool) -> None:
+    """GitHub would refuse the dispatch of each candidate; on another branch than the default one it may."""
+    text = f"on: {event}\njobs: {{test: {{}}}}"
+    answers = choose_trigger({CI: text}, TEST, CANDIDATE, Candidates.AUTO).answers
+    assert answers[2].runs is runs
+    elsewhere = replace(CANDIDATE, base_branch="release", branch="imq/release/1")
+    answers = choose_trigger({CI: text}, TEST, elsewhere, Candidates.AUTO).answers
+    assert answers[2].runs is (None if runs else False)
+
+
+def test_draft_does_not_prove_that_a_workflow_of_the_base_tests_it() -> None:
+    """`pull_request_target` checks the base out, unless its steps say otherwise."""
+    text = "on: pull_request_target\njobs: {test: {}}"
+    assert choose_trigger({CI: text}, TEST, CANDIDATE, Candidates.AUTO).answers[1].runs is None
+
+
+def test_dispatch_leaves_out_a_workflow_that_only_may_have_the_check() -> None:
+    """P7: it would start CI runs that nobody asked for."""
+    files = {
+        CI: "on: workflow_dispatch\njobs: {test: {}}",
+        OTHER: "on: workflow_dispatch\njobs: {x: {name: '${{ vars.N }}'}}",
+    }
+    assert choose_trigger(files, TEST, CANDIDATE, Candidates.DISPATCH).workflows == (CI,)
