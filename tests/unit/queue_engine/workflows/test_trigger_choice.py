@@ -223,7 +223,7 @@ def test_draft_does_not_prove_that_a_workflow_of_the_base_tests_it() -> None:
 
 
 def test_dispatch_leaves_out_a_workflow_that_only_may_have_the_check() -> None:
-    """P7: it would start CI runs that nobody asked for."""
+    """P7: it would start CI runs that no required check needs."""
     files = {
         CI: "on: workflow_dispatch\njobs: {test: {}}",
         OTHER: "on: workflow_dispatch\njobs: {x: {name: '${{ vars.N }}'}}",
