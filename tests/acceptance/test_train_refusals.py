@@ -11,6 +11,7 @@ from sandbox.callers.errors import DropConnection
 from sandbox.ci.workflows import Job
 from sandbox.rest.record import RecordedCall
 from sandbox.state import ReviewRule
+from tests.acceptance.page_readers import reader
 from tests.acceptance.train_world import a_train_world, commits_tested, queue_all, ready
 from tests.acceptance.world import World
 
@@ -82,6 +83,13 @@ async def test_strict_base_that_trains_may_not_move_is_landed_on_one_by_one(tmp_
         assert reason == "candidate_landing_refused"
         if method == "merge":
             assert detail == "Changes must be made through a pull request."
+            async with reader(world, "mona") as mona:
+                page = (await mona.get("/repositories/acme/widgets/branches/main")).text
+                assert (
+                    f"let IMQ land no train on main, so it tests one pull request after the other. Details: {detail}"
+                    in page
+                )
+                assert "Add IMQ's App to the bypass list of that rule, with the mode" in page
         else:
             assert detail == "GitHub merges only branches that are up to date, and trains land by squash"
             assert "run_started" not in [each[0] for each in happened]
