@@ -198,3 +198,17 @@ async def test_train_lands_where_signatures_are_required(
         await landed(world, prepare=lambda pull: pull.sign())
         assert [each[0] for each in await events(world)].count("run_started") == 1
         assert world.requests(MERGE) == (0 if method == "merge" else 3)
+
+
+async def test_train_whose_app_lost_its_permission_blames_no_rule(tmp_path: Path) -> None:
+    """The owner took the right to write contents away: maintainers read that, and not that a rule refuses trains."""
+    async with a_train_world(tmp_path) as world:
+        pulls = await ready(world, "a", "b")
+        queue_all(pulls)
+        await world.pass_time(timedelta(minutes=1))
+        world.grant("contents", "read")
+        await world.until(lambda: all("failed" in world.comment(pull) for pull in pulls if world.spoken(pull)))
+        await world.pass_time(timedelta(minutes=5))
+        [(_, reason, detail)] = [each for each in await events(world) if each[0] == "trains_off"]
+        assert (reason, detail) == ("candidates_refused", "Resource not accessible by integration")
+        assert [await world.reasons(pull) for pull in pulls] == [["permission_missing"], ["permission_missing"]]

@@ -10,7 +10,7 @@ from sandbox.ci.workflows import Job, Trigger
 from sandbox.rest.record import RecordedCall
 from tests.acceptance.project import total_at_most_ten
 from tests.acceptance.test_train_refusals import events
-from tests.acceptance.train_stage import CHECK, WORKFLOW, configure
+from tests.acceptance.train_stage import CHECK, WORKFLOW, a_train_world, configure
 from tests.acceptance.train_world import queue_all, ready
 from tests.acceptance.world import CI_TIME, World, a_world
 
@@ -68,3 +68,21 @@ async def test_end_of_a_run_leaves_ci_of_a_later_run_with_the_same_commit(tmp_pa
         assert len(published) == 2
         happened = await events(world)
         assert [each[2] for each in happened if each[0] == "run_ended"] == ["branch_changed", "landed"]
+
+
+async def test_push_that_conflicts_with_a_draft_leaves_drafts_as_the_trigger(tmp_path: Path) -> None:
+    """GitHub tests no draft that conflicts with its base: that is the push's doing, and trains stay on."""
+    async with a_train_world(tmp_path, trains="{candidates: pull_request}", on=("pull_request",)) as trains:
+        world = trains.world
+
+        def push() -> None:
+            world.repository.push("main", {"add-1.py": "by hand\n"}, "By hand", by="rhea")
+
+        world.meanwhile("POST /repos/{owner}/{repo}/pulls", push)
+        first, second = await trains.queued(0, 0)
+        await world.until(lambda: bool(second.merged))
+        await world.settle()
+        assert await world.reasons(first) == ["conflict"]
+        async with world.bot.engine.store.reading() as tx:
+            history = await tx.timeline.of_pull_request(world.repository.record.id, 0)
+        assert [each.event for each in history if each.event == "trains_off"] == []

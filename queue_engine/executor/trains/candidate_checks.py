@@ -10,7 +10,7 @@ from datetime import datetime
 
 import structlog
 
-from queue_engine.domain.candidate_run import CandidateRun, CandidateState
+from queue_engine.domain.candidate_run import CandidateRun, CandidateState, CandidateTrigger
 from queue_engine.domain.facts import CheckReport
 from queue_engine.domain.model import Entry, EntryStatus
 from queue_engine.domain.reasons import Reason
@@ -243,6 +243,14 @@ def _with_span(memory: Memory, run: CandidateRun) -> Memory:
 
 
 async def _untested(state: TrainState, run: CandidateRun, reason: Reason, detail: str) -> None:
-    """End a run whose candidate was not tested: another trigger may do it, or one entry is tested after the other."""
+    """End a run whose candidate was not tested: another trigger may do it, or one entry is tested after the other.
+
+    GitHub tests no pull request that conflicts with its base (community #26304): a push to the base says nothing of
+    the trigger.
+    """
+    planned = find_run(state.memory.trains, run.id)
+    if run.trigger is CandidateTrigger.PULL_REQUEST and planned is not None and not planned.extends_base:
+        await state.cancel(run, why="base_moved")
+        return
     await state.cancel(run, why="untested")
     await trigger_failed(state, run.trigger, reason, detail)

@@ -252,4 +252,4 @@ async def _message(state: TrainState, member: CandidateMember) -> str:
     pull = pull_of(state, member)
     if pull is None:
         pull = await state.engine.github.pull_request(state.queue.repository, member.number)
-    return merge_message(pull, state.policy)
+    return merge_message(pull, state.policy, member.method)

@@ -169,11 +169,21 @@ async def _move_base(state: TrainState, run: CandidateRun) -> bool | None:
             if tip is not None and tip.sha != memory.base_tip:
                 await _give_back(state, run, base_moved_to=tip.sha)
                 return None
+            if isinstance(refused, Forbidden):
+                await _not_permitted(state, run, refused.message)
+                return None
             refusal = refused.message
             continue
         return len(updates) > 1
     await _refused(state, run, refusal or "")
     return None
+
+
+async def _not_permitted(state: TrainState, run: CandidateRun, message: str) -> None:
+    """Switch trains off, since IMQ lacks a permission: merges need the same one."""
+    await _give_back(state, run)
+    await state.load()
+    await state.switch_off(Reason.CANDIDATES_REFUSED, message)
 
 
 async def _refused(state: TrainState, run: CandidateRun, refusal: str) -> None:

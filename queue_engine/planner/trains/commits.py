@@ -1,7 +1,8 @@
 """Messages of the commits that build candidates. Pure.
 
-A title that asks CI to skip would leave the candidate untested. A bare number would link each candidate on its pull
-request, and words such as "fixes" close issues only where the base is the default branch, as after any merge.
+A title that asks CI to skip would leave the candidate untested. Each provider has words of its own for that
+(srz-zumix/ci-skip lists them) and reads the newest commit's message alone. A bare number would link each candidate on
+its pull request, and words such as "fixes" close issues only where the base is the default branch, as after any merge.
 """
 
 import re
@@ -11,17 +12,22 @@ from queue_engine.domain.facts import MergeMethod, PullRequest
 from queue_engine.domain.policy import Policy
 
 _SKIPS = re.compile(
-    r"\[(skip ci|ci skip|no ci|skip actions|actions skip)\]|^skip-checks:", re.IGNORECASE | re.MULTILINE
+    r"\[(?:skip[ -][\w-]+|skiprun|[\w-]+[ -]skip|no ci)\]|\*\*\*no_ci\*\*\*|--(?:skip-ci|ci-skip)\b|^skip-checks:",
+    re.IGNORECASE | re.MULTILINE,
 )
 _NUMBER = re.compile(r"#(?=\d)")
 
 
-def merge_message(pull: PullRequest, policy: Policy) -> str:
-    """Return the message of the commit that merges this pull request."""
+def merge_message(pull: PullRequest, policy: Policy, method: MergeMethod) -> str:
+    """Return the message of the commit that merges this pull request.
+
+    A commit that is squashed for the candidate never lands: it has no number at all, whatever the templates say.
+    """
     wanted = commit_message(policy, pull, ())
     title = wanted.title or f"Merge pull request {pull.number} from {pull.head_branch}"
     body = wanted.body if wanted.body is not None else _NUMBER.sub("", pull.title)
-    return _without_skips(f"{title}\n\n{body}".strip())
+    text = _without_skips(f"{title}\n\n{body}".strip())
+    return text if method is MergeMethod.MERGE else _NUMBER.sub("", text)
 
 
 def names_co_authors(method: MergeMethod, policy: Policy) -> bool:
@@ -30,4 +36,4 @@ def names_co_authors(method: MergeMethod, policy: Policy) -> bool:
 
 
 def _without_skips(text: str) -> str:
-    return _SKIPS.sub(lambda found: found.group().strip("[]:").replace(" ", "-"), text)
+    return _SKIPS.sub(lambda found: found.group().strip("[]:*-").replace(" ", "-"), text)

@@ -1,7 +1,6 @@
 """What plans remember is read as it was written, and follows the entries of its queue.
 
-Covers `queue_engine/planner/trains/members.py`, `queue_engine/planner/trains/outcomes.py` and
-`queue_engine/planner/trains/commits.py`.
+Covers `queue_engine/planner/trains/members.py` and `queue_engine/planner/trains/outcomes.py`.
 """
 
 from dataclasses import replace
@@ -9,10 +8,8 @@ from datetime import UTC, datetime, timedelta
 from json import dumps, loads
 
 from queue_engine.domain.candidate_run import CandidateTrigger
-from queue_engine.domain.facts import MergeMethod, RequiredCheck
-from queue_engine.domain.policy import Policy
+from queue_engine.domain.facts import RequiredCheck
 from queue_engine.domain.train_policy import TrainPolicy, TrainSplit
-from queue_engine.planner.trains.commits import merge_message, names_co_authors
 from queue_engine.planner.trains.members import base_moved, follow_queue, limited, slots, visible
 from queue_engine.planner.trains.memory import FailingChecks, Memory, SequentialMode, from_json, to_json
 from queue_engine.planner.trains.model import FailingRun, Member, NewRun, TrainRun, Trains
@@ -29,7 +26,6 @@ from queue_engine.planner.trains.outcomes import (
     without_member,
 )
 from tests.store.examples import entry
-from tests.unit.queue_engine.examples import pull
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 RUN = TrainRun(7, (1, 2), frozenset({2}), 5.0)
@@ -165,17 +161,6 @@ def test_result_belongs_to_a_tree_and_to_the_checks_required_of_it() -> None:
     assert result_key("t", [check]) == result_key("t", [check])
     others = result_key("u", [check]), result_key("t", []), result_key("t", [RequiredCheck("ci", 2)])
     assert result_key("t", [check]) not in others
-
-
-def test_message_neither_skips_ci_nor_links_other_pull_requests() -> None:
-    """A candidate whose message skips CI would never be tested."""
-    made = merge_message(pull(title="Fix #12 [skip ci]", number=4, head_branch="fix"), Policy())
-    assert made == "Merge pull request 4 from fix\n\nFix 12 skip-ci"
-    trailer = merge_message(pull(title="Fix [No CI]", body="Why\n\n\nskip-checks: true"), Policy(commit_body="{body}"))
-    assert trailer.endswith("skip-checks true")
-    assert merge_message(pull(title="Fix [No CI]"), Policy()).endswith("Fix No-CI")
-    assert not names_co_authors(MergeMethod.REBASE, Policy(commit_body="{co_authors}"))
-    assert names_co_authors(MergeMethod.SQUASH, Policy(commit_body="{co_authors}"))
 
 
 def test_usual_run_follows_the_last_ones() -> None:
