@@ -45,8 +45,8 @@ class TrainAnswer(BaseModel):
 
     `run` tests all `members` in one CI run on `branch`, whose tip is `candidate`; they are null outside of a run.
     `progress` is how many of its checks have reported, such as `3 of 7 checks`. `failed` are the members of the failed
-    run that IMQ bisects, `conflict` is the pull request that holds this one back. `suspicion` is the chance from 0 to 1
-    that this one breaks its run.
+    run that IMQ bisects. `conflict` is the pull request that holds this one back, `conflicts` are those of which one
+    does. `suspicion` is the chance from 0 to 1 that this one breaks its run.
     """
 
     state: str
@@ -58,6 +58,7 @@ class TrainAnswer(BaseModel):
     progress: str | None
     failed: tuple[int, ...]
     conflict: int | None
+    conflicts: tuple[int, ...]
     suspicion: float | None
 
     @classmethod
@@ -74,6 +75,7 @@ class TrainAnswer(BaseModel):
             progress=None if checks is None else f"{checks[0]} of {checks[1]} checks",
             failed=train.failed,
             conflict=train.conflict,
+            conflicts=train.conflicts,
             suspicion=train.suspicion,
         )
 

@@ -136,6 +136,10 @@ def _format_fact(name: str, value: Any) -> str | None:
         case "members", list():
             numbers = [number for number in value if isinstance(number, int)]
             return pull_requests(numbers[:_MOST_DELAYED]) + (", ..." if len(numbers) > _MOST_DELAYED else "")
+        case "conflicts", list():
+            numbers = [number for number in value if isinstance(number, int)]
+            shown = pull_requests(numbers[:_MOST_DELAYED])
+            return shown if len(numbers) == 1 else texts.ONE_OF.format(numbers=shown)
         case "delays", list():
             numbers = [number for number in value if isinstance(number, int)]
             return pull_requests(numbers[:_MOST_DELAYED]) + (", ..." if len(numbers) > _MOST_DELAYED else "")

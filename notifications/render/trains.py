@@ -124,6 +124,8 @@ def _steps(train: TrainNotice, others: Sequence[int], base_branch: str) -> Itera
             yield texts.QUALIFIED.format(base=code(base_branch))
         case TrainProgress.HELD_BACK if train.conflict is not None:
             yield texts.HELD_BACK.format(number=pull_request(train.conflict))
+        case TrainProgress.HELD_BACK if train.conflicts:
+            yield texts.HELD_BACK_BY_ONE_OF.format(numbers=_numbers(train.conflicts))
         case TrainProgress.HELD_BACK:
             yield texts.HELD_BACK_UNKNOWN
         case TrainProgress.FAILED_ALONE:

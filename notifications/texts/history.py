@@ -51,11 +51,14 @@ HISTORY: Mapping[str, HistoryText] = {
     "paused": HistoryText("Queue for {base} paused", {"by": ASKED_BY, "until": " until {until}"}),
     "landed_outside": HistoryText("{base} moved outside the queue", {"sha": " to {sha}", "by": ASKED_BY}),
     "run_started": HistoryText("Joined a train", {"run": ", run {run}", "members": ", with {members}"}),
+    "held_back": HistoryText("Held back from a train", {"conflicts": ", since it conflicts with {conflicts}"}),
     "run_passed": HistoryText("Checks of the train passed", {"run": ", run {run}", "members": ", with {members}"}),
     "run_ended": HistoryText("End of the train", {"run": ", run {run}", "outcome": ": {outcome}"}),
     "trains_off": HistoryText("IMQ tests one pull request after the other for {base}"),
     "resumed": HistoryText("Queue for {base} resumed", {"by": ASKED_BY}, with_reason=False),
 }
+
+ONE_OF = "one of {numbers}"
 
 RUN_OUTCOMES: Mapping[str, str] = {
     "failed": "its checks failed",

@@ -47,6 +47,8 @@ class TrainNotice(BaseModel):
     """The members of the failed run that is bisected, in order."""
     conflict: int | None = None
     """The member with which it conflicts, while held back."""
+    conflicts: tuple[int, ...] = ()
+    """The members ahead of it of which it conflicts with one, while held back, where that one is not known."""
     suspicion: float | None = None
     """The chance that this pull request makes its run fail, from 0 to 1."""
 

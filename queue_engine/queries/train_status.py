@@ -67,8 +67,9 @@ class TrainStatus:
         if group is not None:
             return TrainNotice(progress=TrainProgress.BISECTING, failed=group.members, suspicion=suspicion)
         if others := self.conflicts.get(number):
-            conflict = others[0] if len(others) == 1 else None
-            return TrainNotice(progress=TrainProgress.HELD_BACK, conflict=conflict, suspicion=suspicion)
+            conflict, unsure = (others[0], ()) if len(others) == 1 else (None, others)
+            held = TrainProgress.HELD_BACK
+            return TrainNotice(progress=held, conflict=conflict, conflicts=unsure, suspicion=suspicion)
         if number in self.qualified:
             return TrainNotice(progress=TrainProgress.QUALIFIED, suspicion=suspicion)
         return None

@@ -120,6 +120,24 @@ async def test_check_run_of_a_member_that_waits_after_a_failed_run_says_why(worl
     assert "this one stays in the queue" in shown
 
 
+async def test_member_that_is_held_back_reads_with_whom_it_conflicts(world: World) -> None:
+    """The check run names those ahead of it, of which it conflicts with one, and so do the history and the page."""
+    files = [{"c.txt": "0\n"}, {"app.py": "ONE\ntwo\n"}, {"app.py": "uno\ntwo\n"}]
+    pulls = await ready(world, "a", "b", "c", files=files)
+    queue_all(pulls)
+    await world.until_status(pulls[1], "checking")
+    await world.pass_time(timedelta(seconds=30))
+    first, second = pulls[0].number, pulls[1].number
+    assert f"It conflicts with one of `#{first}`, `#{second}`; IMQ tries it again" in check_run(world, pulls[2])
+    async with reader(world, "mona") as mona:
+        page = await mona.get(f"/repositories/acme/widgets/pulls/{pulls[2].number}")
+    assert f"Held back from a train, since it conflicts with one of #{first}, #{second}." in page.text
+    await world.until(lambda: pulls[0].merged and pulls[1].merged)
+    await world.until_status(pulls[2], None)
+    await world.settle()
+    assert f"Held back from a train, since it conflicts with one of `#{first}`, `#{second}`" in comment(pulls[2])
+
+
 async def test_statistics_count_the_runs_that_trains_saved(world: World) -> None:
     """A maintainer sees how many CI runs fewer than landings there were, and the CI time of each run once."""
     pulls = await ready(world, "a", "b", "c")

@@ -10,7 +10,7 @@ from notifications.render.answer import answer_text
 from notifications.render.history import without_itself
 from notifications.render.trains import train_text
 from notifications.render.why import share_sentence
-from notifications.texts.history import HISTORY, RUN_OUTCOMES
+from notifications.texts.history import HISTORY, ONE_OF, RUN_OUTCOMES
 from queue_engine.domain.failing_check import FailingCheck
 from queue_engine.domain.model import EntryStatus
 from queue_engine.domain.policy import Policy
@@ -146,6 +146,9 @@ def _shown(name: str, value: Any) -> str | None:
             return str(value)
         case "outcome", str():
             return RUN_OUTCOMES.get(value, value)
+        case "conflicts", list():
+            shown = _several([f"#{number}" for number in value if isinstance(number, int)])
+            return shown if len(value) == 1 else ONE_OF.format(numbers=shown)
         case "delays" | "members", list():
             return _several([f"#{number}" for number in value if isinstance(number, int)])
         case _, list():

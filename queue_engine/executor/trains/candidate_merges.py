@@ -238,7 +238,10 @@ async def _leave_out(state: TrainState, run: CandidateRun, member: CandidateMemb
         # Nothing is left that the run was to test.
         await state.end(run, _cancelled(state, run, memory), why="conflict")
         return
-    await state.save_run(replace(run, members=members, tested=run.tested - {member.number}), memory)
+    async with state.engine.change() as change:
+        await state.save_run_within(change, replace(run, members=members, tested=run.tested - {member.number}), memory)
+        if (entry := state.entry_of(member)) is not None:
+            await change.record("held_back", entry, data={"conflicts": list(others)})
     names = ", ".join(f"#{each}" for each in others)
     _log.info("held_back", repository=state.queue.repository.full_name, number=member.number, others=names)
 

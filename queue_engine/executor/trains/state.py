@@ -95,10 +95,15 @@ class TrainState:
     async def save_run(self, run: CandidateRun, memory: Memory | None = None) -> CandidateRun:
         """Store a changed run, and with it the memory."""
         async with self.engine.change() as change:
-            saved = await change.tx.candidate_runs.save(run)
-            if memory is not None:
-                await self.keep(change, memory)
+            saved = await self.save_run_within(change, run, memory)
         self.runs = tuple(saved if each.id == saved.id else each for each in self.runs)
+        return saved
+
+    async def save_run_within(self, change: Change, run: CandidateRun, memory: Memory | None = None) -> CandidateRun:
+        """Store a changed run within a transaction, and with it the memory; the state is to be loaded after it."""
+        saved = await change.tx.candidate_runs.save(run)
+        if memory is not None:
+            await self.keep(change, memory)
         return saved
 
     def entry_of(self, member: CandidateMember) -> Entry | None:

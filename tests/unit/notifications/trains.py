@@ -39,6 +39,7 @@ TRAINS: Mapping[str, Notice] = {
     "suspected, tested alone": member(NoticeKind.CHECKING, TrainProgress.ALONE, (42,), failed=(41, 42), **RUN),
     "qualified": member(NoticeKind.QUEUED, TrainProgress.QUALIFIED),
     "held back": member(NoticeKind.QUEUED, TrainProgress.HELD_BACK, conflict=41),
+    "held back by one of two": member(NoticeKind.QUEUED, TrainProgress.HELD_BACK, conflicts=(40, 41)),
     "held back by an unknown one": member(NoticeKind.QUEUED, TrainProgress.HELD_BACK),
     "passed": member(NoticeKind.READY, TrainProgress.PASSED, (41, 42, 43), **RUN),
     "passed alone": member(NoticeKind.READY, TrainProgress.PASSED, (42,), **RUN),

@@ -93,7 +93,12 @@ FAILED = [{"suspects": [1, 2, 3], "content": [1, 2, 3]}]
             TrainNotice(progress=TrainProgress.BISECTING, failed=(1, 2, 3)),
         ),
         ([], memory(1, 2, conflicts={"2": [1]}), 2, TrainNotice(progress=TrainProgress.HELD_BACK, conflict=1)),
-        ([], memory(1, 2, 3, conflicts={"3": [1, 2]}), 3, TrainNotice(progress=TrainProgress.HELD_BACK)),
+        (
+            [],
+            memory(1, 2, 3, conflicts={"3": [1, 2]}),
+            3,
+            TrainNotice(progress=TrainProgress.HELD_BACK, conflicts=(1, 2)),
+        ),
         ([], memory(2, conflicts={"2": [1]}), 2, None),
         ([], memory(1, qualified=(1,)), 1, TrainNotice(progress=TrainProgress.QUALIFIED)),
         ([], memory(1), 1, None),
