@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from notifications.render.escape import code
+from notifications.render.escape import MESSAGE_LIMIT, code
 from notifications.render.formats import duration, instant, names, pull_request, pull_requests
 from notifications.texts import history as texts
 from queue_engine.domain.reasons import Reason
@@ -113,7 +113,15 @@ def _sentence(event: TimelineEvent, text: texts.HistoryText) -> str:
     for name, addition in text.also.items():
         if (shown := _format_fact(name, event.data.get(name))) is not None:
             sentence += addition.format(**{name: shown})
-    return f"{sentence}: {_plain(event.reason)}" if event.reason is not None and text.with_reason else sentence
+    if event.reason is None or not text.with_reason:
+        return sentence
+    detail = first_line(event) if text.with_detail else ""
+    return f"{sentence}: {_plain(event.reason)}" + (f" ({code(detail, MESSAGE_LIMIT)})" if detail else "")
+
+
+def first_line(event: TimelineEvent) -> str:
+    """Return the first line of the details of an event."""
+    return str(event.data.get("detail") or "").strip().partition("\n")[0]
 
 
 def _plain(reason: Reason) -> str:

@@ -15,6 +15,8 @@ class HistoryText:
     also: Mapping[str, str] = field(default_factory=dict)
     with_reason: bool = True
     """Whether the event is shown with its reason."""
+    with_detail: bool = False
+    """Whether the reason is shown with the first line of its details."""
 
 
 SUMMARY = "History"
@@ -54,7 +56,7 @@ HISTORY: Mapping[str, HistoryText] = {
     "held_back": HistoryText("Held back from a train", {"conflicts": ", since it conflicts with {conflicts}"}),
     "run_passed": HistoryText("Checks of the train passed", {"run": ", run {run}", "members": ", with {members}"}),
     "run_ended": HistoryText("End of the train", {"run": ", run {run}", "outcome": ": {outcome}"}),
-    "trains_off": HistoryText("IMQ tests one pull request after the other for {base}"),
+    "trains_off": HistoryText("IMQ tests one pull request after the other for {base}", with_detail=True),
     "resumed": HistoryText("Queue for {base} resumed", {"by": ASKED_BY}, with_reason=False),
 }
 

@@ -71,6 +71,24 @@ async def test_rule_over_the_branches_of_trains_switches_them_off_once(
         assert [each[0] for each in happened].count("run_started") == 1
 
 
+async def test_trains_without_ci_name_the_lines_that_a_workflow_lacks(tmp_path: Path) -> None:
+    """A maintainer reads them where the others land one by one: on the page of the queue, and in each history."""
+    path = ".github/workflows/tests.yml"
+    text = "on: pull_request\njobs:\n  unit:\n    runs-on: ubuntu-latest\n    steps:\n      - run: make test\n"
+    async with a_train_world(tmp_path) as world:
+        world.repository.push("main", {path: text}, "Test", by="rhea")
+        world.repository.add_workflow("Tests", path=path, jobs=[Job("unit")], on=("pull_request",))
+        world.repository.protect("main", required_checks=["unit"])
+        pulls = await landed(world)
+        wanted = f"add to {path}: on: / push: / branches: ['imq/**']"
+        [(_, reason, detail)] = [each for each in await events(world) if each[0] == "trains_off"]
+        assert reason == "ci_silent_on_candidates"
+        assert str(detail).startswith(wanted)
+        async with reader(world, "mona") as mona:
+            assert wanted in (await mona.get("/repositories/acme/widgets/branches/main")).text
+        assert f"ci silent on candidates (`` {wanted}" in next(each.body for each in pulls[0].comments)
+
+
 @pytest.mark.parametrize("method", ["merge", "squash"])
 async def test_strict_base_that_trains_may_not_move_is_landed_on_one_by_one(tmp_path: Path, method: str) -> None:
     """P1: no train stops half-way, since GitHub refuses the second of two merges; one by squash costs no CI run."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from bot.web.pages.render import duration, instant
 from notifications.render.answer import answer_text
-from notifications.render.history import without_itself
+from notifications.render.history import first_line, without_itself
 from notifications.render.trains import train_text
 from notifications.render.why import share_sentence
 from notifications.texts.history import HISTORY, ONE_OF, RUN_OUTCOMES
@@ -123,7 +123,8 @@ def event_text(event: TimelineEvent, number: int | None = None) -> str:
             sentence += addition.format(**{name: shown})
     if event.reason is None or not text.with_reason:
         return sentence
-    return f"{sentence}: {event.reason.value.replace('_', ' ')}"
+    detail = first_line(event) if text.with_detail else ""
+    return f"{sentence}: {event.reason.value.replace('_', ' ')}" + (f" ({detail})" if detail else "")
 
 
 def _pieces(sentence: str) -> Pieces:

@@ -61,6 +61,9 @@ async def trigger_failed(state: TrainState, trigger: CandidateTrigger, reason: R
 
 
 def _lines(choice: TriggerChoice | None) -> str:
-    """Return why no trigger starts every required check."""
-    reasons = [reason for each in choice.answers for reason in each.reasons] if choice is not None else []
-    return "; ".join(dict.fromkeys(reasons))[:1000]
+    """Return the lines to add, and why no trigger starts every required check."""
+    if choice is None:
+        return ""
+    reasons = dict.fromkeys(reason for each in choice.answers for reason in each.reasons)
+    wanted = (f"add to {each.path}: {' / '.join(map(str.strip, each.lines))}" for each in choice.lines)
+    return "; ".join((*wanted, *reasons))[:1000]

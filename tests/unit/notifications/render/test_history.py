@@ -144,12 +144,12 @@ def test_history_has_the_runs_of_trains_with_this_pull_request_alone() -> None:
             event("run_started", 50, number=0, run=7, members=[41, 42], tested=[41, 42]),
             event("run_started", 45, number=0, run=8, members=[9], tested=[9]),
             event("run_ended", 40, number=0, run=7, members=[41, 42], tested=[41, 42], outcome="failed"),
-            event("trains_off", 30, number=0, reason=Reason.CI_SILENT_ON_CANDIDATES, detail="test"),
+            event("trains_off", 30, number=0, reason=Reason.CI_SILENT_ON_CANDIDATES, detail="`test`\nadd lines"),
         ]
     )
     assert [line.split(": ", 1)[1] for line in lines] == [
         "Queued for `main`",
         "Joined a train, run 7, with `#41`",
         "End of the train, run 7: its checks failed",
-        "IMQ tests one pull request after the other for `main`: ci silent on candidates",
+        "IMQ tests one pull request after the other for `main`: ci silent on candidates (`` `test` ``)",
     ]
