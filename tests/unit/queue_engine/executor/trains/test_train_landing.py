@@ -1,0 +1,177 @@
+"""How a run that passed lands by one move of the base: what is asked of GitHub, and what each answer means.
+
+Covers `queue_engine/executor/trains/landing.py`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from queue_engine.core.database.database import Database
+from queue_engine.domain.candidate_port import BranchUpdate
+from queue_engine.domain.candidate_run import CandidateMember, CandidateRun, CandidateState
+from queue_engine.domain.errors import HeadConflict, MergeError
+from queue_engine.domain.facts import Branch, MergeMethod
+from queue_engine.executor.trains.landing import begin_landing, continue_landing
+from queue_engine.executor.trains.lost_merges import CLOSE_JOB
+from queue_engine.executor.trains.members import follow_runs
+from queue_engine.executor.trains.state import CLEAN_JOB, TrainState
+from queue_engine.planner.trains.outcomes import find_run, passed
+from queue_engine.store import Store
+from tests.unit.queue_engine.examples import comparison
+from tests.unit.queue_engine.executor.trains.train_states import TrainGitHub, a_state
+
+RULED = MergeError("Changes must be made through a pull request.", status=422)
+MOVED = HeadConflict("Ref cannot be updated", status=422)
+BASE, LANDED, OTHER = Branch("base-1", False), Branch("c1", False), Branch("pushed", False)
+
+
+@pytest.fixture
+def store(sqlite_database: Database) -> Store:
+    return Store(sqlite_database)
+
+
+async def that_passed(store: Store, github: TrainGitHub, **member: Any) -> tuple[TrainState, CandidateRun]:
+    """The state of a queue whose only member passed in the only run."""
+    mine = replace(CandidateMember(1, "", "head-1", commit="c1", tree="t1"), **member)
+    github.answers |= {"snapshots": {}, "refuses_outdated": False} | github.answers
+    state, run = await a_state(store, github, (1,), members=[mine], candidate="c1", published_at=None)
+    planned = find_run(state.memory.trains, run.id)
+    assert planned is not None
+    memory = passed(state.memory, planned, "key", state.seconds)
+    run = await state.save_run(replace(run, state=CandidateState.PASSED, published_at=state.now), memory)
+    while await follow_runs(state):
+        await state.load()
+    return state, run
+
+
+async def begun(store: Store, github: TrainGitHub, *, killed: bool = False) -> tuple[TrainState, CandidateRun]:
+    """The state once the landing is stored; `killed`: the pass that stored it is gone."""
+    state, run = await that_passed(store, github)
+    assert await begin_landing(state, run, state.memory.trains.passed[0])
+    if killed:
+        state.landing.clear()
+    await state.load()
+    (run,) = state.runs
+    assert run.state is CandidateState.LANDING
+    return state, run
+
+
+async def numbers(state: TrainState) -> list[int]:
+    """The pull requests that are still queued."""
+    await state.load()
+    return [each.number for each in state.entries]
+
+
+async def request(store: Store, kind: str) -> Mapping[str, Any]:
+    """What the only job of this kind is to do."""
+    async with store.reading() as tx:
+        (found,) = await tx.jobs.unfinished_requests(kind, f"{kind}:")
+    return found
+
+
+@pytest.mark.parametrize("changes", [{"method": MergeMethod.SQUASH}, {"head": "former"}])
+async def test_member_that_changed_since_its_tests_does_not_begin_to_land(
+    store: Store, changes: dict[str, Any]
+) -> None:
+    """P4, P1: another head has no consent, another method another tree."""
+    state, run = await that_passed(store, TrainGitHub(), **changes)
+    assert not await begin_landing(state, run, state.memory.trains.passed[0])
+    assert (state.runs, state.memory.trains.passed, await numbers(state)) == ((), (), [1])
+
+
+async def test_landing_does_not_begin_on_a_base_that_moved(store: Store) -> None:
+    """P1: the snapshot of a member shows another tip than the one of the tests."""
+    github = TrainGitHub()
+    github.compared = comparison(base_tip="pushed")
+    state, run = await that_passed(store, github)
+    assert not await begin_landing(state, run, state.memory.trains.passed[0])
+    assert (state.memory.base_tip, state.memory.trains.passed) == ("pushed", ())
+    assert state.runs[0].state is CandidateState.PASSED
+
+
+async def test_base_moves_from_the_tested_tip_alone_and_the_branches_go_with_it(store: Store) -> None:
+    """P1: a compare-and-swap; then nothing is left to delete, and a later job looks whether GitHub shows the merge."""
+    github = TrainGitHub()
+    state, run = await begun(store, github)
+    assert await continue_landing(state, run) is None
+    gone = [BranchUpdate(each, before="c1", after=None) for each in run.branches]
+    assert github.named("update_refs") == [([BranchUpdate("main", before="base-1", after="c1"), *gone],)]
+    assert (await numbers(state), state.runs, state.memory.base_tip) == ([], (), "c1")
+    cleaning, closing = await request(store, CLEAN_JOB), await request(store, CLOSE_JOB)
+    assert (cleaning["branches"], cleaning["cancels"]) == (False, False)
+    assert closing["members"] == [{"number": 1, "head": "head-1", "sha": "c1"}]
+
+
+async def test_branches_that_a_rule_keeps_do_not_keep_the_base(store: Store) -> None:
+    """The second request moves the base alone, and a job deletes the branches later."""
+    github = TrainGitHub(update_refs=[RULED, None], branch_tip=BASE)
+    state, run = await begun(store, github)
+    assert await continue_landing(state, run) is None
+    assert github.named("update_refs")[1] == ([BranchUpdate("main", before="base-1", after="c1")],)
+    assert await numbers(state) == []
+    assert (await request(store, CLEAN_JOB))["branches"]
+
+
+async def test_refused_move_that_happened_all_the_same_has_landed(store: Store) -> None:
+    """P2: an answer may be lost and the call repeated, which finds the base at the candidate."""
+    github = TrainGitHub(update_refs=MOVED, branch_tip=LANDED)
+    state, run = await begun(store, github)
+    assert await continue_landing(state, run) is None
+    assert len(github.named("update_refs")) == 1
+    assert (await numbers(state), state.memory.base_tip) == ([], "c1")
+
+
+@pytest.mark.parametrize("contains", [False, True])
+async def test_refused_move_of_a_base_that_somebody_pushed_to(store: Store, contains: bool) -> None:
+    """P1: the candidate is tested again on the push, unless the push is on top of the candidate."""
+    github = TrainGitHub(update_refs=MOVED, branch_tip=OTHER)
+    state, run = await begun(store, github)
+    github.compared = comparison("c1", base_tip="pushed", merge_base="c1" if contains else "base-1")
+    assert await continue_landing(state, run) is None
+    assert len(github.named("update_refs")) == 1
+    assert await numbers(state) == ([] if contains else [1])
+    if not contains:
+        assert (state.memory.base_tip, state.memory.trains.passed) == ("pushed", ())
+        assert (state.runs[0].state, state.entries[0].run.merge_requested_at) == (CandidateState.PASSED, None)
+
+
+@pytest.mark.parametrize(("tip", "left"), [(BASE, [1]), (LANDED, []), (OTHER, [1])])
+async def test_landing_that_a_killed_pass_began_is_not_repeated_unverified(
+    store: Store, tip: Branch, left: list[int]
+) -> None:
+    """P4: an author may have withdrawn a member meanwhile, so the run is given back unless it has landed."""
+    github = TrainGitHub(branch_tip=tip)
+    state, run = await begun(store, github, killed=True)
+    github.compared = comparison("c1", base_tip=tip.sha, merge_base="base-1")
+    assert await continue_landing(state, run) is None
+    assert github.named("update_refs") == []
+    assert await numbers(state) == left
+    assert state.memory.base_tip == tip.sha
+    if left:
+        assert (state.runs[0].state, state.entries[0].run.merge_requested_at) == (CandidateState.PASSED, None)
+
+
+async def test_member_in_doubt_is_verified_before_the_base_moves(store: Store) -> None:
+    """P4: a webhook said between verification and landing that consent may be lost."""
+    github = TrainGitHub(branch_tip=BASE)
+    state, run = await begun(store, github)
+    async with store.transaction() as tx:
+        await tx.entries.save(replace(state.entries[0], needs_refetch=True))
+    await state.load()
+    assert await continue_landing(state, state.runs[0]) is None
+    assert github.named("update_refs") == []
+    assert state.runs[0].id == run.id
+    assert await numbers(state) == [1]
+
+
+async def test_base_that_imq_may_not_move_has_members_merged_from_then_on(store: Store) -> None:
+    """GitHub's words are kept, and nothing has left the queue."""
+    github = TrainGitHub(update_refs=RULED, branch_tip=BASE)
+    state, run = await begun(store, github)
+    assert await continue_landing(state, run) is None
+    assert len(github.named("update_refs")) == 2
+    assert (state.memory.by_api, await numbers(state)) == (RULED.message, [1])
+    assert (state.runs[0].state, state.entries[0].run.merge_requested_at) == (CandidateState.PASSED, None)

@@ -1,0 +1,111 @@
+"""A stored queue in trains with one run, and a GitHub double that merges, checks and moves branches as a test says."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, cast
+
+from queue_engine.domain.candidate_run import CandidateMember, CandidateRun, CandidateState, CandidateTrigger
+from queue_engine.domain.facts import Branch, Commit
+from queue_engine.domain.policy import Policy
+from queue_engine.domain.port import GitHub as Port
+from queue_engine.domain.run import Run
+from queue_engine.domain.train_policy import TrainPolicy
+from queue_engine.executor.trains.state import TrainState
+from queue_engine.planner.trains.members import follow_queue
+from queue_engine.planner.trains.memory import Memory
+from queue_engine.planner.trains.model import NewRun
+from queue_engine.planner.trains.outcomes import started
+from queue_engine.store import Store
+from tests.store.examples import stand
+from tests.unit.queue_engine.engine_setup import GitHub, Setup
+from tests.unit.queue_engine.examples import NOW
+
+
+class TrainGitHub(GitHub):
+    """Answers calls for candidates with `answers` by name: a value, an error to raise, or a list of both in turn."""
+
+    def __init__(self, **answers: Any) -> None:
+        super().__init__()
+        self.answers: dict[str, Any] = {"create_branch": None, "update_refs": None, "branch_tip": None, **answers}
+        self.calls: list[tuple[Any, ...]] = []
+        """Each such call: its name, and what follows the repository."""
+
+    def __getattr__(self, name: str) -> Any:
+        async def call(_repository: object, *given: Any, **_: Any) -> Any:
+            return await self._canned(name, *given)
+
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return call
+
+    async def branch_tip(self, *given: object) -> Branch | None:
+        return cast(Branch | None, await self._canned("branch_tip", *given[1:]))
+
+    async def merge_into(self, _repository: object, branch: str, head: str, _message: str) -> Commit | None:
+        """A merge onto the former one, unless an answer for this head says otherwise."""
+        self.calls.append(("merge_into", branch, head))
+        if head in self.answers:
+            answer = self.answers[head]
+            if isinstance(answer, Exception):
+                raise answer
+            return cast(Commit | None, answer)
+        before = next((made[2] for made in reversed(self.calls[:-1]) if made[0] == "made"), "base-1")
+        self.calls.append(("made", branch, f"merge-of-{head}"))
+        return Commit(f"merge-of-{head}", f"tree-with-{head}", (before, head))
+
+    def named(self, name: str) -> list[tuple[Any, ...]]:
+        """What the calls of this name were given."""
+        return [call[1:] for call in self.calls if call[0] == name]
+
+    async def _canned(self, name: str, *given: Any) -> Any:
+        self.calls.append((name, *given))
+        answer = self.answers[name]
+        answer = answer.pop(0) if isinstance(answer, list) else answer
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+async def a_state(
+    store: Store,
+    github: GitHub,
+    numbers: Sequence[int] = (1, 2, 3),
+    *,
+    tested: Sequence[int] | None = None,
+    members: Sequence[CandidateMember] | None = None,
+    policy: Policy | None = None,
+    **run: Any,
+) -> tuple[TrainState, CandidateRun]:
+    """The state of a queue of these pull requests, and its only run, which tests them; `run` changes that."""
+    setup = Setup(store)
+    queue = await setup.front()
+    async with store.transaction() as tx:
+        for number in numbers:
+            if number != 1:
+                await stand(tx, queue, number)
+        entries = await tx.entries.of_queue(queue.id)
+    known = {each.number: each for each in entries}
+    made = CandidateRun(
+        id=None,
+        queue_id=queue.id,
+        base_branch="main",
+        base_tip="base-1",
+        members=tuple(members or (CandidateMember(each, known[each].id, known[each].head) for each in numbers)),
+        tested=frozenset(numbers if tested is None else tested),
+        trigger=CandidateTrigger.PUSH,
+        state=CandidateState.BUILDING,
+        started_at=NOW,
+        test=Run(started_at=NOW, base_tip="base-1", candidate=run.get("candidate")),
+    )
+    ids = {each.number: each.id for each in entries}
+    made = replace(made, members=tuple(replace(each, entry_id=ids[each.number]) for each in made.members), **run)
+    engine = replace(setup.engine, github=cast(Port, github))
+    state = TrainState(engine, queue, policy or Policy(), TrainPolicy(), lambda: True)
+    await state.load()
+    async with store.transaction() as tx:
+        stored = await tx.candidate_runs.add(made)
+    assert stored.id is not None
+    memory = replace(follow_queue(Memory(), entries, 1).with_tip("base-1"), trigger=made.trigger)
+    await state.remember(started(memory, stored.id, NewRun(tuple(numbers), made.tested), state.seconds))
+    await state.load()
+    return state, state.runs[0]
