@@ -20,7 +20,7 @@ from queue_engine.executor.trains.members import follow_runs
 from queue_engine.executor.trains.state import CLEAN_JOB, TrainState
 from queue_engine.planner.trains.outcomes import find_run, passed
 from queue_engine.store import Store
-from tests.unit.queue_engine.examples import comparison
+from tests.unit.queue_engine.examples import comparison, pull
 from tests.unit.queue_engine.executor.trains.train_states import TrainGitHub, a_state
 
 RULED = MergeError("Changes must be made through a pull request.", status=422)
@@ -165,6 +165,40 @@ async def test_member_in_doubt_is_verified_before_the_base_moves(store: Store) -
     assert github.named("update_refs") == []
     assert state.runs[0].id == run.id
     assert await numbers(state) == [1]
+
+
+async def two_passed(store: Store, github: TrainGitHub, **run: Any) -> tuple[TrainState, CandidateRun]:
+    """The state of a queue of two, both of whom passed in the only run."""
+    both = [CandidateMember(each, "", f"head-{each}", commit=f"c{each}", tree=f"t{each}") for each in (1, 2)]
+    state, made = await a_state(store, github, (1, 2), members=both, candidate="c2", **run)
+    planned = find_run(state.memory.trains, made.id)
+    assert planned is not None
+    await state.remember(passed(state.memory, planned, "key", state.seconds))
+    return state, made
+
+
+async def test_train_does_not_land_without_a_member_that_left(store: Store) -> None:
+    """P4: its candidate has that member, so nothing of it lands."""
+    github = TrainGitHub(branch_tip=BASE)
+    state, run = await two_passed(store, github, state=CandidateState.LANDING)
+    state.landing.add(run.id or 0)
+    async with store.transaction() as tx:
+        await tx.entries.remove(state.entries[1])
+    await state.load()
+    assert await continue_landing(state, run) is None
+    assert github.named("update_refs") == []
+    assert await numbers(state) == [1]
+
+
+async def test_rest_of_a_train_lands_on_the_commit_of_the_part_that_landed(store: Store) -> None:
+    """P1: the tree of its first member is compared on top of that part."""
+    github = TrainGitHub(snapshots={}, refuses_outdated=False)
+    state, run = await two_passed(store, github, state=CandidateState.PASSED)
+    github.pull = pull(number=2, head_sha="head-2")
+    rest = replace(state.memory.trains.passed[0], content=(2,))
+    assert await begin_landing(state, run, rest)
+    await state.load()
+    assert (state.runs[0].numbers, state.runs[0].base_tip) == ((2,), "c1")
 
 
 async def test_base_that_imq_may_not_move_has_members_merged_from_then_on(store: Store) -> None:
