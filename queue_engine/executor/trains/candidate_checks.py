@@ -13,8 +13,8 @@ import structlog
 from queue_engine.domain.candidate_run import CandidateRun, CandidateState, CandidateTrigger
 from queue_engine.domain.facts import CheckReport
 from queue_engine.domain.model import Entry, EntryStatus
+from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.run import Run
 from queue_engine.executor import github_requests
 from queue_engine.executor.hold_queue import hold_for_base
 from queue_engine.executor.trains.candidate_branches import key_of
@@ -60,10 +60,10 @@ def subject_of(run: CandidateRun, member: Entry, *, fixes_base: bool) -> Entry:
     )
 
 
-def absent(facts: Facts, run: Run, state: TrainState) -> tuple[str, ...]:
+def absent(facts: Facts, policy: Policy) -> tuple[str, ...]:
     """Return the required checks of which no report is there, while no job runs that others may depend on."""
-    required = run_checks(facts.rules, state.policy)
-    verdict = judge(required, facts.reports or (), state.policy.ignored_checks)
+    required = run_checks(facts.rules, policy)
+    verdict = judge(required, facts.reports or (), policy.ignored_checks)
     if any(report.by_actions for report in verdict.pending):
         return ()
     return tuple(sorted(set(verdict.pending_names) - {report.name for report in verdict.pending}))
@@ -82,7 +82,7 @@ async def test(state: TrainState, run: CandidateRun) -> datetime | None:
     subject = subject_of(run, members[0], fixes_base=all(each.fixes_base for each in members))
     action, facts = await _judge(state, run, subject, reruns=_needs_rerun(state, run))
     if facts.reports is not None and unproved:
-        missing = absent(facts, run.test, state)
+        missing = absent(facts, state.policy)
         if not missing:
             await state.remember(replace(state.memory, trigger=run.trigger))
         elif state.now >= limit:

@@ -25,6 +25,7 @@ async def test_member_that_does_not_merge_waits_for_those_ahead_of_it(store: Sto
     """The others are tested without it; it is tried again when one of these has landed or left."""
     state, run = await a_state(store, TrainGitHub(**{"head-2": CONFLICT}))
     await build(state, run)
+    await state.load()
     (left,) = state.runs
     assert (left.numbers, left.candidate) == ((1, 3), None)
     assert left.tested == {1, 3}
@@ -61,6 +62,7 @@ async def test_branch_on_which_a_conflict_was_found_is_deleted_with_the_run(stor
     members = [CandidateMember(1, "", "head-1", commit="c1", tree="t1", reused=True), CandidateMember(2, "", "head-2")]
     state, run = await a_state(store, TrainGitHub(**{"head-2": CONFLICT}), (1, 2), members=members)
     await build(state, run)
+    await state.load()
     assert state.runs[0].build_branch in state.runs[0].branches
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 from queue_engine.domain.candidate_run import CandidateMember, CandidateRun, CandidateState, CandidateTrigger
-from queue_engine.domain.facts import Branch, Commit
+from queue_engine.domain.facts import Branch, BranchRules, CheckReport, Commit
 from queue_engine.domain.policy import Policy
 from queue_engine.domain.port import GitHub as Port
 from queue_engine.domain.run import Run
@@ -18,14 +18,17 @@ from queue_engine.planner.trains.outcomes import started
 from queue_engine.store import Store
 from tests.store.examples import stand
 from tests.unit.queue_engine.engine_setup import GitHub, Setup
-from tests.unit.queue_engine.examples import NOW
+from tests.unit.queue_engine.examples import NOW, rules
 
 
 class TrainGitHub(GitHub):
-    """Answers calls for candidates with `answers` by name: a value, an error to raise, or a list of both in turn."""
+    """Returns one of `answers` for a call of that name: a value, an error to raise, or a list of both in order."""
 
     def __init__(self, **answers: Any) -> None:
         super().__init__()
+        self.required: Sequence[str] = ("ci",)
+        self.reports_of: dict[str, tuple[CheckReport, ...]] = {}
+        """The reports of commits that have others than the candidate."""
         self.answers: dict[str, Any] = {"create_branch": None, "update_refs": None, "branch_tip": None, **answers}
         self.calls: list[tuple[Any, ...]] = []
         """Each such call: its name, and what follows the repository."""
@@ -37,6 +40,13 @@ class TrainGitHub(GitHub):
         if name.startswith("_"):
             raise AttributeError(name)
         return call
+
+    async def branch_rules(self, *_: object) -> BranchRules:
+        return rules(*self.required)
+
+    async def check_reports(self, repository: object, sha: str, *given: object) -> tuple[CheckReport, ...]:
+        found = self.reports_of.get(sha)
+        return await super().check_reports(repository, sha, *given) if found is None else found
 
     async def branch_tip(self, *given: object) -> Branch | None:
         return cast(Branch | None, await self._canned("branch_tip", *given[1:]))

@@ -1,0 +1,124 @@
+"""What the checks of a candidate say about its members, and which outcomes say nothing.
+
+Covers `queue_engine/executor/trains/candidate_checks.py`.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from queue_engine.core.database.database import Database
+from queue_engine.domain.candidate_run import CandidateMember, CandidateRun, CandidateState, CandidateTrigger
+from queue_engine.domain.facts import CheckReport, CheckState
+from queue_engine.domain.run import Run
+from queue_engine.executor.trains.candidate_branches import key_of
+from queue_engine.executor.trains.candidate_checks import MOST_CANCELLED, absent
+from queue_engine.executor.trains.candidate_checks import test as follow_checks
+from queue_engine.executor.trains.state import TrainState
+from queue_engine.planner.actions import Facts
+from queue_engine.store import Store
+from tests.unit.queue_engine.examples import HOUR, NOW, POLICY, report, rules
+from tests.unit.queue_engine.executor.trains.train_states import TrainGitHub, a_state
+
+CANCELLED = report("ci", CheckState.FAILED, conclusion="cancelled")
+FAILED = report("lint", CheckState.FAILED)
+SKIPPED = report("ci", conclusion="skipped")
+PASSED = report("ci")
+
+
+@pytest.fixture
+def store(sqlite_database: Database) -> Store:
+    return Store(sqlite_database)
+
+
+async def under_test(store: Store, github: TrainGitHub, **run: Any) -> tuple[TrainState, CandidateRun]:
+    """The state of a queue of two, whose candidate is tested."""
+    both = [CandidateMember(each, "", f"head-{each}", commit=f"c{each}", tree=f"t{each}") for each in (1, 2)]
+    given: dict[str, Any] = {"published_at": NOW, "checks_since": NOW, **run}
+    return await a_state(store, github, (1, 2), members=both, candidate="c2", state=CandidateState.TESTING, **given)
+
+
+async def judged(state: TrainState) -> None:
+    """Judge the checks until their run waits, or has ended."""
+    for _ in range(5):
+        if not state.runs or state.runs[0].state is not CandidateState.TESTING:
+            return
+        if await follow_checks(state, state.runs[0]) is not None:
+            return
+        await state.load()
+
+
+@pytest.mark.parametrize(
+    ("reports", "before", "is_evidence"),
+    [
+        ((CANCELLED,), 0, False),
+        ((CANCELLED,), MOST_CANCELLED - 1, False),
+        ((CANCELLED,), MOST_CANCELLED, True),
+        ((CANCELLED, FAILED), 0, True),
+    ],
+)
+async def test_cancelled_checks_are_no_evidence_a_few_times(
+    store: Store, reports: tuple[CheckReport, ...], before: int, is_evidence: bool
+) -> None:
+    """A person may cancel a run; P5: but not keep a queue busy for ever, and a real failure beside it counts."""
+    github = TrainGitHub()
+    github.required = ("ci", "lint")
+    github.reports = reports if len(reports) > 1 else (*reports, report("lint"))
+    github.base_reports = (PASSED, report("lint"))
+    state, run = await under_test(store, github)
+    key = await key_of(state, run)
+    await state.remember(replace(state.memory, cancelled={key: before} if before else {}))
+    await judged(state)
+    assert state.runs == ()
+    assert bool(state.memory.trains.failures) is is_evidence
+    assert state.memory.results == ({key: False} if is_evidence else {})
+    assert state.memory.cancelled.get(key, 0) == (before if is_evidence else before + 1)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "passes"),
+    [
+        ((SKIPPED,), (SKIPPED,), True),
+        ((SKIPPED,), (PASSED,), False),
+        ((PASSED,), (SKIPPED,), False),
+        ((SKIPPED,), (), False),
+    ],
+    ids=["skipped_on_both", "ran_on_the_second", "ran_on_the_first", "absent_on_one"],
+)
+async def test_check_skipped_on_a_candidate_counts_only_if_it_was_on_every_head(
+    store: Store, first: tuple[CheckReport, ...], second: tuple[CheckReport, ...], passes: bool
+) -> None:
+    """P1: otherwise the candidate is not tested, and another trigger has to show that it tests."""
+    github = TrainGitHub()
+    github.reports = (SKIPPED,)
+    github.reports_of = {"head-1": first, "head-2": second}
+    state, _ = await under_test(store, github)
+    await judged(state)
+    assert [each.state for each in state.runs] == ([CandidateState.PASSED] if passes else [])
+    assert state.memory.silent == (() if passes else (CandidateTrigger.PUSH,))
+    assert state.memory.trains.failures == ()
+
+
+@pytest.mark.parametrize("has_started", [True, False])
+async def test_check_that_never_ends_counts_only_if_it_began(store: Store, has_started: bool) -> None:
+    """P5: where none began, the trigger does not start it, which says nothing of the members."""
+    github = TrainGitHub()
+    github.reports = ()
+    long_ago = NOW - 100 * HOUR
+    began = ("ci",) if has_started else ()
+    progress = Run(started_at=long_ago, base_tip="base-1", candidate="c2", started_checks=began)
+    state, _ = await under_test(store, github, published_at=long_ago, checks_since=long_ago, test=progress)
+    await judged(state)
+    assert (len(state.memory.trains.failures), state.memory.silent) == (
+        (1, ()) if has_started else (0, (CandidateTrigger.PUSH,))
+    )
+
+
+def test_required_check_is_not_missed_while_a_job_runs_on_which_it_may_depend() -> None:
+    """A job with `needs` reports nothing before the other job has ended."""
+    running = report("lint", CheckState.PENDING, workflow=5)
+    facts = Facts(rules=rules("ci", "lint"), reports=(running,))
+    assert absent(facts, POLICY) == ()
+    assert absent(replace(facts, reports=(report("lint", workflow=5),)), POLICY) == ("ci",)
+    assert absent(replace(facts, reports=(report("lint", CheckState.PENDING),)), POLICY) == ("ci",)
