@@ -5,19 +5,30 @@ Covers `queue_engine/store/candidate_runs.py`, `queue_engine/store/candidate_com
 """
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from sqlalchemy import func, select
 
-from queue_engine.domain.candidate_run import CandidateMember, CandidateRun, CandidateState, CandidateTrigger
+from queue_engine.domain.candidate_run import (
+    RUN_STARTED,
+    CandidateMember,
+    CandidateRun,
+    CandidateState,
+    CandidateTrigger,
+)
 from queue_engine.domain.errors import StaleRecord
 from queue_engine.domain.facts import MergeMethod
 from queue_engine.domain.model import Queue
 from queue_engine.domain.run import Run
+from queue_engine.domain.timeline_event import TimelineEvent
+from queue_engine.queries.train_statistics import load_train_statistics
 from queue_engine.store import Transaction
+from queue_engine.store.departures import day_of
+from queue_engine.store.statistics import DepartureQuery
 from queue_engine.store.tables import runs
 from queue_engine.store.trains import TrainMemory
-from tests.store.examples import NOW, REPOSITORY, SOON, queue
+from tests.store.examples import NOW, OTHER, REPOSITORY, SOON, queue
 
 TESTING = CandidateState.TESTING
 
@@ -109,3 +120,22 @@ async def test_queue_remembers_that_it_is_in_trains(t: Transaction) -> None:
     found = await t.queues.get(main.id)
     assert found is not None
     assert found.in_trains
+
+
+async def test_statistics_of_trains_count_only_the_queues_that_are_asked_for(t: Transaction) -> None:
+    """A person reads no sums of a repository that GitHub does not show to that person."""
+    for repository, branch, members in ((REPOSITORY, "main", 1), (REPOSITORY, "dev", 2), (OTHER, "main", 3)):
+        of = await queue(t, branch, repository)
+        await t.queues.note_trains(of.id, True)
+        for _ in range(members):
+            await t.timeline.append(TimelineEvent(NOW, RUN_STARTED, repository.id, branch, 0))
+    day = day_of(NOW)
+
+    async def counted(**chosen: Any) -> int:
+        found = await load_train_statistics(t, DepartureQuery(day, day, **chosen))
+        return 0 if found is None else found.runs
+
+    assert await counted() == 6
+    assert await counted(repository_ids=frozenset({REPOSITORY.id})) == 3
+    assert await counted(repository_ids=frozenset({REPOSITORY.id}), base_branch="dev") == 2
+    assert await counted(repository_ids=frozenset()) == 0

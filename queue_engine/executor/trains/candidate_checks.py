@@ -227,8 +227,7 @@ async def _failed(
     key = await key_of(state, run)
     times = state.memory.cancelled.get(key, 0) + 1
     if checks and all(each.conclusion in _BY_PEOPLE for each in checks) and times <= MOST_CANCELLED:
-        memory = replace(state.memory, cancelled={**state.memory.cancelled, key: times})
-        await state.end(run, cancelled(memory, run.id), why="checks_cancelled")
+        await state.end(run, cancelled(state.memory.with_cancelled(key), run.id), why="checks_cancelled")
         return
     shown = tuple({"name": each.name, "url": each.url, "conclusion": each.conclusion} for each in checks)
     evidence = FailingChecks(run.id, planned.content, shown, detail, reason.value)

@@ -87,7 +87,7 @@ async def _test_again(state: TrainState, run: CandidateRun, verdict: CommitCheck
     times = state.memory.cancelled.get(key, 0) + 1
     results = {each: good for each, good in state.memory.results.items() if each != key}
     memory = cancelled(replace(state.memory, results=results), run.id)
-    memory = replace(memory, cancelled={**state.memory.cancelled, key: times})
+    memory = memory.with_cancelled(key)
     if times > MOST_CANCELLED and planned is not None:
         shown = tuple({"name": each.name, "url": each.url, "conclusion": each.conclusion} for each in verdict.failed)
         memory = failed(memory, planned, key, FailingChecks(run.id or 0, planned.content, shown))

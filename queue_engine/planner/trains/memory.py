@@ -90,6 +90,12 @@ class Memory:
         results = {**self.results, key: passed}
         return replace(self, results=dict(list(results.items())[-_RESULTS_KEPT:]))
 
+    def with_cancelled(self, key: str) -> "Memory":
+        """Count that the checks of a tree ended without a result; the newest trees alone are kept."""
+        others = {each: times for each, times in self.cancelled.items() if each != key}
+        counted = {**others, key: self.cancelled.get(key, 0) + 1}
+        return replace(self, cancelled=dict(list(counted.items())[-_RESULTS_KEPT:]))
+
     def with_duration(self, seconds: float) -> "Memory":
         """Count how long a run took."""
         durations = (*self.durations, seconds)[-_DURATIONS_KEPT:]

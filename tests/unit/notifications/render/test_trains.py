@@ -57,3 +57,23 @@ def test_comment_of_a_bisection_says_that_another_ones_failure_is_not_theirs() -
     """The author of an innocent pull request reads that it stays in the queue."""
     shown = content(render_comment(member(NoticeKind.CHECKING, TrainProgress.ALONE, (42,), failed=(41, 42))))
     assert "If another pull request of the run is the cause, this one stays in the queue." in shown
+
+
+def test_comment_of_a_member_tested_alone_names_those_of_the_run_that_failed() -> None:
+    """The failed run had others, although this one has none."""
+    shown = content(render_comment(member(NoticeKind.CHECKING, TrainProgress.ALONE, (42,), failed=(41, 42))))
+    assert "A CI run of `#41`, `#42` failed." in shown
+
+
+@pytest.mark.parametrize(("others", "more"), [(12, None), (13, "and 1 more"), (20, "and 8 more")])
+def test_comment_of_a_long_train_counts_those_that_it_does_not_name(others: int, more: str | None) -> None:
+    """A hundred numbers would hide the rest of the comment."""
+    members = tuple(range(42, 43 + others))
+    shown = content(render_comment(member(NoticeKind.CHECKING, TrainProgress.TESTING, members)))
+    assert (" more" in shown) is (more is not None)
+    assert more is None or more in shown
+
+
+def test_comment_of_a_landing_without_a_saving_claims_none() -> None:
+    """As many runs as members saved nothing."""
+    assert "saved" not in content(render_comment(landed((41, 42), runs_saved=0)))

@@ -211,3 +211,12 @@ def test_ejection_is_explained_by_known_checks_of_the_smallest_newest_run() -> N
     found = memory.failure_of(1)
     assert found is not None
     assert found.run == 2
+
+
+def test_trees_whose_checks_were_cancelled_are_forgotten_after_many_others() -> None:
+    """A queue whose checks are often cancelled writes no more with each plan after a year."""
+    memory = Memory()
+    for number in range(300):
+        memory = memory.with_cancelled(str(number)).with_cancelled("often")
+    assert len(memory.cancelled) == 200
+    assert (memory.cancelled["often"], memory.cancelled["299"], memory.cancelled.get("0")) == (300, 1, None)
