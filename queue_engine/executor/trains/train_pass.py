@@ -282,8 +282,8 @@ class TrainPass:
         except GitHubError as error:
             return await self._on_error(run, error)
 
-    async def _on_error(self, run: CandidateRun, error: GitHubError) -> datetime:
-        """Make the run wait for GitHub; after the time limit of outages, trains are off (P5)."""
+    async def _on_error(self, run: CandidateRun, error: GitHubError) -> datetime | None:
+        """Make the run wait for GitHub; after the time limit of outages, trains are off (P5), and None is returned."""
         state = self._state
         _log.log(attempt_level(error), "github_error", run=run.id, error=repr(error))
         await state.load()
@@ -294,7 +294,7 @@ class TrainPass:
                 await stop_landing(state, run, error.message)
             else:
                 await state.switch_off(Reason.CANDIDATES_REFUSED, error.message)
-            return state.now
+            return None
         policy = backoff.OUTDATED if isinstance(error, StaleRead) else backoff.TROUBLE
         tries = run.test.github_failures
         again = state.now + backoff.wait(policy, tries, random=state.engine.random)

@@ -1,0 +1,97 @@
+"""What IMQ deletes, closes and cancels after a run: only what is its own, by the record of the run.
+
+Covers `queue_engine/executor/trains/candidate_cleanup.py`.
+"""
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from queue_engine.core.database.database import Database
+from queue_engine.core.jobs.job_store import Job
+from queue_engine.core.jobs.outcomes import Hold
+from queue_engine.domain.candidate_port import BranchUpdate
+from queue_engine.domain.candidate_run import CandidateMember, CandidateRun, CandidateState
+from queue_engine.domain.errors import Forbidden
+from queue_engine.executor.trains.candidate_cleanup import CandidateCleanup
+from queue_engine.executor.trains.state import TrainState
+from queue_engine.store import Store
+from tests.unit.queue_engine.examples import NOW, workflow_run
+from tests.unit.queue_engine.executor.trains.train_states import TrainGitHub, a_state
+
+DENIED = Forbidden("Resource not accessible by integration", status=403)
+
+
+@pytest.fixture
+def store(sqlite_database: Database) -> Store:
+    return Store(sqlite_database)
+
+
+async def ended(store: Store, github: TrainGitHub, **run: Any) -> tuple[TrainState, CandidateRun]:
+    """A run of one member that ended after its candidate was published."""
+    mine = CandidateMember(1, "", "head-1", commit="c1", tree="t1")
+    given: dict[str, Any] = {"candidate": "c1", "published_at": NOW, "state": CandidateState.ENDED, **run}
+    state, _ = await a_state(store, github, (1,), members=[mine], **{**given, "state": CandidateState.TESTING})
+    async with store.transaction() as tx:
+        kept = await tx.candidate_runs.save(replace(state.runs[0], state=CandidateState.ENDED))
+    return state, kept
+
+
+async def cleaned(state: TrainState, run: CandidateRun, *, cancels: bool = False, holds: int = 0) -> Hold | None:
+    """Do the job of this run; `holds`: how often it waited for a permission."""
+    request = {"run": run.id, "queue_id": run.queue_id, "branches": True, "cancels": cancels}
+    job = SimpleNamespace(request=request, holds={"forbidden": holds})
+    return await CandidateCleanup(state.engine).clean(cast(Job, job))
+
+
+async def is_kept(store: Store, run: CandidateRun) -> bool:
+    """Whether the record of the run is still there."""
+    async with store.reading() as tx:
+        return await tx.candidate_runs.get(run.id or 0) is not None
+
+
+async def test_branches_of_a_run_go_in_one_request_if_they_are_at_its_candidate(store: Store) -> None:
+    """P4: a push by somebody else is another tip."""
+    github = TrainGitHub()
+    state, run = await ended(store, github)
+    assert await cleaned(state, run) is None
+    assert github.named("update_refs") == [([BranchUpdate(each, before="c1", after=None) for each in run.branches],)]
+    assert github.named("delete_branch") == []
+    assert not await is_kept(store, run)
+
+
+@pytest.mark.parametrize("denied", [[DENIED, None], [None, DENIED]])
+async def test_run_is_kept_while_a_permission_to_delete_one_of_its_branches_is_missing(
+    store: Store, denied: list[Exception | None]
+) -> None:
+    """Its record is what IMQ finds them by; P5: after a week IMQ gives up."""
+    github = TrainGitHub(update_refs=DENIED, delete_branch=[*denied, *denied])
+    state, run = await ended(store, github)
+    assert isinstance(await cleaned(state, run), Hold)
+    assert await is_kept(store, run)
+    assert await cleaned(state, run, holds=168) is None
+    assert not await is_kept(store, run)
+
+
+@pytest.mark.parametrize("cancels", [True, False])
+async def test_workflow_runs_under_way_on_the_branches_of_a_run_are_cancelled(store: Store, cancels: bool) -> None:
+    """P7: they hold runners; those that ended, and those of a later run with the same commit, are left alone."""
+    state, run = await ended(store, TrainGitHub())
+    own, other = {"branch": run.branch}, {"branch": "imq/main/999"}
+    found = [
+        workflow_run(11, "c1", **own),
+        workflow_run(12, "c1", status="completed", conclusion="success", **own),
+        workflow_run(13, "c1", **other),
+        workflow_run(14, "c9", **own),
+    ]
+
+    class WithRuns(TrainGitHub):
+        async def workflow_runs(self, *_: object) -> Any:
+            return found
+
+    github = WithRuns(cancel_run=None)
+    state.engine = replace(state.engine, github=cast(Any, github))
+    await cleaned(state, run, cancels=cancels)
+    assert github.named("cancel_run") == ([(11,)] if cancels else [])
