@@ -33,7 +33,7 @@ def a_pass(state: TrainState) -> TrainPass:
     ("ago", "later_rules", "is_off"),
     [(23 * HOUR, 0, True), (24 * HOUR, 0, False), (HOUR, 1, False)],
 )
-async def test_trains_stay_off_for_a_day_or_until_rules_change(
+async def test_trains_are_off_for_a_day_or_until_rules_change(
     store: Store, ago: timedelta, later_rules: int, is_off: bool
 ) -> None:
     """P7: what GitHub refused is not tried with each pass; P5: a rule that was taken back is noticed."""
