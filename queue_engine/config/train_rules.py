@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field
 
 from queue_engine.config.kinds import AutoRuns, ConfigModel, Timeout
+from queue_engine.domain.train_policy import MOST_MEMBERS
 
 CandidatesName = Literal["off", "auto", "push", "pull_request", "dispatch"]
 
@@ -27,7 +28,7 @@ class TrainRules(ConfigModel):
         None,
         description="How many CI runs may be active at once; `auto` is one more than CI ran at once before, up to 16.",
     )
-    max_size: int | None = Field(None, ge=1, le=100, description="How many pull requests one CI run may test.")
+    max_size: int | None = Field(None, ge=1, le=MOST_MEMBERS, description="How many pull requests one CI run may test.")
     first_report: Timeout | None = Field(
         None,
         description="How long a required check may take to start on a train's branch, before IMQ tests one pull "

@@ -26,6 +26,10 @@ class TrainSplit(StrEnum):
     """It tests each member of that run alone next: more CI runs, and each result concerns one pull request."""
 
 
+MOST_MEMBERS = 32
+"""A run tests at most so many members, those beneath them aside."""
+
+
 @dataclass(frozen=True, slots=True)
 class TrainPolicy:
     """The choices about trains for one base branch that has them."""
@@ -34,7 +38,7 @@ class TrainPolicy:
     """Never `OFF`."""
     runs: int | None = 1
     """How many CI runs may be active at once. None: one more than CI ran at once before."""
-    max_size: int = 32
+    max_size: int = MOST_MEMBERS
     """How many members one run may test."""
     first_report: timedelta = timedelta(minutes=5)
     """How long the first report of each required check on a candidate may take."""

@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from itertools import accumulate
 from math import ceil, log2
 
+from queue_engine.domain.train_policy import MOST_MEMBERS
 from queue_engine.planner.trains.model import FailingRun, Member, NewRun, TrainRun, Trains
 from queue_engine.planner.trains.suspicion import all_good
 
-MOST_MEMBERS = 32
-"""A run tests at most so many members, beneath ones aside."""
 _ANCHOR = 0.65
 """Runs are nested on an active one that is good by at least this chance."""
 _ANCHOR_IN_BACKLOG = 0.9

@@ -42,7 +42,7 @@ def test_policy_for_has_trains_only_where_the_file_says_what_starts_ci(text: str
         ),
         ("trains: {runs: 0}", 'trains.runs must be auto or a number from 1 to 32, not "0"'),
         ("trains: {runs: true}", 'trains.runs must be auto or a number from 1 to 32, not "true"'),
-        ("trains: {max_size: 101}", 'trains.max_size must be 100 or less, not "101"'),
+        ("trains: {max_size: 33}", 'trains.max_size must be 32 or less, not "33"'),
         ("trains: {first_report: 5s}", 'trains.first_report must be from 1m to 7d, not "5s"'),
         ("trains: {size: 4}", "trains.size is unknown; did you mean max_size?"),
     ],
