@@ -54,15 +54,19 @@ class CandidateCleanup:
             closing = self._engine.github.close_pull_request(repository, run.pull_request)
             forbidden = await self._is_forbidden(repository, run, closing)
         if job.request["branches"]:
-            forbidden = await self._delete_branches(repository, run) or forbidden
+            made = bool(job.request.get("made"))
+            forbidden = await self._delete_branches(repository, run, made=made) or forbidden
         if forbidden and job.holds.get(_FORBIDDEN, 0) < _MOST_TRIES:
             return Hold(_TRY_AGAIN, _FORBIDDEN)
         async with self._engine.store.transaction() as transaction:
             await transaction.candidate_runs.remove(run)
         return None
 
-    async def _delete_branches(self, repository: Repository, run: CandidateRun) -> bool:
-        """Delete the branches of a run, in one request if both are there; whether a permission is missing for that."""
+    async def _delete_branches(self, repository: Repository, run: CandidateRun, *, made: bool) -> bool:
+        """Delete the branches of a run, in one request if both are there; whether a permission is missing for that.
+
+        `made`: the pass that ended the run had made its build branch, or had found it where IMQ makes it.
+        """
         github, branches = self._engine.github, run.branches
         if run.published_at is not None and len(branches) > 1:
             try:
@@ -76,7 +80,7 @@ class CandidateCleanup:
                 return False
         forbidden = False
         for branch in branches:
-            if await self._is_own(repository, run, branch):
+            if (made and branch == run.build_branch) or await self._is_own(repository, run, branch):
                 deleting = github.delete_branch(repository, branch)
                 forbidden = await self._is_forbidden(repository, run, deleting) or forbidden
         return forbidden

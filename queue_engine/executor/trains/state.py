@@ -130,7 +130,13 @@ class TrainState:
         memory = replace(memory, built=built, candidates=candidates)
         await change.tx.jobs.enqueue(
             kind=CLEAN_JOB,
-            request={"run": ended.id, "queue_id": ended.queue_id, "branches": kept, "cancels": why != "landed"},
+            request={
+                "run": ended.id,
+                "queue_id": ended.queue_id,
+                "branches": kept,
+                "made": ended.id in self.on_tip,
+                "cancels": why != "landed",
+            },
             process_id=f"{CLEAN_JOB}:{ended.id}",
             now=change.now,
         )

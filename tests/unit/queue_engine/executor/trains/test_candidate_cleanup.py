@@ -33,15 +33,18 @@ async def ended(store: Store, github: TrainGitHub, **run: Any) -> tuple[TrainSta
     """A run of one member that ended after its candidate was published."""
     mine = CandidateMember(1, "", "head-1", commit="c1", tree="t1")
     given: dict[str, Any] = {"candidate": "c1", "published_at": NOW, "state": CandidateState.ENDED, **run}
-    state, _ = await a_state(store, github, (1,), members=[mine], **{**given, "state": CandidateState.TESTING})
+    members = given.pop("members", [mine])
+    state, _ = await a_state(store, github, (1,), members=members, **{**given, "state": CandidateState.TESTING})
     async with store.transaction() as tx:
         kept = await tx.candidate_runs.save(replace(state.runs[0], state=CandidateState.ENDED))
     return state, kept
 
 
-async def cleaned(state: TrainState, run: CandidateRun, *, cancels: bool = False, holds: int = 0) -> Hold | None:
-    """Do the job of this run; `holds`: how often it waited for a permission."""
-    request = {"run": run.id, "queue_id": run.queue_id, "branches": True, "cancels": cancels}
+async def cleaned(
+    state: TrainState, run: CandidateRun, *, cancels: bool = False, made: bool = False, holds: int = 0
+) -> Hold | None:
+    """Do the job of this run; `made`: its pass made the build branch; `holds`: how often it waited for a permission."""
+    request = {"run": run.id, "queue_id": run.queue_id, "branches": True, "made": made, "cancels": cancels}
     job = SimpleNamespace(request=request, holds={"forbidden": holds})
     return await CandidateCleanup(state.engine).clean(cast(Job, job))
 
@@ -60,6 +63,18 @@ async def test_branches_of_a_run_go_in_one_request_if_they_are_at_its_candidate(
     assert github.named("update_refs") == [([BranchUpdate(each, before="c1", after=None) for each in run.branches],)]
     assert github.named("delete_branch") == []
     assert not await is_kept(store, run)
+
+
+@pytest.mark.parametrize("made", [True, False])
+async def test_build_branch_with_a_commit_of_somebody_else_goes_only_if_imq_made_it(store: Store, made: bool) -> None:
+    """A person who took the name before keeps the branch."""
+    github = TrainGitHub(
+        branch_tip=SimpleNamespace(sha="theirs"), commit=SimpleNamespace(parents=("theirs-before",)), delete_branch=None
+    )
+    unmerged = CandidateMember(1, "", "head-1")
+    state, run = await ended(store, github, members=[unmerged], candidate=None, published_at=None)
+    assert await cleaned(state, run, made=made) is None
+    assert github.named("delete_branch") == ([(run.build_branch,)] if made else [])
 
 
 @pytest.mark.parametrize("denied", [[DENIED, None], [None, DENIED]])
