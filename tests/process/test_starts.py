@@ -67,12 +67,13 @@ async def test_process_whose_key_github_refuses_is_not_ready_until_it_is_accepte
     """The platform sends no traffic, and `/readyz` says what GitHub answered."""
     async with a_theatre(f"sqlite:///{tmp_path / 'imq.db'}", tmp_path) as theatre:
         theatre.template = Template()
-        theatre.server.faults.add(Fault("fail", route="/app", status=401, times=2))
+        theatre.server.faults.add(Fault("fail", route="/app", status=401, times=None))
         starting = asyncio.create_task(theatre.start())
         await theatre.until(lambda: theatre.log.exists() and "listening" in theatre.log.read_text())
         answer = await readiness_of(theatre, 503)
         assert answer["failing"] == ["app"]
         assert "Bad credentials" in answer["why"]["app"]
+        theatre.server.faults.clear()
         async with asyncio.timeout(LIMIT):
             await starting
         events = [line["event"] for line in logged(theatre) if line["component"] == "app"]
