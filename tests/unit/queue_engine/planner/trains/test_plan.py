@@ -171,7 +171,7 @@ def test_suspect_is_not_ejected_while_a_run_tests_it_alone_on_the_present_base()
     assert plan(replace(state, runs=(replace(retest, extends_base=False),)), 1.0).eject == (1,)
 
 
-def test_doubt_weighs_less_once_the_oldest_member_has_waited_for_six_runs() -> None:
+def test_doubt_counts_less_once_the_oldest_member_has_waited_for_six_runs() -> None:
     """P5: others wait behind a member that failed once alone, and may have flaked."""
     state = replace(trains(2), failures=(ALONE,))
     state = replace(state, queue=(state.queue[0], replace(state.queue[1], since=6 * USUAL)))
