@@ -3,18 +3,18 @@
 import asyncio
 import json
 import os
+import sqlite3
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-import aiosqlite
-
 from benchmarks.reaction import DEFAULTS
+from benchmarks.sizes import Size
 from benchmarks.table import Row, percentile, seconds_text
 from tests.acceptance.template import ROOT
 from tests.process.processes import Theatre, a_theatre
@@ -33,21 +33,21 @@ _STORED = {
 """Deliveries that mean something to a queue, so that each must be stored before it is answered."""
 
 
-async def burst_row(*, quick: bool, seed: int) -> list[Row]:
+async def burst_row(size: Size, seed: int) -> list[Row]:
     """The row: a bot on one core and SQLite, a sender on another."""
-    seconds = 1.0 if quick else 6.0
+    seconds, pulls = size.of((6.0, 40), (1.0, 40), (0.02, 2))
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
         database = directory / "imq.db"
         async with a_theatre(f"sqlite:///{database}", directory) as theatre:
             theatre.environment |= DEFAULTS
-            bodies = await _bodies(theatre)
+            bodies = await _bodies(theatre, pulls)
             cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
             with _only_on(cores[:1]):
                 await theatre.start()
             answers = await _send(theatre, bodies, seconds, cores[-1:])
-            worked_off = await _worked_off(database)
-            stored = await _column(database, "SELECT key FROM idempotency_keys")
+            worked_off = await _worked_off(theatre, database)
+            stored = _column(database, "SELECT key FROM idempotency_keys")
     return [_row(answers, set(stored), seconds, worked_off, len(cores))]
 
 
@@ -73,10 +73,10 @@ def _row(answers: dict[str, Any], stored: set[str], seconds: float, worked_off: 
     )
 
 
-async def _bodies(theatre: Theatre) -> list[tuple[str, str]]:
+async def _bodies(theatre: Theatre, pulls: int) -> list[tuple[str, str]]:
     """What a sandbox with some life in it sends: real payloads of the events that are stored."""
     theatre.repository.push("main", {"more.py": "more\n"}, "More", by="rhea")
-    for number in range(40):
+    for number in range(pulls):
         pull = theatre.repository.open_pull_request(
             f"Add {number}", head=f"add-{number}", by="mona", files={f"new{number}.py": f"{number}\n"}
         )
@@ -84,12 +84,8 @@ async def _bodies(theatre: Theatre) -> list[tuple[str, str]]:
         if number % 8 == 0:
             pull.close(by="mona")
     deliveries = theatre.github.state.deliveries
-    wanted = [d for d in deliveries if (d.event, d.action) in _STORED]
-    async with asyncio.timeout(10):
-        while not any(d.event == "check_suite" for d in wanted):
-            await asyncio.sleep(0.05)
-            wanted = [d for d in deliveries if (d.event, d.action) in _STORED]
-    return [(d.event, d.payload) for d in wanted]
+    await theatre.until(lambda: any(each.event == "check_suite" for each in deliveries))
+    return [(each.event, each.payload) for each in deliveries if (each.event, each.action) in _STORED]
 
 
 async def _send(theatre: Theatre, bodies: list[tuple[str, str]], seconds: float, cores: list[int]) -> dict[str, Any]:
@@ -100,6 +96,11 @@ async def _send(theatre: Theatre, bodies: list[tuple[str, str]], seconds: float,
         "seconds": seconds,
         "bodies": bodies,
     }
+    return await _sent(order, cores)
+
+
+async def _sent(order: dict[str, Any], cores: list[int]) -> dict[str, Any]:
+    """Send by a process of its own on these cores."""
     with _only_on(cores):
         sender = await asyncio.create_subprocess_exec(
             sys.executable,
@@ -114,19 +115,20 @@ async def _send(theatre: Theatre, bodies: list[tuple[str, str]], seconds: float,
     return answers
 
 
-async def _worked_off(database: Path) -> float | None:
+async def _worked_off(theatre: Theatre, database: Path) -> float | None:
     """Seconds until every hint has been followed; None when that takes too long."""
-    start = time.perf_counter()
-    while time.perf_counter() - start < _SETTLE_SECONDS:
-        if not await _column(database, "SELECT id FROM jobs WHERE kind = 'webhook' AND status != 'FAILED' LIMIT 1"):
-            return time.perf_counter() - start
-        await asyncio.sleep(0.1)
-    return None
+    start, open_jobs = time.perf_counter(), "SELECT id FROM jobs WHERE kind = 'webhook' AND status != 'FAILED' LIMIT 1"
+    try:
+        async with asyncio.timeout(_SETTLE_SECONDS):
+            await theatre.until(lambda: not _column(database, open_jobs))
+    except TimeoutError:
+        return None
+    return time.perf_counter() - start
 
 
-async def _column(database: Path, query: str) -> list[str]:
-    async with aiosqlite.connect(database) as connection:
-        return [row[0] for row in await connection.execute_fetchall(query)]
+def _column(database: Path, query: str) -> list[str]:
+    with closing(sqlite3.connect(database)) as connection:
+        return [row[0] for row in connection.execute(query)]
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from datetime import timedelta
 from itertools import chain
 from random import Random
 
+from benchmarks.sizes import Size
 from benchmarks.table import Row, percentile
 from queue_engine.domain.policy import Policy
 from queue_engine.rules.fair_share import earliest_key
@@ -106,10 +107,10 @@ def likely(pairs: Sequence[tuple[Sequence[float], Sequence[float]]], random: Ran
     return drawn[cut], drawn[-1 - cut]
 
 
-async def fair_share_row(*, quick: bool, seed: int) -> list[Row]:
+async def fair_share_row(size: Size, seed: int) -> list[Row]:
     """By how much fifty agents raise people's p95, against the order by arrival alone, at three loads."""
-    seeds, landings = (range(seed, seed + 4), 100) if quick else (range(seed, seed + SEEDS), 1000)
-    return [_row(load, seeds, landings) for load in (LOAD, HIGH_LOAD, HIGHEST_LOAD)]
+    count, landings = size.of((SEEDS, 1000), (4, 100), (1, 20))
+    return [_row(load, range(seed, seed + count), landings) for load in (LOAD, HIGH_LOAD, HIGHEST_LOAD)]
 
 
 def _row(load: float, seeds: Sequence[int], landings: int) -> Row:

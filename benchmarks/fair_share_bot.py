@@ -13,6 +13,7 @@ from random import Random
 
 from benchmarks.fair_share import AGENTS, HIGH_LOAD, LANDING, arrivals, p95, waits
 from benchmarks.merging import Queue, imq
+from benchmarks.sizes import Size
 from benchmarks.table import Row
 from queue_engine.domain.policy import Policy
 from sandbox.facade.pull_request_handle import PullRequestHandle
@@ -25,13 +26,13 @@ _WITHIN_SHARE = 0.05
 Arrivals = Sequence[tuple[int, str]]
 
 
-async def fair_share_bot_row(*, quick: bool, seed: int) -> list[Row]:
+async def fair_share_bot_row(size: Size, seed: int) -> list[Row]:
     """By how much fifty agents raise people's p95 through the whole bot, against the simulation of the same arrivals.
 
     So few pull requests say little about the ratio itself, which is 1.0 to 1.8 by the seed: `benchmarks.fair_share`
     has thousands. This row says whether the bot lands them as the simulation does.
     """
-    landings, agents = (6, 5) if quick else (40, AGENTS)
+    landings, agents = size.of((40, AGENTS), (6, 5), (2, 1))
     by_people = arrivals(Random(seed), people=_PEOPLE, landings=landings, load=HIGH_LOAD)
     alone, beside = [p95(await waits_through_bot(by_people, agents=each)) for each in (0, agents)]
     ratio = beside / alone

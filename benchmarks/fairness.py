@@ -7,15 +7,16 @@ installation, which is the harder case.
 import asyncio
 import random
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from statistics import median
 from time import perf_counter
 from typing import Any, cast
 
-from benchmarks.idle import postgres_url
+from benchmarks.sizes import Size, database_urls
 from benchmarks.table import Row, timed
 from queue_engine.core.database.database import Database
 from queue_engine.core.timing.clock import SystemClock
@@ -50,10 +51,10 @@ _PAUSE_SECONDS = 0.05
 
 
 class _Slow:
-    """GitHub as the passes of this measure need it: the busy repository's answers take `seconds`, others' none."""
+    """GitHub as the passes of this measure need it: the busy repository waits for each answer, others do not."""
 
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
+    def __init__(self, think: Callable[[], Awaitable[object]]) -> None:
+        self._think = think
         self.asked: dict[int, asyncio.Event] = {}
         self.busy_with = 0
         self.most_at_once = 0
@@ -107,32 +108,38 @@ class _Slow:
             return
         self.busy_with += 1
         self.most_at_once = max(self.most_at_once, self.busy_with)
-        await asyncio.sleep(self._seconds)
+        await self._think()
         self.busy_with -= 1
 
 
-async def fairness_rows(*, quick: bool, seed: int) -> list[Row]:
+async def fairness_rows(size: Size, seed: int) -> list[Row]:
     """The quiet repositories' reaction beside the busy one and alone, on each database."""
-    branches, rounds, seconds = (20, 1, 0.2) if quick else (200, 3, 0.2)
-    with tempfile.TemporaryDirectory() as name, postgres_url(Path(name)) as postgres:
-        urls = [url for url in (f"sqlite:///{Path(name) / 'imq.db'}", postgres) if url is not None]
-        return [await fairness_on(url, branches, rounds, seconds, random.Random(seed)) for url in urls]
+    branches, rounds, seconds, apart = size.of((200, 3, 0.2, 0.5), (20, 1, 0.2, 0.5), (10, 1, 0.0, 0.0))
+    think = partial(asyncio.sleep, seconds)
+    with tempfile.TemporaryDirectory() as name, database_urls(size, Path(name)) as urls:
+        return [await fairness_on(url, branches, rounds, think, random.Random(seed), apart) for url in urls]
 
 
-async def fairness_on(url: str, branches: int, rounds: int, seconds: float, chance: random.Random) -> Row:
-    """The row for one database."""
-    async with _engine(url, seconds) as (engine, github):
+async def fairness_on(
+    url: str, branches: int, rounds: int, think: Callable[[], Awaitable[object]], chance: random.Random, apart: float
+) -> Row:
+    """The row for one database.
+
+    `think`: what GitHub waits for before it answers about the busy repository; `apart`: within how many seconds the
+    quiet ones are woken.
+    """
+    async with _engine(url, think) as (engine, github):
         await _fill(engine, branches)
         async with _processing(engine):
-            alone = await _reactions(engine, github, rounds, chance)
+            alone = await _reactions(engine, github, rounds, chance, apart)
             await _wake_busy(engine)
-            beside = await _reactions(engine, github, rounds, chance)
+            beside = await _reactions(engine, github, rounds, chance, apart)
             left = await _left(engine)
     kind = url.partition(":")[0]
     return Row(
         name=f"fairness {kind}",
         what=f"a quiet repository's queue is woken -> GitHub is asked, beside one with {branches} queues to update and "
-        f"{seconds * 1000:.0f} ms an answer, {kind}",
+        f"slow answers, {kind}",
         measured=timed(beside),
         value=median(beside),
         goal=f"< {_GOAL_SECONDS} s, each, or a median of at most {_GOAL_TIMES} x without",
@@ -145,8 +152,8 @@ async def fairness_on(url: str, branches: int, rounds: int, seconds: float, chan
 
 
 @asynccontextmanager
-async def _engine(url: str, seconds: float) -> AsyncIterator[tuple[Engine, _Slow]]:
-    database, github = Database(url), _Slow(seconds)
+async def _engine(url: str, think: Callable[[], Awaitable[object]]) -> AsyncIterator[tuple[Engine, _Slow]]:
+    database, github = Database(url), _Slow(think)
     await migrate(database)
     engine = Engine(
         Store(database),
@@ -223,11 +230,11 @@ async def _left(engine: Engine) -> int:
     return sum(entry.status is EntryStatus.PENDING for entry in standing)
 
 
-async def _reactions(engine: Engine, github: _Slow, rounds: int, chance: random.Random) -> list[float]:
+async def _reactions(engine: Engine, github: _Slow, rounds: int, chance: random.Random, apart: float) -> list[float]:
     """Seconds from a report's wake to the question that follows it, of each quiet repository in each round."""
 
     async def one(number: int) -> float:
-        await asyncio.sleep(chance.uniform(0, 0.5))
+        await asyncio.sleep(chance.uniform(0, apart))
         repository = _quiet(number)
         asked = github.asked[repository.id] = asyncio.Event()
         start = perf_counter()

@@ -9,8 +9,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from benchmarks.idle import postgres_url
 from benchmarks.reaction import DEFAULTS
+from benchmarks.sizes import Size, database_urls
 from benchmarks.table import Row, timed
 from sandbox.ci.single_check import CISettings
 from sandbox.facade.repository_handle import RepositoryHandle
@@ -24,16 +24,14 @@ _IN_FLIGHT = 2
 """Pull requests of an owner that wait at once."""
 
 
-async def footprint_rows(*, quick: bool, seed: int) -> list[Row]:
+async def footprint_rows(size: Size, seed: int) -> list[Row]:
     """Memory on SQLite, and the start on each database."""
-    rows = [await memory_row(owners=2 if quick else 5, each=1 if quick else 20)]
-    with tempfile.TemporaryDirectory() as name, postgres_url(Path(name)) as postgres:
-        for url in (f"sqlite:///{Path(name) / 'imq.db'}", postgres):
-            rows += [] if url is None else [await start_row(url, 2 if quick else 7)]
-    return rows
+    memory = await memory_row(*size.of((5, 20), (2, 1), (1, 1)))
+    with tempfile.TemporaryDirectory() as name, database_urls(size, Path(name)) as urls:
+        return [memory, *[await start_row(url, size.of(7, 2, 1)) for url in urls]]
 
 
-async def memory_row(*, owners: int, each: int) -> Row:
+async def memory_row(owners: int, each: int) -> Row:
     """Memory of a process in which each owner's queue lands so many pull requests."""
     with tempfile.TemporaryDirectory() as name:
         before, after = await _memory(Path(name), owners, each)

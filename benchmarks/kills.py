@@ -6,6 +6,7 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.reaction import DEFAULTS
+from benchmarks.sizes import Size
 from benchmarks.stage import READS_LAG
 from benchmarks.table import Row
 from sandbox.facade.pull_request_handle import PullRequestHandle
@@ -18,14 +19,14 @@ _IN_FLIGHT = 3
 _LONGEST_LIFE_SECONDS = 5.0
 
 
-async def kills_row(*, quick: bool, seed: int) -> list[Row]:
+async def kills_row(size: Size, seed: int) -> list[Row]:
     """The row: how many merged, exactly once, with exactly one comment."""
-    count = 2 if quick else 20
+    count, longest = size.of((20, _LONGEST_LIFE_SECONDS), (2, _LONGEST_LIFE_SECONDS), (1, 0.0))
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
         async with a_theatre(f"sqlite:///{directory / 'imq.db'}", directory, lag=READS_LAG.get()) as theatre:
             theatre.environment |= DEFAULTS
-            pulls = await _killed_again_and_again(theatre, count, random.Random(seed))
+            pulls = await _killed_again_and_again(theatre, count, longest, random.Random(seed))
             in_time = await _come_to_an_end(theatre, pulls)
             log = [commit.message for commit in theatre.repository.log("main")]
     once = sum(_landed_once(pull, log) for pull in pulls)
@@ -39,20 +40,22 @@ async def kills_row(*, quick: bool, seed: int) -> list[Row]:
             goal="all, once, one comment",
             met=once == spoken_once == len(pulls),
             reference="Kodiak itself, killed once: 0 of 3",
-            note=f"kills at random instants up to {_LONGEST_LIFE_SECONDS:.0f} s after each start of the process, its "
+            note=f"kills at random instants up to {longest:.0f} s after each start of the process, its "
             f"starting included; seed {seed}, SQLite, default settings"
             + ("" if in_time else f"; NOT all merged within {LIMIT:.0f} s after the last kill"),
         )
     ]
 
 
-async def _killed_again_and_again(theatre: Theatre, count: int, chance: random.Random) -> list[PullRequestHandle]:
+async def _killed_again_and_again(
+    theatre: Theatre, count: int, longest: float, chance: random.Random
+) -> list[PullRequestHandle]:
     pulls: list[PullRequestHandle] = []
     for _ in range(count):
         while sum(not pull.merged for pull in pulls) < _IN_FLIGHT:
             pulls.append(_queued(theatre, len(pulls)))
         starting = asyncio.create_task(theatre.start())
-        await asyncio.sleep(chance.uniform(0.1, _LONGEST_LIFE_SECONDS))
+        await asyncio.sleep(chance.uniform(min(0.1, longest), longest))
         theatre.kill("at a random instant")
         assert theatre.process is not None
         await theatre.process.wait()

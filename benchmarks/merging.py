@@ -13,11 +13,13 @@ from pathlib import Path
 from types import MappingProxyType
 
 from benchmarks.pollers import Poller
+from benchmarks.sizes import Size
 from benchmarks.stage import Stage, a_stage
 from benchmarks.table import Row
 from benchmarks.virtual import VirtualTime, client_of_bot, client_of_poller, virtual_time
 from sandbox.facade.pull_request_handle import PullRequestHandle
-from tests.acceptance.starting import SharedClock, start_bot
+from tests.acceptance.in_place import statements_in_place
+from tests.acceptance.starting import SharedClock, lay_out, start_bot
 
 _CI = timedelta(seconds=20)
 _LATENCY = timedelta(seconds=0.1)
@@ -59,14 +61,16 @@ async def imq(
     clock = SharedClock()
     async with a_stage(directory, clock, ci_time=ci_time) as stage:
         environment = stage.environment(f"sqlite:///{directory / 'imq.db'}") | dict(settings)
-        bot, runner = await start_bot(environment, clock)
-        stage.app.webhook_url = f"http://127.0.0.1:{runner.addresses[0][1]}/webhook"
-        try:
-            async with virtual_time(stage, clock, client_of_bot(bot)) as time:
-                yield Queue(stage, clock, time, stage.label, stage.server.requests.by_template)
-        finally:
-            await runner.cleanup()
-            await bot.close()
+        await lay_out(directory / "imq.db")
+        with statements_in_place():
+            bot, runner = await start_bot(environment, clock)
+            stage.app.webhook_url = f"http://127.0.0.1:{runner.addresses[0][1]}/webhook"
+            try:
+                async with virtual_time(stage, clock, client_of_bot(bot)) as time:
+                    yield Queue(stage, clock, time, stage.label, stage.server.requests.by_template)
+            finally:
+                await runner.cleanup()
+                await bot.close()
 
 
 @asynccontextmanager
@@ -86,16 +90,17 @@ async def kodiak_like(directory: Path, ci_time: timedelta) -> AsyncIterator[Queu
 Make = Callable[[Path, timedelta], AbstractAsyncContextManager[Queue]]
 
 
-async def requests_rows(*, quick: bool, seed: int) -> list[Row]:
+async def requests_rows(size: Size, seed: int) -> list[Row]:
     """Requests per merged pull request: with CI done, with CI from short to long, queued at once, with idle neighbours.
 
     "Behind" are one at a time, on a base that has moved; "in a row" are queued at one instant.
     """
-    merges, idle = (2, 20) if quick else (10, 100)
+    merges, idle = size.of((10, 100), (2, 20), (1, 1))
     minute = timedelta(seconds=60)
     hourly = await sweeps_an_hour(idle)
     rows = [await _requests_row("requests ready", "CI done, up to date", "ready", minute, merges, _one_by_one)]
-    for seconds in (20, 60, 180, 600):
+    every: tuple[int, ...] = (20, 60, 180, 600)
+    for seconds in size.of(every, every, (20,)):
         ci_time, key = timedelta(seconds=seconds), f"{seconds} s"
         rows.append(
             await _requests_row(f"requests {key}", f"behind, CI {key}", key, ci_time, merges, _behind_one_by_one)
@@ -123,9 +128,9 @@ async def sweeps_an_hour(idle: int) -> Counter[str]:
             return queue.spent() - before
 
 
-async def ten_row(*, quick: bool, seed: int) -> list[Row]:
+async def ten_row(size: Size, seed: int) -> list[Row]:
     """Pull requests that are queued behind each other at one instant: from the first label to the last merge."""
-    count = 3 if quick else 10
+    count = size.of(10, 3, 2)
     ours, theirs = [await queued_at_once(make, count) for make in (imq, kodiak_like)]
     pure = _CI * (count - 1)
     value, reference = ours / pure, theirs / pure

@@ -16,8 +16,8 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from pydantic import SecretStr
 
-from benchmarks.idle import postgres_url
 from benchmarks.pages_database import BusyYear, fill
+from benchmarks.sizes import Size, database_urls
 from benchmarks.table import Row, seconds_text, timed
 from bot.api.access import Access
 from bot.process.pages import PAGES
@@ -75,23 +75,24 @@ class _Administrators:
         return Actor(person_id, "mona")
 
 
-async def pages_rows(*, quick: bool, seed: int) -> list[Row]:
+async def pages_rows(size: Size, seed: int) -> list[Row]:
     """Time each page on each database, with 100,000 departures and a million events."""
+    year = BusyYear(SystemClock().now(), size.of(100_000, 1_000, 20), requests=size.of(20_000, 20_000, 100), seed=seed)
+    runs, rounds = size.of((_RUNS, _ROUNDS), (_RUNS, _ROUNDS), (1, 1))
     rows: list[Row] = []
-    with tempfile.TemporaryDirectory() as name, postgres_url(Path(name)) as postgres:
-        for url in (f"sqlite:///{Path(name) / 'imq.db'}", postgres):
-            if url is not None:
-                rows += await _rows(url, BusyYear(SystemClock().now(), 1_000 if quick else 100_000, seed=seed))
+    with tempfile.TemporaryDirectory() as name, database_urls(size, Path(name)) as urls:
+        for url in urls:
+            rows += await _rows(url, year, runs, rounds)
     return rows
 
 
-async def _rows(url: str, year: BusyYear) -> list[Row]:
+async def _rows(url: str, year: BusyYear, runs: int, rounds: int) -> list[Row]:
     database = Database(url)
     await migrate(database)
     await fill(Store(database), year)
     async with _browser(database) as client:
-        rows = [await _row(client, name, path, database.dialect, year) for name, path in _PAGES.items()]
-        rows += [await _file_row(client, database.dialect), await _memory_row(client, database.dialect, year)]
+        rows = [await _row(client, name, path, database.dialect, year, runs) for name, path in _PAGES.items()]
+        rows += [await _file_row(client, database.dialect), await _memory_row(client, database.dialect, year, rounds)]
     await database.close()
     return rows
 
@@ -126,23 +127,23 @@ async def _file_row(client: ClientSession, dialect: str) -> Row:
     )
 
 
-async def _memory_row(client: ClientSession, dialect: str, year: BusyYear) -> Row:
+async def _memory_row(client: ClientSession, dialect: str, year: BusyYear, rounds: int) -> Row:
     """Say how much memory the process gains while every page is read again and again.
 
     The first round fills the caches of the database's connections, of templates and of the C library's heap.
     """
 
-    async def read(rounds: int) -> float | None:
-        for path in [*_PAGES.values(), _FILE] * rounds:
+    async def read(times: int) -> float | None:
+        for path in [*_PAGES.values(), _FILE] * times:
             async with client.get(path.format(number=year.pulls)) as response:
                 await response.read()
         return _resident()
 
-    before, after = await read(1), await read(_ROUNDS)
+    before, after = await read(1), await read(rounds)
     grown = None if before is None or after is None else after - before
     return Row(
         name=f"memory of pages, {dialect}",
-        what=f"memory gained by reading each page {_ROUNDS} times more, after it was warm, {dialect}",
+        what=f"memory gained by reading each page {rounds} times more, after it was warm, {dialect}",
         measured="not measured: no /proc here" if grown is None else f"{grown:.1f} MB, to {after:.0f} MB",
         value=grown,
         goal=f"< {_MOST_GROWN:.0f} MB",
@@ -160,10 +161,10 @@ def _resident() -> float | None:
     return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmRSS"))
 
 
-async def _row(client: ClientSession, name: str, path: str, dialect: str, year: BusyYear) -> Row:
+async def _row(client: ClientSession, name: str, path: str, dialect: str, year: BusyYear, runs: int) -> Row:
     """Time a page, after a first time that loads libraries and templates."""
     taken, cpu = [], []
-    for _ in range(_RUNS + 1):
+    for _ in range(runs + 1):
         start, cpu_start = time.perf_counter(), time.process_time()
         async with client.get(path.format(number=year.pulls), allow_redirects=False) as response:
             await response.read()

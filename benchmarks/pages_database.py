@@ -1,25 +1,28 @@
 """A database of a busy year: its timeline, its departures and its queues, for measures of the pages."""
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from itertools import islice
 from typing import Any
 
 import psycopg
-from sqlalchemy import Integer, cast, func, insert, select
+from sqlalchemy import insert
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.core.jobs.job_table import failed_jobs
-from queue_engine.domain.departure import Departure, RerunCheck, WaitKind
+from queue_engine.domain.departure import Departure, RerunCheck
 from queue_engine.domain.model import EntryStatus, Repository
 from queue_engine.domain.reasons import Reason
+from queue_engine.domain.timeline_event import TimelineEvent
 from queue_engine.store import Store
-from queue_engine.store.departure_tables import departure_days, departures
-from queue_engine.store.departures import day_of
+from queue_engine.store.departure_tables import departures
+from queue_engine.store.departures import ADD_DAYS, day_of, day_sums, departure_row
 from queue_engine.store.requests import KEPT, RequestKind
 from queue_engine.store.rerun_checks import ADD_FLAKY, flaky_sums
 from queue_engine.store.tables import repositories, requests, timeline
+from queue_engine.store.timeline import event_row
 
 EVENTS = ("queued", "updating", "checking", "pending", "updating", "checking", "rerun", "ready", "flaky")
 """The events of each pull request before the last one."""
@@ -27,16 +30,6 @@ CHECKS = ("ci/build", "ci/unit", "ci/browser")
 REASONS = (Reason.CHECKS_FAILED, Reason.CONFLICT, Reason.CHECKS_TIMED_OUT, Reason.LABEL_REMOVED, Reason.HEAD_CHANGED)
 _ROWS = 500
 _LETTERS = 100
-_OF = departures.c
-_KEY = (_OF.day, _OF.repository_id, _OF.base_branch, _OF.outcome)
-_SUM_DAYS = insert(departure_days).from_select(
-    [column.name for column in departure_days.c],
-    select(
-        *(*_KEY, func.coalesce(_OF.reason, ""), func.count(), func.sum(cast(_OF.is_last, Integer))),
-        *(func.sum(_OF[name]) for name in ("waited", *WaitKind, "ci_seconds")),
-        *(func.count(_OF.ci_seconds), func.sum(_OF.reruns)),
-    ).group_by(*_KEY, _OF.reason),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +76,9 @@ async def fill(store: Store, year: BusyYear) -> None:
     made = _departures(year)
     while part := list(islice(made, _ROWS)):
         async with store.transaction() as tx:
-            await tx.connection.execute(insert(timeline), [event for each in part for event in _events(each)])
-            await tx.connection.execute(insert(departures), [_row(each) for each in part])
-            if flaky := [row for each in part for row in flaky_sums(each, day_of(each.left_at))]:
-                await tx.connection.execute(ADD_FLAKY.on(tx.connection), flaky)
+            await store_events(tx.connection, [event for each in part for event in _events(each)])
+            await store_departures(tx.connection, part)
     async with store.transaction() as tx:
-        await tx.connection.execute(_SUM_DAYS)
         await tx.connection.execute(insert(requests), [_request(year, number) for number in range(year.requests)])
         await tx.connection.execute(insert(failed_jobs), [_letter(year, number) for number in range(_LETTERS)])
     if store.database.dialect == "postgresql":
@@ -96,6 +86,19 @@ async def fill(store: Store, year: BusyYear) -> None:
         connection = await psycopg.AsyncConnection.connect(autocommit=True, **store.database.connect_args)
         async with connection:
             await connection.execute("VACUUM ANALYZE")
+
+
+async def store_events(connection: AsyncConnection, events: Sequence[TimelineEvent]) -> None:
+    """Store many events at once, as `Timeline.append` stores each."""
+    await connection.execute(insert(timeline), list(map(event_row, events)))
+
+
+async def store_departures(connection: AsyncConnection, these: Sequence[Departure]) -> None:
+    """Store the only departures of many pull requests at once, as `Departures.put` stores each."""
+    await connection.execute(insert(departures), [departure_row(each, is_last=True) for each in these])
+    await connection.execute(ADD_DAYS.on(connection), [day_sums(each, pulls=1) for each in these])
+    if flaky := [row for each in these for row in flaky_sums(each, day_of(each.left_at))]:
+        await connection.execute(ADD_FLAKY.on(connection), flaky)
 
 
 def _departures(year: BusyYear) -> Iterator[Departure]:
@@ -165,25 +168,19 @@ def _letter(year: BusyYear, number: int) -> dict[str, Any]:
     }
 
 
-def _row(departure: Departure) -> dict[str, Any]:
-    flaky = [asdict(each) for each in departure.flaky] or None
-    values = {name: getattr(departure, name) for name in Departure.__dataclass_fields__}
-    return values | {"flaky": flaky, "is_last": True, "day": day_of(departure.left_at)}
-
-
-def _events(departure: Departure) -> Iterator[dict[str, Any]]:
+def _events(departure: Departure) -> Iterator[TimelineEvent]:
     """Make the events of a departure, evenly over its wait."""
     names = (*EVENTS, departure.outcome.value)
     for index, name in enumerate(names):
         step = timedelta(seconds=departure.waited * index / (len(names) - 1))
-        data = {"head": f"{departure.number:040x}", "checks": list(CHECKS)}
-        yield {
-            "at": departure.joined_at + step,
-            "event": name,
-            "repository_id": departure.repository_id,
-            "base_branch": departure.base_branch,
-            "number": departure.number,
-            "entry_id": departure.entry_id,
-            "reason": departure.reason if index == len(names) - 1 else None,
-            "data": data | ({"queue": departure.waited, "front": departure.checks} if name == "landed" else {}),
-        }
+        data: dict[str, Any] = {"head": f"{departure.number:040x}", "checks": list(CHECKS)}
+        yield TimelineEvent(
+            at=departure.joined_at + step,
+            event=name,
+            repository_id=departure.repository_id,
+            base_branch=departure.base_branch,
+            number=departure.number,
+            entry_id=departure.entry_id,
+            reason=departure.reason if index == len(names) - 1 else None,
+            data=data | ({"queue": departure.waited, "front": departure.checks} if name == "landed" else {}),
+        )

@@ -3,6 +3,7 @@
 import time
 from statistics import median
 
+from benchmarks.sizes import Size
 from benchmarks.table import Row, seconds_text
 from queue_engine.planner.trains.model import FailingRun, Member, TrainRun, Trains
 from queue_engine.planner.trains.plan import plan
@@ -13,12 +14,12 @@ _USUAL_SECONDS = 600.0
 _NOW = 1_000.0
 
 
-async def planning_row(*, quick: bool, seed: int) -> list[Row]:
+async def planning_row(size: Size, seed: int) -> list[Row]:
     """Time one plan over a queue whose members qualified, failed and wait, with free slots and with none."""
     del seed
     trains = _long_queue()
     empty = Trains(_SLOTS, _USUAL_SECONDS, trains.queue[:1])
-    repeats = 5 if quick else 200
+    repeats = size.of(200, 5, 1)
     filled, none = _seconds(trains, repeats), _seconds(_with_runs(trains), repeats)
     one = _seconds(empty, repeats)
     return [

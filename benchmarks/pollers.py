@@ -9,7 +9,6 @@ one request, as one GraphQL query would; tokens, comments and configuration file
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
 from datetime import datetime, timedelta
 from types import TracebackType
 from typing import Any, Self
@@ -127,14 +126,3 @@ class Poller:
             self._token = self._stage.server.tokens.issue(installation, installation.permissions, None).text
             self._token_ends = now + _TOKEN_LIFE
         return {"Authorization": f"Bearer {self._token}", "User-Agent": "poller"}
-
-
-async def poll(poller: Poller, until: Callable[[], bool], *, limit: timedelta) -> None:
-    """Poll in real time until something holds. Raises TimeoutError after `limit`."""
-    async with asyncio.timeout(limit.total_seconds()):
-        while not until():
-            if await poller.run_due():
-                continue
-            due = await poller.next_due()
-            pause = INTERVAL if due is None else due - poller._stage.github.clock.now()
-            await asyncio.sleep(max(0.0, pause.total_seconds()))

@@ -1,6 +1,5 @@
-"""How long it takes from the last required check's report to the merge call, with real processes in real time."""
+"""How long it takes from the last required check's report to the merge call, with a real process in real time."""
 
-import asyncio
 import random
 import tempfile
 from collections.abc import Mapping
@@ -9,14 +8,16 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from benchmarks.pollers import Poller, poll
+from benchmarks.pollers import Poller
+from benchmarks.sizes import Size
 from benchmarks.stage import a_stage
 from benchmarks.table import Row, seconds_text, timed
+from benchmarks.virtual import client_of_poller, virtual_time
 from sandbox.ci.single_check import CISettings
-from sandbox.core.clock import SystemClock
 from sandbox.facade.github import GitHub
 from sandbox.facade.pull_request_handle import PullRequestHandle
 from sandbox.rest.server import SandboxServer
+from tests.acceptance.starting import SharedClock
 from tests.acceptance.world import LABEL
 from tests.process.processes import a_theatre
 
@@ -47,11 +48,13 @@ class Reports:
             self._at[payload["check_run"]["head_sha"]] = self._clock.now()
 
 
-async def reaction_row(*, quick: bool, seed: int) -> list[Row]:
+async def reaction_row(size: Size, seed: int) -> list[Row]:
     """The row: IMQ as its own process on SQLite, against the poller on a sandbox of its own."""
-    count = 3 if quick else 12  # A quarter of a minute of landings: more would wait for their share of GitHub's limits.
+    count, by_poller = size.of(
+        (12, 20), (3, 3), (1, 1)
+    )  # A quarter of a minute of landings: more would wait for their share of GitHub's limits.
     ours = await imq_reactions(count, random.Random(seed))
-    theirs = await _poller(3 if quick else 20, seed)
+    theirs = await _poller(by_poller, seed)
     return [
         Row(
             name="reaction",
@@ -60,7 +63,7 @@ async def reaction_row(*, quick: bool, seed: int) -> list[Row]:
             value=median(ours),
             goal=f"< {GOAL_SECONDS} s, each",
             met=max(ours) < GOAL_SECONDS,
-            reference=f"poller {timed(theirs)}",
+            reference=f"poller {timed(theirs)}, virtual time",
             reference_value=median(theirs),
             note="the bot is a process of its own on SQLite with default settings; two required checks; smallest "
             f"{seconds_text(min(ours))}",
@@ -94,16 +97,19 @@ async def imq_reactions(count: int, chance: random.Random) -> list[float]:
 
 
 async def _poller(count: int, seed: int) -> list[float]:
-    """Each pull request has a base branch of its own, so that all are waited for at the same time."""
+    """The poller's, in virtual time: its interval is what counts, and a busy machine cannot make it slower.
+
+    Each pull request has a base branch of its own, so that all are waited for at the same time.
+    """
+    clock = SharedClock()
     with tempfile.TemporaryDirectory() as name:
         second, jitter = timedelta(seconds=1), timedelta(seconds=6)
         async with (
-            a_stage(Path(name), SystemClock(), ci_time=second, jitter=jitter, seed=seed) as stage,
+            a_stage(Path(name), clock, ci_time=second, jitter=jitter, seed=seed) as stage,
             Poller(stage) as poller,
+            virtual_time(stage, clock, client_of_poller(poller)) as virtual,
         ):
             reports = Reports(stage.github, frozenset({stage.ci.name}))
-            stop = asyncio.Event()
-            living = asyncio.create_task(stage.github.schedule.run(stop))
             pulls = []
             for number in range(count):
                 base = f"base-{number}"
@@ -113,7 +119,5 @@ async def _poller(count: int, seed: int) -> list[float]:
                 # A commit of its own, because a commit is tested once, and each one's test takes another time.
                 pulls.append(stage.open(f"change-{number}", base=base))
                 poller.queue(pulls[-1].number, base)
-            await poll(poller, lambda: all(pull.merged for pull in pulls), limit=timedelta(minutes=2))
-            stop.set()
-            await living
+            await virtual.until(lambda: all(pull.merged for pull in pulls))
             return reports.reactions(stage.server, pulls)

@@ -14,6 +14,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from benchmarks.merging import Queue, imq, without_sweeps
+from benchmarks.sizes import Size
 from benchmarks.table import Row
 from sandbox.facade.pull_request_handle import PullRequestHandle
 from sandbox.rest.record import RecordedCall
@@ -25,8 +26,6 @@ _MOST_REQUESTS = 15
 _REPORTED_WITHIN = timedelta(seconds=10)
 """In this time after a landing all of it is reported, and the bot has not begun."""
 _NAMED = re.compile(r"/(?:pulls|issues)/(\d+)(?:/|$)")
-_EVERY = 5
-"""After so many landings a person queues a pull request."""
 _FILE = f'on_push: {{requeue_for: ["{BOT}"]}}\n'
 
 
@@ -43,10 +42,10 @@ class Cost:
     """By each pull request of a person, how many others landed while it was queued."""
 
 
-async def rebases_row(*, quick: bool, seed: int) -> list[Row]:
+async def rebases_row(size: Size, seed: int) -> list[Row]:
     """Requests for each merge, and whether people wait for more landings than without rebases."""
-    count = 6 if quick else 50
-    rebased, alone = [await landed_all(count, rebasing=each) for each in (True, False)]
+    count, every = size.of((50, 5), (6, 5), (2, 1))
+    rebased, alone = [await landed_all(count, every, rebasing=each) for each in (True, False)]
     each, without = rebased.requests / rebased.landed, alone.requests / alone.landed
     longest, usual = max(rebased.waited), max(alone.waited)
     return [
@@ -75,8 +74,8 @@ async def rebases_row(*, quick: bool, seed: int) -> list[Row]:
     ]
 
 
-async def landed_all(count: int, *, rebasing: bool) -> Cost:
-    """Land so many pull requests of the bot, with those of people that come meanwhile."""
+async def landed_all(count: int, every: int, *, rebasing: bool) -> Cost:
+    """Land so many pull requests of the bot; after `every` so many landings a person queues one."""
     with tempfile.TemporaryDirectory() as directory:
         async with imq(Path(directory), _CI) as queue:
             handle = queue.stage.repository
@@ -89,11 +88,11 @@ async def landed_all(count: int, *, rebasing: bool) -> Cost:
             before = len(calls)
             for pull in bumps:
                 queue.ask(pull)
-            people, rebases = await _land(queue, bumps, rebasing=rebasing)
+            people, rebases = await _land(queue, bumps, every, rebasing=rebasing)
             await queue.time.settle()
             spent = [call for call in list(calls)[before:] if call.template in without_sweeps(queue.spent())]
             ordered = sorted((*bumps, *people), key=lambda each: str(each.record.merged_at))
-            waited = tuple(ordered.index(pull) - (number + 1) * _EVERY for number, pull in enumerate(people))
+            waited = tuple(ordered.index(pull) - (number + 1) * every for number, pull in enumerate(people))
             return Cost(len(ordered), len(spent), _most(spent, ordered), rebases, waited)
 
 
@@ -118,7 +117,7 @@ def _number(call: RecordedCall) -> int | None:
 
 
 async def _land(
-    queue: Queue, bumps: Sequence[PullRequestHandle], *, rebasing: bool
+    queue: Queue, bumps: Sequence[PullRequestHandle], every: int, *, rebasing: bool
 ) -> tuple[list[PullRequestHandle], int]:
     """Let all land; returns people's pull requests, and how often the bot rebased."""
     people: list[PullRequestHandle] = []
@@ -126,7 +125,7 @@ async def _land(
     while landed < len(bumps) + len(people):
         await queue.time.until(lambda at_least=landed: _landed((*bumps, *people)) > at_least)  # type: ignore[misc]
         landed = _landed((*bumps, *people))
-        if landed % _EVERY == 0 and _landed(bumps) < len(bumps):
+        if landed % every == 0 and _landed(bumps) < len(bumps):
             people.append(_open(queue, f"person-{len(people)}", by="mona"))
             queue.ask(people[-1])
         await _pass(queue, _REBASED_AFTER)

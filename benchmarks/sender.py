@@ -13,6 +13,7 @@ import json
 import sys
 import time
 from dataclasses import dataclass, field
+from typing import Any
 from uuid import uuid4
 
 import aiohttp
@@ -52,7 +53,7 @@ async def send(burst: Burst) -> Answers:
         aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0), timeout=timeout) as session,
         asyncio.TaskGroup() as group,
     ):
-        start = time.perf_counter() + 0.1
+        start = time.perf_counter()
         for number, (event, body, signature) in enumerate(itertools.cycle(signed)):
             if number >= burst.rate * burst.seconds:
                 break
@@ -89,20 +90,21 @@ def _signature(secret: str, body: str) -> str:
     return "sha256=" + hmac.new(secret.encode(), body.encode(), hashlib.sha256).hexdigest()
 
 
+async def carry_out(order: dict[str, Any]) -> dict[str, Any]:
+    """Send a burst that is named in JSON, and return its answers' summary."""
+    bodies = [(event, body) for event, body in order["bodies"]]
+    answers = await send(Burst(order["url"], order["secret"], order["rate"], order["seconds"], bodies))
+    return {
+        "times": answers.times,
+        "statuses": answers.statuses,
+        "stored": answers.stored,
+        "lag": max(answers.lags),
+    }
+
+
 def main() -> None:
     """Read the burst, send it, print the answers."""
-    order = json.load(sys.stdin)
-    burst = Burst(order["url"], order["secret"], order["rate"], order["seconds"], [tuple(b) for b in order["bodies"]])
-    answers = asyncio.run(send(burst))
-    json.dump(
-        {
-            "times": answers.times,
-            "statuses": answers.statuses,
-            "stored": answers.stored,
-            "lag": max(answers.lags),
-        },
-        sys.stdout,
-    )
+    json.dump(asyncio.run(carry_out(json.load(sys.stdin))), sys.stdout)
 
 
 if __name__ == "__main__":

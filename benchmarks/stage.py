@@ -15,7 +15,7 @@ from sandbox.facade.repository_handle import RepositoryHandle
 from sandbox.rest.server import SandboxServer
 from sandbox.state import App, Installation
 from tests.acceptance.project import EVENTS, FILES, PERMISSIONS
-from tests.acceptance.world import LABEL, REPOSITORY
+from tests.acceptance.world import KEY, LABEL, REPOSITORY
 
 READS_LAG = ContextVar("READS_LAG", default=timedelta(0))
 """How old the state is that the reads of every stage's GitHub show."""
@@ -67,6 +67,7 @@ async def a_stage(
     for login in ("mona", "rhea"):
         github.create_user(login)
     app = github.create_app("imq", permissions=PERMISSIONS, events=EVENTS, webhook_secret=SECRET)
+    app.key = KEY
     repository = github.create_repository(
         REPOSITORY, files=FILES, collaborators={"mona": "write", "rhea": "admin"}, private=True
     )

@@ -6,6 +6,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from benchmarks.merging import imq
+from benchmarks.sizes import Size
 from benchmarks.table import Row
 from sandbox.facade.pull_request_handle import PullRequestHandle
 from tests.acceptance.project import FILES
@@ -18,15 +19,15 @@ _A_MINUTE = 80
 _GOAL_SECONDS = 5.0
 
 
-async def strangers_row(*, quick: bool, seed: int) -> list[Row]:
+async def strangers_row(size: Size, seed: int) -> list[Row]:
     """From the label to the merge, while four accounts type `/queue` in another repository of the installation."""
-    minutes = 1 if quick else 5
-    alone, beside = await landing_beside(0), await landing_beside(minutes)
+    minutes, each = size.of((5, _A_MINUTE), (1, _A_MINUTE), (1, 2))
+    alone, beside = await landing_beside(0, each), await landing_beside(minutes, each)
     value = (beside - alone).total_seconds()
     return [
         Row(
             name="strangers",
-            what=f"a landing's delay by 4 strangers, each {_A_MINUTE} comments a minute for {minutes} min",
+            what=f"a landing's delay by 4 strangers, each {each} comments a minute for {minutes} min",
             measured=f"{value:.1f} s ({beside.total_seconds():.1f} s beside {alone.total_seconds():.1f} s alone)",
             value=value,
             goal=f"at most {_GOAL_SECONDS:.0f} s",
@@ -36,8 +37,11 @@ async def strangers_row(*, quick: bool, seed: int) -> list[Row]:
     ]
 
 
-async def landing_beside(minutes: int) -> timedelta:
-    """How long a green pull request takes to land after so many minutes of comments, which go on meanwhile."""
+async def landing_beside(minutes: int, each: int) -> timedelta:
+    """How long a green pull request takes to land after so many minutes of comments, which go on meanwhile.
+
+    `each`: how many comments a stranger writes in a minute.
+    """
     with tempfile.TemporaryDirectory() as directory:
         async with imq(Path(directory), _CI) as queue:
             github = queue.stage.github
@@ -49,8 +53,8 @@ async def landing_beside(minutes: int) -> timedelta:
             await queue.time.until(lambda: any(run.conclusion == "success" for run in pull.check_runs))
             await queue.time.settle()
             queue.stage.server.latency = _LATENCY
-            for number in range(minutes * _A_MINUTE * 2):
-                github.schedule.after(number * timedelta(minutes=1) / _A_MINUTE, _all_comment(target))
+            for number in range(minutes * each * 2):
+                github.schedule.after(number * timedelta(minutes=1) / each, _all_comment(target))
             label_set = queue.clock.now() + timedelta(minutes=minutes)
             github.schedule.after(timedelta(minutes=minutes), lambda: queue.ask(pull))
             await queue.time.until(lambda: pull.merged)

@@ -11,6 +11,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+_MOST_OF_FAULT = 300
+
 
 @dataclass(frozen=True, slots=True)
 class Row:
@@ -28,6 +30,15 @@ class Row:
     reference: str = "none"
     reference_value: float | None = None
     note: str = ""
+    fault: str | None = None
+    """Why there is no measure: it raised this."""
+
+    @classmethod
+    def failed(cls, name: str, error: BaseException) -> "Row":
+        """A measure that raised an error: a row beside the others, in the words of the error."""
+        first, *more = str(error).strip().splitlines() or [""]
+        fault = f"{type(error).__name__}: {first}"[:_MOST_OF_FAULT] + " ..." * bool(more)
+        return cls(name, f"measure {name}", fault, None, "", met=False, fault=fault)
 
     @property
     def ratio(self) -> float | None:
@@ -37,6 +48,8 @@ class Row:
     @property
     def verdict(self) -> str:
         """The goal with whether it was met, as people read it."""
+        if self.fault is not None:
+            return "FAILED"
         word = {True: "met", False: "MISSED", None: "not judged"}[self.met]
         return f"{self.goal}: {word}" if self.goal else word
 

@@ -18,6 +18,7 @@ from operator import add
 from pathlib import Path
 
 from benchmarks.merging import without_sweeps
+from benchmarks.sizes import Size
 from benchmarks.table import Row
 from bot.demo.trains.train_changes import (
     BASE_LIMIT,
@@ -73,7 +74,7 @@ class Cost:
     def runs_each(self) -> float:
         """Runs for each pull request after the first quarter."""
         pulls, _, runs = self.counted
-        return runs / pulls
+        return runs / max(1, pulls)
 
     def __add__(self, other: "Cost") -> "Cost":
         ours, theirs = self.counted, other.counted
@@ -90,17 +91,17 @@ class Cost:
         )
 
 
-async def trains_rows(*, quick: bool, seed: int, landings: int = 96) -> list[Row]:
+async def trains_rows(size: Size, seed: int, *, landings: int = 96) -> list[Row]:
     """Runs for each pull request by share of bad ones, requests and landings an hour.
 
     `landings`: how many pull requests the speed is measured with.
     """
-    count = 12 if quick else 150
-    seeds = range(seed, seed + (1 if quick else _SEEDS))
-    rows = [_runs_row(bad, [await resolved(count, bad, seed=each) for each in seeds]) for bad in _GOALS]
-    few = 10 if quick else 50
-    rows += [_requests_row(bad, await resolved(few, bad, seed=seed, most=5)) for bad in _MOST_REQUESTS]
-    largest = await resolved(10 if quick else landings, 0.0, seed=seed, most=32, ci=_FAST_CI)
+    count, few, many, seeded = size.of((150, 50, landings, _SEEDS), (12, 10, 10, 1), (2, 2, 2, 1))
+    shares, costly = size.of((*_GOALS,), (*_GOALS,), (0.10,)), size.of((*_MOST_REQUESTS,), (*_MOST_REQUESTS,), (0.10,))
+    seeds = range(seed, seed + seeded)
+    rows = [_runs_row(bad, [await resolved(count, bad, seed=each) for each in seeds]) for bad in shares]
+    rows += [_requests_row(bad, await resolved(few, bad, seed=seed, most=5)) for bad in costly]
+    largest = await resolved(many, 0.0, seed=seed, most=32, ci=_FAST_CI)
     return [*rows, _limits_row(largest), _speed_row(largest)]
 
 

@@ -1,8 +1,8 @@
 """Virtual time: sandbox and client run side by side in one process, and the clock moves only when all of them wait.
 
-An event loop cannot say whether its tasks still work or wait for a later hour. Everything here talks by HTTP or to a
-database. The clock moves when neither was used for some milliseconds of real time, and each task awaits an answer.
-On a slow machine the clock may move too early; the measured times then look longer, never shorter.
+The clock moves as soon as neither side has anything under way. Where answers are delayed, tasks wait for them: then it
+moves when neither HTTP nor a database was used for some milliseconds of real time. On a slow machine that may be too
+early; the measured times then look longer, never shorter.
 """
 
 import asyncio
@@ -19,12 +19,15 @@ from bot.process.wiring import Bot
 from queue_engine.core.concurrency.wakeup import Wakeup, WakeupListener
 from sandbox.rest.record import RecordedCall
 from tests.acceptance.starting import SharedClock
+from tests.support.real_time import LIMIT
 
 Part = tuple[Callable[[], Awaitable[bool]], Callable[[], Awaitable[datetime | None]]]
 """Does what is due, and returns when something is due next."""
 
-_REST_SECONDS = 0.02
-_STUCK_SECONDS = 20.0
+_ROUNDS_OF_REST = 50
+"""Rounds of the event loop without a step, after which all that is left awaits a delayed answer."""
+_STEPS_TO_WAKE = 5
+"""Rounds of the event loop after which a loop that was woken is at work."""
 _DELAYED = "a delayed answer"
 """What the sandbox's schedule calls an answer that is on its way."""
 
@@ -126,18 +129,22 @@ class VirtualTime:
                 await waiter.wait(timedelta(hours=1))
 
     async def _rest(self) -> None:
-        """Return when all tasks wait: no statement ran for a while, and each open request awaits its answer."""
-        async with asyncio.timeout(_STUCK_SECONDS):
-            while True:
-                touches = self._touches
-                await asyncio.sleep(_REST_SECONDS)
-                if touches != self._touches or self._in_database:
-                    continue
-                if _DELAYED in self._stage.github.schedule.pending() or not await self._busy():
+        """Return when all tasks wait: nothing is under way, or no statement runs and each request awaits its answer."""
+        quiet = 0
+        async with asyncio.timeout(LIMIT):
+            while await self._busy():
+                touches, delayed = self._touches, _DELAYED in self._stage.github.schedule.pending()
+                await asyncio.sleep(0)
+                quiet = quiet + 1 if delayed and touches == self._touches and not self._in_database else 0
+                if quiet == _ROUNDS_OF_REST:
                     return
 
     async def _busy(self) -> bool:
-        if self._at_work:
+        for _ in range(_STEPS_TO_WAKE):
+            await asyncio.sleep(0)  # a turn of the loop, no time
+        schedule = self._stage.github.schedule
+        due = schedule.next_due()
+        if self._at_work or schedule.under_way or (due is not None and due <= self._clock.now()):
             return True
         drains = [asyncio.ensure_future(drain()) for drain in self._client.drains]
         await asyncio.sleep(0)

@@ -14,8 +14,8 @@ from pathlib import Path
 import aiohttp
 
 from benchmarks.footprint import owned, queued
-from benchmarks.idle import postgres_url
 from benchmarks.reaction import DEFAULTS
+from benchmarks.sizes import Size, postgres_url
 from benchmarks.table import Row
 from queue_engine.core.database.database import Database
 from queue_engine.migrations import migrate
@@ -44,13 +44,13 @@ class Throughput:
         return self.merges / self.seconds
 
 
-async def workers_rows(*, quick: bool, seed: int) -> list[Row]:
+async def workers_rows(size: Size, seed: int) -> list[Row]:
     """A row for each number of workers, with its rate beside that of one worker in the same run."""
-    owners, each = (2, 1) if quick else (8, 2)
+    owners, each, counts = size.of((8, 2, _COUNTS), (2, 1, _COUNTS), (1, 1, _COUNTS[:2]))
     measured = []
-    for count in _COUNTS:
+    for count in counts:
         # A database and a GitHub of its own for each, since what landed stays in both.
-        with tempfile.TemporaryDirectory() as name, postgres_url(Path(name)) as url:
+        with tempfile.TemporaryDirectory() as name, postgres_url(size, Path(name)) as url:
             if url is None:
                 return [Row("workers", "throughput of workers", "not measured: no PostgreSQL here", None, "", None)]
             measured.append(await throughput(url, Path(name), count, owners, each))

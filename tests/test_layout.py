@@ -10,8 +10,8 @@ ROOT = Path(__file__).parents[1]
 PRODUCT = ("bot", "notifications", "queue_engine")
 TREES = (*PRODUCT, "sandbox", "benchmarks", "docs", "tests")
 
-MOST_LINES = 310
-"""About 300 lines a module."""
+MOST_LINES = 330
+"""About 300 lines a module; that of a process's life has the most."""
 MOST_LINES_OF_A_FUNCTION = 45
 """About 40 lines a function, without its docstring."""
 

@@ -2,7 +2,6 @@
 
 import json
 from collections import Counter
-from datetime import UTC, datetime
 
 import click
 
@@ -10,6 +9,7 @@ from bot.cli.console import echo
 from bot.cli.setup import columns, instant, run_with_store
 from bot.logs.secrets import mask
 from queue_engine.core.jobs.dead_letters import DeadLetter
+from queue_engine.core.timing.clock import SystemClock
 from queue_engine.handlers.inbox import RETRIED_JOB
 from queue_engine.store import Store
 
@@ -88,7 +88,7 @@ def retry(job_id: str | None, every: bool) -> None:
         raise click.UsageError("Give one ID or --all.")
 
     async def work(store: Store) -> int:
-        now = datetime.now(UTC)
+        now = SystemClock().now()
         async with store.transaction() as tx:
             letters = tx.dead_letters
             if job_id is None:

@@ -1,10 +1,9 @@
 """Maintain the database from the command line, beside or before the running processes."""
 
-from datetime import UTC, datetime
-
 from bot.settings.environment import HostSettings
 from queue_engine.control import pauses
 from queue_engine.core.database.database import Database
+from queue_engine.core.timing.clock import SystemClock
 from queue_engine.effects.context import Change, EventJobs, no_jobs
 from queue_engine.migrations import migrate as migrate_database
 from queue_engine.store import Store
@@ -33,7 +32,7 @@ async def resume(store: Store, repository: str, base_branch: str, *, jobs_of: Ev
             known = ", ".join(queue.base_branch for queue in queues) or "none"
             raise NotPaused(f"{repository} has no queue for {base_branch}. Its queues: {known}")
         # The running process, which this wakes, announces it on the pull requests.
-        resumed = await pauses.resume(Change(tx, datetime.now(UTC), jobs_of), queue.repository, base_branch, by=None)
+        resumed = await pauses.resume(Change(tx, SystemClock().now(), jobs_of), queue.repository, base_branch, by=None)
         if not resumed.lifted:
             raise NotPaused(f"the queue of {repository} for {base_branch} is not paused")
         return "; ".join(f"{reason.value}: {detail}" if detail else reason.value for reason, detail in resumed.lifted)

@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+from contextlib import ExitStack
 
 import click
 
@@ -96,11 +97,15 @@ def _run(*, web: bool, worker: bool) -> None:
 
     share_memory()
     try:
-        with exported(given):
+        with ExitStack() as stack, exported(given):
+            bound = None
+            if web and settings.port == 0:
+                bound = stack.enter_context(lifecycle.bind(settings))
+                settings = settings.on_port(bound.getsockname()[1])
             if isinstance(settings, Settings):
-                asyncio.run(lifecycle.run(settings, web=web, worker=worker))
+                asyncio.run(lifecycle.run(settings, web=web, worker=worker, bound=bound))
             else:
-                asyncio.run(start.run(given, settings, web=web, worker=worker))
+                asyncio.run(start.run(given, settings, web=web, worker=worker, bound=bound))
     except StartRefused as problem:
         raise CommandRefused(printable(str(problem))) from None
     except Exception as error:

@@ -3,7 +3,6 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
 
@@ -14,6 +13,7 @@ from bot.cli.console import CommandRefused, RepositoryName, echo
 from bot.cli.setup import host_settings, run_with_store
 from bot.process.errors import FileRefused
 from bot.process.sqlite_file import exclusive
+from queue_engine.core.timing.clock import SystemClock
 from queue_engine.store import EntryConflict, Store
 from queue_engine.store.operations.processes import ALIVE
 from queue_engine.store.operations.queue_file import FORMAT, VERSION, QueueFile, read_queues
@@ -37,7 +37,7 @@ def export_queues(output: Path | None, repository: str | None) -> None:
                 wanted = await tx.queues.repository(*repository.split("/", 1))
                 if wanted is None:
                     raise CommandRefused(f"{repository} has no queue.")
-            return await read_queues(tx.connection, datetime.now(UTC), None if wanted is None else wanted.id)
+            return await read_queues(tx.connection, SystemClock().now(), None if wanted is None else wanted.id)
 
     file = run_with_store(work)
     content = file.model_dump_json(indent=1, exclude_unset=True)
@@ -66,7 +66,7 @@ def import_queues(file: BinaryIO) -> None:
         with _without_processes("import"):
             await _refuse_beside_processes(store)
             async with store.transaction() as tx:
-                return await imported(Change(tx, datetime.now(UTC)), read)
+                return await imported(Change(tx, SystemClock().now()), read)
 
     try:
         stored = run_with_store(work)
@@ -92,7 +92,7 @@ async def _refuse_beside_processes(store: Store) -> None:
     if store.database.dialect == "sqlite":
         return
     async with store.reading() as tx:
-        running = await tx.processes.all(datetime.now(UTC))
+        running = await tx.processes.all(SystemClock().now())
     if running:
         names = ", ".join(f"`imq {each.status.get('role', 'run')}` ({each.owner})" for each in running)
         minutes = round(ALIVE.total_seconds() / 60)

@@ -9,6 +9,7 @@ import click
 from bot.cli.console import RepositoryName, echo
 from bot.cli.setup import columns, instant, run_with_store
 from queue_engine.config.timing import duration, shown
+from queue_engine.core.timing.clock import SystemClock
 from queue_engine.domain.shadow import (
     BaseState,
     ShadowAction,
@@ -49,7 +50,7 @@ class _Since(click.ParamType[datetime]):
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
         """Parse the option."""
         try:
-            return datetime.now(UTC) - duration(value)
+            return SystemClock().now() - duration(value)
         except ValueError:
             pass
         except OverflowError:

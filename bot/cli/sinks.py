@@ -1,7 +1,6 @@
 """`imq sinks`: list the sinks of `IMQ_SINKS`, and send one a test message."""
 
 import asyncio
-from datetime import UTC, datetime
 from uuid import uuid4
 
 import click
@@ -61,7 +60,7 @@ async def _send(settings: HostSettings, sink: Sink) -> str | None:
     from notifications.sinks.text import Site
     from queue_engine.core.timing.clock import SystemClock
 
-    client, now = SinkClient(SystemClock()), datetime.now(UTC)
+    client, now = SinkClient(SystemClock()), SystemClock().now()
     message = Message(kind=EventKind.TEST, at=now, event=EventKind.TEST.value)
     site = Site(website(settings.github_api_url), settings.public_url)
     try:

@@ -11,6 +11,7 @@ import click
 from bot.cli.console import RepositoryName, echo
 from bot.cli.setup import columns, instant, run_with_store, settings
 from queue_engine.config.timing import duration
+from queue_engine.core.timing.clock import SystemClock
 from queue_engine.domain.facts import Actor, Permission
 from queue_engine.store import Store, Transaction
 from queue_engine.store.operations.tokens import Token, TokenPolicy
@@ -48,7 +49,7 @@ def create(
     """Create a token and print it once; IMQ stores only its hash."""
     if not _NAME.fullmatch(name):
         raise click.BadParameter("use at most 100 letters, digits, dots, dashes and underscores", param_hint="NAME")
-    now = datetime.now(UTC)
+    now = SystemClock().now()
     scoped = installation is not None or bool(names)
     _check_owner(login, operator, scoped=scoped)
     grant = TokenPolicy(
@@ -86,7 +87,7 @@ def list_tokens() -> None:
     if not tokens:
         echo("No tokens.")
         return
-    now = datetime.now(UTC)
+    now = SystemClock().now()
     titles = ("NAME", "PERSON", "OPERATOR", "ACCESS", "SCOPE", "CREATED", "LAST USED", "EXPIRES")
     echo(columns(titles, (_row(each, scope, now) for each, scope in tokens)))
 

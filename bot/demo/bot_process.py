@@ -1,18 +1,21 @@
 """Run the real bot as an operator does: `imq run` in a process of its own, configured by its environment."""
 
 import asyncio
+import json
 import os
-import random
-import socket
 import sys
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 
 import aiohttp
 
-_READY_SECONDS = 30.0
-_DRAIN_SECONDS = 20.0
+_READY_SECONDS = 300.0
+_DRAIN_SECONDS = 120.0
+"""Far more than a slow machine takes: they end a bot that hangs."""
+
+HOME = "http://127.0.0.1:0"
+"""The public address of a bot on this machine; the system chooses the port."""
+
 _INHERITED = ("PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "PYTHONPATH", "SYSTEMROOT")
 """The variables that the bot inherits; the caller's own settings of IMQ are for another bot."""
 
@@ -21,48 +24,41 @@ class BotFailed(Exception):
     """The bot did not start, or ended by itself. Its log has the cause."""
 
 
-_PORTS = range(20_000, 32_000)
-"""Below the ports from which operating systems take those of outgoing connections, which could take a free one."""
-
-
-def free_port() -> int:
-    """Find a port of this machine that is free now. Raises OSError if a hundred of them are taken."""
-    for port in random.SystemRandom().sample(_PORTS, 100):
-        with socket.socket() as probe, suppress(OSError):
-            probe.bind(("127.0.0.1", port))
-            return port
-    raise OSError("no port is free")
-
-
 class BotProcess:
-    """A running bot. `url` is its address, `log` its log file, which is kept if `keeps_log` is set."""
+    """A bot. `url` is its address once it is ready, `log` its log file, which is kept if `keeps_log` is set."""
 
-    def __init__(self, process: asyncio.subprocess.Process, url: str, log: Path) -> None:
+    def __init__(self, process: asyncio.subprocess.Process, log: Path) -> None:
         self._process = process
-        self.url = url
+        self.url = HOME
         self.log = log
         self.keeps_log = False
 
     @classmethod
-    async def start(cls, settings: Mapping[str, str], port: int, log: Path) -> "BotProcess":
-        """Start the bot with these settings, without waiting until it is ready."""
+    async def start(cls, settings: Mapping[str, str], log: Path) -> "BotProcess":
+        """Start the bot with these settings on a port that the system chooses, without waiting until it is ready."""
         environment = {name: os.environ[name] for name in _INHERITED if name in os.environ}
-        environment |= {**settings, "PORT": str(port), "IMQ_BIND": "127.0.0.1", "IMQ_LOG_FORMAT": "json"}
+        environment |= {**settings, "PORT": "0", "IMQ_BIND": "127.0.0.1", "IMQ_LOG_FORMAT": "json"}
         with log.open("ab") as sink:
             process = await asyncio.create_subprocess_exec(
                 sys.executable, "-m", "bot", "run", env=environment, stdout=sink, stderr=sink
             )
-        return cls(process, f"http://127.0.0.1:{port}", log)
+        return cls(process, log)
 
     async def ready(self) -> None:
-        """Wait until the bot is ready. Raises BotFailed when it ends instead, or takes half a minute."""
+        """Wait until the bot is ready. Raises BotFailed when it ends instead, or takes five minutes."""
         try:
             async with asyncio.timeout(_READY_SECONDS), aiohttp.ClientSession() as session:
+                while (port := port_in(self.log)) is None:
+                    await self._pause()
+                self.url = f"http://127.0.0.1:{port}"
                 while not await _is_ok(session, f"{self.url}/readyz"):
-                    self.check()
-                    await asyncio.sleep(0.05)
+                    await self._pause()
         except TimeoutError:
             raise BotFailed(f"the bot was not ready within {_READY_SECONDS:.0f} s") from None
+
+    async def _pause(self) -> None:
+        self.check()
+        await asyncio.sleep(0.05)
 
     def check(self) -> None:
         """Raise BotFailed when the bot has ended."""
@@ -84,6 +80,14 @@ class BotProcess:
         except TimeoutError:
             self._process.kill()
             return await self._process.wait()
+
+
+def port_in(log: Path) -> int | None:
+    """Return the port on which a bot listens, by the log that it writes as JSON; None if it does not listen yet."""
+    for line in reversed(log.read_bytes().splitlines(keepends=True)):
+        if line.startswith(b"{") and line.endswith(b"\n") and (event := json.loads(line))["event"] == "listening":
+            return int(event["port"])
+    return None
 
 
 async def _is_ok(session: aiohttp.ClientSession, url: str) -> bool:

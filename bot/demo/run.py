@@ -20,7 +20,7 @@ from bot.demo.trains.run import run_trains
 from bot.demo.verdict import Verdict
 
 _POLL_SECONDS = 0.1
-_LIMIT_SECONDS = 90.0
+_LIMIT_SECONDS = 600.0
 """Of real time at speed 1, far more than the scenario takes; lower speeds get more."""
 _PLAIN_WIDTH = 140
 """Columns without a terminal."""

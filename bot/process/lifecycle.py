@@ -6,8 +6,8 @@ import os
 import random
 import signal
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
@@ -125,10 +125,32 @@ async def start_when_database_answers(start: Callable[[], Awaitable[None]], stop
     return False
 
 
+def bind(settings: HostSettings) -> socket.socket:
+    """Bind the address and port of the settings, but do not listen yet. Raises NotListening.
+
+    With port 0 the system chooses the port: settings that name it are known before anything is begun.
+    """
+    bound = socket.socket(socket.AF_INET6 if ":" in settings.address else socket.AF_INET)
+    try:
+        with _refusals(settings):
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            bound.bind((settings.address, settings.port))
+    except NotListening:
+        bound.close()
+        raise
+    return bound
+
+
 async def listen(application: Application, settings: HostSettings, bound: socket.socket | None = None) -> AppRunner:
     """Serve on the address and port of the settings, or on a socket that is bound there. Raises NotListening."""
-    try:
+    with _refusals(settings):
         return await serve(application, settings.port, settings.address, bound=bound)
+
+
+@contextmanager
+def _refusals(settings: HostSettings) -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
         refusal = os.strerror(error.errno) if error.errno else str(error)
         raise NotListening(

@@ -53,31 +53,35 @@ class SetupMode:
         self._credentials = StoredCredentials(self._store, self._key, settings.former_secret_key)
         self._saved = asyncio.Event()
 
-    async def complete(self, *, serves: bool, migrates: bool) -> tuple[Settings | None, socket.socket | None]:
+    async def complete(
+        self, *, serves: bool, migrates: bool, bound: socket.socket | None = None
+    ) -> tuple[Settings | None, socket.socket | None]:
         """Return the settings with credentials, and the listening socket; None if the process is stopped before.
 
-        `serves` says whether this process has a port, `migrates` whether it migrates PostgreSQL too. Raises
-        StartRefused.
+        `serves` says whether this process has a port, `migrates` whether it migrates PostgreSQL too. `bound` is a
+        socket on which it listens instead of one of its own. Raises StartRefused.
         """
         prepare = partial(tables.prepare, self._database, migrates=migrates)
         try:
             if not await lifecycle.start_when_database_answers(prepare, self._stop):
-                return None, None
+                return None, bound
             if await self._credentials.reencrypt():
                 _log.info("credentials_reencrypted", advice="IMQ_FORMER_SECRET_KEY is needed for them no longer")
-            found, bound = await self._credentials.load(), None
+            found = await self._credentials.load()
             if found is None:
                 if self._settings.public_url is None:
                     raise NotRegistered(f"IMQ has no GitHub App: {WAYS_OUT}.")
-                bound = await (self._serve(self._settings.public_url) if serves else self._wait())
+                bound = await (self._serve(self._settings.public_url, bound) if serves else self._wait())
                 found = await self._credentials.load()
         except WrongSecretKey as problem:
             raise NotRegistered(str(problem)) from None
         finally:
             await self._database.close()
-        return (None if found is None else load_settings(found.complete(self._environ))), bound
+        if found is None:
+            return None, bound
+        return load_settings(found.complete(self._environ)).on_port(self._settings.port), bound
 
-    async def _serve(self, public_url: str) -> socket.socket:
+    async def _serve(self, public_url: str, bound: socket.socket | None) -> socket.socket:
         """Serve the pages until there are credentials; return the socket, on which clients are queued meanwhile."""
         clock = SystemClock()
         async with aiohttp.ClientSession() as session:
@@ -92,10 +96,10 @@ class SetupMode:
                 save=self._save,
                 announce=announce,
             )
-            runner = await lifecycle.listen(_application(site), self._settings)
+            runner = await lifecycle.listen(_application(site), self._settings, bound)
             (listening,) = runner.sites
             assert isinstance(listening, LimitedSite)
-            bound = listening.duplicate()
+            queueing = listening.duplicate()
             try:
                 announce(await one_time.code())
                 _log.info("listening", address=self._settings.address, port=runner.addresses[0][1])
@@ -105,7 +109,7 @@ class SetupMode:
                 await asyncio.sleep(_LAST_REQUESTS.total_seconds())
             finally:
                 await runner.cleanup()
-        return bound
+        return queueing
 
     async def _wait(self) -> None:
         """Wait until some process has stored credentials, or this one is stopped."""

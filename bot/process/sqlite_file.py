@@ -9,13 +9,13 @@ import os
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 
 import structlog
 
 from bot.process.errors import FileRefused
 from queue_engine.core.database.database import database_url
+from queue_engine.core.timing.clock import SystemClock
 
 _log = structlog.get_logger("imq.process")
 
@@ -101,4 +101,6 @@ def _lock(descriptor: int, file: Path) -> None:
 
 
 def _describe(role: str) -> str:
-    return f"`imq {role}`, process {os.getpid()} on {socket.gethostname()} since {datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
+    return (
+        f"`imq {role}`, process {os.getpid()} on {socket.gethostname()} since {SystemClock().now():%Y-%m-%d %H:%M} UTC"
+    )

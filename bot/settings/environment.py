@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -152,6 +152,13 @@ class HostSettings(QueueSettings, PageSettings):
         needed = (self.public_url, self.secret_key, self.client_secret)
         names = ("IMQ_PUBLIC_URL", "IMQ_SECRET_KEY", "IMQ_GITHUB_CLIENT_SECRET")
         return [name for name, value in zip(names, needed, strict=True) if value is None]
+
+    def on_port(self, port: int) -> Self:
+        """Return the settings with the port that the system chose, also in a public URL whose port is 0."""
+        url = self.public_url
+        if url is not None and url.endswith(":0"):
+            url = f"{url.removesuffix(':0')}:{port}"
+        return self.model_copy(update={"port": port, "public_url": url})
 
     @property
     def webhook_address(self) -> str | None:

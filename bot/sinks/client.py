@@ -21,9 +21,9 @@ _LONGEST_HEADER = 8190
 class SinkClient:
     """Implements `notifications.sinks.sender.SinkCall`."""
 
-    def __init__(self, clock: Clock, *, timeout: timedelta = TIMEOUT) -> None:
+    def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._timeout = aiohttp.ClientTimeout(total=timeout.total_seconds())
+        self._timeout = aiohttp.ClientTimeout(total=TIMEOUT.total_seconds())
         self._session: aiohttp.ClientSession | None = None
 
     async def __call__(self, url: str, body: bytes, headers: Mapping[str, str]) -> Answer:

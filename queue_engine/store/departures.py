@@ -36,7 +36,7 @@ _SUPERSEDE = (
 )
 _KEY = tuple(each.name for each in departure_days.primary_key)
 _SUMS = tuple(each.name for each in departure_days.c if each.name not in _KEY)
-_ADD = Upsert(
+ADD_DAYS = Upsert(
     departure_days,
     lambda insert: insert.on_conflict_do_update(
         index_elements=_KEY, set_={name: departure_days.c[name] + insert.excluded[name] for name in _SUMS}
@@ -92,14 +92,12 @@ class Departures:
             "its_id": departure.id,
         }
         has_later = (await self._connection.execute(_HAS_LATER, key)).scalar_one()
-        flaky = [asdict(each) for each in departure.flaky] or None
-        row = {name: getattr(departure, name) for name in Departure.__dataclass_fields__}
-        row |= {"flaky": flaky, "is_last": not has_later, "day": day_of(departure.left_at)}
+        row = departure_row(departure, is_last=not has_later)
         if (await self._connection.execute(_PUT.on(self._connection), row)).first() is None:
             return
         superseded = (await self._connection.execute(_SUPERSEDE, key)).all()
-        added = [_sums(departure, pulls=int(not has_later)), *(_superseded(departure, each) for each in superseded)]
-        await self._connection.execute(_ADD.on(self._connection), added)
+        added = [day_sums(departure, pulls=int(not has_later)), *(_superseded(departure, each) for each in superseded)]
+        await self._connection.execute(ADD_DAYS.on(self._connection), added)
         if departure.flaky:
             await self._connection.execute(ADD_FLAKY.on(self._connection), flaky_sums(departure, row["day"]))
 
@@ -140,7 +138,7 @@ def day_of(at: datetime) -> int:
     return int(at.timestamp() // 86400)
 
 
-def _sums(departure: Departure, *, pulls: int) -> dict[str, Any]:
+def day_sums(departure: Departure, *, pulls: int) -> dict[str, Any]:
     """Return the sums that a departure adds to those of its day; `pulls` is 1 for the last one of its pull request."""
     row = {name: getattr(departure, name) for name in (*_KEY, *_SUMS) if name in Departure.__dataclass_fields__}
     known = departure.ci_seconds is not None
@@ -153,6 +151,13 @@ def _superseded(departure: Departure, earlier: Row[Any]) -> dict[str, Any]:
     of_queue = {"repository_id": departure.repository_id, "base_branch": departure.base_branch}
     key = {"day": earlier.day, "outcome": earlier.outcome, "reason": earlier.reason or ""}
     return {**dict.fromkeys(_SUMS, 0), **of_queue, **key, "pulls": -1}
+
+
+def departure_row(departure: Departure, *, is_last: bool) -> dict[str, Any]:
+    """Return the row of a departure; `is_last` for the last one of its pull request from its queue."""
+    row = {name: getattr(departure, name) for name in Departure.__dataclass_fields__}
+    flaky = [asdict(each) for each in departure.flaky] or None
+    return row | {"flaky": flaky, "is_last": is_last, "day": day_of(departure.left_at)}
 
 
 def departure_in(row: Row[Any]) -> Departure:

@@ -91,8 +91,7 @@ class Timeline:
 
     async def append(self, event: TimelineEvent) -> TimelineEvent:
         """Store one event; returns the event with its id."""
-        row = {name: getattr(event, name) for name in _STORED} | {"data": dict(event.data) or None}
-        key = (await self._connection.execute(_APPEND, row)).inserted_primary_key
+        key = (await self._connection.execute(_APPEND, event_row(event))).inserted_primary_key
         assert key is not None
         self._appended()
         return replace(event, id=key.id)
@@ -174,6 +173,11 @@ class Timeline:
 
     async def _read(self, statement: Select[Any], **these: Any) -> tuple[TimelineEvent, ...]:
         return tuple(map(event_of, await self._connection.execute(statement, these)))
+
+
+def event_row(event: TimelineEvent) -> dict[str, Any]:
+    """Return the row of an event, which the database numbers."""
+    return {name: getattr(event, name) for name in _STORED} | {"data": dict(event.data) or None}
 
 
 def event_of(row: Row[Any]) -> TimelineEvent:

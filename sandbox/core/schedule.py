@@ -66,6 +66,11 @@ class Schedule:
             heapq.heappop(self._heap)
         return self._heap[0].when if self._heap else None
 
+    @property
+    def under_way(self) -> int:
+        """How many async callbacks that `run` started have not ended."""
+        return len(self._tasks)
+
     def pending(self) -> list[str]:
         """Names of what is planned, soonest first."""
         return [action.name for action in sorted(self._heap) if not action.cancelled]

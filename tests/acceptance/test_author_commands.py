@@ -24,6 +24,8 @@ from tests.acceptance.choosing import configure
 from tests.acceptance.world import CI_TIME, LABEL, REPOSITORY, World
 from tests.support.clones import PersonsClone, clone_of
 
+pytestmark = pytest.mark.process
+
 _BOT = re.compile(r"^\[(?:debug|info|warning)\] .*\n", re.MULTILINE)
 """Lines of the bot, which is in the same process here."""
 

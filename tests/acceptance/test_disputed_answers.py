@@ -86,7 +86,7 @@ async def test_required_workflow_is_waited_for_in_whatever_words_github_misses_i
 
 
 @BOTH
-@pytest.mark.thorough
+@pytest.mark.long
 async def test_required_workflow_that_waits_a_day_for_a_runner_ejects_no_pull_request(
     world: World, other: bool
 ) -> None:

@@ -26,6 +26,7 @@ from queue_engine.store.operations.tokens import TokenPolicy
 from tests.acceptance.test_traces import MERGE, delivery_of_the_label
 from tests.acceptance.world import LABEL, REPOSITORY, World
 from tests.support.otlp_receiver import OtlpReceiver, otlp_receiver
+from tests.support.real_time import LIMIT
 
 STATUSES = ["queued", "updating", "checking", "ready"]
 
@@ -182,7 +183,7 @@ async def test_receiver_that_hangs_delays_no_landing_and_no_end(
     with exporting(monkeypatch):
         pull.label(LABEL, by="mona")
         await world.until_status(pull, "checking")
-        assert receiver.reached.wait(timeout=20)
+        assert receiver.reached.wait(LIMIT)
         await world.until(lambda: pull.merged)
         await world.settle()
         assert LABEL not in pull.labels
@@ -199,7 +200,7 @@ async def test_receiver_that_refuses_is_one_warning_and_delays_nothing(
     with capture_logs() as lines, exporting(monkeypatch):
         pull.label(LABEL, by="mona")
         await world.until(lambda: pull.merged)
-        assert receiver.reached.wait(timeout=20)
+        assert receiver.reached.wait(LIMIT)
     lost = [line for line in lines if line["event"] == "traces_lost"]
     assert [line["log_level"] for line in lost] == ["warning"]
 
@@ -244,9 +245,10 @@ def process(receiver: OtlpReceiver, *arguments: str, **environ: str) -> subproce
     """A process that exports one span, if it may."""
     given = {"PATH": "", "OTEL_SERVICE_NAME": "queue", "OTEL_EXPORTER_OTLP_ENDPOINT": receiver.url} | environ
     command = [sys.executable, "-c", PROCESS, *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, env=given, check=True)
+    return subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, env=given, check=True)
 
 
+@pytest.mark.process
 def test_process_sends_its_last_spans_before_it_ends(receiver: OtlpReceiver) -> None:
     """The provider is the process's own, under the name that the operator gave the service; no log has the password."""
     ran = process(receiver, OTEL_EXPORTER_OTLP_ENDPOINT=receiver.url.replace("://", "://ops:pw-of-ops@"))
@@ -263,6 +265,7 @@ def test_process_sends_its_last_spans_before_it_ends(receiver: OtlpReceiver) -> 
         ([], {"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, ("http/protobuf", "4318")),
     ],
 )
+@pytest.mark.process
 def test_traces_that_cannot_be_exported_are_one_warning_with_the_way_out(
     receiver: OtlpReceiver, arguments: list[str], environ: dict[str, str], words: tuple[str, ...]
 ) -> None:
@@ -273,6 +276,7 @@ def test_traces_that_cannot_be_exported_are_one_warning_with_the_way_out(
     assert receiver.requests == []
 
 
+@pytest.mark.process
 def test_without_an_endpoint_neither_the_sdk_nor_the_exporter_is_imported(receiver: OtlpReceiver) -> None:
     """The extra costs neither memory nor time where it is not used."""
     ended = process(receiver, OTEL_EXPORTER_OTLP_ENDPOINT="")

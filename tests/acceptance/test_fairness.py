@@ -16,6 +16,7 @@ from sandbox.ci.single_check import CISettings
 from sandbox.rest.record import RecordedCall
 from tests.acceptance.project import FILES, total_at_most_ten
 from tests.acceptance.world import CI_TIME, LABEL, World, a_world
+from tests.support.real_time import LIMIT
 
 OF_REPOSITORY, OF_INSTALLATION = 4, 6
 """How many queues of one repository, and of one installation, are processed at once, of eight in all."""
@@ -44,7 +45,7 @@ class Slow:
 
     async def until(self, true: Callable[[], bool]) -> None:
         """Wait for what requests bring about."""
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(LIMIT):
             while not true():
                 self._happened.clear()
                 await self._happened.wait()

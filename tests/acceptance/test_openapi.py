@@ -18,6 +18,7 @@ _EXAMPLES = "12"
 
 
 @pytest.mark.thorough
+@pytest.mark.process
 async def test_api_answers_every_call_as_its_document_says(world: World, tmp_path: Path) -> None:
     """Valid, invalid and strange calls of every route get an answer that the document knows, and never a 500."""
     for name in ("one", "two"):

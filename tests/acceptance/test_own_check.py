@@ -166,7 +166,7 @@ async def test_process_that_dies_between_pass_and_merge_merges_or_takes_the_pass
 ) -> None:
     """P2: after the restart IMQ merges the tested head; if it may not, its check does not pass any longer."""
     pull = await ready(world, "killed")
-    died = world.server.faults.add(Fault(kind="hang", method="POST", route="/graphql", when=lambda _: passes(pull)))
+    died = world.server.faults.add(Fault(kind="reset", method="POST", route="/graphql", when=lambda _: passes(pull)))
     pull.label(LABEL, by="mona")
     await world.until(lambda: passes(pull), within=MINUTE)
     await world.kill()

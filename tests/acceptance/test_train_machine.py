@@ -40,8 +40,7 @@ def test_trains_keep_the_promises_whatever_people_and_failures_do() -> None:
     run_state_machine_as_test(TrainMachine, settings=_settings(3, 12))
 
 
-@pytest.mark.thorough
-@pytest.mark.slow
+@pytest.mark.long
 def test_trains_keep_the_promises_for_thousands_of_steps() -> None:
     """P1 to P7 for long."""
     machine: type[TrainMachine] = type("SeededTrainMachine", (TrainMachine,), {})

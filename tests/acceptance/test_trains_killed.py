@@ -92,6 +92,7 @@ async def test_train_killed_at_a_step_lands_each_pull_request_once(tmp_path: Pat
 
 
 @pytest.mark.thorough
+@pytest.mark.long("1", "2", "3")
 @pytest.mark.parametrize("part", range(_PARTS))
 @pytest.mark.parametrize("method", ["merge", "squash"])
 async def test_train_killed_at_every_step_lands_each_pull_request_once(
@@ -104,6 +105,7 @@ async def test_train_killed_at_every_step_lands_each_pull_request_once(
 
 
 @pytest.mark.thorough
+@pytest.mark.long("1", "2", "3")
 @pytest.mark.parametrize("part", range(_PARTS))
 async def test_train_with_a_draft_killed_at_every_step_lands_each_pull_request_once(tmp_path: Path, part: int) -> None:
     """Where a draft starts CI, there is one for each run, and IMQ closes each."""

@@ -8,7 +8,7 @@ import json
 import signal
 import time
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import cycle
 from pathlib import Path
@@ -16,9 +16,11 @@ from typing import Any
 
 import aiohttp
 from aiohttp import web
+from sqlalchemy.exc import DBAPIError
 
-from bot.demo.bot_process import free_port
 from tests.acceptance.template import Forked, Template
+from tests.process.processes import end_leases
+from tests.support.ports import held_port
 
 WEBS, WORKERS = 2, 3
 
@@ -34,12 +36,15 @@ class Post:
     process: Forked | None = None
     ends: list[int] = field(default_factory=list)
     """Exit codes, negative for signals."""
+    dead: list[int] = field(default_factory=list)
+    """The ids of the processes that have ended."""
 
     async def keep_running(self) -> None:
         """Start the process, and again whenever it has ended, until this is cancelled."""
         while True:
             self.process = await self.template.fork(self.environment, self.log, self.command)
             self.ends.append(await self.process.wait())
+            self.dead.append(self.process.pid)
 
     def kill(self) -> bool:
         """`kill -9`; whether something ran that could be killed."""
@@ -92,7 +97,16 @@ class Balancer:
 @asynccontextmanager
 async def a_house(environment: Mapping[str, str], directory: Path) -> AsyncIterator[tuple[list[Post], str, Balancer]]:
     """The processes, started and kept running; and the address where GitHub's webhooks go, with what answers there."""
-    ports = [free_port() for _ in range(WEBS)]
+    with ExitStack() as held:
+        ports = [held.enter_context(held_port()) for _ in range(WEBS)]
+        async with _house_at(ports, environment, directory) as house:
+            yield house
+
+
+@asynccontextmanager
+async def _house_at(
+    ports: list[int], environment: Mapping[str, str], directory: Path
+) -> AsyncIterator[tuple[list[Post], str, Balancer]]:
     posts = [
         Post("web", {**environment, "PORT": str(port), "IMQ_BIND": "127.0.0.1"}, directory / f"web-{number}.log")
         for number, port in enumerate(ports)
@@ -103,13 +117,13 @@ async def a_house(environment: Mapping[str, str], directory: Path) -> AsyncItera
     front.router.add_post("/webhook", balancer.hand_on)
     runner = web.AppRunner(front, access_log=None, shutdown_timeout=1.0)
     await runner.setup()
-    site_port = free_port()
-    await web.TCPSite(runner, "127.0.0.1", site_port).start()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
     keeping = [asyncio.create_task(post.keep_running()) for post in posts]
+    keeping.append(asyncio.create_task(_keep_ending_leases(posts, environment["DATABASE_URL"])))
     try:
         while any(post.process is None for post in posts):  # noqa: ASYNC110 - real processes start in real time
             await asyncio.sleep(0.05)  # no-sleep-ok: the same
-        yield posts, f"http://127.0.0.1:{site_port}/webhook", balancer
+        yield posts, f"http://127.0.0.1:{runner.addresses[0][1]}/webhook", balancer
     finally:
         for task in keeping:
             task.cancel()
@@ -117,3 +131,11 @@ async def a_house(environment: Mapping[str, str], directory: Path) -> AsyncItera
         await asyncio.gather(*(post.close() for post in posts))
         await runner.cleanup()
         await balancer.close()
+
+
+async def _keep_ending_leases(posts: list[Post], database_url: str) -> None:
+    """End the leases of the dead, again and again: PostgreSQL may store one after its process has died."""
+    while True:
+        with suppress(DBAPIError, OSError):  # the campaign stops the database as well
+            await end_leases(database_url, *(pid for post in posts for pid in post.dead))
+        await asyncio.sleep(0.5)  # no-sleep-ok: real processes, real time

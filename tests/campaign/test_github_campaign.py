@@ -226,7 +226,6 @@ def environment_of(campaign: Campaign) -> dict[str, str]:
         "IMQ_GITHUB_API_URL": campaign.server.url,
         "DATABASE_URL": campaign.postgres.url,
         "IMQ_INTERVAL_SECONDS": "0.5",
-        "IMQ_LEASE_SECONDS": "2",
         "IMQ_LOG_FORMAT": "json",
     }
 

@@ -19,7 +19,9 @@ from queue_engine.core.database.database import Database
 from queue_engine.core.jobs.job_store import Job, Jobs, LeaseLost
 from queue_engine.core.timing.clock import SystemClock
 
-LEASE = timedelta(milliseconds=900)
+_LEASE = timedelta(minutes=10)
+"""Longer than a campaign lasts, which ends the leases of the dead itself: no living worker loses one by being slow."""
+_RENEWED_BY = timedelta(milliseconds=900)
 _TOGETHER = 8
 _SOON = timedelta(milliseconds=30)
 _EFFECT = text("INSERT INTO effects (name, process_id, owner) VALUES (:name, :process, :owner)")
@@ -34,18 +36,18 @@ async def work(url: str, owner: str, log: int) -> None:
             await Jobs(connection).release_all(clock.now())
     while True:
         async with database.transaction() as connection:
-            claimed = await Jobs(connection).claim_some(_TOGETHER, owner=owner, now=clock.now(), lease=LEASE)
+            claimed = await Jobs(connection).claim_some(_TOGETHER, owner=owner, now=clock.now(), lease=_LEASE)
         if not claimed:
             await asyncio.sleep(0.02)  # no-sleep-ok: a process of its own lives in real time
         await asyncio.gather(*(_do(database, clock, job, log) for job in claimed))
 
 
 async def _do(database: Database, clock: SystemClock, job: Job, log: int) -> None:
-    async def renew(until: datetime) -> bool:
+    async def renew(_until: datetime) -> bool:
         async with database.transaction() as connection:
-            return await Jobs(connection).renew(job, until)
+            return await Jobs(connection).renew(job, clock.now() + _LEASE)
 
-    async with kept(clock, LEASE, renew):
+    async with kept(clock, _RENEWED_BY, renew):
         await asyncio.sleep(random.random() / 12)  # no-sleep-ok: it takes its time
         os.write(log, f"{job.request['name']}\n".encode())
         with suppress(LeaseLost):

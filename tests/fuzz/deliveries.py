@@ -21,10 +21,11 @@ from bot.webhooks.receiver import Receiver
 from queue_engine.core.timing.clock import SystemClock
 from queue_engine.domain.webhook_event import WebhookEvent
 from tests.fuzz.edits import edited
+from tests.support.real_time import LIMIT
 from tests.unit.bot.test_payload_examples import mutated
 
 SECRET = "the secret of the fuzzed server"
-PATIENCE = 20.0
+PATIENCE = LIMIT
 """Seconds. A server that has not answered a whole request by then hangs."""
 
 HEADERS = (

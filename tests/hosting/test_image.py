@@ -17,7 +17,7 @@ from tests.hosting.debian_image import Image
 from tests.hosting.platform_files import exec_form, stages
 from tests.process.processes import Theatre, a_theatre
 
-pytestmark = [pytest.mark.packages, pytest.mark.process]
+pytestmark = [pytest.mark.long]
 
 MOST_BYTES = 150_000_000
 

@@ -15,7 +15,7 @@ from docs.generate import ROOT
 from tests.hosting.built_package import build
 from tests.process.processes import a_theatre
 
-pytestmark = pytest.mark.packages
+pytestmark = pytest.mark.long
 
 VERSION = f"imq, version {__version__}"
 

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from bot.demo.bot_process import free_port
 from tests.hosting.platform_files import unit, yaml
 from tests.process.processes import a_theatre
 from tests.support.databases import PostgresServer
@@ -42,7 +41,7 @@ async def test_renders_command_migrates_an_empty_database_and_offers_the_registr
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         "RENDER": "true",
         "RENDER_EXTERNAL_URL": "https://imq-1a2b.onrender.com",
-        "PORT": str(free_port()),
+        "PORT": "0",
         "IMQ_BIND": "127.0.0.1",
         "DATABASE_URL": empty_postgres_url,
         "IMQ_SECRET_KEY": SECRET_KEY,

@@ -9,7 +9,7 @@ import os
 import shutil
 import signal
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -22,12 +22,12 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from yarl import URL
 
-from bot.demo.bot_process import free_port
 from bot.webhooks.receiver import MAX_BODY
 from docs.generate import ROOT
 from tests.acceptance.world import SECRET, World, a_world
 from tests.hosting.platform_files import CADDY, NGINX
 from tests.support.documents import read
+from tests.support.ports import held_port
 from tests.support.real_time import LIMIT
 
 pytestmark = pytest.mark.process
@@ -60,8 +60,8 @@ class Proxy:
     tls: ssl.SSLContext | bool
 
 
-Start = Callable[[int, Path], tuple[list[str], dict[str, str], Proxy]]
-"""From the bot's port and a directory of its own: the command, its environment, and the proxy that it becomes."""
+Start = Callable[[int, int, Path], tuple[list[str], dict[str, str], Proxy]]
+"""From the bot's port, the proxy's and a directory of its own: the command, its environment, and what it becomes."""
 
 
 def program(name: str) -> str:
@@ -69,8 +69,7 @@ def program(name: str) -> str:
     return found or pytest.skip(f"no {name}: run .ci/from-debian, or install it")
 
 
-def nginx(bot: int, directory: Path) -> tuple[list[str], dict[str, str], Proxy]:
-    port = free_port()
+def nginx(bot: int, port: int, directory: Path) -> tuple[list[str], dict[str, str], Proxy]:
     certificate, key = certified(directory)
     site = read(NGINX).replace("listen 443", f"listen 127.0.0.1:{port}").replace("127.0.0.1:8080", f"127.0.0.1:{bot}")
     site = "".join(line for line in site.splitlines(keepends=True) if "[::]" not in line)
@@ -83,8 +82,8 @@ def nginx(bot: int, directory: Path) -> tuple[list[str], dict[str, str], Proxy]:
     return command, {}, Proxy(f"https://127.0.0.1:{port}", ssl.create_default_context(cafile=certificate))
 
 
-def caddy(bot: int, directory: Path) -> tuple[list[str], dict[str, str], Proxy]:
-    url = f"http://127.0.0.1:{free_port()}"  # with a name it would ask for a certificate
+def caddy(bot: int, port: int, directory: Path) -> tuple[list[str], dict[str, str], Proxy]:
+    url = f"http://127.0.0.1:{port}"  # with a name it would ask for a certificate
     (directory / "Caddyfile").write_text("{\n\tadmin off\n}\n" + read(CADDY))
     environment = {"IMQ_ADDRESS": url, "IMQ_UPSTREAM": f"127.0.0.1:{bot}", "HOME": str(directory)}
     command = [program("caddy"), "run", "--adapter", "caddyfile", "--config", str(directory / "Caddyfile")]
@@ -109,9 +108,11 @@ def certified(directory: Path) -> tuple[Path, Path]:
 
 
 @asynccontextmanager
-async def proxied(start: Start, world: World, directory: Path) -> AsyncIterator[Callable[..., Awaitable[int]]]:
+async def proxied(
+    start: Start, world: World, port: int, directory: Path
+) -> AsyncIterator[Callable[..., Awaitable[int]]]:
     """Within it the proxy runs; call what it yields with a method, a path and a body for the status."""
-    command, environment, proxy = start(world.runner.addresses[0][1], directory)
+    command, environment, proxy = start(world.runner.addresses[0][1], port, directory)
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(*command, env=environment, stderr=pipe, cwd=directory)
 
@@ -153,12 +154,21 @@ def delivery(size: int) -> bytes:
     return json.dumps(payload | {"zen": "z" * (size - len(json.dumps(payload)))}).encode()
 
 
+@pytest.fixture
+def port() -> Iterator[int]:
+    """The proxy's: neither one says which it got for port 0."""
+    with held_port() as port:
+        yield port
+
+
 @pytest.mark.parametrize("start", [nginx, caddy])
-async def test_proxy_passes_webhooks_and_pages_and_hides_what_is_for_operators(start: Start, tmp_path: Path) -> None:
+async def test_proxy_passes_webhooks_and_pages_and_hides_what_is_for_operators(
+    start: Start, port: int, tmp_path: Path
+) -> None:
     """GitHub's webhooks of 25 MB arrive; larger bodies are refused, and metrics and health stay inside."""
     directory = tmp_path / "proxy"
     directory.mkdir()
-    async with a_world(tmp_path) as world, proxied(start, world, directory) as status:
+    async with a_world(tmp_path) as world, proxied(start, world, port, directory) as status:
         assert await status("POST", "/webhook", delivery(100)) == 202
         assert await status("POST", "/webhook", delivery(MAX_BODY)) == 202
         assert await status("POST", "/webhook", delivery(MAX_BODY + 1)) == 413

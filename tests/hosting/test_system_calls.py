@@ -11,7 +11,7 @@ import pytest
 from tests.hosting.platform_files import unit
 from tests.process.processes import a_theatre
 
-pytestmark = [pytest.mark.packages, pytest.mark.process]
+pytestmark = [pytest.mark.long]
 
 AS_ROOT = {"fchown"}
 """What SQLite calls only for root, as whom this test may run; the unit's account is another."""

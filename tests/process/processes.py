@@ -13,8 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+from sqlalchemy import or_, update
 
-from bot.demo.bot_process import free_port
+from queue_engine.core.database.database import Database
+from queue_engine.core.jobs.idempotency import idempotency_keys
+from queue_engine.core.jobs.job_table import jobs
+from queue_engine.core.timing.clock import SystemClock as BotClock
+from queue_engine.migrations import MigrationState, migration_state
+from queue_engine.store.tables import outbox, queues
 from sandbox.callers.errors import DropConnection
 from sandbox.ci.single_check import CISettings
 from sandbox.core.clock import SystemClock
@@ -24,10 +30,39 @@ from sandbox.rest.server import SandboxServer
 from tests.acceptance.project import EVENTS, FILES, PERMISSIONS, total_at_most_ten
 from tests.acceptance.template import ROOT, Forked, Template
 from tests.acceptance.world import REPOSITORY
+from tests.support.ports import held_port
 from tests.support.real_time import LIMIT
 
 CI_TIME = timedelta(milliseconds=300)
 _READS_IN_A_ROW = 6
+_LEASES = (
+    (queues.c.lease_owner, queues.c.leased_until),
+    (outbox.c.lease_owner, outbox.c.leased_until),
+    (jobs.c.owner, jobs.c.leased_until),
+)
+
+
+async def end_leases(database_url: str, *dead: int, keys: bool = False) -> None:
+    """End the leases of processes that are dead, as half a minute would; with `keys` those of all calls of the API.
+
+    Leases are as long as an operator's: no living process loses one because the machine is slow.
+    """
+    if not dead:
+        return
+    database = Database(database_url)
+    try:
+        if await migration_state(database) is not MigrationState.USABLE:
+            return
+        now = BotClock().now()
+        async with database.transaction() as connection:
+            for owner, until in _LEASES:
+                theirs = or_(*(owner.contains(f":{pid}:") for pid in dead))
+                await connection.execute(update(until.table).where(theirs, until > now).values({until: now}))
+            if keys:
+                running = idempotency_keys.c.running_until
+                await connection.execute(update(idempotency_keys).where(running > now).values({running: now}))
+    finally:
+        await database.close()
 
 
 @dataclass
@@ -45,6 +80,8 @@ class Theatre:
     """What the bot is forked from, for tests that start many."""
     process: asyncio.subprocess.Process | Forked | None = None
     deaths: list[str] = field(default_factory=list)
+    dead: list[int] = field(default_factory=list)
+    """The ids of processes that were killed."""
 
     @property
     def port(self) -> int:
@@ -52,16 +89,25 @@ class Theatre:
 
     async def start(self) -> None:
         """Start the bot and wait until it is ready, or was killed on its way there."""
+        if self.process is not None and self.process.returncode == -signal.SIGKILL:
+            self.dead.append(self.process.pid)
+            await end_leases(self.environment["DATABASE_URL"], *self.dead, keys=True)
         self.process = await self._launched()
+        if await self._readied() and self.dead:
+            # PostgreSQL may have received a lease from the dead one, and stored it later.
+            await end_leases(self.environment["DATABASE_URL"], *self.dead)
+
+    async def _readied(self) -> bool:
+        assert self.process is not None
         async with aiohttp.ClientSession() as session:
             while True:
                 if self.process.returncode == -signal.SIGKILL:
-                    return
+                    return False
                 assert self.process.returncode is None, f"the bot ended: {self.log.read_text()[-3000:]}"
                 try:
                     async with session.get(f"http://127.0.0.1:{self.port}/readyz") as answer:
                         if answer.status == 200:
-                            return
+                            return True
                 except aiohttp.ClientError:
                     pass
                 await asyncio.sleep(0.02)  # no-sleep-ok: a real process starts in real time
@@ -86,6 +132,14 @@ class Theatre:
         if self.process.returncode is None:
             self.process.send_signal(signal.SIGTERM)
         return await self.process.wait()
+
+    async def close(self) -> None:
+        """End what runs."""
+        self.server.on_request = None
+        if self.process is not None:
+            await self.stop()
+        if self.template is not None:
+            await self.template.close()
 
     async def until(self, true: Callable[[], bool]) -> None:
         """Let real time pass until `true` holds, starting the bot again whenever it has died."""
@@ -142,7 +196,6 @@ def _environment(app: Any, api_url: str, database_url: str, port: int) -> dict[s
         "IMQ_BIND": "127.0.0.1",
         "IMQ_INTERVAL_SECONDS": "0.5",
         "IMQ_SWEEP_SECONDS": "2",
-        "IMQ_LEASE_SECONDS": "1",
         "IMQ_LOG_FORMAT": "json",
     }
 
@@ -155,7 +208,6 @@ async def a_theatre(database_url: str, directory: Path, *, lag: timedelta = time
     await server.start()
     if lag:
         server.lag.set(lag)
-    port = free_port()
     for login in ("mona", "rhea"):
         github.create_user(login)
     app = github.create_app(
@@ -163,24 +215,23 @@ async def a_theatre(database_url: str, directory: Path, *, lag: timedelta = time
         permissions=PERMISSIONS,
         events=EVENTS,
         webhook_secret="s3cret-0123456789abcdef",
-        webhook_url=f"http://127.0.0.1:{port}/webhook",
     )
     handle = github.create_repository(REPOSITORY, files=FILES, collaborators={"mona": "write", "rhea": "admin"})
     github.install(app, "acme")
     ci = handle.add_ci("ci/test", settings=CISettings(workflow="ci", duration=CI_TIME, judge=total_at_most_ten))
     handle.protect("main", required_checks=[("ci/test", ci.app.id)])
-    environment = _environment(app, server.url, database_url, port)
     stop = asyncio.Event()
     running = asyncio.create_task(github.schedule.run(stop))
-    theatre = Theatre(github, server, handle, environment, Path(tempfile.mkdtemp(dir=directory)) / "bot.log")
     try:
-        yield theatre
+        with held_port() as port:
+            app.webhook_url = f"http://127.0.0.1:{port}/webhook"
+            environment = _environment(app, server.url, database_url, port)
+            theatre = Theatre(github, server, handle, environment, Path(tempfile.mkdtemp(dir=directory)) / "bot.log")
+            try:
+                yield theatre
+            finally:
+                await theatre.close()
     finally:
-        theatre.server.on_request = None
-        if theatre.process is not None:
-            await theatre.stop()
-        if theatre.template is not None:
-            await theatre.template.close()
         stop.set()
         await running
         await server.stop()

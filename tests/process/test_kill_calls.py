@@ -18,6 +18,7 @@ from tests.acceptance.template import Template
 from tests.acceptance.world import LABEL, REPOSITORY
 from tests.process.processes import Theatre, a_theatre
 from tests.process.test_kill import REFUSE
+from tests.support.real_time import LIMIT
 from tests.support.sink_receiver import SECRET, SinkReceiver, sink_receiver, sinks_setting
 
 pytestmark = [pytest.mark.process, pytest.mark.slow]
@@ -44,7 +45,7 @@ async def ask(theatre: Theatre, method: str, path: str, **sent: Any) -> Any:
         while not found:
             try:
                 url = f"http://127.0.0.1:{theatre.port}{path}"
-                async with session.request(method, url, timeout=aiohttp.ClientTimeout(5), **sent) as answer:
+                async with session.request(method, url, timeout=aiohttp.ClientTimeout(LIMIT), **sent) as answer:
                     if answer.status < 300:
                         found.append(await answer.json())
                     assert answer.status < 300 or answer.status in {409, 429, 503}, await answer.text()

@@ -5,23 +5,15 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.support.setup_in_browser import browser_page, chromium, register
+from tests.support.browsing import visiting
+from tests.support.setup_in_browser import WINDOW, register
 from tests.support.setup_process import ROOT, running, world
 
 pytestmark = pytest.mark.process
 
 
-@pytest.fixture
-def executable() -> str:
-    """Where Chromium is."""
-    found = chromium()
-    if found is None:
-        pytest.skip("there is no Chromium: install Debian's package chromium")
-    return found
-
-
 @pytest.mark.thorough
-async def test_person_registers_and_installs_the_app_in_a_browser(tmp_path: Path, executable: str) -> None:
+async def test_person_registers_and_installs_the_app_in_a_browser(tmp_path: Path, browser: str) -> None:
     """No script runs, no page loads anything from elsewhere, and the last page becomes green by itself."""
     steps: list[str] = []
     requested: list[str] = []
@@ -29,8 +21,9 @@ async def test_person_registers_and_installs_the_app_in_a_browser(tmp_path: Path
     async with (
         world(tmp_path, f"sqlite:///{tmp_path / 'imq.db'}") as place,
         running(place.environment, "run") as imq,
-        browser_page(executable) as page,
+        visiting(browser, scripts=False, viewport=WINDOW) as visit,
     ):
+        page = visit.page
         page.on("request", lambda request: requested.append(request.url))
         page.on("console", lambda message: refused.append(message.text))
 

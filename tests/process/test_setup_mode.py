@@ -99,12 +99,13 @@ async def test_process_without_app_and_without_address_names_both_ways_out(tmp_p
 
 
 async def test_process_in_setup_mode_ends_when_it_is_stopped(tmp_path: Path) -> None:
-    """A platform that replaces the process does not wait for a person."""
+    """A platform that replaces the process does not wait for a person; and the page is on the port that it got."""
     async with (
         world(tmp_path, f"sqlite:///{tmp_path / 'imq.db'}") as place,
-        running(place.environment, "run") as imq,
+        running(place.environment | {"PORT": "0", "IMQ_PUBLIC_URL": "http://127.0.0.1:0"}, "run") as imq,
     ):
-        await imq.until("listening")
+        opened = await imq.until("setup_page_open")
+        assert opened["page"] == f"http://127.0.0.1:{(await imq.until('listening'))['port']}/setup"
         assert await imq.end() == 0
 
 

@@ -16,7 +16,6 @@ from uuid import uuid4
 import aiohttp
 import pytest
 
-from bot.demo.bot_process import free_port
 from queue_engine.core.database.database import Database
 from queue_engine.migrations import migrate
 from queue_engine.store import Store
@@ -27,6 +26,7 @@ from tests.process.processes import Theatre, a_theatre
 from tests.process.test_kill_calls import CALL, token_of
 from tests.process.test_rolling_upgrade import merged, opened, ready
 from tests.support.databases import PostgresServer
+from tests.support.ports import held_port
 from tests.support.real_time import LIMIT
 
 pytestmark = [pytest.mark.process, pytest.mark.postgres]
@@ -99,12 +99,14 @@ async def two_webs(theatre: Theatre) -> AsyncIterator[tuple[Web, Web]]:
     # IMQ has GitHub send a lost delivery again six times: all must not come before a web process has started.
     theatre.environment["IMQ_SWEEP_SECONDS"] = "6"
     worker = await fork(theatre, "worker")
-    other = replace(theatre, environment=theatre.environment | {"PORT": str(free_port())})
-    first, second = Web(theatre, []), Web(other, [])
+    first = Web(theatre, [])
+    second = Web(replace(theatre, environment=theatre.environment.copy()), [])
     try:
-        for web in (first, second):
-            await web.start()
-        yield first, second
+        with held_port() as port:
+            second.theatre.environment["PORT"] = str(port)
+            for web in (first, second):
+                await web.start()
+            yield first, second
     finally:
         for process in (worker, *first.running, *second.running):
             if process.returncode is None:

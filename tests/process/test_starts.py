@@ -3,7 +3,6 @@
 import asyncio
 import os
 import signal
-import socket
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -14,6 +13,7 @@ from sandbox.rest.faults import Fault
 from tests.acceptance.template import Template
 from tests.process.processes import Theatre, a_theatre
 from tests.process.test_outages import logged, readiness_of
+from tests.support.ports import held_port
 from tests.support.real_time import LIMIT
 
 pytestmark = pytest.mark.process
@@ -57,12 +57,6 @@ async def test_process_that_cannot_start_says_the_way_out_in_one_sentence(tmp_pa
         assert "Install the newer version, or restore a backup" in message
 
 
-def _free() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 async def test_process_whose_key_github_refuses_is_not_ready_until_it_is_accepted(tmp_path: Path) -> None:
     """The platform sends no traffic, and `/readyz` says what GitHub answered."""
     async with a_theatre(f"sqlite:///{tmp_path / 'imq.db'}", tmp_path) as theatre:
@@ -84,9 +78,10 @@ async def test_github_that_cannot_be_reached_is_one_line_of_the_log(tmp_path: Pa
     """A minute of a start without a network: no traceback, and no line per attempt."""
     async with a_theatre(f"sqlite:///{tmp_path / 'imq.db'}", tmp_path) as theatre:
         theatre.template = Template()
-        theatre.environment |= {"IMQ_GITHUB_API_URL": f"http://127.0.0.1:{_free()}", "IMQ_SWEEP_SECONDS": "0.5"}
-        await theatre.start()
-        await theatre.until(lambda: _sent(tmp_path) > 1)
+        with held_port() as closed:
+            theatre.environment |= {"IMQ_GITHUB_API_URL": f"http://127.0.0.1:{closed}", "IMQ_SWEEP_SECONDS": "0.5"}
+            await theatre.start()
+            await theatre.until(lambda: _sent(tmp_path) > 1)
         message = [line for line in logged(theatre) if line["level"] != "debug" and "127.0.0.1" in str(line)]
         assert [line["event"] for line in message] == ["listening", "github_unreachable"]
         assert "Traceback" not in theatre.log.read_text()
@@ -106,7 +101,7 @@ async def test_signal_at_any_moment_of_a_start_is_no_error(number: signal.Signal
         theatre.environment["IMQ_LOG_LEVEL"] = "debug"  # each revision is a line
         for words in ("Running upgrade", "-> 0013", '"listening"'):
             (tmp_path / "imq.db").unlink(missing_ok=True)
-            process = await template.fork(theatre.environment | {"PORT": str(_free())}, theatre.log)
+            process = await template.fork(theatre.environment | {"PORT": "0"}, theatre.log)
             async with asyncio.timeout(LIMIT):
                 while not (theatre.log.exists() and words in theatre.log.read_text()):  # noqa: ASYNC110
                     await asyncio.sleep(0.001)  # no-sleep-ok: a real process starts in real time

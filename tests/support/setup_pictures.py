@@ -5,7 +5,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.support.setup_in_browser import browser_page, chromium, register
+from tests.support.browsing import visiting
+from tests.support.chromium import chromium, chromium_process
+from tests.support.setup_in_browser import WINDOW, register
 from tests.support.setup_process import ROOT, running, world
 
 FOLDER = ROOT / "docs" / "img"
@@ -16,18 +18,21 @@ async def main() -> None:
     executable = chromium()
     if executable is None:
         sys.exit("There is no Chromium: install Debian's package chromium.")
-    with tempfile.TemporaryDirectory() as directory:
+    with (
+        tempfile.TemporaryDirectory() as directory,
+        chromium_process(executable, Path(directory, "chromium")) as browser,
+    ):
         work = Path(directory)
         async with (
             world(work, f"sqlite:///{work / 'imq.db'}") as place,
             running(place.environment, "run") as imq,
-            browser_page(executable) as page,
+            visiting(browser, scripts=False, viewport=WINDOW) as visit,
         ):
 
             async def picture(name: str) -> None:
-                await page.screenshot(path=FOLDER / f"setup-{name}.png", full_page=True)
+                await visit.page.screenshot(path=FOLDER / f"setup-{name}.png", full_page=True)
 
-            await register(page, place, imq, picture)
+            await register(visit.page, place, imq, picture)
 
 
 if __name__ == "__main__":

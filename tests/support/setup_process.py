@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bot.demo.bot_process import free_port
 from sandbox.core.clock import SystemClock
 from sandbox.facade.github import GitHub
 from sandbox.rest.server import SandboxServer
+from tests.support.ports import held_port
 from tests.support.real_time import LIMIT
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -99,18 +99,19 @@ async def world(directory: Path, database_url: str) -> AsyncIterator[World]:
     await server.start()
     github.create_user("maintainer")
     github.create_repository("maintainer/widgets", files={"README.md": "Widgets\n"})
-    port, stop = free_port(), asyncio.Event()
+    stop = asyncio.Event()
     time = asyncio.create_task(github.schedule.run(stop))
-    environment = {
-        "IMQ_PUBLIC_URL": f"http://127.0.0.1:{port}",
-        "IMQ_SECRET_KEY": SECRET_KEY,
-        "IMQ_GITHUB_API_URL": server.url,
-        "DATABASE_URL": database_url,
-        "PORT": str(port),
-        "IMQ_BIND": "127.0.0.1",
-    }
     try:
-        yield World(github, server, port, environment)
+        with held_port() as port:
+            environment = {
+                "IMQ_PUBLIC_URL": f"http://127.0.0.1:{port}",
+                "IMQ_SECRET_KEY": SECRET_KEY,
+                "IMQ_GITHUB_API_URL": server.url,
+                "DATABASE_URL": database_url,
+                "PORT": str(port),
+                "IMQ_BIND": "127.0.0.1",
+            }
+            yield World(github, server, port, environment)
     finally:
         stop.set()
         await time

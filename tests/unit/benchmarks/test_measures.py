@@ -1,7 +1,12 @@
 """The measures run: tiny figures through the very parts that `make bench` uses, so that the command never rots."""
 
+import asyncio
 import json
+import os
+import signal
 from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
 from io import StringIO
@@ -12,15 +17,20 @@ import pytest
 from aiohttp import web
 from rich.console import Console
 
-from benchmarks import footprint, reaction, workers
+from benchmarks import burst, footprint, kills, reaction, workers
+from benchmarks.__main__ import MEASURES
 from benchmarks.fairness import fairness_on
 from benchmarks.idle import rows_on
 from benchmarks.merging import imq, kodiak_like, queued_at_once, sweeps_an_hour, without_sweeps
-from benchmarks.sender import Burst, send
+from benchmarks.sender import Burst, carry_out, send
+from benchmarks.sizes import Size
 from benchmarks.table import Row, percentile, save, show
-from tests.support.databases import MakeUrl
+from sandbox.ci.single_check import CISettings
+from tests.acceptance.world import World, a_world
+from tests.support.databases import PostgresServer
 
 ROW = Row("row", "what it is", "2 s", 2.0, "< 1 s", False, "poller 6 s", 6.0, "how it was measured")
+ON_POSTGRES = ("idle", "footprint", "fairness", "jobs", "pages", "history")
 
 
 def test_percentile_of_few_values_is_one_of_them() -> None:
@@ -62,55 +72,121 @@ async def test_requests_of_sweeps_are_no_part_of_what_a_merge_costs() -> None:
 
 
 @pytest.mark.thorough
-@pytest.mark.process
-async def test_reaction_of_a_bot_is_measured_for_each_merge() -> None:
-    """What it waits for are checks that this bot may go by."""
-    assert len(await reaction.imq_reactions(1, Random(1))) == 1
+@pytest.mark.parametrize("name", MEASURES)
+async def test_measure_runs_at_its_tiny_size(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """All of its code but PostgreSQL's, so that no column, setting or route that it uses changes without it.
 
-
-async def test_idle_tick_over_waiting_queues_asks_github_nothing(tmp_path: Path) -> None:
-    """Queues whose fronts wait cost no request, whether they are left alone or woken."""
-    for row in await rows_on(f"sqlite:///{tmp_path / 'imq.db'}", tmp_path, 5, 20, 2):
-        assert row.met
-        assert "0 requests" in row.measured
-
-
-@pytest.mark.thorough
-@pytest.mark.process
-async def test_memory_and_start_of_a_process_are_measured() -> None:
-    """The figures are those of the process that was started, on whatever machine: none is judged here."""
-    row = await footprint.memory_row(owners=2, each=1)
-    assert row.what == "memory of one process after 2 merges, SQLite"
-    assert row.value is not None
-    assert row.value > 30, "megabytes"
-
-
-@pytest.mark.thorough
-@pytest.mark.process
-async def test_start_is_measured_after_the_tables_are_made(tmp_path: Path) -> None:
-    """The first start of a process is counted apart."""
-    row = await footprint.start_row(f"sqlite:///{tmp_path / 'imq.db'}", 1)
-    assert "(n=1)" in row.measured
-    assert "processor time of a start" in row.note
+    What the measure starts as a process runs in this one.
+    """
+    monkeypatch.delenv("IMQ_TEST_POSTGRES_URL", raising=False)
+    in_this_process(monkeypatch)
+    await run_tiny(name, tmp_path)
 
 
 @pytest.mark.thorough
 @pytest.mark.process
 @pytest.mark.postgres
-async def test_workers_that_share_a_database_land_what_is_measured(make_postgres_url: MakeUrl, tmp_path: Path) -> None:
-    """Each kind of process has its part of the processor's time."""
-    measured = await workers.throughput(make_postgres_url(), tmp_path, 2, 1, 1)
-    assert (measured.workers, measured.merges) == (2, 3)
-    assert set(measured.used) == {"workers", "web", "sandbox"}
-    assert measured.rate > 0
+@pytest.mark.parametrize("name", ["burst", "workers"])
+async def test_measure_starts_its_own_processes(
+    name: str, postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The two that start more than a bot."""
+    monkeypatch.setenv("IMQ_TEST_POSTGRES_URL", postgres_server.url("postgres"))
+    await run_tiny(name, tmp_path)
 
 
 @pytest.mark.thorough
+@pytest.mark.postgres
+@pytest.mark.parametrize("name", ON_POSTGRES)
+async def test_measure_runs_on_postgres_too(
+    name: str, postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Each database has statements of its own."""
+    monkeypatch.setenv("IMQ_TEST_POSTGRES_URL", postgres_server.url("postgres"))
+    in_this_process(monkeypatch)
+    assert any("postgres" in f"{row.name} {row.what}".lower() for row in await run_tiny(name, tmp_path))
+
+
+def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the measures of processes run the bot here, on virtual time, and send webhooks from here."""
+
+    @asynccontextmanager
+    async def processes(theatre: InProcess, _workers: int) -> AsyncIterator[tuple[int, list[int]]]:
+        await theatre.start()
+        yield os.getpid(), [os.getpid()]
+
+    for module in (burst, footprint, kills, reaction, workers):
+        monkeypatch.setattr(module, "a_theatre", in_process)
+    monkeypatch.setattr(workers, "_processes", processes)
+    monkeypatch.setattr(burst, "_sent", lambda order, _cores: carry_out(json.loads(json.dumps(order))))
+
+
+class InProcess:
+    """A world with the face of a theatre: the bot runs in this process, and the clock is moved by hand."""
+
+    def __init__(self, world: World) -> None:
+        self.github, self.server, self.repository = world.github, world.server, world.repository
+        self.environment, self.until = world.environment, world.until
+        self.process: InProcess | None = None
+        self.pid = os.getpid()
+        self._world, self._starting = world, asyncio.Lock()
+
+    @property
+    def port(self) -> int:
+        return int(self._world.runner.addresses[0][1])
+
+    async def start(self) -> None:
+        """Start a bot with the present settings, in place of the one that runs."""
+        self.process = self
+        async with self._starting:
+            await self._world.kill()
+            await self._world.restart()
+
+    def kill(self, _why: str) -> None:
+        """A killed bot lives on until it is waited for."""
+
+    async def stop(self) -> int:
+        """The next start ends the bot."""
+        return 0
+
+    async def wait(self) -> int:
+        """End the bot and start the next."""
+        await self.start()
+        return -signal.SIGKILL
+
+
+@asynccontextmanager
+async def in_process(url: str, directory: Path, *, lag: timedelta = timedelta(0)) -> AsyncIterator[InProcess]:
+    """A stand-in for `a_theatre`."""
+    async with a_world(directory, lag=lag, ci=False, protect=False) as world:
+        ci = world.repository.add_ci("ci/test", settings=CISettings(workflow="ci"))
+        world.repository.protect("main", required_checks=[("ci/test", ci.app.id)])
+        world.environment |= {"DATABASE_URL": url}
+        yield InProcess(world)
+
+
+async def run_tiny(name: str, directory: Path) -> list[Row]:
+    """Take a measure as the tests do; its rows can be shown and stored."""
+    rows = await MEASURES[name](Size.TINY, 1)
+    assert rows
+    assert len({row.name for row in rows}) == len(rows)
+    show(Console(file=StringIO()), rows, "title")
+    save(directory / "rows.json", rows, {})
+    return rows
+
+
+async def test_idle_tick_over_waiting_queues_asks_github_nothing(tmp_path: Path) -> None:
+    """Queues whose fronts wait cost no request, whether they are left alone or woken."""
+    for row in await rows_on(f"sqlite:///{tmp_path / 'imq.db'}", tmp_path, 5, 20, 2):
+        assert ", 0 requests" in row.measured
+
+
 async def test_fairness_beside_a_busy_repository_is_measured_while_it_is_busy(tmp_path: Path) -> None:
-    """Half of the passes at once are its own, and it is not through when the last quiet one has been served."""
-    row = await fairness_on(f"sqlite:///{tmp_path / 'imq.db'}", 40, 1, 0.5, Random(1))
+    """While GitHub answers nothing about it, half of the passes at once are its own, and the quiet ones are served."""
+    never = asyncio.Event().wait
+    row = await fairness_on(f"sqlite:///{tmp_path / 'imq.db'}", 10, 1, never, Random(1), 0.0)
     assert "up to 4 of 8 passes" in row.note
-    assert ", and 0 of its queues" not in row.note
+    assert ", and 10 of its queues" in row.note
     assert "(n=10)" in row.measured
 
 
@@ -131,7 +207,7 @@ async def test_sender_counts_what_was_answered(status: int, word: str) -> None:
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     try:
         url = f"http://127.0.0.1:{runner.addresses[0][1]}/webhook"
-        answers = await send(Burst(url, "secret", 100, 0.1, [("push", "{}"), ("status", "{}")]))
+        answers = await send(Burst(url, "secret", 1_000_000, 0.00001, [("push", "{}"), ("status", "{}")]))
     finally:
         await runner.cleanup()
     assert answers.statuses == {word: 10}

@@ -17,13 +17,13 @@ import aiohttp
 import psycopg
 import pytest
 
-from bot.demo.bot_process import free_port
 from bot.registration.manifest import read_manifest
 from sandbox.core.clock import SystemClock
 from sandbox.facade.github import GitHub
 from sandbox.rest.server import SandboxServer
 from sandbox.state import App
 from tests.support.databases import PostgresServer
+from tests.support.real_time import LIMIT
 
 ROOT = Path(__file__).resolve().parents[3]
 LINES = dict(line.split(": ", 1) for line in (ROOT / "Procfile").read_text().splitlines())
@@ -50,11 +50,11 @@ async def start(name: str, environment: dict[str, str]) -> asyncio.subprocess.Pr
 
 
 async def finish(process: asyncio.subprocess.Process, number: int | None = None) -> tuple[int | None, str]:
-    """Signal all of a process group, wait as long as a platform may; exit code and what was logged."""
+    """Signal all of a process group, and wait for its end; exit code and what was logged."""
     if number is not None:
         os.killpg(process.pid, number)
     try:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(LIMIT):
             _, log = await process.communicate()
     except TimeoutError:
         os.killpg(process.pid, signal.SIGKILL)
@@ -63,17 +63,17 @@ async def finish(process: asyncio.subprocess.Process, number: int | None = None)
 
 
 @asynccontextmanager
-async def running(name: str, environment: dict[str, str], *, until: str) -> AsyncIterator[asyncio.subprocess.Process]:
-    """Within it a process runs and has logged the event `until`; it is killed if the test did not end it."""
+async def listening(name: str, environment: dict[str, str]) -> AsyncIterator[tuple[asyncio.subprocess.Process, int]]:
+    """Within it a process listens on the port that it yields; it is killed if the test did not end it."""
     process = await start(name, environment)
     try:
         assert process.stderr is not None
         async for line in process.stderr:
-            if json.loads(line)["event"] == until:
+            if (event := json.loads(line))["event"] == "listening":
                 break
         else:
-            pytest.fail(f"{name} ended with exit code {await process.wait()} before it was {until}")
-        yield process
+            pytest.fail(f"{name} ended with exit code {await process.wait()} before it listened")
+        yield process, event["port"]
     finally:
         if process.returncode is None:
             await finish(process, signal.SIGKILL)
@@ -116,14 +116,13 @@ async def server(github: GitHub) -> AsyncIterator[SandboxServer]:
     await server.stop()
 
 
-def register(github: GitHub, port: int) -> App:
+def register(github: GitHub) -> App:
     """The App as `app.yml` describes it."""
     manifest = read_manifest()
     return github.create_app(
         "imq",
         permissions=manifest.permissions,
         events=manifest.events,
-        webhook_url=f"http://127.0.0.1:{port}/webhook",
         webhook_secret="s3cret-0123456789abcdef",
     )
 
@@ -134,10 +133,10 @@ async def test_procfile_label_leads_to_a_merge_with_web_and_worker_apart(
     github: GitHub, server: SandboxServer, empty_postgres_url: str
 ) -> None:
     """Release, web and worker start, answer, land a labelled pull request, and end within 20 s of SIGTERM."""
-    port = free_port()
-    app = register(github, port)
+    app = register(github)
     environment = platform(
-        PORT=str(port),
+        PORT="0",
+        IMQ_BIND="127.0.0.1",
         DATABASE_URL=empty_postgres_url,
         IMQ_GITHUB_APP_ID=str(app.id),
         IMQ_GITHUB_PRIVATE_KEY=app.private_key.replace("\n", "\\n"),
@@ -150,7 +149,8 @@ async def test_procfile_label_leads_to_a_merge_with_web_and_worker_apart(
     repository = github.create_repository("acme/widgets", files={"a.txt": "a\n"})
     ci = repository.add_ci("ci/test")
     repository.protect("main", required_checks=[(ci.name, ci.app.id)], strict=True)
-    async with going(github), running("web", environment, until="listening") as web:
+    async with going(github), listening("web", environment) as (web, port):
+        app.webhook_url = f"http://127.0.0.1:{port}/webhook"
         for path in ("/healthz", "/readyz"):
             assert await status(port, path) == 200
         worker = await start("worker", environment)
@@ -159,7 +159,7 @@ async def test_procfile_label_leads_to_a_merge_with_web_and_worker_apart(
             pull = repository.open_pull_request("A change", head="change", files={"b.txt": "b\n"})
             landed = landing(github)
             pull.label("merge-queue")
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(LIMIT):
                 await landed.wait()
             figures = await page(port)
         finally:

@@ -154,6 +154,7 @@ async def test_check_run_progress_of_a_former_head_or_entry_is_not_sent(store: S
     assert (await wanted(store))[0] is None
 
 
+@pytest.mark.process
 async def test_check_run_progress_of_an_entry_that_leaves_meanwhile_never_has_the_last_word(store: Store) -> None:
     """The race of two processes on PostgreSQL: the dequeue waits for the progress update, and writes last."""
     entry = await checked(store)

@@ -26,6 +26,7 @@ from queue_engine.effects.context import Engine
 from queue_engine.store import Store
 from queue_engine.store.operations.tokens import TokenPolicy
 from tests.support.policies import StaticPolicies
+from tests.support.real_time import LIMIT
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
 
@@ -148,7 +149,7 @@ async def an_api_server(
         owner="test",
         meter=meter,
     )
-    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=20)) as session:
+    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=LIMIT)) as session:
         server = ApiServer(engine, clock, meter, session)
         api = create_api(engine, Access(engine, cast(People, None)), keys_required=keys_required)
         api.add_routes(routes(server))

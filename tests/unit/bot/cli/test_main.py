@@ -4,6 +4,7 @@ Covers `bot/__main__.py`.
 """
 
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -20,6 +21,7 @@ from bot.process.errors import FileRefused, NotListening, NotMigrated
 from bot.settings.environment import Settings
 from queue_engine.core.database.outage import OutageKind
 from tests.support.plain_words import faults
+from tests.support.real_time import LIMIT
 
 
 @pytest.fixture
@@ -48,14 +50,18 @@ def _logging_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_command_starts_its_parts(
     environ: dict[str, str | None], monkeypatch: pytest.MonkeyPatch, command: str, parts: dict[str, bool]
 ) -> None:
-    """One process for all, or one each."""
+    """One process for all, or one each; a free port is known before, and named in the public address."""
     started: list[Any] = []
 
-    async def run(settings: Settings, **which: bool) -> None:
+    async def run(settings: Settings, *, bound: socket.socket | None, **which: bool) -> None:
         started.append((settings.github_app_id, which))
+        assert (bound is not None) == which["web"]
+        if bound is not None:
+            assert settings.public_url == f"http://127.0.0.1:{bound.getsockname()[1]}"
 
     monkeypatch.setattr(lifecycle, "run", run)
-    result = CliRunner(env=environ).invoke(main.main, [command])
+    here = {"IMQ_BIND": "127.0.0.1", "IMQ_PUBLIC_URL": "http://127.0.0.1:0/"}
+    result = CliRunner(env=environ | here).invoke(main.main, [command])
     assert (result.exit_code, started) == (0, [("77", parts)])
 
 
@@ -98,10 +104,13 @@ def test_settings_missing_are_named_on_stderr_with_exit_code_two(command: str) -
         assert name in result.stderr
 
 
+@pytest.mark.process
 def test_module_run_without_settings_prints_no_traceback() -> None:
     """`python -m bot web` is what the Procfile starts."""
     environ = {name: value for name, value in os.environ.items() if not name.startswith("IMQ_")}
-    done = subprocess.run([sys.executable, "-m", "bot", "web"], env=environ, capture_output=True, text=True, timeout=30)
+    done = subprocess.run(
+        [sys.executable, "-m", "bot", "web"], env=environ, capture_output=True, text=True, timeout=LIMIT
+    )
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("IMQ cannot start with these settings:\n  - IMQ_GITHUB_APP_ID is missing")
 

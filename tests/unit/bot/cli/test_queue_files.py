@@ -7,7 +7,7 @@ import json
 import sqlite3
 import stat
 from contextlib import closing
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import pytest
 from sqlalchemy import select
 
 from bot.process.sqlite_file import exclusive
+from queue_engine.core.timing.clock import SystemClock
 from queue_engine.domain.known_facts import Fact, Push, of_branch
 from queue_engine.domain.model import Pause
 from queue_engine.domain.notice import CommandReply
@@ -173,7 +174,7 @@ def test_queues_move_only_while_no_process_reports_to_postgres(
     exported(imq, file)
 
     def report(*, ago: timedelta) -> None:
-        reported_at = datetime.now(UTC) - ago
+        reported_at = SystemClock().now() - ago
         imq.within(lambda tx: tx.processes.report("host:7", reported_at, {"role": "worker"}, ""))
 
     report(ago=timedelta(seconds=90))

@@ -26,6 +26,9 @@ from sandbox.facade.github import GitHub
 from sandbox.rest.server import SandboxServer
 from sandbox.state import App
 from tests.support.browser_forms import Page, Person
+from tests.support.real_time import LIMIT
+
+pytestmark = pytest.mark.process
 
 KEY = SecretStr("0c1d2e3f4a5b6c7d8e9f")
 URL = "https://imq.example.com"
@@ -54,7 +57,7 @@ async def register(server: SandboxServer, directory: Path, *arguments: str, **se
         stderr=subprocess.STDOUT,
     )
     try:
-        async with asyncio.timeout(60), Person() as person:
+        async with asyncio.timeout(LIMIT), Person() as person:
             assert process.stdout is not None
             first = (await process.stdout.readline()).decode()
             found = re.search(r"http://127\.0\.0\.1:\d+/setup\?code=\S+", first)

@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -13,10 +13,10 @@ from queue_engine.domain.reasons import Reason
 from queue_engine.domain.shadow import ShadowAction, ShadowOutcome, ShadowPull
 from queue_engine.store import Transaction
 from tests.store.test_shadow import LANDING
+from tests.support.gates import NOW
 from tests.unit.bot.cli.imq import Imq
 from tests.unit.queue_engine.examples import REPOSITORY
 
-NOW = datetime.now(UTC).replace(microsecond=0)
 AT = NOW - timedelta(days=2)
 SHOWN = f"{AT:%Y-%m-%d %H:%M:%S}Z"
 UPDATING = ShadowAction(ShadowOutcome.UPDATING, AT, predicted_at=AT)

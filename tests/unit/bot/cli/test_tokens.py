@@ -15,6 +15,7 @@ from queue_engine.domain.model import Repository
 from queue_engine.store import Transaction
 from queue_engine.store.operations.tables import api_tokens
 from queue_engine.store.operations.tokens import Token, TokenPolicy
+from tests.support.gates import NOW
 from tests.unit.bot.cli.imq import Imq
 
 ADA = Actor(4711, "Ada")
@@ -52,7 +53,7 @@ def test_token_is_printed_once_and_is_the_one_that_is_known(imq: Imq) -> None:
     secret = result.stdout.strip()
     assert result.exit_code == 0
     assert "Authorization: Bearer" in result.stderr
-    known = imq.within(lambda tx: tx.tokens.find(secret, datetime.now(UTC)))
+    known = imq.within(lambda tx: tx.tokens.find(secret, NOW))
     assert known is not None
     assert (known.name, known.grant, known.last_used_at) == ("ci", TokenPolicy(login="Ada", person_id=4711), None)
 
@@ -73,7 +74,7 @@ def test_name_that_is_taken_is_refused(imq: Imq) -> None:
     result = imq("token", "create", "ci", "--operator")
     assert (result.exit_code, result.stdout) == (1, "")
     assert result.stderr == "Error: A token named ci exists. Revoke it, or choose another name.\n"
-    known = imq.within(lambda tx: tx.tokens.find(first, datetime.now(UTC)))
+    known = imq.within(lambda tx: tx.tokens.find(first, NOW))
     assert known is not None
     assert not known.grant.operator
 
@@ -149,13 +150,13 @@ def test_scope_of_a_token_is_stored_by_ids_and_shown_by_names(imq: Imq) -> None:
 def test_token_that_is_over_is_listed_as_such(imq: Imq) -> None:
     """Its name stays taken until it is revoked."""
     result = imq("token", "create", "brief", "--operator", "--expires", "1s")
-    past = datetime.now(UTC) - timedelta(hours=1)
+    past = NOW - timedelta(hours=1)
 
     async def end(tx: Transaction) -> None:
         await tx.connection.execute(update(api_tokens).values(expires_at=past))
 
     imq.within(end)
-    assert imq.within(lambda tx: tx.tokens.find(result.stdout.strip(), datetime.now(UTC))) is None
+    assert imq.within(lambda tx: tx.tokens.find(result.stdout.strip(), NOW)) is None
     assert "(over)" in imq("token", "list").stdout
     assert imq("token", "create", "brief", "--operator").exit_code == 1
 
@@ -181,7 +182,7 @@ def test_revoked_token_is_gone_at_once(imq: Imq) -> None:
     """And its name is free again."""
     secret = imq("token", "create", "ci", "--person", "ada").stdout.strip()
     assert imq("token", "revoke", "ci").stdout == "Revoked ci.\n"
-    assert imq.within(lambda tx: tx.tokens.find(secret, datetime.now(UTC))) is None
+    assert imq.within(lambda tx: tx.tokens.find(secret, NOW)) is None
     result = imq("token", "revoke", "ci")
     assert (result.exit_code, result.stderr) == (
         1,

@@ -14,6 +14,9 @@ from pathlib import Path
 import pytest
 
 from bot.demo.run import run_demo
+from tests.support.real_time import LIMIT
+
+pytestmark = pytest.mark.process
 
 
 @pytest.mark.thorough
@@ -30,7 +33,7 @@ async def test_demo_at_high_speed_prints_its_verdict_and_cleans_up(tmp_path: Pat
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     try:
-        async with asyncio.timeout(110):
+        async with asyncio.timeout(LIMIT):
             output = await _until(demo, "may be queued")
             demo.send_signal(signal.SIGINT)
             rest, _ = await demo.communicate()

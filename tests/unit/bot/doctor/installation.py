@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import aiohttp
@@ -26,6 +26,7 @@ from sandbox.facade.github import GitHub
 from sandbox.facade.repository_handle import RepositoryHandle
 from sandbox.rest.server import SandboxServer
 from sandbox.state import App, Installation
+from tests.support.gates import NOW
 
 NAME = "acme/rocket"
 WEBHOOK = "https://imq.acme.dev/webhook"
@@ -95,7 +96,7 @@ async def a_receiver(secret: str, app_id: int) -> AsyncIterator[str]:
 @asynccontextmanager
 async def a_place(directory: Path) -> AsyncIterator[Place]:
     """A sound installation, whose sandbox clock is stopped at the present."""
-    github = GitHub(ManualClock(datetime.now(UTC)), directory=directory)
+    github = GitHub(ManualClock(NOW), directory=directory)
     server = SandboxServer(github, jwt_clock=SandboxClock())
     await server.start()
     manifest = read_manifest()

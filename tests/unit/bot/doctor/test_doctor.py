@@ -5,7 +5,7 @@ Covers `bot/doctor/app_checks.py`, `bot/doctor/facts.py`, `bot/doctor/finding.py
 """
 
 from collections.abc import AsyncIterator, Callable
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -15,6 +15,7 @@ from bot.doctor.doctor import RepositoryNotFound
 from bot.doctor.facts import HostFacts
 from sandbox.rest.faults import Fault
 from tests.support.documents import read
+from tests.support.gates import NOW
 from tests.support.plain_words import faults
 from tests.test_docs import anchors
 from tests.unit.bot.doctor.installation import NAME, Place, a_place, keep_results
@@ -304,7 +305,7 @@ class _Ahead:
     """A clock that is 50 seconds ahead; GitHub still accepts the key."""
 
     def now(self) -> datetime:
-        return datetime.now(UTC) + timedelta(seconds=50)
+        return NOW + timedelta(seconds=50)
 
     async def sleep(self, duration: timedelta) -> None:
         """Nothing sleeps here."""

@@ -3,7 +3,7 @@
 import asyncio
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import aiohttp
@@ -21,6 +21,7 @@ from bot.webhooks.receiver import Receiver
 from queue_engine.core.timing.clock import SystemClock
 from queue_engine.domain.webhook_event import WebhookEvent
 from tests.support.documents import read
+from tests.support.gates import NOW
 from tests.support.plain_words import faults
 from tests.test_docs import anchors
 
@@ -149,6 +150,7 @@ async def test_certificate_without_a_known_issuer_is_named(host: Host, tmp_path:
     assert await host.code(address) == "webhook_certificate_refused"
 
 
+@pytest.mark.process
 async def test_server_that_never_answers_costs_ten_seconds_at_most(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     """The command ends."""
     monkeypatch.setattr("bot.doctor.webhook_probe._LIMIT", timedelta(milliseconds=50))
@@ -181,7 +183,7 @@ async def test_relay_is_examined_instead_of_the_address(host: Host) -> None:
 
 def _self_signed(folder: Path) -> ssl.SSLContext:
     key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "imq")])
-    now = datetime.now(UTC)
+    now = NOW
     builder = x509.CertificateBuilder(name, name, key.public_key(), 1, now, now + timedelta(days=1))
     signed = builder.sign(key, SHA256())
     pem = folder / "server.pem"

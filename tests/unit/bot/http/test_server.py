@@ -21,6 +21,7 @@ async def test_header_that_does_not_come_ends_the_connection(start: Serve, sent:
     assert await (await server.connect(sent)).dropped() == b""
 
 
+@pytest.mark.process
 async def test_header_sent_byte_by_byte_ends_the_connection(start: Serve) -> None:
     """A byte now and then does not buy more time."""
     server = await start(Limits(header=SHORT))

@@ -114,6 +114,7 @@ async def test_request_malformed_is_a_debug_line_and_no_error(start: Serve, capl
     assert caplog.records == []
 
 
+@pytest.mark.process
 async def test_request_whose_chunks_break_behind_the_answer_is_no_error(
     start: Serve, caplog: pytest.LogCaptureFixture
 ) -> None:

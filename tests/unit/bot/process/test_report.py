@@ -265,6 +265,7 @@ async def test_page_without_a_database_has_the_figures_of_this_process(database:
         await reporter(Store(away), clock, "worker", "2b").run_due()
 
 
+@pytest.mark.process
 async def test_page_does_not_wait_for_a_database_that_hangs(
     database: Database, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

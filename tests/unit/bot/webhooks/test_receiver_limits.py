@@ -85,6 +85,7 @@ async def test_delivery_compressed_is_never_inflated(session: aiohttp.ClientSess
 
 
 @pytest.mark.parametrize("read_limit", [timedelta(milliseconds=20)])
+@pytest.mark.process
 async def test_delivery_that_does_not_end_is_given_up(url: str) -> None:
     """A client that sends a byte an hour holds no connection for ever."""
     assert b" 408 " in await _raw(url, _head(Content_Length="10"), b"{")

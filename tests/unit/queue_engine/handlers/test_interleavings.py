@@ -209,6 +209,7 @@ def pairs(scenario: str) -> Iterable[tuple[Handler, Handler]]:
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
+@pytest.mark.process
 async def test_handlers_that_meet_do_as_one_after_the_other(make_postgres_url: MakeUrl, scenario: str) -> None:
     """Stopped at any await while another one runs whole, a handler does what it does before or after the other."""
     begin, policy, _ = SCENARIOS[scenario]

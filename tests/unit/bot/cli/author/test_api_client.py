@@ -92,6 +92,7 @@ def test_exit_codes_are_those_of_the_page() -> None:
     assert [(int(row[0].strip("`")), row[1]) for row in listed] == [(int(code), MEANINGS[code]) for code in ExitCode]
 
 
+@pytest.mark.process
 def test_commands_for_authors_import_nothing_of_a_server() -> None:
     """They start in a fraction of the time: neither pydantic nor aiohttp, and no database."""
     code = (

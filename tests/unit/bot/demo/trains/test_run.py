@@ -13,6 +13,9 @@ from rich.console import Console
 
 from bot.demo.trains import run
 from bot.demo.trains.landing import LandingMode
+from tests.support.real_time import LIMIT
+
+pytestmark = pytest.mark.process
 
 
 @pytest.mark.thorough
@@ -26,7 +29,7 @@ async def test_comparison_that_is_kept_open_serves_the_queue_of_each_mode(monkey
     task = asyncio.create_task(
         run.run_trains(Console(file=written, width=200), speed=10, seed=1, lag=0.5, keep_open=True)
     )
-    async with asyncio.timeout(100), aiohttp.ClientSession() as session:
+    async with asyncio.timeout(LIMIT), aiohttp.ClientSession() as session:
         while "Everything stays up" not in written.getvalue():
             assert not task.done(), written.getvalue()
             await asyncio.sleep(0.1)

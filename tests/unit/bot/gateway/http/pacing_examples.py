@@ -46,7 +46,7 @@ async def soon(true: Callable[[], bool]) -> None:
     """Let sockets do their work until something is so."""
     async with asyncio.timeout(LIMIT):
         while not true():  # noqa: ASYNC110 - there is nothing to be told by when a socket has been read
-            await asyncio.sleep(0.001)
+            await asyncio.sleep(0)
 
 
 async def limited(call: Awaitable[object]) -> timedelta:

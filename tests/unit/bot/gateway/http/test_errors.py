@@ -243,6 +243,7 @@ async def test_connection_refused_raises_unavailable(
         await gateway.pull_request(repository, 3)
 
 
+@pytest.mark.process
 async def test_request_over_its_limit_raises_unavailable(
     session: aiohttp.ClientSession, github: GitHubDouble, clock: ManualClock
 ) -> None:

@@ -1,6 +1,8 @@
 import asyncio
 from datetime import timedelta
 
+import pytest
+
 from queue_engine.core.concurrency.wakeup import Wakeup
 
 NEVER = timedelta(hours=1)
@@ -39,6 +41,7 @@ async def test_wakeup_notified_often_wakes_once() -> None:
     await waiting
 
 
+@pytest.mark.process
 async def test_wait_ends_in_time_without_a_notification() -> None:
     """The wait is bounded; a time already past is none."""
     waiter = Wakeup().waiter()

@@ -1,5 +1,6 @@
 from datetime import UTC, datetime, timedelta
 
+import pytest
 from sqlalchemy import func, select
 
 from queue_engine.core.database.database import Database, DatabaseInstant, metadata
@@ -79,6 +80,7 @@ def test_every_instant_that_is_stored_says_what_it_is() -> None:
     assert idempotency_keys.c.expires_at.info == instant(InstantKind.KEPT)
 
 
+@pytest.mark.process
 async def test_clock_is_compared_with_that_of_the_database_server(database: Database) -> None:
     """SQLite has no server, so no second clock shows which of the two is right."""
     async with database.transaction() as connection:

@@ -16,7 +16,7 @@ from queue_engine.core.database.listener import DatabaseListener, DatabaseNotifi
 from tests.support.databases import MakeUrl
 from tests.support.real_time import LIMIT
 
-pytestmark = pytest.mark.postgres
+pytestmark = [pytest.mark.process, pytest.mark.postgres]
 
 
 class Impatient:

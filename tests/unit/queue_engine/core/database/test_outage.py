@@ -78,6 +78,7 @@ async def _threads_end_with_their_test() -> AsyncIterator[None]:
             await asyncio.to_thread(thread.join, 5)
 
 
+@pytest.mark.process
 async def test_sqlite_locked_for_a_moment_is_waited_for(make_sqlite_url: MakeUrl) -> None:
     """A backup that locks the file shorter than our patience is not noticed."""
     database = Database(make_sqlite_url(), busy=timedelta(seconds=20))
@@ -94,6 +95,7 @@ async def test_sqlite_locked_for_a_moment_is_waited_for(make_sqlite_url: MakeUrl
 
 
 @pytest.mark.parametrize("known", [True, False], ids=["connected before", "not connected yet"])
+@pytest.mark.process
 async def test_sqlite_locked_for_long_is_reported_and_works_when_free(make_sqlite_url: MakeUrl, known: bool) -> None:
     """The error says that another process has the lock; when that process is gone, writes work as before."""
     database = Database(make_sqlite_url(), busy=AT_ONCE)
@@ -261,6 +263,7 @@ async def store_many(database: Database, stored: list[str]) -> None:
 @pytest.mark.slow
 @pytest.mark.thorough("fast")
 @pytest.mark.parametrize("how", ["fast", "immediate"])
+@pytest.mark.process
 async def test_postgres_restarted_while_jobs_flow_leaves_every_job_done_once(
     private_postgres: PrivatePostgres, how: str
 ) -> None:

@@ -15,6 +15,7 @@ from opentelemetry.trace import StatusCode
 
 from queue_engine.core.concurrency.micro_batch import MicroBatch
 from queue_engine.core.observability import trace
+from tests.support.real_time import LIMIT
 
 GUID = "72d3162e-cc78-11e3-81ab-4c9367dc0958"
 TRACE = GUID.replace("-", "")
@@ -148,6 +149,7 @@ def test_span_of_a_failure_has_the_errors_type_only(recorded: InMemorySpanExport
     assert "ghs_secret" not in span.to_json()
 
 
+@pytest.mark.process
 def test_sdk_that_starts_later_than_the_import_is_used() -> None:
     """An operator's start-up code may run before or after IMQ is imported: the tracer is found by the API."""
     script = """
@@ -165,5 +167,5 @@ with trace.span("after"):
     pass
 print([span.name for span in exporter.get_finished_spans()])
 """
-    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=LIMIT)
     assert ran.stdout == "['after']\n", ran.stderr

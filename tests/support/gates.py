@@ -1,0 +1,273 @@
+"""The gates of the tests, and the guard of the landing gate: its tests live in virtual time.
+
+The gate of a test is decided by its mark, or by its folder:
+
+- *processes* (`process`, and the folders `PROCESSES`): tests that live in real time; `tests/support/processes_gate.py`
+  runs them.
+- *long* (`long`): tests that take minutes; `make long` runs them.
+- *landing*: all others.
+
+What a test of the landing gate may not do makes tests pass nearly always, on a quiet machine:
+
+- wait: `asyncio.sleep` or `time.sleep` of more than 0 s, or a time limit that ends in real time;
+- start a process; PostgreSQL is started once a session, by the harness;
+- bind a port by its number: a free port that was looked for may be taken by now. Port 0 never is;
+- read the wall clock, which `tests/test_gates.py` finds in their text.
+"""
+
+import asyncio
+import gc
+import os
+import sys
+import time
+import traceback
+from asyncio import events, tasks
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from queue_engine.core.timing import clock as clocks
+from sandbox.core import clock as sandbox_clocks
+
+TESTS = Path(__file__).parents[1]
+UNIT = TESTS / "unit"
+ACCEPTANCE = TESTS / "acceptance"
+
+PROMISES = "test_promises.py"
+"""The module of tests/acceptance that is never sampled: a test for each promise."""
+
+FIRST_TESTS = 3
+"""How many tests of each other module `make test` runs; CI runs all."""
+
+PROCESSES = ("browser", "campaign", "hosting", "process")
+
+NOW = datetime(2026, 3, 2, 9, 30, tzinfo=UTC)
+"""What the operating system's clock shows the tests of the landing gate, as far as IMQ and the sandbox ask it."""
+
+_STARTS = {
+    "os.exec",
+    "os.fork",
+    "os.forkpty",
+    "os.posix_spawn",
+    "os.spawn",
+    "os.system",
+    "pty.spawn",
+    "subprocess.Popen",
+}
+_LIMITS = {"Timeout._on_timeout", "_release_waiter", "TimerContext.timeout"}
+"""What timers call that end a wait: of `asyncio.timeout`, `asyncio.wait_for` and the limits of aiohttp."""
+_HEARTBEATS = f"{os.sep}aiohttp_sse{os.sep}"
+"""The library sends a heartbeat in each open stream every 15 s; no test waits for one."""
+
+
+_LINES_OF_A_LOG = 200
+
+
+class Gate(StrEnum):
+    """Where a test runs."""
+
+    LANDING = "landing"
+    PROCESSES = "processes"
+    LONG = "long"
+
+
+def is_marked(item: pytest.Item, name: str) -> bool:
+    """Whether a test has a mark: for all of its parameters, or for those that the mark names."""
+    parameters = item.callspec.id.split("-") if isinstance(item, pytest.Function) and hasattr(item, "callspec") else []
+    return any(not mark.args or set(mark.args) & set(parameters) for mark in item.iter_markers(name))
+
+
+def gate_of(item: pytest.Item) -> Gate:
+    """The gate of a test."""
+    if is_marked(item, "long"):
+        return Gate.LONG
+    in_folder = item.path.relative_to(TESTS).parts[0] in PROCESSES
+    return Gate.PROCESSES if in_folder or is_marked(item, "process") else Gate.LANDING
+
+
+def may_have(path: Path, gate: Gate) -> bool:
+    """Whether a file of tests may have any of a gate: it is not even imported else."""
+    in_folder = path.relative_to(TESTS).parts[0] in PROCESSES
+    if gate is Gate.LANDING:
+        return not in_folder
+    text = path.read_text(encoding="utf-8")
+    return "mark.long" in text if gate is Gate.LONG else in_folder or "mark.process" in text
+
+
+class Guard:
+    """Notes what the test that runs now does in real time."""
+
+    def __init__(self) -> None:
+        self.on = False
+        self._noted: list[str] = []
+
+    def note(self, fault: str) -> None:
+        """Note a fault of the test that runs, with the last calls that led to it."""
+        if self.on:
+            calls = traceback.extract_stack()[:-2][-6:]
+            self._noted.append(fault + "\n" + "".join(traceback.format_list(calls)))
+
+    def taken(self) -> str:
+        """All that was noted; it is noted no more."""
+        noted, self._noted = self._noted, []
+        return "\n".join(noted)
+
+    def audit(self, event: str, arguments: tuple[Any, ...]) -> None:
+        """Python reports starts of processes and bound ports to every audit hook."""
+        if not self.on:
+            return
+        if event in _STARTS:
+            self.note(f"it starts a process ({event}: {arguments[:2]})")
+        elif event == "socket.bind":
+            address = arguments[1]
+            if isinstance(address, tuple) and address[1] != 0:
+                self.note(f"it binds port {address[1]}: bind port 0, and read which one it is")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the choice of tests."""
+    parser.addoption("--thorough", action="store_true", help="run all tests of the gate, as CI does")
+    parser.addoption("--gate", type=Gate, choices=list(Gate), help="whose tests run; landing, if no test is named")
+
+
+def _chosen(config: pytest.Config) -> set[Gate]:
+    """The gates whose tests run: where tests are named, those of both gates of CI."""
+    gate: Gate | None = config.option.gate
+    if gate is not None:
+        return {gate}
+    named = config.args_source is pytest.Config.ArgsSource.ARGS
+    return {Gate.LANDING, Gate.PROCESSES} if named else {Gate.LANDING}
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Read only the files that may have tests of the gate."""
+    if collection_path.suffix != ".py" or any(may_have(collection_path, gate) for gate in _chosen(config)):
+        return None
+    return True
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the tests of other gates, and thorough ones unless they were asked for; put those that take long first.
+
+    So none is left over at the end while other processes have nothing to do. What is loaded by now stays, so the
+    garbage collector need not examine it again and again.
+    """
+    chosen = [item for item in items if gate_of(item) in _chosen(config)]
+    if not config.option.thorough:
+        chosen = [item for item in chosen if not is_thorough(item)]
+        if config.args_source is not pytest.Config.ArgsSource.ARGS:
+            chosen = sample(chosen)
+    left_out = set(items) - set(chosen)
+    config.hook.pytest_deselected(items=[item for item in items if item in left_out])
+    items[:] = chosen
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+    gc.collect()
+    gc.freeze()
+
+
+def is_thorough(item: pytest.Item) -> bool:
+    """Whether a test is marked `thorough`, for all of its parameters or for those that the mark names.
+
+    The second database of a unit test counts as well. Every table has its tests in tests/store, on both databases.
+    """
+    again = item.path.is_relative_to(UNIT) and "postgres" in item.nodeid.partition("[")[2].rstrip("]").split("-")
+    return again or is_marked(item, "thorough")
+
+
+def sample(items: Sequence[pytest.Item]) -> list[pytest.Item]:
+    """Choose among the tests in tests/acceptance: each takes half a second of a processor, and there are 1,400.
+
+    The first ones of a module tell what it is about. Of a test with several variants, the first and the last count.
+    """
+    modules: dict[Path, dict[str, list[pytest.Item]]] = {}
+    for item in items:
+        if item.path.is_relative_to(ACCEPTANCE) and item.path.name != PROMISES:
+            modules.setdefault(item.path, {}).setdefault(item.nodeid.partition("[")[0], []).append(item)
+    left_out = set[pytest.Item]()
+    for of_module in modules.values():
+        for place, variants in enumerate(of_module.values()):
+            left_out.update(variants[1:-1] if place < FIRST_TESTS else variants)
+    return [item for item in items if item not in left_out]
+
+
+GUARD = Guard()
+sys.addaudithook(GUARD.audit)
+
+
+@contextmanager
+def unguarded() -> Iterator[None]:
+    """Let the harness start what a whole session uses, or a test bind a port that it holds itself."""
+    on, GUARD.on = GUARD.on, False
+    try:
+        yield
+    finally:
+        GUARD.on = on
+
+
+def _watch_waits() -> None:
+    """Report each wait in real time to the guard, from now on."""
+    pause, block, run = asyncio.sleep, time.sleep, events.Handle._run
+
+    async def sleep(delay: float, result: Any = None) -> Any:
+        if delay > 0 and _HEARTBEATS not in sys._getframe(1).f_code.co_filename:
+            GUARD.note(f"it waits {delay} s in real time (asyncio.sleep)")
+        return await pause(delay, result)
+
+    def blocking_sleep(seconds: Any, /) -> None:
+        if seconds > 0:
+            GUARD.note(f"it waits {seconds} s in real time (time.sleep)")
+        block(seconds)
+
+    def run_timer(timer: Any) -> None:
+        called = getattr(timer._callback, "__qualname__", "")
+        if called in _LIMITS:
+            GUARD.note(f"a time limit ends in real time ({called}, {timer._callback!r})")
+        run(timer)
+
+    patch = pytest.MonkeyPatch()
+    for place, name, watched in (
+        (asyncio, "sleep", sleep),
+        (tasks, "sleep", sleep),
+        (time, "sleep", blocking_sleep),
+        (events.TimerHandle, "_run", run_timer),
+    ):
+        patch.setattr(place, name, watched)
+
+
+_watch_waits()
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Watch the tests of the landing gate, for which no time passes unless they move it."""
+    GUARD.on = gate_of(item) is Gate.LANDING
+    try:
+        with pytest.MonkeyPatch.context() as patch:
+            if GUARD.on:
+                for clock in (clocks.SystemClock, sandbox_clocks.SystemClock):
+                    patch.setattr(clock, "now", lambda _: NOW)
+            return (yield)
+    finally:
+        GUARD.on = False
+        GUARD.taken()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Fail a test that did what its gate forbids, also if it passed; add the logs of a failed test's processes."""
+    report = yield
+    noted = GUARD.taken()
+    if noted:
+        report.outcome = "failed"
+        report.longrepr = f"{item.nodeid} is no test of the landing gate:\n{noted}\n{report.longrepr or ''}"
+    directory = getattr(item, "funcargs", {}).get("tmp_path")
+    if report.failed and directory is not None and not noted:
+        for log in sorted(Path(directory).rglob("*.log")):
+            lines = log.read_text(encoding="utf-8", errors="replace").splitlines()[-_LINES_OF_A_LOG:]
+            report.sections.append((f"the end of {log.relative_to(directory)}", "\n".join(lines)))
+    return report
