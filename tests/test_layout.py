@@ -1,19 +1,11 @@
-"""The layout of the code: each module has a test, and neither modules nor functions outgrow their reader."""
+"""The layout of the code: each module has a test, and packages say what lives there."""
 
 import ast
 import re
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[1]
 PRODUCT = ("bot", "notifications", "queue_engine")
-TREES = (*PRODUCT, "sandbox", "benchmarks", "docs", "tests")
-
-MOST_LINES = 330
-"""About 300 lines a module; that of a process's life has the most."""
-MOST_LINES_OF_A_FUNCTION = 45
-"""About 40 lines a function, without its docstring."""
 
 
 def sources(*folders: str) -> dict[str, str]:
@@ -61,28 +53,3 @@ def test_packages_say_what_may_not_live_there() -> None:
     packages = {path: text for path, text in sources(*PRODUCT).items() if Path(path).stem == "__init__"}
     silent = [path for path, text in packages.items() if "may not live" not in text.replace("\n", " ").lower()]
     assert silent == []
-
-
-@pytest.mark.parametrize("tree", TREES)
-def test_modules_have_about_three_hundred_lines_at_most(tree: str) -> None:
-    """A module is read in one sitting."""
-    lengths = {path: len(text.splitlines()) for path, text in sources(tree).items()}
-    assert {path: length for path, length in lengths.items() if length > MOST_LINES} == {}
-
-
-@pytest.mark.parametrize("tree", TREES)
-def test_functions_have_about_forty_lines_at_most(tree: str) -> None:
-    """A function is seen at one glance; its docstring is not counted."""
-    long: dict[str, int] = {}
-    for path, text in sources(tree).items():
-        for node in ast.walk(ast.parse(text)):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and _lines(node) > MOST_LINES_OF_A_FUNCTION:
-                long[f"{path}:{node.lineno} {node.name}"] = _lines(node)
-    assert long == {}
-
-
-def _lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    """How many lines a function has, from its `def` on, without its docstring."""
-    assert function.end_lineno is not None
-    docstring = ast.get_docstring(function, clean=False)
-    return function.end_lineno - function.lineno + 1 - (0 if docstring is None else docstring.count("\n") + 1)

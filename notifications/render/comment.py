@@ -7,7 +7,7 @@ person's action replaces the comment by a new one; every other notice edits it.
 from notifications.render.body import opening, paragraphs
 from notifications.render.history import Events, details_block, moved_since
 from notifications.render.replies import render_replies
-from notifications.render.trains import closed_sentence
+from notifications.render.trains import state_sentence
 from queue_engine.domain.notice import FIRST_LINE, MARKER, WAITING, CommandReply, Notice, NoticeKind, kind_of
 from queue_engine.domain.reasons import REASONS, ReasonActor
 
@@ -24,7 +24,7 @@ def render_comment(notice: Notice, *, events: Events = (), answer: CommandReply 
     shown = None if answer is None or moved_since(events, answer.at) else render_replies(answer, notice)
     hidden = f"{MARKER} {notice.kind.value} -->"
     if notice.kind is NoticeKind.LANDED:
-        parts = [f"{hidden}\n{opening(notice)}", closed_sentence(notice), shown, details_block(events, before=body)]
+        parts = [f"{hidden}\n{opening(notice)}", state_sentence(notice), shown, details_block(events, before=body)]
     else:
         parts = [f"{hidden}\n{opening(notice)}", *body, shown, details_block(events)]
     return "\n\n".join(part for part in parts if part is not None) + "\n"

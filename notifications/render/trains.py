@@ -34,8 +34,11 @@ def member_paragraph(notice: Notice) -> Iterable[str]:
         yield " ".join(_sentences(notice.train, notice))
 
 
-def closed_sentence(notice: Notice) -> str | None:
-    """Say why IMQ closed a pull request that landed; None if it did not."""
+def state_sentence(notice: Notice) -> str | None:
+    """Say why a pull request that landed is open, or why IMQ closed it; None for any other."""
+    if notice.unlanded_head is not None:
+        head, newer = commit(notice.head_sha), commit(notice.unlanded_head)
+        return texts.UNLANDED.format(head=head, newer=newer, label=code(notice.trigger_label))
     if not notice.closed_unmerged or notice.landed_sha is None:
         return None
     return texts.CLOSED_UNMERGED.format(base=code(notice.base_branch), commit=commit(notice.landed_sha))

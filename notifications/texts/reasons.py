@@ -265,6 +265,11 @@ REASONS: Mapping[Reason, ReasonText] = {
         "Label the fix {fix} and queue it; it may land while the queue is paused. The queue continues when {base} "
         "passes.",
     ),
+    Reason.TIP_UNTESTED: ReasonText(
+        "A train stopped before all its members had landed, so {base} has to pass its checks before anything else "
+        "lands.",
+        "The queue continues when {base} passes, or when a maintainer comments `/resume`.",
+    ),
     Reason.CHECKS_NOT_STARTING: ReasonText(
         "No check starts, so CI may be down or slow.",
         "Check that the CI runners are up. The queue continues when a check starts.",

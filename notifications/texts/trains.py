@@ -31,6 +31,10 @@ FAILED_ALONE = "The failed CI run tested only this pull request on top of {base}
 RUN = "CI run: {run}."
 
 CLOSED_UNMERGED = "GitHub did not show it as merged within a day, although {base} contains {commit}. So IMQ closed it."
+UNLANDED = (
+    "{head} landed. The newer commits, up to {newer}, did not land, so the pull request is still open. To queue them, "
+    "comment `/queue` or add the label {label}."
+)
 LANDED_WITH = "It landed with {numbers}, tested in one CI run."
 RUNS_SAVED_ONE = "The train saved 1 CI run."
 RUNS_SAVED = "The train saved {count} CI runs."

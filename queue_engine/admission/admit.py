@@ -18,7 +18,8 @@ from queue_engine.admission.stacks import placed
 from queue_engine.core.concurrency.slots import SlotsBusy
 from queue_engine.domain.dequeue_reason import DequeueReason
 from queue_engine.domain.facts import LabelEvent, Permission, PullRequest, Snapshot
-from queue_engine.domain.model import Entry
+from queue_engine.domain.known_facts import KEPT, OwnLabel, PullRequestState, of_pull
+from queue_engine.domain.model import Entry, EntryStatus
 from queue_engine.domain.policy import Mode, Policy, has_label
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects import record
@@ -71,6 +72,8 @@ async def handle_enqueue_request(
         return
     request = replace(request, case=await request.case.with_policy(engine, pull.base_branch))
     policy = request.case.policy
+    if pull.open and not policy.has_trigger_label(pull.labels):
+        request, pull = await _set_since_landing(engine, request, pull, policy)
     if not pull.open or not policy.has_trigger_label(pull.labels):
         await count_label_gone(engine, repository, policy, request.by, taken.permission)
     elif (labeled := await _labeled(engine, request, pull, policy, states)) is not None:
@@ -78,6 +81,30 @@ async def handle_enqueue_request(
         if _allows_retry(engine, request, before, pull.head_sha):
             permission = taken.permission or await engine.github.permission(repository, request.by or "")
             await admit(engine, request, replace(taken, pull=pull, permission=permission), in_order=in_order)
+
+
+async def _set_since_landing(
+    engine: Engine, request: EnqueueRequest, pull: PullRequest, policy: Policy
+) -> tuple[EnqueueRequest, PullRequest]:
+    """Return both with the requested label, if only IMQ has removed it since, after another head had landed.
+
+    A train lands heads by one push. If somebody pushes at that instant, the pull request stays open. A label on the
+    newer head is new consent then, and not the label that IMQ was to remove (P4).
+    """
+    label, repository = request.label, request.case.repository
+    if label is None or not policy.has_trigger_label([label]) or request.head_sha != pull.head_sha:
+        return request, pull
+    subject = of_pull(pull.number)
+    async with engine.store.reading() as tx:
+        events = await tx.timeline.of_pull_request(repository.id, pull.number)
+        known = await tx.known.about(repository.id, [subject], since=engine.clock.now() - KEPT)
+    landed = {each.data.get("head") for each in events if each.event == EntryStatus.LANDED.value}
+    removal = OwnLabel(label=label, label_set=False)
+    if not landed or pull.head_sha in landed or removal not in [each.statement for each in known.get(subject, ())]:
+        return request, pull
+    own = await engine.github.own_login()
+    others = tuple(each for each in pull.reported if not (isinstance(each, PullRequestState) and each.by == own))
+    return replace(request, sets_label=label), replace(pull, labels=pull.labels | {label}, reported=others)
 
 
 async def _labeled(

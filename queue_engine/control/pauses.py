@@ -12,6 +12,8 @@ from queue_engine.domain.model import PAUSES, Pause, Queue, Repository
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects.context import Change
 
+_OF_BASE = frozenset({Reason.BASE_RED, Reason.TIP_UNTESTED})
+
 
 @dataclass(frozen=True, slots=True)
 class ControlResult:
@@ -46,7 +48,8 @@ async def freeze(
 async def resume(change: Change, repository: Repository, base_branch: str, *, by: str | None) -> ControlResult:
     """Lift every pause, by a maintainer or by IMQ, and try a red base again. `by` None: the operator asks.
 
-    A freeze by a maintainer is lifted only where no pause is in force: under a pause it takes a second request.
+    A freeze by a maintainer, or the tip of a train that stopped half-way, is lifted only where no pause is in force:
+    under a pause it takes a second request.
     `blockers_of` returns the blockers afterwards.
     """
     tx, now = change.tx, change.now
@@ -54,11 +57,12 @@ async def resume(change: Change, repository: Repository, base_branch: str, *, by
     pauses = [pause for pause in queue.pauses if not pause.has_ended(now)]
     wanted = [pause for pause in pauses if pause.reason is not Reason.FROZEN] or pauses
     lifted = [(pause.reason, pause.detail) for pause in wanted]
-    if queue.red is not None:
+    stopped = queue.red is not None and queue.red.untested and bool(queue.red.check)
+    if queue.red is not None and not (stopped and lifted):
         await tx.red_bases.note(queue.id, None)
         await _mark_recorded(change, queue)
         if not (lifted and queue.red.untested):
-            lifted.append((Reason.BASE_RED, queue.red.check))
+            lifted.append((Reason.TIP_UNTESTED if stopped else Reason.BASE_RED, queue.red.check))
     return await _lift(change, queue, lifted, by=by)
 
 
@@ -73,7 +77,7 @@ async def unfreeze(change: Change, repository: Repository, base_branch: str, *, 
 async def _mark_recorded(change: Change, queue: Queue) -> None:
     """Mark the red base as recorded, so that the pass that announces its end does not record the end again."""
     if (known := BlockerNotices.from_json(queue.announced)) is not None:
-        blockers = (replace(each, recorded=each.recorded or each.reason is Reason.BASE_RED) for each in known.blockers)
+        blockers = (replace(each, recorded=each.recorded or each.reason in _OF_BASE) for each in known.blockers)
         await change.tx.queues.note_announced(queue.id, replace(known, blockers=tuple(blockers)).to_json())
 
 

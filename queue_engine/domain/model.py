@@ -98,6 +98,7 @@ class RedBase:
     """A required check fails on the base branch itself: which one, on which commit, since when, and the next poll."""
 
     check: str
+    """Its name; of an untested tip: why the tip is untested, empty after a tree mismatch, whose pause says it."""
     tip: str
     since: datetime
     polls: int
@@ -105,7 +106,8 @@ class RedBase:
     app_id: int | None = None
     """The App that reported the check; a check of another App by the same name does not count."""
     untested: bool = False
-    """Whether the result is still unknown: a push by hand made a tip that was never tested, and its checks run."""
+    """Whether the result is still unknown: a push by hand, or a train that stopped half-way, made a tip that was never
+    tested, and its checks run."""
     rerun: str | None = None
     """The tip whose failed jobs IMQ ran again."""
     failing: tuple[FailingCheck, ...] = ()

@@ -155,5 +155,7 @@ class Notice(BaseModel):
     """For a landing by a train."""
     closed_unmerged: bool = False
     """For such a landing: whether IMQ closed the pull request, which GitHub did not show as merged."""
+    unlanded_head: str | None = None
+    """For such a landing: the newer head of the pull request, which is open, because somebody pushed as it landed."""
     text: str | None = None
     """The repository's own text in place of headline and explanation; written by its maintainers."""

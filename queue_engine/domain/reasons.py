@@ -106,6 +106,7 @@ class Reason(StrEnum):
     PAUSED_BY_HAND = "paused_by_hand"
     FROZEN = "frozen"
     BASE_RED = "base_red"
+    TIP_UNTESTED = "tip_untested"
     CHECKS_NOT_STARTING = "checks_not_starting"
     MISCONFIGURED = "misconfigured"
     # Why a queue runs no trains
@@ -200,6 +201,7 @@ REASONS: Mapping[Reason, ReasonFacts] = {
     Reason.PAUSED_BY_HAND: ReasonFacts(Outcome.PAUSED, ReasonActor.NONE, label_off=False),
     Reason.FROZEN: ReasonFacts(Outcome.PAUSED, ReasonActor.NONE, label_off=False),
     Reason.BASE_RED: ReasonFacts(Outcome.PAUSED, ReasonActor.MAINTAINER, label_off=False),
+    Reason.TIP_UNTESTED: ReasonFacts(Outcome.PAUSED, ReasonActor.NONE, label_off=False),
     Reason.CHECKS_NOT_STARTING: ReasonFacts(Outcome.PAUSED, ReasonActor.MAINTAINER, label_off=False),
     Reason.MISCONFIGURED: ReasonFacts(Outcome.PAUSED, ReasonActor.MAINTAINER, label_off=False),
     Reason.CI_SILENT_ON_CANDIDATES: ReasonFacts(Outcome.SEQUENTIAL, ReasonActor.MAINTAINER, label_off=False),

@@ -4,6 +4,7 @@ A worker leases a queue, then advances it. The number of queues under way has a 
 for each installation. So a busy or slow repository leaves room for others.
 """
 
+from collections.abc import Callable
 from datetime import datetime
 from functools import partial
 
@@ -12,14 +13,42 @@ import structlog
 from queue_engine.core.concurrency.lease import kept
 from queue_engine.core.concurrency.pool import Pool
 from queue_engine.core.concurrency.request_context import RequestPriority, working
+from queue_engine.domain.errors import GitHubError, RateLimitError
 from queue_engine.domain.model import Queue
+from queue_engine.domain.policy import Policy
 from queue_engine.effects.context import Engine
 from queue_engine.executor.pass_batch import PassBatch
 from queue_engine.executor.pass_errors import LeaseLost, on_error
-from queue_engine.executor.queue_pass import advance
+from queue_engine.executor.queue_pass import QueuePass
+from queue_engine.executor.trains.train_pass import TrainPass, TrainsUnavailable
+from queue_engine.planner.github_outage import retry_at
 from queue_engine.store import WakeupKind
 
 _log = structlog.get_logger("imq.processor")
+
+
+async def advance(engine: Engine, queue: Queue, held: Callable[[], bool]) -> datetime | None:
+    """Advance a leased queue until it has to wait; returns when it is due again, None if only an event can wake it.
+
+    `held` returns whether this worker still has the lease. Raises LeaseLost if it has not.
+    """
+    try:
+        policy = await engine.policies.of(queue.repository, queue.base_branch)
+    except RateLimitError as limited:  # It changes nothing for any entry, so none is read.
+        return retry_at(limited, engine.clock.now())
+    except GitHubError as error:
+        return await QueuePass(engine, queue, held, Policy()).on_unreadable_policy(error)
+    once = False
+    if policy.trains is not None or queue.in_trains:
+        trains = TrainPass(engine, queue, held, policy)
+        try:
+            if policy.trains is not None or policy.fault is not None:
+                return await trains.run()
+            if (due := await trains.leave()) is not None:
+                return due
+        except TrainsUnavailable as unavailable:
+            once = unavailable.once
+    return await QueuePass(engine, queue, held, policy, once=once).run()
 
 
 class Processor:

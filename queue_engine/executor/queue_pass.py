@@ -40,7 +40,6 @@ from queue_engine.executor.landing import land_merged
 from queue_engine.executor.own_check import await_own_check
 from queue_engine.executor.pass_errors import LeaseLost, PassError
 from queue_engine.executor.save import AS_USUAL, PASSES_ON, CheckResults, Checks, EntryChange, EntryUpdates
-from queue_engine.executor.trains.train_result import advance_trains
 from queue_engine.known.own_merges import answered_merge, merged_by_imq
 from queue_engine.planner import actions
 from queue_engine.planner.actions import OF_PULL, Action, FactKind, Facts, ReadFact, Step, Wait
@@ -58,35 +57,44 @@ _log = structlog.get_logger("imq.queue_pass")
 _STEPS = 200
 """More steps than any real pass needs; a pass with so many ends, and its queue is due again, behind the others."""
 
-
-async def advance(engine: Engine, queue: Queue, held: Callable[[], bool]) -> datetime | None:
-    """Advance a leased queue until it has to wait; returns when it is due again, None if only an event can wake it.
-
-    `held` returns whether this worker still has the lease. Raises LeaseLost if it has not.
-    """
-    try:
-        policy = await engine.policies.of(queue.repository, queue.base_branch)
-    except RateLimitError as limited:  # It changes nothing for any entry, so none is read.
-        return retry_at(limited, engine.clock.now())
-    except GitHubError as error:
-        return await _Pass(engine, queue, held, Policy()).on_unreadable_policy(error)
-    trains = await advance_trains(engine, queue, held, policy)
-    return trains.due if trains.ran else await _Pass(engine, queue, held, policy, once=trains.once).run()
+_Decide = Callable[[Entry, Facts, Policy, datetime], Action]
 
 
-class _Pass:
-    def __init__(self, engine: Engine, queue: Queue, held: Callable[[], bool], policy: Policy, *, once: bool = False):
+class QueuePass:
+    """Advances a leased queue, or a member of one of its trains by the same steps, from its last verification on."""
+
+    stopped: actions.HoldLanding | None = None
+    """Why the train of the member lands no further, if it does not."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        queue: Queue,
+        held: Callable[[], bool],
+        policy: Policy,
+        *,
+        once: bool = False,
+        updates: EntryUpdates | None = None,
+        decide: _Decide = decide,
+        depth: int = 0,
+    ):
+        """`held` returns whether this worker still has the lease; `once`: trains begin after the first entry."""
         self._engine, self._queue, self._held = engine, queue, held
+        self._decides = decide
         self._facts = Facts()
-        self._facts_for: tuple[str, int] | None = None  # The front, by id and version, that `_facts` were read for.
-        self._depth = 0
+        self._facts_for: tuple[str, int] | None = None  # The entry, by id and version, that `_facts` were read for.
+        self._depth = depth
         self._hold_ends: datetime | None = None
         self._stall: Stall | None = None
         self._policy = policy
-        self._once = once  # Whether the pass ends with its first entry: trains begin then.
-        self._updates = EntryUpdates(engine, policy)
+        self._once = once
+        self._updates = updates or EntryUpdates(engine, policy)
 
     async def run(self) -> datetime | None:
+        """Advance the queue until it has to wait; returns when it is due again, None if only an event can wake it.
+
+        Raises LeaseLost.
+        """
         traced_id: str | None = None
         with ExitStack() as traced:
             for _ in range(_STEPS):
@@ -103,7 +111,7 @@ class _Pass:
                     traced_id = entry.id
                 try:
                     with working(again=longest_wait(entry)):
-                        due = await self._step(entry)
+                        due = await self._advance(entry)
                 except StaleRecord:
                     self._facts = Facts()
                     continue
@@ -129,21 +137,29 @@ class _Pass:
         if isinstance(found, QueueWait):
             return found
         front, self._depth, self._hold_ends, self._stall = found.entry, found.depth, found.hold_ends, found.stall
-        if (front.id, front.version) != self._facts_for:
-            # A webhook changed the front, or another entry is the front: facts read before may be outdated.
-            self._facts, self._facts_for = Facts(), (front.id, front.version)
-        self._facts = replace(self._facts, ci_active_at=found.stall.ci_active_at if found.stall else None)
         return front
 
-    async def _step(self, entry: Entry) -> datetime | None:
-        """Read facts and carry out the next action; returns when the queue is due again if the action was to wait.
-
-        The entry may change during a read. So after a read only a wait is carried out; the next step decides the rest.
-        """
+    async def _advance(self, entry: Entry) -> datetime | None:
         if entry.run.candidate_run is not None:
             # Its candidate was not its own head alone, so no result of that run lands it (P1).
             await self._save(entry, preempted(entry, self._engine.clock.now()))
             return None
+        return await self.step(entry)
+
+    def know(self, entry: Entry, facts: Facts) -> None:
+        """Have the next step of this entry, as it is now, decide by these facts, which were read a moment ago."""
+        self._facts, self._facts_for = facts, (entry.id, entry.version)
+
+    async def step(self, entry: Entry) -> datetime | None:
+        """Read facts and carry out the next action; returns when the queue is due again if the action was to wait.
+
+        The entry may change during a read. So after a read only a wait is carried out; the next step decides the rest.
+        Raises StaleRecord if the entry changed since it was read.
+        """
+        if (entry.id, entry.version) != self._facts_for:
+            # A webhook changed the entry, or it is another one: facts read before may be outdated.
+            self.know(entry, Facts())
+        self._facts = replace(self._facts, ci_active_at=self._stall.ci_active_at if self._stall else None)
         for reads in range(len(FactKind) + 1):
             action = await self._decide(entry)
             if not isinstance(action, ReadFact):
@@ -159,7 +175,7 @@ class _Pass:
             async with self._engine.store.reading() as tx:
                 landed = await answered_merge(tx, entry, self._engine.clock.now())
             self._facts = replace(self._facts, landed_sha=landed)
-        return decide(entry, self._facts, self._policy, self._engine.clock.now())
+        return self._decides(entry, self._facts, self._policy, self._engine.clock.now())
 
     async def _act(self, entry: Entry, action: Step) -> datetime | None:
         match action:
@@ -192,6 +208,9 @@ class _Pass:
                 return None
             case actions.Rerun(changed, failed):
                 return await self._rerun(await self._save(entry, changed), failed)
+            case actions.HoldLanding():
+                self.stopped = action
+                return self._engine.clock.now()
             case actions.HoldBase(changed, check, tip, failing):
                 await self._save(entry, changed)
                 return await hold_for_base(self._engine, self._queue, self._policy, check, tip, failing)

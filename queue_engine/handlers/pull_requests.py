@@ -6,6 +6,7 @@ by the payload alone.
 
 from collections.abc import Iterable
 from dataclasses import replace
+from datetime import timedelta
 
 from queue_engine.admission.admit import handle_enqueue_request
 from queue_engine.admission.case import Case, load_case
@@ -26,6 +27,7 @@ from queue_engine.effects.context import Engine
 from queue_engine.effects.github_merges import disable_later
 from queue_engine.effects.labels import queued_by
 from queue_engine.executor.pending_merges import settle_pending_merge
+from queue_engine.executor.trains.lost_merges import follow_landed
 from queue_engine.handlers.labels import LabelChanges
 from queue_engine.handlers.reconciler import read_again
 from queue_engine.handlers.shadow import ShadowHandler
@@ -34,6 +36,10 @@ from queue_engine.rules.stacks import pull_request_in
 _AUTO_MERGE = frozenset({"auto_merge_enabled", "auto_merge_disabled"})
 _FREES_OTHERS = frozenset({"closed", "unlabeled"})
 """Actions after which pull requests that waited for this one may join their queues."""
+
+
+_LANDING = timedelta(seconds=2)
+"""How long the last step of a landing takes, about."""
 
 
 class PullRequestChanges:
@@ -83,6 +89,9 @@ class PullRequestChanges:
         if queues and not ignored and case.entry is not None:
             # The label that queued the entry may be gone: then the entry is dequeued, and this label is judged.
             case = await revalidate(engine, case)
+        if queues and not ignored and case.entry is not None and _is_newer(case.entry, webhook):
+            # What becomes of the label depends on whether the entry lands: then it is consent to the newer head.
+            raise LabelOrderError("the head below it lands now", retry_after=_LANDING)
         if queues and not ignored and case.entry is None:
             await self._judge(case, webhook, order)
         return ignored or (queues and case.entry is None), case
@@ -118,6 +127,8 @@ class PullRequestChanges:
             await self._free(repository, number)
         case = await load_case(engine, repository, number, delivery=webhook.delivery)
         if (entry := case.entry) is None:
+            if webhook.action == "synchronize":
+                await follow_landed(engine, repository, number)
             return
         if webhook.action == "unlabeled" and webhook.label is not None:
             case, queues = await self._queued_by(case, entry, webhook)
@@ -213,6 +224,11 @@ class PullRequestChanges:
             )
             await change.tx.queues.wake(entry.queue_id, change.now)
         return True
+
+
+def _is_newer(entry: Entry, webhook: WebhookEvent) -> bool:
+    """Whether the label was set on another head than the one that lands now."""
+    return entry.run.merge_requested_at is not None and webhook.head_sha not in {None, entry.head, entry.queued_head}
 
 
 def _request_of(case: Case, webhook: WebhookEvent) -> EnqueueRequest:

@@ -208,5 +208,14 @@ class HoldBase:
     """The checks that fail on the base."""
 
 
-Step = Save | Wait | Update | Merge | Landing | Dequeue | Block | Rerun | HoldBase
+@dataclass(frozen=True, slots=True)
+class HoldLanding:
+    """Merge this member of a train not now, nor those after it: the obstacle is not the pull request itself."""
+
+    detail: str
+    tip: str | None = None
+    """The base's tip, if somebody else moved the base."""
+
+
+Step = Save | Wait | Update | Merge | Landing | Dequeue | Block | Rerun | HoldBase | HoldLanding
 Action = ReadFact | Step

@@ -14,7 +14,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from queue_engine.config.merge_commit import needs_co_authors
-from queue_engine.domain.facts import BranchRules, CheckState, Comparison, MergeMethod, PullRequest
+from queue_engine.domain.facts import CheckState, MergeMethod, PullRequest
 from queue_engine.domain.model import Entry, EntryStatus
 from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
@@ -23,6 +23,7 @@ from queue_engine.planner.actions import (
     Dequeue,
     FactKind,
     Facts,
+    HoldLanding,
     Landing,
     Merge,
     ReadFact,
@@ -32,24 +33,71 @@ from queue_engine.planner.actions import (
 )
 from queue_engine.planner.base_change import follow_base, keeps_result, may_keep_result, prove, start_over
 from queue_engine.planner.check_outcome import judge_checks
-from queue_engine.planner.member_rules import may_be_cached, unmet_rules
-from queue_engine.planner.merge_errors import forbids_merge_commits, judge_refused_merge, judge_refused_update, named
+from queue_engine.planner.member_rules import judge_landing, judge_member, judge_refused_member
+from queue_engine.planner.merge_errors import judge_refused_merge, judge_refused_update
 from queue_engine.planner.own_pushes import judge_lost_consent
 from queue_engine.planner.pending_merge import follow_merge
 from queue_engine.rules.check_timing import with_reports
 from queue_engine.rules.checks import expected_checks, judge, of_now, requires_own_check, run_checks
 from queue_engine.rules.consent import consent_lost, is_own_update, may_be_updated_silently
-from queue_engine.rules.eligibility import Reject, may_queue, unread_teams
-from queue_engine.rules.merge_method import commit_message, merge_method, no_method
-from queue_engine.rules.stacks import is_stacked_above
+from queue_engine.rules.eligibility import Reject
+from queue_engine.rules.merge_method import commit_message
 from queue_engine.rules.transitions import after_poll, bind_head, enter, up_to_date, updating, with_new_head
 
 
 def decide(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Action:
     """Return the one next action for the front entry."""
-    if facts.comparison is not None and facts.comparison.head.sha != (entry.run.new_head or entry.head):
-        # This compared a former head: a new one has appeared, or was bound, since.
-        facts = replace(facts, comparison=None)
+    facts = _of_head(entry, facts)
+    if (first := _before_status(entry, facts, policy, now, entry)) is not None:
+        return first
+    if facts.rules is not None and not entry.own_check_required and requires_own_check(facts.rules, policy):
+        # The rules changed since the entry was queued.
+        return Save(replace(entry, own_check_required=True))
+    return _BY_STATUS[entry.status](entry, facts, policy, now)
+
+
+def decide_member(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Action:
+    """Return the next action for a member whose train lands by merges, one after the other.
+
+    The run of the train tested the tree that the base has to hold after this member (`tested_tree`), on the commit that
+    the base has to be at now (`base_tip`). All else is verified as for any other entry.
+    """
+    facts, run = _of_head(entry, facts), entry.run
+    waiting = replace(entry, status=EntryStatus.PENDING, run=run.ended())
+    if (first := _before_status(entry, facts, policy, now, waiting)) is not None:
+        return first
+    if run.next_poll_at is not None and now < run.next_poll_at:
+        return Wait(entry, run.next_poll_at)
+    if facts.merge_refused is not None and (
+        verdict := judge_refused_member(entry, facts.merge_refused, facts, policy, now)
+    ):
+        return verdict
+    if facts.pull is None:
+        return ReadFact(FactKind.SNAPSHOT)
+    method = judge_member(entry, facts, policy, now, mergeable=False)
+    if not isinstance(method, MergeMethod):
+        return method
+    tip = None if facts.snapshot is None else facts.snapshot.base_tip
+    if tip is None and facts.comparison is None:
+        return ReadFact(FactKind.COMPARISON)
+    if tip is None and facts.comparison is not None:
+        tip = facts.comparison.base_tip
+    if tip != run.base_tip:
+        return HoldLanding(f"somebody pushed to {entry.base_branch}", tip)
+    return _merge(entry, facts.pull, method, facts, policy, now)
+
+
+def _of_head(entry: Entry, facts: Facts) -> Facts:
+    """Return the facts without the comparison of a former head: a new one has appeared, or was bound, since."""
+    outdated = facts.comparison is not None and facts.comparison.head.sha != (entry.run.new_head or entry.head)
+    return replace(facts, comparison=None) if outdated else facts
+
+
+def _before_status(entry: Entry, facts: Facts, policy: Policy, now: datetime, waiting: Entry) -> Action | None:
+    """Return what comes before anything that depends on the entry's status: a merge under way, or lost consent.
+
+    `waiting` is the entry as it is after its own bot pushed.
+    """
     if entry.run.merge_requested_at is not None and facts.landed_sha is not None:
         # GitHub answered the merge request: no read could add anything.
         return Landing(facts.landed_sha)
@@ -61,26 +109,24 @@ def decide(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Action:
         return follow_merge(entry, facts, policy, now)
     if facts.pull is not None:
         if (lost := consent_lost(entry, facts.pull, policy)) is not None:
-            return judge_lost_consent(entry, lost, facts.pull, facts, policy, now)
+            return judge_lost_consent(waiting, lost, facts.pull, facts, policy, now)
         if entry.needs_refetch:
             return Save(replace(entry, needs_refetch=False))
         if entry.run.merge_requested_at is not None and facts.merge_refused is None:
             return _in_doubt(entry, facts, policy, now)
-    if facts.rules is not None and not entry.own_check_required and requires_own_check(facts.rules, policy):
-        # The rules changed since the entry was queued.
-        return Save(replace(entry, own_check_required=True))
-    return _BY_STATUS[entry.status](entry, facts, policy, now)
+    return None
 
 
 def _in_doubt(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Action:
     """Find out whether GitHub merged, after the answer to a merge was lost and a read shows the pull request open.
 
-    If the head still contains the base's tip, nothing was merged. Otherwise the base may contain this very merge, and
-    the read may lag: IMQ polls a few times before it updates anything.
+    If the base's tip is still the one that IMQ merged into, nothing was merged. Otherwise the base may contain this
+    very merge, and the read may lag: IMQ polls a few times before it updates anything.
     """
     if facts.comparison is None:
         return ReadFact(FactKind.COMPARISON)
-    if facts.comparison.behind > 0 and entry.run.polls < policy.lost_merge_polls:
+    moved = facts.comparison.behind > 0 and facts.comparison.base_tip != entry.run.base_tip
+    if moved and entry.run.polls < policy.lost_merge_polls:
         waiting = after_poll(entry, policy.ask_again, now)
         return Wait(waiting, waiting.run.next_poll_at or now)
     return Save(replace(entry, run=replace(entry.run, merge_requested_at=None, polls=0, next_poll_at=None)))
@@ -194,51 +240,21 @@ def _ready(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Action:
     if not _is_green(entry, facts, policy):
         checking = enter(entry, EntryStatus.CHECKING, now)
         return Save(replace(checking, run=replace(checking.run, merge_requested_at=None, next_poll_at=now)))
-    if facts.permission is None:
-        return ReadFact(FactKind.PERMISSION)
-    if may_queue(policy, entry.queued_by, facts.permission) is not None:
-        return Dequeue(Reason.PERMISSION_LOST, unread_teams(policy))
-    if (unmet := unmet_rules(facts, facts.rules)) is not None:
-        return unmet
-    return _merge(entry, facts.pull, facts.comparison, facts.rules, facts, policy, now)
+    method = judge_landing(entry, facts.pull, facts.rules, facts, policy)
+    if not isinstance(method, MergeMethod):
+        return method
+    base_tip, tree = facts.comparison.base_tip, facts.comparison.head.tree
+    tested = replace(entry, run=replace(entry.run, base_tip=base_tip, tested_tree=tree))
+    return _merge(tested, facts.pull, method, facts, policy, now)
 
 
-def _merge(
-    entry: Entry,
-    pull: PullRequest,
-    comparison: Comparison,
-    rules: BranchRules,
-    facts: Facts,
-    policy: Policy,
-    now: datetime,
-) -> Action:
-    """Merge by a method that the branch allows; first read the facts that this choice needs."""
-    if is_stacked_above(pull):
-        # A merge would land what lies below it, too, untested.
-        return Dequeue(Reason.STACKED)
-    linear = rules.linear_history or forbids_merge_commits(facts.merge_refused)
-    rules = replace(rules, linear_history=linear)
-    mergeable = replace(pull, methods=tuple(one for one in pull.methods if one not in facts.refused_methods))
-    method = merge_method(mergeable, rules, policy)
-    if method is None and may_be_cached(facts):
-        return ReadFact(FactKind.FRESH_RULES)
-    if method is None:
-        reason, asked_for = no_method(pull, rules, policy)
-        return Dequeue(named(facts.merge_refused or "") or reason, detail=asked_for)
+def _merge(entry: Entry, pull: PullRequest, method: MergeMethod, facts: Facts, policy: Policy, now: datetime) -> Action:
+    """Merge by this method; first read what the message of the commit needs."""
     if facts.co_authors is None and needs_co_authors(policy) and method is not MergeMethod.REBASE:
         return ReadFact(FactKind.CO_AUTHORS)
-    ready = replace(
-        entry,
-        newer_tip=None,
-        run=replace(
-            entry.run,
-            base_tip=comparison.base_tip,
-            tested_tree=comparison.head.tree,
-            merge_requested_at=now,
-            next_poll_at=None,
-        ),
-    )
+    run = replace(entry.run, merge_requested_at=now, next_poll_at=None)
     message = commit_message(pull, method, policy, facts.co_authors or ())
+    ready = replace(entry, newer_tip=None, run=run)
     return Merge(ready, method, *message, in_background=pull.stack_base is not None)
 
 

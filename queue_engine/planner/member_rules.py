@@ -1,23 +1,38 @@
-"""Verify that a pull request may land, but for its checks: consent, permission, reviews, conversations. Pure.
+"""Verify that a pull request may land, but for its checks: consent, permission, reviews, conversations, method. Pure.
 
-A train verifies each member before IMQ merges it onto a candidate, and again before the candidate lands.
+A train verifies each member before IMQ merges it onto a candidate, and again before it lands.
 """
 
 from dataclasses import replace
 from datetime import datetime
 
-from queue_engine.domain.facts import BranchRules, MergeMethod, Snapshot
+from queue_engine.core.timing.backoff import no_jitter, wait
+from queue_engine.domain.facts import BranchRules, MergeMethod, PullRequest, Snapshot
 from queue_engine.domain.model import Entry, EntryStatus
 from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
-from queue_engine.planner.actions import Action, Dequeue, FactKind, Facts, ReadFact, Save
+from queue_engine.planner.actions import Action, Dequeue, FactKind, Facts, HoldLanding, ReadFact, Save, Wait
 from queue_engine.planner.base_change import prove
+from queue_engine.planner.merge_errors import await_permission, forbids_merge_commits, named
 from queue_engine.planner.own_pushes import judge_lost_consent
 from queue_engine.rules.consent import consent_lost
 from queue_engine.rules.eligibility import may_queue, unread_teams
 from queue_engine.rules.merge_method import merge_method, no_method
 from queue_engine.rules.reviews import counted_reviews, missing_approval
 from queue_engine.rules.stacks import is_stacked_above
+
+_OF_PULL = frozenset(
+    {
+        Reason.STACKED,
+        Reason.CHANGES_REQUESTED,
+        Reason.CODE_OWNER_MISSING,
+        Reason.APPROVAL_MISSING,
+        Reason.CONVERSATIONS_UNRESOLVED,
+        Reason.SIGNATURES_MISSING,
+        Reason.DEPLOYMENT_MISSING,
+    }
+)
+"""What the pull request itself lacks: others of its train may land without it."""
 
 
 def judge_member(entry: Entry, facts: Facts, policy: Policy, now: datetime, *, mergeable: bool) -> MergeMethod | Action:
@@ -41,23 +56,32 @@ def judge_member(entry: Entry, facts: Facts, policy: Policy, now: datetime, *, m
             return ReadFact(FactKind.COMPARISON)
         if (unproved := prove(entry, facts.comparison, policy)) is not None:
             return _without_tree(entry, unproved)
-    if is_stacked_above(facts.pull):
-        # A merge would land what lies below it, too.
-        return Dequeue(Reason.STACKED)
     if facts.rules is None:
         return ReadFact(FactKind.RULES)
+    return judge_landing(entry, facts.pull, facts.rules, facts, policy)
+
+
+def judge_landing(
+    entry: Entry, pull: PullRequest, rules: BranchRules, facts: Facts, policy: Policy
+) -> MergeMethod | Action:
+    """Return the method by which an entry with consent may land; else the read, or the dequeue, that comes before."""
     if facts.permission is None:
         return ReadFact(FactKind.PERMISSION)
     if may_queue(policy, entry.queued_by, facts.permission) is not None:
         return Dequeue(Reason.PERMISSION_LOST, unread_teams(policy))
-    if (unmet := unmet_rules(facts, facts.rules)) is not None:
+    if (unmet := unmet_rules(facts, rules)) is not None:
         return unmet
-    method = merge_method(facts.pull, facts.rules, policy)
+    if is_stacked_above(pull):
+        # A merge would land what lies below it, too, untested.
+        return Dequeue(Reason.STACKED)
+    rules = replace(rules, linear_history=rules.linear_history or forbids_merge_commits(facts.merge_refused))
+    mergeable = replace(pull, methods=tuple(one for one in pull.methods if one not in facts.refused_methods))
+    method = merge_method(mergeable, rules, policy)
     if method is None and may_be_cached(facts):
         return ReadFact(FactKind.FRESH_RULES)
     if method is None:
-        reason, wanted = no_method(facts.pull, facts.rules, policy)
-        return Dequeue(reason, detail=wanted)
+        reason, asked_for = no_method(pull, rules, policy)
+        return Dequeue(named(facts.merge_refused or "") or reason, detail=asked_for)
     return method
 
 
@@ -103,3 +127,24 @@ def _withdrawn_approval(snapshot: Snapshot | None, rules: BranchRules) -> Dequeu
     if reviews is not None and (missing := missing_approval(reviews, rules, snapshot.decision, owners)) is not None:
         return Dequeue(missing[0], detail=missing[1])
     return Dequeue(Reason.CONVERSATIONS_UNRESOLVED) if rules.conversations and snapshot.open_conversations else None
+
+
+def judge_refused_member(entry: Entry, message: str, facts: Facts, policy: Policy, now: datetime) -> Action | None:
+    """Judge the refused merge of a train's member. None: try again at once with fresh facts.
+
+    A member leaves only for what its own pull request lacks. Any other obstacle stops the landing, at once if it is
+    final: the base must not rest for long on members whose tree no run tested.
+    """
+    known = named(message)
+    if known is Reason.WORKFLOWS_PERMISSION:
+        return await_permission(entry, message, policy, now)
+    if known in _OF_PULL:
+        return Dequeue(known, detail=message)
+    if known is Reason.METHOD_NOT_ALLOWED and facts.refused_methods:
+        return None
+    deadline = (entry.run.refused_since or now) + policy.refusal_timeout
+    if facts.merge_denied is not None or (now >= deadline and entry.run.merge_refusals >= policy.merge_refusals):
+        return HoldLanding(message)
+    again = now + wait(policy.ask_again, entry.run.merge_refusals, random=no_jitter)
+    run = replace(entry.run, merge_requested_at=None, next_poll_at=again)
+    return Wait(replace(entry, run=run), again)

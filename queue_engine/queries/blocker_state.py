@@ -36,7 +36,7 @@ def blocker_states(queue: Queue, blockers: tuple[Blocker, ...]) -> tuple[Blocker
 def _state(queue: Queue, blocker: Blocker) -> BlockerState:
     if blocker.recorded and (pause := queue.pause(blocker.reason)) is not None:
         return BlockerState(blocker, pause.since, pause.by)
-    if blocker.reason is Reason.BASE_RED and queue.red is not None:
+    if blocker.reason in (Reason.BASE_RED, Reason.TIP_UNTESTED) and queue.red is not None:
         return BlockerState(blocker, queue.red.since, failing=queue.red.failing)
     if blocker.reason is Reason.CHECKS_NOT_STARTING and queue.stall is not None:
         return BlockerState(blocker, queue.stall.since)

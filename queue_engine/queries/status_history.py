@@ -42,7 +42,14 @@ _LANDINGS = 50
 _OF_BRANCH = 1000
 """How many events of each kind are read of its queue."""
 
-_FIRST = (*PAUSES[:3], Reason.MISCONFIGURED, Reason.FROZEN, Reason.CHECKS_NOT_STARTING, Reason.BASE_RED)
+_FIRST = (
+    *PAUSES[:3],
+    Reason.MISCONFIGURED,
+    Reason.FROZEN,
+    Reason.CHECKS_NOT_STARTING,
+    Reason.BASE_RED,
+    Reason.TIP_UNTESTED,
+)
 """Blockers in the order in which `blockers_of` returns them, but for a freeze by hand, which is before others."""
 
 

@@ -36,6 +36,8 @@ def blockers_of(queue: Queue, policy: Policy, now: datetime) -> tuple[Blocker, .
         found.append(Blocker(Reason.CHECKS_NOT_STARTING, queue.stall.checks))
     if queue.red is not None and not queue.red.untested:
         found.append(Blocker(Reason.BASE_RED, queue.red.check, next_poll_at=queue.red.next_poll_at))
+    if queue.red is not None and queue.red.untested and queue.red.check:
+        found.append(Blocker(Reason.TIP_UNTESTED, queue.red.check))
     return tuple(found)
 
 
@@ -137,7 +139,8 @@ def untested_checked(
 ) -> RedBase | None:
     """Return the state of an untested tip after a poll of its reports; None if its checks passed.
 
-    A failed check makes the base red. Where no check is required, later workflows get time to appear.
+    A failed check makes the base red. Where no check is required, later workflows get time to appear. Where no check
+    reports on the base at all, the next run tests its tip, with the members of that run on top.
     """
     if tip != red.tip:
         red = replace(red, tip=tip, polls=0)
@@ -148,6 +151,8 @@ def untested_checked(
     if verdict.state is CheckState.PASSED:
         believed = now if required else (verdict.last_completed or now) + policy.first_report
         return None if now >= believed else replace(red, polls=red.polls + 1, next_poll_at=believed)
+    if red.check and not verdict.reported and now - red.since >= policy.first_report:
+        return None
     return base_unread(red, policy, now)
 
 

@@ -66,6 +66,12 @@ class CandidateRuns:
             raise StaleRecord(f"candidate run {run.id} is no longer at version {run.version}")
         return replace(run, version=version, test=await self._runs.save(run.test))
 
+    async def note_landed(self, run_id: int, number: int, sha: str) -> None:
+        """Store the commit that landed a member of a run, if the run is known."""
+        if (run := await self.get(run_id)) is not None:
+            members = tuple(replace(each, landed_sha=sha) if each.number == number else each for each in run.members)
+            await self.save(replace(run, members=members))
+
     async def remove(self, run: CandidateRun) -> None:
         """Delete a run with its progress; nothing if it is gone."""
         await self._connection.execute(_REMOVE, {"its_id": run.id})

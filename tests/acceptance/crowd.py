@@ -99,7 +99,7 @@ class Crowd:
             pull.reopen(by="mona")
 
     async def _draft(self, pull: Any) -> None:
-        self.witness.withdraw(pull)
+        """A draft does not land. Ready again with its label and its head, it may: its consent was not withdrawn."""
         pull.convert_to_draft(by="mona")
         await self.world.pass_time(timedelta(seconds=self.chance.uniform(0, 6)))
         pull.ready_for_review(by="mona")

@@ -1,18 +1,20 @@
-"""Somebody pushes to the base right before a train lands, and no rule of GitHub's refuses either of them (P1)."""
+"""Somebody pushes right before or after a train lands by one push: to the base (P1), or to one of its members (P4)."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from sandbox.ci.single_check import CISettings
+from tests.acceptance import train_world
 from tests.acceptance.project import total_at_most_ten
 from tests.acceptance.train_stage import CHECK
 from tests.acceptance.train_witness import TrainWitness
-from tests.acceptance.train_world import CANDIDATES, ready
-from tests.acceptance.world import CI_TIME, World, a_world
+from tests.acceptance.train_world import CANDIDATES, queue_all, ready
+from tests.acceptance.world import CI_TIME, LABEL, World, a_world
 
 CONFIGURATION = f"checks: {{required: [{CHECK}]}}\ntrains: {{candidates: push}}\n"
 
@@ -96,3 +98,63 @@ async def test_base_reset_right_before_it_moves_stays_without_what_was_taken_bac
         assert witness.complaints == [], witness.report
         assert "wrong.py" not in world.repository.files("main")
         assert await world.paused() is None
+
+
+async def test_push_in_the_instant_of_a_landing_is_shown_as_not_landed_and_its_label_counts(tmp_path: Path) -> None:
+    """P4, P6: the base has the queued head; the newer commits stay open, and a label on them is new consent."""
+    async with train_world.a_train_world(tmp_path) as world:
+        world.github.timings.merged_by_push = timedelta(seconds=5)
+        pulls = await ready(world, "a", "b")
+        queued: str = pulls[0].head_sha
+        done: list[str] = []
+        github: Any = world.bot.engine.github
+        move = github.update_refs
+
+        async def watched(repository: Any, updates: Any) -> None:
+            await move(repository, updates)
+            if not done and any(update.branch == "main" for update in updates):
+                done.append(pulls[0].push({"newer.py": "1\n"}, by="mona"))
+
+        object.__setattr__(github, "update_refs", watched)
+        queue_all(pulls)
+        await world.until(lambda: bool(done) and bool(pulls[1].merged))
+        await world.settle()
+        assert world.repository.is_ancestor(queued, world.repository.sha("main"))
+        assert pulls[0].state == "open"
+        assert f"{queued} landed. The newer commits, up to {done[0]}, did not land" in world.comment(pulls[0])
+        assert LABEL not in pulls[0].labels
+        pulls[0].label(LABEL, by="rhea")
+        await world.until(lambda: bool(pulls[0].merged))
+        assert "newer.py" in world.repository.files("main")
+
+
+@pytest.mark.parametrize("seconds", [0, 1])
+async def test_label_on_commits_pushed_as_a_train_lands_is_not_taken_off(tmp_path: Path, seconds: int) -> None:
+    """P4: IMQ takes off the label of the head that landed, and not one that a maintainer sets on the newer head."""
+    async with train_world.a_train_world(tmp_path) as world:
+        world.github.timings.merged_by_push = timedelta(seconds=5)
+        pulls = await ready(world, "a", "b")
+        done: list[str] = []
+        github: Any = world.bot.engine.github
+        move = github.update_refs
+
+        def renew() -> None:
+            pulls[0].unlabel(LABEL, by="rhea")
+            pulls[0].label(LABEL, by="rhea")
+
+        async def watched(repository: Any, updates: Any) -> None:
+            await move(repository, updates)
+            if not done and any(update.branch == "main" for update in updates):
+                done.append(pulls[0].push({"newer.py": "1\n"}, by="mona"))
+                if not seconds:
+                    renew()
+
+        object.__setattr__(github, "update_refs", watched)
+        queue_all(pulls)
+        await world.until(lambda: bool(done))
+        if seconds:
+            pulls[0].label(LABEL, by="rhea")
+        await world.until(lambda: bool(pulls[0].merged), within=timedelta(minutes=30))
+        await world.settle()
+        assert "newer.py" in world.repository.files("main")
+        assert await world.entries() == ()

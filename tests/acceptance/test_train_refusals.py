@@ -181,7 +181,7 @@ async def test_push_to_the_base_within_a_squash_landing_stops_it_before_the_next
         happened = await events(world)
         assert (
             "paused",
-            "tree_mismatch",
+            "tip_untested",
             "1 of 3 members landed, then IMQ stopped: somebody pushed to main",
         ) in happened
         assert [each for each in happened if each[2] == "tree_mismatch"] == []

@@ -6,7 +6,7 @@ Covers `queue_engine/executor/trains/train_pass.py`, `queue_engine/executor/trai
 `queue_engine/executor/trains/members.py`, `queue_engine/executor/trains/stale_candidates.py`,
 `queue_engine/executor/trains/dequeue.py`,
 `queue_engine/executor/trains/triggers.py`, `queue_engine/executor/trains/candidate_cleanup.py`,
-`queue_engine/executor/trains/member_merges.py`, `queue_engine/executor/trains/train_result.py`
+`queue_engine/executor/trains/member_merges.py`
 and `queue_engine/executor/trains/member_facts.py`.
 """
 

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
 from sandbox.core.errors import ApiError
+from sandbox.rest.record import RecordedCall
 from tests.acceptance.project import total_at_most_ten
 from tests.acceptance.train_machine_base import MORE, MOST_PULLS, SIZES
 from tests.acceptance.train_machine_failures import TrainMachineFailures
@@ -13,6 +14,8 @@ from tests.acceptance.train_stage import configure_at
 from tests.acceptance.world import LABEL
 
 _BROKEN = "broken.txt"
+_MERGE = "PUT /repos/{owner}/{repo}/pulls/{number}/merge"
+_BETWEEN = ("unlabel", "/unqueue", "retarget", "close", "draft", "push", "/pause", "/freeze until 20m")
 
 
 class TrainMachine(TrainMachineFailures):
@@ -79,6 +82,50 @@ class TrainMachine(TrainMachineFailures):
             else:
                 self.witness.make_draft(pull)
             self.let_pass(pause)
+
+    @rule(data=st.data(), act=st.sampled_from(_BETWEEN), pause=st.integers(10, 600))
+    def act_between_merges(self, data: st.DataObject, act: str, pause: int) -> None:
+        """Somebody acts between two merges of one landing, and the webhook arrives before the second one."""
+        pull = self.draw(data)
+        if pull is None:
+            return
+
+        async def hook(exchange: RecordedCall) -> None:
+            others = (exchange.template, exchange.phase) == (_MERGE, "after") and not pull.merged
+            if others and self._passing is not None and await self.world.entry(pull) is not None:
+                self.world.server.on_request = None
+                self.witness.note(f"#{pull.number} {act} between merges")
+                self._act(pull, act)
+                await self.world.github.schedule.run_due()
+                await self.world.bot.worker.run_due()
+
+        self.world.server.on_request = hook
+        self.let_pass(pause)
+        self.world.server.on_request = None
+        if pull.record.base_branch != "main" and pull.state == "open":
+            pull.edit_base("main", by="mona")
+
+    def _act(self, pull: Any, act: str) -> None:
+        """Act on a pull request, or on the queue."""
+        if act == "draft":
+            if not pull.record.draft:
+                self.witness.make_draft(pull)
+            return
+        if act in ("/pause", "/freeze until 20m"):
+            pull.comment(act, by="rhea")
+            return
+        self.witness.withdraw(pull)
+        match act:
+            case "unlabel" if LABEL in pull.labels:
+                pull.unlabel(LABEL, by="mona")
+            case "retarget":
+                pull.edit_base("release", by="mona")
+            case "close":
+                pull.close(by="mona")
+            case "push":
+                pull.push({f"push-{self.act()}.py": "pushed\n"}, by="hubot")
+            case _:
+                pull.comment("/unqueue", by="mona")
 
     @rule(data=st.data(), pause=st.integers(0, 200))
     def give_priority(self, data: st.DataObject, pause: int) -> None:

@@ -84,6 +84,8 @@ class Witness:
         self.log_line(f"{place[0]}#{place[1]} lands as {pull.head_sha[:7]}")
         if LABEL not in pull.labels:
             self.complain(f"P4: {place} landed without its label")
+        if pull.record.draft:
+            self.complain(f"P4: {place} landed as a draft")
         git, head, agreed = pull.record.repository.git, pull.head_sha, self.agreed.get(place)
         while head != agreed and git.must(head).author.name == _APP:
             head = git.must(head).parents[0]

@@ -134,9 +134,11 @@ class World:
         raise AssertionError(f"never {status}: {await self.describe()}")
 
     async def paused(self) -> str | None:
-        """The most important pause of the first queue that has one."""
+        """The most important pause of the first queue that has one, or that its tip waits for its checks."""
         async with self.bot.engine.store.reading() as tx:
-            return next((pause.reason.value for queue in await tx.queues.all() for pause in queue.pauses), None)
+            queues = await tx.queues.all()
+        untested = ("tip_untested" for queue in queues if queue.red is not None and queue.red.untested)
+        return next((pause.reason.value for queue in queues for pause in queue.pauses), next(untested, None))
 
     def open(self, name: str, *, by: str | None = "mona", files: Any = None, **more: Any) -> Any:
         """Open a pull request from a branch of this name that adds one file of its own, or changes `files`."""

@@ -80,6 +80,18 @@ async def test_candidate_run_changed_by_another_is_stale(t: Transaction) -> None
         await t.candidate_runs.save(second)
 
 
+async def test_member_that_landed_alone_has_the_commit_that_landed_it(t: Transaction) -> None:
+    """P2: it is stored with the landing of the entry; a run that was removed has nothing to store."""
+    stored = await t.candidate_runs.add(whole(await queue(t)))
+    assert stored.id is not None
+    await t.candidate_runs.note_landed(stored.id, 2, "c9")
+    found = await t.candidate_runs.get(stored.id)
+    assert found is not None
+    assert found.members == (stored.members[0], replace(stored.members[1], landed_sha="c9"))
+    await t.candidate_runs.remove(found)
+    await t.candidate_runs.note_landed(stored.id, 2, "c9")
+
+
 async def test_candidate_run_that_ended_is_kept_until_it_is_removed(t: Transaction) -> None:
     """Its record is what IMQ deletes its branches by."""
     main = await queue(t)

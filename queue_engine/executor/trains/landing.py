@@ -26,14 +26,13 @@ from queue_engine.executor.trains.landing_checks import (
     still_passes,
     waits_on,
 )
-from queue_engine.executor.trains.lost_merges import schedule_close
 from queue_engine.executor.trains.member_facts import merges_refused, read_members, verify
-from queue_engine.executor.trains.member_merges import merge_members
+from queue_engine.executor.trains.member_merges import finish, give_back, merge_members
 from queue_engine.executor.trains.state import TrainState
 from queue_engine.known.own_merges import record_merge_request
 from queue_engine.planner.trains.members import base_moved
 from queue_engine.planner.trains.model import TrainRun
-from queue_engine.planner.trains.outcomes import cancelled, landed
+from queue_engine.planner.trains.outcomes import cancelled
 
 _log = structlog.get_logger("imq.trains")
 
@@ -64,14 +63,13 @@ async def begin_landing(state: TrainState, run: CandidateRun, planned: TrainRun)
         return False
     if not (moves := _moves(state, run)) and not await own_heads_pass(state, run, entries):
         return False
-    test = run.test if moves else replace(run.test, merge_refusals=0, refused_since=None)
-    run = replace(run, test=replace(test, next_poll_at=None))
+    run = _without_landed(replace(run, test=replace(run.test, next_poll_at=None)), planned)
     async with state.engine.change() as change:
-        for entry in entries:
-            asked = replace(entry, run=replace(entry.run, merge_requested_at=change.now, next_poll_at=None))
-            await change.tx.entries.save(asked)
+        for entry in entries if moves else ():
+            requested = replace(entry.run, merge_requested_at=change.now, next_poll_at=None, candidate_run=run.id)
+            await change.tx.entries.save(replace(entry, run=requested))
             await record_merge_request(change.tx, entry, entry.head, change.now)
-        await change.tx.candidate_runs.save(replace(_without_landed(run, planned), state=CandidateState.LANDING))
+        await change.tx.candidate_runs.save(replace(run, state=CandidateState.LANDING))
     assert run.id is not None
     state.landing.add(run.id)
     return True
@@ -89,11 +87,10 @@ def _without_landed(run: CandidateRun, planned: TrainRun) -> CandidateRun:
 async def continue_landing(state: TrainState, run: CandidateRun) -> datetime | None:
     """Land a run whose landing has begun; returns when to try again, None if that changed. Raises GitHubError."""
     merged = [each for each in run.members if each.landed_sha is not None]
-    moves = _moves(state, run) and all(each.landed_sha == each.commit for each in merged)
-    if not await _may_continue(state, run, moves=moves):
-        return None
-    if not moves:
+    if not _moves(state, run) or any(each.landed_sha != each.commit for each in merged):
         return await merge_members(state, run)
+    if not await _may_move(state, run):
+        return None
     cleaned = await _move_base(state, run)
     if cleaned is not None:
         await _land_members(state, run, cleaned=cleaned)
@@ -105,29 +102,22 @@ def _moves(state: TrainState, run: CandidateRun) -> bool:
     return state.memory.by_api is None and all(each.method is MergeMethod.MERGE for each in run.members)
 
 
-async def _may_continue(state: TrainState, run: CandidateRun, *, moves: bool) -> bool:
-    """Return whether the landing continues; False after the run ended, or was given back since nothing has landed.
+async def _may_move(state: TrainState, run: CandidateRun) -> bool:
+    """Return whether IMQ moves the base; False after the run ended, or was given back since nothing has landed.
 
     The first request follows the verification of the members within one pass. After a kill or an error of GitHub, an
     author may have withdrawn a member meanwhile. Raises GitHubError.
     """
-    landed_members = [each for each in run.members if each.landed_sha is not None]
-    left = len(waiting(run, state.entries)) + len(landed_members) < len(run.members)
+    left = len(waiting(run, state.entries)) < sum(each.landed_sha is None for each in run.members)
     outdated = any(each.needs_refetch for each in state.entries if each.number in run.numbers)
     if run.id in state.landing and not left and not outdated:
         return True
-    github, repository = state.engine.github, state.queue.repository
-    if moves:
-        tip = await github.branch_tip(repository, state.queue.base_branch)
-        if await _has_landed(state, run, tip):
-            await _land_members(state, run, cleaned=False)
-            return False
-        moved = tip is not None and tip.sha != state.memory.base_tip
-        await _give_back(state, run, base_moved_to=tip.sha if tip is not None and moved else None)
+    tip = await state.engine.github.branch_tip(state.queue.repository, state.queue.base_branch)
+    if await _has_landed(state, run, tip):
+        await _land_members(state, run, cleaned=False)
         return False
-    if landed_members or (await github.pull_request(repository, run.members[0].number)).merged:
-        return True
-    await _give_back(state, run)
+    moved = tip is not None and tip.sha != state.memory.base_tip
+    await give_back(state, run, base_moved_to=tip.sha if tip is not None and moved else None)
     return False
 
 
@@ -167,7 +157,7 @@ async def _move_base(state: TrainState, run: CandidateRun) -> bool | None:
             if await _has_landed(state, run, tip):
                 return False
             if tip is not None and tip.sha != memory.base_tip:
-                await _give_back(state, run, base_moved_to=tip.sha)
+                await give_back(state, run, base_moved_to=tip.sha)
                 return None
             if isinstance(refused, Forbidden):
                 await _not_permitted(state, run, refused.message)
@@ -181,7 +171,7 @@ async def _move_base(state: TrainState, run: CandidateRun) -> bool | None:
 
 async def _not_permitted(state: TrainState, run: CandidateRun, message: str) -> None:
     """Switch trains off, since IMQ lacks a permission: merges need the same one."""
-    await _give_back(state, run)
+    await give_back(state, run)
     await state.load()
     await state.switch_off(Reason.CANDIDATES_REFUSED, message)
 
@@ -194,10 +184,10 @@ async def _refused(state: TrainState, run: CandidateRun, refusal: str) -> None:
     """
     github, queue = state.engine.github, state.queue
     if may_count_later(run, refusal) and (waiting := waits_on(state, run, REPLICAS)) is not None:
-        await _give_back(state, waiting)
+        await give_back(state, waiting)
         return
     rules = await github.branch_rules(queue.repository, queue.base_branch)
-    await _give_back(state, run)
+    await give_back(state, run)
     _log.warning("base_not_moved", repository=state.queue.repository.full_name, message=refusal)
     if run.published_at is None and rules.required_checks:
         # Only its tree passed, on another commit: GitHub may miss the checks of this one, so IMQ has it tested.
@@ -214,47 +204,22 @@ async def _refused(state: TrainState, run: CandidateRun, refusal: str) -> None:
         await state.remember(replace(state.memory, by_api=refusal))
 
 
-async def _give_back(state: TrainState, run: CandidateRun, *, base_moved_to: str | None = None) -> None:
-    """Return a run to those that passed, since nothing of it has landed."""
-    async with state.engine.change() as change:
-        for member in waiting(run, state.entries):
-            entry = await change.tx.entries.get(member.entry_id)
-            if entry is not None and entry.run.merge_requested_at is not None:
-                await change.tx.entries.save(replace(entry, run=replace(entry.run, merge_requested_at=None)))
-                await record_merge_request(change.tx, entry, None, change.now)
-        await change.tx.candidate_runs.save(replace(run, state=CandidateState.PASSED))
-        if base_moved_to is not None:
-            await state.keep(change, base_moved(state.memory, base_moved_to))
-
-
 async def _land_members(state: TrainState, run: CandidateRun, *, cleaned: bool) -> None:
     """Take the members out of the queue, one transaction each, then end the run."""
     tip = state.memory.base_tip
-    landing = waiting(run, state.entries)
+    landing, reported = waiting(run, state.entries), False
     for member in landing:
         async with state.engine.store.reading() as tx:
             entry = await tx.entries.get(member.entry_id)
         if entry is None:
             continue
+        reported = reported or entry.needs_refetch
         assert member.commit is not None
         assert member.tree is not None
         index = run.members.index(member)
         before = run.members[index - 1].commit if index else run.base_tip
         commit = Commit(member.commit, member.tree, (before or tip or "", member.head))
-        tested = replace(entry, run=replace(entry.run, tested_tree=member.tree, base_tip=before or tip))
+        test = replace(entry.run, candidate_run=run.id, tested_tree=member.tree, base_tip=before or tip)
+        tested = replace(entry, run=test)
         await land(state.engine, state.queue, tested, commit, state.policy)
-    await finish(state, run, run.candidate or "", cleaned=cleaned)
-
-
-async def finish(state: TrainState, run: CandidateRun, tip: str, *, cleaned: bool) -> None:
-    """Store that all members landed, and end the run."""
-    await state.load()
-    planned = next((each for each in state.memory.trains.passed if each.id == run.id), None)
-    memory = state.memory
-    if planned is not None:
-        commits = [each.landed_sha or each.commit or "" for each in run.members]
-        memory = landed(memory, planned, tip, commits)
-    current = next((each for each in state.runs if each.id == run.id), run)
-    async with state.engine.change() as change:
-        await state.end_within(change, current, memory, why="landed", kept=not cleaned)
-        await schedule_close(change, current, [(each, each.commit) for each in current.members if each.commit])
+    await finish(state, run, run.candidate or "", moved=True, cleaned=cleaned, reported=reported)

@@ -2,7 +2,8 @@
 
 GitHub marks a pull request as merged once its base branch contains its head. Usually that takes seconds, now and then
 hours (bors-ng #1605); some stay open until GitHub's support marks them (eclipse-openj9/openj9-website #280). IMQ closes
-such a pull request after a day, with the landed commit in its comment. One with another head stays open (P4).
+such a pull request after a day, with the landed commit in its comment. One with another head stays open (P4): somebody
+pushed as it landed, and its comment says that the newer commits did not land.
 """
 
 from collections.abc import Sequence
@@ -14,6 +15,7 @@ import structlog
 from queue_engine.core.jobs.job_store import Job
 from queue_engine.domain.candidate_run import CandidateMember, CandidateRun
 from queue_engine.domain.errors import Forbidden, GitHubError, Invalid, NotFound
+from queue_engine.domain.facts import PullRequest
 from queue_engine.domain.known_facts import KEPT, PullRequestState, of_pull
 from queue_engine.domain.model import Queue, Repository
 from queue_engine.domain.notice import Notice, NoticeKind
@@ -33,10 +35,16 @@ _PATIENCE = timedelta(days=1)
 """How long after the landing a pull request is closed; GitHub never marks a closed one as merged."""
 
 
-async def schedule_close(change: Change, run: CandidateRun, landed: Sequence[tuple[CandidateMember, str]]) -> None:
-    """Enqueue the job for members that landed by a move of the base, each with the commit that brought it."""
+async def schedule_close(
+    change: Change, run: CandidateRun, landed: Sequence[tuple[CandidateMember, str]], *, reported: bool
+) -> None:
+    """Enqueue the job for members that landed by a move of the base, each with the commit that brought it.
+
+    `reported`: webhooks said that some of them changed as they landed, so that they are read at once.
+    """
     members = [{"number": each.number, "head": each.head, "sha": sha} for each, sha in landed]
-    await _enqueue(change, run.queue_id, members, landed_at=change.now, at=change.now + _FIRST_READ)
+    at = change.now if reported else change.now + _FIRST_READ
+    await _enqueue(change, run.queue_id, members, landed_at=change.now, at=at)
 
 
 async def _enqueue(
@@ -49,6 +57,27 @@ async def _enqueue(
         now=change.now,
         not_before=at,
     )
+
+
+async def follow_landed(engine: Engine, repository: Repository, number: int) -> None:
+    """Read a pull request to which somebody pushed, if it landed with a train. Raises GitHubError."""
+    async with engine.store.reading() as tx:
+        shown = await tx.outbox.wanted(OutboxKind.COMMENT, repository.id, number)
+    if shown is not None and shown.kind is NoticeKind.LANDED and shown.landed_with is not None:
+        await _announce_unlanded(engine, repository, await engine.github.pull_request(repository, number))
+
+
+async def _announce_unlanded(engine: Engine, repository: Repository, pull: PullRequest) -> None:
+    """Say that the newer commits of an open pull request did not land, as long as its comment says what landed."""
+    policy = await engine.policies.of(repository, pull.base_branch)
+    async with engine.change() as change:
+        shown = await change.tx.outbox.wanted(OutboxKind.COMMENT, repository.id, pull.number)
+        newer = None if shown is None or pull.head_sha == shown.head_sha else pull.head_sha
+        if shown is None or shown.kind is not NoticeKind.LANDED or not pull.open or newer == shown.unlanded_head:
+            return
+        notice = shown.model_copy(update={"unlanded_head": newer})
+        await announce(change.tx, repository, notice, policy, due=change.now)
+    _log.info("newer_head_not_landed", repository=repository.full_name, number=pull.number, head=newer)
 
 
 class LostMerges:
@@ -96,6 +125,8 @@ class LostMerges:
         except (Forbidden, Invalid, NotFound) as refusal:
             self._not_closed(repository, member, refusal)
             return False
+        if pull.head_sha != member["head"]:
+            await _announce_unlanded(self._engine, repository, pull)
         return pull.open and not pull.merged and pull.head_sha == member["head"]
 
     async def _close(self, queue: Queue, member: dict[str, Any]) -> None:

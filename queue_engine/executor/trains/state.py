@@ -49,6 +49,11 @@ class TrainState:
     landing: set[int] = field(default_factory=set)
     """The runs whose members this pass verified right before their landing."""
     _stored: TrainMemory | None = None
+    generation: int = field(init=False)
+    """That of the policy: configuration and rules may change while the pass runs."""
+
+    def __post_init__(self) -> None:
+        self.generation = self.queue.generation
 
     @property
     def now(self) -> datetime:

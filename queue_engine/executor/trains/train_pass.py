@@ -125,7 +125,7 @@ class TrainPass:
         if any(in_flight(each) and each.run.candidate_run is None for each in state.entries):
             # What began before trains ends first.
             raise TrainsUnavailable(once=True)
-        found = await find_members(state.engine, state.queue.id, state.policy, state.queue.generation)
+        found = await find_members(state.engine, state.queue.id, state.policy, state.generation)
         await state.load()
         if self._is_off():
             if await follow_runs(state, sequential=True):
@@ -291,7 +291,7 @@ class TrainPass:
         since = run.test.github_failing_since or state.now
         if state.now - since >= state.policy.outage_timeout:
             if run.state is CandidateState.LANDING:
-                await stop_landing(state, run, error.message)
+                await stop_landing(state, run, error.message, refused=True)
             else:
                 await state.switch_off(Reason.CANDIDATES_REFUSED, error.message)
             return None

@@ -109,6 +109,7 @@ def of_reason(reason: Reason) -> Notice:
         Reason.CANDIDATE_LANDING_REFUSED: {"detail": "Cannot update this protected ref."},
         Reason.FROZEN: {"detail": "Release week", "until": NOW + timedelta(days=2)},
         Reason.BASE_RED: {"detail": "build"},
+        Reason.TIP_UNTESTED: {"detail": "1 of 3 members landed, then IMQ stopped: #7 left"},
         Reason.MISCONFIGURED: {"detail": ".github/imq.yml of main, line 2: enabeld is unknown; did you mean enabled?"},
         Reason.PAUSED_BY_HAND: {"detail": "The runners are being replaced"},
         Reason.TREE_MISMATCH: {"detail": "landed tree 2222222, tested tree 3333333"},

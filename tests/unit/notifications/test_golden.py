@@ -189,6 +189,9 @@ CASES: Mapping[str, str] = (
                 update={"untested_paths": ("CHANGELOG.md", "docs/a`b.md"), "more_paths": 3}
             ),
         ),
+        "landed_with_newer_commits": render_comment(
+            of_kind(NoticeKind.LANDED).model_copy(update={"unlanded_head": "5" * 40})
+        ),
         "landed_closed_unmerged": render_comment(
             of_kind(NoticeKind.LANDED).model_copy(update={"closed_unmerged": True})
         ),

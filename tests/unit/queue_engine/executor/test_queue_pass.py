@@ -17,7 +17,7 @@ from queue_engine.domain.policy import Mode, Policy
 from queue_engine.domain.port import GitHub
 from queue_engine.executor import github_requests
 from queue_engine.executor.pass_errors import LeaseLost
-from queue_engine.executor.queue_pass import advance
+from queue_engine.executor.processor import advance
 from queue_engine.known.own_merges import merged_by_imq
 from queue_engine.planner.actions import Facts
 from queue_engine.rules.policies import PolicyKey

@@ -168,7 +168,7 @@ def test_queue_in_which_nothing_may_proceed_is_idle_until_the_first_instant_that
     entries = (front(), behind(held_since=NOW))
     one = replace(POLICY, max_depth=1, hold_timeout=MINUTE / 2)
     broken = replace(QUEUE, pauses=(Pause(Reason.INVARIANT_BROKEN, "why", NOW - HOUR),))
-    untested = replace(QUEUE, red=RedBase("ci", "base-1", NOW - HOUR, 1, LATER, untested=True))
+    untested = replace(QUEUE, red=RedBase("", "base-1", NOW - HOUR, 1, LATER, untested=True))
     assert wait(*entries, queue=announced(broken, *entries[:1]), policy=one) == QueueWait(NOW + MINUTE / 2)
     assert wait(queue=announced(untested)) == QueueWait(LATER)
     blocked = front(blocked_until=NOW + HOUR)

@@ -1,7 +1,8 @@
 """A member is verified as a pull request is before its merge, but for its checks."""
 
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -9,7 +10,20 @@ from queue_engine.domain.facts import HeadPush, MergeMethod, Permission, Snapsho
 from queue_engine.domain.model import Entry, EntryStatus
 from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
-from queue_engine.planner.actions import Dequeue, FactKind, Facts, ReadFact, Save
+from queue_engine.domain.run import NOT_BEGUN
+from queue_engine.planner.actions import (
+    Action,
+    Dequeue,
+    FactKind,
+    Facts,
+    HoldLanding,
+    Landing,
+    Merge,
+    ReadFact,
+    Save,
+    Wait,
+)
+from queue_engine.planner.decide import decide_member
 from queue_engine.planner.member_rules import judge_member
 from tests.unit.queue_engine.examples import comparison, entry, pull, rules
 
@@ -87,3 +101,77 @@ def test_member_whose_own_bot_pushed_is_bound_to_the_new_head_and_tested_again()
     verdict = judge_member(member, facts, policy, NOW, mergeable=True)
     assert isinstance(verdict, Save)
     assert (verdict.entry.head, verdict.entry.status) == ("new", EntryStatus.PENDING)
+
+
+LANDING = entry(
+    status=EntryStatus.READY,
+    run=replace(NOT_BEGUN, candidate_run=4, base_tip="base-1", tested_tree="t1", candidate="c1"),
+)
+NEXT = replace(WHOLE, snapshot=Snapshot(pull(), base_tip="base-1"))
+BRANCH_LOCKED = "Cannot update this protected ref."
+
+
+def next_step(facts: Facts, **run: Any) -> Action:
+    """The next action for a member whose train lands."""
+    member = replace(LANDING, run=replace(LANDING.run, **run))
+    return decide_member(member, facts, Policy(), NOW)
+
+
+def test_member_is_merged_with_the_tree_of_its_candidate_and_a_request_of_its_own() -> None:
+    """P1, P4: what is compared afterwards is the tested tree, on the commit that the base is at."""
+    step = next_step(NEXT)
+    assert isinstance(step, Merge)
+    run = step.entry.run
+    assert (step.method, run.merge_requested_at, run.base_tip, run.tested_tree) == (
+        MergeMethod.MERGE,
+        NOW,
+        "base-1",
+        "t1",
+    )
+
+
+@pytest.mark.parametrize(
+    ("facts", "expected"),
+    [
+        (Facts(), ReadFact(FactKind.SNAPSHOT)),
+        (WHOLE, ReadFact(FactKind.COMPARISON)),
+        (replace(NEXT, pull=pull(base_branch="release")), Dequeue(Reason.BASE_CHANGED)),
+        (replace(NEXT, pull=pull(labels=frozenset())), Dequeue(Reason.LABEL_REMOVED)),
+        (replace(NEXT, permission=Permission.READ), Dequeue(Reason.PERMISSION_LOST)),
+        (
+            replace(NEXT, snapshot=Snapshot(pull(), base_tip="pushed")),
+            HoldLanding("somebody pushed to main", "pushed"),
+        ),
+    ],
+    ids=["unread", "tip unread", "base", "label", "permission", "push to the base"],
+)
+def test_member_is_read_and_judged_again_right_before_its_merge(facts: Facts, expected: Action) -> None:
+    """P4: nothing that was true when its train began to land is taken for true now."""
+    assert next_step(facts) == expected
+
+
+def test_member_whose_merge_got_no_answer_is_merged_again_only_on_a_base_that_did_not_move() -> None:
+    """P2: the base may hold this very merge already, and a read of the pull request may be old."""
+    unmoved, moved = comparison(behind=1, base_tip="base-1"), comparison(behind=1, base_tip="landed")
+    again = next_step(replace(NEXT, comparison=unmoved), merge_requested_at=NOW)
+    assert isinstance(again, Save)
+    assert again.entry.run.merge_requested_at is None
+    assert isinstance(next_step(replace(NEXT, comparison=moved), merge_requested_at=NOW), Wait)
+    assert next_step(replace(NEXT, landed_sha="landed"), merge_requested_at=NOW) == Landing("landed")
+
+
+@pytest.mark.parametrize(
+    ("message", "since", "denied", "expected"),
+    [
+        ("At least 1 approving review is required", None, None, Dequeue),
+        (BRANCH_LOCKED, None, None, Wait),
+        (BRANCH_LOCKED, NOW - timedelta(hours=2), None, HoldLanding),
+        ("Resource not accessible by integration", None, Reason.PERMISSION_MISSING, HoldLanding),
+    ],
+)
+def test_member_leaves_only_for_what_its_own_pull_request_lacks(
+    message: str, since: datetime | None, denied: Reason | None, expected: type[Action]
+) -> None:
+    """P5: any other obstacle would meet each member; the landing waits a while, and stops."""
+    facts = Facts(merge_refused=message, merge_denied=denied)
+    assert isinstance(next_step(facts, merge_refusals=99, refused_since=since), expected)

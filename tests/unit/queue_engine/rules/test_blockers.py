@@ -58,7 +58,8 @@ def queue(**changes: Any) -> Queue:
         ({"pauses": (PAUSE, BY_HAND)}, POLICY, [Reason.PAUSED_BY_HAND, Reason.FROZEN]),
         ({"red": RED}, POLICY, [Reason.BASE_RED]),
         # It is not known yet whether that base is red; the pause for the mismatch blocks the queue.
-        ({"red": replace(RED, untested=True)}, POLICY, []),
+        ({"red": replace(RED, check="", untested=True)}, POLICY, []),
+        ({"red": replace(RED, check="1 of 3 members landed", untested=True)}, POLICY, [Reason.TIP_UNTESTED]),
         ({"stall": Stall(NOW, "head-1", "ci")}, POLICY, [Reason.CHECKS_NOT_STARTING]),
         ({}, WINDOW, [Reason.FROZEN]),
         ({}, BROKEN, [Reason.MISCONFIGURED]),
