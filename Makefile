@@ -6,11 +6,12 @@ STAMP := $(VENV)/.installed
 GUARD := .venv-guard
 HOSTING := .venv-hosting
 TYPESCRIPT := .ci/typescript/node_modules
+ACTIONS := .ci/actions/node_modules
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Each process that the tests start would compile all modules again, and pytest rewrite all of its own.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: all demo test lint types arrows check processes tools long machines secrets-of-history fuzz audit secrets sbom hosting typescript packages campaign mutants bench bench-scheduling release-check release-database docs pictures screenshots lock clean
+.PHONY: all demo test lint types arrows check processes tools long machines secrets-of-history fuzz audit secrets sbom hosting typescript actions packages campaign mutants bench bench-scheduling release-check release-database docs pictures screenshots lock clean
 all: $(STAMP)
 
 $(STAMP): requirements-dev.txt pyproject.toml
@@ -128,8 +129,15 @@ $(TYPESCRIPT)/.package-lock.json: .ci/typescript/package-lock.json
 	cd .ci/typescript && npm ci --ignore-scripts --no-audit --no-fund
 	touch $@
 
+# GitHub's own reader of workflow files, from npm: a second opinion in tests/process/test_workflow_reader.py.
+actions: $(ACTIONS)/.package-lock.json
+
+$(ACTIONS)/.package-lock.json: .ci/actions/package-lock.json
+	cd .ci/actions && npm ci --ignore-scripts --no-audit --no-fund
+	touch $@
+
 # What the tests of the processes gate need beside Python: they are skipped without it, and fail in CI.
-tools: hosting typescript
+tools: hosting typescript actions
 	.ci/from-debian prometheus usr/bin/promtool
 	.ci/from-debian nginx usr/sbin/nginx
 	.ci/from-debian caddy usr/bin/caddy

@@ -8,9 +8,10 @@ from queue_engine.domain.model import Repository
 from queue_engine.domain.policy import Policy
 from queue_engine.domain.port import GitHub
 from queue_engine.domain.train_policy import TrainPolicy
+from queue_engine.executor.trains.triggers import choice_at
 from queue_engine.rules.checks import run_checks
 from queue_engine.workflows.event_context import CandidateContext
-from queue_engine.workflows.trigger_choice import TriggerChoice, TriggerReport, choose_trigger
+from queue_engine.workflows.trigger_choice import TriggerChoice, TriggerReport
 
 _TRIGGERS = {
     CandidateTrigger.PUSH: "a push of its branch",
@@ -26,11 +27,11 @@ async def train_report(
     if policy.trains is None:
         return ()
     comparison = await github.comparison(repository, pull.base_branch, pull.head_sha)
-    files = await github.workflow_files(repository, comparison.base_tip)
     candidate = CandidateContext(
         repository.full_name, pull.base_branch, f"imq/{pull.base_branch}/1", pull.default_branch or pull.base_branch
     )
-    choice = choose_trigger(files, run_checks(rules, policy), candidate, policy.trains.candidates)
+    required, wanted = run_checks(rules, policy), policy.trains.candidates
+    choice = await choice_at(github, repository, comparison.base_tip, required, candidate, wanted)
     return (_size(policy.trains), *_trigger(choice), *_reasons(choice), *_lines(choice), *_on_builds(choice))
 
 

@@ -7,9 +7,9 @@ from queue_engine.domain.errors import NotFound
 from queue_engine.domain.facts import BranchRules
 from queue_engine.domain.model import Repository
 from queue_engine.domain.policy import Policy
+from queue_engine.executor.trains.triggers import choice_at
 from queue_engine.rules.checks import run_checks
 from queue_engine.workflows.event_context import CandidateContext
-from queue_engine.workflows.trigger_choice import choose_trigger
 
 
 async def read_trains(
@@ -24,10 +24,10 @@ async def read_trains(
     published, built = f"imq/{branch}/0", f"imq-build/{branch}/0"
     candidate = CandidateContext(repository.full_name, branch, published, default_branch=branch)
     required = run_checks(rules, policy)
-    texts = await gateway.workflow_files(repository, tip.sha)
+    choice = await choice_at(gateway, repository, tip.sha, required, candidate, policy.trains.candidates)
     both = [await gateway.doctor.push_rules(repository, each, classic=False) for each in (published, built)]
     return TrainFacts(
-        choice=choose_trigger(texts, required, candidate, policy.trains.candidates),
+        choice=choice,
         candidates=PushRules(tuple(dict.fromkeys(rule for each in both for rule in each.rules))),
         base=await gateway.doctor.push_rules(repository, branch, classic=True),
     )

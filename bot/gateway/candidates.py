@@ -19,7 +19,7 @@ from bot.gateway.http.client import Call, owner_and_repo
 from bot.gateway.http.connection import Connection
 from bot.gateway.http.graphql import ErrorAnswer, QueryAnswer, Unsupported
 from bot.gateway.schemas import CommitAnswer, ListedCommitAnswer, NumberAnswer, PullRequestAnswer
-from bot.gateway.workflow_schemas import WorkflowsAnswer, workflow_texts
+from bot.gateway.workflow_schemas import TextsAnswer, WorkflowsAnswer, file_texts, workflow_texts
 from queue_engine.domain.candidate_port import NO_BRANCH, BranchUpdate
 from queue_engine.domain.errors import (
     Forbidden,
@@ -158,6 +158,22 @@ class CandidateApi(CheckReads):
             raise NotFound(f"No commit found for {commit}", status=404)
         self._node_ids[repository.id] = found.id
         return workflow_texts(_DIRECTORY, found.directory)
+
+    async def texts(self, repository: Repository, commit: str, paths: Sequence[str]) -> Mapping[str, str]:
+        """A query with an alias for each path."""
+        declared = "".join(f", $path{place}: String!" for place in range(len(paths)))
+        read = "".join(
+            f" file{place}: object(expression: $path{place}) {{ ... on Blob {{ isBinary isTruncated text }} }}"
+            for place in range(len(paths))
+        )
+        fields = f"repository(owner: $owner, name: $name) {{ id{read} }}"
+        text = f"query Texts($owner: String!, $name: String!{declared}) {{ {fields} }}"
+        variables = {f"path{place}": f"{commit}:{path}" for place, path in enumerate(paths)}
+        answer = await self._ask(repository, text, {"owner": repository.owner, "name": repository.name, **variables})
+        _check(answer, [("repository",)])
+        found = answer.data or {}
+        blobs = {name: each for name, each in found["repository"].items() if name != "id"}
+        return file_texts(paths, parse_answer(TextsAnswer, {"repository": blobs}))
 
     async def _open(self, repository: Repository, request: Mapping[str, Any]) -> int:
         answer = await self._write(repository, "POST", "/repos/{owner}/{repo}/pulls", dict(request))

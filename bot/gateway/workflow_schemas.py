@@ -1,6 +1,6 @@
-"""The entries of `.github/workflows`, as GraphQL lists them."""
+"""The entries of `.github/workflows` and single files, as GraphQL shows them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from pydantic import BaseModel, Field
 
@@ -48,14 +48,29 @@ class WorkflowsAnswer(BaseModel):
     repository: WorkflowsPart
 
 
+class TextsAnswer(BaseModel):
+    """The answer to a query for files; null where there is none, by the alias of each."""
+
+    repository: dict[str, FilePart | None]
+
+
+def file_texts(paths: Sequence[str], answer: TextsAnswer) -> Mapping[str, str]:
+    """Return the text of each file that there is; empty where GitHub shows no complete text.
+
+    A folder has none of a file's fields.
+    """
+    found = {path: answer.repository.get(f"file{place}") for place, path in enumerate(paths)}
+    return {path: _text(blob) for path, blob in found.items() if blob is not None and blob.is_truncated is not None}
+
+
 def workflow_texts(directory: str, tree: FilesPart | None) -> Mapping[str, str]:
     """Return the text of each workflow file by its path; empty where GitHub shows no complete text."""
     return {
-        f"{directory}/{entry.name}": (entry.object.text or "") if entry.object and _is_whole(entry.object) else ""
+        f"{directory}/{entry.name}": _text(entry.object) if entry.object else ""
         for entry in (tree.entries if tree else ())
         if entry.name.endswith(_SUFFIXES)
     }
 
 
-def _is_whole(blob: FilePart) -> bool:
-    return not blob.is_truncated and not blob.is_binary
+def _text(blob: FilePart) -> str:
+    return "" if blob.is_truncated or blob.is_binary else blob.text or ""

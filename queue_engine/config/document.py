@@ -60,11 +60,11 @@ class Document:
         return self.lines.get(place, 1)
 
 
-def parse(text: str) -> Document:
+def parse(text: str, *, longest: int = MAX_CHARACTERS, most_values: int = _MOST_VALUES) -> Document:
     """Parse one document. Raises ConfigError if it is not YAML, too long, nested too deep, or has too many values."""
-    if len(text) > MAX_CHARACTERS:
-        raise _fault(1, f"is longer than {MAX_CHARACTERS // 1024} KiB.")
-    builder = _Builder()
+    if len(text) > longest:
+        raise _fault(1, f"is longer than {longest // 1024} KiB.")
+    builder = _Builder(most_values)
     try:
         for event in _Reader(typ="safe", pure=True).parse(text):
             builder.take(event)
@@ -116,6 +116,7 @@ class _Open:
 class _Builder:
     """Builds values from the parser's events, without recursion."""
 
+    most_values: int
     root: Any = None
     lines: dict[Place, int] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
@@ -208,8 +209,8 @@ class _Builder:
 
     def _count(self, values: int, line: int) -> None:
         self._values += values
-        if self._values > _MOST_VALUES:
-            raise _fault(line, f"The file has more than {_MOST_VALUES} values, counting aliases.")
+        if self._values > self.most_values:
+            raise _fault(line, f"The file has more than {self.most_values} values, counting aliases.")
 
     def _say(self, line: int, sentence: str) -> None:
         self.problems.append(Problem(line, "", sentence))

@@ -97,3 +97,10 @@ class CandidatePort(Protocol):
         Empty where GitHub shows no complete text. Raises NotFound for a missing commit, Forbidden without GraphQL.
         """
         ...
+
+    async def texts(self, repository: Repository, commit: str, paths: Sequence[str]) -> Mapping[str, str]:
+        """The text of those of these files that a commit has, by their paths, in one query of GraphQL.
+
+        Empty where GitHub shows no complete text. Raises Forbidden without GraphQL.
+        """
+        ...

@@ -182,6 +182,10 @@ class Forwarding(MergeForwarding):
         """As the port says."""
         return await self._github.workflow_files(repository, commit)
 
+    async def texts(self, repository: Repository, commit: str, paths: Sequence[str]) -> Mapping[str, str]:
+        """As the port says."""
+        return await self._github.texts(repository, commit, paths)
+
     async def is_in_use(self, repository: Repository, branch: str) -> bool:
         """As the port says."""
         return await self._github.is_in_use(repository, branch)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from queue_engine.workflows.expressions import Path
 from queue_engine.workflows.values import UNKNOWN, PatternValue, Value
 
 
@@ -17,7 +18,15 @@ class WorkflowEvent(StrEnum):
     DISPATCH = "workflow_dispatch"
     """IMQ dispatches the workflow on that branch."""
     AUTHOR = "author"
-    """For comparison: a person opens a pull request into the base branch."""
+    """For comparison: somebody opens a pull request into the base branch, or pushes to it."""
+    PERSON = "person"
+    """The same by an ordinary person, on a pull request without labels."""
+
+
+BRANCH_EVENTS = frozenset({WorkflowEvent.PUSH, WorkflowEvent.DISPATCH})
+"""Events of a branch, which have no pull request."""
+AUTHORS = frozenset({WorkflowEvent.AUTHOR, WorkflowEvent.PERSON})
+"""Events that candidates are compared with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +52,41 @@ _NULL_IN_EVENTS: Mapping[str, Value] = dict.fromkeys(
 )
 
 
+_A_PERSON = PatternValue(form=r"[^\[\]]+", identity="")
+_COMMIT = r"[0-9a-f]{40,64}"
+
+
+def _commit(candidate: CandidateContext) -> PatternValue:
+    return PatternValue(form=_COMMIT, identity=f"commit of {candidate.branch}")
+
+
+def _under(root: Path, names: str) -> frozenset[Path]:
+    return frozenset((*root, name) for name in names.split())
+
+
+_FREE = _under(
+    ("github",),
+    "action action_path action_ref action_repository action_status api_url artifact_cache_size_limit env graphql_url"
+    " job output path ref_type repository repository_id repository_owner repository_owner_id repository_visibility"
+    " repositoryurl retention_days run_attempt run_id run_number server_url sha state step_summary token workflow"
+    " workspace",
+) | _under(("github", "event"), "enterprise installation organization repository")
+"""What of `github` is the same for each event. `sha` is the commit under test, whichever it is."""
+_FREE_OF_DRAFTS = (
+    _FREE
+    | _under(("github",), "base_ref event_name event_path ref ref_name ref_protected workflow_ref workflow_sha")
+    | _under(("github", "event"), "number")
+    | _under(("github", "event", "pull_request"), "base id merge_commit_sha merged node_id number state url")
+    | _under(("github", "event", "pull_request", "head"), "sha")
+)
+"""What IMQ's draft has like each pull request."""
+
+
+def free_paths(event: WorkflowEvent) -> frozenset[Path]:
+    """Return what of the context `github` is of the same kind on a candidate and on an author's pull request."""
+    return _FREE if event in BRANCH_EVENTS else _FREE_OF_DRAFTS
+
+
 def event_values(event: WorkflowEvent, candidate: CandidateContext, workflow: str) -> dict[str, Value]:
     """Return the contexts `github` and, of those without secrets and settings, the ones that are known."""
     common: dict[str, Value] = {
@@ -57,7 +101,7 @@ def event_values(event: WorkflowEvent, candidate: CandidateContext, workflow: st
         "run_id": PatternValue(form=r"\d+", identity=f"run of {candidate.branch}"),
         "run_number": PatternValue(form=r"\d+", identity=f"run of {candidate.branch}"),
         "run_attempt": UNKNOWN,
-        "sha": PatternValue(form=r"[0-9a-f]{40,64}", identity=f"commit of {candidate.branch}"),
+        "sha": _commit(candidate),
         "*": UNKNOWN,
     }
     github = common | _OF_EVENT[event](candidate)
@@ -90,7 +134,7 @@ def _on_branch(candidate: CandidateContext, name: str, payload: Mapping[str, Val
 
 def _push(candidate: CandidateContext) -> dict[str, Value]:
     payload: dict[str, Value] = {"pull_request": None, "action": None, "number": None, "inputs": None, "deleted": False}
-    return _on_branch(candidate, "push", payload)
+    return _on_branch(candidate, "push", payload | {"after": _commit(candidate)})
 
 
 def _dispatch(candidate: CandidateContext) -> dict[str, Value]:
@@ -111,7 +155,7 @@ def _pull_request(candidate: CandidateContext) -> dict[str, Value]:
         "head": {
             "ref": candidate.branch,
             "repo": _repository(candidate),
-            "sha": PatternValue(form=r"[0-9a-f]{40,64}", identity=f"commit of {candidate.branch}"),
+            "sha": _commit(candidate),
             "*": UNKNOWN,
         },
         "number": PatternValue(form=r"\d+", identity=f"number of {candidate.branch}"),
@@ -138,12 +182,24 @@ def _author(candidate: CandidateContext) -> dict[str, Value]:
         "pull_request": pull,
         "repository": _repository(candidate),
         **_NULL_IN_EVENTS,
+        "label": UNKNOWN,
         "action": UNKNOWN,
         "inputs": None,
         "*": UNKNOWN,
     }
-    changes: dict[str, Value] = {"actor": UNKNOWN, "triggering_actor": UNKNOWN, "sha": UNKNOWN}
-    return _of_pull_request(candidate, UNKNOWN, event) | changes
+    changes: dict[str, Value] = {"actor": UNKNOWN, "triggering_actor": UNKNOWN}
+    return _of_pull_request(candidate, PatternValue(), event) | changes
+
+
+def _person(candidate: CandidateContext) -> dict[str, Value]:
+    made = _author(candidate)
+    event = made["event"]
+    assert isinstance(event, dict)
+    user = {"login": _A_PERSON, "type": "User", "*": UNKNOWN}
+    lists: dict[str, Value] = {"labels": [], "assignees": [], "milestone": None}
+    pull = {**event["pull_request"], "user": user, **lists}
+    more = {"event": {**event, "pull_request": pull, "sender": user, "label": None}}
+    return made | {"actor": _A_PERSON, "triggering_actor": _A_PERSON} | more
 
 
 def _of_pull_request(candidate: CandidateContext, head: Value, event: Value) -> dict[str, Value]:
@@ -163,4 +219,5 @@ _OF_EVENT = {
     WorkflowEvent.PULL_REQUEST: _pull_request,
     WorkflowEvent.DISPATCH: _dispatch,
     WorkflowEvent.AUTHOR: _author,
+    WorkflowEvent.PERSON: _person,
 }

@@ -1,8 +1,7 @@
 """Parse and evaluate expressions of GitHub Actions, with values that may be unknown."""
 
-import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from queue_engine.workflows.values import (
@@ -13,6 +12,10 @@ from queue_engine.workflows.values import (
     contains,
     ends_with,
     equals,
+    every,
+    format_text,
+    from_json,
+    member,
     number,
     starts_with,
     text_of,
@@ -26,13 +29,17 @@ _TOKEN = re.compile(
     r"|(?P<name>[A-Za-z_][\w-]*)|(?P<sign>&&|\|\||==|!=|<=|>=|[<>!().,*\[\]]))"
 )
 _WORDS: Mapping[str, Value] = {"true": True, "false": False, "null": None}
-_TEMPLATE = re.compile(r"\$\{\{(.*?)\}\}", re.DOTALL)
-STATUS = re.compile(r"\b(?:always|success|failure|cancelled)\s*\(", re.IGNORECASE)
-"""Finds a function that decides whether a job runs after jobs that did not."""
+_INSIDE = re.compile(r"(?:[^'}]+|'[^']*'|\}(?!\}))*+")
+"""The inside of braces; a text in it may have braces of its own. Possessive, so that it takes linear time."""
+_STATUS = re.compile(r"'[^']*'|\b(?P<status>(?:always|success|failure|cancelled)\s*\()", re.IGNORECASE)
 
 
 class ExpressionError(Exception):
     """The text is no expression that this module reads."""
+
+
+Path = tuple[str, ...]
+"""What an expression reads, in lower case: `("github", "event", "action")`. It stands for all that begins so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +52,44 @@ class ExpressionContext:
 
 def evaluate(text: str, context: ExpressionContext) -> Value:
     """Evaluate an expression without its braces; `UNKNOWN` if it cannot be read."""
+    return read(text, context)[0]
+
+
+def read(text: str, context: ExpressionContext) -> tuple[Value, Sequence[Path] | None]:
+    """Evaluate an expression, and return what it reads; None for that if it cannot be read."""
+    parser = _Parser(text, context)
     try:
-        return _Parser(text, context).whole()
+        return parser.whole(), parser.paths
     except ExpressionError:
-        return UNKNOWN
+        return UNKNOWN, None
+
+
+def split(text: str) -> list[str]:
+    """Return the parts of a text: at even places plain text, at odd ones expressions without their braces.
+
+    Braces that do not end make one expression that cannot be read.
+    """
+    parts, end = [], 0
+    while (start := text.find("${{", end)) >= 0:
+        inside = _INSIDE.match(text, start + 3)
+        assert inside is not None, "it matches the empty text"
+        parts += [text[end:start], inside[0]]
+        end = inside.end() + 2
+        if not text.startswith("}}", inside.end()):
+            parts[-1] = text[start:]
+            end = len(text)
+    return [*parts, text[end:]]
+
+
+def unwrapped(condition: str) -> str | None:
+    """Return the expression of a condition, whose braces may be left out; None if it has text around its braces.
+
+    GitHub takes that for a text, which is always true: no author means that.
+    """
+    parts = split(condition.strip())
+    if len(parts) == 1:
+        return parts[0]
+    return parts[1] if len(parts) == 3 and not parts[0] and not parts[2] else None
 
 
 def guard(condition: object, context: ExpressionContext) -> bool | None:
@@ -57,37 +98,43 @@ def guard(condition: object, context: ExpressionContext) -> bool | None:
         return True if condition is None else bool(condition)
     if not isinstance(condition, str):
         return None
-    text = condition.strip()
-    if "${{" in text:
-        inner = _TEMPLATE.fullmatch(text)
-        # With more around it GitHub takes the whole for a text, which is always true: no author means that.
-        if inner is None or "${{" in inner[1]:
-            return None
-        text = inner[1]
+    text = unwrapped(condition)
+    if text is None:
+        return None
     return truth(evaluate(text, context))
+
+
+def has_status_function(condition: str) -> bool:
+    """Whether a condition has a function, outside of texts, that decides whether a job runs after jobs that did not."""
+    return any(found["status"] for found in _STATUS.finditer(condition))
 
 
 def render(text: str, context: ExpressionContext) -> list[str | UnknownValue | PatternValue]:
     """Return the parts of a text with expressions, each known or not."""
     parts: list[str | UnknownValue | PatternValue] = []
-    end = 0
-    for found in _TEMPLATE.finditer(text):
-        parts.append(text[end : found.start()])
-        value = evaluate(found[1], context)
+    for place, part in enumerate(split(text)):
+        value = evaluate(part, context) if place % 2 else part
         known = not isinstance(value, UnknownValue | PatternValue | list | dict)
         parts.append(text_of(value) if known else value if isinstance(value, PatternValue) else UNKNOWN)
-        end = found.end()
-    parts.append(text[end:])
     return parts
+
+
+_FUNCTIONS: Mapping[tuple[str, int], Callable[..., Value]] = {
+    ("contains", 2): contains,
+    ("startswith", 2): starts_with,
+    ("endswith", 2): ends_with,
+    ("fromjson", 1): from_json,
+}
 
 
 class _Parser:
     """Evaluates while it parses: the text is short, and nothing has an effect."""
 
     def __init__(self, text: str, context: ExpressionContext) -> None:
-        if len(text) > LONGEST:
-            raise ExpressionError(text)
-        self._tokens = list(self._scan(text.strip()))
+        self.paths: list[Path] = []
+        """What it has read so far."""
+        self._text = text
+        self._tokens: list[tuple[str, str]] = []
         self._at = 0
         self._depth = 0
         self._context = context
@@ -104,6 +151,10 @@ class _Parser:
         return tokens
 
     def whole(self) -> Value:
+        """Raises ExpressionError."""
+        if len(self._text) > LONGEST:
+            raise ExpressionError
+        self._tokens = self._scan(self._text.strip())
         value = self._or()
         if self._at != len(self._tokens):
             raise ExpressionError
@@ -177,25 +228,28 @@ class _Parser:
         return UNKNOWN if holds is None else holds == (negations % 2 == 0)
 
     def _path(self) -> Value:
-        value = self._primary()
+        value, path = self._primary()
+        stays = bool(path)
+        """Whether the next name belongs to the path."""
         while True:
+            key: Value = None
             if self._sign("."):
-                if self._sign("*"):
-                    value = _every(value)
-                    continue
-                kind, name = self._take()
-                if kind != "name":
-                    raise ExpressionError
-                value = _member(value, name)
+                if not self._sign("*"):
+                    kind, key = self._take()
+                    if kind != "name":
+                        raise ExpressionError
             elif self._sign("["):
-                if self._sign("*"):
-                    value = _every(value)
-                else:
+                if not self._sign("*"):
                     key = self._or()
-                    value = _member(value, key) if isinstance(key, str) else UNKNOWN
+                    key = key if isinstance(key, str) else UNKNOWN
                 self._expect("]")
             else:
+                if path:
+                    self.paths.append(path)
                 return value
+            stays = stays and isinstance(key, str)
+            path = (*path, str(key).lower()) if stays else path
+            value = every(value) if key is None else member(value, key) if isinstance(key, str) else UNKNOWN
 
     def _take(self) -> tuple[str, str]:
         if self._at >= len(self._tokens):
@@ -203,23 +257,24 @@ class _Parser:
         self._at += 1
         return self._tokens[self._at - 1]
 
-    def _primary(self) -> Value:
+    def _primary(self) -> tuple[Value, Path]:
+        """Return a value, and the path that begins with it, if it is the name of a context."""
         if self._sign("("):
             value = self._or()
             self._expect(")")
-            return value
+            return value, ()
         kind, text = self._take()
         match kind:
             case "number":
-                return float(int(text, 16)) if "x" in text.lower() else float(text)
+                return float(int(text, 16)) if "x" in text.lower() else float(text), ()
             case "text":
-                return text[1:-1].replace("''", "'")
+                return text[1:-1].replace("''", "'"), ()
             case "name" if self._sign("("):
-                return self._call(text.lower())
+                return self._call(text.lower()), ()
             case "name" if text.lower() in _WORDS:
-                return _WORDS[text.lower()]
+                return _WORDS[text.lower()], ()
             case "name":
-                return self._context.values.get(text.lower(), UNKNOWN)
+                return self._context.values.get(text.lower(), UNKNOWN), (text.lower(),)
         raise ExpressionError
 
     def _call(self, name: str) -> Value:
@@ -231,62 +286,10 @@ class _Parser:
         if name in self._context.status and not arguments:
             answer = self._context.status[name]
             return UNKNOWN if answer is None else answer
+        if name == "format" and arguments:
+            return format_text(arguments)
         function = _FUNCTIONS.get((name, len(arguments)))
         if function is None:
             return UNKNOWN
         found = function(*arguments)
         return UNKNOWN if found is None else found
-
-
-def _from_json(value: Value) -> Value:
-    if not isinstance(value, str):
-        return UNKNOWN
-    try:
-        return json.loads(value)
-    except (ValueError, RecursionError):
-        return UNKNOWN
-
-
-_FUNCTIONS: Mapping[tuple[str, int], Callable[..., Value]] = {
-    ("contains", 2): contains,
-    ("startswith", 2): starts_with,
-    ("endswith", 2): ends_with,
-    ("fromjson", 1): _from_json,
-}
-
-
-def _member(value: Value, name: str) -> Value:
-    """Return a property; a missing one is null, unless the object has unknown ones."""
-    if isinstance(value, _Every):
-        # Items that lack the property are left out.
-        return _Every(_member(each, name) for each in value if not _lacks(each, name))
-    if isinstance(value, dict):
-        found = {str(key).lower(): each for key, each in value.items()}
-        return found.get(name.lower(), found.get("*"))
-    return UNKNOWN if isinstance(value, UnknownValue | PatternValue | list) else None
-
-
-def _lacks(value: Value, name: str) -> bool:
-    if isinstance(value, dict):
-        return not {str(key).lower() for key in value} & {name.lower(), "*"}
-    return not isinstance(value, UnknownValue | PatternValue | list)
-
-
-class _Every(list[Value]):
-    """The items that `.*` selects."""
-
-
-def _every(value: Value) -> Value:
-    """Return the items of a list, or the values of an object; of null none, which is an empty list and holds.
-
-    So evaluate GitHub's runner (actions/runner, `Index.cs`) and its language server (actions/languageservices,
-    `evaluator.ts`).
-    """
-    if isinstance(value, _Every):
-        # A second `*` selects items of items.
-        return UNKNOWN
-    if isinstance(value, list):
-        return _Every(value)
-    if isinstance(value, dict) and "*" not in value:
-        return _Every(value.values())
-    return _Every() if value is None else UNKNOWN

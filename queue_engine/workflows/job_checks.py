@@ -1,20 +1,36 @@
-"""Find the checks that workflow files report for an event, and whether the job of each runs."""
+"""Find the checks that workflow files report for an event, and whether the job of each surely runs and tests.
+
+A job is a proof only as a whole: its condition, the jobs it needs, and its steps (`step_proof.py`) have to be on a
+candidate what they are on an author's own pull request.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from queue_engine.workflows.check_names import ANY, CheckName, check_names
 from queue_engine.workflows.concurrency import shared_group
-from queue_engine.workflows.event_context import CandidateContext, WorkflowEvent, event_values
-from queue_engine.workflows.expressions import STATUS, ExpressionContext, guard
-from queue_engine.workflows.skipped_steps import local_action, skipped_step
+from queue_engine.workflows.event_context import AUTHORS, CandidateContext, WorkflowEvent, event_values, free_paths
+from queue_engine.workflows.event_marks import EventViews, as_text
+from queue_engine.workflows.expressions import ExpressionContext, Path, guard, has_status_function
+from queue_engine.workflows.known_actions import TAKES
+from queue_engine.workflows.matrix import computes_exclusions
+from queue_engine.workflows.script_reads import event_reads
+from queue_engine.workflows.step_proof import Budget, LimitError, StepScope, default_values, difference
 from queue_engine.workflows.values import UNKNOWN, Value, all_of, both
 from queue_engine.workflows.workflow_file import WorkflowFile
 from queue_engine.workflows.workflow_trigger import TriggerOutcome, starts
 
 _DEEPEST_CALL = 10
 """Reusable workflows call each other to this depth (docs: "Reuse workflows")."""
+_UNSET: Mapping[str, Value] = {"boolean": False, "number": 0.0, "string": ""}
+"""The value of a call's input that is left out, by its type (docs: `on.workflow_call.inputs.<input_id>.default`)."""
+_KINDS: Mapping[str, type | tuple[type, ...]] = {"boolean": bool, "number": (int, float)}
+"""The values of inputs by their types; those of all other types are texts."""
+_HARMLESS = frozenset({"fail-fast", "max-parallel"})
+"""Of a strategy: they decide when jobs start or are cancelled. A cancelled job has not passed, so none gets green."""
+_OF_STEPS: Mapping[str, bool | None] = {"always": True, "success": True, "failure": False, "cancelled": False}
+"""Where each step passes: a job with a failed one proves nothing anyway."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +43,7 @@ class JobCheck:
     """The id of the job, after those of its callers: `build / test`."""
     name: CheckName
     runs: bool | None
-    """Whether the job runs for the event; a skipped job tests nothing."""
+    """Whether the job runs for the event, as on an author's pull request; a skipped job tests nothing."""
     why: str = ""
     """Why it does not, or why that is unknown."""
     guard: str = ""
@@ -35,22 +51,44 @@ class JobCheck:
 
 
 def job_checks(
-    files: Mapping[str, WorkflowFile], event: WorkflowEvent, candidate: CandidateContext
+    files: Mapping[str, WorkflowFile],
+    event: WorkflowEvent,
+    candidate: CandidateContext,
+    actions: Mapping[str, Any] | None = None,
 ) -> Sequence[JobCheck]:
-    """Return the checks of all jobs, also of those that the event does not start."""
-    found: list[JobCheck] = []
-    for workflow in files.values():
-        if workflow.fault is not None:
-            found.append(JobCheck(workflow.path, "", ANY, None, f"IMQ cannot read `{workflow.path}`: {workflow.fault}"))
-            continue
-        values = event_values(event, candidate, workflow.name)
-        if event is WorkflowEvent.DISPATCH and "workflow_dispatch" in workflow.events:
-            values["inputs"] = _defaults(workflow.events["workflow_dispatch"].inputs)
-        start = starts(workflow, event, candidate)
-        if start.answer and (shared := shared_group(workflow.concurrency, workflow, event, candidate)):
-            start = TriggerOutcome(None, shared)
-        found += _Jobs(files, workflow, workflow.path, event, candidate, values, start).checks()
-    return found
+    """Return the checks of all jobs, also of those that the event does not start.
+
+    `actions` are the local ones that were read. More than 2,000 checks are one that is unknown.
+    """
+    jobs = "".join(str(each.jobs) for each in files.values())
+    scope = StepScope(event, candidate, actions or {}, Budget(), takes_files=any(each in jobs for each in TAKES))
+    try:
+        return [check for workflow in files.values() for check in _of_file(files, workflow, scope)]
+    except LimitError:
+        return [JobCheck("", "", ANY, None, "the workflow files have more jobs and steps than IMQ reads")]
+
+
+def _of_file(files: Mapping[str, WorkflowFile], workflow: WorkflowFile, scope: StepScope) -> Sequence[JobCheck]:
+    event, candidate = scope.event, scope.candidate
+    if workflow.fault is not None:
+        why = f"IMQ cannot read `{workflow.path}`: {workflow.fault}"
+        return [JobCheck(workflow.path, "", ANY, None, why)]
+    values = event_values(event, candidate, workflow.name)
+    marked: frozenset[Path] = frozenset()
+    if event is WorkflowEvent.DISPATCH and "workflow_dispatch" in workflow.events:
+        # Left out, a boolean is false in some places and empty in others: without a default it is unknown.
+        inputs = workflow.events["workflow_dispatch"].inputs
+        values["inputs"] = {name: _typed(each.get("default", UNKNOWN), each) for name, each in inputs.items()}
+        marked = frozenset({("inputs",)})
+    start = starts(workflow, event, candidate)
+    if start.answer and (shared := shared_group(workflow.concurrency, workflow, event, candidate)):
+        start = TriggerOutcome(None, shared)
+    author = None
+    if event not in AUTHORS:
+        there = event_values(WorkflowEvent.AUTHOR, candidate, workflow.name)
+        of_author = StepScope(WorkflowEvent.AUTHOR, candidate, {}, Budget())
+        author = _Jobs(files, workflow, workflow.path, of_author, there)
+    return _Jobs(files, workflow, workflow.path, scope, values, marked, start, author).checks()
 
 
 @dataclass(slots=True)
@@ -60,137 +98,238 @@ class _Jobs:
     files: Mapping[str, WorkflowFile]
     workflow: WorkflowFile
     path: str
-    event: WorkflowEvent
-    candidate: CandidateContext
+    scope: StepScope
     values: dict[str, Value]
-    start: TriggerOutcome
+    marked: frozenset[Path] = frozenset()
+    """Inputs that the event decides."""
+    start: TriggerOutcome = field(default_factory=lambda: TriggerOutcome(True))
+    author: "_Jobs | None" = None
+    """The same jobs on an author's own pull request; None for those themselves."""
     depth: int = 0
+    known: dict[object, "_Jobs"] = field(default_factory=dict)
+    """Called workflows by what decides about their jobs, for all callers in one file."""
     _answers: dict[str, TriggerOutcome] = field(default_factory=dict)
+    _after_steps: dict[str, EventViews] = field(default_factory=dict)
     _open: set[str] = field(default_factory=set)
+    _children: "dict[str, _Jobs | None]" = field(default_factory=dict)
+    _checks: list[JobCheck] | None = None
 
-    def checks(self) -> Iterator[JobCheck]:
-        for job_id, job in self.workflow.jobs.items():
-            yield from self._of_job(job_id, job)
+    def checks(self) -> Sequence[JobCheck]:
+        """Return the checks of all jobs. Raises LimitError."""
+        if self._checks is None:
+            self._checks = [check for job_id, job in self.workflow.jobs.items() for check in self._of_job(job_id, job)]
+        return self._checks
 
     def _of_job(self, job_id: str, job: Mapping[str, Any]) -> Iterator[JobCheck]:
         answer = self._runs(job_id)
         runs = both(self.start.answer, answer.answer)
         why = "" if runs else (self.start.why if self.start.answer is False else answer.why) or self.start.why
-        names = check_names(job_id, job, self._context(job))
-        if "uses" not in job:
-            for name in names:
+        for name in check_names(job_id, job, self._views(job).here):
+            if "uses" not in job:
+                self.scope.budget.spend_job()
                 yield JobCheck(self.path, job_id, name, runs, why, answer.guard)
-            return
-        for name in names:
-            for check in self._called(job_id, job, TriggerOutcome(runs, why, answer.guard)):
-                job_ids = f"{job_id} / {check.job}" if check.job else job_id
-                yield JobCheck(self.path, job_ids, check.name.within(name), check.runs, check.why, check.guard)
+                continue
+            for check in self._called(job_id):
+                self.scope.budget.spend_job()
+                inner = both(runs, check.runs)
+                ids = f"{job_id} / {check.job}" if check.job else job_id
+                reason = (why, answer.guard) if inner is runs else (check.why, check.guard)
+                yield JobCheck(self.path, ids, check.name.within(name), inner, *reason)
 
-    def _called(self, job_id: str, job: Mapping[str, Any], start: TriggerOutcome) -> Iterator[JobCheck]:
-        """Return the checks of a reusable workflow; those of another repository are unknown."""
-        uses = str(job["uses"])
-        called = self.files.get(uses.removeprefix("./")) if uses.startswith("./") else None
-        if called is None or "workflow_call" not in called.events or self.depth >= _DEEPEST_CALL:
+    def _called(self, job_id: str) -> Sequence[JobCheck]:
+        """Return the checks of a reusable workflow, if its caller runs; those of another repository are unknown."""
+        child = self._child(job_id)
+        if child is None:
+            uses = self.workflow.jobs[job_id]["uses"]
             what = f"job `{job_id}` of `{self.path}` calls `{uses}`, which IMQ cannot read"
-            yield JobCheck(self.path, "", ANY, None if start.answer is not False else False, start.why or what)
-            return
-        if start.answer and (shared := shared_group(called.concurrency, self.workflow, self.event, self.candidate)):
-            start = TriggerOutcome(None, shared)
+            return [JobCheck(self.path, "", ANY, None, what)]
+        return child.checks()
+
+    def _child(self, job_id: str) -> "_Jobs | None":
+        """Return the jobs of the workflow that a job calls."""
+        if job_id not in self._children:
+            self._children[job_id] = self._call(self.workflow.jobs[job_id], job_id)
+        return self._children[job_id]
+
+    def _call(self, job: Mapping[str, Any], job_id: str) -> "_Jobs | None":
+        uses = str(job["uses"])
+        called = self.files.get(uses[2:]) if uses.startswith(("./", "$/")) else None
+        if called is None or "workflow_call" not in called.events or self.depth >= _DEEPEST_CALL:
+            return None
         given = job.get("with")
-        inputs = _defaults(called.events["workflow_call"].inputs)
-        for name, value in (given if isinstance(given, dict) else {}).items():
-            inputs[name] = UNKNOWN if "${{" in str(value) else value
-        values = self.values | {"inputs": inputs}
-        yield from _Jobs(
-            self.files, called, self.path, self.event, self.candidate, values, start, self.depth + 1
-        ).checks()
+        views = self._views(job)
+        declared = called.events["workflow_call"].inputs
+        inputs = {name: _default(each) for name, each in declared.items()}
+        inputs |= given if isinstance(given, dict) else {}
+        typed = {name: _typed(views.value(written)[0], declared.get(name, {})) for name, written in inputs.items()}
+        values = self.values | {"inputs": typed}
+        marked = frozenset(("inputs", str(name).lower()) for name, written in inputs.items() if not views.same(written))
+        author = None if self.author is None else self.author._child(job_id)
+        key = called.path, self.depth, repr(values["inputs"]), marked, id(author)
+        if key not in self.known:
+            shared = shared_group(called.concurrency, self.workflow, self.scope.event, self.scope.candidate)
+            start = TriggerOutcome(None, shared) if shared else TriggerOutcome(True)
+            common = (self.files, called, self.path, self.scope, values, marked, start, author)
+            self.known[key] = _Jobs(*common, self.depth + 1, self.known)
+        return self.known[key]
 
     def _runs(self, job_id: str) -> TriggerOutcome:
-        """Whether a job runs, if the workflow starts and each job that runs succeeds."""
+        """Whether a job runs, if the workflow starts and each job that runs succeeds; a call's jobs apart."""
         if job_id in self._answers:
             return self._answers[job_id]
         job = self.workflow.jobs.get(job_id)
         if job is None or job_id in self._open:
             return TriggerOutcome(None, f"job `{job_id}` of `{self.path}` cannot be read")
         self._open.add(job_id)
-        answer = self._judge(job_id, job)
+        answer = self._condition(job_id, job)
+        if answer.answer and self.author is not None:
+            why = self._difference(job_id, job)
+            answer = TriggerOutcome(None, f"job `{job_id}` of `{self.path}` {why}") if why else answer
         self._open.discard(job_id)
         self._answers[job_id] = answer
         return answer
 
-    def _judge(self, job_id: str, job: Mapping[str, Any]) -> TriggerOutcome:
-        needed = [self._runs(each) for each in _needs(job)]
-        succeeded = all_of([each.answer for each in needed])
+    def _condition(self, job_id: str, job: Mapping[str, Any]) -> TriggerOutcome:
+        before = [self._runs(each) for each in self._before(job_id)]
         written = job.get("if")
         condition = written if written is None or isinstance(written, str) else str(written).lower()
-        holds = guard(written, self._context(job))
         where = f"job `{job_id}` of `{self.path}`"
-        if not (isinstance(condition, str) and STATUS.search(condition)):
-            if succeeded is False:
+        if not (isinstance(condition, str) and has_status_function(condition)):
+            # Jobs without such a function look at all jobs before them (actions/runner #491).
+            if any(each.answer is False for each in before):
                 return TriggerOutcome(False, f"{where} needs a job that is skipped")
-            if succeeded is None:
-                return TriggerOutcome(None, next(each.why for each in needed if each.answer is None))
+            if unknown := next((each for each in before if each.answer is None), None):
+                return unknown
+        holds = guard(written, self._views(job).here)
         if holds is False:
             return TriggerOutcome(False, f"{where} is skipped there, by its condition `{condition}`", condition or "")
         if holds is None:
             return TriggerOutcome(None, f"{where} has a condition that IMQ cannot evaluate: `{condition}`")
-        if False in (self._runs(each).answer for each in self._ancestors(job_id)):
-            # `success()` and jobs without a condition look at all jobs before them (actions/runner #491).
-            return TriggerOutcome(None, f"{where} comes after a job that is skipped")
-        if skipped := self._skipped_only_here(job):
-            return TriggerOutcome(None, f"{where} comes after job `{skipped}`, which is skipped there")
-        contexts = self._context(job), self._author_context(job)
-        if step := skipped_step(job, self.workflow.variables, self.event, *contexts):
-            return TriggerOutcome(None, f"{where} skips a step there, or has it test nothing: `{step}`")
-        if action := local_action(job, self.event, contexts[0]):
-            return TriggerOutcome(
-                None, f"{where} uses an action of the repository, which IMQ does not read: `{action}`"
-            )
-        if job.get("environment") is not None and self.event is not WorkflowEvent.AUTHOR:
-            return TriggerOutcome(None, f"{where} needs an environment, whose rules may keep a branch out")
-        if shared := shared_group(job.get("concurrency"), self.workflow, self.event, self.candidate):
-            return TriggerOutcome(None, shared)
         return TriggerOutcome(True)
 
-    def _skipped_only_here(self, job: Mapping[str, Any]) -> str | None:
-        """Return a job that this one needs, and that runs on an author's pull request, and not on a candidate."""
-        if self.event is WorkflowEvent.AUTHOR or not _needs(job):
-            return None
-        values = event_values(WorkflowEvent.AUTHOR, self.candidate, self.workflow.name)
-        values["inputs"] = self.values["inputs"]
-        author = replace(self, event=WorkflowEvent.AUTHOR, values=values, _answers={}, _open=set())
-        skipped = (each for each in _needs(job) if self._runs(each).answer is False)
-        return next((each for each in skipped if author._runs(each).answer is not False), None)
+    def _difference(self, job_id: str, job: Mapping[str, Any]) -> str:
+        """Return why a job that runs may pass without the test of an author's pull request, or ""."""
+        for each in _needs(job):
+            needed = self._worst(each)
+            if not needed.answer:
+                word = "skipped there" if needed.answer is False else "unknown"
+                return f"needs job `{each}`, which is {word}: {needed.why}"
+        views = self._views(job)
+        strategy = job.get("strategy")
+        parts = {
+            key: value
+            for key, value in job.items()
+            if key not in ("name", "if", "needs", "steps", "env", "concurrency")
+        }
+        parts |= {"defaults of the workflow": self.workflow.defaults}
+        if isinstance(strategy, dict):
+            parts["strategy"] = {key: value for key, value in strategy.items() if key not in _HARMLESS}
+            if computes_exclusions(strategy.get("matrix")):
+                return "leaves out combinations of its matrix that an expression computes"
+        for key in sorted(parts.keys() - {"outputs", "with"}):
+            if not views.same(parts[key]):
+                return f"has `{key}` by the event"
+        texts = [parts, job.get("env"), self.workflow.variables, self._defaults_of_call(job)]
+        if self.scope.is_branch and (read := event_reads(texts)):
+            return f"reads {read}, which depends on the event"
+        if job.get("environment") is not None:
+            return "needs an environment, whose rules may keep a branch out"
+        if shared := shared_group(job.get("concurrency"), self.workflow, self.scope.event, self.scope.candidate):
+            return f"is not alone: {shared}"
+        if "uses" in job:
+            return ""
+        steps = views.with_variables(self.workflow.variables, job.get("env"))
+        why, self._after_steps[job_id] = difference(job.get("steps"), _in_steps(steps), self.scope)
+        return why
 
-    def _ancestors(self, job_id: str) -> set[str]:
-        """Return the jobs before a job that it does not need itself."""
-        direct = set(_needs(self.workflow.jobs[job_id]))
-        found: set[str] = set()
-        todo = list(direct)
+    def _defaults_of_call(self, job: Mapping[str, Any]) -> list[object]:
+        called = self.files.get(str(job.get("uses"))[2:])
+        call = None if called is None else called.events.get("workflow_call")
+        return [] if call is None else default_values(call.inputs)
+
+    def _worst(self, job_id: str) -> TriggerOutcome:
+        """Whether a job and, if it calls a workflow, each job of that is a proof."""
+        answer = self._runs(job_id)
+        if not answer.answer or self.author is None or "uses" not in self.workflow.jobs[job_id]:
+            return answer
+        left_out = {each.job for each in self.author._called(job_id) if each.runs is False}
+        for each in self._called(job_id):
+            # A job that inputs leave out on both sides is no difference.
+            if each.runs is None or (each.runs is False and each.job not in left_out):
+                return TriggerOutcome(None, each.why)
+        return answer
+
+    def _before(self, job_id: str) -> Sequence[str]:
+        """Return all jobs that a job waits for, each after those that it waits for itself. Raises LimitError."""
+        visited: set[str] = set()
+        found: list[str] = []
+        todo = [(each, False) for each in _needs(self.workflow.jobs.get(job_id, {}))]
         while todo:
-            for each in _needs(self.workflow.jobs.get(todo.pop(), {})):
-                if each not in found:
-                    found.add(each)
-                    todo.append(each)
-        return found - direct
+            each, is_done = todo.pop()
+            if is_done:
+                found.append(each)
+            elif each not in visited:
+                visited.add(each)
+                self.scope.budget.spend_step()
+                todo.append((each, True))
+                todo += [(one, False) for one in _needs(self.workflow.jobs.get(each, {})) if one not in visited]
+        return found
+
+    def _views(self, job: Mapping[str, Any]) -> EventViews:
+        """Return the contexts of a job, on both sides."""
+        here = self._context(job)
+        there = here if self.author is None else self.author._context(job)
+        results = {each: self._runs(each).answer for each in _needs(job)}
+        marked = set(self.marked)
+        for each, answer in results.items():
+            if self.author is not None and (answer is None or answer is not self.author._runs(each).answer):
+                marked.add(("needs", each.lower(), "result"))
+            marked |= {("needs", each.lower(), "outputs", name) for name in self._marked_outputs(each)}
+        return EventViews(here, there, free_paths(self.scope.event), frozenset(marked | {("job", "workflow_ref")}))
 
     def _context(self, job: Mapping[str, Any]) -> ExpressionContext:
-        return self._with_needs(self.values, job)
-
-    def _author_context(self, job: Mapping[str, Any]) -> ExpressionContext:
-        values = event_values(WorkflowEvent.AUTHOR, self.candidate, self.workflow.name)
-        return self._with_needs(values | {"inputs": self.values["inputs"]}, job)
-
-    def _with_needs(self, values: Mapping[str, Value], job: Mapping[str, Any]) -> ExpressionContext:
-        answers = {each: self._runs(each).answer for each in _needs(job)}
+        before = {each: self._runs(each).answer for each in _needs(job)}
         results = {True: "success", False: "skipped"}
         needs: dict[str, Value] = {
             name: {"result": UNKNOWN if answer is None else results[answer], "outputs": {"*": UNKNOWN}}
-            for name, answer in answers.items()
+            for name, answer in before.items()
         }
-        succeeded = all_of(list(answers.values()))
+        succeeded = all_of(list(before.values()))
         status = {"always": True, "success": succeeded, "failure": False, "cancelled": False}
-        return ExpressionContext({**values, "needs": needs}, status)
+        return ExpressionContext({**self.values, "needs": needs}, status)
+
+    def _marked_outputs(self, job_id: str) -> Sequence[str]:
+        """Return the outputs of a job that the event decides, in lower case."""
+        job = self.workflow.jobs.get(job_id)
+        if job is None or self.author is None or not self._runs(job_id).answer:
+            return []
+        if "uses" in job:
+            child = self._child(job_id)
+            return [] if child is None else child._outputs_of_call()
+        outputs, views = job.get("outputs"), self._after_steps.get(job_id)
+        if views is None or not isinstance(outputs, dict):
+            return []
+        return [str(name).lower() for name, written in outputs.items() if not views.same(written)]
+
+    def _outputs_of_call(self) -> Sequence[str]:
+        """Return the outputs of a called workflow that the event decides."""
+        marked = {
+            ("jobs", each.lower(), "outputs", name)
+            for each in self.workflow.jobs
+            for name in self._marked_outputs(each)
+        }
+        views = self._views({}).marking(marked)
+        outputs = self.workflow.events["workflow_call"].outputs
+        return [str(name).lower() for name, each in outputs.items() if not views.same(each.get("value"))]
+
+
+def _in_steps(views: EventViews) -> EventViews:
+    """Return the contexts inside a job: the steps before have unknown results, and nothing has failed."""
+    here, there = (
+        ExpressionContext({**each.values, "steps": UNKNOWN, "job": UNKNOWN}, _OF_STEPS)
+        for each in (views.here, views.there)
+    )
+    return EventViews(here, there, views.free, views.marked)
 
 
 def _needs(job: Mapping[str, Any]) -> list[str]:
@@ -198,8 +337,13 @@ def _needs(job: Mapping[str, Any]) -> list[str]:
     return [str(each) for each in (needs if isinstance(needs, list) else [needs])]
 
 
-def _defaults(inputs: Mapping[str, Mapping[str, Any]]) -> dict[str, Value]:
-    return {
-        name: UNKNOWN if "default" not in each or "${{" in str(each["default"]) else each["default"]
-        for name, each in inputs.items()
-    }
+def _default(declared: Mapping[str, Any]) -> object:
+    return declared["default"] if "default" in declared else _UNSET.get(str(declared.get("type")), UNKNOWN)
+
+
+def _typed(value: Value, declared: Mapping[str, Any]) -> Value:
+    """Return the value of an input as its type makes it; `UNKNOWN` for one that GitHub may convert or refuse."""
+    kind = _KINDS.get(str(declared.get("type")))
+    if kind is None:
+        return as_text(value)
+    return value if isinstance(value, kind) else UNKNOWN

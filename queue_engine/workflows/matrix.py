@@ -16,7 +16,7 @@ def combinations(matrix: object) -> Sequence[Combination] | None:
         return None
     axes = {name: values for name, values in matrix.items() if name not in ("include", "exclude")}
     include, exclude = matrix.get("include") or [], matrix.get("exclude") or []
-    if not all(isinstance(each, list) and each for each in axes.values()):
+    if not all(isinstance(each, list) and each for each in axes.values()) or computes_exclusions(matrix):
         return None
     if not all(isinstance(each, list) and all(isinstance(one, dict) for one in each) for each in (include, exclude)):
         return None
@@ -27,6 +27,11 @@ def combinations(matrix: object) -> Sequence[Combination] | None:
         made = [each for each in made if not any(_fits(each, removed) for removed in exclude)]
     found = _included(made, include, frozenset(axes))
     return found if 0 < len(found) <= MOST_JOBS else None
+
+
+def computes_exclusions(matrix: object) -> bool:
+    """Whether an expression decides which combinations are left out: any of them may be."""
+    return isinstance(matrix, dict) and "${{" in str(matrix.get("exclude"))
 
 
 def _fits(combination: Combination, part: Combination) -> bool:

@@ -1,6 +1,6 @@
 """Choose what starts CI on candidates: the first trigger for which every required check runs."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from queue_engine.domain.candidate_run import CandidateTrigger
@@ -10,7 +10,7 @@ from queue_engine.workflows.event_context import CandidateContext, WorkflowEvent
 from queue_engine.workflows.job_checks import JobCheck, job_checks
 from queue_engine.workflows.trigger_lines import WorkflowLines, lines_against_builds, lines_to_add
 from queue_engine.workflows.values import all_of
-from queue_engine.workflows.workflow_file import read_workflows
+from queue_engine.workflows.workflow_file import read_actions, read_workflows
 
 GITHUB_ACTIONS = 15368
 """The id of GitHub Actions as an App on github.com."""
@@ -20,6 +20,10 @@ _EVENTS = {
     CandidateTrigger.PULL_REQUEST: WorkflowEvent.PULL_REQUEST,
     CandidateTrigger.DISPATCH: WorkflowEvent.DISPATCH,
 }
+
+
+UNPROVEN = (CandidateTrigger.PULL_REQUEST, CandidateTrigger.PUSH, CandidateTrigger.DISPATCH)
+"""The order of triggers that are not proven: a draft is what workflows are written for, and starts nearly all CI."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +37,8 @@ class TriggerReport:
     """For each check that does not run, or may not: why, in a sentence without its full stop."""
     workflows: tuple[str, ...] = ()
     """The files with the required checks, for a dispatch; those that may have them where no file surely has."""
+    doubtful: bool = False
+    """Whether a job of these files may pass there without its test: then trying shows nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +66,20 @@ def choose_trigger(
     texts: Mapping[str, str], required: Iterable[RequiredCheck], candidate: CandidateContext, wanted: Candidates
 ) -> TriggerChoice:
     """Choose among the triggers that the configuration allows, by the workflow files at the base's tip."""
-    files = read_workflows(texts)
+    files, actions = read_workflows(texts), read_actions(texts)
     author = job_checks(files, WorkflowEvent.AUTHOR, candidate)
-    needed = sorted(set(required), key=lambda each: (each.name, each.app_id or 0)) or _every_check(author)
-    checks = {trigger: job_checks(files, event, candidate) for trigger, event in _EVENTS.items()}
-    answers = tuple(_answer(trigger, needed, found, author) for trigger, found in checks.items())
-    allowed = [each for each in answers if wanted in (Candidates.AUTO, each.trigger.value)]
-    chosen = next((each for each in allowed if each.runs), None)
-    chosen = chosen or next((each for each in allowed if each.runs is None), None)
+    needed = sorted(set(required), key=lambda each: (each.name, each.app_id or 0))
+    person = [] if needed else job_checks(files, WorkflowEvent.PERSON, candidate)
+    unread, needed = _unread(person), needed or _every_check(person)
+    checks = {trigger: job_checks(files, event, candidate, actions) for trigger, event in _EVENTS.items()}
+    perhaps = {each.name.known for each in person if each.runs is None} - {
+        each.name.known for each in person if each.runs
+    }
+    answers = tuple(_answer(trigger, needed, found, author, (unread, perhaps)) for trigger, found in checks.items())
+    allowed = {each.trigger: each for each in answers if wanted in (Candidates.AUTO, each.trigger.value)}
+    chosen = next((each for each in allowed.values() if each.runs), None)
+    unproven = (allowed[each] for each in UNPROVEN if each in allowed and allowed[each].runs is None)
+    chosen = chosen or next(unproven, None)
     lines = lines_to_add(files, _of_required(needed, checks[CandidateTrigger.PUSH], author), candidate)
     return TriggerChoice(
         trigger=None if chosen is None else chosen.trigger,
@@ -78,27 +90,44 @@ def choose_trigger(
     )
 
 
-def _every_check(author: Sequence[JobCheck]) -> list[RequiredCheck]:
+def _every_check(person: Sequence[JobCheck]) -> list[RequiredCheck]:
     """Return the checks that report on a pull request: where no check is required, each of them has to pass."""
-    names = {each.name.known for each in author if each.runs is not False}
+    names = {each.name.known for each in person if each.runs is not False}
     return [RequiredCheck(name, None) for name in sorted(filter(None, names))]
 
 
+def _unread(person: Sequence[JobCheck]) -> str:
+    """Return why there may be checks on a pull request whose names are not known, or ""."""
+    unread = (each for each in person if each.name.known is None and each.runs is not False)
+    return next((each.why or f"`{each.path}` computes the name of job `{each.job}`" for each in unread), "")
+
+
 def _answer(
-    trigger: CandidateTrigger, needed: Sequence[RequiredCheck], found: Sequence[JobCheck], author: Sequence[JobCheck]
+    trigger: CandidateTrigger,
+    needed: Sequence[RequiredCheck],
+    found: Sequence[JobCheck],
+    author: Sequence[JobCheck],
+    nothing_required: tuple[str, Collection[str | None]],
 ) -> TriggerReport:
-    answers: list[bool | None] = []
-    reasons: list[str] = []
+    """Judge one trigger. Where nothing is required, the last are why checks may be missing, and which may not come."""
+    unread, perhaps = nothing_required
+    answers: list[bool | None] = [None] if unread else []
+    reasons = [unread] if unread else []
     workflows: list[str] = []
+    doubtful = False
     for check in needed:
         runs, why = _check(check, found, author)
+        runs = None if runs is False and check.name in perhaps else runs
+        doubtful |= runs is None and any(each.name.may_be(check.name) for each in found)
         answers.append(runs)
         workflows += _files(check, found)
         if not runs:
             reasons.append(f"`{check.name}`: {why}")
     if not needed:
-        return TriggerReport(trigger, None, ("no workflow of this repository reports a check on a pull request",))
-    return TriggerReport(trigger, all_of(answers), tuple(dict.fromkeys(reasons)), tuple(dict.fromkeys(workflows)))
+        reasons.append("no workflow of this repository is known to report a check on a pull request")
+        answers.append(None)
+    texts = tuple(dict.fromkeys(reasons)), tuple(dict.fromkeys(workflows))
+    return TriggerReport(trigger, all_of(answers), *texts, doubtful)
 
 
 def _files(check: RequiredCheck, found: Sequence[JobCheck]) -> list[str]:
@@ -113,21 +142,31 @@ def _check(check: RequiredCheck, found: Sequence[JobCheck], author: Sequence[Job
     if check.app_id not in (None, GITHUB_ACTIONS):
         return None, "another App reports it, and IMQ cannot read that App's rules"
     named = [each for each in found if each.name.known == check.name]
+    possible = [each for each in found if each.name.known is None and each.name.may_be(check.name)]
+    runs_for_author = {_key(each): each.runs for each in author}
     if not named:
-        possible = [each for each in found if each.name.may_be(check.name)]
-        if any(each.runs is not False for each in possible):
-            return None, next(each.why for each in possible if each.runs is not False) or "its name is computed"
-        if possible:
-            return False, possible[0].why
-        return None, "no workflow of this repository has a job of this name: another App or a status reports it"
-    expected = {_key(each) for each in author if each.name.known == check.name and each.runs is not False}
-    relevant = [each for each in named if _key(each) in expected] or named
+        return _computed(possible)
+    relevant = [each for each in named if runs_for_author.get(_key(each)) is not False] or named
     why = next((each.why for each in relevant if not each.runs), "")
-    if all(each.runs for each in relevant):
-        return True, ""
     if all(each.runs is False for each in named):
         return False, why
-    return None, why or "another job of this name does not run"
+    if not all(each.runs for each in relevant):
+        return None, why or "another job of this name does not run"
+    # A job whose name may be this one counts as well, and so does a file that was not read.
+    for each in possible:
+        if each.runs is None or (each.runs is False and runs_for_author.get(_key(each)) is not False):
+            return None, each.why
+    return True, ""
+
+
+def _computed(possible: Sequence[JobCheck]) -> tuple[bool | None, str]:
+    """Judge a check by the jobs whose names may be its own: a name that may be any is no evidence."""
+    running = next((each for each in possible if each.runs is not False), None)
+    if running is not None:
+        return None, running.why or "its name is computed"
+    if evidence := next((each for each in possible if any(part and part.strip() for part in each.name.parts)), None):
+        return False, evidence.why
+    return None, "no workflow of this repository has a job of this name: another App or a status reports it"
 
 
 def _key(check: JobCheck) -> tuple[str, str, str | None]:

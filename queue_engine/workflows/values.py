@@ -1,5 +1,6 @@
 """Values of expressions, some of them unknown before an event happens, and how GitHub compares them."""
 
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,6 +29,8 @@ class PatternValue:
 
 
 UNKNOWN = UnknownValue()
+_PLACE = re.compile(r"\{(\d{1,3})\}")
+"""Of an argument, in the text that `format` fills in."""
 
 Value = object
 """None, bool, float, str, list, dict, `UnknownValue` or `PatternValue`; a dict's key `*` is its default."""
@@ -64,6 +67,9 @@ def equals(left: Value, right: Value) -> bool | None:
         return _may_be(left, right.casefold())
     if isinstance(right, PatternValue) and isinstance(left, str):
         return _may_be(right, left.casefold())
+    if (_is_simple(left) and isinstance(right, list | dict)) or (_is_simple(right) and isinstance(left, list | dict)):
+        # Lists and objects count as no number (actions/languageservices, `result.ts`).
+        return False
     if not (_is_simple(left) and _is_simple(right)):
         return None
     if isinstance(left, str) and isinstance(right, str):
@@ -139,3 +145,61 @@ def text_of(value: Value) -> str:
     if isinstance(value, float):
         return str(int(value)) if value.is_integer() else repr(value)
     return str(value)
+
+
+def format_text(arguments: Sequence[Value]) -> Value:
+    """Fill in `{0}` and the like; unknown with braces of its own, or with a part that is no simple value."""
+    if any(isinstance(each, UnknownValue | PatternValue | list | dict) for each in arguments):
+        return UNKNOWN
+    pieces = _PLACE.split(text_of(arguments[0]))
+    if any("{" in piece or "}" in piece for piece in pieces[::2]) or any(
+        int(piece) > len(arguments) - 2 for piece in pieces[1::2]
+    ):
+        return UNKNOWN
+    return "".join(text_of(arguments[int(piece) + 1]) if place % 2 else piece for place, piece in enumerate(pieces))
+
+
+def from_json(value: Value) -> Value:
+    if not isinstance(value, str):
+        return UNKNOWN
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        return UNKNOWN
+
+
+def member(value: Value, name: str) -> Value:
+    """Return a property; a missing one is null, unless the object has unknown ones."""
+    if isinstance(value, _Every):
+        # Items that lack the property are left out.
+        return _Every(member(each, name) for each in value if not _lacks(each, name))
+    if isinstance(value, dict):
+        found = {str(key).lower(): each for key, each in value.items()}
+        return found.get(name.lower(), found.get("*"))
+    return UNKNOWN if isinstance(value, UnknownValue | PatternValue | list) else None
+
+
+def _lacks(value: Value, name: str) -> bool:
+    if isinstance(value, dict):
+        return not {str(key).lower() for key in value} & {name.lower(), "*"}
+    return not isinstance(value, UnknownValue | PatternValue | list)
+
+
+class _Every(list[Value]):
+    """The items that `.*` selects."""
+
+
+def every(value: Value) -> Value:
+    """Return the items of a list, or the values of an object; of null none, which is an empty list and holds.
+
+    So evaluate GitHub's runner (actions/runner, `Index.cs`) and its language server (actions/languageservices,
+    `evaluator.ts`).
+    """
+    if isinstance(value, _Every):
+        # A second `*` selects items of items.
+        return UNKNOWN
+    if isinstance(value, list):
+        return _Every(value)
+    if isinstance(value, dict) and "*" not in value:
+        return _Every(value.values())
+    return _Every() if value is None else UNKNOWN

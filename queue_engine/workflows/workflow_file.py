@@ -9,6 +9,12 @@ from queue_engine.config.document import parse
 from queue_engine.config.problems import ConfigError
 
 _PATH = re.compile(r"\.github/workflows/[^/]+\.ya?ml")
+_ACTION = re.compile(r"(?:.+/)?action\.ya?ml")
+_LONGEST = 512 * 1024
+"""Characters of a file; GitHub shows no more of one (`isTruncated`). Files over 64 KiB exist (deno, ghostty)."""
+_MOST_VALUES = 100_000
+_LONGEST_TOGETHER = 4 * 1024 * 1024
+"""Characters of all files of a repository; what is beyond is not read."""
 _JOB = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
 
@@ -25,6 +31,8 @@ class EventRules:
     types: tuple[str, ...] | None = None
     inputs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Of a dispatch or a call."""
+    outputs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Of a call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,26 +46,34 @@ class WorkflowFile:
     concurrency: object = None
     variables: object = None
     """Its `env`."""
+    defaults: object = None
     fault: str | None = None
     """Why the file cannot be read; then it has neither events nor jobs."""
 
 
 def read_workflows(files: Mapping[str, str]) -> dict[str, WorkflowFile]:
     """Parse the workflow files among these, by path."""
-    return {path: read_workflow(path, text) for path, text in sorted(files.items()) if _PATH.fullmatch(path)}
+    found: dict[str, WorkflowFile] = {}
+    left = _LONGEST_TOGETHER
+    for path, text in sorted(files.items()):
+        if _PATH.fullmatch(path):
+            left -= len(text)
+            found[path] = (
+                _faulty(path, "the workflow files together are too long") if left < 0 else read_workflow(path, text)
+            )
+    return found
+
+
+def read_actions(files: Mapping[str, str]) -> dict[str, Any]:
+    """Parse the metadata files of local actions among these, by path; None for what cannot be read."""
+    return {path: _mapping(text)[0] for path, text in files.items() if _ACTION.fullmatch(path)}
 
 
 def read_workflow(path: str, text: str) -> WorkflowFile:
     """Parse one file; what GitHub would refuse has a fault."""
-    try:
-        document = parse(text)
-    except ConfigError as error:
-        return _faulty(path, str(error.problems[0]))
-    if document.problems:
-        return _faulty(path, str(document.problems[0]))
-    value = document.value
-    if not isinstance(value, dict):
-        return _faulty(path, "it is no mapping")
+    value, fault = _mapping(text)
+    if value is None:
+        return _faulty(path, fault)
     events, jobs = _events(value.get("on")), value.get("jobs")
     if events is None:
         return _faulty(path, "`on` cannot be read")
@@ -68,7 +84,20 @@ def read_workflow(path: str, text: str) -> WorkflowFile:
         return _faulty(path, "`jobs` cannot be read")
     name = value.get("name")
     shown = name if isinstance(name, str) and name else path
-    return WorkflowFile(path, shown, events, jobs, value.get("concurrency"), value.get("env"))
+    return WorkflowFile(path, shown, events, jobs, value.get("concurrency"), value.get("env"), value.get("defaults"))
+
+
+def _mapping(text: str) -> tuple[dict[str, Any] | None, str]:
+    """Parse a text; without a value, the second is why."""
+    try:
+        document = parse(text, longest=_LONGEST, most_values=_MOST_VALUES)
+    except ConfigError as error:
+        return None, str(error.problems[0])
+    if document.problems:
+        return None, str(document.problems[0])
+    if not isinstance(document.value, dict):
+        return None, "it is no mapping" if text.strip() else "it is empty, or GitHub shows no complete text of it"
+    return document.value, ""
 
 
 def _faulty(path: str, fault: str) -> WorkflowFile:
@@ -101,6 +130,8 @@ def _rules(filters: object) -> EventRules | None:
     inputs = filters.get("inputs") or {}
     if not isinstance(inputs, dict) or not all(each is None or isinstance(each, dict) for each in inputs.values()):
         return None
+    outputs = filters.get("outputs")
+    outputs = outputs if isinstance(outputs, dict) else {}
     return EventRules(
         branches=read.get("branches"),
         branches_ignore=read.get("branches-ignore"),
@@ -108,6 +139,7 @@ def _rules(filters: object) -> EventRules | None:
         paths=bool({"paths", "paths-ignore"} & filters.keys()),
         types=read.get("types"),
         inputs={name: each or {} for name, each in inputs.items()},
+        outputs={name: each if isinstance(each, dict) else {} for name, each in outputs.items()},
     )
 
 

@@ -2,11 +2,12 @@
 
 from dataclasses import dataclass
 
-from queue_engine.workflows.event_context import CandidateContext, WorkflowEvent
+from queue_engine.workflows.event_context import AUTHORS, CandidateContext, WorkflowEvent
 from queue_engine.workflows.filter_patterns import ignored, matches
 from queue_engine.workflows.workflow_file import EventRules, WorkflowFile
 
 _DEFAULT_TYPES = ("opened", "synchronize", "reopened")
+"""Of a pull request that somebody opens, or pushes to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,11 +23,11 @@ class TriggerOutcome:
 def starts(workflow: WorkflowFile, event: WorkflowEvent, candidate: CandidateContext) -> TriggerOutcome:
     """Whether the event starts the workflow; None where changed files decide, or a part cannot be read."""
     path = f"`{workflow.path}`"
-    name = WorkflowEvent.PULL_REQUEST if event is WorkflowEvent.AUTHOR else event
+    name = WorkflowEvent.PULL_REQUEST if event in AUTHORS else event
     rules = workflow.events.get(name.value)
     if rules is None:
         if name is WorkflowEvent.PULL_REQUEST and "pull_request_target" in workflow.events:
-            return TriggerOutcome(None, f"{path} runs on `pull_request_target`, which tests the base's own files")
+            return _of_target(workflow, path, event)
         return TriggerOutcome(False, f"{path} does not run on `{name.value}`")
     if event is WorkflowEvent.DISPATCH:
         return _dispatch(rules, path, candidate)
@@ -37,9 +38,18 @@ def starts(workflow: WorkflowFile, event: WorkflowEvent, candidate: CandidateCon
         return found
     if event is WorkflowEvent.PULL_REQUEST and "opened" not in (rules.types or _DEFAULT_TYPES):
         return TriggerOutcome(False, f"{path} does not run when a pull request is opened")
+    if event is WorkflowEvent.PERSON and not {*_DEFAULT_TYPES} & {*(rules.types or _DEFAULT_TYPES)}:
+        return TriggerOutcome(False, f"{path} does not run when a pull request is opened, or pushed to")
     if rules.paths:
         return TriggerOutcome(None, f"{path} runs only when certain files change")
     return TriggerOutcome(True)
+
+
+def _of_target(workflow: WorkflowFile, path: str, event: WorkflowEvent) -> TriggerOutcome:
+    types = workflow.events["pull_request_target"].types or _DEFAULT_TYPES
+    if event is WorkflowEvent.PERSON and not {*_DEFAULT_TYPES} & {*types}:
+        return TriggerOutcome(False, f"{path} does not run when a pull request is opened, or pushed to")
+    return TriggerOutcome(None, f"{path} runs on `pull_request_target`, which tests the base's own files")
 
 
 def _branch(rules: EventRules, path: str, branch: str, name: WorkflowEvent) -> TriggerOutcome | None:

@@ -7,7 +7,7 @@ from functools import partial
 
 from sandbox.ci.code_event import CodeEvent, code_event
 from sandbox.ci.verdict import conclude
-from sandbox.ci.workflows import Job, Trigger, skips_ci
+from sandbox.ci.workflows import Job, Trigger, all_green, skips_ci
 from sandbox.core.errors import Invalid
 from sandbox.domain.checks.actions import SLUG
 from sandbox.domain.checks.checks import CheckRunFields
@@ -224,7 +224,7 @@ class WorkflowRunner:
             purpose=self._purpose(run, job),
             attempt=run.attempt,
             plan=job.plan,
-            judge=job.judge,
+            judge=job.judge if job.tests is None or job.tests(run) else all_green,
             flaky=job.flaky,
         )
         output = {"title": title, "summary": f"{job.name} tested the tree of {run.tested_sha[:7]}."}

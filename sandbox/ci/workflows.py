@@ -64,7 +64,8 @@ class Job:
 
     `needs` are jobs that end first; unless all of them succeeded the job is skipped, or runs all the same with
     `always`. `guard` is its `if`: without leave the job is `skipped`, which satisfies a required check (docs:
-    "Troubleshooting required status checks"). `plan`, `judge` and `flaky` decide its conclusion as for a CI.
+    "Troubleshooting required status checks"). `plan`, `judge` and `flaky` decide its conclusion as for a CI. `tests`
+    says in which runs its steps look at the tree: in others every tree passes.
     """
 
     name: str
@@ -78,6 +79,7 @@ class Job:
     flaky: float = 0.0
     plan: Sequence[str] = ()
     finishes: bool = True
+    tests: Callable[[WorkflowRun], bool] | None = None
 
 
 def skips_ci(message: str) -> bool:

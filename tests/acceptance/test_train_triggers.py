@@ -1,13 +1,16 @@
-"""Other runs of CI on the commit of a candidate: a push to any branch, a pull request of somebody else."""
+"""What starts CI on a candidate, and other runs on its commit: of a push to any branch, of somebody else."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
 
+import pytest
+
 from sandbox.ci.workflow_runner import WorkflowRunner
 from sandbox.ci.workflows import Job, Trigger
 from sandbox.rest.record import RecordedCall
+from sandbox.state import WorkflowRun
 from tests.acceptance.project import total_at_most_ten
 from tests.acceptance.test_train_refusals import events
 from tests.acceptance.train_stage import CHECK, WORKFLOW, a_train_world, configure
@@ -86,3 +89,66 @@ async def test_push_that_conflicts_with_a_draft_leaves_drafts_as_the_trigger(tmp
         async with world.bot.engine.store.reading() as tx:
             history = await tx.timeline.of_pull_request(world.repository.record.id, 0)
         assert [each.event for each in history if each.event == "trains_off"] == []
+
+
+def _of_pull_request(run: WorkflowRun) -> bool:
+    return run.event == "pull_request"
+
+
+_GATE = """on: [push, pull_request]
+jobs:
+  total: {if: github.event_name == 'pull_request', runs-on: ubuntu-latest, steps: [{run: make total}]}
+  test:
+    if: always()
+    needs: total
+    runs-on: ubuntu-latest
+    steps: [{run: "! ${{ contains(needs.*.result, 'failure') }}"}]
+"""
+_VARIABLE = """on: [push, pull_request]
+env: {IS_PR: "${{ github.event_name == 'pull_request' }}"}
+jobs: {test: {runs-on: ubuntu-latest, steps: [{uses: actions/checkout@v5}, {run: ./ci/test.sh}]}}
+"""
+_ACTION = """on: [push, pull_request]
+jobs: {test: {runs-on: ubuntu-latest, steps: [{uses: actions/checkout@v5}, {uses: ./ci/test}]}}
+"""
+_ACTIONS_FILE = """runs:
+  using: composite
+  steps: [{if: github.event_name == 'pull_request', run: make test, shell: bash}]
+"""
+_TOTAL = Job("total", duration=CI_TIME, judge=total_at_most_ten, guard=_of_pull_request)
+_GATE_JOB = Job(CHECK, needs=("total",), always=True, judge=total_at_most_ten, tests=_of_pull_request)
+"""It is red where `total` is, which is skipped on pushes."""
+_ONLY_IN_PULLS = Job(CHECK, duration=CI_TIME, judge=total_at_most_ten, tests=_of_pull_request)
+
+
+@pytest.mark.parametrize(
+    ("files", "jobs"),
+    [
+        ({WORKFLOW: _GATE}, (_TOTAL, _GATE_JOB)),
+        ({WORKFLOW: _VARIABLE}, (_ONLY_IN_PULLS,)),
+        ({WORKFLOW: _ACTION, "ci/test/action.yml": _ACTIONS_FILE}, (_ONLY_IN_PULLS,)),
+    ],
+    ids=["gate_over_skipped_job", "variable_by_event", "local_action"],
+)
+async def test_halves_that_are_red_together_land_by_no_push_that_tests_nothing(
+    tmp_path: Path, files: dict[str, str | None], jobs: tuple[Job, ...]
+) -> None:
+    """P1: a push is green there without a test. IMQ opens a draft instead, and only one of the halves lands."""
+    async with a_world(tmp_path, ci=False, protect=False) as world:
+        world.repository.push("main", files, "CI", by="rhea")
+        runner = world.repository.add_workflow("CI", jobs=jobs, path=WORKFLOW)
+        actions = world.github.actions.app(world.repository.record)
+        world.repository.protect("main", required_checks=[(CHECK, actions.id)], by="rhea")
+        configure(world, "{candidates: auto}")
+        await world.pass_time(CI_TIME * 2)
+        pulls = [world.open(f"half-{each}", files={f"half-{each}.txt": "6\n"}) for each in (1, 2)]
+        await world.pass_time(CI_TIME * 3)
+        queue_all(pulls)
+        await world.until(lambda: any(pull.merged for pull in pulls))
+        await world.pass_time(CI_TIME * 6)
+        assert [pull.merged for pull in pulls].count(True) == 1
+        assert total_at_most_ten(world.repository.record.git.files(world.repository.sha("main")))
+        on_candidates = {run.event for run in runner.runs if str(run.suite.head_branch).startswith("imq/")}
+        assert "pull_request" in on_candidates
+        # No run was started by a push first, and found to have tested nothing.
+        assert "untested" not in {each[2] for each in await events(world)}

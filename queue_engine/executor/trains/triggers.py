@@ -1,17 +1,26 @@
 """Choose what starts CI on candidates of a base branch, and remember what did not."""
 
+import asyncio
+from collections.abc import Iterable
 from dataclasses import replace
 
 from queue_engine.domain.candidate_run import CandidateTrigger
 from queue_engine.domain.errors import Forbidden
+from queue_engine.domain.facts import RequiredCheck
+from queue_engine.domain.model import Repository
+from queue_engine.domain.port import GitHub
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.train_policy import Candidates
 from queue_engine.executor.trains.state import TrainState
 from queue_engine.rules.checks import run_checks
 from queue_engine.workflows.event_context import CandidateContext
-from queue_engine.workflows.trigger_choice import TriggerChoice, choose_trigger
+from queue_engine.workflows.step_proof import local_actions
+from queue_engine.workflows.trigger_choice import UNPROVEN, TriggerChoice, choose_trigger
 
-_ORDER = (CandidateTrigger.PUSH, CandidateTrigger.PULL_REQUEST, CandidateTrigger.DISPATCH)
+_MOST_ACTIONS = 50
+"""Local actions that are read. A workflow with others is unknown."""
+_DEEPEST_ACTIONS = 10
+"""Composite actions use each other to this depth."""
 
 
 async def trigger_for(state: TrainState, tip: str) -> CandidateTrigger | None:
@@ -20,7 +29,7 @@ async def trigger_for(state: TrainState, tip: str) -> CandidateTrigger | None:
     A trigger that has worked is used again, without a read. `tip` is that of the base, whose workflows count.
     """
     memory, wanted = state.memory, state.trains.candidates
-    allowed = [each for each in _ORDER if wanted in (Candidates.AUTO, each.value)]
+    allowed = [each for each in UNPROVEN if wanted in (Candidates.AUTO, each.value)]
     if memory.trigger in allowed:
         return memory.trigger
     left = [each for each in allowed if each not in memory.silent]
@@ -28,6 +37,9 @@ async def trigger_for(state: TrainState, tip: str) -> CandidateTrigger | None:
     if choice is not None and choice.answers:
         impossible = {each.trigger for each in choice.answers if each.runs is False}
         proved = [each.trigger for each in choice.answers if each.runs and each.trigger in left]
+        if CandidateTrigger.PULL_REQUEST in allowed and CandidateTrigger.PULL_REQUEST not in impossible:
+            # A draft starts what the members' own pull requests start. What may pass without its test is not tried.
+            impossible |= {each.trigger for each in choice.answers if each.doubtful} - {CandidateTrigger.PULL_REQUEST}
         left = proved or [each for each in left if each not in impossible]
     if not left:
         await state.switch_off(Reason.CI_SILENT_ON_CANDIDATES, _lines(choice))
@@ -39,15 +51,37 @@ async def read_choice(state: TrainState, tip: str) -> TriggerChoice | None:
     """Judge the workflow files at the base's tip; None where GitHub does not show them. Raises GitHubError."""
     github, queue = state.engine.github, state.queue
     rules = await github.branch_rules(queue.repository, queue.base_branch)
-    try:
-        texts = await github.workflow_files(queue.repository, tip)
-    except Forbidden:
-        return None
     base = queue.base_branch
     read = (facts.pull for facts in state.verified.values())
     default = next((pull.default_branch for pull in read if pull is not None), "")
     context = CandidateContext(queue.repository.full_name, base, f"imq/{base}/1", default)
-    return choose_trigger(texts, run_checks(rules, state.policy), context, state.trains.candidates)
+    required = run_checks(rules, state.policy)
+    try:
+        return await choice_at(github, queue.repository, tip, required, context, state.trains.candidates)
+    except Forbidden:
+        return None
+
+
+async def choice_at(
+    github: GitHub,
+    repository: Repository,
+    commit: str,
+    required: Iterable[RequiredCheck],
+    candidate: CandidateContext,
+    wanted: Candidates,
+) -> TriggerChoice:
+    """Read the workflows and the local actions that they use at a commit, and choose. Raises GitHubError."""
+    texts = dict(await github.workflow_files(repository, commit))
+    asked: set[str] = set()
+    for _ in range(_DEEPEST_ACTIONS):
+        paths = [each for each in local_actions(texts.values()) if each not in asked]
+        paths = paths[: 2 * _MOST_ACTIONS - len(asked)]
+        if not paths:
+            break
+        asked.update(paths)
+        texts |= await github.texts(repository, commit, paths)
+    # Large files take seconds to parse and to judge.
+    return await asyncio.to_thread(choose_trigger, texts, required, candidate, wanted)
 
 
 async def trigger_failed(state: TrainState, trigger: CandidateTrigger, reason: Reason, detail: str) -> None:
@@ -56,7 +90,7 @@ async def trigger_failed(state: TrainState, trigger: CandidateTrigger, reason: R
     silent = tuple(dict.fromkeys((*state.memory.silent, trigger)))
     works = None if state.memory.trigger is trigger else state.memory.trigger
     await state.remember(replace(state.memory, silent=silent, trigger=works))
-    if not [each for each in _ORDER if wanted in (Candidates.AUTO, each.value) and each not in silent]:
+    if not [each for each in UNPROVEN if wanted in (Candidates.AUTO, each.value) and each not in silent]:
         await state.switch_off(reason, detail)
 
 

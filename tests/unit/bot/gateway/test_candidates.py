@@ -163,3 +163,16 @@ async def test_workflow_files_are_read_at_a_commit_by_one_query(place: Place) ->
     assert [each.template for each in place.server.requests] == ["POST /graphql"]
     with pytest.raises(NotFound):
         await place.gateway.workflow_files(place.repository, "1" * 40)
+
+
+async def test_texts_of_files_are_read_at_a_commit_by_one_query(place: Place) -> None:
+    """Folders and missing files are left out; what is binary or too long has no text."""
+    files = {"ci/a/action.yml": "runs: {}\n", "b.yml": "on:\0push", "long.yml": "#" * 600_000}
+    commit = place.handle.push("main", files, "CI", by="mona")
+    assert await place.gateway.texts(place.repository, commit, ("no.yml",)) == {}
+    place.server.requests.clear()
+    found = await place.gateway.texts(
+        place.repository, commit, ("ci/a", "ci/a/action.yml", "no.yml", "b.yml", "long.yml")
+    )
+    assert found == {"ci/a/action.yml": "runs: {}\n", "b.yml": "", "long.yml": ""}
+    assert [each.template for each in place.server.requests] == ["POST /graphql"]

@@ -78,6 +78,7 @@ BELIEVED = {
     "repository": "looked up when a call finds nothing under its name, and at sweeps",
     "repositories": "asked for again at the next sweep",
     "stack_members": "judged again when one of them closes, or the pull request gets another base branch",
+    "texts": "read at a commit, whose files never change",
     "unsigned_commits": "GitHub itself refuses the merge",
     "workflow_files": "read at a commit, whose files never change",
     "workflow_runs": "read beside the reports, which are compared; cancelled twice they take no harm",

@@ -2,18 +2,22 @@
 
 Covers `queue_engine/workflows/workflow_file.py`, `queue_engine/workflows/workflow_trigger.py`,
 `queue_engine/workflows/check_names.py`, `queue_engine/workflows/concurrency.py`,
-`queue_engine/workflows/skipped_steps.py`, `queue_engine/workflows/event_steps.py` and
-`queue_engine/workflows/step_values.py`.
+`queue_engine/workflows/step_proof.py`, `queue_engine/workflows/script_reads.py`,
+`queue_engine/workflows/known_actions.py` and `queue_engine/workflows/event_marks.py`. What steps read is in `cases`.
 """
 
+import json
 from collections.abc import Mapping
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from queue_engine.workflows import workflow_file
 from queue_engine.workflows.event_context import WorkflowEvent
 from queue_engine.workflows.job_checks import job_checks
-from queue_engine.workflows.workflow_file import read_workflow, read_workflows
+from queue_engine.workflows.step_proof import local_actions
+from queue_engine.workflows.workflow_file import read_actions, read_workflow, read_workflows
 from tests.unit.queue_engine.workflows.labeled import CANDIDATE
 
 CI = ".github/workflows/ci.yml"
@@ -60,6 +64,72 @@ def test_name_longer_than_github_shows_is_unknown() -> None:
     """GitHub shortens it, so no required check has it."""
     long = "x" * 101
     assert runs(f"on: push\njobs: {{a: {{name: {long}}}}}") == {None: True}
+
+
+def test_workflows_that_call_each_other_without_end_are_unknown_at_once() -> None:
+    """P5: ten calls in each of ten files, ten deep, mean ten thousand million jobs; IMQ looks at 2,000 checks."""
+    files = {".github/workflows/w0.yml": "on: push\n" + _calls(1)}
+    for depth in range(1, 10):
+        files[f".github/workflows/w{depth}.yml"] = "on: workflow_call\n" + _calls(depth + 1)
+    files[".github/workflows/w10.yml"] = "on: workflow_call\njobs: {test: {steps: [{run: make}]}}"
+    (check,) = job_checks(read_workflows(files), WorkflowEvent.PUSH, CANDIDATE)
+    assert (check.name.known, check.runs) == (None, None)
+    gate = "  gate: {needs: [j0, j9], if: always()}\n"
+    files[".github/workflows/w0.yml"] += gate
+    (check,) = job_checks(read_workflows(files), WorkflowEvent.PUSH, CANDIDATE)
+    assert check.runs is None
+
+
+def _calls(called: int) -> str:
+    calls = (f"  j{place}: {{uses: ./.github/workflows/w{called}.yml, with: {{n: {place}}}}}\n" for place in range(10))
+    return "jobs:\n" + "".join(calls)
+
+
+def test_actions_that_use_each_other_without_end_are_unknown_at_once() -> None:
+    """P5: the same with composite actions: IMQ looks at 20,000 steps."""
+    steps = [f"{{uses: ./a{depth}}}" for depth in range(1, 10)]
+    actions = {
+        f"a{depth}/action.yml": f"runs: {{using: composite, steps: [{', '.join([steps[depth]] * 10)}]}}"
+        for depth in range(9)
+    }
+    last = {"a9/action.yml": "runs: {using: composite, steps: [{run: make, shell: sh}]}"}
+    files = read_workflows({CI: "on: push\njobs: {test: {steps: [{uses: ./a0}]}}"})
+    (check,) = job_checks(files, WorkflowEvent.PUSH, CANDIDATE, read_actions(actions | last))
+    assert check.runs is None
+
+
+def test_long_chain_of_jobs_is_followed_to_its_end() -> None:
+    """Jobs in the order that suits least; the last one decides for all."""
+    chain = [f"  j{place:04}: {{needs: j{place + 1:04}}}" for place in range(140)]
+    text = "on: push\njobs:\n" + "\n".join(chain) + "\n  j0140: {steps: [{run: 'test $GITHUB_HEAD_REF'}]}\n"
+    assert set(runs(text).values()) == {None}
+    assert set(runs(text.replace("$GITHUB_HEAD_REF", "-d src")).values()) == {True}
+
+
+def test_file_of_half_a_mebibyte_is_read_and_a_longer_one_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such files exist; GitHub shows no longer ones whole."""
+    text = "on: push\njobs: {test: {steps: [{run: make}]}}\n"
+    assert runs(text + "#" * (512 * 1024 - len(text))) == {"test": True}
+    assert runs(text + "#" * (512 * 1024)) == {None: None}
+    monkeypatch.setattr(workflow_file, "_LONGEST_TOGETHER", 3 * len(text))
+    many = {f".github/workflows/{place}.yml": text for place in range(4)}
+    assert [each.fault is None for each in read_workflows(many).values()] == [True, True, True, False]
+
+
+def test_hostile_texts_take_linear_time() -> None:
+    """P5: braces that never end, and lines that a pattern could be lost in."""
+    texts = ("${{ " * 20_000, "git -c " * 2_000, "git ${{ '" * 5_000, "x~ " * 20_000, "echo " + "a" * 100_000)
+    for text in texts:
+        files = read_workflows({CI: json.dumps({"on": "push", "jobs": {"a": {"steps": [{"run": text}]}}})})
+        assert len(job_checks(files, WorkflowEvent.PUSH, CANDIDATE)) == 1
+
+
+def test_local_actions_are_found_wherever_they_are_used() -> None:
+    """Both spellings, in workflows and in actions; a path that leaves the repository is none."""
+    texts = ["steps: [{uses: ./ci/a}, {'uses': \"$/b\"}]", "- uses: ./ # root", "uses: ./../c", "uses: ./.github/d/"]
+    assert local_actions(texts) == [
+        f"{folder}{name}" for folder in ("", ".github/d/", "b/", "ci/a/") for name in ("action.yml", "action.yaml")
+    ]
 
 
 _GUARDS = st.sampled_from(

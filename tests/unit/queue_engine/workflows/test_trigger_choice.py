@@ -13,14 +13,25 @@ from queue_engine.domain.candidate_run import CandidateTrigger
 from queue_engine.domain.facts import RequiredCheck
 from queue_engine.domain.train_policy import Candidates
 from queue_engine.workflows.trigger_choice import choose_trigger
-from tests.unit.queue_engine.workflows.labeled import CANDIDATE, LabeledWorkflows, labeled_workflows
+from tests.unit.queue_engine.workflows.labeled import CANDIDATE, LabeledWorkflows, labeled_cases, labeled_workflows
 
 FILES = labeled_workflows()
+CASES = labeled_cases()
 
 
-def test_corpus_has_sixty_repositories_at_least() -> None:
+def test_corpus_is_large_enough() -> None:
     """The share of right answers means something."""
     assert len(FILES) >= 60
+    assert len(CASES) >= 200
+    assert len({each.name for each in CASES}) == len(CASES)
+
+
+@pytest.mark.parametrize("labeled", CASES, ids=lambda each: each.name)
+def test_trigger_is_proven_for_just_the_files_that_test_on_it(labeled: LabeledWorkflows) -> None:
+    """P1: never "tested" where it may not be; and no ordinary workflow loses its push for want of a proof."""
+    choice = choose_trigger(labeled.files, labeled.required, CANDIDATE, Candidates.AUTO)
+    claimed = {each.trigger for each in choice.answers if each.runs}
+    assert claimed == {trigger for trigger, tested in labeled.tested.items() if tested}, choice.answers
 
 
 @pytest.mark.parametrize("labeled", FILES, ids=lambda each: each.name)
@@ -171,9 +182,9 @@ def test_dispatch_names_the_workflows_with_required_checks() -> None:
 
 
 def test_repository_without_workflows_waits_for_the_first_train() -> None:
-    """Another CI provider may run on pushes: IMQ cannot read its rules."""
+    """Another CI provider may run on pushes, too, but IMQ cannot read its rules: a draft starts nearly all CI."""
     choice = choose_trigger({}, TEST, CANDIDATE, Candidates.AUTO)
-    assert (choice.trigger, choice.proven) == (CandidateTrigger.PUSH, False)
+    assert (choice.trigger, choice.proven) == (CandidateTrigger.PULL_REQUEST, False)
 
 
 OTHER = ".github/workflows/other.yml"

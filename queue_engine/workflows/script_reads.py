@@ -1,0 +1,78 @@
+"""Find what a script reads of the event, or of the history of its commit, by itself: no expression shows it.
+
+A script of the repository that it calls is not read: this is a proof about workflow files.
+"""
+
+import re
+
+from queue_engine.workflows.expressions import split
+
+_LONGEST_LINE = 2_000
+"""A longer one is not looked through."""
+_VARIABLES = (
+    r"(?<![A-Za-z0-9_])GITHUB_(?:EVENT_NAME|EVENT_PATH|REF|REF_NAME|REF_PROTECTED|HEAD_REF|BASE_REF|ACTOR|ACTOR_ID"
+    r"|TRIGGERING_ACTOR|WORKFLOW_REF)(?![A-Za-z0-9_])"
+)
+_COMPUTED = r"(?-i:(?<![A-Za-z0-9_.])GITHUB_?(?![A-Za-z0-9_]))|\$\{!\w+\}|\b(?:printenv|env)\s*\|(?!\s*sort\s*$)"
+"""A name that is put together, such as `GITHUB_$X`, an indirect one, or a search through all variables."""
+_PAYLOAD = (
+    r"_github_workflow|\bevent\.json\b|@actions/github\b|\bgithub\.context\b|\bcontext\.payload\b"
+    r"|\bgh\s+(?:pr|search)\b|/pulls?\b(?=[/?\"'\s)}]|$)|\bcommits/[^\s/]+/pulls"
+)
+_BETWEEN = r"[\s\"',\[\]]+"
+_GIT = rf"\bgit\b(?:{_BETWEEN}(?:-[cC]{_BETWEEN}[^\s\"',]+|--?[\w-]+(?:=\S+)?))*{_BETWEEN}"
+"""Also as a list of words, as programs start it."""
+_HISTORY = (
+    r"(?<![\w/])HEAD[\^~]|(?<![\w/.\"'-])@[\^~]|\bORIG_HEAD\b|\bHEAD@\{"
+    r"|\bgit\b.*[\w})\"'][\^~](?:\d+|!|-|@)?(?=[\s\"':.)]|$)"
+    r"|" + _GIT + r"(?:show|whatchanged|diff-tree|rev-list|shortlog|name-rev|symbolic-ref|format-patch|range-diff"
+    r"|cherry|reflog|cat-file)(?![\w-])"
+    r"|"
+    + _GIT
+    + r"log(?![\w-])(?!\s+-1\s+--(?:pretty|format)=[\"']?(?:format:)?%(?:ct|cI|at|aI|H|h)[\"')\s]*(?:$|[;)]))"
+    r"|" + _GIT + r"branch\s+--show-current|" + _GIT + r"rev-parse\b.*--abbrev-ref|" + _GIT + r"status\s+-s?b"
+)
+"""The parents of the commit under test, its message, or the branch. GitHub's merge of a pull request has the base for a
+parent, and no branch; a candidate has the members before the last one."""
+_TOOLS = (
+    r"\bturbo\b.*--affected|--lastCommit\b|\bcommitlint\b|\bdanger(?:js)?\s|\breviewdog\b|\bis-(?:pr|ci)\b|\bsonar"
+    r"|\bchromatic\b|\bsemantic-release\b"
+)
+"""Programs that look at the event by themselves."""
+_READS = re.compile("|".join((_VARIABLES, _COMPUTED, _PAYLOAD, _HISTORY, _TOOLS)), re.IGNORECASE)
+_CONTEXT = re.compile(
+    r"(?<![\w$])context\b(?!\s*\.\s*(?:repo|sha|runId|runNumber|runAttempt|serverUrl|apiUrl|graphqlUrl|job|workflow"
+    r"|action)\b)|\bpulls\b|\bissues\b|[pP]ullRequest"
+)
+"""Of the event, in a script of `actions/github-script`, or what it asks GitHub about pull requests."""
+_ECHO = re.compile(r"\s*(?:echo\b[^|&;<>`]*?(?:>>\s*\"?\$\{?GITHUB_STEP_SUMMARY\}?\"?\s*)?)?")
+
+
+def event_reads(value: object) -> str:
+    """Return what a text in a value of the file reads, or "": a script may get its commands from there."""
+    if isinstance(value, str):
+        return reads_event(value)
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return next(filter(None, map(event_reads, parts)), "")
+
+
+def reads_event(script: str) -> str:
+    """Return what a script reads, or ""."""
+    for line in script.replace("\\\n", " ").splitlines():
+        if len(line) > _LONGEST_LINE:
+            return "a line that is too long to be read"
+        if not line.lstrip().startswith("#") and (found := _READS.search(line)):
+            return f"`{found[0].strip()[:60]}`"
+    return ""
+
+
+def reads_context(script: str) -> str:
+    """Return what a script of `actions/github-script` reads of the event, or ""."""
+    found = _CONTEXT.search(script)
+    return f"`{found[0].strip()}`" if found else ""
+
+
+def prints_only(script: str) -> bool:
+    """Whether a script only prints, whatever its expressions are: it cannot fail or set anything."""
+    script = "".join("x" if place % 2 else part for place, part in enumerate(split(script)))
+    return "$(" not in script and "::" not in script and all(map(_ECHO.fullmatch, script.splitlines()))

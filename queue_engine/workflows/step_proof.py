@@ -1,0 +1,233 @@
+"""Whether the steps of a job do on a candidate what they do on an author's own pull request.
+
+A step is the same if nothing in it is marked (`event_marks.py`), and neither its script nor its action may look at the
+event by itself. A job all of whose steps are the same has the verdict that its tree deserves.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from posixpath import normpath
+from typing import Any
+
+from queue_engine.workflows.event_context import BRANCH_EVENTS, CandidateContext, WorkflowEvent
+from queue_engine.workflows.event_marks import EventViews
+from queue_engine.workflows.known_actions import CACHES, CHECKOUT, NEW_ISSUES, REPORTS, SAME, SCRIPT, STORES
+from queue_engine.workflows.script_reads import event_reads, prints_only, reads_context
+from queue_engine.workflows.values import UNKNOWN
+
+_DEEPEST = 10
+"""Composite actions use each other to this depth (docs: "Metadata syntax")."""
+_METADATA = ("action.yml", "action.yaml")
+_LOCAL = re.compile(r"\buses[\"']?:\s*[\"']?([.$]/[^\s\"'#,}\]]*)")
+_JUDGED = frozenset({"name", "id", "if", "uses", "run", "with", "env"})
+"""Keys of a step that are judged one by one. Its name is only shown, and its id takes no expression."""
+_PRINTED = frozenset({"name", "id", "if", "run", "env"})
+_SHOWN = frozenset({"name", "id", "if", "uses"})
+"""Keys without commands."""
+
+
+class LimitError(Exception):
+    """The workflow files mean more work than IMQ does for one repository."""
+
+
+@dataclass(slots=True)
+class Budget:
+    """How much may still be looked at."""
+
+    jobs: int = 2_000
+    steps: int = 20_000
+
+    def spend_job(self) -> None:
+        """Raises LimitError."""
+        self.jobs -= 1
+        if self.jobs < 0:
+            raise LimitError
+
+    def spend_step(self) -> None:
+        """Raises LimitError."""
+        self.steps -= 1
+        if self.steps < 0:
+            raise LimitError
+
+
+@dataclass(frozen=True, slots=True)
+class StepScope:
+    """What the steps of one job need beside their contexts."""
+
+    event: WorkflowEvent
+    candidate: CandidateContext
+    actions: Mapping[str, Any]
+    """The local actions that were read, by their paths; None for one that cannot be read."""
+    budget: Budget
+    moved: bool = False
+    """Whether a step checks another repository out, or into another folder: `./` may be that one's."""
+    takes_files: bool = False
+    """Whether a job of the repository takes files that others stored."""
+    depth: int = 0
+
+    @property
+    def is_branch(self) -> bool:
+        """Whether the candidate's event is none of a pull request."""
+        return self.event in BRANCH_EVENTS
+
+
+def difference(steps: object, views: EventViews, scope: StepScope) -> tuple[str, EventViews]:
+    """Return why a step may not be the same, or "", and the views after the steps."""
+    listed = steps if isinstance(steps, list) else []
+    scope = replace(scope, moved=scope.moved or any(map(_moves, listed)))
+    for step in listed:
+        scope.budget.spend_step()
+        if not isinstance(step, dict):
+            return "has a step that cannot be read", views
+        why, views = _step(step, views, scope)
+        if why:
+            return f"has a step that {why}: `{_shown(step)}`", views
+    return "", views
+
+
+def local_actions(texts: Iterable[str]) -> list[str]:
+    """Return the paths at which the local actions may be that these files use."""
+    folders = {local_path(found[1]) for text in texts for found in _LOCAL.finditer(text)}
+    return [_file(each, name) for each in sorted(folders - {None}, key=str) for name in _METADATA]
+
+
+def local_path(uses: str) -> str | None:
+    """Return the folder of a local action: `./` is the checked-out one, `$/` that of the workflow's own commit."""
+    if not uses.startswith(("./", "$/")):
+        return None
+    folder = normpath(uses[2:])
+    return None if folder.startswith(("..", "/")) else folder
+
+
+def _shown(step: Mapping[str, Any]) -> str:
+    shown = step.get("name") or step.get("id") or step.get("uses") or step.get("if") or step.get("run")
+    return str(shown).strip().partition("\n")[0][:100]
+
+
+def _moves(step: object) -> bool:
+    given = step.get("with") if isinstance(step, dict) and _action(step) == CHECKOUT else None
+    return isinstance(given, dict) and bool({"path", "repository"} & given.keys())
+
+
+def _action(step: Mapping[str, Any]) -> str:
+    return str(step.get("uses") or "").partition("@")[0].lower()
+
+
+def _step(step: Mapping[str, Any], outer: EventViews, scope: StepScope) -> tuple[str, EventViews]:
+    action = _action(step)
+    views = outer.with_variables(step.get("env"))
+    here, there, same = views.condition(step.get("if"))
+    if here is False and there is False:
+        return "", outer
+    if action in REPORTS and not (scope.takes_files and action in STORES):
+        same = same and views.same(step)
+        return "", outer if same else _marking_outputs(step, outer)
+    if here is False:
+        return "is skipped there", outer
+    # A draft is a pull request like the others: what it runs beside their steps does not stand in for one of them.
+    if not same and (scope.is_branch or here is None):
+        return "has a condition that depends on the event", outer
+    if set(step) <= _PRINTED and prints_only(str(step.get("run"))):
+        return "", outer
+    if changed := next((key for key in step if key not in _JUDGED and not views.same(step[key])), None):
+        return f"has `{changed}` by the event", outer
+    if scope.is_branch and (found := event_reads({key: value for key, value in step.items() if key not in _SHOWN})):
+        return f"reads {found}, which depends on the event", outer
+    # What a checkout brings does not depend on the environment.
+    if action != CHECKOUT and (variables := views.variables):
+        return f"has the environment variable `{variables[0]}`, which depends on the event", outer
+    if "run" in step:
+        return "" if views.same(step["run"]) else "reads a value that depends on the event", outer
+    if local_path(str(step.get("uses"))) is not None:
+        return _local(step, views, outer, scope)
+    why = _foreign(action, step.get("with"), views, scope)
+    return why, _marking_outputs(step, outer) if action in CACHES and not views.same(step.get("with")) else outer
+
+
+def _marking_outputs(step: Mapping[str, Any], views: EventViews) -> EventViews:
+    name = step.get("id")
+    return views if name is None else views.marking([("steps", str(name).lower())])
+
+
+def _foreign(action: str, given: object, views: EventViews, scope: StepScope) -> str:
+    """Return why an action of another repository may not do the same, or ""."""
+    inputs = given if isinstance(given, dict) else {}
+    if scope.is_branch and action not in SAME and action != SCRIPT:
+        return f"uses `{action}`, whose result may depend on the event"
+    for name, value in inputs.items():
+        if action in CACHES or (action == CHECKOUT and _is_candidate(name, value, views, scope)):
+            continue
+        if not views.same(value):
+            return f"has the input `{name}`, which depends on the event"
+        if not scope.is_branch:
+            continue
+        if action == SCRIPT and (found := reads_context(str(value))):
+            return f"reads {found}, which depends on the event"
+        if (action, name) == NEW_ISSUES and str(value).lower() != "false":
+            return "looks at the changes of a pull request"
+    return ""
+
+
+def _is_candidate(name: str, written: object, views: EventViews, scope: StepScope) -> bool:
+    """Whether an input of a checkout names the candidate itself: then it brings the very tree that is to be tested."""
+    value = views.value(written)[0]
+    if name == "repository":
+        return value in (None, "", scope.candidate.repository)
+    if name != "ref":
+        return False
+    own = views.here.values["github"]
+    assert isinstance(own, dict)
+    branch = scope.candidate.branch
+    return value in (own["sha"], own["ref"], own["ref_name"], None, "", branch, f"refs/heads/{branch}")
+
+
+def _local(step: Mapping[str, Any], views: EventViews, outer: EventViews, scope: StepScope) -> tuple[str, EventViews]:
+    """Judge the steps of a composite action of the repository; others are programs, which IMQ does not read."""
+    uses = str(step["uses"])
+    folder = local_path(uses)
+    paths = [_file(folder, name) for name in _METADATA]
+    found = next((scope.actions[path] for path in paths if path in scope.actions), None)
+    runs = found.get("runs") if isinstance(found, dict) else None
+    is_read = isinstance(runs, dict) and str(runs.get("using")).lower() == "composite"
+    if scope.depth >= _DEEPEST:
+        return "uses actions of the repository that use each other without end", outer
+    if not is_read or (scope.moved and uses.startswith("./")):
+        # On a draft it runs as on each pull request, whatever it reads.
+        return ("uses an action of the repository that IMQ cannot read" if scope.is_branch else ""), outer
+    assert isinstance(found, dict)
+    assert isinstance(runs, dict)
+    if scope.is_branch and (read := event_reads(default_values(found.get("inputs")))):
+        return f"uses `{uses}`, which reads {read}", outer
+    inner = _with_inputs(views, found.get("inputs"), step.get("with")).giving("steps", UNKNOWN, UNKNOWN)
+    why, inner = difference(runs.get("steps"), inner, replace(scope, depth=scope.depth + 1))
+    if why:
+        return f"uses `{uses}`, which {why}", outer
+    outputs = found.get("outputs")
+    values = (
+        [each.get("value") for each in outputs.values() if isinstance(each, dict)] if isinstance(outputs, dict) else []
+    )
+    return "", outer if inner.same(values) else _marking_outputs(step, outer)
+
+
+def default_values(declared: object) -> list[object]:
+    """Return the values of inputs that are left out."""
+    inputs = declared.values() if isinstance(declared, Mapping) else ()
+    return [each.get("default") for each in inputs if isinstance(each, Mapping)]
+
+
+def _file(folder: str | None, name: str) -> str:
+    return name if folder == "." else f"{folder}/{name}"
+
+
+def _with_inputs(views: EventViews, declared: object, given: object) -> EventViews:
+    """Return views with the inputs of an action; all of them are texts."""
+    inputs = {
+        str(name).lower(): each.get("default") if isinstance(each, dict) else None
+        for name, each in (declared.items() if isinstance(declared, dict) else ())
+    }
+    inputs |= {str(name).lower(): value for name, value in (given.items() if isinstance(given, dict) else ())}
+    texts = {name: views.text(written) for name, written in inputs.items()}
+    here, there = ({name: each[side] for name, each in texts.items()} for side in (0, 1))
+    marked = [("inputs", name) for name, written in inputs.items() if not views.same(written)]
+    return views.giving("inputs", here, there, marked)
