@@ -46,6 +46,7 @@ def run(*command: str, text: str | None = None) -> tuple[int, str]:
     return done.returncode, done.stdout
 
 
+@pytest.mark.process
 def test_rules_and_their_cases_hold(promtool: str) -> None:
     """Prometheus takes the file as it is, and each alert fires and is silent as its cases say."""
     assert run(promtool, "check", "rules", str(FOLDER / "alerts.yml"))[0] == 0
@@ -63,6 +64,7 @@ def thresholds() -> Iterator[tuple[str, str, str]]:
                 yield name, found[0], f"{found[1]} {moved:g}"
 
 
+@pytest.mark.process
 def test_threshold_that_is_moved_a_little_is_noticed(promtool: str, tmp_path: Path) -> None:
     """The cases stand at the edges: no threshold can drift without a case that fails."""
     files = dict[str, tuple[str, str, str]]()
@@ -170,12 +172,14 @@ def check_queries(promtool: str, queries: Sequence[str], rules: Path) -> None:
     assert code == 0, output
 
 
+@pytest.mark.process
 def test_queries_of_the_operators_page_can_be_asked(promtool: str, tmp_path: Path) -> None:
     """Who copies one into Prometheus gets an answer."""
     assert len(QUERIES) >= 4
     check_queries(promtool, QUERIES, tmp_path / "queries.yml")
 
 
+@pytest.mark.process
 async def test_page_is_one_that_prometheus_takes_without_complaint(promtool: str, store: Store) -> None:
     """With several processes on it, and names that follow its customs."""
     clock = ManualClock()

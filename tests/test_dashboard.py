@@ -39,6 +39,7 @@ def panels() -> list[dict[str, Any]]:
     return [panel for panel in PANELS if panel["type"] != "row"]
 
 
+@pytest.mark.process
 def test_queries_of_the_dashboard_can_be_asked(promtool: str, tmp_path: Path) -> None:
     """Prometheus's own parser takes each, with a time in place of the reader's choice."""
     asked = [

@@ -7,6 +7,7 @@ import asyncio
 import socket
 from typing import Any
 
+import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
@@ -26,6 +27,7 @@ _LARGE = 50_000
 """Bytes of an event: the server waits for its reader after 64 kB."""
 
 
+@pytest.mark.process
 async def test_connection_that_takes_no_bytes_is_cut_off(world: World) -> None:
     """A write that does not drain within its limit ends the stream, and the reader's place is free again."""
     await queued(world, "change")

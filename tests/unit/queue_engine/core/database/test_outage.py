@@ -72,10 +72,11 @@ async def fault_when(work: Awaitable[object]) -> OutageKind | None:
 @pytest.fixture(autouse=True)
 async def _threads_end_with_their_test() -> AsyncIterator[None]:
     """The driver does not wait for the thread of a connection that could not be made; it must find its loop open."""
+    before = set(threading.enumerate())
     yield
-    for thread in threading.enumerate():
+    for thread in set(threading.enumerate()) - before:
         if "_connection_worker_thread" in thread.name:
-            await asyncio.to_thread(thread.join, 5)
+            await asyncio.to_thread(thread.join, LIMIT)
 
 
 @pytest.mark.process
