@@ -5,13 +5,15 @@ from collections.abc import Collection
 import structlog
 
 from bot.gateway import facts
-from bot.gateway.http.client import owner_and_repo
-from bot.gateway.schemas import CheckRunAnswer, CheckSuiteAnswer, StatusAnswer, WorkflowRunAnswer
+from bot.gateway.http.answers import parse_list
+from bot.gateway.http.client import Call, owner_and_repo
+from bot.gateway.schemas import CheckRunAnswer, CheckSuiteAnswer, PullRequestAnswer, StatusAnswer, WorkflowRunAnswer
 from bot.gateway.snapshots.batches import SnapshotBatches
 from queue_engine.domain.errors import Forbidden, NotFound
 from queue_engine.domain.facts import CheckReport, RequiredCheck
 from queue_engine.domain.model import Repository
 from queue_engine.domain.workflow_runs import CheckSuite, WorkflowRun
+from queue_engine.rules.checks import matches
 
 log = structlog.get_logger(__name__)
 
@@ -48,8 +50,25 @@ class CheckReads(SnapshotBatches):
         return tuple(facts.workflow_run(run) for run in runs if run.head_sha == sha)
 
     async def check_suites(self, repository: Repository, sha: str) -> tuple[CheckSuite, ...]:
-        """`GET /repos/{owner}/{repo}/commits/{ref}/check-suites`, without IMQ's own."""
+        """`GET /repos/{owner}/{repo}/commits/{ref}/check-suites`."""
         template = "/repos/{owner}/{repo}/commits/{ref}/check-suites?per_page=100"
         where = {**owner_and_repo(repository), "ref": sha}
         suites = await self._connection.items(repository, CheckSuiteAnswer, template, where, key="check_suites")
-        return tuple(facts.check_suite(each) for each in suites if each.app is None or each.app.id != self._app_id)
+        return tuple(facts.check_suite(each, own_app_id=self._app_id) for each in suites)
+
+    async def reports_elsewhere(
+        self, repository: Repository, base_branch: str, head: str, wanted: Collection[RequiredCheck]
+    ) -> tuple[CheckReport, ...]:
+        """`GET /repos/{owner}/{repo}/pulls`, the ten that changed last, then the checks of one commit after another."""
+        template = "/repos/{owner}/{repo}/pulls?state=all&sort=updated&direction=desc&per_page=10"
+        page = await self._connection.call(repository, Call("GET", template, owner_and_repo(repository)), fresh=True)
+        heads = [answer.head.sha for answer in parse_list(PullRequestAnswer, page.data)]
+        found: list[CheckReport] = []
+        for ref in dict.fromkeys((*heads, base_branch)):
+            if ref == head or all(any(matches(each, report) for report in found) for each in wanted):
+                continue
+            try:
+                found += await self.check_reports(repository, ref, wanted)
+            except NotFound:
+                continue  # The commit of a fork that was deleted.
+        return tuple(found)

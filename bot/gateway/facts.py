@@ -107,7 +107,8 @@ def methods(repository: RepositoryAnswer | None) -> tuple[MergeMethod, ...]:
 
 def commit(answer: CommitAnswer) -> Commit:
     """Convert a commit from the git database."""
-    return Commit(answer.sha, answer.tree.sha, tuple(parent.sha for parent in answer.parents))
+    parents = tuple(parent.sha for parent in answer.parents)
+    return Commit(answer.sha, answer.tree.sha, parents, message=answer.message)
 
 
 def listed_commit(answer: ListedCommitAnswer, *, own_login: str) -> Commit:
@@ -190,7 +191,7 @@ def workflow_run(answer: WorkflowRunAnswer) -> WorkflowRun:
     )
 
 
-def check_suite(answer: CheckSuiteAnswer) -> CheckSuite:
+def check_suite(answer: CheckSuiteAnswer, *, own_app_id: int) -> CheckSuite:
     """Convert a check suite."""
     return CheckSuite(
         app=answer.app.name or answer.app.slug if answer.app else "",
@@ -198,6 +199,9 @@ def check_suite(answer: CheckSuiteAnswer) -> CheckSuite:
         status=answer.status or "",
         conclusion=answer.conclusion,
         runs=answer.latest_check_runs_count,
+        app_id=answer.app.id if answer.app else None,
+        created_at=_utc(answer.created_at),
+        own=answer.app is not None and answer.app.id == own_app_id,
     )
 
 

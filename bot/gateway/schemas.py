@@ -157,6 +157,7 @@ class CommitAnswer(BaseModel):
     sha: str
     tree: ShaAnswer
     parents: list[ShaAnswer]
+    message: str = ""
 
 
 class InnerCommitAnswer(BaseModel):
@@ -217,6 +218,7 @@ class CheckSuiteAnswer(BaseModel):
     status: str | None = None
     conclusion: str | None = None
     latest_check_runs_count: int = 0
+    created_at: datetime | None = None
 
 
 class WorkflowRunAnswer(BaseModel):

@@ -179,19 +179,20 @@ def _check_suite(_event: str, delivery: str, payload: Mapping[str, Any], own_app
         return _rerun(event, delivery, suite.head_sha, [pull.number for pull in suite.pull_requests])
     if event.action != "completed" or (suite.app is not None and suite.app.id == own_app_id):
         return None
-    how = {"unapproved": suite.conclusion == "action_required", "skipped": suite.conclusion == "skipped"}
+    without_jobs = suite.conclusion == "action_required" or suite.broke_at_once
+    how = {"without_jobs": without_jobs, "skipped": suite.conclusion == "skipped"}
     return event.webhook_event(WebhookKind.CHECKS, delivery, head_sha=suite.head_sha, **how)
 
 
 def _workflow_run(_event: str, delivery: str, payload: Mapping[str, Any], _own_app_id: int) -> WebhookEvent | None:
-    """Normalize a run that starts, or that waits for approval, which its request already says (pytorch/test-infra
-    #8028)."""
+    """Normalize a run that starts, or that has no jobs: it waits for approval, which its request already says
+    (pytorch/test-infra #8028), or its file is invalid."""
     event = WorkflowRunEvent.model_validate(payload)
     run = event.workflow_run
-    unapproved = "action_required" in {run.status, run.conclusion} or run.status == "waiting"
-    if not unapproved and event.action != "in_progress":
+    without_jobs = {"action_required", "startup_failure"} & {run.status, run.conclusion} or run.status == "waiting"
+    if not without_jobs and event.action != "in_progress":
         return None
-    return event.webhook_event(WebhookKind.CHECKS, delivery, head_sha=run.head_sha, unapproved=unapproved)
+    return event.webhook_event(WebhookKind.CHECKS, delivery, head_sha=run.head_sha, without_jobs=bool(without_jobs))
 
 
 def _status(_event: str, delivery: str, payload: Mapping[str, Any], _own_app_id: int) -> WebhookEvent | None:

@@ -201,6 +201,12 @@ class CheckSuite(BaseModel):
     app: SuiteApp | None = None
     pull_requests: list[PullRequestNumber] = Field(default_factory=list, max_length=100)
     """Without pull requests of forks (docs, "Webhook events and payloads")."""
+    latest_check_runs_count: int | None = None
+
+    @property
+    def broke_at_once(self) -> bool:
+        """Whether it ended without any check run, and did not pass: the file of its workflow run is invalid."""
+        return self.conclusion in {"failure", "startup_failure"} and self.latest_check_runs_count == 0
 
 
 class CheckSuiteEvent(OfRepository):

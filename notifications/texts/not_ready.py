@@ -36,6 +36,11 @@ NOT_READY: Mapping[Reason, ReasonText] = {
     Reason.CHECKS_FAILED: ReasonText(
         "A required check failed on the head of the pull request.", "Push a fix, or rerun the check if it is flaky."
     ),
+    Reason.CHECK_ABSENT: ReasonText(
+        "A required check did not report on the head of the pull request, and nothing runs that could report it.",
+        "Push a commit, or run the check on this head. If a path filter skips its workflow, let the workflow run and "
+        "skip the job instead.",
+    ),
 }
 
 JOINS_BY_ITSELF = "It waits outside the queue. IMQ queues it as soon as it is ready."

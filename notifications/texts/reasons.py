@@ -109,8 +109,8 @@ REASONS: Mapping[Reason, ReasonText] = {
         "Push a fix, or rerun the check if it is flaky." + REQUEUE,
     ),
     Reason.CHECKS_TIMED_OUT: ReasonText(
-        "A required check did not finish in time. If a path filter skips a workflow, its checks stay pending.",
-        "Find out why the check did not report." + REQUEUE,
+        "A required check did not finish in time.",
+        "Find out why the check did not finish." + REQUEUE,
     ),
     Reason.NO_CHECKS: ReasonText(
         "No check reported, and {base} requires none, so nothing tested this change.",
@@ -124,6 +124,15 @@ REASONS: Mapping[Reason, ReasonText] = {
         "A check ran on the queued commit, but not after the update with {base}.",
         "Require the checks that count for {base}, or list this one under `checks.ignored` in `.github/imq.yml`."
         + REQUEUE,
+    ),
+    Reason.CHECK_ABSENT: ReasonText(
+        "A required check did not report on the head of the pull request, and nothing runs that could report it.",
+        "Push a commit, or run the check on this head." + REQUEUE,
+    ),
+    Reason.WORKFLOW_WITHOUT_JOBS: ReasonText(
+        "A workflow run ended before any of its jobs began, so a required check cannot report. GitHub does that when "
+        "it cannot read the workflow file.",
+        "Open the run, and fix the workflow file. If the file is fine, rerun the workflow." + REQUEUE,
     ),
     Reason.WORKFLOWS_UNAPPROVED: ReasonText(
         "GitHub runs these workflows only after a maintainer approves them.",
@@ -273,6 +282,11 @@ REASONS: Mapping[Reason, ReasonText] = {
     Reason.CHECKS_NOT_STARTING: ReasonText(
         "No check starts, so CI may be down or slow.",
         "Check that the CI runners are up. The queue continues when a check starts.",
+    ),
+    Reason.CHECK_NEVER_REPORTED: ReasonText(
+        "{base} requires a check that no recent commit of this repository has, so nothing can land.",
+        "Correct the check's name or App in the rules of {base} or in `.github/imq.yml`, or set up its CI. The queue "
+        "continues when the check reports, or is no longer required.",
     ),
     Reason.MISCONFIGURED: ReasonText(
         "IMQ cannot use this repository's configuration, so it paused the queue.",

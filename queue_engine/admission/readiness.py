@@ -77,18 +77,19 @@ async def judge_again(engine: Engine, case: Case, *, push: Push | None = None) -
                 return await _end(engine, case, entry, ended)
             if policy.fault is not None:
                 return case
-            return await _judge(engine, case, entry, taken, moves=moves)
+            return await _judge(engine, case, entry, before, taken, moves=moves)
         case = await case.reload(engine)
     raise StaleRecord(f"the entry of pull request {case.number} changed each time that it was read")
 
 
-async def _judge(engine: Engine, case: Case, entry: Entry, taken: Snapshot, *, moves: bool) -> Case:
+async def _judge(engine: Engine, case: Case, entry: Entry, before: Entry, taken: Snapshot, *, moves: bool) -> Case:
     """Store what these facts mean for an entry whose wait has not ended. Raises StaleRecord.
 
+    What it lacked `before` counts for its former head.
     An entry that `moves` is stored for another base branch than the one of the entry to be judged.
     """
     policy, repository = case.policy, case.repository
-    taken, requirements = await requirements_of(engine, repository, taken, policy, is_waiting=True)
+    taken, requirements = await requirements_of(engine, repository, taken, policy, waiting=before)
     if taken.permission is None:
         taken = replace(taken, permission=await engine.github.permission(repository, entry.queued_by))
     answer = judge_readiness(entry, taken, requirements, policy)

@@ -5,11 +5,12 @@ from dataclasses import replace
 
 from queue_engine.domain.facts import BranchRules, CheckReport, RequiredCheck, Snapshot
 from queue_engine.domain.failing_check import FailingCheck
-from queue_engine.domain.model import Repository
+from queue_engine.domain.model import Entry, Repository
 from queue_engine.domain.policy import Policy
 from queue_engine.domain.port import GitHub
+from queue_engine.domain.reasons import Reason
 from queue_engine.effects.context import Engine
-from queue_engine.rules.checks import head_checks, is_rerun_in_queue, judge
+from queue_engine.rules.checks import absent_checks, head_checks, is_rerun_in_queue, judge
 from queue_engine.rules.eligibility import RequiredFacts, unmet_by_rules, unmet_requirement, waits
 from queue_engine.rules.failing_checks import failing_checks, is_red, report_on_base
 from queue_engine.rules.merge_method import merge_method, needs_signed_commits
@@ -18,13 +19,28 @@ from queue_engine.rules.reviews import reviews_of
 
 
 async def requirements_of(
-    engine: Engine, repository: Repository, taken: Snapshot, policy: Policy, *, is_waiting: bool = False
+    engine: Engine, repository: Repository, taken: Snapshot, policy: Policy, *, waiting: Entry | None = None
 ) -> tuple[Snapshot, RequiredFacts]:
     """Read the requirements of the base branch, and whether they are met, with the snapshot to judge.
 
-    A pull request that `is_waiting` already may lack approvals by cached rules: a webhook says when these change.
+    A pull request that is `waiting` already may lack approvals by cached rules: a webhook says when these change.
     Raises GitHubError.
     """
+    found = await _requirements_of(engine, repository, taken, policy, is_waiting=waiting is not None)
+    lacked = next((each for each in waiting.unmet if each.reason is Reason.CHECK_ABSENT), None) if waiting else None
+    if waiting is None or lacked is None or waiting.head != taken.pull.head_sha:
+        return found
+    taken, requirements = found
+    required = head_checks(requirements.rules, policy)
+    reports = await engine.github.check_reports(repository, waiting.head, required) if required else ()
+    absent = lacked if absent_checks(required, reports) else None
+    failing = requirements.failing or failing_checks(judge(required, reports).failed, reports)
+    return taken, replace(requirements, absent=absent, failing=failing)
+
+
+async def _requirements_of(
+    engine: Engine, repository: Repository, taken: Snapshot, policy: Policy, *, is_waiting: bool
+) -> tuple[Snapshot, RequiredFacts]:
     pull = taken.pull
     if pull.head_repository == repository.full_name:
         guarded = await engine.github.is_guarded(repository, pull.head_branch, pull.default_branch)

@@ -172,9 +172,12 @@ class Checks(ConfigModel):
     )
     land_without: bool | None = Field(None, description="Whether a pull request may land on which no check reports.")
     timeout: AutoTimeout | None = Field(
-        None, description="How long required checks may take. `auto` follows this repository's history."
+        None,
+        description="How long a required check may take at most. `auto`: three times its usual time, a day at most.",
     )
-    fallback_timeout: Timeout | None = Field(None, description="The same while there is no history.")
+    fallback_timeout: Timeout | None = Field(
+        None, description="The same for a check that IMQ has not measured on this branch."
+    )
     reruns: int | None = Field(
         None,
         ge=0,

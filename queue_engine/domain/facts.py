@@ -118,8 +118,8 @@ class Commit:
     sha: str
     tree: str
     parents: tuple[str, ...]
-    made_by_imq: bool = False
-    """Whether GitHub's own signature proves that GitHub made the commit for IMQ. False where the answer has none."""
+    made_by_imq: bool = False  # Whether GitHub's own signature proves that GitHub made it for IMQ; False where none.
+    message: str = field(default="", compare=False, repr=False)  # Not trusted; empty where the answer lacks it.
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 
 from queue_engine.domain.failing_check import FailingCheck
@@ -114,6 +114,10 @@ class RedBase:
     """The checks that fail on the base, with their links; empty where an older IMQ found the base red."""
 
 
+NOWHERE = ""
+"""In place of the head of a stall: no commit has the checks."""
+
+
 @dataclass(frozen=True, slots=True)
 class Stall:
     """No check starts on the front's head: since when, which checks, and when CI ran on another commit."""
@@ -123,7 +127,17 @@ class Stall:
     checks: str
     """The names of the checks, for people to read."""
     ci_active_at: datetime | None = None
-    """When a check first reported on another commit of the repository since then."""
+    """When a check first reported on another commit of the repository since then. If `never`: when IMQ last looked."""
+
+    @property
+    def never(self) -> bool:
+        """Whether no commit has the checks, so that no head of this queue can get them."""
+        return self.head == NOWHERE
+
+    @property
+    def next_poll_at(self) -> datetime | None:
+        """When IMQ looks again for checks that no commit had: after an hour, if no event comes."""
+        return (self.ci_active_at or self.since) + timedelta(hours=1) if self.never else None
 
 
 @dataclass(frozen=True, slots=True)

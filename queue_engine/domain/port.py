@@ -102,7 +102,16 @@ class GitHub(CommitReads, CandidatePort, Merges, Protocol):
         ...
 
     async def check_suites(self, repository: Repository, sha: str) -> tuple[CheckSuite, ...]:
-        """`GET /repos/{o}/{r}/commits/{ref}/check-suites`: the suites of all Apps on a commit, without IMQ's own."""
+        """`GET /repos/{o}/{r}/commits/{ref}/check-suites`: the suites of all Apps on a commit."""
+        ...
+
+    async def reports_elsewhere(
+        self, repository: Repository, base_branch: str, head: str, wanted: Collection[RequiredCheck]
+    ) -> tuple[CheckReport, ...]:
+        """The checks of the pull requests that changed last, by `GET /pulls`, and of the base's tip; not of `head`.
+
+        Reads one commit after the other until every wanted check is found, eleven at most.
+        """
         ...
 
     async def update_branch(self, repository: Repository, number: int, expected_head: str) -> None:

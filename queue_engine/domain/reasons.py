@@ -64,6 +64,8 @@ class Reason(StrEnum):
     NO_CHECKS = "no_checks"
     CHECKS_BROKE_DOWN = "checks_broke_down"
     CHECKS_NOT_REPEATED = "checks_not_repeated"
+    CHECK_ABSENT = "check_absent"
+    WORKFLOW_WITHOUT_JOBS = "workflow_without_jobs"
     WORKFLOWS_UNAPPROVED = "workflows_unapproved"
     BASE_STAYS_RED = "base_stays_red"
     # Refused by GitHub or its rules
@@ -108,6 +110,7 @@ class Reason(StrEnum):
     BASE_RED = "base_red"
     TIP_UNTESTED = "tip_untested"
     CHECKS_NOT_STARTING = "checks_not_starting"
+    CHECK_NEVER_REPORTED = "check_never_reported"
     MISCONFIGURED = "misconfigured"
     # Why a queue runs no trains
     CI_SILENT_ON_CANDIDATES = "ci_silent_on_candidates"
@@ -162,6 +165,8 @@ REASONS: Mapping[Reason, ReasonFacts] = {
     Reason.NO_CHECKS: ReasonFacts(Outcome.FAILED, ReasonActor.MAINTAINER),
     Reason.CHECKS_BROKE_DOWN: ReasonFacts(Outcome.FAILED, ReasonActor.MAINTAINER),
     Reason.CHECKS_NOT_REPEATED: ReasonFacts(Outcome.FAILED, ReasonActor.MAINTAINER),
+    Reason.CHECK_ABSENT: ReasonFacts(Outcome.FAILED, ReasonActor.AUTHOR),
+    Reason.WORKFLOW_WITHOUT_JOBS: ReasonFacts(Outcome.FAILED, ReasonActor.AUTHOR),
     Reason.WORKFLOWS_UNAPPROVED: ReasonFacts(Outcome.FAILED, ReasonActor.MAINTAINER),
     Reason.BASE_STAYS_RED: ReasonFacts(Outcome.FAILED, ReasonActor.MAINTAINER),
     Reason.MERGEABLE_UNKNOWN: ReasonFacts(Outcome.FAILED, ReasonActor.AUTHOR),
@@ -203,6 +208,7 @@ REASONS: Mapping[Reason, ReasonFacts] = {
     Reason.BASE_RED: ReasonFacts(Outcome.PAUSED, ReasonActor.MAINTAINER, label_off=False),
     Reason.TIP_UNTESTED: ReasonFacts(Outcome.PAUSED, ReasonActor.NONE, label_off=False),
     Reason.CHECKS_NOT_STARTING: ReasonFacts(Outcome.PAUSED, ReasonActor.MAINTAINER, label_off=False),
+    Reason.CHECK_NEVER_REPORTED: ReasonFacts(Outcome.PAUSED, ReasonActor.MAINTAINER, label_off=False),
     Reason.MISCONFIGURED: ReasonFacts(Outcome.PAUSED, ReasonActor.MAINTAINER, label_off=False),
     Reason.CI_SILENT_ON_CANDIDATES: ReasonFacts(Outcome.SEQUENTIAL, ReasonActor.MAINTAINER, label_off=False),
     Reason.CI_SKIPPED_ON_CANDIDATES: ReasonFacts(Outcome.SEQUENTIAL, ReasonActor.MAINTAINER, label_off=False),

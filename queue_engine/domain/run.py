@@ -1,5 +1,6 @@
 """A run: one attempt to land its members, with the progress of its candidate's checks."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -51,8 +52,8 @@ class Run:
     """When the last of these started, as far as IMQ knows: their time limit counts from then."""
     former_checks: tuple[str, ...] | None = None
     """The checks that reported on the head before IMQ's update, `app:name` each; None: not read."""
-    check_seconds: int | None = None
-    """How long the required checks of the candidate may take; set as soon as it is known."""
+    check_limits: Mapping[str, int] | None = None
+    """How many seconds each check may take, by its name, for those that IMQ measured on this branch before."""
     reruns: int = 0
     """How often IMQ ran the failed checks of the candidate again."""
     rerun_checks: tuple[str, ...] = ()

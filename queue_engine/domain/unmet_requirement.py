@@ -19,6 +19,7 @@ MAY_STILL_BE_MET = frozenset(
         Reason.CODE_OWNER_MISSING,
         Reason.CONVERSATIONS_UNRESOLVED,
         Reason.CHECKS_FAILED,
+        Reason.CHECK_ABSENT,
     }
 )
 """Reasons that people remove without a new request: with `when_not_ready: wait` the pull request waits for that."""

@@ -25,7 +25,7 @@ class WebhookKind(StrEnum):
     CHECK = "check"
     """check_run completed, or status that is no longer pending: `head_sha`, `check_name`, `passed`."""
     CHECKS = "checks"
-    """check_suite completed, or workflow_run in progress or waiting for approval: `head_sha`, `unapproved`."""
+    """check_suite completed, or workflow_run in progress or without jobs: `head_sha`, `without_jobs`."""
     RERUN = "rerun"
     """check_run or check_suite of IMQ's own App rerequested by a person: `head_sha`, `numbers`, `sender`."""
     BASE_MOVED = "base_moved"
@@ -109,7 +109,7 @@ class WebhookEvent(BaseModel):
     check_ended: datetime | None = None
     numbers: tuple[int, ...] = ()
     """For RERUN: the pull requests of the check, as far as the delivery names them."""
-    unapproved: bool = False
-    """For CHECKS: a workflow run waits for approval."""
+    without_jobs: bool = False
+    """For CHECKS: a workflow run waits for approval, or ended before it had a job."""
     facts: tuple[Fact, ...] = Field(default=(), exclude=True)
     """The facts that the delivery states: stored with the delivery, in rows of their own, not in its job."""

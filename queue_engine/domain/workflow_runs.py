@@ -1,7 +1,12 @@
-"""Runs of GitHub Actions and suites of checks, as GitHub reports them."""
+"""Runs of GitHub Actions, suites of checks, and the checks of other commits, as GitHub reports them."""
 
 from dataclasses import dataclass
 from datetime import datetime
+
+from queue_engine.domain.facts import CheckReport
+
+_PASSED = frozenset({"success", "skipped", "neutral", "cancelled", "stale", "action_required"})
+"""Conclusions of a workflow run that do not say that it broke: without a job, these have other causes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +49,14 @@ class WorkflowRun:
         """Whether the run may still create jobs."""
         return not self.ended and not self.awaits_approval
 
+    @property
+    def broke(self) -> bool:
+        """Whether the run ended and did not pass: `failure` or `startup_failure` where its file is invalid.
+
+        Which of the two depends on the mistake (pytorch/test-infra #6329; hermes-agent #90686 and #111994).
+        """
+        return self.ended and self.conclusion not in _PASSED
+
 
 @dataclass(frozen=True, slots=True)
 class CheckSuite:
@@ -56,12 +69,27 @@ class CheckSuite:
     conclusion: str | None
     runs: int
     """The number of its check runs."""
+    app_id: int | None = None
+    created_at: datetime | None = None
+    """GitHub opens a suite of each App that may write checks at every push ("Check suites", REST reference)."""
+    own: bool = False
+    """Whether it is IMQ's own."""
 
     @property
     def under_way(self) -> bool:
-        """Whether the suite may still report.
+        """Whether the suite may still report. IMQ does not wait for its own.
 
         GitHub opens a suite for every App that may write checks; a suite without runs may remain queued for ever
         (oca-github-bot #141, sourcegraph #9058). Actions has a suite per workflow run, which always ends.
         """
-        return self.status != "completed" and (self.runs > 0 or self.by_actions)
+        return self.status != "completed" and (self.runs > 0 or self.by_actions) and not self.own
+
+
+@dataclass(frozen=True, slots=True)
+class CommitFacts:
+    """What is known of a commit and of others, to tell why a check is absent on it."""
+
+    message: str
+    """The message of the commit itself; not trusted."""
+    reports: tuple[CheckReport, ...]
+    """The checks of the heads of the pull requests that changed last, and of the base branch's tip."""

@@ -7,7 +7,7 @@ import structlog
 
 from queue_engine.domain.errors import GitHubError, RateLimitError, attempt_level, is_retryable
 from queue_engine.domain.facts import CheckReport, RequiredCheck
-from queue_engine.domain.model import Entry, Queue, RedBase
+from queue_engine.domain.model import Entry, Queue, RedBase, Stall
 from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects.context import Change, Engine
@@ -20,7 +20,7 @@ from queue_engine.rules.blockers import (
     in_flight,
     untested_checked,
 )
-from queue_engine.rules.checks import run_checks, with_runs
+from queue_engine.rules.checks import absent_checks, head_checks, run_checks, with_runs
 
 _log = structlog.get_logger("imq.base")
 
@@ -102,6 +102,28 @@ async def poll_untested_tip(engine: Engine, queue: Queue, red: RedBase, policy: 
             return
         if (known is None or not known.untested) and stored.pause(Reason.TREE_MISMATCH) is not None:
             await _lift_mismatch(change, stored, tip, passed=known is None)
+
+
+async def poll_missing_checks(
+    engine: Engine, queue: Queue, stall: Stall, entries: Sequence[Entry], policy: Policy
+) -> None:
+    """Read whether the branch still requires a check that no commit has; the queue resumes if not."""
+    github, now = engine.github, engine.clock.now()
+    after: Stall | None = replace(stall, ci_active_at=now)
+    try:
+        github.forget_rules(queue.repository.id)
+        rules = await github.branch_rules(queue.repository, queue.base_branch)
+        required = head_checks(rules, policy)
+        reports = await github.reports_elsewhere(queue.repository, queue.base_branch, "", required)
+        measured = {name for entry in entries for name in entry.run.check_limits or {}}
+        missing = [each for each in absent_checks(required, reports) if each.name not in measured]
+        if not any(each.name in stall.checks for each in missing):
+            after = None
+    except GitHubError as error:
+        words = f"{type(error).__name__}: {error}"
+        _log.log(attempt_level(error), "base_unread", repository=queue.repository.full_name, error=words)
+    async with engine.change() as change:
+        await change.tx.stalls.note(queue.id, after, expected=stall)
 
 
 async def _lift_mismatch(change: Change, queue: Queue, tip: str, *, passed: bool) -> None:

@@ -21,7 +21,7 @@ from queue_engine.domain.reasons import Reason
 from queue_engine.effects import notices, record
 from queue_engine.effects.context import Change, Engine
 from queue_engine.effects.labels import remove_testing_label
-from queue_engine.executor.base_checks import poll_red_base, poll_untested_tip
+from queue_engine.executor.base_checks import poll_missing_checks, poll_red_base, poll_untested_tip
 from queue_engine.executor.queue_depth import dequeue_together, follow_depth
 from queue_engine.planner.front import (
     Front,
@@ -108,11 +108,13 @@ async def _make(engine: Engine, queue: Queue, needed: QueueChange, policy: Polic
             await _announce(engine, queue, entries, blockers, policy)
         case QueueAction.POLL_TIP if queue.red is not None:
             await poll_untested_tip(engine, queue, queue.red, policy)
+        case QueueAction.POLL_MISSING if queue.stall is not None:
+            await poll_missing_checks(engine, queue, queue.stall, entries, policy)
         case QueueAction.POLL_BASE if queue.red is not None:
             await poll_red_base(engine, queue, queue.red, entries, policy)
         case QueueAction.DEQUEUE:
-            failing = () if queue.red is None else queue.red.failing
-            why = DequeueReason(Reason.BASE_STAYS_RED, needed.detail, failing=failing)
+            failing = queue.red.failing if queue.red is not None and needed.reason is Reason.BASE_STAYS_RED else ()
+            why = DequeueReason(needed.reason, needed.detail, failing=failing)
             await dequeue_together(engine, entries, why, policy)
         case QueueAction.PREEMPT:
             await _preempt(engine, entries[0], entries[1], policy, needed.depth)

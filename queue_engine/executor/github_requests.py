@@ -14,12 +14,13 @@ from queue_engine.domain.model import Entry
 from queue_engine.domain.policy import Policy
 from queue_engine.domain.port import GitHub
 from queue_engine.domain.reasons import Reason
+from queue_engine.domain.workflow_runs import CommitFacts
 from queue_engine.executor.stack_requests import merge_stacked, merge_unknown_stack, pending_merge, update_stacked
 from queue_engine.planner.actions import FactKind, Facts, Merge
 from queue_engine.planner.base_change import tips_to_compare
 from queue_engine.planner.merge_errors import named, refused_merge
 from queue_engine.rules.base_change import BaseChange, need_no_test
-from queue_engine.rules.checks import run_checks
+from queue_engine.rules.checks import absent_checks, former_checks, head_checks, run_checks
 from queue_engine.rules.consent import needs_signature
 from queue_engine.rules.reviews import reviews_of
 
@@ -55,6 +56,8 @@ async def read_fact(github: GitHub, entry: Entry, fact: FactKind, facts: Facts, 
             return replace(facts, former_reports=reports)
         case FactKind.SUITES:
             return replace(facts, suites=await github.check_suites(repository, _candidate(entry)))
+        case FactKind.RECENT_COMMITS:
+            return replace(facts, others=await _recent_commits(github, entry, facts, policy))
         case FactKind.CO_AUTHORS:
             assert facts.pull is not None
             authors = await github.co_authors(repository, entry.number, author=facts.pull.author)
@@ -70,6 +73,13 @@ async def read_fact(github: GitHub, entry: Entry, fact: FactKind, facts: Facts, 
             return replace(facts, rules=await github.branch_rules(repository, base))
         case FactKind.PENDING_MERGE:
             return await pending_merge(github, entry, facts)
+
+
+async def _recent_commits(github: GitHub, entry: Entry, facts: Facts, policy: Policy) -> CommitFacts:
+    commit = await github.commit(entry.repository, _candidate(entry))
+    wanted = absent_checks(head_checks(facts.rules, policy) or former_checks(entry.run), facts.reports or ())
+    reports = await github.reports_elsewhere(entry.repository, entry.base_branch, commit.sha, wanted)
+    return CommitFacts(commit.message, reports)
 
 
 async def _pushes(github: GitHub, entry: Entry, fact: FactKind, facts: Facts) -> Facts:

@@ -1,10 +1,11 @@
 """Store blockers that a pass finds: the base is red, no check starts. Store that GitHub refused a merge."""
 
+from dataclasses import dataclass
 from datetime import datetime
 
 from queue_engine.domain.facts import CheckReport
 from queue_engine.domain.failing_check import FailingCheck
-from queue_engine.domain.model import Entry, Queue, RedBase, Stall
+from queue_engine.domain.model import NOWHERE, Entry, Queue, RedBase, Stall
 from queue_engine.domain.policy import Policy
 from queue_engine.effects.context import Engine
 from queue_engine.known.own_merges import record_merge_request
@@ -24,17 +25,29 @@ async def hold_for_base(
     return now
 
 
+@dataclass(frozen=True, slots=True)
+class StallFacts:
+    """The checks that did not start for the front, and those that no commit has."""
+
+    here: tuple[str, ...] = ()
+    anywhere: str | None = None
+
+
 async def record_stall(
-    engine: Engine, queue: Queue, stall: Stall | None, entry: Entry, not_starting: tuple[str, ...]
+    engine: Engine, queue: Queue, stall: Stall | None, entry: Entry, found: StallFacts
 ) -> datetime | None:
     """Store that no check starts for the front. The pass then announces the blocker, or its end, at once."""
     now = engine.clock.now()
-    if stall is not None:
-        return None if waits_for_start(entry, stall.head) else now
-    if not not_starting or (candidate := entry.run.candidate) is None:
+    if found.anywhere is not None and (stall is None or not stall.never):
+        new = Stall(now, NOWHERE, found.anywhere)
+    elif stall is not None:
+        return None if stall.never or waits_for_start(entry, stall.head) else now
+    elif found.here and entry.run.candidate is not None:
+        new = Stall(now, entry.run.candidate, few(found.here))
+    else:
         return None
     async with engine.change() as change:
-        await change.tx.stalls.note(queue.id, Stall(now, candidate, few(not_starting)))
+        await change.tx.stalls.note(queue.id, new)
     return now
 
 

@@ -35,7 +35,7 @@ from queue_engine.executor import github_requests
 from queue_engine.executor.entry_facts import read_entry_fact
 from queue_engine.executor.entry_trace import entry_trace
 from queue_engine.executor.front import find_front
-from queue_engine.executor.hold_queue import hold_for_base, record_refused_merge, record_stall
+from queue_engine.executor.hold_queue import StallFacts, hold_for_base, record_refused_merge, record_stall
 from queue_engine.executor.landing import land_merged
 from queue_engine.executor.own_check import await_own_check
 from queue_engine.executor.pass_errors import LeaseLost, PassError
@@ -183,7 +183,7 @@ class QueuePass:
                 goes_on = changed.status is EntryStatus.READY  # It merges in this pass, or changes again.
                 await self._save(entry, changed, EntryChange(checks=CheckResults(ended=ended), passes_on=goes_on))
                 return None
-            case Wait(changed, until, pending, not_starting):
+            case Wait(changed, until, pending, not_starting, never):
                 settled = replace(changed, run=changed.run.without_failures())
                 if settled != entry:
                     recovered = shows_retrying(entry, self._engine.clock.now())
@@ -192,7 +192,8 @@ class QueuePass:
                         self._facts.merge_refused
                     )
                     await self._save(entry, settled, EntryChange(announce, CheckResults(pending), passes_on=passes_on))
-                return await record_stall(self._engine, self._queue, self._stall, changed, not_starting) or until
+                found = StallFacts(not_starting, never)
+                return await record_stall(self._engine, self._queue, self._stall, changed, found) or until
             case actions.Update(changed):
                 return await self._update(entry, changed)
             case actions.Merge(changed):
@@ -205,6 +206,9 @@ class QueuePass:
                 return await self._dequeue(entry, reason, detail, checks)
             case actions.Block(changed, reason, message):
                 await self._updates.block(entry, changed, reason, message)
+                return None
+            case actions.Unmet(changed, unmet):
+                await self._updates.unready(changed, unmet)
                 return None
             case actions.Rerun(changed, failed):
                 return await self._rerun(await self._save(entry, changed), failed)

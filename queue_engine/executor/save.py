@@ -14,6 +14,7 @@ from queue_engine.domain.model import Entry, EntryStatus
 from queue_engine.domain.notice import NoticeKind
 from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
+from queue_engine.domain.unmet_requirement import UnmetRequirement
 from queue_engine.effects import record
 from queue_engine.effects.check_runs import withdraw_own_check
 from queue_engine.effects.context import Change, Engine
@@ -23,24 +24,29 @@ from queue_engine.effects.notices import (
     announce_progress,
     announce_retrying,
 )
+from queue_engine.effects.queue_depth import announce_not_ready
 from queue_engine.effects.stale_runs import cancel_later
 from queue_engine.effects.train_notices import announce_run_ended
 from queue_engine.executor.own_check import may_withdraw
 from queue_engine.known.own_merges import record_merge_request
 from queue_engine.planner.actions import Facts
 from queue_engine.planner.github_outage import shows_retrying
-from queue_engine.rules.check_figures import check_limit_by
+from queue_engine.rules.check_figures import check_limits_by
 from queue_engine.rules.check_progress import progress
 from queue_engine.rules.check_timing import check_data, rerun_seconds, with_reports
 from queue_engine.rules.checks import rerun_names
 from queue_engine.rules.failing_checks import failing_checks
 from queue_engine.rules.invariants import check_transition
 from queue_engine.rules.shared_heads import named, updated_for
+from queue_engine.rules.transitions import preempted
 from queue_engine.store import Transaction
 
 _log = structlog.get_logger("imq.save")
 
 _NOTICE_OF_STATUS = {EntryStatus.UPDATING: NoticeKind.UPDATING, EntryStatus.CHECKING: NoticeKind.CHECKING}
+
+_MEASURED = 50
+"""By how many passed tests of its branch the time limit of a check is set."""
 
 Checks = tuple[CheckReport, ...]
 
@@ -148,6 +154,19 @@ class EntryUpdates:
             await change.record("blocked", saved, reason=reason, delivery=saved.delivery, data=data)
         _log.info("blocked", repository=saved.repository.full_name, number=saved.number, reason=reason.value)
 
+    async def unready(self, entry: Entry, unmet: tuple[UnmetRequirement, ...]) -> None:
+        """Store the entry outside its queue until it has what it lacks; its proved head keeps the consent (P4)."""
+        now = self.engine.clock.now()
+        back = preempted(entry, now)
+        back = replace(back, queued_head=entry.head, updated_from=None, unmet=unmet, read_at=now)
+        check_transition(entry.status, back.status)
+        async with self.engine.change() as change:
+            saved = await change.tx.entries.save(back)
+            await remove_testing_label(change.tx, entry, self.policy, change.now)
+            await announce_not_ready(change, saved, self.policy)
+            await change.tx.queues.wake(entry.queue_id, change.now)
+        _log.info("unready", repository=entry.repository.full_name, number=entry.number, reason=unmet[0].reason.value)
+
     async def dequeue(
         self, entry: Entry, reason: Reason, facts: Facts, *, detail: str | None, checks: Checks = ()
     ) -> None:
@@ -216,10 +235,11 @@ def _logged(data: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _with_limit(tx: Transaction, entry: Entry) -> Entry:
-    """Set the time limit of the entry's checks, by how long checks took on this branch before."""
-    durations = await tx.timeline.durations(entry.repository.id, entry.base_branch, "ready", "checks")
-    limit = check_limit_by(durations)
-    return replace(entry, run=replace(entry.run, check_seconds=None if limit is None else int(limit.total_seconds())))
+    """Set the time limits of the entry's checks, by how long each took on this branch before."""
+    ready = EntryStatus.READY.value
+    events = await tx.timeline_reads.of_branch(entry.repository.id, entry.base_branch, [ready], limit=_MEASURED)
+    limits = check_limits_by(event.data for event in events)
+    return replace(entry, run=replace(entry.run, check_limits=limits or None))
 
 
 async def _landed_meanwhile(tx: Transaction, entry: Entry) -> str | None:

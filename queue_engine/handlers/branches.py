@@ -112,6 +112,8 @@ class Branches:
                 await change.tx.queues.renew_settings(repository.id)
             for queue in queues:
                 await change.tx.queues.wake(queue.id, change.now)
+                if queue.stall is not None and queue.stall.never:
+                    await change.tx.stalls.poll_soon(queue.id, change.now + after)
                 for entry in await change.tx.entries.not_ready(queue.id):
                     # It may be ready by the new rules.
                     await read_again(change, queue.repository, entry.number, after=after)

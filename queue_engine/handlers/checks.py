@@ -51,12 +51,12 @@ class CheckReports:
                 for run in await change.tx.candidate_runs.of_commit(repository.id, webhook.head_sha):
                     await _count_on_candidate(change, run, webhook)
             await change.tx.red_bases.reported(repository.id, webhook.head_sha, change.now)
-            await change.tx.stalls.reported(repository.id, webhook.head_sha, change.now)
-        if webhook.passed:
+            await change.tx.stalls.reported(repository.id, webhook.head_sha, change.now, webhook.check_name)
+        if webhook.passed is not None:
             await self._judge_waiting(repository, webhook)
 
     async def _judge_waiting(self, repository: Repository, webhook: WebhookEvent) -> None:
-        """Judge again those that wait outside their queues until this check passes, which it did."""
+        """Judge again those that wait outside their queues until this check passes, or until it reports."""
         async with self._engine.store.reading() as tx:
             waiting = [e for e in await tx.entries.waiting_outside(repository.id) if waits_for_check(e, webhook)]
         for entry in waiting:
@@ -99,8 +99,8 @@ async def _count(change: Change, entry: Entry, webhook: WebhookEvent, *, stalled
     While no check is known to be pending, each report may decide; the next poll finds the pending checks.
     """
     pending, name = set(entry.run.pending_checks), webhook.check_name
-    if webhook.unapproved:
-        # A workflow run awaits approval: the next poll counts as the first, which reads such runs.
+    if webhook.without_jobs:
+        # A workflow run has no jobs: the next poll counts as the first, which reads such runs.
         await change.tx.entries.save(replace(entry, run=replace(entry.run, polls=0, next_poll_at=change.now)))
         await change.tx.queues.wake(entry.queue_id, change.now)
         return
@@ -126,14 +126,14 @@ async def _count(change: Change, entry: Entry, webhook: WebhookEvent, *, stalled
 async def _count_on_candidate(change: Change, run: CandidateRun, webhook: WebhookEvent) -> None:
     """Count a report on a candidate of several members; make its queue due if the report may decide."""
     pending, name = set(run.test.pending_checks), webhook.check_name
-    if pending and name not in pending and not webhook.unapproved:
+    if pending and name not in pending and not webhook.without_jobs:
         return
     test = with_webhook(run.test, webhook)
     if name is not None and (pending or webhook.passed is not False):
         test = replace(test, completed_checks=tuple(dict.fromkeys((*test.completed_checks, name)))[-_REPORTS_KEPT:])
-    if webhook.unapproved:
+    if webhook.without_jobs:
         test = replace(test, polls=0)
-    decides = webhook.unapproved or webhook.passed is False or pending <= set(test.completed_checks)
+    decides = webhook.without_jobs or webhook.passed is False or pending <= set(test.completed_checks)
     if decides and not run.test.github_failures:
         test = replace(test, next_poll_at=change.now)
     await change.tx.candidate_runs.save(replace(run, test=test))

@@ -108,6 +108,12 @@ class Forwarding(MergeForwarding):
         """As the port says."""
         return await self._github.check_suites(repository, sha)
 
+    async def reports_elsewhere(
+        self, repository: Repository, base_branch: str, head: str, wanted: Collection[RequiredCheck]
+    ) -> tuple[CheckReport, ...]:
+        """As the port says."""
+        return await self._github.reports_elsewhere(repository, base_branch, head, wanted)
+
     async def update_branch(self, repository: Repository, number: int, expected_head: str) -> None:
         """As the port says."""
         await self._github.update_branch(repository, number, expected_head)

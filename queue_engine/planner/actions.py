@@ -19,7 +19,8 @@ from queue_engine.domain.failing_check import FailingCheck
 from queue_engine.domain.merge_port import PendingMerge
 from queue_engine.domain.model import Entry
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.workflow_runs import CheckSuite, WorkflowRun
+from queue_engine.domain.unmet_requirement import UnmetRequirement
+from queue_engine.domain.workflow_runs import CheckSuite, CommitFacts, WorkflowRun
 from queue_engine.rules.base_change import BaseChange
 
 
@@ -52,6 +53,8 @@ class FactKind(Enum):
     """The reports on the head that was queued, before IMQ's own update."""
     SUITES = "suites"
     """The check suites of the entry's head."""
+    RECENT_COMMITS = "recent_commits"
+    """The message of the entry's head, and the required checks of other commits."""
     PENDING_MERGE = "pending_merge"
     """The merge that GitHub makes in the background."""
 
@@ -79,6 +82,7 @@ class Facts:
     workflow_runs: tuple[WorkflowRun, ...] | None = None
     former_reports: tuple[CheckReport, ...] | None = None
     suites: tuple[CheckSuite, ...] | None = None
+    others: CommitFacts | None = None
     ci_active_at: datetime | None = None
     """When a check reported on another commit of the repository, while this queue waited for a check to start."""
     co_authors: tuple[str, ...] | None = None
@@ -135,13 +139,15 @@ class Wait:
     """Store the entry; the queue is not due before `until`, unless an event wakes it.
 
     `pending` are the checks that run, which the comment shows. `not_starting` are checks that did not start within
-    their time limit: they block the queue until a check starts.
+    their time limit: they block the queue until a check starts. `never` names required checks that no commit has: they
+    block it until one reports.
     """
 
     entry: Entry
     until: datetime
     pending: tuple[CheckReport, ...] = ()
     not_starting: tuple[str, ...] = ()
+    never: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +196,14 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
+class Unmet:
+    """Store the entry outside its queue, with its consent, until its pull request has what it lacks."""
+
+    entry: Entry
+    unmet: tuple[UnmetRequirement, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Rerun:
     """Store the entry with the instant of the rerun request, then have these failed checks run again on its head."""
 
@@ -217,5 +231,5 @@ class HoldLanding:
     """The base's tip, if somebody else moved the base."""
 
 
-Step = Save | Wait | Update | Merge | Landing | Dequeue | Block | Rerun | HoldBase | HoldLanding
+Step = Save | Wait | Update | Merge | Landing | Dequeue | Block | Unmet | Rerun | HoldBase | HoldLanding
 Action = ReadFact | Step

@@ -5,6 +5,7 @@ or show when the job was queued (strands-labs/robots #2509). So the time counts 
 running.
 """
 
+from collections.abc import Collection
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -14,23 +15,32 @@ from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.planner.actions import Action, Dequeue, FactKind, Facts, ReadFact, Save, Wait
 from queue_engine.rules.checks import CommitChecks, former_names, queue_only_names
+from queue_engine.rules.transitions import after_poll
 
 _NAMED = 10
 """How many checks an explanation names."""
 
 
-def check_limit(entry: Entry, policy: Policy) -> timedelta:
-    """How long the required checks of its head may take."""
-    if policy.check_timeout is not None:
-        return policy.check_timeout
-    return (
-        policy.fallback_check_timeout if entry.run.check_seconds is None else timedelta(seconds=entry.run.check_seconds)
-    )
+def check_limit(entry: Entry, policy: Policy, names: Collection[str] = ()) -> timedelta:
+    """How long these checks may take, or all of its head: as the slowest took before, at most as configured."""
+    measured = _measured(entry, names)
+    if measured is None:
+        return policy.check_timeout or policy.fallback_check_timeout
+    return measured if policy.check_timeout is None else min(measured, policy.check_timeout)
 
 
-def check_deadline(entry: Entry, policy: Policy) -> datetime:
-    """When the time limit of the entry's checks ends; each check that starts begins the time again."""
-    return max(entry.status_since, entry.run.checks_started_at or entry.status_since) + check_limit(entry, policy)
+def _measured(entry: Entry, names: Collection[str]) -> timedelta | None:
+    """Return the time limit by how long these checks took before; None if IMQ has not measured one of them."""
+    limits = entry.run.check_limits or {}
+    seconds = [limits.get(name) for name in names] if names else [*limits.values()]
+    known = [each for each in seconds if each is not None]
+    return timedelta(seconds=max(known)) if known and len(known) == len(seconds) else None
+
+
+def check_deadline(entry: Entry, policy: Policy, names: Collection[str] = ()) -> datetime:
+    """When the time limit of these checks ends, or of all; each check that starts begins the time again."""
+    since = max(entry.status_since, entry.run.checks_started_at or entry.status_since)
+    return since + check_limit(entry, policy, names)
 
 
 def with_started(entry: Entry, verdict: CommitChecks, now: datetime) -> Entry:
@@ -50,6 +60,22 @@ def with_started(entry: Entry, verdict: CommitChecks, now: datetime) -> Entry:
     return replace(entry, run=replace(entry.run, started_checks=started, checks_started_at=max(at, entry.status_since)))
 
 
+def keep_checking(entry: Entry, verdict: CommitChecks, policy: Policy, now: datetime, deadline: datetime) -> Wait:
+    """Wait for the next poll of the checks, which comes before this instant."""
+    waiting = after_poll(entry, policy.check_poll, now)
+    due = min(waiting.run.next_poll_at or now, deadline)
+    waiting = replace(
+        waiting,
+        run=replace(
+            waiting.run,
+            next_poll_at=due,
+            pending_checks=verdict.pending_names,
+            completed_checks=verdict.completed_names,
+        ),
+    )
+    return Wait(waiting, due, verdict.pending)
+
+
 def overdue(entry: Entry, verdict: CommitChecks, facts: Facts, policy: Policy, now: datetime) -> Action:
     """Judge checks that exceeded their time limit: they are too slow, never report, or the CI starts no check at all.
 
@@ -59,7 +85,7 @@ def overdue(entry: Entry, verdict: CommitChecks, facts: Facts, policy: Policy, n
     """
     if any(report.started for report in verdict.pending):
         return timed_out(entry, verdict.pending_names, policy, verdict.pending)
-    given_up = entry.status_since + check_limit(entry, policy) + policy.stall_timeout
+    given_up = entry.status_since + check_limit(entry, policy, verdict.pending_names) + policy.stall_timeout
     if now >= given_up:
         return timed_out(entry, verdict.pending_names, policy, verdict.pending)
     if verdict.pending:
@@ -112,7 +138,7 @@ def waits_for_start(entry: Entry, head: str) -> bool:
 
 def timed_out(entry: Entry, names: tuple[str, ...], policy: Policy, pending: tuple[CheckReport, ...] = ()) -> Dequeue:
     """Dequeue the entry, because these checks did not complete in time; `pending` are those that have started."""
-    detail = f"{few(names)} (limit: {_limit_explained(entry, policy)})"
+    detail = f"{few(names)} (limit: {_limit_explained(entry, names, policy)})"
     absent = queue_only_names(policy) & (set(names) - {report.name for report in pending})
     if absent:
         detail += f"; no workflow ran {few(tuple(sorted(absent)))} after the label {policy.testing_label}"
@@ -125,11 +151,12 @@ def few(names: tuple[str, ...]) -> str:
     return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
-def _limit_explained(entry: Entry, policy: Policy) -> str:
-    """The time limit of the checks in words, and its origin."""
-    limit = f"{round(check_limit(entry, policy) / timedelta(minutes=1))} minutes"
+def _limit_explained(entry: Entry, names: Collection[str], policy: Policy) -> str:
+    """The time limit of these checks in words, and its origin."""
+    limit, measured = check_limit(entry, policy, names), _measured(entry, names)
+    words = f"{round(limit / timedelta(minutes=1))} minutes"
+    if measured is not None and limit == measured:
+        return f"{words}, by how long checks took here before"
     if policy.check_timeout is not None:
-        return f"{limit}, as configured"
-    if entry.run.check_seconds is not None:
-        return f"{limit}, by how long checks took here before"
-    return f"{limit}, while there is no history to tell how long checks take here"
+        return f"{words}, as configured"
+    return f"{words}, while there is no history to tell how long checks take here"

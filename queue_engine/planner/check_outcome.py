@@ -16,7 +16,7 @@ from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.run import Run
 from queue_engine.planner.actions import Action, Dequeue, FactKind, Facts, HoldBase, ReadFact, Rerun, Save, Wait
-from queue_engine.planner.check_limits import check_deadline, few, overdue, with_started
+from queue_engine.planner.check_limits import check_deadline, few, keep_checking, overdue, with_started
 from queue_engine.planner.pending_checks import (
     await_former,
     missing_where_nothing_is_required,
@@ -60,7 +60,8 @@ def judge_checks(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> A
         return Dequeue(Reason.OWN_CHECK_REQUIRED, detail=own)
     if facts.reports is None:
         known = required or policy.queue_only_checks or entry.run.pending_checks or entry.run.merge_refusals
-        limit = check_deadline(entry, policy) if known else entry.status_since + policy.first_report
+        names = entry.run.pending_checks or tuple(sorted({check.name for check in required}))
+        limit = check_deadline(entry, policy, names) if known else entry.status_since + policy.first_report
         # A poll that found pending checks has limited the time of the next one itself.
         due = (entry.run.next_poll_at or now) if entry.run.polls else min(entry.run.next_poll_at or now, limit)
         if not required and _all_reported(entry.run) and (asked := await_former(entry, facts, policy, now)) is not None:
@@ -70,7 +71,6 @@ def judge_checks(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> A
             due += policy.settle
         if now >= due:
             return ReadFact(FactKind.CHECKS)
-        names = entry.run.pending_checks or tuple(sorted({check.name for check in required}))
         return Wait(replace(entry, run=replace(entry.run, pending_checks=names)), due)
     if entry.run.rerun_at is not None:
         return _rerun_in_doubt(entry, facts, policy, now)
@@ -80,15 +80,15 @@ def judge_checks(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> A
         return _judge_failure(entry, verdict, facts, policy, now)
     if verdict.state is CheckState.PASSED:
         return _settled(entry, verdict, facts, policy, now, required=bool(required))
-    deadline = check_deadline(entry, policy)
+    deadline = check_deadline(entry, policy, verdict.pending_names)
     # The first poll finds runs that await approval, webhooks report later ones; so slow polls cost one request each.
     if (not entry.run.polls or now >= deadline) and (unapproved := unapproved_runs(facts, verdict)) is not None:
         return unapproved
     entry = with_started(entry, verdict, now)
     if not required and not verdict.reported and not expected:
         return _await_first_report(entry, verdict, facts, policy, now)
-    if now < (deadline := check_deadline(entry, policy)):
-        return _keep_checking(entry, verdict, policy, now, deadline)
+    if now < (deadline := check_deadline(entry, policy, verdict.pending_names)):
+        return keep_checking(entry, verdict, policy, now, deadline)
     return (not_repeated(verdict, policy) if expected else None) or overdue(entry, verdict, facts, policy, now)
 
 
@@ -101,25 +101,10 @@ def _await_first_report(entry: Entry, verdict: CommitChecks, facts: Facts, polic
     """Accept passed checks at once if checks are required and none was rerun; else others may still appear."""
     deadline = entry.status_since + policy.first_report
     if now < deadline:
-        return _keep_checking(entry, verdict, policy, now, deadline)
+        return keep_checking(entry, verdict, policy, now, deadline)
     if policy.land_without_checks:
         return _passed(entry, verdict, policy, now, settled=True)
     return with_former(entry, facts, policy, now) or Dequeue(Reason.NO_CHECKS)
-
-
-def _keep_checking(entry: Entry, verdict: CommitChecks, policy: Policy, now: datetime, deadline: datetime) -> Wait:
-    waiting = after_poll(entry, policy.check_poll, now)
-    due = min(waiting.run.next_poll_at or now, deadline)
-    waiting = replace(
-        waiting,
-        run=replace(
-            waiting.run,
-            next_poll_at=due,
-            pending_checks=verdict.pending_names,
-            completed_checks=verdict.completed_names,
-        ),
-    )
-    return Wait(waiting, due, verdict.pending)
 
 
 def _settled(
@@ -171,7 +156,7 @@ def _judge_failure(entry: Entry, verdict: CommitChecks, facts: Facts, policy: Po
         failing = failing_checks(red, facts.base_reports)
         return HoldBase(waiting, verdict.failed[0], entry.run.base_tip or entry.base_branch, failing)
     unsettled = all(report is not None and (is_red(report) or report.state is CheckState.PENDING) for report in on_base)
-    deadline = check_deadline(entry, policy)
+    deadline = check_deadline(entry, policy, {check.name for check in own})
     if unsettled and now < deadline:
         # The same checks still run on the base, and only their results show the cause.
         waiting = after_poll(entry, policy.ask_again, now)
@@ -195,7 +180,7 @@ def _run_again(
     """Rerun the failed checks, as soon as the other jobs of their workflow runs have ended; GitHub refuses before."""
     runs = {check.actions_run for check in verdict.failed}
     running = tuple(r for r in reports if r.actions_run in runs and r.state is CheckState.PENDING)
-    deadline = check_deadline(entry, policy)
+    deadline = check_deadline(entry, policy, {check.name for check in running})
     if running:
         if now >= deadline:
             return _blame(entry, verdict.failed)
@@ -237,7 +222,7 @@ def _rerun_in_doubt(entry: Entry, facts: Facts, policy: Policy, now: datetime) -
     old = tuple(r for r in facts.reports or () if run_key(r) in entry.run.rerun_checks and r.state is CheckState.FAILED)
     if not old:
         return Save(replace(entry, run=replace(entry.run, rerun_at=None)))
-    if now >= check_deadline(entry, policy):
+    if now >= check_deadline(entry, policy, {check.name for check in old}):
         return _blame(entry, old)
     if facts.workflow_runs is None:
         return ReadFact(FactKind.WORKFLOW_RUNS)

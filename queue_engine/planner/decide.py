@@ -18,6 +18,7 @@ from queue_engine.domain.facts import CheckState, MergeMethod, PullRequest
 from queue_engine.domain.model import Entry, EntryStatus
 from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
+from queue_engine.planner.absent_checks import judge_absent
 from queue_engine.planner.actions import (
     Action,
     Dequeue,
@@ -202,7 +203,7 @@ def _checking(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Acti
     if entry.newer_tip is not None:
         return follow_base(entry, facts, policy, now)
     timed = replace(entry, run=with_reports(entry.run, facts.reports or ()))
-    return judge_checks(timed, facts, policy, now)
+    return judge_absent(timed, facts, policy, now) or judge_checks(timed, facts, policy, now)
 
 
 def _ready(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Action:

@@ -50,6 +50,8 @@ class QueueAction(Enum):
     """Announce `blockers`, or the end of former ones, to `entries`."""
     POLL_TIP = auto()
     """Read the checks of an untested tip."""
+    POLL_MISSING = auto()
+    """Read whether required checks that no commit had are required still, and absent still."""
     POLL_BASE = auto()
     """Read whether a red base passes now."""
     DEQUEUE = auto()
@@ -68,6 +70,8 @@ class QueueChange:
     pause: Pause | None = None
     detail: str = ""
     depth: int = 0
+    reason: Reason = Reason.BASE_STAYS_RED
+    """Why entries leave, if any do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +143,7 @@ def next_members(
     broken = queue.pause(Reason.INVARIANT_BROKEN) is not None
     if not broken and (fault := fault_of(entries)) is not None:
         return change(QueueAction.PAUSE, detail=fault)
-    if queue.stall is not None and not (entries and waits_for_start(entries[0], queue.stall.head)):
+    if queue.stall is not None and not _stalls(queue.stall, entries):
         return change(QueueAction.END_STALL)
     blockers = blockers_of(queue, policy, now)
     if moved_entries(entries, policy):
@@ -150,12 +154,19 @@ def next_members(
     entries = with_room(entries, policy)
     if _announces(queue, entries, blockers):
         return change(QueueAction.ANNOUNCE, entries, blockers)
+    if queue.stall is not None and queue.stall.next_poll_at is not None and queue.stall.next_poll_at <= now:
+        return change(QueueAction.POLL_MISSING, entries)
     untested_poll = queue.red.next_poll_at if queue.red is not None and queue.red.untested else None
     if untested_poll is not None and untested_poll <= now:
         return change(QueueAction.POLL_TIP)
     if broken or not entries:
         return QueueWait(first((*(blocker.until for blocker in blockers), untested_poll, hold_ends)))
     return _members(queue, entries, blockers, policy, now, first((hold_ends, untested_poll)), hold_ends)
+
+
+def _stalls(stall: Stall, entries: Sequence[Entry]) -> bool:
+    """Whether no check starts still: on the front, or on any entry."""
+    return bool(entries) and (stall.never or waits_for_start(entries[0], stall.head))
 
 
 def _members(
@@ -169,6 +180,11 @@ def _members(
 ) -> Members | QueueChange:
     """Return the entries with room, after everything about the whole queue is announced."""
     ends = None
+    if queue.stall is not None and queue.stall.never and not any(in_flight(entry) for entry in entries):
+        since, limit = queue.stall.since, policy.hold_timeout
+        if overdue := tuple(each for each in entries if max(since, each.enqueued_at) + limit <= now):
+            return QueueChange(QueueAction.DEQUEUE, overdue, detail=queue.stall.checks, reason=Reason.CHECKS_TIMED_OUT)
+        ends = first(max(since, each.enqueued_at) + limit for each in entries)
     if queue.red is not None and waits_for_base(blockers):
         if queue.red.next_poll_at <= now:
             return QueueChange(QueueAction.POLL_BASE, entries)
@@ -220,7 +236,7 @@ def _wait_of_front(front: Front, policy: Policy, rules: BranchRules | None, now:
     # Whether GitHub has answered a merge request is stored elsewhere; a wait ends the count of GitHub's failures.
     if entry.run.merge_requested_at is not None or entry.run.github_failing_since is not None:
         return None
-    if stall is not None and not waits_for_start(entry, stall.head):
+    if stall is not None and not _stalls(stall, (entry,)):
         return None
     facts = Facts(rules=rules, ci_active_at=stall.ci_active_at if stall else None)
     match decide(entry, facts, policy, now):

@@ -6,7 +6,7 @@ reported.
 
 import re
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from queue_engine.core.timing.backoff import no_jitter, wait
 from queue_engine.domain.facts import CheckState, MergeMethod, PullRequest
@@ -236,15 +236,13 @@ def _await_check(
     A few quick polls come first, in case that the check was rerun or became required just now. Then IMQ waits for its
     report.
     """
-    since = entry.run.refused_since or now
-    if now - since >= check_limit(entry, policy) and entry.run.merge_refusals >= policy.merge_refusals:
+    since, limit = entry.run.refused_since or now, check_limit(entry, policy, names)
+    if now - since >= limit and entry.run.merge_refusals >= policy.merge_refusals:
         if facts.reports is None:
             return ReadFact(FactKind.CHECKS)
         if facts.workflow_runs is None:
             return ReadFact(FactKind.WORKFLOW_RUNS)
-        if now - since >= check_limit(entry, policy) + policy.stall_timeout or not _starts_late(
-            entry, facts, policy, now
-        ):
+        if now - since >= limit + policy.stall_timeout or not _starts_late(facts, limit, now):
             return timed_out(entry, names or (message,), policy)
     slow = entry.run.merge_refusals - policy.merge_refusals
     waiting = wait(policy.ask_again, entry.run.merge_refusals, random=no_jitter)
@@ -253,10 +251,10 @@ def _await_check(
     return _checked_again(replace(entry, run=replace(entry.run, pending_checks=names)), since, now + waiting, now)
 
 
-def _starts_late(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> bool:
+def _starts_late(facts: Facts, limit: timedelta, now: datetime) -> bool:
     """Whether a workflow run has not started yet, or a job of Actions started so late that it has time left."""
     running = (each.started_at for each in facts.reports or () if each.by_actions and each.state is CheckState.PENDING)
-    return bool(_not_started(facts)) or any(at is not None and now - at < check_limit(entry, policy) for at in running)
+    return bool(_not_started(facts)) or any(at is not None and now - at < limit for at in running)
 
 
 def _checked_again(entry: Entry, since: datetime, again: datetime, now: datetime) -> Save:

@@ -1,5 +1,6 @@
 """Judge checks that have not reported: whether they may still report, or their workflows await approval. Pure."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
 
@@ -125,14 +126,21 @@ def not_repeated(verdict: CommitChecks, policy: Policy) -> Dequeue | None:
     return Dequeue(Reason.CHECKS_NOT_REPEATED, detail=few(verdict.pending_names), checks=verdict.pending)
 
 
+def has_jobs(run: WorkflowRun, reports: Iterable[CheckReport]) -> bool:
+    """Whether a job of this run is among the reports on its commit."""
+    return any(report.suite == run.suite for report in reports)
+
+
 def _leave_unapproved(runs: tuple[WorkflowRun, ...], reports: tuple[CheckReport, ...]) -> Dequeue | None:
-    with_jobs = {report.suite for report in reports}
-    parked = [run for run in runs if run.awaits_approval and run.suite not in with_jobs]
-    if not parked:
-        return None
+    parked = [run for run in runs if run.awaits_approval and not has_jobs(run, reports)]
+    return leave_for_runs(Reason.WORKFLOWS_UNAPPROVED, parked) if parked else None
+
+
+def leave_for_runs(reason: Reason, runs: Iterable[WorkflowRun]) -> Dequeue:
+    """Dequeue an entry because of these runs, with the link of the newest of each name."""
     shown = (
-        CheckReport(run.name, None, CheckState.PENDING, "action_required", run.url, None, None)
-        for run in sorted(parked, key=lambda run: run.id)
+        CheckReport(run.name, None, CheckState.PENDING, run.conclusion or run.status, run.url, None, None)
+        for run in sorted(runs, key=lambda run: run.id)
     )
     newest = {report.name: report for report in shown}
-    return Dequeue(Reason.WORKFLOWS_UNAPPROVED, detail=few(tuple(newest)), checks=tuple(newest.values()))
+    return Dequeue(reason, detail=few(tuple(newest)), checks=tuple(newest.values()))

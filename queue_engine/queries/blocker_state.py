@@ -38,7 +38,7 @@ def _state(queue: Queue, blocker: Blocker) -> BlockerState:
         return BlockerState(blocker, pause.since, pause.by)
     if blocker.reason in (Reason.BASE_RED, Reason.TIP_UNTESTED) and queue.red is not None:
         return BlockerState(blocker, queue.red.since, failing=queue.red.failing)
-    if blocker.reason is Reason.CHECKS_NOT_STARTING and queue.stall is not None:
+    if queue.stall is not None and blocker.reason in (Reason.CHECKS_NOT_STARTING, Reason.CHECK_NEVER_REPORTED):
         return BlockerState(blocker, queue.stall.since)
     announced = BlockerNotices.from_json(queue.announced)
     same = [each for each in (announced.blockers if announced else ()) if each.announces(blocker)]

@@ -46,6 +46,7 @@ _FIRST = (
     *PAUSES[:3],
     Reason.MISCONFIGURED,
     Reason.FROZEN,
+    Reason.CHECK_NEVER_REPORTED,
     Reason.CHECKS_NOT_STARTING,
     Reason.BASE_RED,
     Reason.TIP_UNTESTED,
@@ -217,7 +218,7 @@ def _replay(events: Iterable[TimelineEvent]) -> _Replayed:
 def _move(queue: _Replayed, event: TimelineEvent, entry_id: str) -> None:
     order, position = queue.order, event.data.get("position")
     front = order[0] if order else None
-    if event.event in _LEFT:
+    if event.event in (*_LEFT, NOT_READY):
         _remove(order, entry_id)
         if event.event == EntryStatus.LANDED and isinstance(event.data.get("front"), int | float):
             queue.durations.append(timedelta(seconds=event.data["front"]))

@@ -32,8 +32,9 @@ def blockers_of(queue: Queue, policy: Policy, now: datetime) -> tuple[Blocker, .
     if (frozen := frozen_until(policy, now)) is not None:
         until, why = frozen
         found.append(Blocker(Reason.FROZEN, why, until, until))
-    if queue.stall is not None:
-        found.append(Blocker(Reason.CHECKS_NOT_STARTING, queue.stall.checks))
+    if (stall := queue.stall) is not None:
+        reason = Reason.CHECK_NEVER_REPORTED if stall.never else Reason.CHECKS_NOT_STARTING
+        found.append(Blocker(reason, stall.checks, next_poll_at=stall.next_poll_at))
     if queue.red is not None and not queue.red.untested:
         found.append(Blocker(Reason.BASE_RED, queue.red.check, next_poll_at=queue.red.next_poll_at))
     if queue.red is not None and queue.red.untested and queue.red.check:

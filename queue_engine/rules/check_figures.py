@@ -1,27 +1,33 @@
 """Derive the time limit of checks, and the figures of landings, from a branch's past entries. Pure functions."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from math import ceil
+from typing import Any
 
 from queue_engine.domain.model import Entry, EntryStatus
 from queue_engine.domain.timeline_event import TimelineEvent
 
-_ENOUGH = 8
-"""The number of past entries below which durations give no limit."""
-
 _SHARE = 0.95
-_MARGIN_FACTOR = 1.5
-_MARGIN = timedelta(minutes=5)
+_TIMES = 3
 _SHORTEST, _LONGEST = timedelta(minutes=10), timedelta(hours=24)
 
 
-def check_limit_by(durations: Sequence[timedelta]) -> timedelta | None:
-    """Return the time limit for checks, by past durations: the 95th percentile plus a margin; None: too few."""
-    if len(durations) < _ENOUGH:
-        return None
-    usual = sorted(durations)[ceil(_SHARE * len(durations)) - 1]
-    return min(max(usual * _MARGIN_FACTOR + _MARGIN, _SHORTEST), _LONGEST)
+def check_limits_by(events: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+    """Return how many seconds each check may take, by the `check_seconds` of these events, which passed.
+
+    That is three times the 95th percentile of its past durations, from ten minutes to a day.
+    """
+    each: dict[str, list[float]] = {}
+    for data in events:
+        for name, seconds in (data.get("check_seconds") or {}).items():
+            each.setdefault(name, []).append(seconds)
+    return {name: _limit(sorted(durations)) for name, durations in each.items()}
+
+
+def _limit(durations: Sequence[float]) -> int:
+    usual = timedelta(seconds=durations[ceil(_SHARE * len(durations)) - 1])
+    return ceil(min(max(usual * _TIMES, _SHORTEST), _LONGEST).total_seconds())
 
 
 def figures_of(entry: Entry, events: Iterable[TimelineEvent], now: datetime) -> dict[str, float]:

@@ -106,11 +106,11 @@ def judge(
     reports = tuple(reports)
     required = frozenset(required)
     if required:
-        counted = tuple(r for r in reports if any(_matches(q, r) for q in required))
+        counted = tuple(r for r in reports if any(matches(q, r) for q in required))
     else:
         counted = tuple(r for r in reports if not _is_ignored(r.name, ignored))
     wanted = required or {each for each in expected if not _is_ignored(each.name, ignored)}
-    absent = {q.name for q in wanted if not any(_matches(q, r) for r in reports)}
+    absent = {q.name for q in wanted if not any(matches(q, r) for r in reports)}
     failed = tuple(r for r in counted if r.state is CheckState.FAILED)
     pending = tuple(r for r in counted if r.state is CheckState.PENDING)
     pending_names = tuple(sorted(absent | {r.name for r in pending}))
@@ -158,7 +158,14 @@ def of_now(run: Run, reports: Iterable[CheckReport], policy: Policy) -> tuple[Ch
     )
 
 
-def _matches(required: RequiredCheck, report: CheckReport) -> bool:
+def absent_checks(required: Iterable[RequiredCheck], reports: Iterable[CheckReport]) -> tuple[RequiredCheck, ...]:
+    """Return the required checks without any report, by name."""
+    reports = tuple(reports)
+    absent = (check for check in required if not any(matches(check, report) for report in reports))
+    return tuple(sorted(absent, key=lambda check: (check.name, check.app_id or 0)))
+
+
+def matches(required: RequiredCheck, report: CheckReport) -> bool:
     """Whether the report is of this required check. A check bound to an App counts only from that App, because anyone
     with push access may set a status of any name."""
     return required.name == report.name and required.app_id in {None, report.app_id}

@@ -46,6 +46,8 @@ class RequiredFacts:
     """The code owners whose review GitHub requests."""
     failing: Sequence[FailingCheck] = ()
     """The required checks that have failed on its own head."""
+    absent: UnmetRequirement | None = None
+    """While it waits for them: the required checks that have not reported on its own head."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +131,8 @@ def unmet_so_far(pull: PullRequest, requirements: RequiredFacts) -> tuple[UnmetR
         found.append(UnmetRequirement(conversation.reason))
     if requirements.failing:
         found.append(UnmetRequirement(Reason.CHECKS_FAILED, failing=tuple(requirements.failing)))
+    if requirements.absent is not None:
+        found.append(requirements.absent)
     return tuple(found)
 
 

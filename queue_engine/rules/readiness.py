@@ -23,7 +23,7 @@ _CLOCK_SKEW = timedelta(minutes=1)
 _UNCHANGED, _UNLISTED_CHANGE = timedelta(days=1), timedelta(hours=1)
 """How often IMQ reads a waiting pull request although nothing says that it changed; also if no list would say it."""
 
-_UNLISTED = frozenset({Reason.CHECKS_FAILED, Reason.CONVERSATIONS_UNRESOLVED})
+_UNLISTED = frozenset({Reason.CHECKS_FAILED, Reason.CHECK_ABSENT, Reason.CONVERSATIONS_UNRESOLVED})
 """What changes without a change of `updated_at`, or may: no source says whether a resolved conversation changes it."""
 
 
@@ -48,10 +48,13 @@ def judge_readiness(entry: Entry, taken: Snapshot, requirements: RequiredFacts, 
 
 
 def waits_for_check(entry: Entry, webhook: WebhookEvent) -> bool:
-    """Return whether the entry waits until this check passes on its head."""
+    """Return whether the entry waits until this check passes on its head, or for any report there."""
     if entry.head != webhook.head_sha or webhook.check_name is None:
         return False
-    return any(webhook.check_name in {each.check, *each.jobs} for each in failing_in(entry.unmet))
+    if any(each.reason is Reason.CHECK_ABSENT for each in entry.unmet):
+        return True
+    awaited = {name for each in failing_in(entry.unmet) for name in (each.check, *each.jobs)}
+    return webhook.passed is not False and webhook.check_name in awaited
 
 
 def seems_changed(entry: Entry, listed: PullRequest, policy: Policy, now: datetime) -> bool:

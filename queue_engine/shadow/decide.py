@@ -29,6 +29,7 @@ from queue_engine.rules.checks import judge as judge_checks
 from queue_engine.rules.eligibility import Answer
 from queue_engine.rules.priority import precedence_of
 from queue_engine.rules.shared_heads import behind_others, head_branch_of
+from queue_engine.rules.transitions import preempted
 
 _STEPS = 50
 """More steps than any judgement needs."""
@@ -143,6 +144,11 @@ async def _stop(engine: Engine, entry: Entry, action: Step, facts: Facts, policy
             return ShadowResult(_waiting(now, Reason.BASE_RED, check.name), entry, now + policy.check_poll.base)
         case actions.Block(_, reason, detail):
             return ShadowResult(_waiting(now, reason, detail), entry, now + policy.permission_retry)
+        case actions.Unmet(changed, unmet):
+            first, outside = unmet[0], replace(preempted(changed, now), queued_head=changed.head, unmet=unmet)
+            return ShadowResult(_waiting(now, first.reason, first.detail or ""), outside)
+        case actions.Wait(changed, until, _, _, never) if never is not None:
+            return ShadowResult(_waiting(now, Reason.CHECK_NEVER_REPORTED, never), changed, until)
         case actions.Wait(changed, until):
             return ShadowResult(replace(_waiting(now), checks=changed.run.pending_checks), changed, until)
         case _:

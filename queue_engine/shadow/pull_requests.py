@@ -218,7 +218,7 @@ class ShadowPulls:
                     await self._decide(pull)
             elif pull.entry is not None:
                 pending = set(pull.entry.run.pending_checks) - {webhook.check_name}
-                if pending and webhook.passed and not webhook.unapproved:
+                if pending and webhook.passed and not webhook.without_jobs:
                     run = replace(pull.entry.run, pending_checks=tuple(sorted(pending)))
                     await self._store(replace(pull, entry=replace(pull.entry, run=run)), pull.decision)
                 else:

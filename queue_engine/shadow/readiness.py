@@ -62,7 +62,7 @@ async def judge_waiting(engine: Engine, entry: Entry) -> ShadowResult:
 async def _answer(engine: Engine, entry: Entry, taken: Snapshot, policy: Policy) -> Answer:
     if (ended := wait_ended(entry, taken.pull, policy, engine.clock.now())) is not None:
         return ended
-    taken, requirements = await requirements_of(engine, entry.repository, taken, policy, is_waiting=True)
+    taken, requirements = await requirements_of(engine, entry.repository, taken, policy, waiting=entry)
     answer = judge_readiness(entry, taken, requirements, policy)
     return await behind_shared_head(engine, entry.repository, taken, policy, answer)
 

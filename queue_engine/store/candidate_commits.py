@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from sqlalchemy import BindParameter, String, bindparam, cast, select, union_all
+from sqlalchemy import BindParameter, String, bindparam, cast, or_, select, union_all
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.domain.model import EntryStatus
@@ -10,6 +10,7 @@ from queue_engine.domain.reasons import Reason
 from queue_engine.store.tables import candidate_runs, entries, queues, runs
 
 _REPOSITORIES: BindParameter[int] = bindparam("repositories", expanding=True)
+_WAIT_FOR_CHECKS = (Reason.CHECKS_FAILED, Reason.CHECK_ABSENT)
 _UNDER_WAY = union_all(
     select(entries.c.repository_id, entries.c.head, runs.c.candidate)
     .join(runs, runs.c.id == entries.c.run_id)
@@ -23,7 +24,7 @@ _UNDER_WAY = union_all(
     .where(queues.c.repository_id.in_(_REPOSITORIES), candidate_runs.c.candidate.is_not(None)),
     select(entries.c.repository_id, entries.c.head, entries.c.head).where(
         entries.c.repository_id.in_(_REPOSITORIES),
-        cast(entries.c.unmet, String).contains(Reason.CHECKS_FAILED.value, autoescape=True),
+        or_(*(cast(entries.c.unmet, String).contains(each.value, autoescape=True) for each in _WAIT_FOR_CHECKS)),
     ),
 )
 

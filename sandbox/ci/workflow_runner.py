@@ -7,7 +7,7 @@ from functools import partial
 
 from sandbox.ci.code_event import CodeEvent, code_event
 from sandbox.ci.verdict import conclude
-from sandbox.ci.workflows import Job, Trigger, all_green, skips_ci
+from sandbox.ci.workflows import Job, Judge, Trigger, all_green, skips_ci
 from sandbox.core.errors import Invalid
 from sandbox.domain.checks.actions import SLUG
 from sandbox.domain.checks.checks import CheckRunFields
@@ -24,7 +24,8 @@ class WorkflowRunner:
 
     Each event that a trigger admits makes a run of its own: `on: [push, pull_request]` gives two runs, two suites and
     two check runs of one name on one head. A run of `pull_request` tests the test merge commit, and does not begin on a
-    conflict (community #26304). A filter, or `[skip ci]`, leaves no trace. With `cancels_older` a newer run of the same
+    conflict (community #26304). A filter, or `[skip ci]`, leaves no trace. A run on a tree that is not `valid` ends at
+    once, without a job. With `cancels_older` a newer run of the same
     event and branch cancels the one under way. `jobs` and `triggers` may be changed any time.
     """
 
@@ -38,6 +39,7 @@ class WorkflowRunner:
         jobs: Sequence[Job],
         cancels_older: bool,
     ) -> None:
+        self.valid: Judge = all_green
         self.workflow = workflow
         self.triggers = tuple(triggers)
         self.jobs = tuple(jobs)
@@ -160,6 +162,9 @@ class WorkflowRunner:
             self._start(run)
 
     def _start(self, run: WorkflowRun) -> None:
+        if not self.valid(self._repository.git.files(run.tested_sha)):
+            self._actions.end_without_jobs(run)
+            return
         run.awaited = {job.name for job in self.jobs}
         self._queue_ready(run)
 

@@ -37,7 +37,6 @@ async def test_status_of_another_sender_does_not_pass_the_check_of_an_app(world:
     never.unlabel(LABEL, by="mona")
     for pull in (late, older):
         pull.label(LABEL, by="mona")
-        await world.until_status(pull, "checking")
         await world.pass_time(CI_TIME + MINUTE)
         assert not pull.merged
         if pull is late:

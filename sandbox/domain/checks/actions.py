@@ -33,6 +33,8 @@ class Actions:
     `parked_is_completed` says whether the webhooks tell a run that waits for approval as completed besides requested.
     `status_finds_parked` says whether `status=action_required` lists it (docs: it does; apache/magpie #112: it lists
     nothing, and the conclusion has to be looked at).
+    `invalid_concludes` is the conclusion of a run with an invalid file: either (pytorch/test-infra #6329). GitHub shows
+    such a run, without jobs (hermes-agent #90686, tunaOS #1933).
     `dispatches_anywhere` says whether a workflow whose file the default branch has not is dispatched: docs ("Events
     that trigger workflows") and cli/cli #9781 say no, with 404; github/docs #43081 says yes.
     """
@@ -46,6 +48,7 @@ class Actions:
         self.parked_is_completed = True
         self.status_finds_parked = False
         self.dispatches_anywhere = False
+        self.invalid_concludes: Literal["failure", "startup_failure"] = "failure"
         self.dispatchers: dict[int, Dispatcher] = {}
         """What starts each workflow that somebody dispatches, by the workflow's id."""
 
@@ -169,6 +172,13 @@ class Actions:
             run.suite.status, run.suite.conclusion = "completed", "cancelled"
             self._events.publish(CheckSuiteChanged(run.suite, "completed"))
             publish_progress(self._events, run)
+
+    def end_without_jobs(self, run: WorkflowRun) -> None:
+        """End a run whose file is invalid: it failed, and has neither a job nor a check run (`invalid_concludes`)."""
+        run.suite.status, run.suite.conclusion = "completed", self.invalid_concludes
+        run.suite.updated_at = self._context.clock.now()
+        self._events.publish(CheckSuiteChanged(run.suite, "completed"))
+        publish_progress(self._events, run)
 
     def approve(self, run: WorkflowRun, *, actor: Actor) -> None:
         """Start a parked run, as the button on its page does. Raises Forbidden when it waits for no approval."""

@@ -99,7 +99,7 @@ def test_check_suite_completed_names_its_head() -> None:
 
 
 @pytest.mark.parametrize(
-    ("event", "action", "expected", "unapproved"),
+    ("event", "action", "expected", "without_jobs"),
     [
         ("check_suite", "completed", {"conclusion": "action_required"}, True),
         ("workflow_run", "requested", {"status": "waiting"}, True),
@@ -109,11 +109,11 @@ def test_check_suite_completed_names_its_head() -> None:
     ],
 )
 def test_workflow_run_that_is_parked_or_starts_names_its_head(
-    event: str, action: str, expected: dict[str, Any], unapproved: bool
+    event: str, action: str, expected: dict[str, Any], without_jobs: bool
 ) -> None:
     """P5: each delivery about a run that waits for approval says so, in any of GitHub's statuses."""
     webhook_event = _normalized(event, _payload(action=action, **{event: {"head_sha": "h1", **expected}}))
-    assert webhook_event == _webhook_event(WebhookKind.CHECKS, action=action, head_sha="h1", unapproved=unapproved)
+    assert webhook_event == _webhook_event(WebhookKind.CHECKS, action=action, head_sha="h1", without_jobs=without_jobs)
 
 
 @pytest.mark.parametrize(("deleted", "tip"), [(False, "new"), (True, None)])

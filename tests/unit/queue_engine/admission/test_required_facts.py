@@ -13,7 +13,7 @@ from queue_engine.domain.port import GitHub
 from queue_engine.rules.eligibility import RequiredFacts
 from queue_engine.store import Store
 from tests.unit.queue_engine.engine_setup import Setup
-from tests.unit.queue_engine.examples import POLICY, REPOSITORY, pull, rules
+from tests.unit.queue_engine.examples import POLICY, REPOSITORY, entry, pull, rules
 
 TAKEN = Snapshot(pull())
 MERGE, SQUASH, REBASE = MergeMethod.MERGE, MergeMethod.SQUASH, MergeMethod.REBASE
@@ -94,7 +94,8 @@ async def test_missing_approval_is_read_by_fresh_rules_once_and_by_cached_ones_w
     """A pull request does not begin to wait by rules that changed a minute ago; P7: later a webhook reports changes."""
     github, taken = Rules(rules("ci", approvals=1), rules("ci")), Snapshot(pull(), reviews=())
     engine = replace(scene.engine, github=cast(GitHub, github))
-    _, found = await requirements_of(engine, REPOSITORY, taken, POLICY, is_waiting=is_waiting)
+    waiting = entry() if is_waiting else None
+    _, found = await requirements_of(engine, REPOSITORY, taken, POLICY, waiting=waiting)
     assert (github.asked.count("rules"), found.rules.approvals) == (asked, 1 if is_waiting else 0)
 
 

@@ -191,17 +191,19 @@ async def past(scene: Setup, event: str, number: int, **data: Any) -> None:
         await tx.timeline.append(TimelineEvent(NOW, event, REPOSITORY.id, "main", number, data=data))
 
 
-@pytest.mark.parametrize(("stays", "seconds"), [(7, None), (8, 20 * 60)])
-async def test_binding_gives_the_checks_a_limit_by_history(scene: Setup, stays: int, seconds: int | None) -> None:
-    """Eight entries with ten minutes each make a limit of twenty: half as much again and five minutes."""
+@pytest.mark.parametrize(("stays", "limits"), [(0, None), (2, {"ci": 30 * 60})])
+async def test_binding_gives_each_check_a_limit_by_history(
+    scene: Setup, stays: int, limits: dict[str, int] | None
+) -> None:
+    """Ten minutes each make a limit of thirty."""
     for number in range(stays):
-        await past(scene, "ready", 100 + number, checks=600.0)
+        await past(scene, "ready", 100 + number, check_seconds={"ci": 600.0})
     await past(scene, "ready", 200, head="without a figure")
     scene.github.reports = ()
     queue = await scene.front(status=UPDATING, base_tip="base-1", new_head="head-2", new_head_is_ours=True)
     entry = await scene.advance(queue)
     assert entry is not None
-    assert (entry.status, entry.run.check_seconds) == (CHECKING, seconds)
+    assert (entry.status, entry.run.check_limits) == (CHECKING, limits)
 
 
 @pytest.mark.parametrize("late", [0 * MINUTE, MINUTE, 71 * HOUR, 73 * HOUR])

@@ -62,7 +62,7 @@ async def test_run_that_waits_for_approval_makes_imq_poll_as_for_the_first_time(
         delivery="guid",
         installation_id=REPOSITORY.installation_id,
         repository_id=REPOSITORY.id,
-        unapproved=True,
+        without_jobs=True,
     )
     for head, recheck, due in (("head-0", 7, None), ("head-1", 0, NOW)):
         await CheckReports(scene.engine).reported(REPOSITORY, parked.model_copy(update={"head_sha": head}))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from queue_engine.domain.facts import CheckReport, CheckState, RequiredCheck
-from queue_engine.planner.actions import Action, Dequeue, HoldBase, ReadFact, Rerun, Save, Wait
+from queue_engine.planner.actions import Action, Dequeue, HoldBase, ReadFact, Rerun, Save, Unmet, Wait
 from tests.unit.queue_engine.examples import HOUR, NOW, report
 from tests.unit.queue_engine.planner.paths import Walk, checking
 
@@ -73,6 +73,8 @@ def in_words(action: Action) -> str:
             return changed.status.value
         case Rerun(_, checks):
             return f"run again {named(checks)}"
+        case Unmet(_, (lacks, *_)):
+            return f"outside, {lacks.reason.value}: {lacks.detail}"
         case HoldBase(_, check):
             return f"the base is red: {check.name}"
         case Dequeue(reason, detail, checks):

@@ -9,6 +9,7 @@ from queue_engine.domain.facts import CheckReport, CheckState, MergeMethod
 from queue_engine.domain.model import Entry
 from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
+from queue_engine.domain.workflow_runs import CommitFacts
 from queue_engine.executor.github_requests import with_snapshot
 from queue_engine.planner.actions import (
     Action,
@@ -21,6 +22,7 @@ from queue_engine.planner.actions import (
     ReadFact,
     Rerun,
     Save,
+    Unmet,
     Update,
     Wait,
 )
@@ -72,7 +74,7 @@ class Walk:
                     self._save(changed)
                     self.due = until
                     return action
-                case Dequeue() | Landing():
+                case Dequeue() | Landing() | Unmet():
                     return action
                 case HoldBase(changed):
                     self._save(changed)
@@ -157,6 +159,8 @@ class Walk:
                 self._facts = replace(self._facts, former_reports=former)
             case FactKind.SUITES:
                 self._facts = replace(self._facts, suites=self.github.suites)
+            case FactKind.RECENT_COMMITS:
+                self._facts = replace(self._facts, others=CommitFacts("", self.github.elsewhere))
             case FactKind.FRESH_RULES:
                 facts = replace(self._facts, rules=self.github.rules, rules_fresh=True)
                 self._facts = with_snapshot(facts, self.github.snapshot(self.entry.head))

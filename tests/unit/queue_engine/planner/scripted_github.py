@@ -53,6 +53,8 @@ class GitHub:
     parked: tuple[WorkflowRun, ...] = ()
     """Runs of GitHub Actions beside that one."""
     suites: tuple[CheckSuite, ...] = ()
+    elsewhere: tuple[CheckReport, ...] = (report("ci"),)
+    """The checks of other commits."""
     runs: int = 100
     """Number of the last check run."""
 

@@ -10,6 +10,7 @@ from queue_engine.domain.errors import InvariantError
 from queue_engine.domain.facts import RequiredCheck
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.run import Run
+from queue_engine.domain.workflow_runs import CommitFacts
 from queue_engine.planner.actions import Dequeue, Facts, Update, Wait
 from queue_engine.planner.check_outcome import BREAKDOWNS
 from queue_engine.planner.decide import decide
@@ -59,14 +60,14 @@ REQUIRED_CHECKS = [
     case("required and skipped", ("ci",), (passed(conclusion="skipped"),), "ready"),
     case("required and neutral", ("ci",), (passed(conclusion="neutral"),), "ready"),
     case("required and absent", ("ci",), (), "wait for ci"),
-    case("required and absent, others have passed", ("ci",), (passed("lint"),), "wait for ci"),
+    case("required and absent, others have passed", ("ci",), (passed("lint"),), "outside, check_absent: ci"),
     case("required and running", ("ci",), (running(),), "wait for ci"),
-    case("all of several are awaited", ("ci", "lint", "unit"), (passed("lint"),), "wait for ci, unit"),
+    case("all of several are awaited", ("ci", "lint", "unit"), (passed("lint"),), "outside, check_absent: ci, unit"),
     case("what is not required may fail", ("ci",), (passed(), failed("lint")), "ready"),
     case("what is not required may hang", ("ci",), (passed(), running("nightly")), "ready"),
-    case("the name in another case is another check", ("ci",), (passed("CI"),), "wait for ci"),
+    case("the name in another case is another check", ("ci",), (passed("CI"),), "outside, check_absent: ci"),
     case("demanded by the configuration alone", (), (), "wait for ci", required_checks=demanded("ci")),
-    case("demanded by both", ("ci",), (passed(),), "wait for lint", required_checks=demanded("lint")),
+    case("demanded by both", ("ci",), (passed(),), "outside, check_absent: lint", required_checks=demanded("lint")),
     case("both passed", ("ci",), (passed(), passed("lint")), "ready", required_checks=demanded("lint")),
     case("IMQ's own check is required too", ("ci", "IMQ"), (passed(),), "ready", at={"own_check_required": True}),
     case(
@@ -77,7 +78,12 @@ REQUIRED_CHECKS = [
         own_app=99,
     ),
     case("bound to an App, which passed", (CI_OF_OURS,), (passed(),), "ready"),
-    case("bound to an App, another passed", (CI_OF_OURS,), (passed(app=OTHERS),), "wait for ci"),
+    case(
+        "bound to an App, another passed",
+        (CI_OF_OURS,),
+        (passed(app=OTHERS),),
+        "outside, check_absent: ci (required from the App with the id 10, reported by somebody else)",
+    ),
     case("bound to an App, another failed", (CI_OF_OURS,), (passed(), failed(app=OTHERS)), "ready"),
     case("bound to no App, one of two runs", ("ci",), (passed(), running(app=OTHERS)), "wait for ci"),
     case("run and status of one name, the status runs", ("ci",), (passed(), running(app=None)), "wait for ci"),
@@ -168,6 +174,7 @@ def test_checks_of_the_front_decide(line: Case) -> None:
         base_reports=line.base,
         workflow_runs=runs,
         suites=(),
+        others=CommitFacts("", tuple(report(name) for name in ("ci", "lint", "unit"))),
         rules_fresh=True,
     )
     action = decide(front, facts, replace(POLICY, **line.policy), NOW)
@@ -192,7 +199,7 @@ LIMITS = [
     ),
     (
         "checks, by history",
-        {"status": CHECKING, "check_seconds": 1800},
+        {"status": CHECKING, "check_limits": {"ci": 1800}},
         {"reports": ()},
         {},
         30 * MINUTE,
@@ -242,7 +249,7 @@ def test_limit_of_a_wait_ends_in_its_reason(
 ) -> None:
     """P5: a second before it the entry still waits or tries, at it the entry leaves and says why."""
     known, choices = (
-        facts_with(**{"pull": pull(), "rules": rules("ci"), "workflow_runs": ()} | facts),
+        facts_with(**{"pull": pull(), "rules": rules("ci"), "workflow_runs": (), "suites": ()} | facts),
         replace(POLICY, **policy),
     )
     assert decide(entry(status_since=NOW - limit, **at), known, choices, NOW) == left
@@ -253,7 +260,7 @@ def test_limit_of_a_wait_ends_in_its_reason(
 def test_timeout_of_many_checks_names_some_and_counts_the_rest() -> None:
     """The sentence stays readable, and the limit in it is not cut off."""
     names = [f"check-{n:02}" for n in range(14)]
-    known = facts_with(pull=pull(), rules=rules(*names), reports=(), workflow_runs=())
+    known = facts_with(pull=pull(), rules=rules(*names), reports=(), workflow_runs=(), suites=())
     action = decide(entry(status=CHECKING, **LATE), known, POLICY, NOW)
     assert isinstance(action, Dequeue)
     assert action.detail is not None

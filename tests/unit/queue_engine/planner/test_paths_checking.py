@@ -8,7 +8,8 @@ import pytest
 from queue_engine.domain.facts import CheckState
 from queue_engine.domain.model import EntryStatus
 from queue_engine.domain.reasons import Reason
-from queue_engine.planner.actions import Dequeue, Wait
+from queue_engine.domain.unmet_requirement import UnmetRequirement
+from queue_engine.planner.actions import Dequeue, Unmet, Wait
 from tests.unit.queue_engine.examples import (
     CHECKING,
     HOUR,
@@ -34,17 +35,14 @@ def test_walk_whose_check_fails_leaves_with_that_check() -> None:
     assert (action.reason, [check.name for check in action.checks]) == (Reason.CHECKS_FAILED, ["ci"])
 
 
-def test_walk_whose_check_never_reports_leaves_in_time_and_says_which() -> None:
+def test_walk_whose_check_never_reports_waits_outside_and_says_which() -> None:
     """A workflow skipped by a path filter stays pending for ever."""
     walk = checking()
     while isinstance(action := walk.wait(), Wait):
         pass
-    assert isinstance(action, Dequeue)
-    assert (action.reason, action.detail) == (
-        Reason.CHECKS_TIMED_OUT,
-        "ci (limit: 120 minutes, while there is no history to tell how long checks take here)",
-    )
-    assert walk.now - NOW == POLICY.fallback_check_timeout
+    assert isinstance(action, Unmet)
+    assert action.unmet == (UnmetRequirement(Reason.CHECK_ABSENT, "ci"),)
+    assert walk.now - NOW == POLICY.check_poll.base
 
 
 def test_walk_without_any_check_leaves_with_an_explanation() -> None:

@@ -95,12 +95,13 @@ def test_walk_without_webhooks_lands_all_the_same() -> None:
 def test_walk_while_long_checks_run_polls_ever_more_rarely() -> None:
     """Two hours of CI without a webhook cost a handful of polls."""
     walk = checking()
-    before = len(walk.asked)
+    walk.github.say(PENDING)
+    before, waits = len(walk.asked), 0
     while isinstance(walk.wait(), Wait):
-        pass
-    assert walk.now == NOW + POLICY.fallback_check_timeout
-    polls = ["checks", "workflow_runs"], ["checks"], ["checks"], ["checks", "workflow_runs", "former_reports"]
-    assert walk.asked[before:] == [fact for poll in polls for fact in poll]
+        waits += 1
+    assert NOW + POLICY.fallback_check_timeout <= walk.now <= NOW + 1.5 * POLICY.fallback_check_timeout
+    assert walk.asked[before:] == ["checks"] * (waits + 1)
+    assert waits <= 5
 
 
 @pytest.mark.parametrize("required", [("ci",), ()])

@@ -1,13 +1,14 @@
 """Limits of checks, and durations of landings, from past entries."""
 
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from queue_engine.domain.timeline_event import TimelineEvent
-from queue_engine.rules.check_figures import check_limit_by, figures_of, time_in_checks
+from queue_engine.rules.check_figures import check_limits_by, figures_of, time_in_checks
 from tests.unit.queue_engine.examples import HOUR, MINUTE, NOW, SECOND, entry
 
 DAY = timedelta(days=1)
@@ -16,31 +17,37 @@ DAY = timedelta(days=1)
 @pytest.mark.parametrize(
     ("durations", "limit"),
     [
-        ([HOUR] * 7, None),
-        ([], None),
-        ([HOUR] * 8, 95 * MINUTE),
+        ([HOUR], 3 * HOUR),
         # The slowest of twenty counts as an exception, the slowest of ten does not.
-        ([20 * MINUTE] * 19 + [10 * HOUR], 35 * MINUTE),
-        ([20 * MINUTE] * 9 + [HOUR], 95 * MINUTE),
-        ([SECOND] * 8, 10 * MINUTE),
+        ([20 * MINUTE] * 19 + [10 * HOUR], HOUR),
+        ([20 * MINUTE] * 9 + [HOUR], 3 * HOUR),
+        ([SECOND], 10 * MINUTE),
         ([timedelta(0)] * 8, 10 * MINUTE),
-        ([DAY] * 8, DAY),
+        ([DAY], DAY),
     ],
 )
-def test_limit_is_the_95th_percentile_with_a_margin_within_bounds(
-    durations: list[timedelta], limit: timedelta | None
-) -> None:
-    """Half as much again and five minutes, from ten minutes to a day; nothing of fewer than eight."""
-    assert check_limit_by(durations) == limit
+def test_limit_is_three_times_the_95th_percentile_within_bounds(durations: list[timedelta], limit: timedelta) -> None:
+    """From ten minutes to a day."""
+    assert check_limits_by(measured(durations)) == {"ci": limit.total_seconds()}
 
 
-@given(st.lists(st.timedeltas(timedelta(0), DAY), min_size=8, max_size=50))
+def test_each_check_has_a_limit_of_its_own_and_none_without_history() -> None:
+    """A check that hangs does not get the time of the slowest one."""
+    events = [{"check_seconds": {"fast": 60.0, "slow": 3600.0}}, {"check_seconds": {"fast": 400.0}}, {}]
+    assert check_limits_by(events) == {"fast": 1200, "slow": 3 * 3600}
+
+
+@given(st.lists(st.timedeltas(timedelta(0), DAY), min_size=1, max_size=50))
 def test_limit_leaves_time_to_all_but_the_slowest_twentieth(durations: list[timedelta]) -> None:
     """A check as fast as nineteen in twenty were is in time."""
-    limit = check_limit_by(durations)
-    assert limit is not None
+    limit = timedelta(seconds=check_limits_by(measured(durations))["ci"])
     assert 10 * MINUTE <= limit <= DAY
     assert sum(duration > limit for duration in durations) * 20 <= len(durations)
+
+
+def measured(durations: list[timedelta]) -> list[dict[str, Any]]:
+    """Events of tests in which the check `ci` took so long."""
+    return [{"check_seconds": {"ci": each.total_seconds()}} for each in durations]
 
 
 def event(word: str, at: datetime, *, of: str | None = "entry-1", ended: datetime | None = None) -> TimelineEvent:

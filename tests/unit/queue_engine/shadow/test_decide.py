@@ -114,7 +114,7 @@ async def test_checks_that_never_report_would_time_out(scene: Setup) -> None:
         started_at=NOW - 9 * HOUR,
         status_since=NOW - 9 * HOUR,
         checks_started_at=NOW - 9 * HOUR,
-        check_seconds=3600,
+        check_limits={"ci": 3600},
         started_checks=("ci",),
         polls=1,
     )

@@ -1,0 +1,219 @@
+"""Judge required checks that are absent on a head on which nothing runs: what reports them may never come. Pure.
+
+A workflow that a filter or the head's message skips leaves its checks pending for ever (docs, "Troubleshooting required
+status checks"). So does a renamed job, or an App that was uninstalled. Other entries do not wait for that (P5): the
+pull request waits outside the queue, and joins when the check reports. A check that no commit has stops every pull
+request: that is said once, as a blocker of the queue.
+"""
+
+import re
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from queue_engine.domain.facts import CheckReport, CheckState, RequiredCheck
+from queue_engine.domain.model import Entry
+from queue_engine.domain.own_check import unreported_check
+from queue_engine.domain.policy import Policy
+from queue_engine.domain.reasons import Reason
+from queue_engine.domain.unmet_requirement import UnmetRequirement
+from queue_engine.domain.workflow_runs import CheckSuite, WorkflowRun
+from queue_engine.planner.actions import Action, Dequeue, FactKind, Facts, ReadFact, Save, Unmet, Wait
+from queue_engine.planner.base_change import prove
+from queue_engine.planner.check_limits import check_deadline, few, keep_checking, with_started
+from queue_engine.planner.pending_checks import has_jobs, leave_for_runs
+from queue_engine.rules.checks import (
+    CommitChecks,
+    absent_checks,
+    former_checks,
+    former_names,
+    head_checks,
+    judge,
+    matches,
+    of_now,
+)
+from queue_engine.rules.eligibility import waits
+
+_SKIPPING = ("[skip ci]", "[ci skip]", "[no ci]", "[skip actions]", "[actions skip]")
+"""In the message of the head, each skips the workflows of GitHub Actions (docs, "Skipping workflow runs")."""
+_TRAILER = re.compile(r"^skip-checks: ?true$", re.MULTILINE)
+
+
+def judge_absent(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Action | None:
+    """Judge an entry with absent required checks, once the pass has read its reports; None: they may still come."""
+    if facts.rules is None or facts.reports is None or entry.run.merge_refusals or entry.run.rerun_at is not None:
+        return None
+    required = head_checks(facts.rules, policy)
+    if unreported_check(required, policy) is not None:
+        return None
+    reports = of_now(entry.run, facts.reports, policy)
+    if not required and not reports:
+        # Where nothing is required, the checks of the queued head have to report again.
+        required = former_checks(entry.run)
+    absent = absent_checks(required, reports)
+    verdict = judge(required, reports)
+    runs = any(each.state is CheckState.PENDING and each.by_actions for each in reports)
+    if not absent or runs or verdict.pending or verdict.failed:
+        return None
+    if facts.workflow_runs is None:
+        return ReadFact(FactKind.WORKFLOW_RUNS)
+    if any(run.under_way or run.awaits_approval for run in facts.workflow_runs):
+        return None
+    broken = _broken_runs(facts)
+    # The other workflows need time to start.
+    others_due = max((run.created_at + policy.later_workflows for run in broken), default=None)
+    if others_due is not None and now >= others_due:
+        if facts.others is None:
+            return ReadFact(FactKind.RECENT_COMMITS)
+        if _by_actions(absent, facts.others.reports):
+            return leave_for_runs(Reason.WORKFLOW_WITHOUT_JOBS, broken)
+        others_due = None
+    is_update = entry.head != entry.queued_head
+    since = entry.status_since if is_update else _known_since(entry, reports, facts.suites or ())
+    # IMQ reads the checks of its own update no sooner: their webhooks come before.
+    due = since + (max(policy.first_report, policy.check_poll.base) if is_update else policy.first_report)
+    if now < due and not is_update and facts.suites is None:
+        return ReadFact(FactKind.SUITES)
+    if now < due:
+        return _wait_on(entry, absent, verdict, policy, now, min(due, others_due or due))
+    if is_update and entry.run.former_checks is None:
+        return _with_former(entry, facts)
+    if facts.others is None:
+        return ReadFact(FactKind.RECENT_COMMITS)
+    if is_update and _may_come(entry, absent, facts, policy, now):
+        return _wait_on(entry, absent, verdict, policy, now, now + policy.check_poll.base)
+    return _never_or_not_here(entry, absent, facts, policy, now)
+
+
+def _wait_on(
+    entry: Entry,
+    absent: Sequence[RequiredCheck],
+    verdict: CommitChecks,
+    policy: Policy,
+    now: datetime,
+    due: datetime,
+) -> Wait | None:
+    """Wait until then at most for these checks; None if their time limit has ended."""
+    started = with_started(entry, verdict, now)
+    deadline = check_deadline(started, policy, _names(absent))
+    return keep_checking(started, verdict, policy, now, min(due, deadline)) if now < deadline else None
+
+
+def _never_or_not_here(
+    entry: Entry, absent: Sequence[RequiredCheck], facts: Facts, policy: Policy, now: datetime
+) -> Action | None:
+    """Tell checks that no commit has from those that only this head lacks."""
+    assert facts.others is not None
+    by_others = _reported_by_others(absent, facts.reports or ())
+    if by_others and facts.suites is None:
+        # Their suites name the Apps.
+        return ReadFact(FactKind.SUITES)
+    former = {known.name for known in former_checks(entry.run)}
+    if never := [
+        each
+        for each in absent
+        if each.name not in former
+        and not is_known(each, entry, by_others)
+        and not any(matches(each, report) for report in facts.others.reports)
+    ]:
+        shown = _explained(never, by_others, facts.suites or ())
+        return Wait(entry, now + policy.check_poll.base, never=shown)
+    if facts.rules is not None and not head_checks(facts.rules, policy):
+        return Dequeue(Reason.CHECKS_NOT_REPEATED, detail=few(_names(absent)))
+    if not entry.head_proved and facts.comparison is None:
+        return ReadFact(FactKind.COMPARISON)
+    if facts.comparison is not None and (unproved := prove(entry, facts.comparison, policy)) is not None:
+        return unproved
+    detail = _explained(absent, by_others, facts.suites or ())
+    if (word := skipped_by(facts.others.message)) is not None:
+        detail += f": the message of the head has {word}"
+    if not waits(policy):
+        return Dequeue(Reason.CHECK_ABSENT, detail=detail)
+    return Unmet(entry, (UnmetRequirement(Reason.CHECK_ABSENT, detail),))
+
+
+def _broken_runs(facts: Facts) -> list[WorkflowRun]:
+    """Return the newest runs that ended without a job, each of its workflow and event."""
+    newest = {(run.workflow, run.event): run for run in sorted(facts.workflow_runs or (), key=lambda run: run.id)}
+    return [run for run in newest.values() if run.broke and not has_jobs(run, facts.reports or ())]
+
+
+def _by_actions(absent: Iterable[RequiredCheck], others: Iterable[CheckReport]) -> bool:
+    """Whether GitHub Actions reports one of these checks on other commits: then a run that broke may be its source."""
+    return any(report.by_actions and matches(check, report) for check in absent for report in others)
+
+
+def is_known(check: RequiredCheck, entry: Entry, by_others: Collection[CheckReport]) -> bool:
+    """Return whether IMQ has measured this check before, and nothing says that it was another App's."""
+    return check.name in (entry.run.check_limits or {}) and all(each.name != check.name for each in by_others)
+
+
+def skipped_by(message: str) -> str | None:
+    """Return the word in the message of a commit that keeps GitHub Actions from running on it."""
+    if (found := next((word for word in _SKIPPING if word in message.lower()), None)) is not None:
+        return found
+    return "skip-checks: true" if _TRAILER.search(message) is not None else None
+
+
+def _known_since(entry: Entry, reports: Iterable[CheckReport], suites: Iterable[CheckSuite]) -> datetime:
+    """Return when GitHub had the head at the latest: a report, a suite, or the request to queue it says so."""
+    instants = [at for report in reports for at in (report.started_at, report.completed_at)]
+    instants += [suite.created_at for suite in suites]
+    return min([entry.enqueued_at, *(at for at in instants if at is not None)])
+
+
+def _with_former(entry: Entry, facts: Facts) -> ReadFact | Save:
+    if facts.former_reports is None:
+        return ReadFact(FactKind.FORMER_REPORTS)
+    return Save(replace(entry, run=replace(entry.run, former_checks=former_names(facts.former_reports))))
+
+
+def _may_come(entry: Entry, absent: Sequence[RequiredCheck], facts: Facts, policy: Policy, now: datetime) -> bool:
+    """Whether checks that the queued head had may still report on IMQ's update of it.
+
+    No path filter skips them then. The CI may be down, or slow to begin; unless it has begun on other commits since.
+    """
+    former = former_checks(entry.run)
+    again = [each for each in absent if any(each.name == known.name for known in former)]
+    if len(again) < len(absent):
+        return False
+    statuses = {known.name for known in former if known.app_id is None}
+    if statuses & {each.name for each in absent} and now < check_deadline(entry, policy, _names(absent)):
+        # A status appears only when its sender reports it, which may be at the end.
+        return True
+    since = entry.status_since
+    others = facts.others.reports if facts.others is not None else ()
+    begun = any(
+        report.started_at is not None and report.started_at > since
+        for report in others
+        if any(matches(each, report) for each in absent)
+    )
+    active = facts.ci_active_at is not None and now >= facts.ci_active_at + policy.first_report
+    return not begun and not active
+
+
+def _reported_by_others(absent: Iterable[RequiredCheck], reports: Iterable[CheckReport]) -> tuple[CheckReport, ...]:
+    """Return the reports with the name of an absent check: another App than the required one made them."""
+    names = {check.name for check in absent}
+    return tuple(report for report in reports if report.name in names)
+
+
+def _explained(absent: Iterable[RequiredCheck], by_others: Iterable[CheckReport], suites: Iterable[CheckSuite]) -> str:
+    """Name these checks; where another App reported the name, both Apps."""
+    apps: dict[int | None, str] = {
+        suite.app_id: suite.app for suite in suites if suite.app_id is not None and suite.app
+    }
+    shown = []
+    for check in absent:
+        others = [report for report in by_others if report.name == check.name]
+        if not others:
+            shown.append(check.name)
+            continue
+        wanted = apps.get(check.app_id, f"the App with the id {check.app_id}")
+        found = " and ".join(dict.fromkeys(apps.get(each.app_id, "somebody else") for each in others))
+        shown.append(f"{check.name} (required from {wanted}, reported by {found})")
+    return few(tuple(shown))
+
+
+def _names(checks: Iterable[RequiredCheck]) -> tuple[str, ...]:
+    return tuple(sorted({check.name for check in checks}))
