@@ -12,6 +12,7 @@ from bot.cli.train_report import train_report
 from bot.gateway.teams import ReadTeam, with_teams
 from bot.settings.environment import Settings
 from notifications import texts
+from notifications.texts.not_ready import NOT_READY
 from queue_engine.admission.required_facts import read_requirements
 from queue_engine.config.freezes import frozen_until
 from queue_engine.config.model import Config
@@ -25,7 +26,7 @@ from queue_engine.domain.own_check import OWN_CHECK
 from queue_engine.domain.policy import Policy, SharedConfig, has_label
 from queue_engine.domain.port import GitHub
 from queue_engine.rules.checks import head_checks, judge, queue_only_names, requires_own_check
-from queue_engine.rules.eligibility import Admit, Answer, Consent, Reject, check_eligibility
+from queue_engine.rules.eligibility import Admit, Answer, Consent, NotReady, Reject, check_eligibility
 from queue_engine.rules.merge_method import commit_message, merge_method
 from queue_engine.rules.priority import precedence_of
 
@@ -47,7 +48,7 @@ class DryRun:
     by: str
     permission: str
     outcome: str
-    """queued, refused, or closed."""
+    """queued, waits (outside the queue, until it is ready), refused, or closed."""
     reason: str | None
     sentence: str
     detail: str | None
@@ -227,6 +228,10 @@ def _outcome(answer: Answer, pull: PullRequest, policy: Policy) -> tuple[str, st
     if isinstance(answer, Reject):
         words = texts.REASONS[answer.reason].sentence.format(base=pull.base_branch, label=policy.trigger_label)
         return "refused", answer.reason.value, f"It would not be queued. {words}", answer.detail
+    if isinstance(answer, NotReady):
+        first = answer.unmet[0]
+        words = NOT_READY[first.reason].sentence.format(base=pull.base_branch)
+        return "waits", first.reason.value, f"It would wait outside the queue. {words}", first.detail
     return "closed", None, "It is not open, so it would not be queued.", None
 
 

@@ -71,9 +71,11 @@ def pull_request(answer: PullRequestAnswer, remembered: tuple[MergeMethod, ...] 
         draft=bool(answer.draft),
         head_sha=answer.head.sha,
         head_repository=answer.head.repo.full_name if answer.head.repo else None,
+        head_in_organisation=answer.head.repo is not None and answer.head.repo.owner.type == "Organization",
         base_branch=answer.base.ref,
         base_repository=answer.base.repo.full_name if answer.base.repo else "",
         mergeable=answer.mergeable,
+        rebaseable=answer.rebaseable,
         labels=frozenset(label.name for label in answer.labels),
         # Before the merge this field names GitHub's trial merge, which lands nothing.
         merge_sha=answer.merge_commit_sha if answer.merged else None,
@@ -270,6 +272,7 @@ def _run_report(run: CheckRunAnswer) -> CheckReport:
         run_id=run.id,
         suite=_suite(run),
         by_actions=_by_actions(run),
+        app=(run.app.name or run.app.slug or None) if run.app else None,
     )
 
 

@@ -10,6 +10,7 @@ class UserAnswer(BaseModel):
     """A person, a bot or an organisation."""
 
     login: str
+    type: str = "User"
 
 
 class CommitUserAnswer(BaseModel):
@@ -77,6 +78,7 @@ class PullRequestAnswer(BaseModel):
     base: SideAnswer
     body: str | None = None
     mergeable: bool | None = None
+    rebaseable: bool | None = None
     mergeable_state: str | None = None
     labels: list[LabelAnswer] = Field(default_factory=list)
     merge_commit_sha: str | None = None

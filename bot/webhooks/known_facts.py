@@ -47,6 +47,8 @@ def of_pull_request_event(event: PullRequestEvent) -> tuple[Fact, ...]:
         before=event.before if event.action == "synchronize" else None,
         base_changed=event.action == "edited" and event.changes.base is not None,
         by=event.sender.login if event.sender else None,
+        by_bot=event.sender is not None and event.sender.type == "Bot",
+        action=event.action,
         auto_merge=pull.auto_merge is not None if "auto_merge" in pull.model_fields_set else None,
     )
     facts = [Fact(subject=subject, statement=state)]

@@ -15,9 +15,10 @@ from notifications.render.failing import failing_list
 from notifications.render.formats import commit, duration, instant, names, pull_requests
 from notifications.texts import not_ready, waiting
 from notifications.texts.reason_text import ReasonText
-from queue_engine.domain.facts import CheckReport
+from queue_engine.domain.dequeue_reason import Cause
+from queue_engine.domain.facts import CheckReport, CheckState
 from queue_engine.domain.notice import WAITING, Notice, NoticeKind
-from queue_engine.domain.reasons import REASONS, Reason, ReasonActor
+from queue_engine.domain.reasons import REASONS, SENDER_REASONS, Reason, ReasonActor
 
 CHECKS_SHOWN = 50
 CHECKS_BUDGET = 30_000
@@ -151,11 +152,15 @@ def _likely(notice: Notice) -> Iterable[str]:
 
 def _reason(notice: Notice) -> Iterable[str]:
     if notice.reason is not None and notice.text is None:
-        yield fill(_text_of(notice, notice.reason).sentence, notice)
+        yield caused_sentence(notice.reason, notice.cause, notice) or fill(
+            _text_of(notice, notice.reason).sentence, notice
+        )
     if notice.kind is NoticeKind.HELD and notice.position is not None:
         yield waiting.HELD_BEHIND.get(notice.position, waiting.HELD_BEHIND_MANY).format(count=notice.position)
-    if notice.reason is Reason.LABEL_WITHOUT_RIGHT and notice.queued_by is not None:
+    if notice.reason in SENDER_REASONS and notice.queued_by is not None:
         yield waiting.SET_BY.format(person=code(notice.queued_by))
+        if notice.queued_by.endswith("[bot]"):
+            yield waiting.BOT_MAY_QUEUE.format(person=code(notice.queued_by))
     if notice.detail:
         yield waiting.DETAIL.format(detail=code(notice.detail, MESSAGE_LIMIT))
     if notice.until is not None:
@@ -164,6 +169,16 @@ def _reason(notice: Notice) -> Iterable[str]:
         yield waiting.KEEPS_POSITION
     if notice.kind is NoticeKind.BLOCKED:
         yield waiting.QUEUE_CONTINUES
+
+
+def caused_sentence(reason: Reason, cause: Cause | None, notice: Notice) -> str | None:
+    """Render who caused a departure, and how long after IMQ's update; None if that is not known."""
+    if cause is None or reason not in texts.CAUSED:
+        return None
+    who = (texts.BOT if cause.bot else texts.WHO).format(login=code(cause.by))
+    after = None if cause.after_update is None else duration(timedelta(seconds=cause.after_update))
+    when = "" if after is None else texts.AFTER_UPDATE.format(time=after)
+    return texts.CAUSED[reason].format(who=who, when=when, base=code(notice.base_branch))
 
 
 def _other_blockers(notice: Notice) -> Iterable[str]:
@@ -212,6 +227,8 @@ def _check_line(check: CheckReport) -> str:
         state += waiting.CHECK_FINISHED.format(time=instant(check.completed_at))
     elif check.started_at is not None:
         state += waiting.CHECK_SINCE.format(time=instant(check.started_at))
+    if check.app is not None and check.state is CheckState.FAILED:
+        state += waiting.CHECK_REPORTED_BY.format(app=code(check.app))
     return f"- {link(check.name, check.url)}: {state}"
 
 

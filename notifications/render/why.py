@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from notifications.render.body import fill, not_followed
+from notifications.render.body import caused_sentence, fill, not_followed
 from notifications.render.escape import MESSAGE_LIMIT, code
 from notifications.render.failing import failing_sentence
 from notifications.render.formats import instant, names, pull_requests
@@ -13,6 +13,7 @@ from notifications.texts import REASONS
 from notifications.texts import why as texts
 from notifications.texts.not_ready import NOT_READY
 from notifications.texts.waits import WAITS
+from queue_engine.domain.dequeue_reason import Cause
 from queue_engine.domain.notice import Notice
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.train_notice import TrainNotice
@@ -125,7 +126,9 @@ def share_sentence(author: str, count: int) -> str:
 
 def _last_time(facts: Facts, notice: Notice) -> Iterable[str]:
     if facts.get("reason"):
-        sentence = _reason(facts["reason"], notice)
+        cause = Cause(**facts["cause"]) if facts.get("cause") else None
+        caused = caused_sentence(Reason(facts["reason"]), cause, notice)
+        sentence = caused or _reason(facts["reason"], notice)
         if facts.get("detail"):
             sentence += " " + texts.DETAIL.format(detail=code(facts["detail"], MESSAGE_LIMIT))
         yield texts.LAST_TIME.format(time=read_instant(facts["at"]), sentence=sentence)

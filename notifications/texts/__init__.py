@@ -17,16 +17,20 @@ from notifications.texts.actors import (
 )
 from notifications.texts.history import HISTORY
 from notifications.texts.kinds import KINDS, MISMATCH, SUPERSEDED_SUMMARY, SUPERSEDED_TITLE, KindText
-from notifications.texts.reasons import REASONS
+from notifications.texts.reasons import AFTER_UPDATE, BOT, CAUSED, REASONS, WHO
 
 __all__ = [
+    "AFTER_UPDATE",
     "ASK",
     "ASK_SOMEBODY",
+    "BOT",
+    "CAUSED",
     "KINDS",
     "MISMATCH",
     "NEXT_STEP_FOR",
     "NO_FIX_LABEL",
     "REASONS",
+    "WHO",
     "HISTORY",
     "SUPERSEDED_SUMMARY",
     "SUPERSEDED_TITLE",

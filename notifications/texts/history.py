@@ -22,6 +22,7 @@ class HistoryText:
 SUMMARY = "History"
 EARLIER = "Earlier events are not shown"
 ASKED_BY = " by {by}"
+ASKED_BY_WHOM = " by {dequeued_by}"
 _PRECEDENCE = {"delays": ", ahead of {delays}", "delay": " (about {delay} later each)"}
 
 HISTORY: Mapping[str, HistoryText] = {
@@ -37,8 +38,8 @@ HISTORY: Mapping[str, HistoryText] = {
     "flaky": HistoryText("Passed on rerun of the same commit", {"checks": ": {checks}"}),
     "ready": HistoryText("Checks passed", {"checks": " after {checks}"}),
     "landed": HistoryText("Landed on {base}", {"sha": " as {sha}"}),
-    "failed": HistoryText("Removed from the queue for {base}"),
-    "cancelled": HistoryText("Dequeued from {base}"),
+    "failed": HistoryText("Removed from the queue for {base}", {"dequeued_by": ASKED_BY_WHOM}),
+    "cancelled": HistoryText("Dequeued from {base}", {"dequeued_by": ASKED_BY_WHOM}),
     "auto_merge_disabled": HistoryText("IMQ disabled GitHub's auto-merge, which would merge past the queue"),
     "rebased": HistoryText("New commit by the bot that opened it", {"head": ": {head}"}),
     "shared_update": HistoryText(

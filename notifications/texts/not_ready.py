@@ -21,6 +21,13 @@ NOT_READY: Mapping[Reason, ReasonText] = {
         "Wait until the other one has landed.",
     ),
     Reason.DRAFT: ReasonText("The pull request is a draft.", "Mark it as ready for review."),
+    Reason.BLOCKED_BY_LABEL: ReasonText(
+        "The pull request has a label that keeps it out of the queue.", "When it is ready to land, remove that label."
+    ),
+    Reason.BLOCKED_BY_TITLE: ReasonText(
+        "The title matches a pattern that keeps the pull request out of the queue.",
+        "When it is ready to land, change the title.",
+    ),
     Reason.APPROVAL_MISSING: ReasonText(
         "{base} requires more approvals than the pull request has.", "Request a review."
     ),

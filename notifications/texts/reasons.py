@@ -6,6 +6,32 @@ from notifications.texts.branches import BRANCHES
 from notifications.texts.reason_text import REQUEUE, ReasonText
 from queue_engine.domain.reasons import Reason
 
+CAUSED: Mapping[Reason, str] = {
+    Reason.LABEL_REMOVED: "{who} removed the label{when}, so the pull request was dequeued.",
+    Reason.UNQUEUED: "{who} dequeued the pull request{when}.",
+    Reason.CLOSED: "{who} closed the pull request{when}.",
+    Reason.BASE_DELETED: "GitHub closed the pull request{when}, because {who} deleted {base}.",
+    Reason.MERGED_ELSEWHERE: "{who} merged the pull request outside the queue{when}.",
+    Reason.DRAFT: "{who} made the pull request a draft{when}, and IMQ does not merge drafts.",
+    Reason.BASE_CHANGED: "{who} changed the base branch{when}, after the pull request was queued.",
+    Reason.HEAD_CHANGED: "{who} pushed new commits to the queued pull request{when}. IMQ merges only the queued "
+    "commits.",
+    Reason.PERMISSION_LOST: "{who} queued the pull request, and may no longer queue here.",
+    Reason.BLOCKED_BY_LABEL: "{who} added a label that keeps the pull request out of the queue{when}.",
+    Reason.BLOCKED_BY_TITLE: "{who} changed the title{when}. It matches a pattern that keeps the pull request out of "
+    "the queue.",
+    Reason.AUTO_MERGE_ENABLED: "{who} enabled GitHub's auto-merge{when}, which would merge the pull request past the "
+    "queue for {base}.",
+    Reason.APPROVAL_MISSING: "{who} dismissed an approval{when}. {base} requires more approvals than the pull request "
+    "has.",
+    Reason.CODE_OWNER_MISSING: "{who} dismissed an approval{when}. {base} requires an approval from a code owner.",
+    Reason.CHANGES_REQUESTED: "{who} requested changes{when}.",
+}
+"""In place of a reason's sentence where IMQ knows who caused it; `when` is how long after IMQ's own update."""
+
+WHO, BOT = "{login}", "The bot {login}"
+AFTER_UPDATE = " {time} after IMQ's update"
+
 REASONS: Mapping[Reason, ReasonText] = {
     **BRANCHES,
     Reason.LABEL_REMOVED: ReasonText(
@@ -27,6 +53,14 @@ REASONS: Mapping[Reason, ReasonText] = {
     Reason.CLOSED: ReasonText(
         "Someone closed the pull request.",
         "To land it, reopen it. Then comment `/queue` or add the label {label}.",
+    ),
+    Reason.BASE_DELETED: ReasonText(
+        "GitHub closed the pull request, because {base} was deleted.",
+        "To land it, change the base branch and reopen it, or restore {base}." + REQUEUE,
+    ),
+    Reason.LANDED_WITH_ANOTHER: ReasonText(
+        "All its commits landed with another queued pull request.",
+        "IMQ has nothing left to do.",
     ),
     Reason.MERGED_ELSEWHERE: ReasonText(
         "Someone merged the pull request outside the queue.",
@@ -155,6 +189,11 @@ REASONS: Mapping[Reason, ReasonText] = {
         "target it.",
         "Merge {base} into the head branch with a pull request." + REQUEUE,
     ),
+    Reason.HEAD_LINEAR: ReasonText(
+        "The branch is behind {base}, and its rules forbid merge commits, with which IMQ updates branches.",
+        "Rebase the branch onto {base} and push it. A maintainer can let IMQ bypass that rule for head branches, or "
+        "limit it to {base}." + REQUEUE,
+    ),
     Reason.UPDATE_TIMED_OUT: ReasonText(
         "GitHub accepted the update with {base}, but the new commit did not appear in time.",
         "Merge {base} into the branch." + REQUEUE,
@@ -164,8 +203,8 @@ REASONS: Mapping[Reason, ReasonText] = {
         "Land changes on {base} only through the queue." + REQUEUE,
     ),
     Reason.REFUSED_BY_RULES: ReasonText(
-        "The rules of {base} block the merge.",
-        "Meet the requirements that GitHub lists below the pull request, such as an approval." + REQUEUE,
+        "GitHub refused the merge by the rules of {base}.",
+        "Meet the requirement that GitHub names." + REQUEUE,
     ),
     Reason.NATIVE_QUEUE_REQUIRED: ReasonText(
         "{base} requires GitHub's merge queue, so IMQ cannot merge into it.",
@@ -207,6 +246,20 @@ REASONS: Mapping[Reason, ReasonText] = {
         "{base} does not allow the chosen merge method.",
         "Allow it in the repository's settings, or choose another method." + REQUEUE,
     ),
+    Reason.COMMIT_RULES: ReasonText(
+        "A rule for the message, the author or the committer of commits forbids a commit of this merge.",
+        "Change that commit. If it is the commit that lands, a maintainer sets `merge.title` and `merge.body` in "
+        "`.github/imq.yml` by the rule." + REQUEUE,
+    ),
+    Reason.METHODS_CONTRADICT: ReasonText(
+        "The labels of the pull request name two merge methods.",
+        "Keep one of these labels, and remove the others." + REQUEUE,
+    ),
+    Reason.REBASE_IMPOSSIBLE: ReasonText(
+        "GitHub cannot rebase the commits of the pull request onto {base}, for example because it has merge commits "
+        "with conflicts.",
+        "Rebase it by hand, or choose another method." + REQUEUE,
+    ),
     Reason.BRANCH_LOCKED: ReasonText(
         "{base} is locked.",
         "Unlock {base}." + REQUEUE,
@@ -232,6 +285,12 @@ REASONS: Mapping[Reason, ReasonText] = {
     Reason.FORK_NOT_EDITABLE: ReasonText(
         "The branch is behind {base}, and its fork does not allow edits by maintainers.",
         "Allow edits by maintainers, or merge {base} into the branch." + REQUEUE,
+    ),
+    Reason.FORK_OF_ORGANISATION: ReasonText(
+        "The branch is behind {base}, and IMQ cannot update it: it is in a fork that an organisation owns. GitHub lets "
+        "maintainers edit only forks of personal accounts.",
+        "Merge {base} into the branch and push it, or open the pull request from a fork of a personal account."
+        + REQUEUE,
     ),
     Reason.PERMISSION_MISSING: ReasonText(
         "IMQ's GitHub App lacks a permission.",

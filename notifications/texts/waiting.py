@@ -32,11 +32,13 @@ OTHER_BLOCKERS = "The queue for {base} has other blockers, too:"
 AFFECTED_CHECKS = "Affected checks:"
 CHECK_SINCE = " since {time}"
 CHECK_FINISHED = " at {time}"
+CHECK_REPORTED_BY = ", reported by {app}"
 CHECK_NOT_STARTED = "not reported yet"
 AND_MORE = "and {count} more"
 
 DETAIL = "Details: {detail}"
 NOT_FOLLOWED = "IMQ ignores parts of the organization's shared configuration:"
+BOT_MAY_QUEUE = "To let {person} queue, a maintainer names it under `who_may_queue.people` in `.github/imq.yml`."
 SET_BY = "{person} added the label."
 HOW_TO_DEQUEUE = "To dequeue it, comment `/unqueue` or remove the label {label}."
 

@@ -38,7 +38,8 @@ async def authorize_dequeue(engine: Engine, case: Case, *, by: str, taken: Snaps
     if (entry := case.entry) is None:
         raise NotQueued(f"pull request {case.number} is not queued")
     case = await case.with_policy(engine, entry.base_branch)
-    if entry.author.casefold() != by.casefold():
+    author = entry.author if taken is None else taken.pull.author
+    if author.casefold() != by.casefold():
         permission = None if taken is None else taken.permission
         assert_may_queue(case.policy, by, permission or await engine.github.permission(case.repository, by))
     return DequeuePermission(case, by=by)

@@ -54,6 +54,7 @@ async def store_entry(
             title=pull.title,
             author=pull.author,
             queued_by=request.by or "",
+            queued_by_id=taken.person_id,
             queued_head=pull.head_sha,
             enqueued_at=now,
             arrived_at=request.arrived_at,

@@ -24,10 +24,11 @@ from queue_engine.domain.model import Entry
 from queue_engine.domain.policy import Policy
 from queue_engine.domain.unmet_requirement import UnmetRequirement
 from queue_engine.effects import record
+from queue_engine.effects.actors import followed_login
 from queue_engine.effects.context import Change, Engine
 from queue_engine.effects.github_merges import disable_later
 from queue_engine.effects.labels import effective_labels, wanted_labels
-from queue_engine.effects.queue_depth import announce_not_ready
+from queue_engine.effects.queue_depth import announce_joined, announce_not_ready
 from queue_engine.rules.eligibility import Admit, NotReady, Reject, disables_auto_merge
 from queue_engine.rules.priority import precedence_of, trusted_of
 from queue_engine.rules.readiness import judge_readiness, wait_ended
@@ -49,6 +50,9 @@ async def judge_again(engine: Engine, case: Case, *, push: Push | None = None) -
             return case
         wanted = (await wanted_labels(engine.store, entry))[entry.id]
         taken = await engine.github.snapshot(case.repository, case.number, login=entry.queued_by, head_sha=entry.head)
+        if await followed_login(engine, entry, taken) is not None:
+            case = await case.reload(engine)
+            continue
         case = await case.with_policy(engine, entry.base_branch)
         policy, trusted = case.policy, entry.trusted_labels
         pull = await effective_labels(engine.store, case.repository, taken.pull, trusted, policy, before=wanted)
@@ -101,6 +105,8 @@ async def _judge(engine: Engine, case: Case, entry: Entry, before: Entry, taken:
                 saved = await _wait_on(change, entry, unmet, policy)
                 if disables_auto_merge(taken.pull, policy):
                     await disable_later(change, repository, case.number)
+            case Admit() if not moves and entry.head != entry.queued_head:
+                saved = await _return(change, entry, taken, policy)
             case NotReady() | Admit() as found:
                 unmet = found.unmet if isinstance(found, NotReady) else ()
                 saved = await _join(change, case, entry, taken, requirements.rules, unmet)
@@ -116,6 +122,16 @@ async def _wait_on(change: Change, entry: Entry, unmet: tuple[UnmetRequirement, 
     if unmet != entry.unmet:
         await announce_not_ready(change, saved, policy)
     return saved
+
+
+async def _return(change: Change, entry: Entry, taken: Snapshot, policy: Policy) -> Entry:
+    """Bring an entry back to its place in the queue, which it left for an approval that IMQ's update cost."""
+    tip = taken.base_tip if taken.behind else None
+    saved = await change.tx.entries.save(replace(entry, unmet=(), read_at=None, newer_tip=tip))
+    placed = await change.tx.entries.get(saved.id)
+    assert placed is not None
+    await change.tx.queues.wake(entry.queue_id, change.now)
+    return await announce_joined(change, placed, policy, depth=await change.tx.entries.count(entry.queue_id))
 
 
 async def _join(

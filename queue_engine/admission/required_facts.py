@@ -48,7 +48,7 @@ async def _requirements_of(
     rules = await engine.github.branch_rules(repository, pull.base_branch)
     requirements = await read_requirements(engine.github, repository, taken, rules, policy)
     unmet = unmet_requirement(pull, repository, requirements, policy) is not None
-    if unmet or (not is_waiting and unmet_by_rules(pull, requirements)):
+    if unmet or (not is_waiting and unmet_by_rules(pull, requirements, policy)):
         # The rules may have changed since they were cached: IMQ rejects no pull request by cached rules alone.
         engine.github.forget_rules(repository.id)
         fresh = await engine.github.branch_rules(repository, pull.base_branch)

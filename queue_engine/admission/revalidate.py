@@ -26,6 +26,7 @@ from queue_engine.domain.model import Entry, EntryStatus, Repository
 from queue_engine.domain.policy import Policy, PushPolicy
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects import record
+from queue_engine.effects.causes import explained
 from queue_engine.effects.context import Engine
 from queue_engine.effects.github_merges import disable_later
 from queue_engine.effects.labels import effective_labels, wanted_labels
@@ -160,6 +161,9 @@ async def _judge(
     While its merge is requested, only the pass that requested it may judge: the entry is marked `needs_refetch`. Raises
     StaleRecord if the facts are older than the entry's last change.
     """
+    known: tuple[Reject, Reject] | None = None
+    if (first := _verdict(before, pull, policy, engine.clock.now())[1]) is not None:
+        known = first, await explained(engine, before, first)
     async with engine.change() as change:
         entry = await change.tx.entries.find(before.repository.id, before.number)
         if entry is None:
@@ -178,6 +182,8 @@ async def _judge(
             await change.tx.queues.wake(entry.queue_id, change.now)
             return saved
         assert lost is not None
+        if known is not None and lost.reason is known[0].reason:
+            lost = known[1]
         people = tuple(dict.fromkeys((pull.author, *pull.assignees)))
         why = DequeueReason(lost.reason, lost.detail, people=people, delivery=delivery)
         await record.dequeue(change, entry, why, policy)

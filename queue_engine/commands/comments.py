@@ -1,9 +1,9 @@
 """Extract the lines of a comment that are commands: visible plain text, never quotes or code. Pure.
 
 It reads Markdown only as far as that takes, in one pass over the text, because anybody may write a comment: a line
-counts if it begins with a slash at its first column and stands neither in a quote (nor continues one), nor in fenced or
-indented code, a code span, an HTML comment, or in HTML that quotes or shows code. Where GitHub's own reading would be
-intricate, the line does not count: a command that was not taken can be typed again.
+counts if it begins with a slash, after at most three blanks and then before any list. It stands neither in a quote (nor
+continues one), nor in fenced or indented code, a code span, an HTML comment, or in HTML that quotes or shows code.
+Where GitHub's own reading would be intricate, the line does not count: a command that was not taken can be typed again.
 """
 
 import re
@@ -18,6 +18,7 @@ _FENCE = re.compile(r" {0,3}(`{3,}(?=[^`]*$)|~{3,})")
 _QUOTE = re.compile(r"\s*(?:(?:[-+*]|\d{1,9}[.)])\s+)*>")
 _BLOCK_START = re.compile(r"\s*(?:[-+*]|\d{1,9}[.)])(?:\s|$)")
 _BLOCK_ALONE = re.compile(r" {0,3}(?:#{1,6}(?:\s|$)|(?:[-_*=]\s*)+$)")
+_BLANKS = re.compile(r" {1,3}(?=/)")
 _TICKS = re.compile(r"(?<!\\)\\*`+")
 _HTML = re.compile(
     r"(?P<open><!--|<\?|<!\[CDATA\[|<![a-z])|(?P<shut>-->|\?>|\]\]>|>)"
@@ -31,7 +32,7 @@ _HIDDEN = "\x00"
 
 def commands_in(text: str) -> tuple[str, ...]:
     """The commands in a comment, in their order, without the slash; at most one more than are executed."""
-    lines = _LINE_END.split(text)
+    lines = _without_blanks(_LINE_END.split(text))
     if not any(is_ours(line) for line in lines):
         return ()
     html = _Html()
@@ -46,6 +47,12 @@ def commands_in(text: str) -> tuple[str, ...]:
                 return tuple(found)
             inline.take(line)
     return tuple(found)
+
+
+def _without_blanks(lines: list[str]) -> list[str]:
+    """The lines without up to three blanks before a slash: more are code, and after a list they may be code in it."""
+    at = next((place for place, line in enumerate(lines) if _BLOCK_START.match(line)), len(lines))
+    return [line[found.end() :] if (found := _BLANKS.match(line)) else line for line in lines[:at]] + lines[at:]
 
 
 def _blocks(lines: list[str]) -> Iterator[tuple[list[str], bool]]:

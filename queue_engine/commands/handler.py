@@ -79,7 +79,7 @@ class Commands:
         who = requested_by(by) if rights and set(rights) == {CommandPermission.ANYONE} else by
         if await is_throttled(self._engine, repository, who):
             return False
-        if webhook.association in TRUSTED:
+        if webhook.association in TRUSTED and not _is_misspelt(webhook):
             return True
         is_author = webhook.author is not None and by.casefold() == webhook.author.casefold()
         if is_author or CommandPermission.ANYONE in rights:
@@ -220,6 +220,11 @@ def _number_of(webhook: WebhookEvent) -> int | None:
 def _needs_permission(line: str) -> bool:
     request = read(line)
     return isinstance(request, CommandRequest) and request.command.right is not CommandPermission.ANYONE
+
+
+def _is_misspelt(webhook: WebhookEvent) -> bool:
+    """Whether a comment only has words that are like commands: then only people with rights get an answer."""
+    return all(isinstance(request, ParseError) and request.misspelt for request in map(read, webhook.commands))
 
 
 def _commands(webhook: WebhookEvent) -> list[Command]:

@@ -1,5 +1,6 @@
 """Read commands: why a pull request waits, and its queue. They ask GitHub nothing."""
 
+from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
@@ -43,7 +44,9 @@ def _facts(found: PullRequestStatus, label: str) -> dict[str, Any]:
     if last is None:
         return {"label": label}
     reason = None if last.reason is None else last.reason.value
-    return {"label": label, "event": last.event, "reason": reason, "detail": last.detail, "at": last.at.isoformat()}
+    cause = {} if last.cause is None else {"cause": asdict(last.cause)}
+    facts = {"label": label, "event": last.event, "reason": reason, "detail": last.detail, "at": last.at.isoformat()}
+    return facts | cause
 
 
 def entry_facts(view: EntryView) -> dict[str, Any]:

@@ -3,7 +3,8 @@
 Texts from people are not trusted. Placeholders come from a fixed list, are never evaluated, and inserted text is not
 expanded again. A title is one line. A trailer that names a person (`Signed-off-by: ...`) certifies something, so only
 IMQ writes such trailers. Those of a body are quoted (`> Signed-off-by: ...`): readable, but no trailers for git. Other
-trailers of a body (`Fixes: #7`) remain.
+trailers of a body (`Fixes: #7`) remain. An `@name` of a body is broken up: a commit that mentions people notifies them
+at each push of it.
 """
 
 import re
@@ -39,6 +40,8 @@ _MOST_CO_AUTHORS = 50
 _TOKEN = re.compile(r"\{\{|\}\}|\{([^{}\s]*)\}|[{}]")
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\x80-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+_MENTION = re.compile(r"(?<![\w@.+-])@(?=[A-Za-z0-9])")
+_INVISIBLE = "\u200b"
 _VOUCHING = re.compile(r"^[ \t]*(?=[A-Za-z][A-Za-z-]*-by[ \t]*:)", re.MULTILINE | re.IGNORECASE)
 
 
@@ -70,8 +73,8 @@ def commit_message(policy: Policy, pull: PullRequest, co_authors: Sequence[str])
     body = _wanted(pull.body)
     # Cut first and quote afterwards, so that no text across the cut becomes a trailer.
     several = {
-        "body": _quoted(body[:_MOST_BODY].strip()),
-        "body_text": _quoted(without_comments(body)[:_MOST_BODY].strip()),
+        "body": _quoted(_unmentioned(body[:_MOST_BODY].strip())),
+        "body_text": _quoted(_unmentioned(without_comments(body)[:_MOST_BODY].strip())),
         "title": _quoted(one_line["title"]),
         "co_authors": _trailers(co_authors),
     }
@@ -135,6 +138,11 @@ def _wanted(body: str) -> str:
 
 def _quoted(text: str) -> str:
     return _VOUCHING.sub("> ", text)
+
+
+def _unmentioned(text: str) -> str:
+    """Break up mentions: GitHub mentions the person of an `@name` at the beginning of a word."""
+    return _MENTION.sub(f"@{_INVISIBLE}", text)
 
 
 def _line(text: str) -> str:

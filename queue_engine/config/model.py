@@ -55,10 +55,13 @@ class QueuePermissions(ConfigModel):
 class BlockRules(ConfigModel):
     """Labels and titles that keep a pull request out of the queue."""
 
-    labels: Many[Label] | None = Field(None, description="A pull request with one of these labels is not queued.")
+    labels: Many[Label] | None = Field(
+        None, description="A pull request with one of these labels waits outside the queue."
+    )
     titles: Many[TitlePattern] | None = Field(
         None,
-        description="Regular expressions (RE2): a pull request whose title matches is not queued. `(?i)` ignores case.",
+        description="Regular expressions (RE2): a pull request whose title matches waits outside the queue. `(?i)` "
+        "ignores case.",
     )
 
 

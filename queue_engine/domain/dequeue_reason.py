@@ -8,6 +8,17 @@ from queue_engine.domain.reasons import Reason
 
 
 @dataclass(frozen=True, slots=True)
+class Cause:
+    """Who caused a departure, as far as a webhook says it."""
+
+    by: str
+    """The login of the account that acted, as GitHub showed it."""
+    bot: bool = False
+    after_update: float | None = None
+    """How many seconds after IMQ's own update of the branch, by GitHub's clock; None: none is known."""
+
+
+@dataclass(frozen=True, slots=True)
 class DequeueReason:
     """A reason code with its details. `detail` may hold text from GitHub or users."""
 
@@ -21,5 +32,7 @@ class DequeueReason:
     """The webhook that caused the dequeue."""
     by: str | None = None
     """The person or program that asked for the dequeue, if any."""
+    by_bot: bool = False
+    """Whether GitHub says that `by` is a bot."""
     failing: tuple[FailingCheck, ...] = ()
     """The failed checks for programs and pages: one for each workflow run."""

@@ -78,6 +78,8 @@ class PullRequest:
     """How many comments it has, IMQ's included; None where GitHub's answer has no count."""
     merged_at: datetime | None = None  # None also where the answer lacks it.
     merged_by: str | None = None  # Who merged it; None also where the answer lacks it.
+    rebaseable: bool | None = None  # Whether GitHub can rebase its commits; None while it computes that.
+    head_in_organisation: bool = False  # Whether an organisation owns the head's repository.
     stack_base: str | None = None  # The branch on which its stack of GitHub's lands; None outside of such a stack.
     reported: tuple[PullRequestState | Consent, ...] = field(default=(), compare=False, repr=False)
     """States from webhooks of the last quarter of an hour, and when somebody queued it, in the order of arrival."""
@@ -186,6 +188,8 @@ class CheckReport:
     """The check suite; None for a status."""
     by_actions: bool = False
     """Whether GitHub Actions itself reported the check."""
+    app: str | None = None
+    """The name of the App that reported, for people to read; None where GitHub's answer lacks it."""
 
     @property
     def started(self) -> bool:
@@ -299,6 +303,8 @@ class Snapshot:
     below: tuple[StackMember, ...] = ()  # The open pull requests whose head branch is this base branch.
     stack: StackPosition | None = None  # Its place above another pull request, once IMQ has found it.
     head_guarded: bool = False  # Whether IMQ may push to the head branch although rules keep others from it.
+    person_id: int | None = None
+    """The number of the account with the login that the caller named; None where GitHub lists no such collaborator."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,6 +76,10 @@ class PullRequestState(_Frozen):
     base_changed: bool = False
     by: str | None = None
     """The sender of the webhook; None if an older IMQ stored the fact."""
+    by_bot: bool = False
+    """Whether GitHub says that the sender is a bot."""
+    action: str | None = None
+    """GitHub's word for the change; None if an older IMQ stored the fact."""
     auto_merge: bool | None = None
     """Whether GitHub merges it by itself as soon as its requirements are met; None where the payload does not say."""
 

@@ -245,6 +245,8 @@ class Entry:
     """What the pull request lacks. While it lacks anything, it waits outside the queue, behind all that are in it."""
     read_at: datetime | None = None
     """When IMQ last read what an entry lacks that is not ready."""
+    queued_by_id: int | None = None
+    """The number of the account that queued the pull request, which stays if the login changes; None: not known."""
     run: Run = NOT_BEGUN
     """The present attempt to land the entry."""
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from queue_engine.domain.dequeue_reason import Cause
 from queue_engine.domain.facts import CheckReport
 from queue_engine.domain.failing_check import FailingCheck
 from queue_engine.domain.reasons import Reason
@@ -116,6 +117,8 @@ class Notice(BaseModel):
     depth: int | None = None
     reason: Reason | None = None
     detail: str | None = None
+    cause: Cause | None = None
+    """Who caused the departure, if that is known."""
     checks: tuple[CheckReport, ...] = ()
     failing: tuple[FailingCheck, ...] = ()
     """For what is not ready: the required checks that fail on the head."""

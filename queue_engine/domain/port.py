@@ -54,6 +54,10 @@ class GitHub(CommitReads, CandidatePort, Merges, Protocol):
         """`GET /repos/{o}/{r}/collaborators/{u}/permission`, never cached. An unknown person has none."""
         ...
 
+    async def login_of(self, repository: Repository, person_id: int) -> str | None:
+        """`GET /user/{account_id}`: the present login of an account; None if the account was deleted."""
+        ...
+
     async def branch_rules(self, repository: Repository, base_branch: str) -> BranchRules:
         """Classic protection (branch object) and rulesets together; cached for two hours.
 

@@ -36,7 +36,9 @@ class Reason(StrEnum):
     LABEL_REMOVED = "label_removed"
     UNQUEUED = "unqueued"
     CLOSED = "closed"
+    BASE_DELETED = "base_deleted"
     MERGED_ELSEWHERE = "merged_elsewhere"
+    LANDED_WITH_ANOTHER = "landed_with_another"
     DRAFT = "draft"
     BASE_CHANGED = "base_changed"
     BASE_CHANGED_AT_MERGE = "base_changed_at_merge"
@@ -72,6 +74,7 @@ class Reason(StrEnum):
     MERGEABLE_UNKNOWN = "mergeable_unknown"
     UPDATE_REFUSED = "update_refused"
     HEAD_PROTECTED = "head_protected"
+    HEAD_LINEAR = "head_linear"
     UPDATE_TIMED_OUT = "update_timed_out"
     BASE_KEEPS_MOVING = "base_keeps_moving"
     REFUSED_BY_RULES = "refused_by_rules"
@@ -85,6 +88,9 @@ class Reason(StrEnum):
     SIGNATURES_MISSING = "signatures_missing"
     LINEAR_HISTORY_REQUIRED = "linear_history_required"
     METHOD_NOT_ALLOWED = "method_not_allowed"
+    COMMIT_RULES = "commit_rules"
+    METHODS_CONTRADICT = "methods_contradict"
+    REBASE_IMPOSSIBLE = "rebase_impossible"
     BRANCH_LOCKED = "branch_locked"
     PUSH_RESTRICTED = "push_restricted"
     RULESET_BYPASSED = "ruleset_bypassed"
@@ -96,6 +102,7 @@ class Reason(StrEnum):
     STACK_ENDED = "stack_ended"
     HEAD_SHARED = "head_shared"
     FORK_NOT_EDITABLE = "fork_not_editable"
+    FORK_OF_ORGANISATION = "fork_of_organisation"
     PERMISSION_MISSING = "permission_missing"
     REPOSITORY_ARCHIVED = "repository_archived"
     REPOSITORY_GONE = "repository_gone"
@@ -139,7 +146,9 @@ REASONS: Mapping[Reason, ReasonFacts] = {
     Reason.LABEL_REMOVED: ReasonFacts(Outcome.CANCELLED, ReasonActor.NONE, label_off=False),
     Reason.UNQUEUED: ReasonFacts(Outcome.CANCELLED, ReasonActor.NONE),
     Reason.CLOSED: ReasonFacts(Outcome.CANCELLED, ReasonActor.NONE),
+    Reason.BASE_DELETED: ReasonFacts(Outcome.CANCELLED, ReasonActor.AUTHOR),
     Reason.MERGED_ELSEWHERE: ReasonFacts(Outcome.CANCELLED, ReasonActor.NONE),
+    Reason.LANDED_WITH_ANOTHER: ReasonFacts(Outcome.CANCELLED, ReasonActor.NONE),
     Reason.DRAFT: ReasonFacts(Outcome.CANCELLED, ReasonActor.AUTHOR),
     Reason.BASE_CHANGED: ReasonFacts(Outcome.CANCELLED, ReasonActor.AUTHOR),
     Reason.BASE_CHANGED_AT_MERGE: ReasonFacts(Outcome.CANCELLED, ReasonActor.MAINTAINER),
@@ -172,6 +181,7 @@ REASONS: Mapping[Reason, ReasonFacts] = {
     Reason.MERGEABLE_UNKNOWN: ReasonFacts(Outcome.FAILED, ReasonActor.AUTHOR),
     Reason.UPDATE_REFUSED: ReasonFacts(Outcome.FAILED, ReasonActor.AUTHOR),
     Reason.HEAD_PROTECTED: ReasonFacts(Outcome.FAILED, ReasonActor.AUTHOR),
+    Reason.HEAD_LINEAR: ReasonFacts(Outcome.FAILED, ReasonActor.AUTHOR),
     Reason.UPDATE_TIMED_OUT: ReasonFacts(Outcome.FAILED, ReasonActor.AUTHOR),
     Reason.BASE_KEEPS_MOVING: ReasonFacts(Outcome.FAILED, ReasonActor.MAINTAINER),
     Reason.REFUSED_BY_RULES: ReasonFacts(Outcome.FAILED, ReasonActor.AUTHOR),
@@ -185,6 +195,9 @@ REASONS: Mapping[Reason, ReasonFacts] = {
     Reason.SIGNATURES_MISSING: ReasonFacts(Outcome.FAILED, ReasonActor.AUTHOR),
     Reason.LINEAR_HISTORY_REQUIRED: ReasonFacts(Outcome.FAILED, ReasonActor.MAINTAINER),
     Reason.METHOD_NOT_ALLOWED: ReasonFacts(Outcome.FAILED, ReasonActor.MAINTAINER),
+    Reason.COMMIT_RULES: ReasonFacts(Outcome.FAILED, ReasonActor.AUTHOR),
+    Reason.METHODS_CONTRADICT: ReasonFacts(Outcome.FAILED, ReasonActor.MAINTAINER),
+    Reason.REBASE_IMPOSSIBLE: ReasonFacts(Outcome.FAILED, ReasonActor.AUTHOR),
     Reason.BRANCH_LOCKED: ReasonFacts(Outcome.FAILED, ReasonActor.MAINTAINER),
     Reason.PUSH_RESTRICTED: ReasonFacts(Outcome.FAILED, ReasonActor.MAINTAINER),
     Reason.RULESET_BYPASSED: ReasonFacts(Outcome.FAILED, ReasonActor.MAINTAINER),
@@ -196,6 +209,7 @@ REASONS: Mapping[Reason, ReasonFacts] = {
     Reason.HEAD_SHARED: ReasonFacts(Outcome.REFUSED, ReasonActor.NONE),
     Reason.STACKED: ReasonFacts(Outcome.FAILED, ReasonActor.AUTHOR),
     Reason.FORK_NOT_EDITABLE: ReasonFacts(Outcome.FAILED, ReasonActor.AUTHOR),
+    Reason.FORK_OF_ORGANISATION: ReasonFacts(Outcome.FAILED, ReasonActor.AUTHOR),
     Reason.PERMISSION_MISSING: ReasonFacts(Outcome.FAILED, ReasonActor.OPERATOR),
     Reason.REPOSITORY_ARCHIVED: ReasonFacts(Outcome.FAILED, ReasonActor.MAINTAINER),
     Reason.REPOSITORY_GONE: ReasonFacts(Outcome.FAILED, ReasonActor.MAINTAINER),
@@ -234,5 +248,5 @@ RETRY_REASONS = frozenset(
 """Reasons after which the same head may land by another try, without anybody's act: neither the change, nor a rule, nor
 a person stopped it."""
 
-MERGED_REASONS = frozenset({Reason.MERGED_ELSEWHERE, Reason.BASE_CHANGED_AT_MERGE})
+MERGED_REASONS = frozenset({Reason.MERGED_ELSEWHERE, Reason.LANDED_WITH_ANOTHER, Reason.BASE_CHANGED_AT_MERGE})
 """Reasons of pull requests that GitHub merged, so that none of them can be queued again."""

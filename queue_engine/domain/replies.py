@@ -49,7 +49,7 @@ class ReplyKind(StrEnum):
     WHY = "why"
     """Why the pull request waits: `state` is the entry's status, with the facts of `query.entry_facts`; or `held`, with
     `ahead` and `depth`; or `not_ready`, with `lacks` (a list of `[reason, detail]`); or `not_queued`, with `label` and
-    the last `event`, its `reason`, `detail` and `at`."""
+    the last `event`, its `reason`, `detail` and `at`, and perhaps its `cause`, as a `Cause`."""
     STATUS = "status"
     """The queue: `base_branch`, `depth`, `entries` (a list of `[number, status, since]`, front first, at most ten),
     `held` (how many wait for room), `not_ready` (how many wait outside the queue), and if it has blockers, `halts` as

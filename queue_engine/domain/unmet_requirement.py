@@ -14,6 +14,8 @@ MAY_STILL_BE_MET = frozenset(
         Reason.STACK_LANDED,
         Reason.HEAD_SHARED,
         Reason.DRAFT,
+        Reason.BLOCKED_BY_LABEL,
+        Reason.BLOCKED_BY_TITLE,
         Reason.APPROVAL_MISSING,
         Reason.CHANGES_REQUESTED,
         Reason.CODE_OWNER_MISSING,

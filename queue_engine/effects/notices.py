@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from queue_engine.domain.blocker import Blocker
-from queue_engine.domain.dequeue_reason import DequeueReason
+from queue_engine.domain.dequeue_reason import Cause, DequeueReason
 from queue_engine.domain.facts import CheckReport, CheckState
 from queue_engine.domain.model import Entry, EntryStatus, Repository
 from queue_engine.domain.notice import BlockerFacts, Notice, NoticeKind
@@ -77,11 +77,19 @@ async def announce_progress(
     checks: Sequence[CheckReport] = (),
     check_run: bool = True,
 ) -> None:
-    """Update the comment, and with `check_run` the check run, by progress; quick changes share one update."""
+    """Update the comment, and with `check_run` the check run, by progress; quick changes share one update.
+
+    While failed checks run again, the check run alone shows progress. An edited comment starts workflows on
+    `issue_comment`, which may cancel the rerun of the same concurrency group (erikunha/portfolio #224).
+    """
     notice = await progress_notice(tx, entry, kind, policy, now, depth=depth, checks=checks)
     due = now + policy.comment_debounce
-    await announce(tx, entry.repository, notice, policy, due=due)
-    if (check_run and entry.status in _CHECKED) or (kind is NoticeKind.QUEUED and await is_shown(tx, entry)):
+    runs_again = entry.status is EntryStatus.CHECKING and bool(entry.run.rerun_checks)
+    if not runs_again:
+        await announce(tx, entry.repository, notice, policy, due=due)
+    if ((check_run or runs_again) and entry.status in _CHECKED) or (
+        kind is NoticeKind.QUEUED and await is_shown(tx, entry)
+    ):
         await want_check_run(tx, entry, notice, policy, due)
 
 
@@ -121,11 +129,14 @@ async def renewed(tx: Transaction, repository: Repository, notice: Notice, now: 
     return notice.model_copy(update={"at": now, **asdict(await load_position(tx, entry, now, depth=depth))})
 
 
-async def announce_dequeued(tx: Transaction, entry: Entry, why: DequeueReason, policy: Policy, now: datetime) -> None:
+async def announce_dequeued(
+    tx: Transaction, entry: Entry, why: DequeueReason, cause: Cause | None, policy: Policy, now: datetime
+) -> None:
     """Complete comment, check run and label of a dequeued entry."""
     meaning = REASONS[why.reason]
     people = why.people if meaning.mentions_author else ()
     facts: dict[str, Any] = {"people": people, "reason": why.reason, "detail": why.detail, "checks": why.checks}
+    facts["cause"] = cause
     if why.reason in _FAILED_CHECKS and entry.is_ready:
         facts["train"] = await load_failure(tx, entry)
     kind = _NOTICE_OF_OUTCOME[meaning.outcome]

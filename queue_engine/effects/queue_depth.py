@@ -4,15 +4,19 @@ from dataclasses import replace
 from typing import Any
 
 from queue_engine.domain.failing_check import as_data
-from queue_engine.domain.model import Entry
+from queue_engine.domain.model import Entry, EntryStatus
 from queue_engine.domain.notice import NoticeKind
 from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.unmet_requirement import failing_in
+from queue_engine.domain.unmet_requirement import UnmetRequirement, failing_in
 from queue_engine.effects import notices, record
+from queue_engine.effects.check_runs import has_check_run, want_check_run
 from queue_engine.effects.context import Change
-from queue_engine.effects.labels import queued_by
+from queue_engine.effects.labels import queued_by, remove_testing_label
+from queue_engine.effects.stale_runs import cancel_later
 from queue_engine.rules.depth import waits_for_room
+from queue_engine.rules.invariants import check_transition
+from queue_engine.rules.transitions import preempted
 
 
 async def announce_not_ready(change: Change, entry: Entry, policy: Policy) -> None:
@@ -25,6 +29,28 @@ async def announce_not_ready(change: Change, entry: Entry, policy: Policy) -> No
     if failing := failing_in(entry.unmet):
         data["failing"] = as_data(failing)
     await change.record("not_ready", entry, reason=entry.unmet[0].reason, delivery=entry.delivery, data=data)
+
+
+async def set_aside(change: Change, entry: Entry, lacks: UnmetRequirement, policy: Policy) -> Entry:
+    """Have an entry wait outside its queue for what it lacks since IMQ updated it; it keeps its arrival and its head.
+
+    The caller has proved the head. Raises StaleRecord.
+    """
+    tx, now = change.tx, change.now
+    if entry.status is not EntryStatus.PENDING:
+        check_transition(entry.status, EntryStatus.PENDING)
+    waiting = replace(
+        preempted(entry, now), unmet=(lacks,), read_at=now, head_proved=True, held_since=None, blocked_since=None
+    )
+    saved = await tx.entries.save(replace(waiting, blocked_until=None))
+    await remove_testing_label(tx, entry, policy, now)
+    await cancel_later(tx, entry, policy, now)
+    await announce_not_ready(change, saved, policy)
+    if await has_check_run(tx, saved):
+        notice = await notices.progress_notice(tx, saved, NoticeKind.NOT_READY, policy, now, depth=0)
+        await want_check_run(tx, saved, notice, policy, now)
+    await tx.queues.wake(entry.queue_id, now)
+    return saved
 
 
 async def announce_joined(change: Change, entry: Entry, policy: Policy, *, depth: int) -> Entry:

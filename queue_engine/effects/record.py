@@ -8,12 +8,13 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
 
-from queue_engine.domain.dequeue_reason import DequeueReason
+from queue_engine.domain.dequeue_reason import Cause, DequeueReason
 from queue_engine.domain.errors import StaleRecord
 from queue_engine.domain.failing_check import as_data
 from queue_engine.domain.model import Entry, EntryStatus, Pause, Queue
 from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import REASONS, Outcome, Reason
+from queue_engine.effects.causes import as_event_data, load_cause
 from queue_engine.effects.context import Change
 from queue_engine.effects.labels import remove_testing_label
 from queue_engine.effects.notices import announce_dequeued
@@ -48,14 +49,15 @@ async def dequeue(change: Change, entry: Entry, why: DequeueReason, policy: Poli
     changed since it was read.
     """
     tx, now, reason = change.tx, change.now, why.reason
+    cause = await load_cause(change, entry, why, policy)
     await tx.entries.remove(entry)
     if may_merge_yet(entry, reason):
         await tx.pending_merges.put(entry, now)
     if not entry.is_ready:
-        await _end_wait(change, entry, why, policy)
+        await _end_wait(change, entry, why, cause, policy)
         return
     if policy is not None:
-        await announce_dequeued(tx, entry, why, policy, now)
+        await announce_dequeued(tx, entry, why, cause, policy, now)
         await remove_testing_label(tx, entry, policy, now)
         await cancel_later(tx, entry, policy, now)
     # Automation that sets the label again must not overrule the person who dequeued the pull request.
@@ -67,24 +69,24 @@ async def dequeue(change: Change, entry: Entry, why: DequeueReason, policy: Poli
     if why.failing:
         data["failing"] = as_data(why.failing)
     data |= check_data(entry, now)
-    if why.by is not None:
-        data["dequeued_by"] = why.by
+    data |= as_event_data(cause)
     await change.record(status_of(reason).value, entry, reason=reason, delivery=why.delivery, data=data)
 
 
-async def _end_wait(change: Change, entry: Entry, why: DequeueReason, policy: Policy | None) -> None:
+async def _end_wait(
+    change: Change, entry: Entry, why: DequeueReason, cause: Cause | None, policy: Policy | None
+) -> None:
     """Record that a pull request does not join its queue after all: it was not in the queue, so nothing departs."""
     tx, now, reason = change.tx, change.now, why.reason
     if policy is not None:
-        await announce_dequeued(tx, entry, why, policy, now)
+        await announce_dequeued(tx, entry, why, cause, policy, now)
     refused = REASONS[reason].outcome is Outcome.FAILED
     if refused or reason is Reason.UNQUEUED:
         await tx.refusals.put(entry.repository.id, entry.number, entry.head, reason, now)
     queue = await tx.queues.get(entry.queue_id)
     assert queue is not None
     data = {"head": entry.head, "by": entry.queued_by, "detail": why.detail}
-    if why.by is not None:
-        data["dequeued_by"] = why.by
+    data |= as_event_data(cause)
     event = "refused" if refused else EntryStatus.CANCELLED.value
     await change.record(event, queue, number=entry.number, reason=reason, delivery=why.delivery, data=data)
 

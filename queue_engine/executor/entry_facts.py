@@ -6,6 +6,7 @@ from dataclasses import replace
 from queue_engine.domain.facts import PullRequest
 from queue_engine.domain.model import Entry
 from queue_engine.domain.policy import Policy
+from queue_engine.effects.actors import followed_login, is_somebody_else
 from queue_engine.effects.context import Engine
 from queue_engine.effects.labels import LabelStates, effective_labels, wanted_labels
 from queue_engine.effects.repository_names import named_by, remember_name
@@ -27,6 +28,8 @@ async def read_entry_fact(engine: Engine, entry: Entry, fact: FactKind, facts: F
     if (named := named_by(read.pull, entry.repository)) != entry.repository:
         await remember_name(engine, named)
         return None
+    if fact is not FactKind.PULL and await followed_login(engine, entry, read.snapshot) is not None:
+        return None
     return await _with_labels(engine, entry, read, read.pull, policy, before)
 
 
@@ -41,6 +44,8 @@ async def read_entry_snapshots(engine: Engine, entries: Sequence[Entry], policy:
     for entry in entries:
         facts = read.get(entry.id)
         if facts is None or facts.pull is None or named_by(facts.pull, entry.repository) != entry.repository:
+            continue
+        if facts.snapshot is not None and is_somebody_else(entry, facts.snapshot):
             continue
         found[entry.id] = await _with_labels(engine, entry, facts, facts.pull, policy, before[entry.id])
     return found

@@ -30,7 +30,9 @@ from queue_engine.domain.merge_port import PendingMerge
 from queue_engine.domain.model import Entry, EntryStatus, Queue, Stall
 from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import REASONS, Outcome, Reason
+from queue_engine.domain.unmet_requirement import UnmetRequirement
 from queue_engine.effects.context import Engine
+from queue_engine.effects.queue_depth import set_aside
 from queue_engine.executor import github_requests
 from queue_engine.executor.entry_facts import read_entry_fact
 from queue_engine.executor.entry_trace import entry_trace
@@ -50,6 +52,7 @@ from queue_engine.planner.github_outage import UNREADABLE, longest_wait, on_gith
 from queue_engine.planner.merge_errors import misses_own_check
 from queue_engine.planner.pending_merge import with_pending_merge
 from queue_engine.rules.failing_checks import failing_checks
+from queue_engine.rules.readiness import may_be_renewed
 from queue_engine.rules.transitions import preempted, with_refusal
 
 _log = structlog.get_logger("imq.queue_pass")
@@ -299,6 +302,10 @@ class QueuePass:
             if own:
                 await self._save(entry, replace(entry, run=replace(entry.run, merge_requested_at=now)))
                 return None
+        if entry.head_proved and may_be_renewed(entry, reason, self._policy):
+            async with self._engine.change() as change:
+                await set_aside(change, entry, UnmetRequirement(reason, detail), self._policy)
+            return None
         if pull is None and REASONS[reason].outcome is Outcome.FAILED and reason not in UNREADABLE:
             return await self._read_fact(entry, FactKind.PULL)
         await self._updates.dequeue(entry, reason, self._facts, detail=detail, checks=checks)

@@ -1,5 +1,6 @@
 """Store the front entry's changes, each with its effects in one transaction (P2)."""
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -8,6 +9,7 @@ import structlog
 
 from queue_engine.domain.blocker import Blocker
 from queue_engine.domain.dequeue_reason import DequeueReason
+from queue_engine.domain.errors import GitHubError
 from queue_engine.domain.facts import CheckReport
 from queue_engine.domain.failing_check import FailingCheck, as_data
 from queue_engine.domain.model import Entry, EntryStatus
@@ -16,6 +18,7 @@ from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.unmet_requirement import UnmetRequirement
 from queue_engine.effects import record
+from queue_engine.effects.causes import explained
 from queue_engine.effects.check_runs import withdraw_own_check
 from queue_engine.effects.context import Change, Engine
 from queue_engine.effects.labels import remove_testing_label, start_queue_only_checks
@@ -35,6 +38,7 @@ from queue_engine.rules.check_figures import check_limits_by
 from queue_engine.rules.check_progress import progress
 from queue_engine.rules.check_timing import check_data, rerun_seconds, with_reports
 from queue_engine.rules.checks import rerun_names
+from queue_engine.rules.eligibility import Reject
 from queue_engine.rules.failing_checks import failing_checks
 from queue_engine.rules.invariants import check_transition
 from queue_engine.rules.shared_heads import named, updated_for
@@ -173,6 +177,9 @@ class EntryUpdates:
         """Dequeue the entry, with what this pass has read."""
         if reason is Reason.HEAD_CHANGED and (other := await self._updated_for(entry, facts)) is not None:
             reason, detail = Reason.UPDATED_FOR_ANOTHER, named(other)
+        with suppress(GitHubError):
+            why_lost = await explained(self.engine, entry, Reject(reason, detail))
+            reason, detail = why_lost.reason, why_lost.detail
         check_transition(entry.status, record.status_of(reason))
         people = (entry.author, *(facts.pull.assignees if facts.pull else ()))
         entry = replace(entry, run=with_reports(entry.run, facts.reports or ()))

@@ -8,10 +8,17 @@ from queue_engine.admission.readiness import judge_again
 from queue_engine.admission.revalidate import left_to_pass
 from queue_engine.admission.throttle import is_outsider, is_throttled
 from queue_engine.domain.dequeue_reason import DequeueReason
-from queue_engine.domain.model import Repository
+from queue_engine.domain.model import Entry, EntryStatus, Repository
+from queue_engine.domain.policy import Policy
+from queue_engine.domain.reasons import Reason
+from queue_engine.domain.unmet_requirement import UnmetRequirement
 from queue_engine.domain.webhook_event import WebhookEvent, WebhookKind
 from queue_engine.effects import record
 from queue_engine.effects.context import Engine
+from queue_engine.effects.queue_depth import set_aside
+from queue_engine.rules.consent import is_own_update
+from queue_engine.rules.eligibility import waits
+from queue_engine.rules.readiness import may_be_renewed
 from queue_engine.rules.reviews import missing_approval, reviews_of
 
 
@@ -49,6 +56,30 @@ async def reviewed(engine: Engine, repository: Repository, webhook: WebhookEvent
         return
     if await left_to_pass(engine, repository, entry.number):
         return
+    if webhook.action == "dismissed" and webhook.sender_is_bot and await _set_aside(engine, entry, missing, policy):
+        return
     people = tuple(dict.fromkeys((pull.author, *pull.assignees)))
+    asked = missing[0] is Reason.CHANGES_REQUESTED
+    caused_by = webhook.sender if asked is (webhook.action == "submitted") else None
+    why = DequeueReason(*missing, people=people, delivery=webhook.delivery, by=caused_by, by_bot=webhook.sender_is_bot)
     async with engine.change() as change:
-        await record.dequeue(change, entry, DequeueReason(*missing, people=people, delivery=webhook.delivery), policy)
+        await record.dequeue(change, entry, why, policy)
+
+
+async def _set_aside(engine: Engine, entry: Entry, missing: tuple[Reason, str], policy: Policy) -> bool:
+    """Have the entry wait outside its queue, if automation dismissed the approval after IMQ's own update.
+
+    While GitHub makes that update, the pass decides, which judges all reviews before the merge. Raises GitHubError and
+    StaleRecord.
+    """
+    if entry.status is EntryStatus.UPDATING and waits(policy):
+        return True
+    if not may_be_renewed(entry, missing[0], policy):
+        return False
+    if not entry.head_proved:
+        compared = await engine.github.comparison(entry.repository, entry.base_branch, entry.head)
+        if not is_own_update(entry.updated_from, compared, policy):
+            return False
+    async with engine.change() as change:
+        await set_aside(change, entry, UnmetRequirement(*missing), policy)
+    return True

@@ -51,6 +51,10 @@ class Forwarding(MergeForwarding):
         """As the port says."""
         return await self._github.permission(repository, login)
 
+    async def login_of(self, repository: Repository, person_id: int) -> str | None:
+        """As the port says."""
+        return await self._github.login_of(repository, person_id)
+
     async def comparison(self, repository: Repository, base_branch: str, head_sha: str) -> Comparison:
         """As the port says."""
         return await self._github.comparison(repository, base_branch, head_sha)

@@ -141,8 +141,11 @@ def _judge_failure(entry: Entry, verdict: CommitChecks, facts: Facts, policy: Po
         failed = with_runs(verdict.failed, facts.workflow_runs, entry.run.candidate)
         if all(check.actions_run is not None for check in failed):
             return _run_again(entry, replace(verdict, failed=failed), reports, policy, now)
+    if entry.head != entry.queued_head and facts.former_reports is None:
+        # One more read, for an entry that is about to leave: whether the check was green before IMQ's update.
+        return ReadFact(FactKind.FORMER_REPORTS)
     if entry.fixes_base:
-        return _blame(entry, verdict.failed)
+        return _blame(entry, verdict.failed, facts.former_reports)
     if facts.base_reports is None:
         return ReadFact(FactKind.BASE_REPORTS)
     on_base = [report_on_base(check, facts.base_reports) for check in verdict.failed]
@@ -164,12 +167,19 @@ def _judge_failure(entry: Entry, verdict: CommitChecks, facts: Facts, policy: Po
             waiting, run=replace(waiting.run, next_poll_at=min(waiting.run.next_poll_at or now, deadline))
         )
         return Wait(waiting, waiting.run.next_poll_at or now)
-    return _blame(entry, own)
+    return _blame(entry, own, facts.former_reports)
 
 
-def _blame(entry: Entry, failed: tuple[CheckReport, ...]) -> Dequeue:
+def _blame(entry: Entry, failed: tuple[CheckReport, ...], former: tuple[CheckReport, ...] | None = None) -> Dequeue:
+    """Dequeue the entry for these checks; `former` are the reports on the queued head, before IMQ's own update."""
     again = tuple(sorted({check.name for check in failed} & set(rerun_names(entry.run))))
-    detail = f"run again on the same commit, without success: {few(again)}" if again else None
+    details = [f"run again on the same commit, without success: {few(again)}"] if again else []
+    before = [(check.name, report_on_base(check, former or ())) for check in failed]
+    green = tuple(name for name, report in before if report is not None and report.state is CheckState.PASSED)
+    red = tuple(name for name, report in before if is_red(report))
+    details += [f"passed before the update, failed on IMQ's merge commit: {few(green)}"] if green else []
+    details += [f"failed before IMQ's update, too: {few(red)}"] if red else []
+    detail = "; ".join(details) or None
     broke_down = all(check.conclusion in BREAKDOWNS for check in failed)
     return Dequeue(Reason.CHECKS_BROKE_DOWN if broke_down else Reason.CHECKS_FAILED, detail=detail, checks=failed)
 

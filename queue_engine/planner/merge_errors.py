@@ -16,6 +16,7 @@ from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.planner.actions import Action, Block, Dequeue, FactKind, Facts, ReadFact, Save, Wait
 from queue_engine.planner.check_limits import check_limit, timed_out
+from queue_engine.rules.eligibility import why_not_editable
 from queue_engine.rules.transitions import after_poll, blocked, enter, up_to_date, with_new_head
 
 PHRASES: tuple[tuple[str, Reason], ...] = (
@@ -35,6 +36,11 @@ PHRASES: tuple[tuple[str, Reason], ...] = (
     # The repository's setting (mergify #48, dependabot-pr-action #17), and a ruleset (termux-packages #23456).
     ("are not allowed on this repository", Reason.METHOD_NOT_ALLOWED),
     ("is not an allowed merge method", Reason.METHOD_NOT_ALLOWED),
+    # Rules for commit messages, e-mail addresses and the like ("Available rules for rulesets", metadata restrictions).
+    ("must match a given", Reason.COMMIT_RULES),
+    ("must not match a given", Reason.COMMIT_RULES),
+    # GitHub cannot replay the commits (kangarko/Boss #1455).
+    ("can't be rebased", Reason.REBASE_IMPOSSIBLE),
     ("requesting changes", Reason.CHANGES_REQUESTED),
     ("code owner review", Reason.CODE_OWNER_MISSING),
     ("approving review", Reason.APPROVAL_MISSING),
@@ -92,6 +98,8 @@ def judge_refused_update(entry: Entry, message: str, facts: Facts, policy: Polic
         return Save(up_to_date(entry, facts.comparison, now))
     if named(message) is Reason.WORKFLOWS_PERMISSION:
         return await_permission(entry, message, policy, now)
+    if forbids_merge_commits(message):
+        return Dequeue(Reason.HEAD_LINEAR, detail=message)
     if facts.update_forbidden:
         return Dequeue(_why_forbidden(entry, facts.pull), detail=message)
     if facts.pull.mergeable is False or "conflict" in _without_names(message):
@@ -108,7 +116,7 @@ def judge_refused_update(entry: Entry, message: str, facts: Facts, policy: Polic
 def _why_forbidden(entry: Entry, pull: PullRequest) -> Reason:
     if pull.head_repository == entry.repository.full_name:
         return Reason.PERMISSION_MISSING
-    return Reason.UPDATE_REFUSED if pull.maintainer_can_modify else Reason.FORK_NOT_EDITABLE
+    return Reason.UPDATE_REFUSED if pull.maintainer_can_modify else why_not_editable(pull)
 
 
 def judge_refused_merge(entry: Entry, message: str, facts: Facts, policy: Policy, now: datetime) -> Action | None:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from queue_engine.domain.dequeue_reason import Cause
 from queue_engine.domain.failing_check import FailingCheck
 from queue_engine.domain.model import EntryStatus, Queue
 from queue_engine.domain.policy import Policy
@@ -39,6 +40,8 @@ class QueueHistory:
     """The head that left or was refused, where the event has it."""
     failing: tuple[FailingCheck, ...] = ()
     """The checks that failed."""
+    cause: Cause | None = None
+    """Who caused it, if that is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,6 +230,11 @@ async def _load_outcome(tx: Transaction, repository_id: int, number: int) -> Que
         before = found[-1].id
 
 
+def _cause(event: TimelineEvent) -> Cause | None:
+    by, data = event.data.get("dequeued_by"), event.data
+    return Cause(by, bool(data.get("by_bot")), data.get("after_update")) if isinstance(by, str) else None
+
+
 def last_outcome(events: Sequence[TimelineEvent]) -> QueueHistory | None:
     """Find how a pull request last left a queue, by its events, oldest first; None if it never did."""
     for event in reversed(events):
@@ -239,5 +247,6 @@ def last_outcome(events: Sequence[TimelineEvent]) -> QueueHistory | None:
                 event.base_branch,
                 event.data.get("head"),
                 FailingCheck.all_of(event.data),
+                _cause(event),
             )
     return None

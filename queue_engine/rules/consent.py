@@ -9,7 +9,7 @@ from queue_engine.domain.model import Entry, EntryStatus, Repository
 from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.rules.consent_changes import CHANGED_SINCE_COMMAND, changed_since_command, withdrawn_since_queued
-from queue_engine.rules.eligibility import Reject, blocked_by_config, refused_auto_merge
+from queue_engine.rules.eligibility import Reject, blocked_by_config, refused_auto_merge, waits
 
 _MORE_THAN_WRITE = frozenset({Permission.MAINTAIN, Permission.ADMIN})
 
@@ -18,12 +18,13 @@ def consent_lost(entry: Entry, pull: PullRequest, policy: Policy) -> Reject | No
     """Return why this entry no longer has consent, or None.
 
     While IMQ's own update is under way, a different head is no withdrawal: it has to be proved first. A pull request
-    that waits until it is ready may be a draft.
+    that waits until it is ready may be a draft, and have a label or title that the configuration blocks.
     """
     if (reason := _lost_by_state(entry, pull, policy)) is not None:
         return Reject(reason)
-    if (blocked := blocked_by_config(pull, policy) or refused_auto_merge(pull, policy)) is not None:
-        return blocked
+    blocked = blocked_by_config(pull, policy) if entry.is_ready or not waits(policy) else None
+    if (refused := blocked or refused_auto_merge(pull, policy)) is not None:
+        return refused
     if (reason := withdrawn_since_queued(pull, entry, policy)) is not None:
         return Reject(reason)
     if (reason := changed_since_command(pull.reported, entry.queued_head)) is not None:

@@ -21,7 +21,9 @@ _STRENGTH = tuple(Permission)
 UNKNOWN_HEAD = "unseen"
 """In place of the labeled head, where the label's webhook did not arrive; it equals no pull request's head."""
 
-_BY_ITSELF = frozenset({Reason.DRAFT, Reason.STACKED_ABOVE, Reason.STACK_LANDED})
+_BY_ITSELF = frozenset(
+    {Reason.DRAFT, Reason.STACKED_ABOVE, Reason.STACK_LANDED, Reason.BLOCKED_BY_LABEL, Reason.BLOCKED_BY_TITLE}
+)
 """What a pull request may lack whatever the rules of its base branch demand."""
 
 _NAMED, _SHORT = 5, 7
@@ -110,7 +112,7 @@ def check_eligibility(
     )
     if refusal is not None:
         return refusal
-    unmet = unmet_so_far(pull, requirements)
+    unmet = unmet_so_far(pull, requirements, policy)
     return NotReady(unmet) if unmet and waits(policy) else Admit()
 
 
@@ -119,12 +121,14 @@ def waits(policy: Policy) -> bool:
     return policy.when_not_ready is NotReadyPolicy.WAIT
 
 
-def unmet_so_far(pull: PullRequest, requirements: RequiredFacts) -> tuple[UnmetRequirement, ...]:
+def unmet_so_far(pull: PullRequest, requirements: RequiredFacts, policy: Policy) -> tuple[UnmetRequirement, ...]:
     """Return what the pull request lacks that may still come by itself, the most important first."""
     stacked = _stacked(requirements)
     found = [] if stacked is None else [UnmetRequirement(stacked.reason, stacked.detail)]
     if pull.draft:
         found.append(UnmetRequirement(Reason.DRAFT))
+    if (blocked := blocked_by_config(pull, policy)) is not None:
+        found.append(UnmetRequirement(blocked.reason, blocked.detail))
     if (review := _missing_review(requirements)) is not None:
         found.append(UnmetRequirement(review.reason, review.detail or None))
     if (conversation := _open_conversation(requirements)) is not None:
@@ -136,9 +140,9 @@ def unmet_so_far(pull: PullRequest, requirements: RequiredFacts) -> tuple[UnmetR
     return tuple(found)
 
 
-def unmet_by_rules(pull: PullRequest, requirements: RequiredFacts) -> bool:
+def unmet_by_rules(pull: PullRequest, requirements: RequiredFacts, policy: Policy) -> bool:
     """Whether the pull request lacks anything that rules demand, which may be outdated in a cache."""
-    return any(each.reason not in _BY_ITSELF for each in unmet_so_far(pull, requirements))
+    return any(each.reason not in _BY_ITSELF for each in unmet_so_far(pull, requirements, policy))
 
 
 def may_queue(policy: Policy, login: str, permission: Permission) -> Reason | None:
@@ -195,8 +199,9 @@ def _reject_change(pull: PullRequest, consent: Consent, policy: Policy) -> Rejec
         return Reject(Reason.LABEL_NOT_RECEIVED)
     if pull.head_sha != consent.head:
         return Reject(Reason.HEAD_CHANGED)
-    if (blocked := blocked_by_config(pull, policy) or refused_auto_merge(pull, policy)) is not None:
-        return blocked
+    blocked = None if waits(policy) else blocked_by_config(pull, policy)
+    if (refused := blocked or refused_auto_merge(pull, policy)) is not None:
+        return refused
     return Reject(Reason.CONFLICT) if pull.mergeable is False else None
 
 
@@ -234,8 +239,17 @@ def _reject_rules(pull: PullRequest, repository: Repository, rules: BranchRules,
         return Reject(*no_method(pull, rules, policy))
     of_fork = pull.head_repository != repository.full_name
     if of_fork and pull.merge_state == "behind" and not pull.maintainer_can_modify:
-        return Reject(Reason.FORK_NOT_EDITABLE)
+        return Reject(why_not_editable(pull))
     return None
+
+
+def why_not_editable(pull: PullRequest) -> Reason:
+    """Return why IMQ may not push to the fork of this pull request: the next step differs.
+
+    GitHub offers "Allow edits by maintainers" for forks of personal accounts alone (isaacs/github #1681, renovate
+    #22892).
+    """
+    return Reason.FORK_OF_ORGANISATION if pull.head_in_organisation else Reason.FORK_NOT_EDITABLE
 
 
 def _reject_signatures(pull: PullRequest, requirements: RequiredFacts, policy: Policy) -> Reject | None:

@@ -1,6 +1,6 @@
 """Choose the merge method and the commit message of a pull request. Pure."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from queue_engine.config import merge_commit
@@ -10,15 +10,24 @@ from queue_engine.domain.reasons import Reason
 
 
 def wanted_method(labels: Iterable[str], policy: Policy) -> MergeMethod | None:
-    """Return the method of a label, of several the configuration's first; without one, the configured method."""
+    """Return the method of a label; without one, the configured method."""
+    return next(iter(_asked(labels, policy).values()), policy.method)
+
+
+def _asked(labels: Iterable[str], policy: Policy) -> Mapping[str, MergeMethod]:
+    """Return the methods that these labels name, by the label as the configuration has it."""
     carried = {label.casefold() for label in labels}
-    asked = (method for label, method in policy.method_labels.items() if label.casefold() in carried)
-    return next(asked, policy.method)
+    return {label: method for label, method in policy.method_labels.items() if label.casefold() in carried}
 
 
 def merge_method(pull: PullRequest, rules: BranchRules, policy: Policy) -> MergeMethod | None:
-    """Return the wanted method if it is allowed; if none is wanted, the first allowed of merge, squash, rebase."""
-    allowed = [method for method in pull.methods if _leaves(rules, method)]
+    """Return the wanted method if it is allowed; if none is wanted, the first allowed of merge, squash, rebase.
+
+    None also if labels name two methods, or if GitHub cannot rebase the commits and only a rebase is left.
+    """
+    if len(set(_asked(pull.labels, policy).values())) > 1:
+        return None
+    allowed = [method for method in pull.methods if _leaves(rules, method) and _is_possible(pull, method)]
     wanted = wanted_method(pull.labels, policy)
     if wanted is None:
         return allowed[0] if allowed else None
@@ -26,11 +35,16 @@ def merge_method(pull: PullRequest, rules: BranchRules, policy: Policy) -> Merge
 
 
 def no_method(pull: PullRequest, rules: BranchRules, policy: Policy) -> tuple[Reason, str | None]:
-    """Return why there is no method, and the wanted method, if there is one.
+    """Return why there is no method, and the wanted method or the labels that contradict each other.
 
     The reason is a linear history if only that rule excludes merge commits; else repository or rules allow no method.
     """
+    asked = _asked(pull.labels, policy)
+    if len(set(asked.values())) > 1:
+        return Reason.METHODS_CONTRADICT, ", ".join(f"{label}: {method.value}" for label, method in asked.items())
     wanted = wanted_method(pull.labels, policy)
+    if merge_method(replace(pull, rebaseable=None), rules, policy) is MergeMethod.REBASE:
+        return Reason.REBASE_IMPOSSIBLE, wanted and wanted.value
     unrestricted = merge_method(pull, replace(rules, linear_history=False), policy)
     reason = Reason.LINEAR_HISTORY_REQUIRED if unrestricted is MergeMethod.MERGE else Reason.METHOD_NOT_ALLOWED
     return reason, wanted and wanted.value
@@ -49,6 +63,11 @@ def commit_message(
         return None, None
     message = merge_commit.commit_message(policy, pull, co_authors)
     return message.title, message.body
+
+
+def _is_possible(pull: PullRequest, method: MergeMethod) -> bool:
+    """Whether GitHub can merge by this method, as far as it says so beforehand."""
+    return method is not MergeMethod.REBASE or pull.rebaseable is not False
 
 
 def _leaves(rules: BranchRules, method: MergeMethod) -> bool:

@@ -14,7 +14,7 @@ from queue_engine.domain.reasons import Reason
 from queue_engine.domain.unmet_requirement import failing_in
 from queue_engine.domain.webhook_event import WebhookEvent
 from queue_engine.rules.consent import consent_lost
-from queue_engine.rules.eligibility import Answer, Consent, Reject, RequiredFacts, check_eligibility
+from queue_engine.rules.eligibility import Answer, Consent, Reject, RequiredFacts, check_eligibility, waits
 from queue_engine.rules.stacks import awaited_member, still_above, waits_for_stack
 
 _CLOCK_SKEW = timedelta(minutes=1)
@@ -22,6 +22,8 @@ _CLOCK_SKEW = timedelta(minutes=1)
 
 _UNCHANGED, _UNLISTED_CHANGE = timedelta(days=1), timedelta(hours=1)
 """How often IMQ reads a waiting pull request although nothing says that it changed; also if no list would say it."""
+
+_RENEWABLE = frozenset({Reason.APPROVAL_MISSING, Reason.CODE_OWNER_MISSING})
 
 _UNLISTED = frozenset({Reason.CHECKS_FAILED, Reason.CHECK_ABSENT, Reason.CONVERSATIONS_UNRESOLVED})
 """What changes without a change of `updated_at`, or may: no source says whether a resolved conversation changes it."""
@@ -41,10 +43,19 @@ def judge_readiness(entry: Entry, taken: Snapshot, requirements: RequiredFacts, 
     consent = Consent(
         by=entry.queued_by,
         permission=taken.permission or Permission.NONE,
-        head=entry.queued_head,
+        head=entry.head,
         base_branch=entry.base_branch,
     )
     return check_eligibility(taken.pull, consent, requirements, repository=entry.repository, policy=policy)
+
+
+def may_be_renewed(entry: Entry, reason: Reason, policy: Policy) -> bool:
+    """Return whether an entry waits outside its queue for an approval that was withdrawn after IMQ's own update.
+
+    Rules or automation dismiss approvals after any push. No one withdrew the consent, so the entry keeps its place.
+    """
+    updated = entry.head != entry.queued_head and entry.run.candidate_run is None
+    return reason in _RENEWABLE and updated and waits(policy)
 
 
 def waits_for_check(entry: Entry, webhook: WebhookEvent) -> bool:

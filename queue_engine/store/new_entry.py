@@ -12,6 +12,7 @@ class NewEntry(TypedDict, total=False):
     title: Required[str]
     author: Required[str]
     queued_by: Required[str]
+    queued_by_id: int | None
     queued_head: Required[str]
     """The head with consent."""
     enqueued_at: Required[datetime]

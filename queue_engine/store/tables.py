@@ -179,6 +179,7 @@ entries = Table(
     Column("head_branch", Text),
     Column("unmet", JSON(none_as_null=True)),
     Column("read_at", DatabaseInstant, info=instant(InstantKind.PAST)),
+    Column("queued_by_id", BigInteger),
     UniqueConstraint("repository_id", "number"),
     Index(None, "queue_id", "hotfix", "rank", "seq"),
     CheckConstraint("status IN ('pending', 'updating', 'checking', 'ready')", name="waiting"),

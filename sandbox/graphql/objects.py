@@ -40,7 +40,6 @@ class Objects:
         """`Repository`."""
         record = self._repository
         return self._head(record) | {
-            "owner": actor(record.owner),
             "isArchived": record.archived,
             "isPrivate": record.private,
             "mergeCommitAllowed": record.allow_merge_commit,
@@ -60,6 +59,7 @@ class Objects:
             "databaseId": record.id,
             "name": record.name,
             "nameWithOwner": record.full_name,
+            "owner": actor(record.owner),
         }
 
     def _pull_request(self, _info: Info, number: int) -> Record:
@@ -97,6 +97,7 @@ class Objects:
         words = {None: "UNKNOWN", True: "MERGEABLE", False: "CONFLICTING"}
         return {
             "mergeable": lambda _info: words[merging.mergeable(pull)],
+            "canBeRebased": lambda _info: merging.mergeable(pull, ask=False) is not None and bool(pull.rebaseable),
             "mergeStateStatus": lambda _info: merging.mergeable_state(pull).upper(),
             "mergeCommit": lambda _info: None if landed is None else self._commit(landed),
             "baseRef": lambda _info: self._ref(pull.base_branch),
@@ -302,7 +303,7 @@ def _later(show: Callable[[], Any], _info: Info) -> Any:
 def actor(user: User) -> Record:
     """`Actor`: a bot's login comes without the `[bot]` that REST shows (policy-bot puts it back itself)."""
     login = user.login.removesuffix("[bot]")
-    return {"__typename": user.kind, "id": node_id(user.kind, user.id), "login": login}
+    return {"__typename": user.kind, "id": node_id(user.kind, user.id), "login": login, "databaseId": user.id}
 
 
 def label(found: Any) -> Record:

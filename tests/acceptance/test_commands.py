@@ -78,7 +78,7 @@ async def test_author_of_a_fork_may_dequeue_but_not_queue(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize(
     "text",
-    ["> /queue", "```\n/queue\n```", "    /queue", "`/queue`", "<!--\n/queue\n-->", "Say /queue.", "/lgtm", "/queuex"],
+    ["> /queue", "```\n/queue\n```", "    /queue", "`/queue`", "<!--\n/queue\n-->", "Say /queue.", "/lgtm", "/merge"],
 )
 async def test_text_that_is_no_command_is_not_stored_and_not_answered(world: World, text: str) -> None:
     """Quoted, fenced and hidden text, and other bots' commands, cost nothing."""

@@ -255,8 +255,9 @@ async def test_validate_against_a_pull_request_names_the_reason(
     pull = await green(world, "to-be-refused")
     result = await validate(world, tmp_path, text, "--against", f"acme/widgets#{pull.number}", "--by", "mona", "--json")
     found = json.loads(result.stdout[result.stdout.index("{\n") :])  # behind what a world logs
-    assert (found["outcome"], found["reason"]) == ("refused", reason)
-    assert found["sentence"].startswith("It would not be queued. ")
+    waits = reason == "blocked_by_title"
+    assert (found["outcome"], found["reason"]) == ("waits" if waits else "refused", reason)
+    assert found["sentence"].startswith("It would wait outside the queue. " if waits else "It would not be queued. ")
 
 
 async def test_validate_against_a_pull_request_names_what_only_the_merge_shows(world: World, tmp_path: Path) -> None:

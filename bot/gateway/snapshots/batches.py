@@ -16,7 +16,7 @@ from bot.gateway.http.answers import parse_answer
 from bot.gateway.http.connection import Connection
 from bot.gateway.http.graphql import Unsupported
 from bot.gateway.snapshots.queries import of_several
-from bot.gateway.snapshots.read import Snapshots
+from bot.gateway.snapshots.read import Snapshots, person_id
 from bot.gateway.snapshots.schemas import RepositoryPart
 from queue_engine.domain.candidate_port import SnapshotRequest
 from queue_engine.domain.errors import GitHubError, NotFound, RateLimitError
@@ -68,7 +68,7 @@ class SnapshotBatches(Snapshots):
         variables |= {f"login_{index}": login for index, login in enumerate(logins)}
         query = of_several(len(asked), len(logins))
         shown: dict[str, Any] = (await self._query_with_stacks(repository, query, variables))["repository"]
-        permissions: dict[str, Permission | None] = {"": None}
+        permissions: dict[str, tuple[Permission | None, int | None]] = {"": (None, None)}
         found: dict[int, Snapshot] = {}
         for index, each in enumerate(asked):
             if (pull := shown.get(f"pull_{index}")) is None:
@@ -76,7 +76,9 @@ class SnapshotBatches(Snapshots):
             people = shown.get(f"collaborators_{logins.index(each.login)}") if each.login else None
             part = parse_answer(RepositoryPart, shown | {"pullRequest": pull, "collaborators": people})
             if each.login not in permissions:
-                permissions[each.login] = await self._permission(repository, part, each.login)
+                shown_as = await self._permission(repository, part, each.login), person_id(part, each.login)
+                permissions[each.login] = shown_as
             taken = await self._complete(repository, part, None)
-            found[each.number] = replace(taken, permission=permissions[each.login])
+            permission, person = permissions[each.login]
+            found[each.number] = replace(taken, permission=permission, person_id=person)
         return found

@@ -13,7 +13,7 @@ _PULL_REQUEST = """
       author { __typename login }
       assignees(first: 20) { nodes { login } }
       labels(first: 100) { nodes { name } }
-      headRefOid headRefName headRepository { nameWithOwner } baseRefName
+      headRefOid headRefName headRepository { nameWithOwner owner { __typename } } baseRefName
       baseRef {
         compare(headRef: $head) @include(if: $compared) {
           aheadBy behindBy baseTarget { oid } headTarget { oid }
@@ -22,7 +22,7 @@ _PULL_REQUEST = """
           nodes { number baseRefName baseRepository { nameWithOwner } }
         }
       }
-      mergeable mergeStateStatus maintainerCanModify mergeCommit { oid }
+      mergeable canBeRebased mergeStateStatus maintainerCanModify mergeCommit { oid }
       commits(last: 1) {
         nodes { commit { oid tree { oid } parents(first: 10) { nodes { oid } } statusCheckRollup { state } } } }
       reviewDecision
@@ -33,7 +33,7 @@ _PULL_REQUEST = """
       reviewThreads(first: 100) { nodes { id isResolved } pageInfo { hasNextPage endCursor } }
 """
 _COLLABORATORS = """
-    collaborators(login: $login, first: 1) @include(if: $person) { edges { permission node { login } } }
+    collaborators(login: $login, first: 1) @include(if: $person) { edges { permission node { login databaseId } } }
 """
 PULL_REQUEST = f"""
 query PullRequest(
@@ -74,7 +74,7 @@ def of_several(pulls: int, logins: int) -> str:
     variables += [f"$login_{each}: String!" for each in range(logins)]
     fields = [
         f"collaborators_{each}: collaborators(login: $login_{each}, first: 1) {{"
-        " edges { permission node { login } } }"
+        " edges { permission node { login databaseId } } }"
         for each in range(logins)
     ]
     compared = _PULL_REQUEST.strip().replace(" @include(if: $compared)", "")

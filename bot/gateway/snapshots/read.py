@@ -13,13 +13,14 @@ from bot.gateway.http.client import Call, owner_and_repo
 from bot.gateway.http.connection import Connection
 from bot.gateway.http.graphql import QueryAnswer, Unsupported
 from bot.gateway.repository_api import RepositoryApi
-from bot.gateway.schemas import PermissionAnswer, PullRequestAnswer, RepositoryAnswer
+from bot.gateway.schemas import PermissionAnswer, PullRequestAnswer, RepositoryAnswer, UserAnswer
 from bot.gateway.snapshots.queries import PULL_REQUEST, THREADS, with_stacks
 from bot.gateway.snapshots.review_requests import code_owners
 from bot.gateway.snapshots.schemas import (
     Answer,
     CommitPart,
     PullPart,
+    RepositoryName,
     RepositoryPart,
     Threads,
     ThreadsAnswer,
@@ -78,6 +79,15 @@ class Snapshots(RepositoryApi):
         except NotFound:
             return Permission.NONE
         return facts.permission(answer)
+
+    async def login_of(self, repository: Repository, person_id: int) -> str | None:
+        """`GET /user/{account_id}`, in the reference as "Get a user using their ID" (github3.py #949)."""
+        variables = {"account_id": str(person_id)}
+        try:
+            answer = await self._connection.get(repository, UserAnswer, "/user/{account_id}", variables, fresh=True)
+        except NotFound:
+            return None
+        return answer.login
 
     async def snapshot(
         self, repository: Repository, number: int, *, login: str | None, head_sha: str | None = None
@@ -145,6 +155,7 @@ class Snapshots(RepositoryApi):
         return Snapshot(
             pull=_pull_request(found, methods),
             permission=await self._permission(repository, found, login) if login else None,
+            person_id=person_id(found, login),
             comparison=_comparison(pull),
             base_tip=compared.base_target.oid if compared else None,
             behind=compared.behind_by if compared else None,
@@ -221,10 +232,21 @@ def _permission(found: RepositoryPart, login: str | None) -> Permission | None:
     """Return the person's permission as a collaborator; None if it is unknown."""
     edges = found.collaborators.edges if found.collaborators else None
     for edge in edges or ():
-        if edge is not None and login and edge.node.login.casefold() == login.casefold():
+        if edge is not None and _is_named(edge.node.login, login):
             role = edge.permission.lower()
             return Permission(role) if role in set(Permission) else None
     return None
+
+
+def person_id(found: RepositoryPart, login: str | None) -> int | None:
+    """Return the number of the account that has this login now; None if it is no collaborator."""
+    edges = (found.collaborators.edges if found.collaborators else None) or ()
+    ids = (edge.node.database_id for edge in edges if edge is not None and _is_named(edge.node.login, login))
+    return next(ids, None)
+
+
+def _is_named(login: str, other: str | None) -> bool:
+    return other is not None and login.casefold() == other.casefold()
 
 
 def _pull_request(found: RepositoryPart, methods: tuple[MergeMethod, ...]) -> PullRequest:
@@ -240,7 +262,9 @@ def _pull_request(found: RepositoryPart, methods: tuple[MergeMethod, ...]) -> Pu
         draft=pull.is_draft,
         head_sha=pull.head_ref_oid,
         head_repository=pull.head_repository.name_with_owner if pull.head_repository else None,
+        head_in_organisation=_is_organisation(pull.head_repository),
         base_branch=pull.base_ref_name,
+        rebaseable=_rebaseable(pull),
         mergeable=_MERGEABLE.get(pull.mergeable),
         labels=frozenset(one.name for one in (pull.labels.nodes if pull.labels else None) or () if one is not None),
         merge_sha=pull.merge_commit.oid if merged and pull.merge_commit else None,
@@ -257,6 +281,18 @@ def _pull_request(found: RepositoryPart, methods: tuple[MergeMethod, ...]) -> Pu
         base_repository=found.name_with_owner,
         default_branch=found.default_branch_ref.name if found.default_branch_ref else "",
     )
+
+
+def _rebaseable(pull: PullPart) -> bool | None:
+    """Whether GitHub can rebase the commits; None while it computes that, or where it does not say.
+
+    REST's `rebaseable` is null until computed; GraphQL has no null, so its `false` counts beside a known `mergeable`.
+    """
+    return pull.can_be_rebased if pull.mergeable in _MERGEABLE else None
+
+
+def _is_organisation(repository: RepositoryName | None) -> bool:
+    return repository is not None and repository.owner is not None and repository.owner.kind == "Organization"
 
 
 def _below(found: RepositoryPart) -> tuple[StackMember, ...]:

@@ -35,6 +35,7 @@ class ActorPart(Part):
 
     kind: str = Field(default="User", alias="__typename")
     login: str
+    database_id: int | None = None
 
     @property
     def rest_login(self) -> str:
@@ -43,10 +44,17 @@ class ActorPart(Part):
         return self.login if bare else f"{self.login}[bot]"
 
 
+class Kind(Part):
+    """An account, by its kind alone."""
+
+    kind: str = Field(default="User", alias="__typename")
+
+
 class RepositoryName(Part):
-    """A repository's name."""
+    """A repository's name, and who owns it."""
 
     name_with_owner: str
+    owner: Kind | None = None
 
 
 class Edge(Part):
@@ -213,6 +221,7 @@ class PullPart(Part):
     base_ref_name: str
     base_ref: BaseRef | None = None
     mergeable: str
+    can_be_rebased: bool | None = None
     merge_state_status: str
     maintainer_can_modify: bool
     stack: StackPart | None = None

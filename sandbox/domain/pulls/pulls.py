@@ -77,7 +77,7 @@ class Pulls:
             last_pusher=actor.user,
             reviewable_sha=head_sha,
             draft=options.draft,
-            maintainer_can_modify=options.maintainer_can_modify and head_repository is not repository,
+            maintainer_can_modify=options.maintainer_can_modify and _may_be_opened(repository, head_repository),
         )
         self._number(pull)
         self._stacks.opened(pull)
@@ -111,7 +111,8 @@ class Pulls:
         if actor.user is not pull.author:
             self._accounts.require_role(actor, pull.repository, "triage" if base is None else "write")
         if maintainer_can_modify is not None:
-            pull.maintainer_can_modify = maintainer_can_modify
+            opens = pull.head_repository is None or _may_be_opened(pull.repository, pull.head_repository)
+            pull.maintainer_can_modify = maintainer_can_modify and opens
         self._edit_text(pull, title, body, actor)
         if base is not None and base != pull.base_branch:
             if self._stacks.of(pull) is not None:
@@ -278,3 +279,8 @@ class Pulls:
 def _invalid(field: str, code: str, message: str = "") -> Invalid:
     error = {"resource": "PullRequest", "code": code} | ({"field": field} if field else {})
     return Invalid("Validation Failed", errors=[error | ({"message": message} if message else {})])
+
+
+def _may_be_opened(repository: Repository, head: Repository) -> bool:
+    """Whether GitHub offers "Allow edits by maintainers": for forks of personal accounts (isaacs/github #1681)."""
+    return head is not repository and head.owner.kind != "Organization"

@@ -68,7 +68,7 @@ class GitHub:
         """The history of the head branch; None: the present head was pushed an hour ago."""
         self.meanwhile: dict[str, Meanwhile] = {}
         self.asked: list[str] = []
-        self.tip: Branch | None = None
+        self.tip: Branch | None = Branch("base-1", False)
         """The tip of the base branch, where it is asked for by itself."""
         self.reruns: list[int] = []
         """The workflow runs that were asked to run again."""

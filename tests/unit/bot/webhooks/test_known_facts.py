@@ -56,22 +56,22 @@ DELIVERIES: list[tuple[str, dict[str, Any], dict[str, Statement]]] = [
     (
         "pull_request",
         {"action": "labeled", "label": {"name": "merge-queue"}, "pull_request": PULL},
-        {"pull 3": STATE.model_copy(update={"label": "merge-queue", "label_set": True})},
+        {"pull 3": STATE.model_copy(update={"action": "labeled", "label": "merge-queue", "label_set": True})},
     ),
     (
         "pull_request",
         {"action": "unlabeled", "label": {"name": "docs"}, "pull_request": PULL},
-        {"pull 3": STATE.model_copy(update={"label": "docs"})},
+        {"pull 3": STATE.model_copy(update={"action": "unlabeled", "label": "docs"})},
     ),
     (
         "pull_request",
         {"action": "synchronize", "before": "h0", "after": "h1", "pull_request": PULL},
-        {"pull 3": STATE.model_copy(update={"before": "h0"}), "commit h1": KnownName()},
+        {"pull 3": STATE.model_copy(update={"action": "synchronize", "before": "h0"}), "commit h1": KnownName()},
     ),
     (
         "pull_request",
         {"action": "closed", "pull_request": PULL | {"state": "closed", "merged": True, "draft": True}},
-        {"pull 3": STATE.model_copy(update={"open": False, "merged": True, "draft": True})},
+        {"pull 3": STATE.model_copy(update={"action": "closed", "open": False, "merged": True, "draft": True})},
     ),
     (
         "pull_request",

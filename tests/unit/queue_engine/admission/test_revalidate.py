@@ -106,7 +106,7 @@ async def test_review_of_a_pull_request_read_before_its_entry_changed_reads_it_a
     scene.github.meanwhile["pull"] = own_update_is_bound
     await revalidate(scene.engine, await load_case(scene.engine, REPOSITORY, 1))
     assert await left(scene) == []
-    assert scene.github.asked == ["pull", "pull"]
+    assert [each for each in scene.github.asked if each != "branch_tip"] == ["pull", "pull"]
 
 
 async def test_revalidation_of_an_entry_that_changes_each_time_gives_up_and_keeps_it(scene: Setup) -> None:
@@ -122,7 +122,7 @@ async def test_revalidation_of_an_entry_that_changes_each_time_gives_up_and_keep
     with pytest.raises(StaleRecord):
         await revalidate(scene.engine, await load_case(scene.engine, REPOSITORY, 1))
     assert await left(scene) == []
-    assert 1 < len(scene.github.asked) < 10
+    assert 1 < scene.github.asked.count("pull") < 10
 
 
 async def test_review_of_an_entry_whose_merge_was_asked_for_meanwhile_leaves_it_to_the_pass(scene: Setup) -> None:
@@ -138,7 +138,7 @@ async def test_review_of_an_entry_whose_merge_was_asked_for_meanwhile_leaves_it_
     standing = await entry(scene)
     assert standing is not None
     assert standing.needs_refetch
-    assert scene.github.asked == ["pull"]
+    assert [each for each in scene.github.asked if each != "branch_tip"] == ["pull"]
 
 
 async def test_dismissed_approval_of_an_entry_that_changed_meanwhile_is_judged_again(scene: Setup) -> None:

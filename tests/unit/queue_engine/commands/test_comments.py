@@ -3,6 +3,8 @@
 Covers `queue_engine/commands/table.py` and `queue_engine/commands/parse.py`.
 """
 
+import re
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -35,10 +37,16 @@ _PARSER = MarkdownIt("commonmark")
         ("- [x] tests\n\n/queue", ("queue",)),
         ("<!-- a template's words -->\n/queue", ("queue",)),
         ("/QUEUE", ("QUEUE",)),
+        ("/queue.", ("queue.",)),
+        ("/unqueue!", ("unqueue!",)),
+        (" /queue", ("queue",)),
+        ("Fine.\n   /queue", ("queue",)),
+        ("/queuex", ("queuex",)),
+        ("/dequeue", ("dequeue",)),
     ],
 )
 def test_line_that_people_see_as_text_is_a_command(text: str, commands: tuple[str, ...]) -> None:
-    """A command is a line that begins with a slash and a word of ours, at its first column."""
+    """A command is a line that begins with a slash and a word of ours, perhaps misspelt."""
     assert commands_in(text) == commands
 
 
@@ -47,13 +55,16 @@ def test_line_that_people_see_as_text_is_a_command(text: str, commands: tuple[st
     [
         "",
         "Type /queue to queue it.",
-        " /queue",
+        "- a list\n /queue",
         "\t/queue",
         "    /queue",
         "/ queue",
         "//queue",
-        "/queuex",
-        "/queue.",
+        "/queue.yml is missing",
+        "/queue/of/jobs",
+        "/rebase",
+        "/merge",
+        "/cause",
         "/help",
         "/assign @mona",
         "/lgtm",
@@ -96,7 +107,7 @@ def test_comment_with_many_commands_gives_one_more_than_are_carried_out() -> Non
 
 
 _PIECES = st.one_of(
-    st.sampled_from(["/queue", "/why", "\n", "\n\n", "\r\n", "text", " ", "    ", "\t"]),
+    st.sampled_from(["/queue", " /queue", "/why", "\n", "\n\n", "\r\n", "text", " ", "    ", "\t"]),
     st.sampled_from(["`", "``", "```", "~~~", "> ", ">", "- ", "1. ", "# ", "---", "**", "|", "\\"]),
     st.sampled_from(
         ["<!--", "-->", "<pre>", "</pre>", "<a ", "<details>", "</details>", "<code>", "</code>", "<?", "<!A"]
@@ -108,9 +119,9 @@ _PIECES = st.one_of(
 def _as_shown(text: str) -> set[int]:
     """The lines, from 0, on which CommonMark's own reader shows a marked slash as plain text outside of any quote."""
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-    marks = {number: chr(0xE000 + number) for number, line in enumerate(lines) if line.startswith("/")}
+    marks = {number: chr(0xE000 + number) for number, line in enumerate(lines) if re.match(r" {0,3}/", line)}
     marked = "\n".join(
-        marks.get(number, "") + (line[1:] if number in marks else line) for number, line in enumerate(lines)
+        line.replace("/", marks[number], 1) if number in marks else line for number, line in enumerate(lines)
     )
     shown, quotes = "", 0
     for token in _PARSER.parse(marked):
@@ -132,7 +143,7 @@ def test_nothing_is_a_command_that_commonmark_does_not_show_as_text(text: str) -
     """Measured by a full reader of CommonMark: whatever is written around it, what is no plain text is no command."""
     found = commands_in(text)
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-    shown = [lines[number][1:] for number in sorted(_as_shown(text))]
+    shown = [lines[number].lstrip(" ")[1:] for number in sorted(_as_shown(text))]
     remaining = iter(shown)
     assert all(command in remaining for command in found), (found, shown)
 
@@ -179,6 +190,17 @@ def test_longest_comment_is_read_in_no_time_whatever_is_in_it(piece: str) -> Non
         ("imq", CommandName.HELP, ""),
         ("imq help", CommandName.HELP, ""),
         ("queue help", CommandName.HELP, ""),
+        ("queue.", CommandName.QUEUE, ""),
+        ("queue!", CommandName.QUEUE, ""),
+        ("queue: now", CommandName.QUEUE, ""),
+        ("queue now, please!", CommandName.QUEUE, ""),
+        ("queue high", CommandName.PRIORITY, "high"),
+        ("queue: LOW.", CommandName.PRIORITY, "low"),
+        ("unqueue please", CommandName.UNQUEUE, ""),
+        ("resume it", CommandName.RESUME, ""),
+        ("why?", CommandName.WHY, ""),
+        ("imq: queue", CommandName.QUEUE, ""),
+        ("pause: the disk is full.", CommandName.PAUSE, "the disk is full."),
         ("queue priority=high", CommandName.PRIORITY, "high"),
         ("queue priority = -20", CommandName.PRIORITY, "-20"),
         ("queue Priority: Low", CommandName.PRIORITY, "low"),
@@ -201,13 +223,16 @@ def test_command_is_read_with_its_argument(line: str, name: CommandName, argumen
 @pytest.mark.parametrize(
     ("line", "name"),
     [
-        ("queue now", CommandName.QUEUE),
+        ("queue tomorrow", CommandName.QUEUE),
+        ("queue 5", CommandName.QUEUE),
+        ("queuex", CommandName.QUEUE),
+        ("dequeue", CommandName.UNQUEUE),
+        ("resum", CommandName.RESUME),
         ("queue priority=urgent", CommandName.PRIORITY),
         ("queue priority=1001", CommandName.PRIORITY),
         ("queue priority=", CommandName.PRIORITY),
         ("queue stauts", CommandName.QUEUE),
-        ("unqueue please", CommandName.UNQUEUE),
-        ("resume it", CommandName.RESUME),
+        ("unqueue all", CommandName.UNQUEUE),
         ("freeze", CommandName.FREEZE),
         ("freeze tomorrow", CommandName.FREEZE),
         ("imq dance", CommandName.HELP),

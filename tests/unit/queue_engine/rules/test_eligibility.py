@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from queue_engine.domain.facts import MergeMethod, Permission, RequiredCheck, Review, ReviewState
-from queue_engine.domain.policy import Policy
+from queue_engine.domain.policy import NotReadyPolicy, Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.unmet_requirement import UnmetRequirement
 from queue_engine.rules.eligibility import (
@@ -201,8 +201,13 @@ def test_eligibility_refuses_a_way_of_merging_that_is_not_allowed(
 def test_eligibility_refuses_what_the_configuration_keeps_out(
     policy: Policy, changes: dict[str, Any], answer: Answer
 ) -> None:
-    """Branches without a queue, labels and titles; people read which."""
-    assert asked(changes, policy=policy) == answer
+    """Branches without a queue, labels and titles; people read which. By default a label or title waits."""
+    assert asked(changes, policy=replace(policy, when_not_ready=NotReadyPolicy.REFUSE)) == answer
+    waiting = asked(changes, policy=policy)
+    if isinstance(answer, Reject) and answer.reason is not Reason.BRANCH_NOT_SERVED:
+        assert waiting == NotReady((UnmetRequirement(answer.reason, answer.detail),))
+    else:
+        assert waiting == answer
 
 
 def test_eligibility_with_a_hostile_title_is_checked_at_once() -> None:

@@ -106,14 +106,13 @@ def test_pull_request_is_refused_for_the_first_of_it_where_the_configuration_say
     [
         ({"mergeable": False}, Reason.CONFLICT),
         ({"head_repository": None}, Reason.FORK_DELETED),
-        ({"labels": frozenset({POLICY.trigger_label, "stop"})}, Reason.BLOCKED_BY_LABEL),
         ({"head_sha": "evil"}, Reason.HEAD_CHANGED),
         ({"base_branch": "release"}, Reason.BASE_CHANGED),
     ],
 )
 def test_draft_is_refused_for_what_does_not_come_by_itself(changes: dict[str, Any], reason: Reason) -> None:
     """To wait would not help there."""
-    answer = asked({"draft": True} | changes, policy=replace(POLICY, blocking_labels=frozenset({"stop"})))
+    answer = asked({"draft": True} | changes, policy=POLICY)
     assert isinstance(answer, Reject)
     assert answer.reason is reason
 

@@ -1,0 +1,364 @@
+"""P6: every departure names who or what caused it, and commands get what was meant.
+
+Covers `queue_engine/effects/actors.py`, `queue_engine/effects/causes.py` and `queue_engine/rules/causes.py`.
+"""
+
+import re
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.acceptance.commenting import MINUTE, reacted, ready, say
+from tests.acceptance.test_consent import MERGE
+from tests.acceptance.test_methods import ONLY_REBASE
+from tests.acceptance.test_trigger_labels import configure
+from tests.acceptance.world import CI_TIME, LABEL, World, a_world
+
+
+@pytest.mark.parametrize("text", ["/queue.", "/queue!", "/queue: now", " /queue", "/Queue, please"])
+async def test_command_with_punctuation_or_polite_words_is_what_was_meant(world: World, text: str) -> None:
+    """P6: no one is left without an answer for a full stop."""
+    world.open("ahead").label(LABEL, by="mona")
+    pull = await ready(world)
+    world.open("front").label(LABEL, by="mona")
+    await world.settle()
+    comment = pull.comment(text, by="mona")
+    await world.settle()
+    assert reacted(comment) == {"eyes", "+1"}
+    assert await world.status(pull) is not None
+
+
+async def test_queue_with_a_level_sets_the_priority(world: World) -> None:
+    """P3: `/queue high` is `/queue priority=high`, with the same right."""
+    world.open("ahead").label(LABEL, by="mona")
+    pull = await ready(world)
+    await say(world, pull, "/queue high", by="mona")
+    assert await world.status(pull) is None
+    await say(world, pull, "/queue high", by="rhea")
+    entry = await world.entry(pull)
+    assert entry is not None
+    assert entry.priority == 10
+
+
+async def test_misspelt_command_gets_one_answer_if_its_author_has_rights(world: World) -> None:
+    """P6: who may queue learns the right form, once; a stranger with another bot's word costs no comment."""
+    pull = await ready(world)
+    comment = await say(world, pull, "/dequeue", by="mona")
+    assert reacted(comment) == {"eyes", "confused"}
+    assert "`/unqueue`" in world.comment(pull)
+    other = await ready(world, "other")
+    world.github.create_user("stranger")
+    world.repository.record.collaborators["stranger"] = "read"
+    await say(world, other, "/queuex", by="stranger")
+    assert world.spoken(other) == 0
+
+
+async def test_bot_without_the_right_is_pointed_to_the_configuration(world: World) -> None:
+    """P6: the refusal of a bot's label names the key that lets the bot queue."""
+    world.github.create_user("labeler[bot]", kind="Bot")
+    world.repository.record.collaborators["labeler[bot]"] = "triage"
+    pull = await ready(world)
+    pull.label(LABEL, by="labeler[bot]")
+    await world.until(lambda: LABEL not in pull.labels)
+    await world.settle()
+    assert await world.reasons(pull) == ["label_without_right"]
+    assert "`who_may_queue.people`" in world.comment(pull)
+
+
+async def test_fork_of_an_organisation_is_told_what_it_can_do(world: World) -> None:
+    """P6: GitHub has no "Allow edits by maintainers" for it, so no one is sent to look for that."""
+    world.github.create_user("guild", kind="Organization")
+    pull = world.open("idea", by=None, fork_of="guild")
+    assert not pull.record.maintainer_can_modify
+    await world.pass_time(CI_TIME * 2)
+    world.repository.push("main", {"other.py": "other\n"}, "Other", by="rhea")
+    pull.label(LABEL, by="mona")
+    await world.settle()
+    await world.until_status(pull, None)
+    await world.settle()
+    assert await world.reasons(pull) == ["fork_of_organisation"]
+    text = world.comment(pull)
+    assert "an organisation owns" in text
+    assert "Allow edits" not in text
+
+
+async def cannot_be_rebased(world: World) -> Any:
+    """A pull request that merges, and whose commits conflict one by one: the later one takes the first one back."""
+    pull = world.open("twice", files={"README.md": "first\n"})
+    original = world.repository.files("main")["README.md"]
+    pull.push({"README.md": original, "twice.py": "more\n"}, by="mona")
+    world.repository.push("main", {"README.md": "changed\n"}, "Change the same line", by="rhea")
+    pull.update_branch()
+    await world.pass_time(CI_TIME * 2)
+    return pull
+
+
+@pytest.mark.parametrize("settled", [True, False])
+async def test_head_that_cannot_be_rebased_is_refused_with_its_own_reason(tmp_path: Path, settled: bool) -> None:
+    """P5: where only a rebase is allowed, one read says so: no nine merge calls, and the one behind it lands."""
+    async with a_world(tmp_path, repository=ONLY_REBASE) as world:
+        pull, following = await cannot_be_rebased(world), world.open("own")
+        if settled:
+            world.github.mergeability.mergeable(pull.record)
+            await world.pass_time(CI_TIME)
+        for each in (pull, following):
+            each.label(LABEL, by="mona")
+            await world.settle()
+        await world.until(lambda: following.merged)
+        await world.settle()
+        assert await world.reasons(pull) == ["rebase_impossible"]
+        assert "Rebase it by hand, or choose another method" in world.comment(pull)
+        merges = [each for each in world.server.requests if each.template == f"PUT {MERGE}"]
+        # GitHub computes the fact when it is asked: until then one call learns it from the refusal.
+        assert len([each for each in merges if f"/{pull.number}/" in each.path]) <= (0 if settled else 1)
+
+
+async def test_labels_that_name_two_methods_are_refused_and_named(world: World) -> None:
+    """P4: IMQ cannot know which of them was meant."""
+    await configure(world, "merge: {method_labels: {by-squash: squash, by-rebase: rebase}}\n")
+    pull = await ready(world)
+    pull.label("by-squash", by="mona")
+    pull.label("by-rebase", by="mona")
+    pull.label(LABEL, by="mona")
+    await world.pass_time(MINUTE)
+    assert await world.reasons(pull) == ["methods_contradict"]
+    assert "by-squash: squash, by-rebase: rebase" in world.comment(pull)
+    assert not pull.merged
+
+
+async def test_name_in_a_description_reaches_no_commit_as_a_mention(world: World) -> None:
+    """P6: a landed commit mentions no one, whatever the description says."""
+    await configure(world, 'merge: {body: "{body}"}\n')
+    pull = await ready(world)
+    pull.edit_body("Thanks to @hubot and @acme/team; mail a@example.org.", by="mona")
+    pull.label(LABEL, by="mona")
+    await world.until(lambda: pull.merged)
+    message = world.repository.log("main")[0].message
+    assert "@hubot" not in message
+    assert "@acme" not in message
+    assert "hubot" in message
+    assert "a@example.org" in message
+
+
+async def test_branch_whose_rules_forbid_merge_commits_is_refused_at_once_with_that_reason(world: World) -> None:
+    """P5: IMQ's update would be a merge commit; one refused call says so, and the one behind it lands."""
+    world.repository.add_ruleset("linear", branches=["~ALL"], linear_history=True, by="rhea")
+    pull = await world.behind("late")
+    pull.label(LABEL, by="mona")
+    before = world.clock.now()
+    await world.until(lambda: LABEL not in pull.labels)
+    await world.settle()
+    assert world.clock.now() - before < MINUTE
+    assert await world.reasons(pull) == ["head_linear"]
+    assert "forbid merge commits" in world.comment(pull)
+    assert "This branch must not contain merge commits" in world.comment(pull)
+    assert world.requests("PUT /repos/{owner}/{repo}/pulls/{number}/update-branch") == 1
+
+
+async def test_blocking_label_keeps_the_consent_and_its_end_lets_the_pull_request_join(world: World) -> None:
+    """P5: a label or title may still change, so it waits outside the queue like a draft."""
+    await configure(world, "blocking: {labels: hold}\n")
+    pull = await ready(world)
+    pull.label("hold", by="mona")
+    pull.label(LABEL, by="mona")
+    await world.pass_time(MINUTE)
+    entry = await world.entry(pull)
+    assert entry is None
+    assert LABEL in pull.labels
+    assert "remove that label" in world.comment(pull)
+    pull.unlabel("hold", by="mona")
+    await world.until(lambda: pull.merged)
+
+
+ACTS: dict[str, tuple[Callable[[World, Any], object], str]] = {
+    "unlabel": (lambda w, p: p.unlabel(LABEL, by="hubot"), "`hubot` removed the label, so"),
+    "push": (lambda w, p: p.push({"more.py": "more\n"}, by="hubot"), "`hubot` pushed new commits"),
+    "close": (lambda w, p: p.close(by="hubot"), "`hubot` closed the pull request"),
+    "draft": (lambda w, p: p.convert_to_draft(by="hubot"), "`hubot` made the pull request a draft"),
+    "base": (lambda w, p: p.edit_base("release", by="hubot"), "`hubot` changed the base branch"),
+    "merge": (lambda w, p: p.merge(by="rhea"), "`rhea` merged the pull request outside the queue"),
+    "unqueue": (lambda w, p: p.comment("/unqueue", by="hubot"), "`hubot` dequeued the pull request"),
+    "block": (lambda w, p: p.label("hold", by="hubot"), "`hubot` added a label"),
+    "title": (lambda w, p: p.edit_title("wip: no", by="hubot"), "`hubot` changed the title"),
+    "bot": (lambda w, p: p.unlabel(LABEL, by="labeler[bot]"), "The bot `labeler[bot]` removed the label, so"),
+}
+
+
+@pytest.mark.parametrize("act", ACTS)
+async def test_departure_names_who_caused_it(world: World, act: str) -> None:
+    """P6: the login, and whether it is a bot, in the comment, in its history, and in the reply to `/why`."""
+    world.github.create_user("labeler[bot]", kind="Bot")
+    world.repository.record.collaborators["labeler[bot]"] = "write"
+    world.repository.create_branch("release", "main")
+    await configure(world, "blocking: {labels: hold, titles: ['^wip']}\n")
+    front, pull = world.open("front"), world.open("second")
+    for each in (front, pull):
+        each.label(LABEL, by="mona")
+        await world.settle()
+    do, words = ACTS[act]
+    do(world, pull)
+    await world.until_status(pull, None)
+    await world.pass_time(MINUTE)
+    assert words in world.comment(pull)
+
+
+async def test_departure_says_how_long_after_the_update_a_bot_acted(world: World) -> None:
+    """P6: automation that answers to IMQ's own update is named with that update."""
+    world.github.create_user("labeler[bot]", kind="Bot")
+    world.repository.record.collaborators["labeler[bot]"] = "write"
+    pull = await world.behind("late")
+    queued = pull.head_sha
+    pull.label(LABEL, by="mona")
+    await world.until_status(pull, "checking")
+    await world.settle()
+    assert pull.head_sha != queued
+    await world.pass_time(timedelta(seconds=15))
+    pull.unlabel(LABEL, by="labeler[bot]")
+    await world.until_status(pull, None)
+    await world.settle()
+    text = world.comment(pull)
+    assert re.search(r"`labeler\[bot\]` removed the label 1[456] s after IMQ's update", text), text
+    pull.comment("/why", by="mona")
+    await world.settle()
+    assert "removed the label" in world.comment(pull).split("Last result")[1].split("\n")[0]
+
+
+async def test_nobody_is_named_whose_webhook_never_came(world: World) -> None:
+    """P6: who changed something later did not cause what no one reported."""
+    front, pull = world.open("front"), world.open("second")
+    for each in (front, pull):
+        each.label(LABEL, by="mona")
+        await world.settle()
+    pull.unlabel(LABEL, by="tria", webhook=False)
+    pull.edit_title("Another title", by="hubot")
+    await world.until_status(pull, None)
+    await world.settle()
+    assert "hubot" not in world.comment(pull)
+    assert "was removed" in world.comment(pull)
+
+
+async def test_pull_request_of_a_deleted_base_branch_was_closed_by_github(world: World) -> None:
+    """P6: no one closed it; its base branch is gone."""
+    world.repository.create_branch("release", "main", by="rhea")
+    pull = world.open("late", base="release")
+    pull.label(LABEL, by="mona")
+    await world.settle()
+    assert await world.status(pull) is not None
+    world.repository.delete_branch("release", by="rhea")
+    await world.until_status(pull, None)
+    await world.settle()
+    assert await world.reasons(pull) == ["base_deleted"]
+    assert "GitHub closed the pull request" in world.comment(pull)
+
+
+async def test_commits_that_landed_with_another_pull_request_name_that_one(world: World) -> None:
+    """P6: no one merged it past the queue: its commits came with another one of the queue."""
+    lower = world.open("lower")
+    upper = world.repository.open_pull_request("upper", head="upper", by="mona", files={"upper.py": "upper\n"})
+    upper.force_push({"upper.py": "more\n"}, onto=lower.head_sha, by="mona")
+    await world.pass_time(CI_TIME * 2)
+    for each in (world.open("front"), upper, world.open("between"), lower):
+        each.label(LABEL, by="mona")
+        await world.settle()
+    await world.until(lambda: upper.merged and lower.merged)
+    await world.pass_time(MINUTE)
+    assert await world.reasons(lower) == ["landed_with_another"]
+    assert f"landed with #{upper.number}" in world.comment(lower)
+
+
+@pytest.mark.parametrize("heard", [True, False])
+async def test_approval_that_automation_dismissed_after_the_update_brings_the_place_back(
+    world: World, heard: bool
+) -> None:
+    """P3, P4: no one withdrew anything, so it waits outside the queue, and its renewal restores its place."""
+    checks = [("ci/test", world.app_id("ci"))]
+    world.repository.protect("main", required_checks=checks, required_approvals=1, by="rhea")
+    pull = await world.behind("late")
+    others = [world.open(name) for name in ("later", "other", "last")]
+    given = [each.review("APPROVED", by="hubot") for each in (pull, *others)]
+    queued = pull.head_sha
+    for each in (pull, *others):
+        each.label(LABEL, by="mona")
+        await world.settle()
+    await world.until_status(pull, "checking")
+    await world.settle()
+    assert pull.head_sha != queued
+    pull.dismiss_review(given[0], by="robot[bot]", webhook=heard)
+    await world.until_status(pull, None)
+    await world.settle()
+    assert LABEL in pull.labels
+    assert "Request a review" in world.comment(pull)
+    assert await world.reasons(pull) == ["approval_missing"]
+    pull.review("APPROVED", by="hubot")
+    await world.settle()
+    waiting = [entry.number for entry in await world.entries()]
+    assert waiting.index(pull.number) < waiting.index(others[-1].number)
+    await world.until(lambda: all(each.merged for each in (pull, *others)))
+    assert "anded" in world.comment(pull)
+
+
+async def test_approval_that_a_person_dismissed_costs_the_place(world: World) -> None:
+    """P4: a person's dismissal is a withdrawal, and is named."""
+    checks = [("ci/test", world.app_id("ci"))]
+    world.repository.protect("main", required_checks=checks, required_approvals=1, by="rhea")
+    pull = await world.behind("late")
+    given = pull.review("APPROVED", by="hubot")
+    pull.label(LABEL, by="mona")
+    await world.until_status(pull, "checking")
+    pull.dismiss_review(given, by="hubot")
+    await world.pass_time(MINUTE)
+    assert await world.reasons(pull) == ["approval_missing"]
+    assert "`hubot` dismissed an approval" in world.comment(pull)
+    assert LABEL not in pull.labels
+
+
+@pytest.mark.parametrize("taken", [False, True])
+@pytest.mark.parametrize("early", [False, True])
+async def test_person_who_changes_the_login_keeps_the_place(world: World, taken: bool, early: bool) -> None:
+    """P4: identity is the number of the account; the person who takes the former login has no part in the consent."""
+    front, pull = world.open("front"), world.open("second")
+    if early:
+        pull.convert_to_draft()
+    for each in (front, pull):
+        each.label(LABEL, by="hubot")
+        await world.settle()
+    world.github.accounts.rename(world.github.user("hubot"), "hubert")
+    if taken:
+        world.github.create_user("hubot")
+    if early:
+        pull.ready_for_review()
+    await world.until(lambda: front.merged and pull.merged)
+    assert await world.reasons(front) == []
+
+
+async def test_former_login_in_another_persons_hands_gives_no_right(world: World) -> None:
+    """P4: the account that queued it lost its right, and the one that has its login now did not queue it."""
+    front, pull = world.open("front"), world.open("second")
+    for each in (front, pull):
+        each.label(LABEL, by="hubot" if each is pull else "mona")
+        await world.settle()
+    world.github.accounts.rename(world.github.user("hubot"), "hubert")
+    del world.repository.record.collaborators["hubert"]
+    world.github.create_user("hubot")
+    world.repository.record.collaborators["hubot"] = "write"
+    await world.until_status(pull, None)
+    assert await world.reasons(pull) == ["permission_lost"]
+    assert not pull.merged
+
+
+async def test_failed_check_names_its_app_and_whether_it_was_green_before_the_update(world: World) -> None:
+    """P6: who reported, and that the change passed alone: it fails together with what landed meanwhile."""
+    pull = world.open("six", files={"six.txt": "6\n"})
+    await world.pass_time(CI_TIME * 2)
+    world.repository.push("main", {"five.txt": "5\n"}, "Five", by="rhea")
+    await world.pass_time(CI_TIME * 2)
+    pull.label(LABEL, by="mona")
+    await world.until(lambda: LABEL not in pull.labels)
+    await world.settle()
+    assert await world.reasons(pull) == ["checks_failed"]
+    text = world.comment(pull)
+    assert "passed before the update, failed on IMQ's merge commit: ci/test" in text
+    assert "reported by `ci`" in text
