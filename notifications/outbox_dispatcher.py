@@ -1,7 +1,8 @@
 """Send outbox items to GitHub, and retry those that failed.
 
 Items of one pull request are sent one after another, and a few pull requests are served at once. An item that fails for
-good becomes a dead letter and delays no other.
+good becomes a dead letter and delays no other. Items that GitHub refuses for the installation or the repository are
+held: the event that ends the refusal releases them, or the first item that GitHub accepts, or a slow timer.
 """
 
 import asyncio
@@ -20,7 +21,10 @@ from queue_engine.core.timing.clock import Clock
 from queue_engine.domain.errors import (
     Forbidden,
     GitHubError,
+    Invalid,
+    NotFound,
     RateLimitError,
+    Refused,
     ShadowModeError,
     StaleRead,
     Unauthorized,
@@ -38,7 +42,13 @@ The dispatcher starts an item only in the first half: an item takes a few reques
 """
 
 MAX_ATTEMPTS = 288
-"""About a day with OVERLOAD's waits: notices about an outage have to outlast it."""
+"""About a day with OVERLOAD's waits: notices about an outage have to outlast it. Twelve days of those of `REFUSED`."""
+
+REFUSED = Backoff(base=timedelta(minutes=10), maximum=timedelta(hours=1), jitter=0)
+"""Waits of items that a person has to make possible: by a permission, an allow list, the end of an archive."""
+
+_LOCKED = "is locked"
+"""GitHub's words for a conversation that takes no comments until a maintainer unlocks it."""
 
 _log = structlog.get_logger(__name__)
 
@@ -149,15 +159,24 @@ class OutboxDispatcher:
         # An operator can replace a refused key or token while items wait.
         except (Unavailable, Unauthorized) as error:
             outdated = isinstance(error, StaleRead) and not OUTDATED.exhausted(item.attempts)
-            backoff = OUTDATED if outdated else OVERLOAD
-            await self._retry(item, error.message, log, backoff, level=attempt_level(error))
+            out_of_order = isinstance(error, Refused) and error.disorder is not None
+            backoff = OUTDATED if outdated else REFUSED if out_of_order else OVERLOAD
+            await self._retry(item, error.message, log, backoff, level=attempt_level(error), all_of_it=out_of_order)
         except GitHubError as error:
-            fixable = isinstance(error, Forbidden)
-            await self._give_up(item, f"{type(error).__name__}: {error.message}", log, retryable=fixable)
+            words = f"{type(error).__name__}: {error.message}"
+            if isinstance(error, Forbidden) and _LOCKED not in error.message.lower():
+                await self._retry(item, words, log, REFUSED)
+            elif isinstance(error, Forbidden | NotFound | Invalid):
+                await self._give_up(item, words, log, retryable=isinstance(error, Forbidden))
+            else:
+                await self._retry(item, words, log)
         except Exception as error:
             log.exception("outbox_item_failed_unexpectedly")
             await self._retry(item, repr(error), log)
         else:
+            if item.attempts:
+                async with self._store.transaction() as tx:
+                    await tx.outbox.release(item.repository.id, self._clock.now())
             self._meter.count("outbox_sent", kind=item.kind)
             log.info("outbox_item_sent", version=item.version)
             return True
@@ -180,14 +199,17 @@ class OutboxDispatcher:
         backoff: Backoff = OVERLOAD,
         *,
         level: int = logging.WARNING,
+        all_of_it: bool = False,
     ) -> None:
-        """Schedule the next attempt, or give up after the last."""
+        """Schedule the next attempt, or give up after the last; `all_of_it` holds all items of the repository."""
         if item.attempts + 1 >= MAX_ATTEMPTS:
             await self._give_up(item, error, log, retryable=True)
             return
         at = self._clock.now() + wait(backoff, item.attempts, random=self._random)
         async with self._store.transaction() as tx:
             await tx.outbox.retry(item, at=at, error=error)
+            if all_of_it:
+                await tx.outbox.hold_back(item.repository.id, until=at, error=error)
         log.log(level, "outbox_item_will_be_sent_again", error=error, at=at.isoformat(), attempts=item.attempts + 1)
 
     async def _give_up(

@@ -55,3 +55,4 @@ class TokenAnswer(BaseModel):
 
     token: SecretStr
     expires_at: datetime
+    permissions: dict[str, str] = Field(default_factory=dict)

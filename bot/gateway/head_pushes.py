@@ -6,6 +6,7 @@ of a branch ("List repository activities"; dependabot-core #14840 and monorepo #
 """
 
 from datetime import UTC
+from http import HTTPStatus
 
 import structlog
 
@@ -13,11 +14,13 @@ from bot.gateway.http.answers import parse_list
 from bot.gateway.http.client import Call
 from bot.gateway.http.connection import Connection
 from bot.gateway.schemas import ActivityAnswer
-from queue_engine.domain.errors import Forbidden, Invalid, NotFound
+from queue_engine.domain.errors import Forbidden, Invalid, NotFound, Refused
 from queue_engine.domain.facts import HeadPush, PullRequest
 from queue_engine.domain.model import Repository
 
 _log = structlog.get_logger(__name__)
+
+_REPOSITORY = "/repositories/{repository_id}"
 
 
 async def head_pushes(connection: Connection, repository: Repository, pull: PullRequest) -> tuple[HeadPush, ...]:
@@ -35,7 +38,12 @@ async def head_pushes(connection: Connection, repository: Repository, pull: Pull
     call = Call("GET", template, {"owner": owner, "repo": name, **asked})
     try:
         page = await connection.call(repository, call, fresh=True)
-    except (Forbidden, Invalid, NotFound) as error:
+    except (Forbidden, Invalid, NotFound, Refused) as error:
+        if isinstance(error, Refused):
+            if error.status != HTTPStatus.FORBIDDEN or pull.head_repository == repository.full_name:
+                raise
+            # A token's permissions say nothing about a fork. That IMQ's own repository is shown does.
+            await connection.call(repository, Call("GET", _REPOSITORY, {"repository_id": str(repository.id)}))
         _log.info("head_pushes_unreadable", repository=repository.full_name, number=pull.number, error=error.message)
         return ()
     return tuple(

@@ -43,7 +43,8 @@ REASONS: Mapping[Reason, ReasonText] = {
         "To queue it again, comment `/queue` or add the label {label}.",
     ),
     Reason.NOT_QUEUED: ReasonText(
-        "IMQ's database was restored or replaced, so the pull request is no longer queued.",
+        "The pull request is no longer queued: IMQ's database was restored or replaced, or the repository was in "
+        "shadow mode.",
         "To queue it again, comment `/queue` or add the label {label}.",
     ),
     Reason.SHADOW_MODE: ReasonText(
@@ -327,6 +328,10 @@ REASONS: Mapping[Reason, ReasonText] = {
     Reason.FROZEN: ReasonText(
         "{base} is frozen, so nothing lands on it.",
         "The queue continues when the freeze ends.",
+    ),
+    Reason.GITHUB_REFUSES: ReasonText(
+        "GitHub refuses IMQ's requests in this repository.",
+        "IMQ retries, and the queue continues by itself when GitHub accepts them.",
     ),
     Reason.BASE_RED: ReasonText(
         "{base} is failing its own checks, so IMQ cannot test changes against it.",

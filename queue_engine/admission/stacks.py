@@ -14,6 +14,7 @@ from queue_engine.domain.facts import PullRequest, Snapshot
 from queue_engine.domain.model import Entry, Repository
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.stack import StackMember, StackPosition
+from queue_engine.effects.base_branches import is_landed_on, is_named_or_used
 from queue_engine.effects.context import Engine
 from queue_engine.rules.eligibility import Reject
 from queue_engine.rules.stacks import (
@@ -57,28 +58,6 @@ async def place_of(engine: Engine, repository: Repository, taken: Snapshot) -> S
         return None
     base = pull.stack_base or await _lands_on(engine, repository, pull, below)
     return StackPosition(None if below is None else below.number, pull.base_branch, base)
-
-
-async def is_landed_on(engine: Engine, repository: Repository, branch: str, default_branch: str) -> bool:
-    """Whether pull requests are meant to land on this branch, although it may be the head of a pull request.
-
-    So is the default branch, one that the configuration names, one with rules, and one whose queue IMQ has used.
-    Raises GitHubError.
-    """
-    if branch == default_branch or is_ruled(await engine.github.branch_rules(repository, branch)):
-        return True
-    return await _is_named_or_used(engine, repository, branch)
-
-
-async def _is_named_or_used(engine: Engine, repository: Repository, branch: str) -> bool:
-    """Whether the configuration names the branch, or its queue has entries, or IMQ has landed a pull request on it."""
-    if (await engine.policies.of(repository, branch)).is_named:
-        return True
-    async with engine.store.reading() as tx:
-        queue = await tx.queues.find(repository.id, branch)
-        if queue is not None and await tx.entries.count(queue.id):
-            return True
-        return await tx.timeline.has_event(repository.id, branch, "landed")
 
 
 async def followed(engine: Engine, entry: Entry, taken: Snapshot) -> tuple[Entry, Snapshot] | Reject:
@@ -131,7 +110,7 @@ async def _lands_on(engine: Engine, repository: Repository, pull: PullRequest, b
         if branch == pull.default_branch or is_ruled(await engine.github.branch_rules(repository, branch)):
             return branch
         members = await engine.github.stack_members(repository, branch)
-        if not members or await _is_named_or_used(engine, repository, branch):
+        if not members or await is_named_or_used(engine, repository, branch):
             return branch
         branch = min(members, key=lambda each: each.number).base_branch
     return branch

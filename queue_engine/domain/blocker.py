@@ -29,6 +29,9 @@ class Blocker:
         if self.reason is Reason.CHECKS_NOT_STARTING:
             # The front keeps waiting for its checks, and notices when one starts.
             return entry.status in PROCESSING
+        if self.reason is Reason.GITHUB_REFUSES:
+            # Its retries find out when GitHub accepts requests again.
+            return entry.run.github_failing_since is not None
         return self.reason is Reason.BASE_RED and entry.fixes_base
 
     def concerns(self, entry: Entry) -> bool:

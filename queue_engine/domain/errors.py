@@ -4,6 +4,7 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from enum import StrEnum
 
 from pydantic import ValidationError
 
@@ -44,6 +45,27 @@ class GitHubOutage(Unavailable):
     """GitHub did not answer: no connection, or none that lasted, or no answer in time."""
 
 
+class Disorder(StrEnum):
+    """Why GitHub refuses an installation or a repository as a whole, in the words of its own answers."""
+
+    ARCHIVED = "archived"
+    SUSPENDED = "suspended"
+    NOT_ALLOWED_ADDRESS = "not_allowed_address"
+    SINGLE_SIGN_ON = "single_sign_on"
+
+
+class Refused(Unavailable):
+    """GitHub, or a proxy before it, refused what IMQ may do as far as GitHub itself has said: this may pass.
+
+    With `disorder` the installation or the repository is out of order, which only its owner ends. Without it, a refusal
+    that repeats while everything else works counts as a missing permission (`queue_engine.planner.github_outage`).
+    """
+
+    def __init__(self, message: str, *, status: int | None = None, disorder: Disorder | None = None) -> None:
+        super().__init__(message, status=status)
+        self.disorder = disorder
+
+
 class StaleRead(Unavailable):
     """GitHub answered from a replica that lags behind known facts: an older state, or 404 for an existing object.
     The same request succeeds seconds later.
@@ -81,7 +103,7 @@ class NotFound(GitHubError):
 
 
 class Forbidden(GitHubError):
-    """403: a permission is missing. The message is GitHub's, and may name the permission."""
+    """403 that would repeat: the token's own answer lacks the permission, or GitHub names a rule. See `Refused`."""
 
 
 class MergeError(GitHubError):
@@ -107,9 +129,9 @@ class Unauthorized(GitHubError):
 def is_retryable(error: Exception) -> bool:
     """Return whether work that failed with this error may succeed later, unchanged.
 
-    Of GitHub's answers only outages (no connection, a timeout, 5xx, 408) and rate limits are retryable: any other 4xx
-    would repeat. A stored value that does not validate never will. Other errors are bugs or database failures, which a
-    restart or an operator may fix meanwhile.
+    Of GitHub's answers only outages (no connection, a timeout, 5xx, 408), rate limits and refusals without a known
+    cause are retryable: any other 4xx would repeat. A stored value that does not validate never will. Other errors are
+    bugs or database failures, which a restart or an operator may fix meanwhile.
     """
     if isinstance(error, GitHubError):
         return isinstance(error, Unavailable | RateLimitError)

@@ -85,12 +85,22 @@ class Pause:
         return self.until is not None and self.until <= now
 
 
-PAUSES = (Reason.INVARIANT_BROKEN, Reason.TREE_MISMATCH, Reason.PAUSED_BY_HAND, Reason.FROZEN)
+PAUSES = (
+    Reason.INVARIANT_BROKEN,
+    Reason.TREE_MISMATCH,
+    Reason.PAUSED_BY_HAND,
+    Reason.FROZEN,
+    Reason.GITHUB_REFUSES,
+)
 """The slots of a queue for pauses, the most important first. Each is set and lifted independently.
 
 A broken invariant and repeatedly failing passes share a slot: both are faults of IMQ, and only a person lifts them. A
-tree mismatch has its own, because the checks of the landed tip may lift it.
+tree mismatch has its own, because the checks of the landed tip may lift it. IMQ lifts the refusal of an installation
+or a repository that is out of order by itself (`queue_engine.rules.out_of_order`).
 """
+
+PASSING_PAUSES = frozenset({Reason.FROZEN, Reason.GITHUB_REFUSES})
+"""Those that end without a person."""
 
 
 @dataclass(frozen=True, slots=True)

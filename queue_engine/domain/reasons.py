@@ -114,6 +114,7 @@ class Reason(StrEnum):
     INVARIANT_BROKEN = "invariant_broken"
     PAUSED_BY_HAND = "paused_by_hand"
     FROZEN = "frozen"
+    GITHUB_REFUSES = "github_refuses"
     BASE_RED = "base_red"
     TIP_UNTESTED = "tip_untested"
     CHECKS_NOT_STARTING = "checks_not_starting"
@@ -219,6 +220,7 @@ REASONS: Mapping[Reason, ReasonFacts] = {
     Reason.INVARIANT_BROKEN: ReasonFacts(Outcome.PAUSED, ReasonActor.OPERATOR, label_off=False),
     Reason.PAUSED_BY_HAND: ReasonFacts(Outcome.PAUSED, ReasonActor.NONE, label_off=False),
     Reason.FROZEN: ReasonFacts(Outcome.PAUSED, ReasonActor.NONE, label_off=False),
+    Reason.GITHUB_REFUSES: ReasonFacts(Outcome.PAUSED, ReasonActor.NONE, label_off=False),
     Reason.BASE_RED: ReasonFacts(Outcome.PAUSED, ReasonActor.MAINTAINER, label_off=False),
     Reason.TIP_UNTESTED: ReasonFacts(Outcome.PAUSED, ReasonActor.NONE, label_off=False),
     Reason.CHECKS_NOT_STARTING: ReasonFacts(Outcome.PAUSED, ReasonActor.MAINTAINER, label_off=False),

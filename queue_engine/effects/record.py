@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from queue_engine.domain.dequeue_reason import Cause, DequeueReason
-from queue_engine.domain.errors import StaleRecord
+from queue_engine.domain.errors import GitHubError, Refused, StaleRecord
 from queue_engine.domain.failing_check import as_data
 from queue_engine.domain.model import Entry, EntryStatus, Pause, Queue
 from queue_engine.domain.policy import Policy
@@ -24,7 +24,7 @@ from queue_engine.rules.check_timing import check_data
 from queue_engine.rules.pending_merges import may_merge_yet
 from queue_engine.store import Transaction
 
-__all__ = ["delays_caused", "dequeue", "dequeue_together", "pause", "status_of"]
+__all__ = ["delays_caused", "dequeue", "dequeue_together", "pause", "pause_refused", "status_of"]
 
 
 def status_of(reason: Reason) -> EntryStatus:
@@ -106,3 +106,15 @@ async def pause(change: Change, queue: Queue, reason: Reason, detail: str) -> No
     """Pause this queue until a maintainer resumes it; the next pass, at once, announces the pause."""
     await change.tx.pauses.put(queue.id, Pause(reason, detail, change.now))
     await change.record("paused", queue, reason=reason, data={"detail": detail})
+
+
+async def pause_refused(change: Change, queue_id: int, error: GitHubError, until: datetime | None = None) -> None:
+    """Pause this queue, once, while GitHub refuses what IMQ may do; other errors pause nothing.
+
+    Its own retries go on, and end the pause; with `until` only a read of the repository does, or that instant.
+    """
+    queue = await change.tx.queues.get(queue_id)
+    if not isinstance(error, Refused) or queue is None or queue.pause(Reason.GITHUB_REFUSES) is not None:
+        return
+    await change.tx.pauses.note(queue_id, Pause(Reason.GITHUB_REFUSES, error.message, change.now, until))
+    await change.record("paused", queue, reason=Reason.GITHUB_REFUSES, data={"detail": error.message})

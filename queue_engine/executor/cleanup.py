@@ -8,8 +8,9 @@ from queue_engine.core.jobs.job_store import Job
 from queue_engine.core.jobs.outcomes import Hold
 from queue_engine.domain.errors import Forbidden, Invalid, NotFound
 from queue_engine.domain.facts import PullRequest
-from queue_engine.domain.model import Entry, Queue, Repository
+from queue_engine.domain.model import Entry, Queue
 from queue_engine.domain.policy import Policy
+from queue_engine.effects.base_branches import is_landed_on
 from queue_engine.effects.context import Engine
 from queue_engine.store import Transaction
 
@@ -69,7 +70,7 @@ class Cleanup:
             return "it has not landed"
         if pull.head_repository != repository.full_name:
             return "it is a fork's"
-        if branch in {pull.base_branch, pull.default_branch} or await self._has_queue(repository, branch):
+        if branch == pull.base_branch or await is_landed_on(self._engine, repository, branch, pull.default_branch):
             return "others are merged into it"
         tip = await self._engine.github.branch_tip(repository, branch)
         if tip is None:
@@ -81,7 +82,3 @@ class Cleanup:
         if await self._engine.github.is_in_use(repository, branch):
             return "another open pull request needs it"
         return None
-
-    async def _has_queue(self, repository: Repository, branch: str) -> bool:
-        async with self._engine.store.reading() as tx:
-            return await tx.queues.find(repository.id, branch) is not None

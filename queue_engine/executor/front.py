@@ -29,6 +29,7 @@ from queue_engine.planner.front import (
     QueueAction,
     QueueChange,
     QueueWait,
+    accepted_again,
     front_without_policy,
     next_front,
     next_members,
@@ -75,8 +76,13 @@ async def _find(
         async with engine.store.reading() as tx:
             queue = await tx.queues.get(queue_id)
             entries = await tx.entries.of_queue(queue_id)
+            refused = queue is not None and queue.pause(Reason.GITHUB_REFUSES) is not None
+            runs = await tx.candidate_runs.of_queue(queue_id) if refused else ()
         if queue is None:
             return QueueWait(None)
+        if (over := accepted_again(queue, entries, runs)) is not None:
+            await _lift(engine, queue, over)
+            continue
         if generation not in {None, queue.generation}:
             return QueueWait(engine.clock.now())
         if policy is None:

@@ -5,9 +5,10 @@ A refusal that depends on the pull request becomes a fact for `decide`; every ot
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from queue_engine.domain.candidate_port import SnapshotRequest
-from queue_engine.domain.errors import Forbidden, HeadConflict, Invalid, MergeError, NotFound
+from queue_engine.domain.errors import Forbidden, HeadConflict, Invalid, MergeError, NotFound, Refused
 from queue_engine.domain.facts import CheckReport, Commit, MergeMethod, Snapshot
 from queue_engine.domain.merge_port import PendingMerge
 from queue_engine.domain.model import Entry
@@ -18,11 +19,14 @@ from queue_engine.domain.workflow_runs import CommitFacts
 from queue_engine.executor.stack_requests import merge_stacked, merge_unknown_stack, pending_merge, update_stacked
 from queue_engine.planner.actions import FactKind, Facts, Merge
 from queue_engine.planner.base_change import tips_to_compare
+from queue_engine.planner.github_outage import settled
 from queue_engine.planner.merge_errors import named, refused_merge
 from queue_engine.rules.base_change import BaseChange, need_no_test
 from queue_engine.rules.checks import absent_checks, former_checks, head_checks, run_checks
 from queue_engine.rules.consent import needs_signature
 from queue_engine.rules.reviews import reviews_of
+
+_FORBIDDEN = 403
 
 
 async def read_fact(github: GitHub, entry: Entry, fact: FactKind, facts: Facts, policy: Policy) -> Facts:
@@ -135,7 +139,7 @@ def with_snapshot(facts: Facts, snapshot: Snapshot) -> Facts:
     )
 
 
-async def update(github: GitHub, entry: Entry) -> Facts:
+async def update(github: GitHub, entry: Entry, now: datetime) -> Facts:
     """Request the update of the entry's branch; return GitHub's refusal as a fact, or no facts.
 
     IMQ may bypass rules of a branch that hold for people with write permission. With a pull request from `main` to
@@ -148,17 +152,26 @@ async def update(github: GitHub, entry: Entry) -> Facts:
             return Facts(update_refused=entry.shared_head, head_protected=True)
     try:
         await github.update_branch(entry.repository, entry.number, entry.head)
-    except Invalid as refusal:
-        return Facts(update_refused=refusal.message)
-    except Forbidden as refusal:
+    except (Forbidden, Invalid, Refused) as refusal:
         if named(refusal.message) is Reason.STACKED:
             return await update_stacked(github, entry, refusal.message)
-        return Facts(update_refused=refusal.message, update_forbidden=True)
+        lasting = settled(entry, refusal, now)
+        if isinstance(lasting, Refused) and not await _closed_fork(github, entry, lasting):
+            raise
+        return Facts(update_refused=refusal.message, update_forbidden=not isinstance(lasting, Invalid))
     return Facts()
 
 
+async def _closed_fork(github: GitHub, entry: Entry, refusal: Refused) -> bool:
+    """Whether GitHub refuses an update because a fork's author does not let maintainers push to the branch."""
+    if refusal.status != _FORBIDDEN or refusal.disorder is not None:
+        return False
+    pull = await github.pull_request(entry.repository, entry.number)
+    return pull.head_repository != entry.repository.full_name and not pull.maintainer_can_modify
+
+
 async def merge(
-    github: GitHub, entry: Entry, how: Merge, refused: frozenset[MergeMethod] = frozenset()
+    github: GitHub, entry: Entry, how: Merge, refused: frozenset[MergeMethod], now: datetime
 ) -> str | PendingMerge | Facts:
     """Merge the entry's head; return the commit that landed, GitHub's merge in the background, or its refusal.
 
@@ -170,15 +183,17 @@ async def merge(
         return await github.merge(
             entry.repository, entry.number, entry.head, how.method, title=how.title, body=how.body
         )
-    except (MergeError, HeadConflict, Forbidden) as refusal:
+    except (MergeError, HeadConflict, Forbidden, Refused, Invalid) as refusal:
+        lasting = settled(entry, refusal, now)
+        if isinstance(lasting, Refused):
+            raise
         if named(refusal.message) is Reason.STACKED and not how.in_background:
             return await merge_unknown_stack(github, entry, how, refusal.message, refused)
-        if isinstance(refusal, Forbidden):
-            return Facts(merge_refused=refusal.message, merge_denied=Reason.PERMISSION_MISSING)
+        if isinstance(lasting, Forbidden | Invalid):
+            denied = Reason.PERMISSION_MISSING if isinstance(lasting, Forbidden) else Reason.REFUSED_BY_RULES
+            return Facts(merge_refused=refusal.message, merge_denied=denied)
         github.forget_rules(entry.repository.id)
         return refused_merge(refusal.message, how.method, refused)
-    except Invalid as refusal:
-        return Facts(merge_refused=refusal.message, merge_denied=Reason.REFUSED_BY_RULES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,11 +243,13 @@ async def landed_on(github: GitHub, entry: Entry, landed: Commit, facts: Facts, 
     return pull.base_branch if pull.merged else entry.base_branch
 
 
-async def rerun(github: GitHub, entry: Entry, failed: Iterable[CheckReport]) -> str | None:
+async def rerun(github: GitHub, entry: Entry, failed: Iterable[CheckReport], now: datetime) -> str | None:
     """Rerun these jobs of GitHub Actions, each workflow run once; return GitHub's message if it refuses one."""
     for run in dict.fromkeys(check.actions_run for check in failed if check.actions_run is not None):
         try:
             await github.rerun(entry.repository, run)
-        except (Forbidden, NotFound, Invalid) as refusal:
+        except (Forbidden, NotFound, Invalid, Refused) as refusal:
+            if isinstance(settled(entry, refusal, now), Refused):
+                raise
             return refusal.message
     return None

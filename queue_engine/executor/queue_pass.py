@@ -48,7 +48,14 @@ from queue_engine.planner.actions import OF_PULL, Action, FactKind, Facts, ReadF
 from queue_engine.planner.check_outcome import rerun_answered
 from queue_engine.planner.decide import decide
 from queue_engine.planner.front import QueueWait
-from queue_engine.planner.github_outage import UNREADABLE, longest_wait, on_github_error, retry_at, shows_retrying
+from queue_engine.planner.github_outage import (
+    UNREADABLE,
+    longest_wait,
+    on_github_error,
+    retry_at,
+    settled,
+    shows_retrying,
+)
 from queue_engine.planner.merge_errors import misses_own_check
 from queue_engine.planner.pending_merge import with_pending_merge
 from queue_engine.rules.failing_checks import failing_checks
@@ -186,15 +193,15 @@ class QueuePass:
                 goes_on = changed.status is EntryStatus.READY  # It merges in this pass, or changes again.
                 await self._save(entry, changed, EntryChange(checks=CheckResults(ended=ended), passes_on=goes_on))
                 return None
-            case Wait(changed, until, pending, not_starting, never):
-                settled = replace(changed, run=changed.run.without_failures())
-                if settled != entry:
-                    recovered = shows_retrying(entry, self._engine.clock.now())
-                    announce = recovered or settled.run.pending_checks != entry.run.pending_checks
-                    passes_on = settled.run.merge_requested_at is not None or misses_own_check(
+            case Wait(changed, until, pending, not_starting, never, failing):
+                waiting = changed if failing else replace(changed, run=changed.run.without_failures())
+                if waiting != entry:
+                    recovered = not failing and shows_retrying(entry, self._engine.clock.now())
+                    announce = recovered or waiting.run.pending_checks != entry.run.pending_checks
+                    passes_on = waiting.run.merge_requested_at is not None or misses_own_check(
                         self._facts.merge_refused
                     )
-                    await self._save(entry, settled, EntryChange(announce, CheckResults(pending), passes_on=passes_on))
+                    await self._save(entry, waiting, EntryChange(announce, CheckResults(pending), passes_on=passes_on))
                 found = StallFacts(not_starting, never)
                 return await record_stall(self._engine, self._queue, self._stall, changed, found) or until
             case actions.Update(changed):
@@ -243,19 +250,23 @@ class QueuePass:
         saved = await self._save(entry, changed)
         self._facts = Facts()
         try:
-            self._facts = await github_requests.update(self._engine.github, saved)
-        except RateLimitError as limited:  # Nothing was sent: the time limit begins with the next try.
+            self._facts = await github_requests.update(self._engine.github, saved, self._engine.clock.now())
+        except RateLimitError as limited:  # Nothing was sent.
             due = retry_at(limited, self._engine.clock.now())
-            await self._save(saved, replace(saved, status_since=due, run=replace(saved.run, polls=0, next_poll_at=due)))
+            await self._save(saved, _not_requested(saved, due))
             return due
         except GitHubError as error:
-            return await self._on_error(saved, error)
+            return await self._on_error(saved, error, requested=True)
+        if saved.run.github_failing_since is not None and self._facts.update_refused is None:
+            # GitHub has accepted it: how long it takes to update the branch counts from now on.
+            answered = replace(saved, status_since=self._engine.clock.now(), run=saved.run.without_failures())
+            await self._save(saved, answered, EntryChange(announce=True))
         return None
 
     async def _merge(self, entry: Entry, how: actions.Merge) -> datetime | None:
         refused, self._facts = self._facts.refused_methods, Facts()
         try:
-            answer = await github_requests.merge(self._engine.github, entry, how, refused)
+            answer = await github_requests.merge(self._engine.github, entry, how, refused, self._engine.clock.now())
         except RateLimitError as limited:  # GitHub did not merge, so there is no lost answer to find.
             await record_refused_merge(self._engine, entry)
             await self._save(entry, replace(entry, run=replace(entry.run, merge_requested_at=None)))
@@ -277,7 +288,7 @@ class QueuePass:
     async def _rerun(self, entry: Entry, failed: Checks) -> datetime | None:
         results, self._facts = CheckResults(failing=failing_checks(failed, self._facts.reports)), Facts()
         try:
-            message = await github_requests.rerun(self._engine.github, entry, failed)
+            message = await github_requests.rerun(self._engine.github, entry, failed, self._engine.clock.now())
         except GitHubError as error:
             return await self._on_error(entry, error)
         if message is not None:
@@ -311,20 +322,38 @@ class QueuePass:
         await self._updates.dequeue(entry, reason, self._facts, detail=detail, checks=checks)
         return None
 
-    async def _on_error(self, entry: Entry, error: GitHubError, *, reading_pull: bool = False) -> datetime | None:
-        """Handle an error of GitHub: wait within limits, read the pull request, or dequeue the entry."""
+    async def _on_error(
+        self, entry: Entry, error: GitHubError, *, reading_pull: bool = False, requested: bool = False
+    ) -> datetime | None:
+        """Handle an error of GitHub: wait within limits, read the pull request, or dequeue the entry.
+
+        `requested`: an update was requested, which counts as sent only once GitHub has answered.
+        """
+        now = self._engine.clock.now()
         if not isinstance(error, StaleRead | ReadLagError):
             _log.log(attempt_level(error), "github_error", number=entry.number, error=repr(error))
-        if isinstance(error, NotFound | Forbidden):
-            if reading_pull or self._facts.pull is not None:
-                return await self._dequeue(entry, Reason.PERMISSION_MISSING, error.message)
+        read = reading_pull or self._facts.pull is not None
+        if not reading_pull:
+            error = settled(entry, error, now)
+        if isinstance(error, NotFound | Forbidden) and not read and not requested:
             await self._save(entry, replace(entry, needs_refetch=True))
             return None
-        match on_github_error(entry, error, self._policy, self._engine.clock.now(), self._engine.random):
+        if isinstance(error, Forbidden):
+            return await self._dequeue(entry, Reason.PERMISSION_MISSING, error.message)
+        match on_github_error(entry, error, self._policy, now, self._engine.random):
             case actions.Dequeue(reason, detail):
                 return await self._dequeue(entry, reason, detail)
             case Wait(changed, until):
+                changed = _not_requested(changed, until) if requested else changed
                 if changed != entry:
-                    saved = await self._updates.save_retrying(changed, until, depth=self._depth)
+                    saved = await self._updates.save_retrying(changed, until, error, depth=self._depth)
                     self._facts_for = (saved.id, saved.version)
                 return until
+
+
+def _not_requested(entry: Entry, due: datetime) -> Entry:
+    """Return an entry whose update GitHub has not accepted: it is requested again at `due`, and its limit begins then.
+
+    If GitHub has updated the branch all the same, the new head's webhook or the next read shows it.
+    """
+    return replace(entry, status_since=due, run=replace(entry.run, polls=0, next_poll_at=due))

@@ -135,14 +135,18 @@ class EntryUpdates:
         if (kind := _NOTICE_OF_STATUS.get(saved.status)) is not None:
             await announce_progress(tx, saved, kind, self.policy, now, depth=depth, checks=checks, check_run=check_run)
 
-    async def save_retrying(self, changed: Entry, next_try: datetime, *, depth: int) -> Entry:
-        """Store that the entry waits for a retry, and announce that once GitHub has failed for a while."""
+    async def save_retrying(self, changed: Entry, next_try: datetime, error: GitHubError, *, depth: int) -> Entry:
+        """Store that the entry waits for a retry, and announce that once GitHub has failed for a while.
+
+        If GitHub refuses requests, the others of the queue read that it is paused for that.
+        """
         async with self.engine.change() as change:
             saved = await change.tx.entries.save(changed)
             if may_withdraw(saved) and saved.run.merge_requested_at is None:
                 await withdraw_own_check(change.tx, saved, self.policy, change.now)
             if shows_retrying(saved, change.now):
                 await announce_retrying(change.tx, saved, next_try, self.policy, change.now, depth=depth)
+                await record.pause_refused(change, saved.queue_id, error)
         return saved
 
     async def block(self, entry: Entry, changed: Entry, reason: Reason, message: str) -> None:

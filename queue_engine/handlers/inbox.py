@@ -17,7 +17,7 @@ from queue_engine.admission.label_throttle import THROTTLED_LABEL_JOB, put_off_a
 from queue_engine.commands.handler import Commands
 from queue_engine.core.concurrency.micro_batch import MicroBatch
 from queue_engine.core.jobs.job_store import Job
-from queue_engine.core.jobs.outcomes import Dead, Hold, Outcome
+from queue_engine.core.jobs.outcomes import Dead, Hold, Outcome, Retry
 from queue_engine.core.jobs.worker import Handler
 from queue_engine.core.observability.trace import current
 from queue_engine.core.timing import backoff
@@ -27,6 +27,7 @@ from queue_engine.domain.errors import (
     LabelOrderError,
     RateLimitError,
     ReadLagError,
+    Refused,
     ShadowModeError,
     StaleRead,
     StaleRecord,
@@ -267,6 +268,8 @@ def _process_of(webhook: WebhookEvent) -> str:
     return f"{of}:{webhook.number or webhook.branch or webhook.head_sha or webhook.kind}"[:255]
 
 
+_OUT_OF_ORDER = timedelta(minutes=10)
+"""When a job is tried again whose installation or repository GitHub refuses as a whole."""
 _OUTDATED = "outdated_read"
 _HELD_FOR: Mapping[type[Exception], str] = {ReadLagError: "too_early", LabelOrderError: EARLIER_LABEL}
 """Reasons of a hold that the job counts, and the errors that hold it for them."""
@@ -284,8 +287,9 @@ def _put_off(job: Job) -> dict[str, int]:
 def _obeying_limits(handler: Handler, random: Callable[[], float]) -> Handler:
     """Hold a job after a rate limit, a lost compare-and-set or a stale read, so that it does not count as failed.
 
-    Holds for stale reads have a limit of their own; the job keeps its place in its process, and reads again. A job that
-    needs a valid key or a permission becomes a dead letter that the operator can retry.
+    Holds for stale reads have a limit of their own; the job keeps its place in its process, and reads again. A job
+    waits as long as its installation or repository is out of order. One that needs a permission becomes a dead letter
+    that the operator can retry; so does one that needs a valid key, after the tries of every job.
     """
 
     async def handle(job: Job) -> Outcome | None:
@@ -304,7 +308,13 @@ def _obeying_limits(handler: Handler, random: Callable[[], float]) -> Handler:
             if OUTDATED.exhausted(tries):
                 raise
             return Hold(backoff.wait(OUTDATED, tries, random=random), _OUTDATED)
-        except (Unauthorized, Forbidden) as refused:
+        except Refused as refused:
+            if refused.disorder is None:
+                raise
+            return Hold(_OUT_OF_ORDER)
+        except Unauthorized as refused:
+            return Retry(f"{type(refused).__name__}: {refused.message}")
+        except Forbidden as refused:
             return Dead(f"{type(refused).__name__}: {refused.message}", retryable=True)
 
     return handle

@@ -4,7 +4,7 @@ An entry that changes workflows while IMQ lacks the permission is blocked: it is
 without it. IMQ learns from GitHub's webhook that a maintainer accepted the permission.
 
 GitHub refuses comments, check runs and labels without a permission, and all requests to a suspended installation. Such
-writes are dead letters. IMQ sends them again by itself once GitHub may accept them.
+writes are held, or dead letters after days. IMQ sends them again by itself once GitHub may accept them.
 """
 
 from dataclasses import replace
@@ -55,9 +55,10 @@ async def resend_refused(engine: Engine, installation_id: int) -> None:
     async with engine.change() as change:
         queues = await change.tx.queues.all()
         own = {each.repository.id for each in queues if each.repository.installation_id == installation_id}
+        released = [await change.tx.outbox.release(repository, change.now) for repository in sorted(own)]
         letters = await change.tx.dead_letters.list(_MOST_RESENT, job_type=OUTBOX_JOB, retryable=True)
         refused = [each.payload for each in letters if each.payload.get("repository_id") in own]
         sent = [await change.tx.outbox.requeue(payload, change.now) for payload in refused]
         await change.tx.sweeps.forget(refused_labels(installation_id))
-    if any(sent):
-        _log.info("refused_writes_sent_again", installation=installation_id, count=sum(sent))
+    if count := sum(sent) + sum(released):
+        _log.info("refused_writes_sent_again", installation=installation_id, count=count)

@@ -29,6 +29,7 @@ from queue_engine.domain.facts import PullRequest
 from queue_engine.domain.model import EntryStatus, Repository
 from queue_engine.domain.policy import has_label
 from queue_engine.domain.port import PAGE
+from queue_engine.domain.reasons import Reason
 from queue_engine.effects.context import Change, Engine
 from queue_engine.effects.repository_names import named_by
 from queue_engine.executor.pending_merges import settle_pending_merge
@@ -290,6 +291,12 @@ class Reconciler:
             new = [n for n in new if (known := refused.get(n)) is None or known.allows_retry(heads[n])]
             for queue_id in sorted({entry.queue_id for entry in entries}):
                 await change.tx.queues.wake(queue_id, change.now)
+            pauses = [
+                queue.pause(Reason.GITHUB_REFUSES) for queue in await change.tx.queues.of_repository(repository.id)
+            ]
+            if any(pause is not None and pause.until is not None for pause in pauses):
+                # It was archived, and the list shows it again.
+                await enqueue_examination(change, repository)
         return sorted(queued), new
 
 

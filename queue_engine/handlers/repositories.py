@@ -11,7 +11,7 @@ import structlog
 
 from queue_engine.core.jobs.job_store import Job
 from queue_engine.domain.dequeue_reason import DequeueReason
-from queue_engine.domain.errors import Forbidden, GitHubError, NotFound, Unauthorized
+from queue_engine.domain.errors import Disorder, Forbidden, GitHubError, NotFound, Refused
 from queue_engine.domain.model import Queue, Repository
 from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
@@ -26,6 +26,11 @@ MISSING_JOB = "sweep_missing_repository"
 
 _SETTLING = timedelta(minutes=1)
 """How long IMQ waits before that read: GitHub reports a transfer by several webhooks, and lists lag behind."""
+
+_MARGIN = timedelta(days=1)
+"""How much longer than a hold the pause of an archived repository lasts, so that sweeps end the hold before."""
+_NOT_FOUND = 404
+_ARCHIVED = Refused("the repository is archived", disorder=Disorder.ARCHIVED)
 
 
 async def enqueue_examination(change: Change, repository: Repository) -> None:
@@ -42,10 +47,11 @@ async def enqueue_examination(change: Change, repository: Repository) -> None:
 
 
 async def examine_repository(engine: Engine, job: Job) -> None:
-    """Dequeue all entries of a repository that is archived or not accessible; otherwise store its present name.
+    """Dequeue all entries of a repository that is not accessible; otherwise store its present name.
 
-    A webhook may have reported a transfer meanwhile, so the read uses the repository's present installation. Raises
-    GitHubError, and StaleRecord if an entry changed meanwhile.
+    The queues of an archived one are paused until it is writable again, within the time limit of all holds. A webhook
+    may have reported a transfer meanwhile, so the read uses the repository's present installation. Raises GitHubError,
+    and StaleRecord if an entry changed meanwhile.
     """
     repository_id = job.request["repository_id"]
     async with engine.store.reading() as tx:
@@ -54,13 +60,46 @@ async def examine_repository(engine: Engine, job: Job) -> None:
         return
     try:
         found = await engine.github.repository(repository)
-    except (NotFound, Forbidden, Unauthorized) as error:
+    except (NotFound, Forbidden, Refused) as error:
+        if isinstance(error, Refused) and not await _is_gone(engine, repository, error):
+            raise
         await _dequeue_all(engine, repository, Reason.REPOSITORY_GONE, error.message)
         return
-    if found.archived:
-        await _dequeue_all(engine, repository, Reason.REPOSITORY_ARCHIVED, None)
-    elif (found.owner, found.name) != (repository.owner, repository.name):
+    await _follow_archived(engine, repository, archived=found.archived)
+    if (found.owner, found.name) != (repository.owner, repository.name):
         await remember_name(engine, replace(repository, owner=found.owner, name=found.name))
+
+
+async def _is_gone(engine: Engine, repository: Repository, error: Refused) -> bool:
+    """Whether the installation's own list, which GitHub answers, lacks a repository that GitHub does not show."""
+    if error.status != _NOT_FOUND:
+        return False
+    listed = await engine.github.repositories(repository.installation_id)
+    return repository.id not in {each.id for each in listed}
+
+
+async def _follow_archived(engine: Engine, repository: Repository, *, archived: bool) -> None:
+    """Pause the queues of an archived repository, end that of a writable one, or end their wait (P5)."""
+    async with engine.store.reading() as tx:
+        queues = await tx.queues.of_repository(repository.id)
+    paused = [(queue, pause) for queue in queues if (pause := queue.pause(Reason.GITHUB_REFUSES)) and pause.until]
+    now = engine.clock.now()
+    if archived and any(pause.has_ended(now + _MARGIN) for _, pause in paused):
+        await _dequeue_all(engine, repository, Reason.REPOSITORY_ARCHIVED, None)
+    if archived == bool(paused):
+        return
+    async with engine.change() as change:
+        for queue in queues if archived else [queue for queue, _ in paused]:
+            if archived:
+                limit = now + (await _policy(engine, queue)).hold_timeout + _MARGIN
+                await record.pause_refused(change, queue.id, _ARCHIVED, limit)
+                await change.tx.queues.wake(queue.id, now)
+            else:
+                await change.tx.pauses.lift(queue.id, Reason.GITHUB_REFUSES, now=now)
+                data = {"by": None, "detail": _ARCHIVED.message, "until": None}
+                await change.record("resumed", queue, reason=Reason.GITHUB_REFUSES, data=data)
+        if not archived:
+            await change.tx.outbox.release(repository.id, now)
 
 
 async def _dequeue_all(engine: Engine, repository: Repository, reason: Reason, detail: str | None) -> None:

@@ -1,7 +1,8 @@
 """Correct stale comments: those that say "queued" or "checking" on pull requests in no queue.
 
-They remain when a database was restored or replaced. IMQ sweeps each repository once a day, some minutes after it is
-installed, and after a pause without writes. A sweep lists IMQ's own comments that changed since the last one. IMQ
+They remain when a database was restored or replaced, and after shadow mode. IMQ sweeps each repository once a day, some
+minutes after it is installed, after a pause without writes, and after shadow mode. Sweeps of labels come first: what
+they queue or refuse is not stale any more. A sweep lists IMQ's own comments that changed since the last one. IMQ
 corrects only comments that show a waiting pull request, and their check runs; it never changes an outcome.
 """
 
@@ -16,11 +17,12 @@ from queue_engine.domain.errors import NotFound, naming
 from queue_engine.domain.facts import OwnComment, PullRequest
 from queue_engine.domain.model import Repository
 from queue_engine.domain.notice import WAITING, Notice, NoticeKind, kind_of
-from queue_engine.domain.policy import Policy, has_label
+from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects.context import Change, Engine
 from queue_engine.effects.notices import announce
 from queue_engine.store import Transaction
+from queue_engine.store.operations.reconciler_state import stale_comments
 from queue_engine.store.outbox.outbox import OutboxKind
 
 _log = structlog.get_logger("imq.stale_comments")
@@ -58,16 +60,16 @@ async def doubt_comments(change: Change) -> None:
 
 async def request_sweep(change: Change, repository: Repository) -> None:
     """Enqueue a sweep of this repository's comments, if the last one was a day ago, or before a pause."""
-    last = await change.tx.sweeps.last(_part(repository.id))
+    last = await change.tx.sweeps.last(stale_comments(repository.id))
     doubted = await change.tx.sweeps.last(_DOUBTED)
     since_pause = last is not None and (doubted is None or not last < doubted <= change.now)
     if last is not None and since_pause and change.now < last + _EVERY:
         return
-    if not await change.tx.jobs.unfinished(_part(repository.id)):
+    if not await change.tx.jobs.unfinished(stale_comments(repository.id)):
         await change.tx.jobs.enqueue(
             kind=STALE_COMMENTS_JOB,
             request=asdict(repository),
-            process_id=_part(repository.id),
+            process_id=stale_comments(repository.id),
             now=change.now,
             not_before=change.now + _FIRST_SWEEP_AFTER,
             priority=-1,
@@ -84,13 +86,13 @@ class StaleComments:
         """List comments that changed since the last sweep, and correct stale ones. Raises GitHubError."""
         repository, now = Repository(**job.request), self._engine.clock.now()
         async with self._engine.store.reading() as tx:
-            last = await tx.sweeps.last(_part(repository.id))
+            last = await tx.sweeps.last(stale_comments(repository.id))
         since = now - _LONGEST if last is None else max(last - _LAG, now - _LONGEST)
         with working(RequestPriority.BACKGROUND), naming(f"the comments in {repository.full_name}"):
             for comment in newest(await self._engine.github.own_comments(repository, since)):
                 await self._correct(repository, comment)
         async with self._engine.change() as change:
-            await change.tx.sweeps.done(_part(repository.id), now)
+            await change.tx.sweeps.done(stale_comments(repository.id), now)
 
     async def _correct(self, repository: Repository, comment: OwnComment) -> None:
         """Announce that the pull request is not queued, unless it is, or the database has a newer notice."""
@@ -102,8 +104,6 @@ class StaleComments:
         except NotFound:
             return
         policy = await self._engine.policies.of(repository, pull.base_branch)
-        if pull.open and has_label(pull.labels, policy.trigger_labels):
-            return  # The sweep of its repository queues the pull request, or rejects it.
         async with self._engine.change() as change:
             if await _is_stale(change.tx, repository, comment):
                 await self._announce_not_queued(change, repository, pull, policy)
@@ -148,8 +148,3 @@ async def _is_stale(tx: Transaction, repository: Repository, comment: OwnComment
     if wanted is None:
         return True
     return wanted.kind is not NoticeKind.LANDED and comment.updated_at > wanted.at + _LAG
-
-
-def _part(repository_id: int) -> str:
-    """Return the name of a repository's sweep of comments, and of its job's process."""
-    return f"{STALE_COMMENTS_JOB}:{repository_id}"

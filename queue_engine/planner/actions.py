@@ -140,7 +140,8 @@ class Wait:
 
     `pending` are the checks that run, which the comment shows. `not_starting` are checks that did not start within
     their time limit: they block the queue until a check starts. `never` names required checks that no commit has: they
-    block it until one reports.
+    block it until one reports. With `failing` GitHub has not accepted a request yet that IMQ repeats: reads that
+    succeed meanwhile end no outage.
     """
 
     entry: Entry
@@ -148,6 +149,7 @@ class Wait:
     pending: tuple[CheckReport, ...] = ()
     not_starting: tuple[str, ...] = ()
     never: str | None = None
+    failing: bool = False
 
 
 @dataclass(frozen=True, slots=True)

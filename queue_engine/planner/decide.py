@@ -129,7 +129,7 @@ def _in_doubt(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Acti
     moved = facts.comparison.behind > 0 and facts.comparison.base_tip != entry.run.base_tip
     if moved and entry.run.polls < policy.lost_merge_polls:
         waiting = after_poll(entry, policy.ask_again, now)
-        return Wait(waiting, waiting.run.next_poll_at or now)
+        return Wait(waiting, waiting.run.next_poll_at or now, failing=entry.run.github_failing_since is not None)
     return Save(replace(entry, run=replace(entry.run, merge_requested_at=None, polls=0, next_poll_at=None)))
 
 
@@ -159,6 +159,9 @@ def _updating(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Acti
         return _judge_new_head(entry, entry.run.new_head, facts, policy, now)
     if facts.update_refused is not None:
         return judge_refused_update(entry, facts.update_refused, facts, policy, now)
+    failing, again = entry.run.github_failing_since is not None, entry.run.next_poll_at
+    if failing and facts.pull is None and again is not None and now < again:
+        return Wait(entry, again, failing=True)
     late = now - entry.status_since >= policy.update_timeout
     if facts.pull is None:
         if not late and entry.run.next_poll_at is not None and now < entry.run.next_poll_at:

@@ -8,8 +8,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import Enum, auto
+from itertools import chain
 
 from queue_engine.domain.blocker import Blocker, BlockerNotices
+from queue_engine.domain.candidate_run import CandidateRun
 from queue_engine.domain.errors import InvariantError
 from queue_engine.domain.facts import BranchRules
 from queue_engine.domain.model import PROCESSING, Entry, Pause, Queue, QueueFront, Stall
@@ -140,6 +142,8 @@ def next_members(
     change = QueueChange
     if over := [pause for pause in queue.pauses if pause.has_ended(now)]:
         return change(QueueAction.LIFT, pause=over[0])
+    if not queue.in_trains and (over_now := accepted_again(queue, entries)) is not None:
+        return change(QueueAction.LIFT, pause=over_now)
     broken = queue.pause(Reason.INVARIANT_BROKEN) is not None
     if not broken and (fault := fault_of(entries)) is not None:
         return change(QueueAction.PAUSE, detail=fault)
@@ -243,6 +247,14 @@ def _wait_of_front(front: Front, policy: Policy, rules: BranchRules | None, now:
         case Wait(changed, until, _, ()) if changed == entry and not entry.run.github_failures:
             return QueueWait(min(until, front.hold_ends or until))
     return None
+
+
+def accepted_again(queue: Queue, entries: Sequence[Entry], runs: Sequence[CandidateRun] = ()) -> Pause | None:
+    """Return the pause for requests that GitHub refused, if all that it refused has been accepted since, or is gone."""
+    pause = queue.pause(Reason.GITHUB_REFUSES)
+    failing = (each.run.github_failing_since for each in entries), (each.test.github_failing_since for each in runs)
+    over = pause is not None and pause.until is None and not any(chain.from_iterable(failing))
+    return pause if over else None
 
 
 def fault_of(entries: Sequence[Entry]) -> str | None:

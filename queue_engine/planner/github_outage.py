@@ -4,13 +4,23 @@ Each queue stores its own wait in the database. So an outage for one installatio
 a restart. Webhooks do not shorten the wait (`Queues.wake`).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 
 from queue_engine.core.timing import backoff
 from queue_engine.core.timing.backoff import OUTDATED
-from queue_engine.domain.errors import GitHubError, RateLimitError, StaleRead, Unauthorized, is_retryable
+from queue_engine.domain.errors import (
+    Forbidden,
+    GitHubError,
+    Invalid,
+    NotFound,
+    RateLimitError,
+    Refused,
+    StaleRead,
+    Unauthorized,
+    is_retryable,
+)
 from queue_engine.domain.model import Entry
 from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
@@ -19,18 +29,35 @@ from queue_engine.planner.actions import Dequeue, Wait
 UNREADABLE = frozenset({Reason.GITHUB_TROUBLE, Reason.PERMISSION_MISSING})
 """Reasons that mean that GitHub refuses reads of the pull request, so that IMQ does not read it again."""
 
+REPEATED = timedelta(minutes=10)
+"""How long GitHub has to repeat a refusal, while everything else works, before it counts as one that lasts."""
+
+_REPEATED_AS: Mapping[int, type[GitHubError]] = {403: Forbidden, 422: Invalid}
 _SHORTEST = timedelta(seconds=1)
 
 _IN_DOUBT = 6
 """How many times longer IMQ retries while the answer to a merge request is lost: only GitHub knows the outcome."""
 
-_SHOWN_AFTER = timedelta(minutes=1)
+SHOWN_AFTER = timedelta(minutes=1)
 """How long GitHub fails before the comment says so: a shorter outage is over before anybody reads of it."""
 
 
 def shows_retrying(entry: Entry, now: datetime) -> bool:
     """Whether GitHub has failed for so long that the entry's comment says that IMQ retries."""
-    return entry.run.github_failing_since is not None and now - entry.run.github_failing_since >= _SHOWN_AFTER
+    return entry.run.github_failing_since is not None and now - entry.run.github_failing_since >= SHOWN_AFTER
+
+
+def settled(entry: Entry, error: GitHubError, now: datetime) -> GitHubError:
+    """Return the error for what it is by now: a 403 or 422 without a known cause that GitHub repeats is no trouble.
+
+    For requests that failed while others of the same pass succeeded. An installation or a repository that is out of
+    order stays so until its owner ends that.
+    """
+    since = entry.run.github_failing_since
+    if not isinstance(error, Refused) or error.disorder is not None or since is None or now - since < REPEATED:
+        return error
+    kind = _REPEATED_AS.get(error.status or 0)
+    return error if kind is None else kind(error.message, status=error.status)
 
 
 def on_github_error(
@@ -40,19 +67,20 @@ def on_github_error(
 
     After a rate limit, IMQ waits as long as GitHub asks. A stale read is retried within seconds, and counts as an
     outage only if that fails: `github_failing_since` is not set before. During an outage the waits grow as
-    `backoff.TROUBLE` says, within a time limit. GitHub would repeat any other refusal, so the entry is dequeued.
+    `backoff.TROUBLE` says, within a time limit, which is that of all holds where a repository is out of order. GitHub
+    would repeat any other refusal, so the entry is dequeued.
     """
     if isinstance(error, RateLimitError):
         return Wait(entry, retry_at(error, now))
-    # The operator has to replace a rejected key; the entries wait for that.
-    if not is_retryable(error) and not isinstance(error, Unauthorized):
+    # The operator has to replace a rejected key; the entries wait for that. A repository that is gone has a job.
+    if not is_retryable(error) and not isinstance(error, Unauthorized | NotFound):
         return Dequeue(Reason.GITHUB_TROUBLE, error.message)
     if isinstance(error, StaleRead) and not OUTDATED.exhausted(entry.run.github_failures):
         # Replicas catch up within seconds: until then this is no outage.
         again = now + backoff.wait(OUTDATED, entry.run.github_failures, random=random)
         return Wait(replace(entry, run=replace(entry.run, github_failures=entry.run.github_failures + 1)), again)
     since = entry.run.github_failing_since or now
-    if now - since >= policy.outage_timeout * (_IN_DOUBT if entry.run.merge_requested_at else 1):
+    if now - since >= outage_limit(error, policy) * (_IN_DOUBT if entry.run.merge_requested_at else 1):
         return Dequeue(Reason.GITHUB_TROUBLE, error.message)
     tries = entry.run.github_failures - 1 if isinstance(error, StaleRead) else entry.run.github_failures
     again = now + backoff.wait(backoff.TROUBLE, tries, random=random)
@@ -62,6 +90,12 @@ def on_github_error(
         ),
         again,
     )
+
+
+def outage_limit(error: GitHubError, policy: Policy) -> timedelta:
+    """How long requests may fail like this: as long as any hold where only an owner ends it."""
+    out_of_order = isinstance(error, Refused) and error.disorder is not None
+    return policy.hold_timeout if out_of_order else policy.outage_timeout
 
 
 def retry_at(limited: RateLimitError, now: datetime) -> datetime:

@@ -107,10 +107,11 @@ def judge_refused_update(entry: Entry, message: str, facts: Facts, policy: Polic
     unexplained = named(message) is None and entry.run.polls < policy.update_refusals
     if facts.pull.mergeable is True and not unexplained:
         return Dequeue(Reason.UPDATE_REFUSED, detail=message)
-    if now - entry.status_since >= policy.update_timeout:
+    failing = entry.run.github_failing_since
+    if now - (failing or entry.status_since) >= policy.update_timeout:
         return Dequeue(Reason.MERGEABLE_UNKNOWN, detail=message)
     waiting = after_poll(entry, policy.ask_again, now)
-    return Wait(waiting, waiting.run.next_poll_at or now)
+    return Wait(waiting, waiting.run.next_poll_at or now, failing=failing is not None)
 
 
 def _why_forbidden(entry: Entry, pull: PullRequest) -> Reason:

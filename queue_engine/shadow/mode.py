@@ -1,8 +1,8 @@
 """The mode of each repository: read from the default branch's configuration, and stored for all processes.
 
-A switch to shadow mode dequeues every entry at once. Labels, comments and check runs stay as they are: to tidy up, IMQ
-would have to write after the configuration forbids it. A switch back is like a first start: the present labels count,
-as far as GitHub proves that no push followed them.
+A switch to shadow mode dequeues every entry at once. Labels, comments, check runs and branches of trains stay as they
+are: to tidy up, IMQ would have to write after the configuration forbids it. A switch back is like a first start: the
+present labels count, as far as GitHub proves that no push followed them. Then IMQ corrects comments and cleans up.
 """
 
 import structlog
@@ -14,6 +14,7 @@ from queue_engine.domain.policy import Mode
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects import record
 from queue_engine.effects.context import Change, Engine
+from queue_engine.store.operations.reconciler_state import stale_comments
 
 _log = structlog.get_logger("imq.shadow")
 
@@ -55,6 +56,7 @@ async def _switch(change: Change, repository: Repository, known: Mode | None, wa
         _log.warning("repository_mode", repository=repository.full_name, mode=wanted.value)
     if known is Mode.SHADOW:
         await change.tx.shadow.interrupt(repository.id, change.now)
+        await change.tx.sweeps.forget(stale_comments(repository.id))
     await change.tx.shadow.set_mode(repository, wanted)
 
 

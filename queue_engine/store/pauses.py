@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 from sqlalchemy import ColumnElement, Row, bindparam, or_, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from queue_engine.domain.model import PAUSES, Pause
+from queue_engine.domain.model import PASSING_PAUSES, PAUSES, Pause
 from queue_engine.domain.reasons import Reason
 from queue_engine.store.tables import queues
 
@@ -22,7 +22,7 @@ PAUSED: ColumnElement[bool] = or_(*(queues.c[reason].is_not(None) for reason in 
 """Whether a queue has any pause."""
 
 PAUSED_UNTIL_RESUMED: ColumnElement[bool] = or_(
-    *(queues.c[reason].is_not(None) for reason in PAUSES if reason is not Reason.FROZEN)
+    *(queues.c[reason].is_not(None) for reason in PAUSES if reason not in PASSING_PAUSES)
 )
 """Whether a queue has a pause that does not end by itself."""
 
@@ -43,6 +43,12 @@ class Pauses:
         values = {pause.reason.value: _PAUSE.dump_python(pause, mode="json"), "due_at": pause.since}
         await self._connection.execute(_CHANGE, {"its_id": queue_id, **values})
         await self._wake(queue_id, pause.since)
+
+    async def note(self, queue_id: int, pause: Pause) -> None:
+        """Pause the queue for this reason without making it due: its next pass comes by itself, and announces it."""
+        await self._connection.execute(
+            _CHANGE, {"its_id": queue_id, pause.reason.value: _PAUSE.dump_python(pause, mode="json")}
+        )
 
     async def lift(self, queue_id: int, *reasons: Reason, now: datetime) -> None:
         """Lift the pauses for these reasons and no other, and make the queue due now."""

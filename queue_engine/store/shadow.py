@@ -14,6 +14,7 @@ from queue_engine.domain.errors import StaleRecord
 from queue_engine.domain.model import Entry, Repository
 from queue_engine.domain.policy import Mode
 from queue_engine.domain.shadow import ShadowPull
+from queue_engine.store.outbox.items import OutboxKind
 from queue_engine.store.repositories import REPOSITORY_FIELDS, remember, repository_of
 from queue_engine.store.tables import outbox, refusals, repositories, shadow_pulls
 
@@ -78,12 +79,19 @@ class Shadow:
         return tuple(map(repository_of, await self._connection.execute(_IN_SHADOW)))
 
     async def forget_writes(self, repository_id: int) -> None:
-        """Delete everything that IMQ meant to write in this repository, and its rejections.
+        """Forget everything that IMQ meant to write in this repository, and its rejections.
 
-        Comments and check runs that exist stay on GitHub; IMQ finds its comment again when it needs it.
+        Comments and check runs that exist stay on GitHub, and so do their ids here: IMQ corrects them when it may write
+        again.
         """
-        for table in (outbox, refusals):
-            await self._connection.execute(delete(table).where(table.c.repository_id == repository_id))
+        of_repository = outbox.c.repository_id == repository_id
+        unwanted = {"due_at": None, "notice": None, "dead": False, "error": None, "attempts": 0}
+        await self._connection.execute(
+            update(outbox).where(of_repository).values(**unwanted, version=outbox.c.version + 1)
+        )
+        labels = delete(outbox).where(of_repository, outbox.c.kind == OutboxKind.LABEL)
+        for statement in (labels, delete(refusals).where(refusals.c.repository_id == repository_id)):
+            await self._connection.execute(statement)
 
     async def put(self, pull: ShadowPull, now: datetime) -> None:
         """Store a pull request. Raises StaleRecord if it changed since it was read."""

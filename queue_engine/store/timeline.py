@@ -47,7 +47,13 @@ _JOINED = _latest(
     select(timeline.c.data).where(_REPOSITORY, _NUMBER, timeline.c.event.in_(("queued", "held", "not_ready")))
 )
 _DEQUEUED = _latest(
-    select(timeline.c.at).where(_REPOSITORY, _NUMBER, timeline.c.event.in_(("failed", "cancelled", "refused")))
+    select(timeline.c.at).where(
+        _REPOSITORY,
+        _NUMBER,
+        timeline.c.event.in_(("failed", "cancelled", "refused")),
+        # Its label stays on, and is still consent when IMQ may write again.
+        or_(timeline.c.reason.is_(None), timeline.c.reason != Reason.SHADOW_MODE),
+    )
 )
 _LEFT = ("failed", "cancelled", "refused")
 _later = timeline.alias("later")

@@ -1,6 +1,6 @@
 """How a repository wants its pull requests to land: method and words, the branch afterwards, and who may.
 
-Covers `queue_engine/executor/cleanup.py`.
+Covers `queue_engine/executor/cleanup.py` and `queue_engine/effects/base_branches.py`.
 """
 
 from datetime import timedelta
@@ -125,6 +125,16 @@ async def test_branch_whose_name_an_address_would_read_otherwise_is_the_one_dele
     before = set(branches(world))
     await lands(world, pull)
     assert before - set(branches(world)) == {name}
+
+
+async def test_branch_that_the_configuration_names_is_kept_after_its_release(world: World) -> None:
+    """`develop` is landed on, although it was the head of a pull request and nothing has been queued for it yet."""
+    text = "merge: {delete_branch: true}\nbranches: [{match: main}, {match: develop}]\n"
+    await configure(world, text)
+    release = await green(world, "develop")
+    await lands(world, release)
+    await world.pass_time(timedelta(minutes=2))
+    assert "develop" in branches(world)
 
 
 async def test_branch_that_others_are_based_on_is_kept_and_nothing_is_closed(world: World) -> None:

@@ -56,35 +56,51 @@ async def test_repository_transferred_out_of_reach_keeps_nothing_queued(world: W
     assert await world.entries() == ()
 
 
-async def test_archived_repository_dequeues_what_is_queued_and_serves_it_again_later(world: World) -> None:
-    """Nothing in it can be written; unarchived, a new label queues as ever."""
+@pytest.mark.parametrize("webhook", [True, False])
+async def test_archived_repository_keeps_what_is_queued_and_lands_it_once_it_is_writable(
+    world: World, webhook: bool
+) -> None:
+    """P5: for half an hour nothing can be written; nobody leaves, and nobody has to act afterwards."""
+    pull, behind = await queued(world), world.open("behind")
+    behind.label(LABEL, by="mona")
+    world.repository.archive(by="acme", webhook=webhook)
+    await world.pass_time(timedelta(minutes=30))
+    assert [await world.reasons(each) for each in (pull, behind)] == [[], []]
+    assert await world.paused() == "github_refuses"
+    world.repository.archive(False, by="acme", webhook=webhook)
+    await world.until(lambda: pull.merged and behind.merged, within=timedelta(minutes=40))
+    await world.settle()
+    assert [await world.reasons(each) for each in (pull, behind)] == [[], []]
+    assert await world.paused() is None
+    assert "anded" in world.comment(pull)
+
+
+async def test_repository_that_stays_archived_keeps_nothing_queued(world: World) -> None:
+    """P5: every wait has a limit."""
     pull = await queued(world)
     world.repository.archive(by="acme")
     await world.pass_time(timedelta(minutes=5))
+    assert await world.paused() == "github_refuses"
+    world.clock.set(world.clock.now() + timedelta(days=7))
+    await world.pass_time(timedelta(minutes=30))
     assert await world.reasons(pull) == ["repository_archived"]
-    assert world.requests(MERGE) == 0
     world.repository.archive(False, by="acme")
-    await world.pass_time(timedelta(minutes=1))
-    if LABEL in [label.name for label in pull.record.labels]:
-        pull.unlabel(LABEL, by="mona")
-        await world.settle()
-    pull.label(LABEL, by="mona")
-    await world.until(lambda: pull.merged, within=timedelta(minutes=40))
+    await world.pass_time(timedelta(hours=1))
+    assert LABEL not in pull.labels
+    assert "archived" in world.comment(pull)
 
 
-async def test_suspended_installation_dequeues_and_says_so_once_it_may_write_again(world: World) -> None:
-    """GitHub refuses every request meanwhile. Afterwards the label is off, the comment says why, and a label queues."""
+async def test_suspended_installation_keeps_what_is_queued_and_lands_it_afterwards(world: World) -> None:
+    """P5: GitHub refuses every request meanwhile, and nobody leaves for that."""
     pull = await queued(world)
     (installation,) = [each for each in world.github.state.installations.values() if each.app is world.app]
     world.github.accounts.suspend(installation)
-    await world.pass_time(timedelta(minutes=30))
-    assert await world.reasons(pull) == ["repository_gone"]
+    await world.pass_time(timedelta(minutes=90))
+    assert await world.reasons(pull) == []
     world.github.accounts.suspend(installation, False)
-    await world.pass_time(timedelta(minutes=2))
-    assert "can no longer access the repository" in world.comment(pull)
-    assert LABEL not in pull.labels
-    pull.label(LABEL, by="mona")
     await world.until(lambda: pull.merged, within=timedelta(minutes=40))
+    await world.settle()
+    assert "anded" in world.comment(pull)
 
 
 async def test_writes_refused_for_a_permission_are_sent_once_it_is_accepted(world: World) -> None:

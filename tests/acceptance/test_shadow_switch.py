@@ -1,13 +1,17 @@
 """Switching between modes, and the places that keep IMQ from writing in shadow mode."""
 
 from datetime import timedelta
+from pathlib import Path
 
 import aiohttp
+import pytest
 
 from queue_engine.domain.reasons import Reason
 from queue_engine.executor.cleanup import BRANCH_JOB
+from tests.acceptance.at_rest import contradictions
 from tests.acceptance.callers import caller
 from tests.acceptance.shadow_mode import SHADOW, begin, configure, decision, repository_of, shadowed, writes
+from tests.acceptance.train_world import a_train_world, queue_all, ready
 from tests.acceptance.world import CI_TIME, LABEL, World
 
 
@@ -129,3 +133,42 @@ async def test_gateway_sends_no_write_even_if_queues_forgot_the_mode(shadow: Wor
     async with shadow.bot.engine.store.reading() as tx:
         assert await tx.outbox.wanted_labels(queue.repository.id, pull.number) == {}
         assert await tx.dead_letters.count() == 0
+
+
+async def test_shadow_mode_and_back_lands_what_was_queued(world: World) -> None:
+    """P4, P6: the labels' consent outlasts shadow mode; what people read is corrected when IMQ may write again."""
+    pulls = [await world.behind("first"), world.open("second"), world.open("withdrawn")]
+    await world.pass_time(CI_TIME)
+    for pull in pulls:
+        pull.label(LABEL, by="mona")
+        await world.settle()
+    await world.until_status(pulls[0], "checking")
+    await world.pass_time(timedelta(minutes=1))
+    await configure(world, SHADOW)
+    await world.pass_time(timedelta(minutes=15))
+    assert await world.entries() == ()
+    pulls[2].unlabel(LABEL, by="mona")
+    await world.pass_time(timedelta(minutes=15))
+    await configure(world, None)
+    await world.until(lambda: all(pull.merged for pull in pulls[:2]))
+    await world.pass_time(timedelta(minutes=15))
+    assert ["anded" in world.comment(pull) for pull in pulls] == [True, True, False]
+    assert await contradictions(world, labels=frozenset({LABEL})) == []
+
+
+@pytest.mark.parametrize("state", ["building", "testing"])
+async def test_shadow_mode_leaves_no_branch_of_a_train(tmp_path: Path, state: str) -> None:
+    """P2: cleaning waits until IMQ may write again, and the pull requests land then."""
+    async with a_train_world(tmp_path) as world:
+        pulls = await ready(world, "first", "second")
+        trains = world.repository.record.git
+        queue_all(pulls)
+        await world.pass_time(timedelta(seconds=5 if state == "building" else 60))
+        assert [name for name in trains.branches() if name.startswith("imq")]
+        await configure(world, SHADOW)
+        await world.pass_time(timedelta(minutes=20))
+        await configure(world, "trains: {candidates: push}\n")
+        await world.until(lambda: all(pull.merged for pull in pulls))
+        await world.pass_time(timedelta(hours=3))
+        assert [name for name in trains.branches() if name.startswith("imq")] == []
+        assert await contradictions(world, labels=frozenset({LABEL})) == []

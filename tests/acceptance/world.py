@@ -23,6 +23,7 @@ from sandbox.core.keys import KeyPair
 from sandbox.facade.github import GitHub
 from sandbox.rest.record import RecordedCall
 from sandbox.rest.server import SandboxServer
+from tests.acceptance.at_rest import contradictions
 from tests.acceptance.driving import Driver
 from tests.acceptance.in_place import statements_in_place
 from tests.acceptance.project import EVENTS, FILES, PERMISSIONS, total_at_most_ten
@@ -56,6 +57,9 @@ class World:
     runner: web.AppRunner
     settling: timedelta = timedelta(0)
     """How long reads keep IMQ from what is due: where they lag, `settle` lets so much time pass."""
+
+    unsettled: str | None = None
+    """Why labels and words need not agree when the test ends; None: they have to."""
 
     def __post_init__(self) -> None:
         self._driver = Driver(self.bot, self.clock)
@@ -215,6 +219,18 @@ class World:
         last = [(r.method, r.path, r.status) for r in list(self.server.requests)[-8:]]
         return f"entries {entries}, paused {await self.paused()}, planned {planned}, last requests {last}"
 
+    async def assert_at_rest(self) -> None:
+        """Fail where a label is neither known nor explained, or words are false, a minute after all faults ended (P6).
+
+        A test that ends while IMQ cannot know better says so in `unsettled`. Without a bot there is nothing to check.
+        """
+        if self.unsettled is not None or self.bot.engine.ending.is_set():
+            return
+        self.server.faults.clear()
+        self.server.on_request = None
+        await self.pass_time(timedelta(minutes=1) + self.settling)
+        assert await contradictions(self, labels=frozenset({LABEL})) == []
+
     async def kill(self) -> None:
         """End the bot without a word, as `kill -9` would: nothing is drained, nothing is released."""
         # Streams end by this alone, and what they send is not part of any test.
@@ -299,6 +315,7 @@ async def a_world(
         await world.settle()
         try:
             yield world
+            await world.assert_at_rest()
         finally:
             await world.kill()
             try:

@@ -99,10 +99,7 @@ class Campaign:
         database, end = Database(self.url), time.monotonic() + LONGEST_STALL
         try:
             while (  # noqa: ASYNC110 - the same
-                not over()
-                and time.monotonic() < end
-                and self.suspended < WORKERS
-                and await _has_jobs(database, owner)
+                not over() and time.monotonic() < end and self.suspended < WORKERS and await _has_jobs(database, owner)
             ):
                 await asyncio.sleep(0.05)  # no-sleep-ok: real processes, real time
         finally:

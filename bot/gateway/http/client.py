@@ -72,6 +72,11 @@ class Call:
         return self.method == "GET"
 
     @property
+    def may_conflict(self) -> bool:
+        """Whether GitHub documents 405 or 409 for it: merges, and workflow runs that have ended."""
+        return not self.reads and any(part in self.template for part in ("/merge", "/cancel"))
+
+    @property
     def resource(self) -> str:
         """Return GitHub's name of the primary limit that it counts against."""
         return "graphql" if self.template == GRAPHQL else "core"
@@ -92,6 +97,8 @@ class Credential:
     token: SecretStr | None = None
     jwt: SecretStr | None = None
     basic: SecretStr | None = None
+    permissions: Mapping[str, str] | None = None
+    """Those of an installation's token, as GitHub issued it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,8 +149,11 @@ class Client:
         except (aiohttp.ClientError, OSError) as error:
             raise GitHubOutage(f"{call.name} failed: {type(error).__name__}: {error}") from error
 
-    def parse(self, reply: Reply, answered_with: frozenset[int] = frozenset()) -> Any:
-        """Parse the JSON of a reply that is an answer at each call. Raises the error of any other reply."""
+    def parse(self, reply: Reply, call: Call | None = None, permissions: Mapping[str, str] | None = None) -> Any:
+        """Parse the JSON of a reply that is an answer at each call. Raises the error of any other reply.
+
+        `permissions` are those of the token that signed the call; None for other credentials.
+        """
         if reply.status < 300:
             try:
                 data, _, _ = sansio.decipher_response(reply.status, reply.headers, reply.body)
@@ -152,9 +162,10 @@ class Client:
             if isinstance(data, str):
                 raise Unavailable("the answer is not GitHub's: it is no JSON", status=reply.status)
             return data
-        if reply.status in answered_with and (answer := _answer_of(reply)) is not None:
+        if call is not None and reply.status in call.answered_with and (answer := _answer_of(reply)) is not None:
             return answer
-        raise refusal(reply.status, reply.headers, reply.body, self._clock.now())
+        conflicts, now = call is not None and call.may_conflict, self._clock.now()
+        raise refusal(reply.status, reply.headers, reply.body, now, conflicts=conflicts, granted=permissions)
 
     async def _follow(self, call: Call, url: str, headers: Mapping[str, str], body: bytes) -> Reply:
         """Send to `url`. Only reads follow redirects, such as those of a renamed repository."""

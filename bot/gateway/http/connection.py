@@ -37,6 +37,7 @@ from queue_engine.domain.errors import (
     NotFound,
     RateLimitError,
     ReadLagError,
+    Refused,
     Unauthorized,
     Unavailable,
 )
@@ -46,6 +47,13 @@ from queue_engine.known.cached import remembered
 log = structlog.get_logger(__name__)
 
 _MAX_PAGES = 100
+
+_REPOSITORY = "/repositories/{repository_id}"
+"""A read that works wherever IMQ may read anything of a repository."""
+_READABLE = ("/comments/{comment_id}", "/check-runs/{check_run_id}")
+"""Objects that IMQ changes and deletes, and may read by the same address."""
+_NOT_EVERYWHERE = ("/merge-async",)
+"""Endpoints that not every GitHub has."""
 
 _MAX_CONCURRENT = 8
 """Concurrent calls of one installation. GitHub allows a hundred, and advises serial requests."""
@@ -146,18 +154,52 @@ class Connection:
         try:
             return await self._signed(scope, call, token, cache)
         except Unauthorized:
-            await self._tokens.forget(scope, token)
-            token = await self._tokens.get(scope)
-            return await self._signed(scope, call, token, cache)
+            await self._tokens.forget(scope, token.value)
+            return await self._signed(scope, call, await self._tokens.get(scope), cache)
+        except Refused as refused:
+            if token.incomplete and refused.status == HTTPStatus.FORBIDDEN:
+                await self._tokens.forget(scope, token.value)
+            raise
+        except NotFound as missing:
+            await self._assert_missing(scope, call, missing)
+            raise
 
-    async def _signed(self, scope: Scope, call: Call, token: SecretStr, cache: Replies | None) -> Page:
+    async def _assert_missing(self, scope: Scope, call: Call, missing: NotFound) -> None:
+        """Raise Refused unless something else shows that an object is missing: a proxy may answer 404 to anything.
+
+        Who believes it may conclude that a branch has no rules, or that a person deleted IMQ's comment. GitHub may name
+        what is missing; else a read of the object written, or of its repository, has to tell.
+        """
+        named = missing.message.strip().lower() != "not found" or call.template.endswith(_NOT_EVERYWHERE)
+        if named or scope.repository_id is None or call.template == _REPOSITORY:
+            return
+        if call.reads:
+            witness, there = Call("GET", _REPOSITORY, {"repository_id": str(scope.repository_id)}), True
+        elif call.template.endswith(_READABLE):
+            witness, there = Call("GET", call.template, call.variables), False
+        else:
+            raise Refused(missing.message, status=missing.status) from missing
+        try:
+            await self.call(scope, witness, fresh=True)
+        except NotFound:
+            if not there:
+                return
+        except (Unauthorized, Unavailable):
+            pass
+        else:
+            if there:
+                return
+        raise Refused(missing.message, status=missing.status) from missing
+
+    async def _signed(self, scope: Scope, call: Call, token: Token, cache: Replies | None) -> Page:
         """Make a call once. Raises ReadLagError if GitHub's replicas do not know a new token yet, and Unavailable if
         GitHub has accepted no token for long.
         """
         try:
-            page = await self._attempt(scope.installation_id, call, Credential(token=token), cache)
+            credential = Credential(token=token.value, permissions={**token.issued, **token.permissions})
+            page = await self._attempt(scope.installation_id, call, credential, cache)
         except Unauthorized as refused:
-            if not self._tokens.is_new(scope, token):
+            if not self._tokens.is_new(scope, token.value):
                 raise
             message = f"a token that was just issued is not accepted yet: {refused.message}"
             if (wait := self._tokens.refused(scope)) is None:
@@ -238,7 +280,7 @@ class Connection:
         if cached is not None and reply.status == HTTPStatus.NOT_MODIFIED:
             reply = cached
         try:
-            page = Page(self.client.parse(reply, call.answered_with), reply.links)
+            page = Page(self.client.parse(reply, call, credential.permissions), reply.links)
             if call.resource == "graphql" and (message := limit_of(page.data)) is not None:
                 raise RateLimitError(message, retry_after=timedelta(0), status=reply.status)
         except RateLimitError as limited:
@@ -300,5 +342,6 @@ class Connection:
                 # As GitHub answers to a call with a token that does not reach the repository.
                 raise NotFound(refusal.message, status=refusal.status) from refusal
             raise
-        permissions = requested_permissions(scope, granted)
-        return Token(answer.token, answer.expires_at, issued_at=self.clock.now(), permissions=permissions)
+        asked = requested_permissions(scope, granted)
+        now = self.clock.now()
+        return Token(answer.token, answer.expires_at, issued_at=now, permissions=asked, issued=answer.permissions)

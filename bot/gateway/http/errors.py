@@ -1,4 +1,11 @@
-"""Classify GitHub's refusals as errors of `queue_engine.domain.errors`, in one place."""
+"""Classify GitHub's refusals as errors of `queue_engine.domain.errors`, in one place.
+
+A refusal is no rule by its status alone. 403 comes for whole minutes from an allow list of addresses
+(microsoft/PullRequestQuantifier #118, aquasecurity/trivy #10567), from single sign-on, and for a fresh token
+(octokit/auth-app.js #589); 400, 404 and 422 come from proxies too. A 403 is a missing permission only if the token
+lacks what the header `x-accepted-github-permissions` demands (GitHub's changelog of 2023-08-10), and a rule only if
+GitHub's message names one. Anything else is `Refused`: wait.
+"""
 
 import json
 import re
@@ -9,6 +16,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from queue_engine.domain.errors import (
+    Disorder,
     Forbidden,
     GitHubError,
     HeadConflict,
@@ -16,6 +24,7 @@ from queue_engine.domain.errors import (
     MergeError,
     NotFound,
     RateLimitError,
+    Refused,
     Unauthorized,
     Unavailable,
 )
@@ -41,20 +50,56 @@ _QUOTE = re.compile(r"[`'\"\n]")
 _NOT_GRANTED = "not accessible by integration"
 """GitHub's message for an App without a permission; a header of the response names sufficient ones."""
 
+_DISORDERS: Mapping[str, Disorder] = {
+    "was archived so is read-only": Disorder.ARCHIVED,
+    "installation has been suspended": Disorder.SUSPENDED,
+    "ip allow list": Disorder.NOT_ALLOWED_ADDRESS,
+    "saml": Disorder.SINGLE_SIGN_ON,
+}
+"""GitHub's words for an installation or a repository that it refuses as a whole, all with 403 (r-universe-org/help
+#247, hcengineering/platform #7639; the others above)."""
+_RULES = (
+    "workflow",
+    "stack",
+    "not authorized to push",
+    "protected branch",
+    "repository rule",
+    "cannot update this protected ref",
+    "cannot delete",
+    "upgrade to github",
+    "is locked",
+    "are disabled",
+    "retried",
+    "do not have permission to create labels",
+    "not from a fork pull request",
+)
+"""GitHub's words, in lower case, in 403 answers that would repeat: a rule, a plan, a locked conversation."""
+
+_LEVELS = ("read", "write", "admin")
+
 _CLASSES: Mapping[int, type[GitHubError]] = {
     401: Unauthorized,
-    403: Forbidden,
     404: NotFound,
     405: MergeError,
-    408: Unavailable,
     409: HeadConflict,
     410: NotFound,
     422: Invalid,
 }
 
 
-def refusal(status: int, headers: Mapping[str, str], body: bytes, now: datetime) -> GitHubError:
+def refusal(
+    status: int,
+    headers: Mapping[str, str],
+    body: bytes,
+    now: datetime,
+    *,
+    conflicts: bool = True,
+    granted: Mapping[str, str] | None = None,
+) -> GitHubError:
     """Return the error for a response; `headers` are looked up in lower case.
+
+    `conflicts`: GitHub documents 405 or 409 for the request. `granted` has the permissions of the token that signed it;
+    None if another credential did, whose rights GitHub knows best.
 
     Limits come as 403 or 429, with and without headers that say how long to wait (GitHub's "Rate limits for the REST
     API"), and as 422 for content; redirects of writes are not followed and are passing: the rename's webhook brings the
@@ -64,12 +109,40 @@ def refusal(status: int, headers: Mapping[str, str], body: bytes, now: datetime)
     message = _message(status, answer)
     if _is_limit(status, headers, answer):
         return RateLimitError(message, retry_after=requested_wait(headers, now) or _DEFAULT_WAIT, status=status)
-    if status >= 500 or status < 400:
+    if status >= 500 or status < 400 or status == 408:
         return Unavailable(message, status=status)
-    needed = headers.get("x-accepted-github-permissions")
-    if status == 403 and needed and _NOT_GRANTED in message.lower():
+    if status == 403:
+        return _forbidden(message, headers.get("x-accepted-github-permissions"), granted)
+    unexplained = message == "Validation Failed" or "message" not in answer
+    if unexplained or status not in _CLASSES or (status in (405, 409) and not conflicts):
+        return Refused(message, status=status)
+    return _CLASSES[status](message, status=status)
+
+
+def _forbidden(message: str, needed: str | None, granted: Mapping[str, str] | None) -> GitHubError:
+    """Return the error for a 403: what would repeat is Forbidden."""
+    words = _unquoted(message)
+    disorder = next((each for phrase, each in _DISORDERS.items() if phrase in message.lower()), None)
+    if disorder is not None:
+        return Refused(message, status=403, disorder=disorder)
+    lacks = needed is not None and granted is not None and not _suffices(granted, needed)
+    if needed and _NOT_GRANTED in words:
         message = f"{message} (needs {needed})"
-    return _CLASSES.get(status, GitHubError)(message, status=status)
+    if granted is None or lacks or any(phrase in words for phrase in _RULES):
+        return Forbidden(message, status=403)
+    return Refused(message, status=403)
+
+
+def _suffices(granted: Mapping[str, str], needed: str) -> bool:
+    """Whether permissions contain a set of those that a header lists: `contents=write,issues=read; packages=write`."""
+    sets = [[pair.strip().partition("=") for pair in each.split(",")] for each in needed.split(";")]
+    return any(all(_has(granted, name, level) for name, _, level in each) for each in sets)
+
+
+def _has(granted: Mapping[str, str], name: str, level: str) -> bool:
+    if name == "metadata":  # Every App may read it.
+        return True
+    return level in _LEVELS and granted.get(name) in _LEVELS[_LEVELS.index(level) :]
 
 
 def requested_wait(headers: Mapping[str, str], now: datetime) -> timedelta | None:

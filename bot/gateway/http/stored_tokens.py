@@ -81,6 +81,7 @@ def _serialize(scope: Scope, token: Token) -> bytes:
             "issued_at": token.issued_at.isoformat(),
             "expires_at": token.expires_at.isoformat(),
             "permissions": dict(token.permissions),
+            "issued": dict(token.issued),
         }
     ).encode()
 
@@ -95,4 +96,5 @@ def _deserialize(scope: Scope, written: bytes) -> Token | None:
         expires_at=datetime.fromisoformat(read["expires_at"]).astimezone(UTC),
         issued_at=datetime.fromisoformat(read["issued_at"]).astimezone(UTC),
         permissions=read["permissions"],
+        issued=read.get("issued", {}),
     )

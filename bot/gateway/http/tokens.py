@@ -49,6 +49,13 @@ class Token:
     issued_at: datetime
     permissions: Mapping[str, str] = field(default_factory=dict)
     """The permissions that were asked for."""
+    issued: Mapping[str, str] = field(default_factory=dict)
+    """The permissions that GitHub's answer names."""
+
+    @property
+    def incomplete(self) -> bool:
+        """Whether GitHub issued it without a permission that was asked for, which passes with another token."""
+        return bool(self.issued) and any(self.issued.get(name) != level for name, level in self.permissions.items())
 
 
 class TokenStore(Protocol):
@@ -120,17 +127,17 @@ class Tokens:
             ttu=_use_until,
             timer=lambda: clock.now().timestamp(),
         )
-        self._previous: TTLCache[Scope, SecretStr] = TTLCache(
+        self._previous: TTLCache[Scope, Token] = TTLCache(
             _MAX_TOKENS, _NEW_FOR.total_seconds(), timer=lambda: clock.now().timestamp()
         )
         """The token before one that was renewed ahead of time, until all of GitHub knows the new one."""
 
-    async def get(self, scope: Scope) -> SecretStr:
+    async def get(self, scope: Scope) -> Token:
         """Return a token that is valid for minutes; the previous one while GitHub may not know it yet."""
         token: Token | None = self._cache.get(scope)
         if token is not None:
-            previous: SecretStr | None = self._previous.get(scope)
-            return token.value if previous is None else previous
+            previous: Token | None = self._previous.get(scope)
+            return token if previous is None else previous
         return await self._renewed(scope)
 
     async def prepare(self, scope: Scope) -> None:
@@ -139,14 +146,14 @@ class Tokens:
         if token is None or token.expires_at - self._clock.now() < _RENEW_BEFORE:
             await self._renewed(scope)
 
-    async def _renewed(self, scope: Scope) -> SecretStr:
+    async def _renewed(self, scope: Scope) -> Token:
         renewal = self._renewals.get(scope)
         if renewal is None:
             renewal = asyncio.create_task(self._renew(scope))
             self._renewals[scope] = renewal
             renewal.add_done_callback(lambda task: self._done(scope, task))
         # Shielded: one caller who gives up must not take the token from the others.
-        return (await asyncio.shield(renewal)).value
+        return await asyncio.shield(renewal)
 
     async def forget(self, scope: Scope, token: SecretStr) -> None:
         """Drop a token that GitHub no longer accepts. A newer one stays.
@@ -156,7 +163,8 @@ class Tokens:
         cached = self._cache.get(scope)
         if cached is not None and cached.value == token:
             del self._cache[scope]
-        if self._previous.get(scope) == token:
+        previous = self._previous.get(scope)
+        if previous is not None and previous.value == token:
             del self._previous[scope]
         if self._stored is not None:
             await self._stored.forget(scope, token)
@@ -198,7 +206,7 @@ class Tokens:
         token = await self._load(scope) or await self._fetch_and_store(scope)
         previous: Token | None = self._cache.get(scope)
         if previous is not None:
-            self._previous[scope] = previous.value
+            self._previous[scope] = previous
         self._issued[scope] = token.value, token.issued_at
         self._cache[scope] = token
         return token

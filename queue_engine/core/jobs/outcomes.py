@@ -1,9 +1,9 @@
 """Outcomes of a job's handler: data, which the worker stores.
 
 A handler returns an outcome, or raises. `is_retryable` (`queue_engine.domain.errors`) says whether trying again may
-help: yes for no connection, 5xx, 408 and limits, never for another 4xx. What cannot be read is dead at once; faults
-of IMQ are tried again. A hold is no attempt, and neither is a fault of the database. Holds are counted for their
-reason alone, so that one does not use up the tries of another (`Job.holds`).
+help: yes for no connection, 5xx, 408, limits and refusals that GitHub does not explain, never for another 4xx. What
+cannot be read is dead at once; faults of IMQ are tried again. A hold is no attempt, and neither is a fault of the
+database. Holds are counted for their reason alone, so that one does not use up the tries of another (`Job.holds`).
 """
 
 import logging

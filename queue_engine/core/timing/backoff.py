@@ -8,7 +8,8 @@ was just issued); its caller stores the wait:
 - A pass, by GitHub's trouble: 1, 2, 4 s, then 30, 60, 120, 240, 300 s (`TROUBLE`: `REQUEST`, then `OVERLOAD`), for an
   hour; for six hours while its merge is in doubt.
 - Either of them, by an outdated read: 1, 2, 4, 8 s, which is neither an attempt nor trouble; then as above.
-- An outbox item: 30, 60, 120, 240, 300 s (`OVERLOAD`); after 288 tries, about a day, a dead letter.
+- An outbox item: 30, 60, 120, 240, 300 s (`OVERLOAD`); after 288 tries, about a day, a dead letter. One that a person
+  has to make possible: 10, 20, 40, 60 min.
 - A question about something pending: 1 s, longer by a fifth each (`MONITOR`); after five errors in a row none.
 - Anything, by a limit: as long as GitHub asks, or the pace needs. Only for an outbox item is that an attempt.
 - A loop, by the database: 1 s, until the database is back.

@@ -152,7 +152,7 @@ async def _act(state: TrainState, run: CandidateRun, subject: Entry, action: Act
         case actions.Rerun(changed, checks):
             saved = await state.save_run(_with(run, changed))
             asked = replace(changed, run=saved.test)
-            message = await github_requests.rerun(state.engine.github, asked, checks)
+            message = await github_requests.rerun(state.engine.github, asked, checks, state.now)
             answered = rerun_answered(asked, checks, message, state.policy, state.now)
             await state.save_run(_with(saved, answered))
         case actions.HoldBase() if run.base_tip != state.memory.base_tip:

@@ -14,7 +14,7 @@ from queue_engine.core.jobs.outcomes import Hold
 from queue_engine.core.jobs.worker import Handler
 from queue_engine.domain.candidate_port import BranchUpdate
 from queue_engine.domain.candidate_run import CandidateRun
-from queue_engine.domain.errors import Forbidden, HeadConflict, Invalid, MergeError, NotFound
+from queue_engine.domain.errors import Forbidden, HeadConflict, Invalid, MergeError, NotFound, ShadowModeError
 from queue_engine.domain.facts import MergeMethod
 from queue_engine.domain.model import Repository
 from queue_engine.effects.context import Engine
@@ -41,7 +41,16 @@ class CandidateCleanup:
         self._engine = engine
 
     async def clean(self, job: Job) -> Hold | None:
-        """Clean up after one run; a hold while a permission is missing. Raises RateLimitError and Unavailable."""
+        """Clean up after one run; a hold while a permission is missing, and in shadow mode.
+
+        Raises RateLimitError and Unavailable.
+        """
+        try:
+            return await self._clean(job)
+        except ShadowModeError:
+            return Hold(_TRY_AGAIN)
+
+    async def _clean(self, job: Job) -> Hold | None:
         async with self._engine.store.reading() as tx:
             run = await tx.candidate_runs.get(job.request["run"])
             queue = None if run is None else await tx.queues.get(run.queue_id)

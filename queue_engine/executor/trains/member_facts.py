@@ -6,7 +6,7 @@ from dataclasses import replace
 import structlog
 
 from queue_engine.domain.candidate_run import CandidateMember, CandidateRun, CandidateState
-from queue_engine.domain.errors import Forbidden, GitHubError, NotFound, RateLimitError
+from queue_engine.domain.errors import Forbidden, GitHubError, RateLimitError
 from queue_engine.domain.facts import MergeMethod, PullRequest
 from queue_engine.domain.model import Entry
 from queue_engine.domain.reasons import Reason
@@ -115,7 +115,7 @@ async def on_entry_error(state: TrainState, entry: Entry, error: GitHubError) ->
     if isinstance(error, RateLimitError):
         raise error
     _log.info("github_error", number=entry.number, error=repr(error))
-    if isinstance(error, NotFound | Forbidden):
+    if isinstance(error, Forbidden):
         await state.updates.dequeue(entry, Reason.PERMISSION_MISSING, Facts(), detail=error.message)
         return
     match on_github_error(entry, error, state.policy, state.now, state.engine.random):
@@ -123,4 +123,4 @@ async def on_entry_error(state: TrainState, entry: Entry, error: GitHubError) ->
             await state.updates.dequeue(entry, reason, Facts(), detail=detail)
         case Wait(changed, until):
             waiting = replace(changed, run=replace(changed.run, next_poll_at=until))
-            await state.updates.save_retrying(waiting, until, depth=state.depth)
+            await state.updates.save_retrying(waiting, until, error, depth=state.depth)

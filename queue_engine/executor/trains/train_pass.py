@@ -19,6 +19,7 @@ from queue_engine.domain.model import Entry, Queue
 from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.train_policy import TrainPolicy
+from queue_engine.effects import record
 from queue_engine.effects.context import Engine
 from queue_engine.executor.front import find_members
 from queue_engine.executor.pass_errors import LeaseLost
@@ -32,7 +33,7 @@ from queue_engine.executor.trains.members import follow_runs
 from queue_engine.executor.trains.stale_candidates import end_outdated_run
 from queue_engine.executor.trains.state import TrainState
 from queue_engine.planner.front import Members, QueueWait, first
-from queue_engine.planner.github_outage import retry_at
+from queue_engine.planner.github_outage import SHOWN_AFTER, outage_limit, retry_at
 from queue_engine.planner.trains.members import base_moved, follow_queue, limited, slots, visible
 from queue_engine.planner.trains.memory import Memory
 from queue_engine.planner.trains.model import Plan
@@ -152,6 +153,9 @@ class TrainPass:
 
     async def _advance(self, found: Members) -> bool:
         state = self._state
+        # The runs' own retries find out when GitHub accepts requests again.
+        holding = tuple(each for each in found.blockers if each.reason is not Reason.GITHUB_REFUSES or each.until)
+        found = replace(found, blockers=holding)
         free = found.free(state.now)
         blocked = bool(found.blockers) and not free
         self._due = found.until
@@ -289,7 +293,7 @@ class TrainPass:
         await state.load()
         run = next((each for each in state.runs if each.id == run.id), run)
         since = run.test.github_failing_since or state.now
-        if state.now - since >= state.policy.outage_timeout:
+        if state.now - since >= outage_limit(error, state.policy):
             if run.state is CandidateState.LANDING:
                 await stop_landing(state, run, error.message, refused=True)
             else:
@@ -299,5 +303,8 @@ class TrainPass:
         tries = run.test.github_failures
         again = state.now + backoff.wait(policy, tries, random=state.engine.random)
         test_run = replace(run.test, github_failures=tries + 1, github_failing_since=since, next_poll_at=again)
-        await state.save_run(replace(run, test=test_run))
+        async with state.engine.change() as change:
+            await state.save_run_within(change, replace(run, test=test_run))
+            if state.now - since >= SHOWN_AFTER:
+                await record.pause_refused(change, state.queue.id, error)
         return again

@@ -20,6 +20,11 @@ def changed_teams(installation_id: int) -> str:
     return f"teams:{installation_id}"
 
 
+def stale_comments(repository_id: int) -> str:
+    """Return the part that finds stale comments of a repository; its job's process has the same name."""
+    return f"sweep_comments:{repository_id}"
+
+
 class ReconcilerState:
     """The reconciler's progress, on one connection."""
 

@@ -227,6 +227,17 @@ class Outbox:
         """Make the item due again at `at`, without counting an attempt."""
         await self._settle(item, due_at=at)
 
+    async def hold_back(self, repository_id: int, *, until: datetime, error: str) -> None:
+        """Make no item of a repository due before `until`: GitHub refuses the repository as a whole."""
+        held = {"its_repository_id": repository_id, "its_due": until, "its_error": error}
+        await self._connection.execute(sql.HOLD_BACK, held)
+
+    async def release(self, repository_id: int, now: datetime) -> int:
+        """Make the items of a repository due that wait after a failure, since GitHub may accept them now; how many."""
+        released = await self._connection.execute(sql.RELEASE, {"its_repository_id": repository_id, "its_due": now})
+        self._due()
+        return released.rowcount
+
     async def dead(self, item: OutboxItem, error: str, now: datetime, *, retryable: bool) -> None:
         """Move an item that failed for good to the dead letters, unless its desired state changed meanwhile."""
         attempts = item.attempts + 1

@@ -61,6 +61,15 @@ _BEGUN = or_(
 )
 EXISTS = select(func.count()).select_from(outbox).where(_ITS_OWN, _BEGUN)
 SEARCH_FIRST = Upsert(outbox, lambda insert: insert.on_conflict_do_nothing(index_elements=NAME))
+_OF_REPOSITORY = and_(outbox.c.repository_id == bindparam("its_repository_id"), outbox.c.lease_owner.is_(None))
+HOLD_BACK = (
+    update(outbox).where(_OF_REPOSITORY, outbox.c.due_at < _DUE).values(due_at=_DUE, error=bindparam("its_error"))
+)
+RELEASE = (
+    update(outbox)
+    .where(_OF_REPOSITORY, outbox.c.due_at > _DUE, outbox.c.error.is_not(None), outbox.c.dead.is_(False))
+    .values(due_at=_DUE, attempts=0)
+)
 REVIVE = update(outbox).where(_ITS_OWN, outbox.c.dead)
 
 _FIRST = (

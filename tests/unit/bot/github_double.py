@@ -27,6 +27,10 @@ class Says:
     hang: bool = False
 
 
+LACKING = {"x-accepted-github-permissions": "administration=admin"}
+"""The header of a refusal that names a permission which no token of IMQ has."""
+
+
 @dataclass(frozen=True)
 class Asked:
     """A request as it arrived: the path is still quoted."""
@@ -100,4 +104,6 @@ class GitHubDouble:
             self.tokens += 1
             expires = self._clock.now() + self.token_life
             return Says({"token": f"ghs_token{self.tokens}", "expires_at": expires.isoformat()}, status=201)
+        if method == "GET" and path.startswith("/repositories/") and path.count("/") == 2:
+            return Says({"id": int(path.rpartition("/")[2])})
         return Says({"message": "Not Found"}, status=404)

@@ -7,11 +7,13 @@ from sqlalchemy import update
 
 from notifications.outbox_dispatcher import MAX_ATTEMPTS, OutboxDispatcher
 from queue_engine.domain.errors import (
+    Disorder,
     Forbidden,
     GitHubError,
     Invalid,
     NotFound,
     RateLimitError,
+    Refused,
     Unauthorized,
     Unavailable,
 )
@@ -114,14 +116,15 @@ async def test_item_that_never_arrives_is_a_dead_letter_after_its_last_try(
 
 
 @pytest.mark.parametrize(
-    ("error", "retryable"), [(NotFound("gone"), False), (Forbidden("locked"), True), (Invalid("too long"), False)]
+    ("error", "retryable"),
+    [(NotFound("gone"), False), (Forbidden("issue is locked"), True), (Invalid("too long"), False)],
 )
 async def test_item_refused_for_good_is_a_dead_letter_at_once_and_harms_no_other(
     store: Store, dispatcher: OutboxDispatcher, post: Post, error: GitHubError, retryable: bool
 ) -> None:
     """One refused item becomes a dead letter with its error; the same run sends the others.
 
-    Only a missing permission is retryable, because somebody can grant it.
+    Only a locked conversation is retryable, because somebody can unlock it.
     """
     post.fail["create_comment"] = [error]
     for number in (1, 2, 3):
@@ -138,7 +141,7 @@ async def test_dead_item_is_sent_again_when_something_new_is_wanted(
     store: Store, dispatcher: OutboxDispatcher, post: Post
 ) -> None:
     """A dead letter does not silence its pull request."""
-    post.fail["create_comment"] = [Forbidden("locked")]
+    post.fail["create_comment"] = [Forbidden("issue is locked")]
     await want(store, OutboxKind.COMMENT, of_kind(NoticeKind.QUEUED))
     await dispatcher.run_due()
     await want(store, OutboxKind.COMMENT, of_kind(NoticeKind.LANDED))
@@ -158,3 +161,22 @@ async def test_item_with_an_unforeseen_error_is_tried_again_and_harms_no_other(
     clock.move(timedelta(seconds=30))
     await dispatcher.run_due()
     assert len(post.comments_on(1)) == len(post.comments_on(2)) == 1
+
+
+@pytest.mark.parametrize("error", [Refused("archived", disorder=Disorder.ARCHIVED), Forbidden("no permission")])
+async def test_item_that_a_person_has_to_make_possible_is_held_and_released(
+    store: Store, dispatcher: OutboxDispatcher, post: Post, clock: MovedClock, error: GitHubError
+) -> None:
+    """P2: it is no dead letter for days; a slow timer tries it, and the event that ends the refusal releases it."""
+    post.fail["create_comment"] = [error] * 20
+    await want(store, OutboxKind.COMMENT, of_kind(NoticeKind.QUEUED))
+    await dispatcher.run_due()
+    for _ in range(12):
+        clock.move(timedelta(hours=1))
+        await dispatcher.run_due()
+    assert (await dead(store), post.calls["create_comment"]) == ((), 13)
+    post.fail["create_comment"] = []
+    async with store.transaction() as tx:
+        assert await tx.outbox.release(REPOSITORY.id, clock.now()) == 1
+    await dispatcher.run_due()
+    assert len(post.comments_on(42)) == 1

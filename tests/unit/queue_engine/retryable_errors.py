@@ -9,6 +9,7 @@ from queue_engine.domain.errors import (
     MergeError,
     NotFound,
     RateLimitError,
+    Refused,
     StaleRead,
     Unauthorized,
     Unavailable,
@@ -18,6 +19,7 @@ PASSES: dict[type[GitHubError], bool] = {
     Unavailable: True,
     GitHubOutage: True,
     StaleRead: True,
+    Refused: True,
     RateLimitError: True,
     Unauthorized: False,
     Forbidden: False,
@@ -27,4 +29,4 @@ PASSES: dict[type[GitHubError], bool] = {
     Invalid: False,
     GitHubError: False,
 }
-"""Network errors, 5xx, 408, 429 and secondary limits are retried; never another 4xx."""
+"""Network errors, 5xx, 408, limits, and 4xx that GitHub does not explain are retried; never another 4xx."""

@@ -11,7 +11,7 @@ from queue_engine.domain.facts import CheckState, RequiredCheck
 from queue_engine.domain.model import Repository
 from tests.unit.bot.answers import check_run, status
 from tests.unit.bot.conftest import APP_ID
-from tests.unit.bot.github_double import GitHubDouble, Says
+from tests.unit.bot.github_double import LACKING, GitHubDouble, Says
 
 REPO = "/repos/ada/engine"
 RUNS, STATUSES = f"{REPO}/commits/h1/check-runs", f"{REPO}/commits/h1/status"
@@ -231,7 +231,7 @@ async def test_workflow_runs_are_those_of_the_commit_and_none_where_they_may_not
     github.on("GET", WORKFLOW_RUNS, Says({"workflow_runs": [parked, run_of(72, 1, "push", head="h2")]}))
     (run,) = await gateway.workflow_runs(repository, "h1")
     assert (run.id, run.suite, run.awaits_approval, run.under_way) == (710, 71, True, False)
-    github.on("GET", WORKFLOW_RUNS, Says({"message": "Resource not accessible by integration"}, status=403))
+    github.on("GET", WORKFLOW_RUNS, Says({"message": "Resource not accessible by integration"}, 403, LACKING))
     assert await gateway.workflow_runs(repository, "h1") == ()
 
 

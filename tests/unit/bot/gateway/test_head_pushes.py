@@ -10,7 +10,7 @@ from queue_engine.domain.errors import Unavailable
 from queue_engine.domain.facts import HeadPush, PullRequest
 from queue_engine.domain.model import Repository
 from tests.unit.bot.answers import pull_request
-from tests.unit.bot.github_double import GitHubDouble, Says
+from tests.unit.bot.github_double import LACKING, GitHubDouble, Says
 
 AT = datetime(2026, 1, 5, 9, tzinfo=UTC)
 
@@ -45,7 +45,7 @@ async def test_pushes_that_github_does_not_list_are_none(
 ) -> None:
     """A private fork, or an older Enterprise Server: what is not proved is not believed."""
     pull = await _pull(gateway, github, repository)
-    github.on("GET", f"/repos/{pull.head_repository}/activity", Says({"message": "No"}, status))
+    github.on("GET", f"/repos/{pull.head_repository}/activity", Says({"message": "No"}, status, LACKING))
     assert await gateway.head_pushes(repository, pull) == ()
 
 

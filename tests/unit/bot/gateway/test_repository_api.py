@@ -11,7 +11,7 @@ from bot.gateway import Gateway
 from queue_engine.domain.errors import HeadConflict, Invalid, Unavailable
 from queue_engine.domain.facts import Branch, MergeMethod, Review, ReviewState
 from queue_engine.domain.model import Repository
-from tests.unit.bot.github_double import GitHubDouble, Says
+from tests.unit.bot.github_double import LACKING, GitHubDouble, Says
 
 REPO = "/repos/ada/engine"
 BRANCH, RULES, RULESET = f"{REPO}/branches/main", f"{REPO}/rules/branches/main", f"{REPO}/rulesets/7"
@@ -73,7 +73,7 @@ async def test_branch_rules_that_are_not_githubs_are_trouble(
         (Says({"current_user_can_bypass": "never"}), True),
         (Says({}), True),
         (Says({"message": "Not Found"}, 404), True),
-        (Says({"message": "Resource not accessible by integration"}, 403), True),
+        (Says({"message": "Resource not accessible by integration"}, 403, LACKING), True),
         (Says({"current_user_can_bypass": "always"}), False),
         (Says({"current_user_can_bypass": "pull_requests_only"}), False),
     ],

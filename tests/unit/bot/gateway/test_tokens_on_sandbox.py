@@ -79,7 +79,7 @@ async def test_shared_configuration_is_read_with_a_token_for_its_repository_alon
     place.github.create_repository("acme/secrets", files={"key.txt": "k\n"}, private=True)
     assert await place.gateway.organisation_configuration(place.repository) == "labels: [ship]\n"
     token = await place.gateway._connection._tokens.get(Scope(owner, None, Purpose.SHARED))
-    headers = {"Authorization": f"token {token.get_secret_value()}"}
+    headers = {"Authorization": f"token {token.value.get_secret_value()}"}
     async with aiohttp.ClientSession(place.server.url, headers=headers) as session, session.get(secrets) as answer:
         assert answer.status == 404
 

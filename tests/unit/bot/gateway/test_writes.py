@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from bot.gateway import Gateway
-from queue_engine.domain.errors import Forbidden, Invalid, NotFound
+from queue_engine.domain.errors import Invalid, NotFound, Refused
 from queue_engine.domain.facts import MergeMethod
 from queue_engine.domain.model import Repository
 from queue_engine.domain.notice import MARKER
@@ -38,7 +38,7 @@ async def test_update_branch_names_the_head_it_expects(
     assert github.asked_for("PUT", path)[0].data == {"expected_head_sha": "h1"}
 
 
-@pytest.mark.parametrize(("status", "error"), [(422, Invalid), (403, Forbidden)])
+@pytest.mark.parametrize(("status", "error"), [(422, Invalid), (403, Refused)])
 async def test_update_branch_refused_raises(
     gateway: Gateway, github: GitHubDouble, repository: Repository, status: int, error: type[Exception]
 ) -> None:

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from queue_engine.core.database.database import Database
-from queue_engine.domain.errors import StaleRecord
+from queue_engine.domain.errors import StaleRecord, Unavailable
 from queue_engine.domain.model import Entry, EntryStatus
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects.check_runs import pass_own_check
@@ -81,7 +81,7 @@ async def test_check_is_withdrawn_while_the_entry_waits_for_a_retry_unless_its_m
     """Otherwise people could merge for as long as GitHub fails."""
     entry = await passing(scene)
     waiting = changed(entry, merge_requested_at=requested, github_failures=1)
-    await EntryUpdates(scene.engine, POLICY).save_retrying(waiting, NOW + MINUTE, depth=1)
+    await EntryUpdates(scene.engine, POLICY).save_retrying(waiting, NOW + MINUTE, Unavailable("down"), depth=1)
     async with scene.store.reading() as tx:
         shown = await tx.outbox.wanted(OutboxKind.CHECK_RUN, REPOSITORY.id, 1)
     assert shown is not None

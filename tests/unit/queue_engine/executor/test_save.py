@@ -9,7 +9,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from queue_engine.core.database.database import Database
-from queue_engine.domain.errors import Forbidden, TransitionError
+from queue_engine.domain.errors import Forbidden, TransitionError, Unavailable
 from queue_engine.domain.facts import CheckState
 from queue_engine.domain.model import Entry, EntryStatus
 from queue_engine.domain.notice import Notice, NoticeKind
@@ -126,7 +126,7 @@ async def test_github_outage_is_stored_and_announced_once_it_has_lasted_a_minute
     scene = Setup(Store(sqlite_database))
     before = await front(scene, status=CHECKING)
     waiting = changed(before, github_failures=4, github_failing_since=NOW - lasted)
-    after = await EntryUpdates(scene.engine, POLICY).save_retrying(waiting, NOW + HOUR, depth=3)
+    after = await EntryUpdates(scene.engine, POLICY).save_retrying(waiting, NOW + HOUR, Unavailable("down"), depth=3)
     assert (after.run.github_failures, after.run.github_failing_since, after.version > before.version) == (
         4,
         NOW - lasted,

@@ -14,7 +14,7 @@ from queue_engine.domain.merge_port import MergeState, PendingMerge
 from queue_engine.domain.reasons import Reason
 from queue_engine.executor import github_requests, stack_requests
 from queue_engine.planner.actions import Facts, Merge
-from tests.unit.queue_engine.examples import READY, UPDATING, entry, pull
+from tests.unit.queue_engine.examples import NOW, READY, UPDATING, entry, pull
 
 PENDING = PendingMerge(MergeState.PENDING, "Merge request enqueued.", "u-1")
 REFUSED = Forbidden("Merging stacked PRs via this API is not supported. Use the web interface instead.", status=403)
@@ -47,7 +47,7 @@ def asked(github: Answers) -> Any:
 
 async def merged(github: Answers, *, in_background: bool) -> Any:
     how = Merge(AT, MergeMethod.SQUASH, in_background=in_background)
-    return await github_requests.merge(asked(github), AT, how)
+    return await github_requests.merge(asked(github), AT, how, frozenset(), NOW)
 
 
 @pytest.mark.parametrize(
@@ -108,14 +108,14 @@ async def test_failed_result_is_a_refusal_and_drops_the_cached_rules(state: Merg
 async def test_update_of_a_stack_merges_the_base_into_the_head_branch(answer: Any, facts: Facts) -> None:
     """GitHub refuses to update such a pull request; its head branch is a branch like any other."""
     github = Answers(update_branch=REFUSED, pull_request=pull(stack_base="main"), merge_into=answer)
-    assert await github_requests.update(asked(github), entry(status=UPDATING)) == facts
+    assert await github_requests.update(asked(github), entry(status=UPDATING), NOW) == facts
 
 
 async def test_update_of_a_stack_spares_a_head_that_moved() -> None:
     """P4: the new head is judged first; this request could not name the expected one."""
     moved = pull(head_sha="head-2", stack_base="main")
     github = Answers(update_branch=REFUSED, pull_request=moved)
-    facts = await github_requests.update(asked(github), entry(status=UPDATING))
+    facts = await github_requests.update(asked(github), entry(status=UPDATING), NOW)
     assert facts == Facts(pull=moved, update_refused=REFUSED.message)
     assert "merge_into" not in github.calls
 

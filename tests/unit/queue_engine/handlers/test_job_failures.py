@@ -19,10 +19,12 @@ from queue_engine.core.jobs.worker import Worker, WorkerSettings
 from queue_engine.core.observability.meter import Meter, NullMeter
 from queue_engine.core.observability.trace import of_delivery
 from queue_engine.domain.errors import (
+    Disorder,
     Forbidden,
     Invalid,
     NotFound,
     RateLimitError,
+    Refused,
     StaleRecord,
     Unauthorized,
     Unavailable,
@@ -149,7 +151,6 @@ async def test_webhook_job_that_lost_a_race_is_tried_at_once(database: Database)
 @pytest.mark.parametrize(
     ("error", "retryable"),
     [
-        (Unauthorized("Bad credentials", status=401), True),
         (Forbidden("Resource not accessible", status=403), True),
         (NotFound("Not Found", status=404), False),
         (Invalid("Validation Failed", status=422), False),
@@ -158,13 +159,31 @@ async def test_webhook_job_that_lost_a_race_is_tried_at_once(database: Database)
 async def test_webhook_job_that_github_refuses_is_dead_at_once(
     database: Database, error: Exception, retryable: bool
 ) -> None:
-    """IMQ retries no 4xx by itself; after an operator fixes a key or a permission, a retry is worthwhile."""
+    """IMQ retries no 4xx that would repeat; after an operator grants a permission, a retry is worthwhile."""
     handler = RecordedHandler(database, Refusing(error))
     await handler.inbox.receive(labeled())
     await handler.work()
     (letter,) = await handler.dead()
     assert (letter.job_type, letter.attempts, letter.retryable) == (WEBHOOK_JOB, 1, retryable)
     assert letter.error_message == f"{type(error).__name__}: {error}"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        Unauthorized("Bad credentials", status=401),
+        Refused("Resource not accessible by integration", status=403),
+        Refused("This installation has been suspended", status=403, disorder=Disorder.SUSPENDED),
+    ],
+)
+async def test_webhook_job_that_github_may_accept_later_waits(database: Database, error: Exception) -> None:
+    """P2: for a key that is replaced, for trouble that passes, and for an installation that is out of order."""
+    handler = RecordedHandler(database, Refusing(error))
+    await handler.inbox.receive(labeled())
+    await handler.worker.start_due()
+    await handler.worker.drain()
+    assert (await handler.worker.next_due() or NOW) > NOW
+    assert await handler.dead() == ()
 
 
 async def test_webhook_job_that_cannot_be_read_is_dead_at_once(database: Database) -> None:

@@ -19,6 +19,7 @@ from queue_engine.domain.errors import (
     NotFound,
     RateLimitError,
     ReadLagError,
+    Refused,
     Unavailable,
     is_retryable,
 )
@@ -124,20 +125,22 @@ SLOW = {"message": "You have exceeded a secondary rate limit"}
     ("says", "error"),
     [
         (Says(hang_up=True), GitHubOutage),
-        (Says({"message": "no"}, 400), GitHubError),
-        (Says({"message": "no"}, 403), Forbidden),
+        (Says({"message": "no"}, 400), Refused),
+        (Says({"message": "no"}, 403), Refused),
         (Says({"message": "no"}, 404), NotFound),
         (Says({"message": "no"}, 405), MergeError),
         (Says({"message": "no"}, 408), Unavailable),
         (Says({"message": "no"}, 409), HeadConflict),
         (Says({"message": "no"}, 410), NotFound),
-        (Says({"message": "no"}, 415), GitHubError),
-        (Says({"message": "no"}, 418), GitHubError),
+        (Says({"message": "no"}, 415), Refused),
+        (Says({"message": "no"}, 418), Refused),
         (Says({"message": "no"}, 422), Invalid),
+        (Says({"message": "Validation Failed"}, 422), Refused),
+        (Says({"message": "Merging stacked PRs is not supported"}, 403), Forbidden),
         (Says({"message": "no"}, 429), RateLimitError),
         (Says(SLOW, 403), RateLimitError),
         (Says(SLOW, 403, {"retry-after": "60"}), RateLimitError),
-        (Says({"message": "no"}, 451), GitHubError),
+        (Says({"message": "no"}, 451), Refused),
         *((Says(status=status, body=b""), Unavailable) for status in (500, 501, 502, 503, 504, 520)),
         (Says(body=b"{cut off"), Unavailable),
     ],
@@ -145,7 +148,7 @@ SLOW = {"message": "You have exceeded a secondary rate limit"}
 async def test_request_is_sent_once_and_its_error_says_whether_it_may_be_stored_for_another_try(
     gateway: Gateway, github: GitHubDouble, repository: Repository, says: Says, error: type[GitHubError]
 ) -> None:
-    """One layer of retries, the stored one; network errors, 5xx, 408, 429 and secondary limits, no other 4xx."""
+    """One layer of retries, the stored one; a 4xx is retried only if GitHub does not explain it."""
     github.on("PUT", MERGE, says)
     with pytest.raises(GitHubError) as caught:
         await gateway.merge(repository, 3, "h1", MergeMethod.MERGE)

@@ -53,7 +53,7 @@ def processes(clock: ManualClock, store: Store, pem: str) -> Processes:
 
 
 async def used(tokens: Tokens) -> str:
-    return (await tokens.get(SCOPE)).get_secret_value()
+    return (await tokens.get(SCOPE)).value.get_secret_value()
 
 
 async def test_process_that_starts_uses_the_token_that_another_one_fetched(

@@ -26,7 +26,7 @@ class Issuer:
         return Token(SecretStr(f"t{self.made}"), now + self.life, issued_at=now)
 
     async def get(self, scope: Scope = SCOPE) -> str:
-        return (await self.tokens.get(scope)).get_secret_value()
+        return (await self.tokens.get(scope)).value.get_secret_value()
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from queue_engine.domain.errors import Forbidden, NotFound
 from queue_engine.domain.facts import RequiredCheck
 from queue_engine.domain.model import Repository
 from tests.unit.bot.conftest import ManualClock
-from tests.unit.bot.github_double import GitHubDouble, Says
+from tests.unit.bot.github_double import LACKING, GitHubDouble, Says
 
 REPO = "/repos/ada/engine"
 
@@ -92,7 +92,7 @@ async def test_rulesets_forbidden_for_another_reason_raises_forbidden(
 ) -> None:
     """Rules that cannot be read must not count as rules that do not exist."""
     github.on("GET", BRANCH, Says({}))
-    github.on("GET", RULES, Says({"message": "Resource not accessible by integration"}, 403))
+    github.on("GET", RULES, Says({"message": "Resource not accessible by integration"}, 403, LACKING))
     with pytest.raises(Forbidden):
         await gateway.branch_rules(repository, "main")
 

@@ -9,7 +9,7 @@ from queue_engine.domain.errors import Unavailable
 from queue_engine.domain.facts import BranchRules, RequiredCheck
 from queue_engine.domain.model import Repository
 from tests.unit.bot.conftest import APP_ID
-from tests.unit.bot.github_double import GitHubDouble, Says
+from tests.unit.bot.github_double import LACKING, GitHubDouble, Says
 
 REPO = "/repos/ada/engine"
 BRANCH, RULES = f"{REPO}/branches/main", f"{REPO}/rules/branches/main"
@@ -117,7 +117,7 @@ async def test_of_protection_and_rulesets_the_strictest_counts(
 @pytest.mark.parametrize(
     "says",
     [
-        Says({"message": "Resource not accessible by integration"}, 403),
+        Says({"message": "Resource not accessible by integration"}, 403, LACKING),
         Says({"message": "Upgrade to GitHub Pro or make this repository public to enable this feature."}, 403),
         Says({"message": "Branch not protected"}, 404),
     ],
