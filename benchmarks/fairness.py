@@ -40,6 +40,7 @@ from queue_engine.migrations import migrate
 from queue_engine.store import Store, WakeupKind
 from tests.store.examples import changed
 from tests.support.policies import StaticPolicies
+from tests.support.real_time import LIMIT
 
 _GOAL_SECONDS = 0.3
 _GOAL_TIMES = 2
@@ -47,7 +48,6 @@ _GOAL_TIMES = 2
 _QUIET = 10
 _INSTALLATION = 1
 _BUSY = Repository(1, "acme", "busy", _INSTALLATION)
-_PAUSE_SECONDS = 0.05
 
 
 class _Slow:
@@ -154,7 +154,6 @@ async def fairness_on(
 @asynccontextmanager
 async def _engine(url: str, think: Callable[[], Awaitable[object]]) -> AsyncIterator[tuple[Engine, _Slow]]:
     database, github = Database(url), _Slow(think)
-    await migrate(database)
     engine = Engine(
         Store(database),
         cast(GitHub, github),
@@ -164,6 +163,7 @@ async def _engine(url: str, think: Callable[[], Awaitable[object]]) -> AsyncIter
         owner="bench",
     )
     try:
+        await migrate(database)
         yield engine, github
     finally:
         await database.close()
@@ -177,13 +177,14 @@ async def _processing(engine: Engine) -> AsyncIterator[None]:
     async def loop() -> None:
         while not over.is_set():
             if not await processor.start_due():
-                await waiter.wait(timedelta(seconds=_PAUSE_SECONDS))
+                await waiter.wait(timedelta(seconds=LIMIT))  # each change and each end of a pass wakes it
 
     task = asyncio.create_task(loop())
     try:
         yield
     finally:
         over.set()
+        engine.wakeup.notify()
         await task
         await processor.cancel()
 

@@ -34,7 +34,6 @@ _GOAL_SECONDS = 0.1
 _MOST_GROWTH = 10.0
 """Megabytes by which two hundred pages may raise the memory of the process."""
 _QUEUES = 20
-_DEPTH = 20
 _BATCH = 5_000
 _T = TypeVar("_T")
 _LIFE = ("queued", "updating", "checking", "ready", "landed")
@@ -50,17 +49,17 @@ _MEASURED = {
 
 async def history_rows(size: Size, seed: int) -> list[Row]:
     """Each page on each database."""
-    events, of_one, times = size.of((1_000_000, 5_000, 20), (20_000, 5_000, 3), (100, 50, 1))
+    depth, events, of_one, times = size.of((20, 1_000_000, 5_000, 20), (20, 20_000, 5_000, 3), (1, 100, 50, 1))
     rows = []
     with tempfile.TemporaryDirectory() as name, database_urls(size, Path(name)) as urls:
         for url in urls:
-            rows += await _rows_on(url, Path(name), events, of_one, times)
+            rows += await _rows_on(url, Path(name), depth, events, of_one, times)
     return rows
 
 
-async def _rows_on(url: str, directory: Path, events: int, of_one: int, times: int) -> list[Row]:
+async def _rows_on(url: str, directory: Path, depth: int, events: int, of_one: int, times: int) -> list[Row]:
     kind = url.partition(":")[0]
-    async with bot_with_queues(url, directory / f"history-{kind}", _QUEUES, _DEPTH) as (bot, _):
+    async with bot_with_queues(url, directory / f"history-{kind}", _QUEUES, depth) as (bot, _):
         await _fill(bot, events, of_one)
         async with TestClient(TestServer(_site(bot))) as client:
             taken = {name: await _measure(client, path, times) for name, path in _MEASURED.items()}

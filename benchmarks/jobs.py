@@ -6,7 +6,7 @@ The peer is procrastinate on the same PostgreSQL in the same run, set to delete 
 import tempfile
 import time
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from random import Random
 from statistics import median
@@ -40,11 +40,13 @@ async def jobs_rows(size: Size, seed: int) -> list[Row]:
         peer = median([await _peer(urls[1], number) for _ in range(_RUNS)]) if len(urls) > 1 else None
         for url in urls:
             database = Database(url)
-            await migrate(database)
-            ours = median([await _ours(database, number, seed) for _ in range(_RUNS)])
-            rows.append(_speed_row(database.dialect, number, ours, peer))
-            rows.append(await _churn_row(database, churned))
-            await database.close()
+            try:
+                await migrate(database)
+                ours = median([await _ours(database, number, seed) for _ in range(_RUNS)])
+                rows.append(_speed_row(database.dialect, number, ours, peer))
+                rows.append(await _churn_row(database, churned))
+            finally:
+                await database.close()
     return rows
 
 
@@ -171,4 +173,4 @@ def _mb(sizes: Sequence[int]) -> str:
 
 
 def _now() -> datetime:
-    return datetime.now(UTC)
+    return SystemClock().now()

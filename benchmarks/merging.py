@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
@@ -98,17 +99,18 @@ async def requests_rows(size: Size, seed: int) -> list[Row]:
     merges, idle = size.of((10, 100), (2, 20), (1, 1))
     minute = timedelta(seconds=60)
     hourly = await sweeps_an_hour(idle)
-    rows = [await _requests_row("requests ready", "CI done, up to date", "ready", minute, merges, _one_by_one)]
-    every: tuple[int, ...] = (20, 60, 180, 600)
-    for seconds in size.of(every, every, (20,)):
-        ci_time, key = timedelta(seconds=seconds), f"{seconds} s"
-        rows.append(
-            await _requests_row(f"requests {key}", f"behind, CI {key}", key, ci_time, merges, _behind_one_by_one)
-        )
+    behind = partial(_one_by_one, behind=True)
     in_a_row = "ten in a row" if merges == 10 else f"{merges} in a row"
-    rows.append(await _requests_row(f"requests {in_a_row}", f"{in_a_row}, CI 60 s", in_a_row, minute, merges, _behind))
-    what = f"{in_a_row}, CI 60 s, {idle} idle"
-    rows.append(await _requests_row("requests idle", what, f"{idle} idle", minute, merges, _behind, idle))
+    plays: list[tuple[str, str, str, timedelta, Play, int]] = [
+        ("ready", "CI done, up to date", "ready", minute, _one_by_one, 0),
+        *[(f"{s} s", f"behind, CI {s} s", f"{s} s", timedelta(seconds=s), behind, 0) for s in (20, 60, 180, 600)],
+        (in_a_row, f"{in_a_row}, CI 60 s", in_a_row, minute, _behind, 0),
+        ("idle", f"{in_a_row}, CI 60 s, {idle} idle", f"{idle} idle", minute, _behind, idle),
+    ]
+    rows = [
+        await _requests_row(f"requests {name}", what, key, ci_time, merges, play, others)
+        for name, what, key, ci_time, play, others in size.of(plays, plays, [plays[1], plays[-1]])
+    ]
     sweeps = (hourly - without_sweeps(hourly)).total()
     swept = f"; sweeps add {sweeps} requests an hour, whatever is merged"
     return [replace(row, note=row.note + swept) for row in rows]
@@ -150,7 +152,7 @@ async def ten_row(size: Size, seed: int) -> list[Row]:
 
 
 async def _requests_row(
-    name: str, what: str, key: str, ci_time: timedelta, merges: int, play: "Play", idle: int = 0
+    name: str, what: str, key: str, ci_time: timedelta, merges: int, play: "Play", idle: int
 ) -> Row:
     ours, theirs = [await _cost(make, play, ci_time, merges, idle) for make in (imq, kodiak_like)]
     value, reference = ours.total() / merges, theirs.total() / merges
@@ -183,26 +185,14 @@ def without_sweeps(spent: Counter[str]) -> Counter[str]:
     return Counter({template: count for template, count in spent.items() if template not in _SWEEPS})
 
 
-async def _one_by_one(queue: Queue, ci_time: timedelta, merges: int) -> Counter[str]:
+async def _one_by_one(queue: Queue, ci_time: timedelta, merges: int, *, behind: bool = False) -> Counter[str]:
     spent: Counter[str] = Counter()
     for number in range(merges):
         pull = queue.stage.open(f"change-{number}")
         await _green(queue, [pull])
-        before = queue.spent()
-        queue.ask(pull)
-        await _merged(queue, [pull])
-        await queue.time.settle()
-        spent += queue.spent() - before
-    return spent
-
-
-async def _behind_one_by_one(queue: Queue, ci_time: timedelta, merges: int) -> Counter[str]:
-    spent: Counter[str] = Counter()
-    for number in range(merges):
-        pull = queue.stage.open(f"change-{number}")
-        await _green(queue, [pull])
-        queue.stage.repository.push("main", {f"moved-{number}.py": "moved\n"}, "Move", by="rhea")
-        await queue.time.settle()
+        if behind:
+            queue.stage.repository.push("main", {f"moved-{number}.py": "moved\n"}, "Move", by="rhea")
+            await queue.time.settle()
         before = queue.spent()
         queue.ask(pull)
         await _merged(queue, [pull])

@@ -46,14 +46,15 @@ class Throughput:
 
 async def workers_rows(size: Size, seed: int) -> list[Row]:
     """A row for each number of workers, with its rate beside that of one worker in the same run."""
-    owners, each, counts = size.of((8, 2, _COUNTS), (2, 1, _COUNTS), (1, 1, _COUNTS[:2]))
+    owners, each, counts = size.of((8, 2, _COUNTS), (2, 1, _COUNTS), (1, 1, _COUNTS[:1]))
+    latency = size.of(_LATENCY, _LATENCY, timedelta(0))
     measured = []
     for count in counts:
         # A database and a GitHub of its own for each, since what landed stays in both.
         with tempfile.TemporaryDirectory() as name, postgres_url(size, Path(name)) as url:
             if url is None:
                 return [Row("workers", "throughput of workers", "not measured: no PostgreSQL here", None, "", None)]
-            measured.append(await throughput(url, Path(name), count, owners, each))
+            measured.append(await throughput(url, Path(name), count, owners, each, latency))
     return [_row(one, measured[0]) for one in measured]
 
 
@@ -73,7 +74,7 @@ def _row(one: Throughput, alone: Throughput) -> Row:
     )
 
 
-async def throughput(url: str, directory: Path, count: int, owners: int, each: int) -> Throughput:
+async def throughput(url: str, directory: Path, count: int, owners: int, each: int, latency: timedelta) -> Throughput:
     """Land `each` pull requests in each of three queues of so many owners; measure from the first label on."""
     database = Database(url)
     await migrate(database)
@@ -81,7 +82,7 @@ async def throughput(url: str, directory: Path, count: int, owners: int, each: i
     async with a_theatre(url, directory) as theatre:
         theatre.environment |= DEFAULTS | {"IMQ_MAX_QUEUE_DEPTH": "0"}
         repositories = [owned(theatre, f"owner-{number}", bases=_BASES) for number in range(owners)]
-        theatre.server.latency = _LATENCY
+        theatre.server.latency = latency
         async with _processes(theatre, count) as (web, workers):
             before = [_used(pid) for pid in (web, *workers)]
             begun, ran = time.perf_counter(), time.process_time()

@@ -5,8 +5,8 @@ import json
 import os
 import signal
 from collections import Counter
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from io import StringIO
@@ -17,20 +17,21 @@ import pytest
 from aiohttp import web
 from rich.console import Console
 
-from benchmarks import burst, footprint, kills, reaction, workers
+from benchmarks import burst, fairness, footprint, history, idle, jobs, kills, pages, reaction, workers
 from benchmarks.__main__ import MEASURES
-from benchmarks.fairness import fairness_on
-from benchmarks.idle import rows_on
-from benchmarks.merging import imq, kodiak_like, queued_at_once, sweeps_an_hour, without_sweeps
+from benchmarks.merging import sweeps_an_hour, without_sweeps
 from benchmarks.sender import Burst, carry_out, send
 from benchmarks.sizes import Size
 from benchmarks.table import Row, percentile, save, show
+from queue_engine.core.timing.clock import SystemClock
 from sandbox.ci.single_check import CISettings
 from tests.acceptance.world import World, a_world
-from tests.support.databases import PostgresServer
+from tests.support.databases import MakeUrl, PostgresServer
 
 ROW = Row("row", "what it is", "2 s", 2.0, "< 1 s", False, "poller 6 s", 6.0, "how it was measured")
-ON_POSTGRES = ("idle", "footprint", "fairness", "jobs", "pages", "history")
+OF_THEIR_OWN = ("ten", "idle")
+"""Measures whose tiny figures have a test that says more."""
+ON_POSTGRES = ("idle", "footprint", "workers", "fairness", "pages", "history")
 
 
 def test_percentile_of_few_values_is_one_of_them() -> None:
@@ -54,11 +55,13 @@ def test_table_missed_goal_says_so_and_shows_the_ratio(tmp_path: Path) -> None:
 
 
 @pytest.mark.thorough
-async def test_queued_at_once_ci_time_is_part_of_the_wall_time() -> None:
+async def test_queued_at_once_ci_time_is_part_of_the_wall_time(tmp_path: Path) -> None:
     """Two pull requests cost one CI run of 20 s at least, and the poller more than IMQ, in the same virtual time."""
-    ours, theirs = [await queued_at_once(make, 2) for make in (imq, kodiak_like)]
-    assert timedelta(seconds=20) < ours < timedelta(seconds=24)
-    assert ours < theirs < timedelta(seconds=60)
+    (row,) = await run_tiny("ten", tmp_path)
+    assert row.value is not None
+    assert row.reference_value is not None
+    assert 1 < row.value < 1.2
+    assert row.value < row.reference_value < 3
 
 
 @pytest.mark.thorough
@@ -72,25 +75,26 @@ async def test_requests_of_sweeps_are_no_part_of_what_a_merge_costs() -> None:
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("name", MEASURES)
-async def test_measure_runs_at_its_tiny_size(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", [name for name in MEASURES if name not in OF_THEIR_OWN])
+async def test_measure_runs_at_its_tiny_size(
+    name: str, make_sqlite_url: MakeUrl, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """All of its code but PostgreSQL's, so that no column, setting or route that it uses changes without it.
 
     What the measure starts as a process runs in this one.
     """
-    monkeypatch.delenv("IMQ_TEST_POSTGRES_URL", raising=False)
-    in_this_process(monkeypatch)
+    in_this_process(monkeypatch, make_sqlite_url())
     await run_tiny(name, tmp_path)
 
 
 @pytest.mark.thorough
 @pytest.mark.process
 @pytest.mark.postgres
-@pytest.mark.parametrize("name", ["burst", "workers"])
+@pytest.mark.parametrize("name", ["burst", "workers", "jobs"])
 async def test_measure_starts_its_own_processes(
     name: str, postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """The two that start more than a bot."""
+    """The two that start more than a bot, and the one whose reference waits in real time."""
     monkeypatch.setenv("IMQ_TEST_POSTGRES_URL", postgres_server.url("postgres"))
     await run_tiny(name, tmp_path)
 
@@ -99,24 +103,41 @@ async def test_measure_starts_its_own_processes(
 @pytest.mark.postgres
 @pytest.mark.parametrize("name", ON_POSTGRES)
 async def test_measure_runs_on_postgres_too(
-    name: str, postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    name: str, make_postgres_url: MakeUrl, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Each database has statements of its own."""
-    monkeypatch.setenv("IMQ_TEST_POSTGRES_URL", postgres_server.url("postgres"))
-    in_this_process(monkeypatch)
+    in_this_process(monkeypatch, make_postgres_url())
     assert any("postgres" in f"{row.name} {row.what}".lower() for row in await run_tiny(name, tmp_path))
 
 
-def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have the measures of processes run the bot here, on virtual time, and send webhooks from here."""
+def in_this_process(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
+    """Have the measures of processes run the bot here, on virtual time, and send webhooks from here.
+
+    `url` is that of the migrated database that the others measure.
+    """
+
+    @contextmanager
+    def database_urls(_size: Size, _directory: Path) -> Iterator[list[str]]:
+        yield [url]
+
+    @contextmanager
+    def postgres_url(_size: Size, _directory: Path) -> Iterator[str | None]:
+        yield url if url.startswith("postgresql") else None
 
     @asynccontextmanager
     async def processes(theatre: InProcess, _workers: int) -> AsyncIterator[tuple[int, list[int]]]:
         await theatre.start()
         yield os.getpid(), [os.getpid()]
 
+    async def never(_clock: SystemClock, _duration: timedelta) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(SystemClock, "sleep", never)
     for module in (burst, footprint, kills, reaction, workers):
         monkeypatch.setattr(module, "a_theatre", in_process)
+    for module in (fairness, footprint, history, idle, jobs, pages):
+        monkeypatch.setattr(module, "database_urls", database_urls)
+    monkeypatch.setattr(workers, "postgres_url", postgres_url)
     monkeypatch.setattr(workers, "_processes", processes)
     monkeypatch.setattr(burst, "_sent", lambda order, _cores: carry_out(json.loads(json.dumps(order))))
 
@@ -175,16 +196,24 @@ async def run_tiny(name: str, directory: Path) -> list[Row]:
     return rows
 
 
-async def test_idle_tick_over_waiting_queues_asks_github_nothing(tmp_path: Path) -> None:
+async def test_idle_tick_over_waiting_queues_asks_github_nothing(
+    make_sqlite_url: MakeUrl, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """Queues whose fronts wait cost no request, whether they are left alone or woken."""
-    for row in await rows_on(f"sqlite:///{tmp_path / 'imq.db'}", tmp_path, 5, 20, 2):
-        assert ", 0 requests" in row.measured
+    in_this_process(monkeypatch, make_sqlite_url())
+    *rows, unmeasured = await run_tiny("idle", tmp_path)
+    assert [", 0 requests" in row.measured for row in rows] == [True] * 3
+    assert unmeasured.value is None
 
 
-async def test_fairness_beside_a_busy_repository_is_measured_while_it_is_busy(tmp_path: Path) -> None:
+async def test_fairness_beside_a_busy_repository_is_measured_while_it_is_busy(
+    make_sqlite_url: MakeUrl, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """While GitHub answers nothing about it, half of the passes at once are its own, and the quiet ones are served."""
+    url = make_sqlite_url()
+    in_this_process(monkeypatch, url)
     never = asyncio.Event().wait
-    row = await fairness_on(f"sqlite:///{tmp_path / 'imq.db'}", 10, 1, never, Random(1), 0.0)
+    row = await fairness.fairness_on(url, 10, 1, never, Random(1), 0.0)
     assert "up to 4 of 8 passes" in row.note
     assert ", and 10 of its queues" in row.note
     assert "(n=10)" in row.measured
