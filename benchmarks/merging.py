@@ -25,7 +25,9 @@ from tests.acceptance.starting import SharedClock, lay_out, start_bot
 _CI = timedelta(seconds=20)
 _LATENCY = timedelta(seconds=0.1)
 _OVERHEAD = 1.05
-_MOST_REQUESTS = 15
+_MOST_REQUESTS = 12
+_FIRST_READS = 6
+"""Rules and configuration of a repository, which the first merge reads."""
 _SWEEPS = frozenset(
     {
         "GET /app/hook/deliveries",
@@ -156,14 +158,15 @@ async def _requests_row(
 ) -> Row:
     ours, theirs = [await _cost(make, play, ci_time, merges, idle) for make in (imq, kodiak_like)]
     value, reference = ours.total() / merges, theirs.total() / merges
+    goal = _MOST_REQUESTS + (0 if merges >= _FIRST_READS else _FIRST_READS / merges)
     known = f"; Kodiak itself {_KODIAK[key]}" if key in _KODIAK else ""
     return Row(
         name=name,
         what=f"requests per merged pull request: {what}",
         measured=f"{value:.1f} (mean of {merges} merges, virtual time)",
         value=value,
-        goal=f"at most {_MOST_REQUESTS}",
-        met=value <= _MOST_REQUESTS,
+        goal=f"at most {goal:g}",
+        met=value <= goal,
         reference=f"poller {reference:.1f}{known}",
         reference_value=reference,
         note=", ".join(f"{count / merges:.3g} {template}" for template, count in ours.most_common()),

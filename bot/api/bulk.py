@@ -29,6 +29,7 @@ from bot.api.waits import ChangeWaits, WaitQuery, of_process, with_version
 from queue_engine.core.jobs.job_store import Job, JobStatus
 from queue_engine.core.jobs.outcomes import Hold, JobResult, Outcome
 from queue_engine.core.jobs.worker import Handler, ResultHandler
+from queue_engine.core.observability.progress import ProgressEvent, ProgressStatus
 from queue_engine.domain.errors import RateLimitError, StaleRecord
 from queue_engine.domain.model import Repository
 from queue_engine.effects.context import Engine
@@ -41,6 +42,7 @@ BULK_JOB, EXPIRY_JOB = "bulk_enqueue", "bulk_expiry"
 KEPT = timedelta(hours=72)
 """How long the results of a call can be read, as long as its Idempotency-Key is remembered."""
 
+_ENDED = frozenset({JobStatus.COMPLETED, JobStatus.FAILED})
 _NONE_SUCH = "IMQ has no such process, or this token may not see it"
 _FAILED = (
     "IMQ could not queue this pull request: GitHub failed for too long, or the process ended each time; queue it again"
@@ -189,6 +191,19 @@ class BulkJobs:
             return _result(refused.status, refused.body)
 
     async def _settled(self, job: Job) -> None:
+        """Report the progress of the call, by its process, and answer those who wait for it."""
+        async with self._engine.store.reading() as tx:
+            jobs = await _jobs(tx, job.process_id)
+        done, total = sum(each.status in _ENDED for each in jobs), len(jobs)
+        await self._engine.progress.on_progress(
+            ProgressEvent(
+                correlation_id=job.process_id,
+                status=ProgressStatus.COMPLETED if done == total else ProgressStatus.IN_PROGRESS,
+                message=f"{done} of {total} pull requests",
+                done=done,
+                total=total,
+            )
+        )
         self._waits.wake(of_process(job.process_id))
 
     async def _done_before(self, repository: Repository, number: int) -> Outcome:
@@ -267,11 +282,12 @@ def _item(job: Job, process_id: str, queued: Mapping[str, Any] | None) -> BulkRe
         body = ApiError(503, _FAILED, retry_after=timedelta(0)).body
         return BulkResult(number=number, status=503, **body)
     call = CallAnswer(method="GET", path=f"/api/v1/processes/{process_id}?wait={LONGEST_WAIT}")
+    begun = job.status is JobStatus.IN_PROGRESS
     return BulkResult(
         number=number,
         status=None,
         whose_move="imq",
-        reason="not_begun",
-        sentence="IMQ has not queued it yet.",
+        reason="processing" if begun else "not_begun",
+        sentence="IMQ is queueing it now." if begun else "IMQ has not queued it yet.",
         next=StepAnswer(sentence="Wait for the result.", call=call),
     )

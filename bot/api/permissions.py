@@ -27,8 +27,8 @@ CACHED_FOR = timedelta(minutes=5)
 """For so long at most a person who lost access can still read. Each call that changes something asks GitHub."""
 SPREAD = 0.2
 """The share of this time that is drawn by lot: answers that came together are not all asked for again at once."""
-READ_COST, WRITE_COST = 1, 5
-"""Requests to GitHub that a call is charged for: one that reads, and one that changes something."""
+READ_COST, WRITE_COST = 1, 3
+"""Requests to GitHub that a call is charged for: one that reads, and one that queues: it reads, labels and comments."""
 PER_MINUTE, PER_HOUR = 100, 1000
 """The budget of a person or service; GitHub grants an installation at least 5000 requests an hour."""
 MOST_WAITING = 500
@@ -36,6 +36,7 @@ MOST_WAITING = 500
 MAX_LOOKUPS = 20
 """Repositories that IMQ asks GitHub about for one list; the next list continues."""
 
+_BULK_ADVICE = "; one call queues up to 100 pull requests: POST /api/v1/repositories/{owner}/{repo}/queue"
 _MAX_CACHED = 20_000
 _MAX_CALLERS = 1_000
 
@@ -88,7 +89,8 @@ class Budget:
         now, windows = self._clock.now(), self._windows(token)
         if not self.allows(token, cost):
             wait = max(window.wait(now, cost) for window in windows)
-            raise ApiError(429, "this token made too many calls; try again later", retry_after=wait)
+            advice = _BULK_ADVICE if cost == WRITE_COST else ""
+            raise ApiError(429, f"this token made too many calls; try again later{advice}", retry_after=wait)
         for window in windows:
             window.take(now, cost)
 

@@ -13,6 +13,7 @@ from queue_engine.domain.errors import Forbidden, NotFound
 from queue_engine.domain.facts import CheckReport, RequiredCheck
 from queue_engine.domain.model import Repository
 from queue_engine.domain.workflow_runs import CheckSuite, WorkflowRun
+from queue_engine.known.checks import statuses_matter
 from queue_engine.rules.checks import matches
 
 log = structlog.get_logger(__name__)
@@ -28,11 +29,9 @@ class CheckReads(SnapshotBatches):
         where = {**owner_and_repo(repository), "ref": sha}
         template = "/repos/{owner}/{repo}/commits/{ref}/check-runs?filter=latest&per_page=100"
         runs = await self._connection.items(repository, CheckRunAnswer, template, where, key="check_runs")
-        reported = {(run.name, run.app.id if run.app else None) for run in runs}
+        known = ((run.name, run.app.id if run.app else None, run.status != "completed") for run in runs)
         statuses: list[StatusAnswer] = []
-        if not required or any(
-            check.app_id is None or (check.name, check.app_id) not in reported for check in required
-        ):
+        if statuses_matter(required, known):
             template = "/repos/{owner}/{repo}/commits/{ref}/status?per_page=100"
             statuses = await self._connection.items(repository, StatusAnswer, template, where, key="statuses")
         jobs_of = await self.workflow_runs(repository, sha) if facts.is_contested(runs) else ()

@@ -252,6 +252,8 @@ class Policy:
     """
     comment_debounce: timedelta = timedelta(seconds=2)
     """How long the announcement of a transient state may wait, so that quick changes become one edit."""
+    test_edit: timedelta = timedelta(minutes=30)
+    """How long after the begin of a test the comment says so, if the outcome has not come before (P7)."""
 
     @property
     def trains(self) -> TrainPolicy | None:

@@ -12,6 +12,8 @@ from queue_engine.store.outbox.outbox import OutboxKind
 PROGRESS = frozenset({NoticeKind.QUEUED, NoticeKind.UPDATING, NoticeKind.CHECKING, NoticeKind.READY})
 """Kinds of notices that show progress, and no outcome."""
 
+_BEING_TESTED = frozenset({NoticeKind.UPDATING, NoticeKind.CHECKING})
+
 NOTICE_OF_STATUS = {
     EntryStatus.PENDING: NoticeKind.QUEUED,
     EntryStatus.UPDATING: NoticeKind.UPDATING,
@@ -50,6 +52,16 @@ async def is_shown(tx: Transaction, entry: Entry) -> bool:
     """Whether the check run shows progress, so that it belongs to this entry, which was preempted after it began."""
     shown = await tx.outbox.wanted(OutboxKind.CHECK_RUN, entry.repository.id, entry.number)
     return shown is not None and shown.kind in PROGRESS | {NoticeKind.PAUSED, NoticeKind.HELD}
+
+
+async def begins_quietly(tx: Transaction, entry: Entry, kind: NoticeKind) -> bool:
+    """Whether a test begins whose comment shows this entry's progress and no outage, and lacks no train or rerun."""
+    if kind not in _BEING_TESTED or entry.run.candidate_run is not None or entry.run.rerun_checks:
+        return False
+    shown = await tx.outbox.wanted(OutboxKind.COMMENT, entry.repository.id, entry.number)
+    if shown is None or shown.kind not in PROGRESS or shown.retrying_since is not None:
+        return False
+    return shown.enqueued_at == entry.enqueued_at
 
 
 async def pass_own_check(tx: Transaction, entry: Entry, policy: Policy, now: datetime) -> None:

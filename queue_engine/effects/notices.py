@@ -20,6 +20,7 @@ from queue_engine.domain.unmet_requirement import failing_in
 from queue_engine.effects.check_runs import (
     NOTICE_OF_STATUS,
     PROGRESS,
+    begins_quietly,
     has_check_run,
     is_shown,
     notice_of,
@@ -79,14 +80,16 @@ async def announce_progress(
 ) -> None:
     """Update the comment, and with `check_run` the check run, by progress; quick changes share one update.
 
-    While failed checks run again, the check run alone shows progress. An edited comment starts workflows on
-    `issue_comment`, which may cancel the rerun of the same concurrency group (erikunha/portfolio #224).
+    Of a begun test the comment waits for `test_edit`. While failed checks run again, the check run alone shows progress:
+    an edited comment starts workflows on `issue_comment`, which may cancel the rerun of the same concurrency group
+    (erikunha/portfolio #224).
     """
     notice = await progress_notice(tx, entry, kind, policy, now, depth=depth, checks=checks)
     due = now + policy.comment_debounce
     runs_again = entry.status is EntryStatus.CHECKING and bool(entry.run.rerun_checks)
     if not runs_again:
-        await announce(tx, entry.repository, notice, policy, due=due)
+        begins = await begins_quietly(tx, entry, kind)
+        await announce(tx, entry.repository, notice, policy, due=now + policy.test_edit if begins else due)
     if ((check_run or runs_again) and entry.status in _CHECKED) or (
         kind is NoticeKind.QUEUED and await is_shown(tx, entry)
     ):

@@ -10,7 +10,7 @@ from queue_engine.domain.candidate_run import CandidateRun
 from queue_engine.domain.model import Entry, Repository
 from queue_engine.domain.webhook_event import WebhookEvent
 from queue_engine.effects.context import Change, Engine
-from queue_engine.rules.check_progress import progress
+from queue_engine.rules.check_progress import progress, run_progress
 from queue_engine.rules.check_timing import with_webhook
 from queue_engine.rules.checks import queue_only_names
 from queue_engine.rules.readiness import waits_for_check
@@ -136,7 +136,9 @@ async def _count_on_candidate(change: Change, run: CandidateRun, webhook: Webhoo
     decides = webhook.without_jobs or webhook.passed is False or pending <= set(test.completed_checks)
     if decides and not run.test.github_failures:
         test = replace(test, next_poll_at=change.now)
-    await change.tx.candidate_runs.save(replace(run, test=test))
+    counted = await change.tx.candidate_runs.save(replace(run, test=test))
+    if pending and test.completed_checks != run.test.completed_checks and (event := run_progress(counted)) is not None:
+        change.progress.append(event)
     if decides:
         await change.tx.queues.wake(run.queue_id, change.now)
 

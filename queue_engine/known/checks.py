@@ -1,6 +1,6 @@
 """Compare reports of checks with the known results. Pure functions."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime, timedelta
 
 from queue_engine.domain.facts import CheckReport, CheckState, RequiredCheck
@@ -10,17 +10,26 @@ _BEGUN_AGAIN = timedelta(minutes=1)
 """An App may restart a run that has ended, without any webhook: after this time the read counts."""
 
 
-def statuses_matter(required: Collection[RequiredCheck], reports: Sequence[CheckReport]) -> bool:
-    """Return whether statuses matter: not where each required check is bound to an App and has a run of it."""
-    runs = {(report.name, report.app_id) for report in reports if report.run_id is not None}
-    return not required or any(check.app_id is None or (check.name, check.app_id) not in runs for check in required)
+def statuses_matter(required: Collection[RequiredCheck], runs: Iterable[tuple[str, int | None, bool]]) -> bool:
+    """Return whether statuses matter, by the name and App of each check run, and whether it is pending.
+
+    They do not for a required check that is bound to an App and has a run of it. Nor do they for one that any App may
+    report while its run is pending: no status makes it pass before.
+    """
+    known = set(runs)
+    its_own, pending = {(name, app) for name, app, _ in known}, {name for name, _, waits in known if waits}
+    return not required or any(
+        check.name not in pending if check.app_id is None else (check.name, check.app_id) not in its_own
+        for check in required
+    )
 
 
 def outdated_reports(
     reports: Sequence[CheckReport], required: Collection[RequiredCheck], known: Sequence[Known], now: datetime
 ) -> str | None:
     """Say why these reports are older than known facts; None if they are not."""
-    with_statuses = statuses_matter(required, reports)
+    runs = [(each.name, each.app_id, each.state is CheckState.PENDING) for each in reports if each.run_id is not None]
+    with_statuses = statuses_matter(required, runs)
     for one in known:
         match one.statement:
             case CheckResult() as ended if not _shows_run(reports, ended, now - one.at):

@@ -29,13 +29,15 @@ class RequestState(StrEnum):
     """How far a request is."""
 
     WAITING = "waiting"
+    PROCESSING = "processing"
+    """A worker or dispatcher holds its lease, and works on it now."""
     RETRYING = "retrying"
     """An attempt failed, and another follows by itself."""
     FAILED = "failed"
     DONE = "done"
 
 
-PENDING = frozenset({RequestState.WAITING, RequestState.RETRYING})
+PENDING = frozenset({RequestState.WAITING, RequestState.PROCESSING, RequestState.RETRYING})
 """The states in which a monitor polls a request."""
 
 
@@ -74,12 +76,12 @@ class RequestStatus:
         return self.asked_at, self.letter_id or self.id
 
 
-async def load_request(tx: Transaction, request_id: str) -> RequestStatus | None:
+async def load_request(tx: Transaction, request_id: str, now: datetime) -> RequestStatus | None:
     """Load one request; None if IMQ does not know it (any more)."""
     if (item := _ITEM_ID.fullmatch(request_id)) is not None:
-        return await _load_item(tx, request_id, item)
+        return await _load_item(tx, request_id, item, now)
     if (row := await tx.requests.get(request_id)) is not None:
-        return _of_record(row)
+        return _of_record(row, now)
     letter = await tx.requests.letter(request_id)
     return None if letter is None else _of_letter(letter)
 
@@ -87,6 +89,7 @@ async def load_request(tx: Transaction, request_id: str) -> RequestStatus | None
 async def load_requests(
     tx: Transaction,
     limit: int,
+    now: datetime,
     *,
     of: Collection[int] | None,
     wanted: RequestStatusKind = RequestStatusKind.ALL,
@@ -98,12 +101,12 @@ async def load_requests(
     """
     if of is not None and not of:
         return ()
-    records = [_of_record(row) for row in await tx.requests.records(limit, of=of, wanted=wanted, after=after)]
+    records = [_of_record(row, now) for row in await tx.requests.records(limit, of=of, wanted=wanted, after=after)]
     letters, items = [], []
     if wanted in {RequestStatusKind.ALL, RequestStatusKind.FAILED}:
         letters = [_of_letter(row) for row in await tx.requests.letters(limit, of=of, after=after)]
     if wanted in {RequestStatusKind.ALL, RequestStatusKind.PENDING} and after is None:
-        items = [_of_item(row) for row in await tx.requests.waiting_items(limit, of=of)]
+        items = [_of_item(row, now) for row in await tx.requests.waiting_items(limit, of=of)]
     latest = heapq.merge(records, letters, key=lambda each: each.place, reverse=True)
     return (*items, *list(latest)[:limit])
 
@@ -116,13 +119,13 @@ def item_id(its_name: Mapping[str, Any]) -> str:
     return f"{kind}-{repository_id}-{number}{of_label}"
 
 
-async def _load_item(tx: Transaction, request_id: str, found: re.Match[str]) -> RequestStatus | None:
+async def _load_item(tx: Transaction, request_id: str, found: re.Match[str], now: datetime) -> RequestStatus | None:
     kind, repository_id, number, _ = found.groups()
     if int(repository_id) >= 2**63:
         return None
     for row in await tx.requests.items(kind, int(repository_id), int(number)):
         if item_id(dict(row._mapping)) == request_id:
-            return await _after_retry(tx, _of_item(row), f"{row.repository_id}:{row.number}")
+            return await _after_retry(tx, _of_item(row, now), f"{row.repository_id}:{row.number}")
     return None
 
 
@@ -135,13 +138,13 @@ async def _after_retry(tx: Transaction, item: RequestStatus, process_id: str) ->
     return replace(item, letter_id=None, is_retryable=False)
 
 
-def _of_record(row: Row[Any]) -> RequestStatus:
+def _of_record(row: Row[Any], now: datetime) -> RequestStatus:
     record = record_of(row)
     state, since, attempts, error = RequestState.DONE, None, 0, None
     next_try_at: datetime | None = None
     if row.job_status in {JobStatus.PENDING, JobStatus.IN_PROGRESS}:
         attempts, error = row.job_attempts, row.job_error
-        state = RequestState.RETRYING if attempts else RequestState.WAITING
+        state = _unfinished(attempts, row.job_leased_until, now)
         since = record.asked_at
         next_try_at = row.job_not_before if row.job_status == JobStatus.PENDING else None
     elif row.job_status == JobStatus.FAILED:
@@ -168,6 +171,13 @@ def _of_record(row: Row[Any]) -> RequestStatus:
     )
 
 
+def _unfinished(attempts: int, leased_until: datetime | None, now: datetime) -> RequestState:
+    """Return the state of a job or item: after its lease, a process that died no longer works on it."""
+    if leased_until is not None and leased_until > now:
+        return RequestState.PROCESSING
+    return RequestState.RETRYING if attempts else RequestState.WAITING
+
+
 def _of_letter(row: Row[Any]) -> RequestStatus:
     item = row.job_type == OUTBOX_JOB and all(name in row.payload for name in NAME[:3])
     number = row.payload.get("number")
@@ -188,12 +198,12 @@ def _of_letter(row: Row[Any]) -> RequestStatus:
     )
 
 
-def _of_item(row: Row[Any]) -> RequestStatus:
+def _of_item(row: Row[Any], now: datetime) -> RequestStatus:
     state = RequestState.DONE
     if row.dead:
         state = RequestState.FAILED
     elif row.due_at is not None:
-        state = RequestState.RETRYING if row.attempts else RequestState.WAITING
+        state = _unfinished(row.attempts, row.leased_until, now)
     return RequestStatus(
         id=item_id(dict(row._mapping)),
         kind=row.kind,

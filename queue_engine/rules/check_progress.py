@@ -1,6 +1,7 @@
-"""Count which of an entry's pending checks have completed, by webhooks and polls."""
+"""Count which pending checks of an entry or a run have completed, by webhooks and polls."""
 
 from queue_engine.core.observability.progress import ProgressEvent, ProgressStatus
+from queue_engine.domain.candidate_run import CandidateRun
 from queue_engine.domain.model import Entry, EntryStatus
 from queue_engine.domain.run import Run
 
@@ -14,8 +15,20 @@ def tally(entry: Entry) -> tuple[int, int] | None:
     """Return how many checks have completed, of how many; None while IMQ does not know which checks it waits for."""
     if entry.status is not EntryStatus.CHECKING or not entry.run.pending_checks:
         return None
-    ended = set(entry.run.completed_checks)
-    return len(ended), len(ended | set(entry.run.pending_checks))
+    return _count(entry.run)
+
+
+def _count(run: Run) -> tuple[int, int]:
+    ended = set(run.completed_checks)
+    return len(ended), len(ended | set(run.pending_checks))
+
+
+def run_progress(run: CandidateRun, status: ProgressStatus = ProgressStatus.IN_PROGRESS) -> ProgressEvent | None:
+    """Return how far the checks of a run are, under the id of its candidate; None while IMQ knows of no check."""
+    done, total = _count(run.test)
+    if run.candidate is None or total == 0:
+        return None
+    return _event(run.candidate, status, total if status is ProgressStatus.COMPLETED else done, total)
 
 
 def progress(before: Entry, after: Entry) -> ProgressEvent | None:
@@ -25,10 +38,14 @@ def progress(before: Entry, after: Entry) -> ProgressEvent | None:
         now = (was[1], was[1])
     if now is None or now == was:
         return None
-    done, total = now
+    status = ProgressStatus.COMPLETED if now[0] == now[1] else ProgressStatus.IN_PROGRESS
+    return _event(after.id, status, *now)
+
+
+def _event(correlation_id: str, status: ProgressStatus, done: int, total: int) -> ProgressEvent:
     return ProgressEvent(
-        correlation_id=after.id,
-        status=ProgressStatus.COMPLETED if done == total else ProgressStatus.IN_PROGRESS,
+        correlation_id=correlation_id,
+        status=status,
         message=f"{done} of {total} checks have reported",
         done=done,
         total=total,

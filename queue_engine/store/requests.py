@@ -70,7 +70,7 @@ class RequestStatusKind(StrEnum):
 
     ALL = "all"
     PENDING = "pending"
-    """Waiting and retrying."""
+    """Waiting, being worked on, and retrying."""
     FAILED = "failed"
     DONE = "done"
 
@@ -81,6 +81,7 @@ _JOB = (
     jobs.c.status.label("job_status"),
     jobs.c.attempt.label("job_attempts"),
     jobs.c.not_before.label("job_not_before"),
+    jobs.c.leased_until.label("job_leased_until"),
     jobs.c.error_message.label("job_error"),
 )
 _LETTER = (

@@ -205,6 +205,7 @@ async def test_reader_without_a_session_reads_no_error_of_a_public_repository(
 ) -> None:
     """An error may quote GitHub's answer, or a person's input; the state of the request is public."""
     async with a_world(tmp_path, settings={**SETTINGS, "IMQ_PUBLIC_PAGES": "1"}) as world:
+        world.unsettled = "a dead letter waits for an operator"
         world.repository.set_private(False, by="acme")
         await world.settle()
         request = await dead_label(world, 1)

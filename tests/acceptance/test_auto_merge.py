@@ -4,6 +4,7 @@ Covers `queue_engine/effects/github_merges.py`, `queue_engine/handlers/github_me
 `bot/gateway/github_merges.py` and `sandbox/graphql/auto_merges.py`.
 """
 
+import re
 from datetime import timedelta
 
 import pytest
@@ -101,7 +102,7 @@ async def test_auto_merge_is_refused_where_the_configuration_says_so(world: Worl
         pull.enable_auto_merge(by="mona")
     await world.pass_time(timedelta(seconds=30))
     assert await world.reasons(pull) == ["auto_merge_enabled"]
-    assert "auto-merge is enabled" in world.comment(pull)
+    assert re.search("auto-merge is enabled|enabled GitHub's auto-merge", world.comment(pull))
     assert LABEL not in pull.labels
     assert mutations(world) == 0
     pull.disable_auto_merge(by="mona")

@@ -14,6 +14,7 @@ from sqlalchemy import update
 from bot.api.bulk import BULK_JOB, KEPT
 from bot.api.permissions import MOST_WAITING
 from queue_engine.core.jobs.job_table import JobStatus, jobs
+from queue_engine.core.observability.progress import ProgressEvent
 from queue_engine.domain.facts import Permission
 from tests.acceptance.callers import Answer, Caller, caller
 from tests.acceptance.pull_request_calls import HOME, order
@@ -51,6 +52,19 @@ async def test_many_are_queued_in_their_order_with_a_result_for_each(world: Worl
     assert await order(world) == [first.number, second.number]
     await world.until(lambda: first.merged and second.merged)
     assert world.landed() == [first.number, second.number]
+
+
+async def test_each_result_of_a_call_is_reported_as_progress(world: World, mona: Caller) -> None:
+    """Subscribers need not poll: an event for each pull request names the process, refused ones included (P6)."""
+    events: list[ProgressEvent] = []
+    world.bot.bus.subscribe(lambda each: events.append(each) if isinstance(each, ProgressEvent) else None)
+    begun = await queue_all(mona, [world.open("first"), 999, world.open("second")])
+    await world.settle()
+    its_own = [each for each in events if each.correlation_id == begun.body["process_id"]]
+    assert [(each.done, each.total, each.status) for each in its_own] == [
+        *((1, 3, "in_progress"), (2, 3, "in_progress"), (3, 3, "completed")),
+    ]
+    assert its_own[1].message == "2 of 3 pull requests"
 
 
 async def test_each_pull_request_of_a_call_is_a_request_of_its_caller(world: World, mona: Caller) -> None:

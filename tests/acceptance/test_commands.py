@@ -168,11 +168,14 @@ async def test_command_given_while_the_bot_is_down_is_executed_on_redelivery(wor
     assert "+1" in reacted(comment)
 
 
+REFUSING = "when_not_ready: refuse\nblocking: {labels: [needs design]}\n"
+
+
 @pytest.mark.parametrize("text", ["/queue", "/requeue"])
 async def test_queue_command_that_is_rejected_names_its_cause(world: World, text: str) -> None:
     """The answer names the label that blocks it, so that no reader has to search."""
     pull = await ready(world)
-    world.repository.push("main", {".github/imq.yml": "blocking: {labels: [needs design]}\n"}, "Rules", by="rhea")
+    world.repository.push("main", {".github/imq.yml": REFUSING}, "Rules", by="rhea")
     pull.label("needs design", by="mona")
     await world.settle()
     await say(world, pull, text, by="mona")

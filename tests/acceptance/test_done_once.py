@@ -55,7 +55,7 @@ async def test_comment_that_is_revived_after_a_newer_one_was_answered_is_not_don
     """What was answered stays answered: only what failed after it, the reaction, is done again."""
     pull = world.open("add")
     await world.pass_time(CI_TIME * 2)
-    world.server.faults.add(Fault(kind="fail", method="POST", route=REACTIONS, status=400, skip=1, times=None))
+    world.server.faults.add(Fault(kind="fail", method="POST", route=REACTIONS, status=410, skip=1, times=None))
     pull.comment("/pause for a moment", by="rhea")
     await world.pass_time(timedelta(minutes=1))
     world.server.faults.clear()
@@ -71,7 +71,7 @@ async def test_comment_that_is_revived_long_after_it_was_made_is_not_done(world:
     """Whether it was answered is forgotten by then, and its author wants something else."""
     pull = world.open("add")
     await world.settle()
-    world.server.faults.add(Fault(kind="fail", method="POST", route=REACTIONS, status=400, times=None))
+    world.server.faults.add(Fault(kind="fail", method="POST", route=REACTIONS, status=410, times=None))
     pull.comment("/pause for a moment", by="rhea")
     await world.pass_time(timedelta(minutes=1))
     world.server.faults.clear()

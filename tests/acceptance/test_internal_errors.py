@@ -82,6 +82,7 @@ async def test_pull_request_whose_dequeue_fails_too_leaves_all_the_same(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What people are to read is made from the same entry, and may be what is wrong."""
+    world.unsettled = "its announcement failed by a fault of IMQ, which an operator reads in the log"
     first, second = await world.behind("first"), world.open("second")
     await fail_on(world, monkeypatch, first)
 

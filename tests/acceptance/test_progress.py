@@ -1,12 +1,14 @@
 """Progress: how far the checks of a pull request are, shown as they report and without a request too many (P6, P7)."""
 
 from datetime import timedelta
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from queue_engine.core.observability.progress import ProgressEvent
 from sandbox.ci.single_check import CISettings
 from tests.acceptance.project import total_at_most_ten
+from tests.acceptance.train_world import a_train_world, queue_all, ready
 from tests.acceptance.world import LABEL, World, a_world
 
 MINUTE = timedelta(minutes=1)
@@ -99,3 +101,25 @@ async def test_progress_survives_a_restart_and_outlives_no_entry(tmp_path: Path)
         pull.unlabel(LABEL, by="mona")
         await world.pass_time(MINUTE * 60)
         assert len(edits(world)) == 2
+
+
+async def test_run_of_a_train_reports_each_poll_under_its_candidate(tmp_path: Path) -> None:
+    """How many of the candidate's checks have reported, as they report and as polls find them, until it passed (P6)."""
+    async with a_train_world(tmp_path) as world:
+        required: list[Any] = ["ci/test"]
+        for number, length in enumerate((1, 2, 20)):
+            ci = world.repository.add_ci(f"ci/{number}", settings=CISettings(duration=MINUTE * length))
+            required.append((f"ci/{number}", ci.app.id))
+        world.repository.protect("main", required_checks=required)
+        pulls = await ready(world, "a", "b")
+        await world.pass_time(MINUTE * 20)
+        events = published(world)
+        queue_all(pulls)
+        await world.until(lambda: all(pull.merged for pull in pulls))
+        candidates = [each for each in events if len(each.correlation_id) == 40]
+        assert len({each.correlation_id for each in candidates}) == 1
+        assert sorted({each.done for each in candidates}) == [1, 2, 3, 4]
+        assert {each.total for each in candidates} == {4}
+        assert candidates[-1].status == "completed"
+        assert "2 of 4 checks have reported" in [each.message for each in candidates]
+        assert all(each.done <= later.done for each, later in pairwise(candidates))

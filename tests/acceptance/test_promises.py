@@ -226,8 +226,8 @@ async def test_repository_whose_github_fails_for_ever_delays_no_other(world: Wor
 
 
 @pytest.mark.lagging
-async def test_check_that_never_reports_times_out_explained_and_the_next_one_lands(world: World) -> None:
-    """P5: a required workflow that a filter skips stays pending for ever; its wait ends, and it is named."""
+async def test_check_that_never_reports_waits_explained_and_the_next_one_lands(world: World) -> None:
+    """P5: a required workflow that a filter skips stays pending for ever; its pull request waits outside the queue."""
     docs = world.repository.add_ci(
         "ci/docs", settings=CISettings(app="docs", duration=CI_TIME, on=("push",), branches=["docs-*"])
     )
@@ -238,12 +238,11 @@ async def test_check_that_never_reports_times_out_explained_and_the_next_one_lan
     await world.pass_time(CI_TIME * 2)
     for pull in (skipped, reported):
         pull.label(LABEL, by="mona")
-    await world.until(lambda: reported.merged, within=timedelta(hours=2, minutes=5))
+    await world.until(lambda: reported.merged, within=timedelta(minutes=20))
     await world.settle()
-    assert await world.reasons(skipped) == ["checks_timed_out"]
+    assert await world.reasons(skipped) == ["check_absent"]
     assert "ci/docs" in world.comment(skipped)
     assert "path filter" in world.comment(skipped)
-    assert "**Next step, @mona @rhea or a maintainer:**" in world.comment(skipped)
 
 
 async def test_mergeable_that_remains_unknown_ends_the_wait_and_the_next_one_lands(world: World) -> None:

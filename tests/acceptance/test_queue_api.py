@@ -11,6 +11,7 @@ from typing import Any
 import aiohttp
 import pytest
 
+from bot.api.permissions import PER_MINUTE, WRITE_COST
 from sandbox.domain.pulls.pulls import PullRequestOptions
 from sandbox.rest.faults import Fault
 from sandbox.rest.record import RecordedCall
@@ -92,6 +93,28 @@ async def test_full_queue_refuses_the_api_and_holds_nothing(tmp_path: Path, sess
             if (await mona.queue(waiting[0], key=f"key-{waiting[0].number}")).status == 202:
                 waiting.pop(0)
         assert world.landed() + [entry.number for entry in await world.entries()] == [pull.number for pull in pulls]
+
+
+async def test_burst_of_single_calls_meets_the_depth_limit_before_the_budget(
+    world: World, session: aiohttp.ClientSession
+) -> None:
+    """Each call is charged what it sends, so the queue is full first; beyond the budget the bulk call is named (P7)."""
+    mona = await caller(world, session)
+    pulls = [world.open(f"add-{number}") for number in range(22)]
+    await world.settle()
+    answers = [await mona.queue(pull) for pull in pulls[:1]]
+    await world.pass_time(timedelta(seconds=10))
+    before = world.requests()
+    answers += [await mona.queue(pull) for pull in pulls[1:2]]
+    await world.pass_time(timedelta(seconds=10))
+    assert world.requests() - before == WRITE_COST, "a read, the label, the comment"
+    answers += [await mona.queue(pull) for pull in pulls[2:]]
+    assert [answer.status for answer in answers] == [202] * 20 + [429] * 2
+    assert answers[-1].body["reason"] == "queue_full"
+    while (answer := await mona.queue(pulls[-1], key=f"more-{len(answers)}")).body["reason"] == "queue_full":
+        answers.append(answer)
+    assert "POST /api/v1/repositories/{owner}/{repo}/queue" in answer.body["sentence"]
+    assert len(answers) == PER_MINUTE // WRITE_COST
 
 
 async def test_calls_at_the_same_time_get_no_more_places_than_there_are(

@@ -51,6 +51,21 @@ async def test_pages_follow_a_pull_request_until_it_lands(world: World) -> None:
         assert (await mona.get("/")).text.count(f"#{other.number}") == 1, "the last that landed"
 
 
+async def test_every_page_with_entries_or_requests_has_the_refresh_button(world: World) -> None:
+    """Pages poll until more than five errors in a row, and a person's refresh begins that again (P6)."""
+    pull = await world.behind("add")
+    pull.label(LABEL, by="mona")
+    await world.until_status(pull, "checking")
+    await dead_label(world, world.open("dead").number)
+    async with reader(world, "mona") as mona:
+        for address in ("/", QUEUE, f"{PULLS}/{pull.number}", "/requests", "/dead-letters"):
+            page = await mona.get(address)
+            assert page.html.count("data-refresh=") == 1, address
+            assert "data-monitor=" not in page.html or '"maxErrors": 6' in page.html, address
+        left = await mona.get("/statistics/departures")
+        assert left.status != 200 or "data-refresh=" in left.html
+
+
 async def test_pages_show_an_ejection_with_its_failing_check_and_what_to_do(world: World) -> None:
     """Whose move it is, the link of the check, and the next step."""
     pull = await world.behind("six", files={"six.txt": "6\n"})
@@ -221,6 +236,7 @@ async def test_person_who_may_not_read_gets_the_same_answer_as_for_nothing(world
 
 async def test_overview_counts_dead_letters_of_visible_repositories(world: World) -> None:
     """A person learns on the first page that work failed for good."""
+    world.unsettled = "a dead letter waits for an operator"
     world.github.create_user("eve")
     async with (
         reader(world, "mona") as mona,

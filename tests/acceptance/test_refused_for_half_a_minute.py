@@ -1,7 +1,7 @@
 """P5, P6: whatever GitHub answers for half a minute is no rule: nobody leaves, and every text is true in the end.
 
 The grid: each status, on reads, writes or both, from each request on that an entry or a train sends. The ordinary run
-has a diagonal of it, `thorough` all.
+has a diagonal of it, `make long` all.
 """
 
 import re
@@ -101,7 +101,7 @@ async def assert_all_landed(world: World, pulls: list[Any], window: Window) -> N
 
 
 def grid(states: dict[str, str]) -> Iterator[Any]:
-    """Every combination; those outside a diagonal are thorough."""
+    """Every combination; those outside a diagonal belong to the long gate."""
     for number, (answer, side, state) in enumerate(product(ANSWERS, SIDES, states)):
         row = list(ANSWERS).index(answer)
         ordinary = (SIDES[row % 3], list(states)[row % len(states)]) == (side, state)
@@ -109,7 +109,7 @@ def grid(states: dict[str, str]) -> Iterator[Any]:
             answer,
             side,
             state,
-            marks=[] if ordinary else [pytest.mark.thorough],
+            marks=[] if ordinary else [pytest.mark.long],
             id=f"{number}-{answer}-{side}-{state}",
         )
 

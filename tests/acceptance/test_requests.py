@@ -4,15 +4,19 @@ Covers `bot/web/pages/requests.py`, `bot/web/live/request_views.py` and `queue_e
 """
 
 from collections.abc import AsyncIterator
+from datetime import timedelta
 
 import aiohttp
 import pytest
 
 from queue_engine.store.outbox.items import dead_id
+from sandbox.rest.record import RecordedCall
 from tests.acceptance.callers import Caller, caller
 from tests.acceptance.failed_requests import SECRET, dead_label, opaque_ids
 from tests.acceptance.page_readers import reader
 from tests.acceptance.world import LABEL, World
+
+READ_AND_COMMENT = {"POST /graphql", "POST /repos/{owner}/{repo}/issues/{number}/comments"}
 
 
 @pytest.fixture
@@ -47,8 +51,42 @@ async def test_label_is_a_request_until_it_is_done(world: World, session: aiohtt
     assert [each["asked"] for each in now if each["kind"] == "label" and each["asked_by"]] == [LABEL]
 
 
+async def test_request_that_is_worked_on_is_processing(world: World, session: aiohttp.ClientSession) -> None:
+    """A label, its comment and a bulk call are `processing` while IMQ's request to GitHub is on its way (P6)."""
+    mona = await caller(world, session)
+    await mona.ask("GET", "/requests/status")
+    first, second = world.open("first"), world.open("second")
+    await world.settle()
+    states: dict[str, tuple[str, str]] = {}
+
+    async def list_pending(exchange: RecordedCall) -> None:
+        if exchange.phase == "before" and exchange.template in READ_AND_COMMENT:
+            listed = (await mona.ask("GET", "/requests/status?state=pending")).body["requests"]
+            states.update({each["kind"]: (each["status"], each["state"]) for each in listed})
+
+    world.server.on_request = list_pending
+    first.label(LABEL, by="mona")
+    await world.pass_time(timedelta(seconds=10))
+    assert (states["label"], states["comment"]) == (("pending", "processing"), ("pending", "processing"))
+    begun = await mona.ask(
+        "POST", "/api/v1/repositories/acme/widgets/queue", body={"pulls": [{"number": second.number}]}
+    )
+    assert begun.body["results"][0]["reason"] == "not_begun"
+    results: list[str] = []
+
+    async def read_result(exchange: RecordedCall) -> None:
+        if exchange.phase == "before" and exchange.template == "POST /graphql":
+            found = await mona.ask("GET", f"/api/v1/processes/{begun.body['process_id']}")
+            results.append(found.body["results"][0]["reason"])
+
+    world.server.on_request = read_result
+    await world.pass_time(timedelta(seconds=10))
+    assert results[0] == "processing"
+
+
 async def test_requests_of_a_private_repository_are_hidden(world: World, session: aiohttp.ClientSession) -> None:
     """A hidden request and an unknown one get the same answer; without a token there is none."""
+    world.unsettled = "a dead letter waits for an operator"
     request = await dead_label(world, 1)
     world.repository.record.private = True
     world.github.create_user("eve")

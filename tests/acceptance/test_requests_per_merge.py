@@ -1,11 +1,14 @@
 """The requests of one merge are those of the table in ARCHITECTURE.md, also where IMQ may bypass a ruleset (P7)."""
 
 from collections import Counter
+from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from sandbox.ci.single_check import CISettings
 from tests.acceptance.world import CI_TIME, LABEL, World, a_world
 
 ROOT = Path(__file__).parents[2]
@@ -40,9 +43,15 @@ async def requests_of_merge(world: World, name: str, *, behind: bool, by: str = 
     if behind:
         world.repository.push("main", {f"past-{pull.number}.py": "moved\n"}, "Move the base", by="rhea")
     await world.settle()
+    return await requests_of(world, [pull])
+
+
+async def requests_of(world: World, pulls: Sequence[Any]) -> Counter[str]:
+    """Label these pull requests at once, and land them; return what was asked for them, named as in the table."""
     before = world.server.requests.by_template()
-    pull.label(LABEL, by="mona")
-    await world.until(lambda: pull.merged, within=timedelta(minutes=20))
+    for pull in pulls:
+        pull.label(LABEL, by="mona")
+    await world.until(lambda: all(pull.merged for pull in pulls))
     await world.settle()
     spent = world.server.requests.by_template() - before
     routes = {route: route.replace("/repos/{owner}/{repo}", "") for route in spent}
@@ -66,3 +75,36 @@ async def test_merge_costs_what_the_table_says_also_where_imq_may_bypass_a_rules
         assert await requests_of_merge(world, "odd-xx", behind=behind) == expected + Counter({RULES: 1})
         if not behind:
             assert await requests_of_merge(world, "line/one", behind=behind, by="rhea") == expected
+
+
+@pytest.mark.parametrize(("column", "minutes"), [("behind", 20), ("unbound, behind", 3), ("unbound, behind", 14)])
+async def test_a_queue_of_ten_costs_at_most_twelve_requests_a_merge(tmp_path: Path, column: str, minutes: int) -> None:
+    """Neither the wait behind others nor longer CI costs one: the check run alone says when a test begins (P7)."""
+    async with a_world(tmp_path, ci=False, protect=False) as world:
+        ci = world.repository.add_ci("ci/test", settings=CISettings(duration=timedelta(minutes=minutes)))
+        required = ("ci/test", ci.app.id) if column == "behind" else "ci/test"
+        world.repository.protect("main", required_checks=[required], by="rhea")
+        pulls = [world.open(f"change-{number}") for number in range(11)]
+        await world.pass_time(timedelta(minutes=2 * minutes))
+        await requests_of(world, pulls[:1])
+        spent = await requests_of(world, pulls[1:])
+    assert spent.total() <= 12 * 10, spent
+    assert spent["PATCH /issues/comments/{comment_id}"] == 10
+
+
+async def test_a_comment_says_that_a_long_test_runs(tmp_path: Path) -> None:
+    """The comment of a pull request that waited is edited in the end, if its test takes over half an hour (P6)."""
+    async with a_world(tmp_path, ci=False) as world:
+        world.repository.add_ci("ci/test", settings=CISettings(duration=timedelta(hours=2)))
+        first, second = [world.open(name) for name in ("first", "second")]
+        await world.pass_time(timedelta(hours=4))
+        world.repository.push("main", {"past.py": "moved\n"}, "Move the base", by="rhea")
+        for pull in (first, second):
+            pull.label(LABEL, by="mona")
+            await world.settle()
+        await world.until(lambda: first.merged)
+        await world.until_status(second, "checking")
+        await world.pass_time(timedelta(minutes=25))
+        assert "Queued for `main`" in world.comment(second)
+        await world.pass_time(timedelta(minutes=10))
+        assert "Waiting for checks" in world.comment(second)

@@ -229,7 +229,8 @@ class World:
         self.server.faults.clear()
         self.server.on_request = None
         await self.pass_time(timedelta(minutes=1) + self.settling)
-        assert await contradictions(self, labels=frozenset({LABEL})) == []
+        found = await contradictions(self, labels=frozenset({LABEL}))
+        assert not found, found
 
     async def kill(self) -> None:
         """End the bot without a word, as `kill -9` would: nothing is drained, nothing is released."""

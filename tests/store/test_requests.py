@@ -46,7 +46,7 @@ async def claimed(t: Transaction) -> Job:
 
 async def known(t: Transaction, request_id: str) -> RequestStatus:
     """Load a request that is known."""
-    found = await load_request(t, request_id)
+    found = await load_request(t, request_id, NOW + 60 * SECOND)
     assert found is not None
     return found
 
@@ -57,7 +57,11 @@ async def test_request_waits_is_retried_and_is_done(t: Transaction) -> None:
     waiting = await known(t, request)
     assert (waiting.state, waiting.pending, waiting.asked, waiting.asked_by) == ("waiting", True, "merge-queue", "mona")
     job = await claimed(t)
-    assert (await known(t, request)).next_try_at is None
+    working = await known(t, request)
+    assert (working.state, working.pending, working.next_try_at) == ("processing", True, None)
+    abandoned = await load_request(t, request, NOW + 60 * SECOND + LEASE)
+    assert abandoned is not None
+    assert abandoned.state == "waiting", "its worker died"
     await t.jobs.retry(job, at=NOW + 90 * SECOND, error="502", now=NOW)
     retrying = await known(t, request)
     assert (retrying.state, retrying.pending, retrying.attempts, retrying.error) == ("retrying", True, 1, "502")
@@ -66,7 +70,7 @@ async def test_request_waits_is_retried_and_is_done(t: Transaction) -> None:
     await t.jobs.finish([job])
     done = await known(t, request)
     assert (done.state, done.pending, done.letter_id) == ("done", False, None)
-    assert await load_request(t, "0" * 32) is None
+    assert await load_request(t, "0" * 32, NOW + 60 * SECOND) is None
 
 
 async def test_failed_request_is_retried_once_by_a_person(store: Store) -> None:
@@ -109,18 +113,18 @@ async def test_outbox_item_and_its_dead_letter_are_one_request(store: Store) -> 
     engine = engine_on(store)
     async with store.transaction() as t:
         await t.outbox.want_label(REPOSITORY, 5, "merge-queue", on=False, due=NOW)
-        (waiting,) = await load_requests(t, 10, of=[REPOSITORY.id])
+        (waiting,) = await load_requests(t, 10, NOW + 60 * SECOND, of=[REPOSITORY.id])
         assert (waiting.state, waiting.asked, waiting.kind) == ("waiting", "remove merge-queue", OutboxKind.LABEL)
         item = await t.outbox.claim(owner="w", now=NOW, lease=LEASE)
         assert item is not None
         await t.outbox.dead(item, "refused", NOW, retryable=True)
-        (failed,) = await load_requests(t, 10, of=[REPOSITORY.id])
+        (failed,) = await load_requests(t, 10, NOW + 60 * SECOND, of=[REPOSITORY.id])
     assert (failed.id, failed.state, failed.error) == (waiting.id, RequestState.FAILED, "refused")
     assert await retry_request(engine, failed, "rhea")
     async with store.reading() as t:
         assert (await known(t, waiting.id)).state is RequestState.WAITING
-        assert await load_request(t, "label-99999999999999999999-5") is None
-        assert await load_request(t, "label-7-5-" + "0" * 16) is None
+        assert await load_request(t, "label-99999999999999999999-5", NOW + 60 * SECOND) is None
+        assert await load_request(t, "label-7-5-" + "0" * 16, NOW + 60 * SECOND) is None
 
 
 async def test_discarded_request_has_no_retry(store: Store) -> None:
@@ -131,7 +135,7 @@ async def test_discarded_request_has_no_retry(store: Store) -> None:
         item = await t.outbox.claim(owner="w", now=NOW, lease=LEASE)
         assert item is not None
         await t.outbox.dead(item, "refused", NOW, retryable=True)
-        (failed,) = await load_requests(t, 10, of=None)
+        (failed,) = await load_requests(t, 10, NOW + 60 * SECOND, of=None)
     assert await discard_request(engine, failed)
     assert not await discard_request(engine, failed)
     async with store.reading() as t:
@@ -144,14 +148,14 @@ async def test_list_has_only_the_chosen_repositories_and_states_page_by_page(t: 
     first, hidden = await ask(t, 1), await ask(t, 1, repository=OTHER, after=1)
     second, third = await ask(t, 2, after=2), await ask(t, 3, after=3)
     own = [REPOSITORY.id]
-    page = await load_requests(t, 2, of=own)
+    page = await load_requests(t, 2, NOW + 60 * SECOND, of=own)
     assert [each.id for each in page] == [third, second]
-    assert [each.id for each in await load_requests(t, 2, of=own, after=page[-1].place)] == [first]
-    assert [each.id for each in await load_requests(t, 9, of=None)] == [third, second, hidden, first]
-    assert await load_requests(t, 9, of=[]) == ()
+    assert [each.id for each in await load_requests(t, 2, NOW + 60 * SECOND, of=own, after=page[-1].place)] == [first]
+    assert [each.id for each in await load_requests(t, 9, NOW + 60 * SECOND, of=None)] == [third, second, hidden, first]
+    assert await load_requests(t, 9, NOW + 60 * SECOND, of=[]) == ()
     await t.jobs.finish([await claimed(t)])
     for wanted, ids in (("pending", [third, second]), ("done", [first]), ("failed", [])):
-        found = await load_requests(t, 9, of=own, wanted=RequestStatusKind(wanted))
+        found = await load_requests(t, 9, NOW + 60 * SECOND, of=own, wanted=RequestStatusKind(wanted))
         assert [each.id for each in found] == ids
     assert {each.id for each in await t.requests.repositories()} == {REPOSITORY.id, OTHER.id}
 
@@ -160,9 +164,9 @@ async def test_dead_letter_of_no_repository_is_for_operators(t: Transaction) -> 
     """It is in the list of all, and in that of no repository."""
     await t.jobs.enqueue(kind="sweep", request={}, process_id="sweep", now=NOW)
     await t.dead_letters.add(await claimed(t), "broken", NOW, attempts=1, retryable=False)
-    (found,) = await load_requests(t, 9, of=None)
+    (found,) = await load_requests(t, 9, NOW + 60 * SECOND, of=None)
     assert (found.kind, found.repository, found.number, found.is_retryable) == ("sweep", None, None, False)
-    assert await load_requests(t, 9, of=[REPOSITORY.id, OTHER.id]) == ()
+    assert await load_requests(t, 9, NOW + 60 * SECOND, of=[REPOSITORY.id, OTHER.id]) == ()
 
 
 async def test_finished_requests_are_forgotten_after_days(t: Transaction) -> None:
@@ -171,6 +175,6 @@ async def test_finished_requests_are_forgotten_after_days(t: Transaction) -> Non
     await t.jobs.finish([await claimed(t)])
     assert await t.requests.purge(NOW) == 0
     assert await t.requests.purge(NOW + SECOND) == 1
-    assert await load_request(t, done) is None
+    assert await load_request(t, done, NOW + 60 * SECOND) is None
     assert (await known(t, open_)).pending
     assert timedelta(hours=72) <= KEPT

@@ -19,7 +19,7 @@ PENDING = "pending"
 class RequestAnswer(BaseModel):
     """A request and how far it is.
 
-    `status` is `pending` while `state` is `waiting` or `retrying`, and else the same as `state`: `failed`, `done`.
+    `status` is `pending` while `state` is `waiting`, `processing` or `retrying`, and else the same as `state`.
     `repository` and `number` are null for work of no pull request.
     """
 
@@ -94,7 +94,7 @@ class RequestAccess:
         """Return the requests of those opaque ids that are known and that the caller may see."""
         ids = [each for each in map(self.ids.open, sealed) if each is not None]
         async with self.engine.store.reading() as tx:
-            loaded = [await load_request(tx, each) for each in ids]
+            loaded = [await load_request(tx, each, self.engine.clock.now()) for each in ids]
         return await self._shows(token, [each for each in loaded if each is not None])
 
     async def _shows(self, token: Token, requests: Sequence[RequestStatus]) -> Sequence[RequestStatus]:

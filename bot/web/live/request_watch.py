@@ -31,7 +31,7 @@ class RequestWatch:
         self, store: Store, clock: Clock, random: Callable[[], float], *, changed: Callable[[], None] = lambda: None
     ) -> None:
         """`changed` is called when a poll may be due sooner."""
-        self._store = store
+        self._store, self._clock = store, clock
         self._bus = EventBus[RequestStatus]()
         self._known: dict[str, RequestStatus] = {}
         self._watched: Counter[str] = Counter()
@@ -93,7 +93,7 @@ class RequestWatch:
 
     async def _poll(self, request_id: str) -> None:
         async with self._store.reading() as tx:
-            found = await load_request(tx, request_id)
+            found = await load_request(tx, request_id, self._clock.now())
         known = self._known.get(request_id)
         if known is None:
             return

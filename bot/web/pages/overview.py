@@ -43,7 +43,7 @@ class OverviewPage:
         shadows = [each for each in in_shadow if each.id in visible]
         async with engine.store.reading() as tx:
             of = None if who.operator else visible
-            dead = await load_requests(tx, DEAD_COUNTED, of=of, wanted=RequestStatusKind.FAILED)
+            dead = await load_requests(tx, DEAD_COUNTED, engine.clock.now(), of=of, wanted=RequestStatusKind.FAILED)
         context = {
             "title": "Overview",
             "repository": None,

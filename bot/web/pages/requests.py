@@ -150,8 +150,9 @@ class RequestPages:
         if listing.repository is not None:
             chosen = await self._site.access.readable_by(token, *listing.repository.split("/"))
             of = frozenset({chosen.id})
+        now = self._site.engine.clock.now()
         async with self._site.engine.store.reading() as tx:
-            found = await load_requests(tx, listing.limit + 1, of=of, wanted=listing.state, after=after)
+            found = await load_requests(tx, listing.limit + 1, now, of=of, wanted=listing.state, after=after)
         placed = [each for each in found if not _is_item(each)]
         more = len(placed) > listing.limit
         items = [each for each in found if _is_item(each)][: listing.limit]

@@ -40,6 +40,7 @@ class LivePage {
     document.addEventListener("imq:replaced", () => {
       if (this.source && wantedAddress() !== this.address) this.begin();
     });
+    document.addEventListener("click", (event) => this.refreshAsked(event));
     window.addEventListener("pagehide", () => this.pause());
     window.addEventListener("pageshow", (event) => event.persisted && this.resume());
     if (!document.hidden) this.begin();
@@ -123,6 +124,19 @@ class LivePage {
     if (this.steady != null) window.clearInterval(this.steady);
     this.debounce = null;
     this.steady = null;
+  }
+
+  /**
+   * The refresh button fetches the page at once, and has it polled again from the shortest interval on.
+   * @param {MouseEvent} event
+   */
+  refreshAsked(event) {
+    const button = event.target instanceof Element ? event.target.closest("[data-refresh=page]") : null;
+    if (!button || event.defaultPrevented) return;
+    event.preventDefault();
+    if (this.state === "stopped") this.resume();
+    this.polls.resetMonitorForRequest("page");
+    refreshMain().catch(() => location.reload());
   }
 
   refreshSoon() {

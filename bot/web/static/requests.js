@@ -56,7 +56,7 @@ function put(request) {
 
 /** Ask for all statuses at once, and begin each monitor again, those that were given up included. */
 async function refreshStatuses() {
-  const button = document.querySelector("[data-refresh]");
+  const button = document.querySelector("[data-refresh=requests]");
   const address = `/requests/status${location.search}`;
   button?.setAttribute("aria-busy", "true");
   for (const id of store.keys()) monitors.resetMonitorForRequest(id);
@@ -102,7 +102,7 @@ document.addEventListener("imq:live", (event) => {
   else if (monitors.paused) monitors.resume();
 });
 document.addEventListener("click", (event) => {
-  const button = event.target instanceof Element ? event.target.closest("[data-refresh]") : null;
+  const button = event.target instanceof Element ? event.target.closest("[data-refresh=requests]") : null;
   if (button && !event.defaultPrevented) {
     event.preventDefault();
     void refreshStatuses();

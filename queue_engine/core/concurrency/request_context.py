@@ -15,6 +15,10 @@ class RequestPriority(StrEnum):
     BACKGROUND = "background"
 
 
+JOB_HOLDER = "job:"
+"""How the name of a job's work begins; its id follows."""
+
+
 @dataclass(frozen=True, slots=True)
 class RequestContext:
     """The unit of work in progress; without one, requests are urgent."""

@@ -29,7 +29,6 @@ class Job:
     kind: str
     request: Mapping[str, Any]
     status: JobStatus
-    batch_job_id: str | None
     response: Mapping[str, Any] | None
     error_message: str | None
     attempt: int

@@ -11,7 +11,7 @@ import structlog
 from queue_engine.core.concurrency.lease import kept
 from queue_engine.core.concurrency.micro_batch import MicroBatch
 from queue_engine.core.concurrency.pool import Pool
-from queue_engine.core.concurrency.request_context import RequestPriority, working
+from queue_engine.core.concurrency.request_context import JOB_HOLDER, RequestPriority, working
 from queue_engine.core.database.database import Database
 from queue_engine.core.database.outage import fault_of
 from queue_engine.core.jobs.dead_letters import DeadLetters, FollowUp, no_follow_up
@@ -149,7 +149,7 @@ class Worker:
         again = backoff.longest(backoff.JOB, job.attempt)
         with (
             trace.continued(job.trace, f"job {job.kind}"),
-            working(RequestPriority.NOW, holder=f"job:{job.id}", again=again),
+            working(RequestPriority.NOW, holder=f"{JOB_HOLDER}{job.id}", again=again),
         ):
             try:
                 async with kept(self._clock, self._settings.lease, renew):

@@ -10,7 +10,7 @@ was just issued); its caller stores the wait:
 - Either of them, by an outdated read: 1, 2, 4, 8 s, which is neither an attempt nor trouble; then as above.
 - An outbox item: 30, 60, 120, 240, 300 s (`OVERLOAD`); after 288 tries, about a day, a dead letter. One that a person
   has to make possible: 10, 20, 40, 60 min.
-- A question about something pending: 1 s, longer by a fifth each (`MONITOR`); after five errors in a row none.
+- A question about something pending: 1 s, longer by a fifth each (`MONITOR`); after six errors in a row none.
 - Anything, by a limit: as long as GitHub asks, or the pace needs. Only for an outbox item is that an attempt.
 - A loop, by the database: 1 s, until the database is back.
 
@@ -53,9 +53,9 @@ OVERLOAD = Backoff(base=timedelta(seconds=30), maximum=timedelta(seconds=300), j
 """Somebody is overloaded: 30, 60, 120, 240, 300 seconds; back to the start after a success."""
 
 MONITOR = Backoff(
-    base=timedelta(seconds=1), factor=1.2, minimum=timedelta(seconds=1), maximum=timedelta(seconds=60), tries=5
+    base=timedelta(seconds=1), factor=1.2, minimum=timedelta(seconds=1), maximum=timedelta(seconds=60), tries=6
 )
-"""Polls of a pending thing: from one second on, a fifth longer each time; five errors in a row end them."""
+"""Polls of a pending thing: from one second on, a fifth longer each time; more than five errors in a row end them."""
 
 REDELIVERY = Backoff(base=timedelta(minutes=2), maximum=timedelta(hours=1))
 """A stored job that failed again: 2^attempt minutes, counted from 1; at most an hour."""

@@ -10,6 +10,7 @@ from datetime import datetime
 
 import structlog
 
+from queue_engine.core.observability.progress import ProgressEvent, ProgressStatus
 from queue_engine.domain.candidate_run import CandidateRun, CandidateState, CandidateTrigger
 from queue_engine.domain.facts import CheckReport
 from queue_engine.domain.model import Entry, EntryStatus
@@ -28,6 +29,7 @@ from queue_engine.planner.trains.memory import FailingChecks, Memory
 from queue_engine.planner.trains.outcomes import cancelled, failed, find_run, passed
 from queue_engine.planner.trains.plan import failure_ejects
 from queue_engine.rules.candidate_checks import is_ambiguous, of_candidate
+from queue_engine.rules.check_progress import run_progress
 from queue_engine.rules.check_timing import with_reports
 from queue_engine.rules.checks import CommitChecks, expected_checks, judge, run_checks
 
@@ -89,6 +91,8 @@ async def test(state: TrainState, run: CandidateRun) -> datetime | None:
             await _untested(state, run, Reason.CI_SILENT_ON_CANDIDATES, few(missing))
             return None
     due = await _act(state, run, subject, action, facts)
+    if facts.reports is not None and (event := _progress_after(state, run, action)) is not None:
+        await state.engine.progress.on_progress(event)
     return due if due is None or not unproved or state.now >= limit else min(due, limit)
 
 
@@ -166,6 +170,16 @@ async def _act(state: TrainState, run: CandidateRun, subject: Entry, action: Act
         case _:
             raise AssertionError(f"no action for a candidate: {action}")
     return None
+
+
+def _progress_after(state: TrainState, run: CandidateRun, action: Action) -> ProgressEvent | None:
+    """Return what a poll of the checks found, once it is stored."""
+    match action:
+        case actions.Save(changed) if changed.status is EntryStatus.READY:
+            return run_progress(run, ProgressStatus.COMPLETED)
+        case actions.Dequeue():
+            return run_progress(run, ProgressStatus.FAILED)
+    return run_progress(next((each for each in state.runs if each.id == run.id), run))
 
 
 def _with(run: CandidateRun, subject: Entry) -> CandidateRun:

@@ -64,7 +64,7 @@ class OutboxItem:
 
 @dataclass(frozen=True, slots=True)
 class CheckRunState:
-    """The desired notice of a check run, whether GitHub shows it, and the error if IMQ gave it up."""
+    """The desired notice of a check run, whether GitHub shows it, and the error if IMQ gave up or may not write it."""
 
     notice: Notice
     shown: bool

@@ -23,6 +23,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.core.jobs.dead_letters import DeadLetters
 from queue_engine.core.observability import trace
+from queue_engine.domain.errors import Forbidden
 from queue_engine.domain.model import Repository
 from queue_engine.domain.notice import Notice
 from queue_engine.store.outbox import table as sql
@@ -163,7 +164,8 @@ class Outbox:
         if row is None or row.notice is None:
             return None
         shown = row.due_at is None and not row.dead
-        return CheckRunState(Notice.model_validate(row.notice), shown=shown, error=row.error if row.dead else None)
+        refused = row.dead or (row.error or "").startswith(Forbidden.__name__)
+        return CheckRunState(Notice.model_validate(row.notice), shown=shown, error=row.error if refused else None)
 
     async def exists(self, kind: OutboxKind, repository_id: int, number: int) -> bool:
         """Return whether the comment or check run exists on GitHub, or may soon."""

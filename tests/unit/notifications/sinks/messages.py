@@ -46,7 +46,6 @@ def job_of(of: Sink, message: Message = EJECTED, **more: Any) -> Job:
         "kind": wanted.kind,
         "request": wanted.request,
         "status": JobStatus.IN_PROGRESS,
-        "batch_job_id": None,
         "response": None,
         "error_message": None,
         "attempt": 0,

@@ -100,8 +100,14 @@ def test_status_of_the_same_second_is_believed_after_some_seconds() -> None:
 
 
 def test_statuses_that_were_not_asked_for_are_not_missed() -> None:
-    """Where each required check is bound to an App that has a run of it, no status can matter."""
-    assert not statuses_matter(BOUND, [report(run=5)])
-    assert statuses_matter(BOUND, [report()])
-    assert statuses_matter((RequiredCheck("ci", None),), [report(run=5)])
+    """No status matters for a check that is bound to an App with a run of it, or whose run is pending (P7)."""
+    (check,) = BOUND
+    ended, pending = [(check.name, check.app_id, False)], [(check.name, check.app_id, True)]
+    assert not statuses_matter(BOUND, ended)
+    assert statuses_matter(BOUND, [])
+    unbound = (RequiredCheck(check.name, None),)
+    assert statuses_matter(unbound, ended)
+    assert not statuses_matter(unbound, pending)
+    assert statuses_matter((*unbound, RequiredCheck("other", None)), pending)
+    assert statuses_matter((), pending)
     assert outdated_reports([report(run=5)], BOUND, [status()], NOW) is None

@@ -1,11 +1,15 @@
 """Several pull requests by one query, and what IMQ does where GitHub fails with that."""
 
+import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 
 from bot.gateway import Gateway
+from queue_engine.core.concurrency.request_context import JOB_HOLDER, working
 from queue_engine.domain.candidate_port import SnapshotRequest
-from queue_engine.domain.facts import Permission
+from queue_engine.domain.errors import NotFound
+from queue_engine.domain.facts import Permission, Snapshot
 from queue_engine.domain.model import Repository
 from tests.unit.bot.conftest import ManualClock
 from tests.unit.bot.gateway.snapshots.graphql_answers import GRAPHQL, PERMISSION, answer, pull, refused
@@ -73,3 +77,37 @@ async def test_query_that_github_cannot_answer_is_not_sent_again_for_minutes(
     assert set(await gateway.snapshots(neighbour, requests(1, 2))) == {1, 2}, "P5: another repository"
     clock.instant += timedelta(seconds=1)
     assert set(await gateway.snapshots(repository, requests(1, 2))) == {1, 2}
+
+
+async def by_jobs(gateway: Gateway, repository: Repository, *numbers: int) -> Sequence[Snapshot | BaseException]:
+    """What jobs get that each read one of these pull requests at the same time."""
+
+    async def read(number: int) -> Snapshot:
+        with working(holder=f"{JOB_HOLDER}{number}"):
+            return await gateway.snapshot(repository, number, login="grace", head_sha=f"h{number}")
+
+    return await asyncio.gather(*map(read, numbers), return_exceptions=True)
+
+
+async def test_reads_of_jobs_at_the_same_time_share_a_query(
+    gateway: Gateway, github: GitHubDouble, repository: Repository
+) -> None:
+    """P7: the first goes at once, and all that come meanwhile go together; a pass waits for none of them."""
+    github.on("POST", GRAPHQL, answer(pull(number=1), collaborators=GRACE), several(2, 3, 4))
+    found = await by_jobs(gateway, repository, 1, 2, 3, 4)
+    assert [each.pull.number for each in found if isinstance(each, Snapshot)] == [1, 2, 3, 4]
+    assert sum(each.path == GRAPHQL for each in github.asked) == 2
+
+
+async def test_pull_request_that_is_missing_fails_the_job_that_reads_it_alone(
+    gateway: Gateway, github: GitHubDouble, repository: Repository
+) -> None:
+    """P5: the jobs that share its query get their answers."""
+    error = {"type": "NOT_FOUND", "message": "Could not resolve", "path": ["repository", "pull_1"]}
+    shown = several(2, 3).data["data"]["repository"] | {"pull_1": None}
+    alone = Says({"data": {"repository": None}, "errors": [error | {"path": ["repository", "pullRequest"]}]})
+    first = answer(pull(number=1), collaborators=GRACE)
+    github.on("POST", GRAPHQL, first, Says({"data": {"repository": shown}, "errors": [error]}), alone)
+    found = await by_jobs(gateway, repository, 1, 2, 3)
+    assert [isinstance(each, Snapshot) for each in found] == [True, True, False]
+    assert isinstance(found[2], NotFound)

@@ -28,7 +28,7 @@ async def test_watch_passes_a_change_on_and_stops_with_the_last_reader(sqlite_da
         asked = RequestRecord(job, REPOSITORY, 5, RequestKind.LABEL, "merge-queue", "mona", clock.now())
         await tx.requests.add([asked])
     async with sqlite_store.reading() as tx:
-        request = await load_request(tx, job)
+        request = await load_request(tx, job, clock.now())
     assert request is not None
     with watch.open([request]) as changes:
         waits = []
@@ -65,7 +65,7 @@ async def test_watch_has_a_limit_of_requests_beyond_which_pages_poll(
         jobs = [await tx.jobs.enqueue(kind="k", request={}, process_id=each, now=clock.now()) for each in "pq"]
         asked = RequestKind.LABEL, "merge-queue", "mona", clock.now()
         await tx.requests.add([RequestRecord(each, REPOSITORY, 5, *asked) for each in jobs])
-        found = [each for each in [await load_request(tx, job) for job in jobs] if each is not None]
+        found = [each for each in [await load_request(tx, job, clock.now()) for job in jobs] if each is not None]
     with watch.open(found), watch.open(found[:1]):
         assert watch.watched == 1
     assert watch.watched == 0

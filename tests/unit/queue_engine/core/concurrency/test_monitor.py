@@ -92,10 +92,10 @@ def test_monitor_wait_varies_by_a_tenth_within_its_bounds(polls: int, chance: fl
     assert 1 <= varied <= 60
 
 
-def test_monitor_entry_of_the_fifth_error_in_a_row_is_none() -> None:
-    """Four errors are borne, an answer forgets them, five in a row end it; the waits grow all the while."""
+def test_monitor_entry_of_the_sixth_error_in_a_row_is_none() -> None:
+    """Five errors are borne, an answer forgets them, more than five in a row end it; the waits grow all the while."""
     entry: MonitorEntry | None = MonitorEntry.started(NOW)
-    for errors in (1, 2, 3, 4):
+    for errors in (1, 2, 3, 4, 5):
         assert entry is not None
         entry = entry.failed(MONITOR, NOW)
         assert entry is not None
@@ -119,7 +119,7 @@ def test_monitor_entry_follows_a_plain_count(events: list[str]) -> None:
             continue
         errors = errors + 1 if event == "error" else 0
         entry = entry.failed(MONITOR, NOW) if event == "error" else entry.answered(MONITOR, NOW)
-        if errors == 5:
+        if errors == 6:
             assert entry is None
             return
         polls += 1
@@ -196,15 +196,15 @@ async def test_monitor_stopped_during_a_poll_stays_stopped() -> None:
     assert await things.until(60) == [0]
 
 
-async def test_monitor_gives_up_after_five_errors_in_a_row_and_says_so() -> None:
+async def test_monitor_gives_up_after_more_than_five_errors_in_a_row_and_says_so() -> None:
     """And may be started again."""
     things = Things("a")
-    things.failing = 5
+    things.failing = 6
     things.monitor.start("a")
-    assert await things.until(60) == [0, 1, 2.2, 3.64, 5.368]
+    assert await things.until(60) == [0, 1, 2.2, 3.64, 5.368, 7.442]
     assert things.given_up == [("a", "away")]
     assert things.monitor.start("a")
-    assert (await things.until(61))[5:] == [60, 61]
+    assert (await things.until(61))[6:] == [60, 61]
 
 
 async def test_monitor_success_forgets_the_errors_before_it() -> None:
