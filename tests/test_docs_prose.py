@@ -29,7 +29,7 @@ LOOSE = re.compile(
 
 def prose(text: str) -> Iterator[str]:
     """The sentences of a page, without code, addresses of links, and quoted comments, which have tests of their own."""
-    text = re.sub(r"^```.*?^```$|^>.*$|<!--.*?-->", "", text, flags=re.DOTALL | re.MULTILINE)
+    text = re.sub(r"^```.*?^```$|^>[^\n]*$|<!--.*?-->", "", text, flags=re.DOTALL | re.MULTILINE)
     yield from sentences(re.split(r"\n\n|\n *(?:- |\d+\. |#)|\n?\|", text))
 
 
@@ -92,3 +92,8 @@ _READ = ("summary", "description")
 def test_faulty_sentence_is_found(sentence: str) -> None:
     """A sentence in the former language, or one that is too long, fails these tests."""
     assert faults(sentences([f"**Good.** {sentence} And so on."])) == [sentence.strip()]
+
+
+def test_faulty_sentence_below_a_quote_is_found() -> None:
+    """A quoted comment ends with its last line: the page below it is read as well."""
+    assert faults(prose("Good.\n\n> Nobody.\n> Quoted.\n\nNobody waits.\n\n> Quoted.\n")) == ["Nobody waits."]

@@ -1,4 +1,4 @@
-"""Whether pull requests are meant to land on a branch: one answer for clean-up, stacks and admission."""
+"""Decide whether pull requests are meant to land on a branch: one answer for clean-up, stacks and admission."""
 
 from queue_engine.domain.model import Repository
 from queue_engine.effects.context import Engine

@@ -1,4 +1,4 @@
-"""What GitHub's other facts say of a departure: who caused it, and what GitHub itself did."""
+"""Explain a departure by GitHub's other facts: who caused it, and what GitHub itself did."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Whether the steps of a job do on a candidate what they do on an author's own pull request.
+"""Prove that the steps of a job do on a candidate what they do on an author's own pull request.
 
 A step is the same if nothing in it is marked (`event_marks.py`), and neither its script nor its action may look at the
 event by itself. A job all of whose steps are the same has the verdict that its tree deserves.

@@ -1,4 +1,4 @@
-"""P5, P6: whatever GitHub answers for half a minute is no rule: nobody leaves, and every text is true in the end.
+"""P5, P6: no refusal of half a minute is a rule: no pull request leaves, and every text is true in the end.
 
 The grid: each status, on reads, writes or both, from each request on that an entry or a train sends. The ordinary run
 has a diagonal of it, `make long` all.
@@ -87,7 +87,7 @@ def refuse(world: World, answer: str, side: str, begins_with: str) -> Window:
 
 
 async def assert_all_landed(world: World, pulls: list[Any], window: Window) -> None:
-    """Everything lands, nobody left, and what people read is true."""
+    """Everything lands, no pull request left, and what people read is true."""
     await world.until(lambda: all(pull.merged for pull in pulls), within=timedelta(hours=1))
     await world.pass_time(timedelta(minutes=12))
     assert window.began is not None, "the request was never sent"

@@ -60,7 +60,7 @@ async def test_repository_transferred_out_of_reach_keeps_nothing_queued(world: W
 async def test_archived_repository_keeps_what_is_queued_and_lands_it_once_it_is_writable(
     world: World, webhook: bool
 ) -> None:
-    """P5: for half an hour nothing can be written; nobody leaves, and nobody has to act afterwards."""
+    """P5: for half an hour nothing can be written; no entry leaves, and no one has to act afterwards."""
     pull, behind = await queued(world), world.open("behind")
     behind.label(LABEL, by="mona")
     world.repository.archive(by="acme", webhook=webhook)
@@ -91,7 +91,7 @@ async def test_repository_that_stays_archived_keeps_nothing_queued(world: World)
 
 
 async def test_suspended_installation_keeps_what_is_queued_and_lands_it_afterwards(world: World) -> None:
-    """P5: GitHub refuses every request meanwhile, and nobody leaves for that."""
+    """P5: GitHub refuses every request meanwhile, and no entry leaves for that."""
     pull = await queued(world)
     (installation,) = [each for each in world.github.state.installations.values() if each.app is world.app]
     world.github.accounts.suspend(installation)

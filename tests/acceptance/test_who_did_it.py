@@ -68,7 +68,7 @@ async def test_bot_without_the_right_is_pointed_to_the_configuration(world: Worl
     assert "`who_may_queue.people`" in world.comment(pull)
 
 
-async def test_fork_of_an_organisation_is_told_what_it_can_do(world: World) -> None:
+async def test_fork_of_an_organisation_leaves_with_its_own_next_step(world: World) -> None:
     """P6: GitHub has no "Allow edits by maintainers" for it, so no one is sent to look for that."""
     world.github.create_user("guild", kind="Organization")
     pull = world.open("idea", by=None, fork_of="guild")
@@ -226,7 +226,7 @@ async def test_departure_says_how_long_after_the_update_a_bot_acted(world: World
     assert "removed the label" in world.comment(pull).split("Last result")[1].split("\n")[0]
 
 
-async def test_nobody_is_named_whose_webhook_never_came(world: World) -> None:
+async def test_later_change_of_another_person_is_no_cause(world: World) -> None:
     """P6: who changed something later did not cause what no one reported."""
     front, pull = world.open("front"), world.open("second")
     for each in (front, pull):
@@ -269,9 +269,9 @@ async def test_commits_that_landed_with_another_pull_request_name_that_one(world
     assert f"landed with #{upper.number}" in world.comment(lower)
 
 
-@pytest.mark.parametrize("heard", [True, False])
+@pytest.mark.parametrize("webhook", [True, False])
 async def test_approval_that_automation_dismissed_after_the_update_brings_the_place_back(
-    world: World, heard: bool
+    world: World, webhook: bool
 ) -> None:
     """P3, P4: no one withdrew anything, so it waits outside the queue, and its renewal restores its place."""
     checks = [("ci/test", world.app_id("ci"))]
@@ -286,7 +286,7 @@ async def test_approval_that_automation_dismissed_after_the_update_brings_the_pl
     await world.until_status(pull, "checking")
     await world.settle()
     assert pull.head_sha != queued
-    pull.dismiss_review(given[0], by="robot[bot]", webhook=heard)
+    pull.dismiss_review(given[0], by="robot[bot]", webhook=webhook)
     await world.until_status(pull, None)
     await world.settle()
     assert LABEL in pull.labels
