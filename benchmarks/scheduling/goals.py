@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from benchmarks.scheduling.grid import Measured, mean_ratio, measure, saturated
 from benchmarks.scheduling.policies import ORACLE, OURS, REFERENCE
+from benchmarks.scheduling.scenarios import simulate_all
 from benchmarks.scheduling.truth import Cell
 
 FRESH_SEEDS = (101, 102)
@@ -12,6 +13,8 @@ FRESH_SEEDS = (101, 102)
 TUNING_SEEDS = (1,)
 """Seeds that its constants were looked at with."""
 
+FLAKY = Cell(2.5, 30, 0.1, 0.27, 4)
+"""The design names 60 pull requests a day, and no duration."""
 CONFLICTING = Cell(40, 10, 0.1, 0.02, 16, 0.034)
 """The design names no duration. Runs of 30 minutes would need 17 slots by information alone, and there are 16."""
 
@@ -49,8 +52,8 @@ def samples(cells: Sequence[Cell], seeds: Sequence[int], pulls: int) -> list[Sam
     ]
 
 
-def goals(found: Sequence[Sample], seeds: Sequence[int], pulls: int) -> list[Goal]:
-    """Judge the samples, and what they do not show: saturated capacity and conflicts as at Uber."""
+def goals(found: Sequence[Sample], seeds: Sequence[int], pulls: int, scenarios: int) -> list[Goal]:
+    """Judge the samples, and what they do not show: capacity, conflicts as at Uber, flakes, scenarios."""
     landed = sum(ours.outcome.landed for ours, _, _ in found)
     return [
         *_waits(found),
@@ -80,6 +83,42 @@ def goals(found: Sequence[Sample], seeds: Sequence[int], pulls: int) -> list[Goa
         ),
         Goal("red base", sum(ours.outcome.red for ours, _, _ in found), 0, 0, at_most=True),
         Goal("unresolved", sum(ours.outcome.unresolved for ours, _, _ in found), 0, 0, at_most=True),
+        *_of_scenarios(range(seeds[0] * 10**6, seeds[0] * 10**6 + scenarios)),
+        *_with_flakes(seeds, pulls),
+    ]
+
+
+def _of_scenarios(seeds: Sequence[int]) -> list[Goal]:
+    summary = simulate_all(seeds)
+    figures = {
+        "red base": summary.red,
+        "unresolved": summary.unresolved,
+        "unending": len(summary.unending),
+        "ejected although green, without flakes": summary.wrong,
+    }
+    return [
+        Goal(f"{len(seeds):,} scenarios with pairs and triples: {name}", value, 0, 0, at_most=True)
+        for name, value in figures.items()
+    ]
+
+
+def _with_flakes(seeds: Sequence[int], pulls: int) -> list[Goal]:
+    ours = [measure(OURS, FLAKY, seed, pulls) for seed in seeds]
+    oracles = [measure(ORACLE, FLAKY, seed, pulls) for seed in seeds]
+    landed = sum(each.outcome.all_landed for each in ours)
+    over = mean_ratio((a.minutes(0.95), b.minutes(0.95)) for a, b in zip(ours, oracles, strict=True))
+    innocents = 100 * sum(each.outcome.innocents for each in ours) / max(1, landed)
+    cell = "flakes 27 %, failures 10 %, C 4, 60 a day, CI 30 min"
+    return [
+        Goal(f"{cell}: innocents per 100", innocents, 3, 1, at_most=True),
+        Goal(f"{cell}: p95 over the oracle's", over, 3, 2, at_most=True),
+        Goal(
+            f"{cell}: runs per landing",
+            sum(each.outcome.runs for each in ours) / max(1, landed),
+            1.2,
+            0.9,
+            at_most=True,
+        ),
     ]
 
 

@@ -1,10 +1,12 @@
 """Write what was measured into `docs/scheduling.md`."""
 
 from collections.abc import Iterable, Sequence
+from itertools import product
 
 from benchmarks.scheduling.goals import Goal, Sample
 from benchmarks.scheduling.grid import UNLIMITED, Measured
 from benchmarks.scheduling.policies import REFERENCE
+from benchmarks.scheduling.scenarios import runs_per_landing
 from benchmarks.scheduling.truth import Cell
 
 
@@ -59,6 +61,16 @@ def policies_table(measured: Iterable[tuple[str, Measured]]) -> str:
             for name, each in measured
         ),
     )
+
+
+def costs_table(members: int, slots: Sequence[int], shares: Sequence[float], seeds: Sequence[int]) -> str:
+    """Return runs for each landing by the share of members that are ejected, beside landings one by one."""
+    rows = []
+    for pairs, share in product((False, True), shares):
+        costs = [runs_per_landing(members, each, share, seeds, pairs=pairs) for each in slots]
+        found = f"{share:.0%}, {'each of a red pair' if pairs else 'red alone'}"
+        rows.append((found, f"{costs[0][1]:.2f}", *(f"{trains:.2f}" for trains, _ in costs)))
+    return table(("ejected", "one by one", *(f"C {each}" for each in slots)), rows)
 
 
 def losses_table(found: Sequence[Sample]) -> str:

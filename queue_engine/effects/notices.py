@@ -80,9 +80,9 @@ async def announce_progress(
 ) -> None:
     """Update the comment, and with `check_run` the check run, by progress; quick changes share one update.
 
-    Of a begun test the comment waits for `test_edit`. While failed checks run again, the check run alone shows progress:
-    an edited comment starts workflows on `issue_comment`, which may cancel the rerun of the same concurrency group
-    (erikunha/portfolio #224).
+    Of a begun test the comment waits for `test_edit`. While failed checks run again, the check run alone shows
+    progress: an edited comment starts workflows on `issue_comment`, which may cancel the rerun of the same concurrency
+    group (erikunha/portfolio #224).
     """
     notice = await progress_notice(tx, entry, kind, policy, now, depth=depth, checks=checks)
     due = now + policy.comment_debounce

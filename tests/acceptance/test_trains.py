@@ -10,7 +10,7 @@ Covers `queue_engine/executor/trains/train_pass.py`, `queue_engine/executor/trai
 and `queue_engine/executor/trains/member_facts.py`.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Mapping
 from datetime import timedelta
 from pathlib import Path
 
@@ -223,3 +223,48 @@ async def test_auto_learns_from_a_run_that_its_ci_may_run_another_beside_it(tmp_
         async with world.bot.engine.store.reading() as tx:
             runs = await tx.candidate_runs.of_repository(world.repository.record.id)
         assert [run.numbers for run in runs] == [(second.number,), (second.number, third.number)]
+
+
+def _without_pairs(*pairs: str) -> Callable[[Mapping[str, str]], bool]:
+    """Judge trees: red with all files of one of these, one for each character."""
+    return lambda files: not any(all(f"{name}.py" in files for name in pair) for pair in pairs)
+
+
+@pytest.mark.parametrize("runs", [1, 2])
+async def test_queue_with_red_pairs_and_a_red_one_ends_and_all_others_land(tmp_path: Path, runs: int) -> None:
+    """P5: no run is repeated: of each pair one lands, the other leaves with the checks that failed, in few runs."""
+    ci = {"judge": lambda files: "two.py" not in files or _without_pairs("bi", "df", "g")(files)}
+    async with a_train_world(tmp_path, trains=f"{{candidates: push, runs: {runs}}}", ci=ci) as world:
+        pulls = await ready(world, *"abcdefghi")
+        world.repository.push("main", {"two.py": "x\n"}, "Together they fail", by="rhea")
+        await world.pass_time(timedelta(minutes=8))
+        before = commits_tested(world)
+        queue_all(pulls)
+        await world.until(lambda: sum(pull.merged for pull in pulls) == 6)
+        await world.settle()
+        await world.pass_time(timedelta(hours=1))
+        assert await world.entries() == ()
+        left = "".join(name for name, pull in zip("abcdefghi", pulls, strict=True) if not pull.merged)
+        assert [len({*left} & {*pair}) for pair in ("bi", "df", "g")] == [1, 1, 1]
+        assert all([await world.reasons(pull) == ["checks_failed"] for pull in pulls if not pull.merged])
+        assert commits_tested(world) - before <= 14
+
+
+async def test_head_whose_own_check_fails_joins_no_run_of_others(world: World) -> None:
+    """P5: a check that turned red after the pull request was queued is evidence about that pull request alone."""
+    good = await ready(world, "a", "b")
+    world.repository.push("main", {"more.py": "x\n"}, "Move the base", by="rhea")
+    bad = world.open("c", files={"c.txt": "99\n"})
+    control_time = timedelta(minutes=1)
+    await world.pass_time(control_time)
+    await control(world, pauses.freeze, until=world.clock.now() + timedelta(minutes=20), reason="release")
+    queue_all([*good, bad])
+    before = commits_tested(world)
+    await world.pass_time(timedelta(minutes=19))
+    tested = commits_tested(world)
+    await world.until(lambda: all(pull.merged for pull in good))
+    await world.until_status(bad, None)
+    assert tested - before <= 2
+    assert not bad.merged
+    # One run of both good ones, and one of the bad one alone.
+    assert commits_tested(world) - tested == 2

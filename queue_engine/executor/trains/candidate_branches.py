@@ -8,8 +8,7 @@ from queue_engine.domain.errors import Invalid, NotFound
 from queue_engine.domain.reasons import Reason
 from queue_engine.executor.trains.state import TrainState
 from queue_engine.executor.trains.triggers import read_choice, trigger_failed
-from queue_engine.planner.trains.memory import FailingChecks
-from queue_engine.planner.trains.outcomes import failed, find_run, passed, result_key
+from queue_engine.planner.trains.outcomes import failed_before, find_run, known_result, passed, result_key
 from queue_engine.rules.checks import run_checks
 
 EXISTS = "already exists"
@@ -33,21 +32,21 @@ async def explain_refused_branch(state: TrainState, run: CandidateRun, message: 
 
 
 async def tested_before(state: TrainState, run: CandidateRun) -> bool:
-    """Apply the result of a run with the same tree, if there was one: no tree is tested twice. Raises GitHubError."""
+    """Apply the result of a run with the same tree, if there was one: CI tests none twice. Raises GitHubError.
+
+    A failure of one member alone is tested again where the plan asks for it: it may have flaked.
+    """
     tree = run.members[-1].tree
     assert tree is not None
     key = await key_of(state, run)
     planned = find_run(state.memory.trains, run.id)
-    known = state.memory.results.get(key)
-    if known is None or planned is None:
+    if planned is None or (known := known_result(state.memory, planned, key)) is None:
         return False
     if known:
         memory = passed(state.memory, planned, key, state.seconds)
         await state.save_run(replace(run, state=CandidateState.PASSED), memory)
     else:
-        assert run.id is not None
-        evidence = FailingChecks(run.id, planned.content, ())
-        await state.end(run, failed(state.memory, planned, key, evidence), why="failed_before")
+        await state.end(run, failed_before(state.memory, planned, key), why="failed_before")
     return True
 
 

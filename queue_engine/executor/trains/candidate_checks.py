@@ -245,7 +245,8 @@ async def _failed(
         return
     shown = tuple({"name": each.name, "url": each.url, "conclusion": each.conclusion} for each in checks)
     evidence = FailingChecks(run.id, planned.content, shown, detail, reason.value)
-    await state.end(run, _with_span(failed(state.memory, planned, key, evidence), run), why="failed")
+    memory = failed(state.memory, planned, key, evidence, times=2 if run.test.rerun_checks else 1)
+    await state.end(run, _with_span(memory, run), why="failed")
 
 
 def _with_span(memory: Memory, run: CandidateRun) -> Memory:

@@ -5,6 +5,7 @@ merge is IMQ's own if its parents are the commit before and the member's head; a
 else's, and the run is cancelled.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import structlog
@@ -13,11 +14,13 @@ from queue_engine.domain.candidate_port import BranchUpdate
 from queue_engine.domain.candidate_run import CandidateMember, CandidateRun, CandidateState
 from queue_engine.domain.errors import Forbidden, HeadConflict, Invalid, MergeError, NotFound, StaleRead
 from queue_engine.domain.facts import Commit, MergeMethod
+from queue_engine.domain.model import Entry
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.run import Run
 from queue_engine.executor.trains.candidate_branches import EXISTS, explain_refused_branch, publish, tested_before
 from queue_engine.executor.trains.member_facts import (
     await_workflows_permission,
+    heads_that_fail,
     merges_refused,
     pull_of,
     read_members,
@@ -31,7 +34,7 @@ from queue_engine.planner.trains.commits import merge_message
 from queue_engine.planner.trains.members import base_moved
 from queue_engine.planner.trains.memory import Memory
 from queue_engine.planner.trains.model import NewRun
-from queue_engine.planner.trains.outcomes import cancelled, removed_member, started, without_member
+from queue_engine.planner.trains.outcomes import cancelled, heads_judged, removed_member, started, without_member
 
 _log = structlog.get_logger("imq.trains")
 
@@ -42,11 +45,11 @@ _LAGGING = 4
 async def begin(state: TrainState, new: NewRun, memory: Memory) -> bool:
     """Verify the members of a new run, and store the run; False if the pass has to plan again. Raises GitHubError."""
     entries = {each.number: each for each in state.entries}
-    methods: list[MergeMethod] = []
-    tip = memory.base_tip
+    methods, tip = list[MergeMethod](), memory.base_tip
     await read_members(state, [entries[number] for number in new.content])
-    for number in new.content:
-        entry = entries[number]
+    if not await _heads_as_planned(state, [entries[number] for number in sorted(new.tested)], memory):
+        return False
+    for entry in (entries[number] for number in new.content):
         if (method := await verify(state, entry, mergeable=True)) is None:
             return False
         methods.append(method)
@@ -85,6 +88,15 @@ async def begin(state: TrainState, new: NewRun, memory: Memory) -> bool:
     state.runs = (*state.runs, stored)
     state.begun.add(stored.id)
     return True
+
+
+async def _heads_as_planned(state: TrainState, entries: Sequence[Entry], memory: Memory) -> bool:
+    """Return whether the plan knew which heads fail a required check: a member with one is tested alone."""
+    judged = heads_judged(memory, await heads_that_fail(state, entries))
+    if judged == memory:
+        return True
+    await state.remember(judged)
+    return False
 
 
 def _begun(

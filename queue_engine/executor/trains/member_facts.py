@@ -1,6 +1,6 @@
 """Verify members by one snapshot each, before they are merged onto a candidate, and before the candidate lands."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 import structlog
@@ -16,7 +16,7 @@ from queue_engine.planner.actions import Block, Dequeue, FactKind, Facts, ReadFa
 from queue_engine.planner.github_outage import on_github_error
 from queue_engine.planner.member_rules import judge_member
 from queue_engine.planner.merge_errors import await_permission, named
-from queue_engine.rules.checks import requires_own_check
+from queue_engine.rules.checks import head_checks, judge, requires_own_check
 from queue_engine.rules.invariants import check_transition
 
 _log = structlog.get_logger("imq.trains")
@@ -34,6 +34,26 @@ async def read_members(state: TrainState, entries: Iterable[Entry]) -> None:
     unread = [each for each in entries if (each.id, each.version) not in state.verified]
     found = await read_entry_snapshots(state.engine, unread, state.policy)
     state.verified |= {(each.id, each.version): found[each.id] for each in unread if each.id in found}
+
+
+async def heads_that_fail(state: TrainState, entries: Iterable[Entry]) -> Mapping[int, bool]:
+    """Return of each entry that was read whether a required check of its own head has failed. Raises GitHubError.
+
+    The reports are read only where GitHub says that some check failed.
+    """
+    github, found = state.engine.github, dict[int, bool]()
+    for entry in entries:
+        snapshot = state.verified.get((entry.id, entry.version), Facts()).snapshot
+        if snapshot is None or snapshot.failing is None:
+            continue
+        found[entry.number] = False
+        if not snapshot.failing:
+            continue
+        rules = await github.branch_rules(state.queue.repository, state.queue.base_branch)
+        if required := head_checks(rules, state.policy):
+            reports = await github.check_reports(state.queue.repository, entry.head, required)
+            found[entry.number] = bool(judge(required, reports).failed)
+    return found
 
 
 async def verify(state: TrainState, entry: Entry, *, mergeable: bool) -> MergeMethod | None:

@@ -34,7 +34,7 @@ from queue_engine.executor.trains.stale_candidates import end_outdated_run
 from queue_engine.executor.trains.state import TrainState
 from queue_engine.planner.front import Members, QueueWait, first
 from queue_engine.planner.github_outage import SHOWN_AFTER, outage_limit, retry_at
-from queue_engine.planner.trains.members import base_moved, follow_queue, limited, slots, visible
+from queue_engine.planner.trains.members import base_moved, follow_queue, visible
 from queue_engine.planner.trains.memory import Memory
 from queue_engine.planner.trains.model import Plan
 from queue_engine.planner.trains.plan import plan
@@ -165,7 +165,7 @@ class TrainPass:
         if await end_outdated_run(state):
             return True
         memory = self._renewed()
-        state.memory = follow_queue(memory, found.room, slots(memory, state.trains))
+        state.memory = follow_queue(memory, found.room, state.trains)
         if blocked:
             # In a freeze nothing lands or begins; what passes is shown as passed.
             return await self._follow(CandidateState.TESTING)
@@ -260,7 +260,7 @@ class TrainPass:
         if made.cancel:
             await state.cancel(state.find(made.cancel[0]), why="cancelled")
             return True
-        new = limited(made.start[0], shown, state.trains)
+        new = made.start[0]
         return await self._on_entries(new.content, lambda: begin(state, new, state.memory))
 
     async def _on_entries(self, numbers: tuple[int, ...], act: Callable[[], Awaitable[bool]]) -> bool:

@@ -6,15 +6,15 @@ from dataclasses import replace
 from queue_engine.domain.model import Entry
 from queue_engine.domain.train_policy import TrainPolicy, TrainSplit
 from queue_engine.planner.trains.memory import Memory
-from queue_engine.planner.trains.model import FailingRun, Member, NewRun, Trains
+from queue_engine.planner.trains.model import Member, Trains
 from queue_engine.planner.trains.transitions import base_pushed, removed
 
 MOST_RUNS = 16
 """How many runs `auto` lets be active at most."""
 
 
-def follow_queue(memory: Memory, entries: Iterable[Entry], slots: int) -> Memory:
-    """Return the memory with these entries as members, in the order in which they are to land.
+def follow_queue(memory: Memory, entries: Iterable[Entry], policy: TrainPolicy) -> Memory:
+    """Return the memory with these entries as members, in the order in which they are to land, and the choices of runs.
 
     An entry that left, or has another head, is another member: what runs found out about the former one is void.
     """
@@ -32,7 +32,14 @@ def follow_queue(memory: Memory, entries: Iterable[Entry], slots: int) -> Memory
     conflicts = {
         number: others for number, others in memory.conflicts.items() if heads.get(number) == memory.heads.get(number)
     }
-    return replace(memory, trains=replace(trains, queue=queue, slots=slots), heads=heads, conflicts={**conflicts})
+    trains = replace(
+        trains,
+        queue=queue,
+        slots=slots(memory, policy),
+        most=policy.max_size,
+        splits_singly=policy.split is TrainSplit.SINGLE,
+    )
+    return replace(memory, trains=trains, heads=heads, conflicts={**conflicts})
 
 
 def _preempts(entry: Entry) -> bool:
@@ -57,23 +64,12 @@ def visible(memory: Memory, free: Collection[int]) -> Trains:
         if each.id in free and not _conflicts_with_all(memory.conflicts.get(each.id, ()), queued)
     )
     shown = {each.id for each in queue}
-    failures = (FailingRun(each.suspects & shown, each.content) for each in trains.failures)
+    failures = (replace(each, suspects=each.suspects & shown) for each in trains.failures)
     return replace(trains, queue=queue, failures=tuple(each for each in failures if each.suspects))
 
 
 def _conflicts_with_all(others: Sequence[int], queued: Collection[int]) -> bool:
     return bool(others) and all(other in queued for other in others)
-
-
-def limited(run: NewRun, trains: Trains, policy: TrainPolicy) -> NewRun:
-    """Return the run with as many members to test as the configuration allows; all of them follow the others."""
-    tested = [each for each in run.content if each in run.tested]
-    most = policy.max_size
-    suspected = {member for failed in trains.failures for member in failed.suspects}
-    if policy.split is TrainSplit.SINGLE and suspected & run.tested:
-        most = 1
-    kept = tested[:most]
-    return NewRun(tuple(each for each in run.content if each not in run.tested or each in kept), frozenset(kept))
 
 
 def base_moved(memory: Memory, tip: str) -> Memory:

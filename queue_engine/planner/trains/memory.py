@@ -6,10 +6,11 @@ from datetime import datetime
 from typing import Any
 
 from queue_engine.domain.candidate_run import CandidateTrigger
+from queue_engine.domain.train_policy import MOST_MEMBERS
 from queue_engine.planner.trains.built import BuiltHistory, BuiltMember
 from queue_engine.planner.trains.estimates import Estimates, Rate
 from queue_engine.planner.trains.model import FailingRun, Member, TrainRun, Trains
-from queue_engine.planner.trains.suspicion import suspicions
+from queue_engine.planner.trains.suspicion import weigh
 
 _TIPS_KEPT = 100
 _RESULTS_KEPT = 200
@@ -126,7 +127,7 @@ def to_json(memory: Memory) -> dict[str, Any]:
     stored = asdict(memory)
     stored["trains"] = _trains_json(memory.trains)
     # For people alone: `queue_engine.queries.train_status` reads it, and each plan computes it.
-    stored["suspicions"] = {str(member): round(chance, 4) for member, chance in suspicions(memory.trains).items()}
+    stored["suspicions"] = {str(member): round(chance, 4) for member, chance in weigh(memory.trains).chances.items()}
     stored["heads"] = {str(member): list(head) for member, head in memory.heads.items()}
     stored["conflicts"] = {str(member): list(others) for member, others in memory.conflicts.items()}
     if memory.off is not None:
@@ -175,8 +176,14 @@ def _trains_json(trains: Trains) -> dict[str, Any]:
         "queue": [asdict(each) for each in trains.queue],
         "runs": [run(each) for each in trains.runs],
         "passed": [run(each) for each in trains.passed],
-        "failures": [{"suspects": sorted(each.suspects), "content": sorted(each.content)} for each in trains.failures],
+        "failures": [
+            {**asdict(each), "suspects": sorted(each.suspects), "content": sorted(each.content)}
+            for each in trains.failures
+        ],
         "estimates": asdict(trains.estimates),
+        "saved": trains.saved,
+        "most": trains.most,
+        "splits_singly": trains.splits_singly,
     }
 
 
@@ -188,9 +195,19 @@ def _trains(stored: Mapping[str, Any]) -> Trains:
         runs=tuple(map(_run, stored["runs"])),
         passed=tuple(map(_run, stored["passed"])),
         failures=tuple(
-            FailingRun(frozenset(each["suspects"]), frozenset(each["content"])) for each in stored["failures"]
+            FailingRun(
+                frozenset(each["suspects"]),
+                frozenset(each["content"]),
+                each.get("times", 1),
+                # What an earlier version stored does not say so.
+                each.get("on_base", False),
+            )
+            for each in stored["failures"]
         ),
         estimates=Estimates(**{name: Rate(**rate) for name, rate in stored["estimates"].items()}),
+        saved=stored.get("saved", 0.0),
+        most=stored.get("most", MOST_MEMBERS),
+        splits_singly=stored.get("splits_singly", False),
     )
 
 

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field, replace
 
+from queue_engine.domain.train_policy import MOST_MEMBERS
 from queue_engine.planner.trains.estimates import Estimates
 
 
@@ -16,6 +17,8 @@ class Member:
     """Seconds: when a run with it first passed."""
     preempts: bool = False
     """A hotfix: it is tested before what is tested now."""
+    head_fails: bool = False
+    """A required check of its own head has failed: it is tested alone."""
 
     @property
     def qualified(self) -> bool:
@@ -44,12 +47,16 @@ class TrainRun:
 
 @dataclass(frozen=True, slots=True)
 class FailingRun:
-    """A run that failed, as evidence against its members."""
+    """What failed, as evidence against its members: all runs of one content are one."""
 
     suspects: frozenset[int]
-    """Members that no run has passed with since."""
+    """Members that no run has passed with since; all of `content` once each has passed, but not together."""
     content: frozenset[int]
     """Members that have not landed since, the suspects among them."""
+    times: int = 1
+    """How often CI ran and failed."""
+    on_base: bool = True
+    """Whether its tree is still the base and `content`. Otherwise something else landed since its start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +73,14 @@ class Trains:
     passed: tuple[TrainRun, ...] = ()
     """Runs that passed, extend the base and have not landed."""
     failures: tuple[FailingRun, ...] = ()
-    """Oldest first."""
+    """Oldest first, each content once."""
     estimates: Estimates = field(default_factory=Estimates)
+    saved: float = 0.0
+    """CI runs that landings one by one would have cost beyond those that ended; negative where these were more."""
+    most: int = MOST_MEMBERS
+    """How many members a run may test, those beneath them aside."""
+    splits_singly: bool = False
+    """Whether a run tests only one of the members that failed together."""
 
     def member(self, member: int) -> Member | None:
         """Return a queued member."""

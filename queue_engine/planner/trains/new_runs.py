@@ -1,13 +1,12 @@
 """Choose the runs that fill the free slots."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from math import ceil, log2
 
-from queue_engine.domain.train_policy import MOST_MEMBERS
 from queue_engine.planner.trains.model import FailingRun, Member, NewRun, TrainRun, Trains
-from queue_engine.planner.trains.suspicion import all_good
+from queue_engine.planner.trains.suspicion import Evidence
 
 _ANCHOR = 0.65
 """Runs are nested on an active one that is good by at least this chance."""
@@ -19,19 +18,26 @@ _CARRIED_ALONE = 0.6
 """The same of a run that tests nothing else."""
 _COMBINING_WAIT = 1.5
 """Usual runs that a qualified member waits before a run is started for it alone."""
-_EVEN = 0.5
-"""A run is most informative when it fails as often as it passes."""
+_ALONE = 0.5
+"""A member that makes its run fail by this chance is tested alone: on others, its failure would eject no one."""
+_SOON = 2
+"""Members for each slot: so few untested ones have runs soon."""
+_LENT = 1.5
+"""Runs for each slot that a queue may have cost beyond landings one by one before it has fewer slots."""
+_LEAST_PART = 4
+"""One slot of so many is always left."""
 _ROUNDING = 1e-12
 
 
-def new_runs(trains: Trains, chances: Mapping[int, float], now: float) -> tuple[NewRun, ...]:
+def new_runs(trains: Trains, evidence: Evidence, now: float) -> tuple[NewRun, ...]:
     """Return the runs to start, in order; no more than slots are free."""
     started: list[NewRun] = []
-    while len(trains.runs) < trains.slots:
-        runs = _Choice(trains, chances, now).runs()
+    slots = affordable(trains)
+    while len(trains.runs) < slots:
+        runs = _Choice(trains, evidence, now).runs()
         if not runs:
             break
-        for run in runs[: trains.slots - len(trains.runs)]:
+        for run in runs[: slots - len(trains.runs)]:
             started.append(run)
             # Numbers of stored runs are positive.
             trains = trains.with_run(TrainRun(-len(started), run.content, run.tested, now))
@@ -43,7 +49,7 @@ class _Choice:
     """The choice of what to start next, while one slot at least is free."""
 
     trains: Trains
-    chances: Mapping[int, float]
+    evidence: Evidence
     now: float
 
     def runs(self) -> Sequence[NewRun]:
@@ -53,17 +59,36 @@ class _Choice:
         free = self.trains.slots - len(self.trains.runs)
         anchor = self._anchor(in_backlog=len(untested) > free)
         preempting: Sequence[Member] = [each for each in untested if each.preempts]
-        work = preempting or next(self._work(active), ())
-        if len(work) > 1 and all(each.qualified and self._suspected(each) for each in work):
-            return self._prefixes(work)
-        if not preempting and self._combines(anchor, urgent=any(not each.qualified for each in work)):
-            return [_run(anchor, self._carried(anchor, _CARRIED_ALONE))]
-        if not work:
-            return []
-        chosen = self._until_even(work, max(1, ceil(max(len(untested), len(work)) / free)))
-        if len(chosen) == 1 and self.chances[chosen[0]] >= _EVEN:
-            return [_run((), chosen)]
+        most = max(len(untested), 1)
+        passed = {frozenset(each.content) for each in self.trains.passed}
+        for work in [preempting] if preempting else [*self._work(active), ()]:
+            if len(work) > 1 and all(each.qualified and self._suspected(each) for each in work):
+                new = self._prefixes(work)
+            elif not preempting and (carried := self._combined(anchor, work)):
+                new = [_run(anchor, carried)]
+            else:
+                new = self._tests(work, anchor, ceil(max(most, len(work)) / free)) if work else []
+            # What has passed waits for a better run to end, and lands then.
+            if new := [each for each in new if frozenset(each.content) not in passed]:
+                return new
+        return []
+
+    def _combined(self, anchor: Sequence[int], work: Sequence[Member]) -> tuple[int, ...]:
+        """Return the qualified members for which a run is started before the one that tests `work`."""
+        if not self._combines(anchor, urgent=any(not each.qualified for each in work)):
+            return ()
+        return self._carried(anchor, _CARRIED_ALONE)[: self.trains.most]
+
+    def _tests(self, work: Sequence[Member], anchor: Sequence[int], most: int) -> Sequence[NewRun]:
+        """Return the run that tests the first of these, on what probably passes."""
+        most = min(most, self.trains.most)
+        if self.trains.splits_singly and any(self._suspected(each) for each in work):
+            most = 1
         beneath = (*anchor, *self._carried(anchor, _CARRIED))
+        chosen = self._until_even(work, beneath, most)
+        if not chosen or (len(chosen) == 1 and self.evidence.chances[chosen[0]] >= _ALONE):
+            # What failed alone may have flaked: it is the only content that is tested again.
+            return [_run((), chosen or [work[0].id])]
         return [_run(tuple(each for each in beneath if each not in chosen), chosen)]
 
     def _anchor(self, in_backlog: bool) -> tuple[int, ...]:
@@ -72,7 +97,7 @@ class _Choice:
         extendable = (
             each.content
             for each in (*self.trains.runs, *self.trains.passed)
-            if each.extends_base and all_good(each.content, self.chances) >= least
+            if each.extends_base and self.evidence.good(each.content) >= least
         )
         return max(extendable, key=len, default=())
 
@@ -81,9 +106,9 @@ class _Choice:
         carried: list[int] = []
         good = 1.0
         for each in self.trains.queue:
-            if not each.qualified or each.id in anchor:
+            if not each.qualified or each.id in anchor or self.evidence.foretells((*anchor, *carried, each.id)):
                 continue
-            good *= 1 - self.chances[each.id]
+            good *= 1 - self.evidence.chances[each.id]
             if good < least and (carried or least > _CARRIED_ALONE):
                 break
             carried.append(each.id)
@@ -114,20 +139,22 @@ class _Choice:
     def _work(self, active: set[int]) -> Iterator[Sequence[Member]]:
         """Yield members to test: suspects that no run tests, fresh ones, other suspects, those that passed long ago."""
         tested = {member for each in self.trains.runs for member in each.tested}
-        retested = [each for each in self.trains.failures if each.suspects & tested]
-        yield from (self._suspects(each, tested) for each in self.trains.failures if not each.suspects & tested)
+        failures = self.evidence.unexplained
+        retested = [each for each in failures if each.suspects & tested]
+        yield from (self._suspects(each, tested) for each in failures if not each.suspects & tested)
         if fresh := [
             each
             for each in self.trains.queue
             if not each.qualified and each.id not in active and not self._suspected(each)
         ]:
-            yield fresh
+            yield fresh[:1] if fresh[0].head_fails else [each for each in fresh if not each.head_fails]
         for failed in retested:
             suspects = self._suspects(failed, tested)
             if suspects and not all(each.qualified for each in suspects):
                 yield suspects
         # They passed on an older base. Where that says little today, slots are better used than free.
-        if idle := [each for each in self.trains.queue if each.qualified and each.id not in active]:
+        waiting = active.union(*(each.content for each in self.trains.passed))
+        if idle := [each for each in self.trains.queue if each.qualified and each.id not in waiting]:
             yield idle
 
     def _suspects(self, failed: FailingRun, tested: set[int]) -> Sequence[Member]:
@@ -137,27 +164,46 @@ class _Choice:
         return [each for each in undecided if each.id not in tested]
 
     def _suspected(self, member: Member) -> bool:
-        return any(member.id in each.suspects for each in self.trains.failures)
+        return any(member.id in each.suspects for each in self.evidence.unexplained)
 
     def _prefixes(self, members: Sequence[Member]) -> Sequence[NewRun]:
         """Return nested runs of members that failed together, cut at equal shares of suspicion."""
         suspects = [each.id for each in members]
-        sums = list(accumulate(self.chances[each] for each in suspects))
+        sums = list(accumulate(self.evidence.chances[each] for each in suspects))
         parts = 1 + max(1, min(self.trains.slots // 2, len(suspects) - 1))
         shares = (sums[-1] * part / parts for part in range(1, parts))
         cuts = {next(index for index, total in enumerate(sums, 1) if total >= share - _ROUNDING) for share in shares}
-        return [_run((), suspects[:cut]) for cut in sorted(cuts - {len(suspects)})] or [_run((), suspects[:1])]
+        cuts = {min(cut, self.trains.most) for cut in cuts}
+        prefixes = [suspects[:cut] for cut in sorted(cuts - {len(suspects)})] or [suspects[:1]]
+        return [_run((), each) for each in prefixes]
 
-    def _until_even(self, members: Sequence[Member], most: int) -> list[int]:
-        """Return the first members, until the run is as likely to fail as to pass."""
+    def _until_even(self, members: Sequence[Member], beneath: Sequence[int], most: int) -> list[int]:
+        """Return the first members, while testing one more saves runs: by Golomb's rule, as in a run-length code.
+
+        None joins a run whose outcome is known with it. Where two in five fail, each is tested alone.
+        """
         chosen: list[int] = []
         good = 1.0
-        for each in members[: min(most, MOST_MEMBERS)]:
-            if good < _EVEN:
+        for each in members:
+            rest = good * (1 - self.evidence.chances[each.id])
+            if len(chosen) == most or (chosen and good + rest <= 1):
                 break
-            chosen.append(each.id)
-            good *= 1 - self.chances[each.id]
+            if not self.evidence.foretells((*beneath, *chosen, each.id)):
+                chosen.append(each.id)
+                good = rest
         return chosen
+
+
+def affordable(trains: Trains) -> int:
+    """Return how many runs may be active at once.
+
+    While more members wait than soon fit, a queue that has cost more runs than landings one by one has fewer: then
+    one run that tests many costs least. A short queue keeps all, since they save time there.
+    """
+    if sum(not each.qualified for each in trains.queue) <= _SOON * trains.slots:
+        return trains.slots
+    least = max(1, trains.slots // _LEAST_PART)
+    return max(least, min(trains.slots, int(_LENT * trains.slots + trains.saved)))
 
 
 def _run(beneath: Sequence[int], tested: Sequence[int]) -> NewRun:

@@ -1,6 +1,6 @@
 """Keep in the memory of a queue what became of its runs. Pure."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from hashlib import sha256
 
@@ -55,9 +55,44 @@ def passed(memory: Memory, run: TrainRun, key: str, now: float, *, seconds: floa
     return memory if seconds is None else memory.with_duration(seconds)
 
 
-def failed(memory: Memory, run: TrainRun, key: str, evidence: FailingChecks) -> Memory:
-    """Keep a failed run as evidence."""
-    return replace(memory.with_result(key, False).with_failure(evidence), trains=run_failed(memory.trains, run))
+def failed(memory: Memory, run: TrainRun, key: str, evidence: FailingChecks, times: int = 1) -> Memory:
+    """Keep a failed run as evidence; `times`: how often CI ran on it and failed."""
+    trains = run_failed(memory.trains, run, times)
+    return replace(memory.with_result(key, False).with_failure(evidence), trains=trains)
+
+
+def known_result(memory: Memory, run: TrainRun, key: str) -> bool | None:
+    """Return the result of a tree as evidence about this run; None if CI has to run.
+
+    A tree that failed for one member alone may have flaked: the plan has it tested again.
+    """
+    passed_before = memory.results.get(key)
+    return None if passed_before is False and len(run.content) == 1 and _has_failed(memory, run) else passed_before
+
+
+def failed_before(memory: Memory, run: TrainRun, key: str) -> Memory:
+    """End a run whose tree has failed: one failure counts once.
+
+    A plan that knew this content as a failure on another base knows now that it is the tree of the present one.
+    """
+    if not _has_failed(memory, run):
+        return failed(memory, run, key, FailingChecks(run.id, run.content, ()))
+    memory = cancelled(memory, run.id)
+    content = frozenset(run.content)
+    failures = tuple(
+        replace(each, on_base=True) if each.content == content else each for each in memory.trains.failures
+    )
+    return replace(memory, trains=replace(memory.trains, failures=failures))
+
+
+def _has_failed(memory: Memory, run: TrainRun) -> bool:
+    return any(each.content == frozenset(run.content) for each in memory.trains.failures)
+
+
+def heads_judged(memory: Memory, failing: Mapping[int, bool]) -> Memory:
+    """Keep of these members whether a required check of their own heads has failed."""
+    queue = tuple(replace(each, head_fails=failing.get(each.id, each.head_fails)) for each in memory.trains.queue)
+    return replace(memory, trains=replace(memory.trains, queue=queue))
 
 
 def cancelled(memory: Memory, run_id: int | None) -> Memory:

@@ -5,12 +5,11 @@ siblings on the same base, and nested only on runs that are probably good. Membe
 later runs, and land with the first of them that passes and extends the base.
 """
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from queue_engine.planner.trains.model import Plan, TrainRun, Trains
 from queue_engine.planner.trains.new_runs import new_runs
-from queue_engine.planner.trains.suspicion import all_good, suspicions
+from queue_engine.planner.trains.suspicion import Evidence, weigh
 from queue_engine.planner.trains.transitions import run_failed
 
 _DOUBT = 0.02
@@ -18,6 +17,8 @@ _DOUBT = 0.02
 _DOUBT_WHEN_LATE = 0.10
 """The same once the oldest member has waited `_LATE_RUNS` usual runs."""
 _LATE_RUNS = 6.0
+_MOST_TESTS = 8
+"""A member whose tree alone has failed so often is ejected, however often runs flake (P5)."""
 _LOST_BENEATH = 0.25
 """A run is cancelled when what lies beneath its own members is good by less than this chance."""
 _LIKELY = 0.5
@@ -25,52 +26,53 @@ _LIKELY = 0.5
 
 def plan(trains: Trains, now: float) -> Plan:
     """Return the next landing, or else the ejections, or else the runs to cancel and to start."""
-    chances = suspicions(trains)
-    if (run := _landing(trains, chances, now)) is not None:
+    evidence = weigh(trains)
+    if (run := _landing(trains, evidence, now)) is not None:
         return Plan(land=run)
-    if eject := _ejections(trains, chances, now):
+    if eject := _ejections(trains, evidence, now):
         return Plan(eject=eject)
-    cancel = _lost_runs(trains, chances)
+    cancel = _lost_runs(trains, evidence)
     cancel += _preempted_runs(trains, cancel)
     left = replace(trains, runs=tuple(each for each in trains.runs if each.id not in cancel))
-    return Plan(cancel=cancel, start=new_runs(left, chances, now))
+    return Plan(cancel=cancel, start=new_runs(left, evidence, now))
 
 
 def failure_ejects(trains: Trains, run: TrainRun, now: float) -> bool:
     """Whether the only member of this run is ejected if it fails, without another run."""
     failed = run_failed(trains, run)
-    return run.content[0] in _ejections(failed, suspicions(failed), now)
+    return run.content[0] in _ejections(failed, weigh(failed), now)
 
 
-def _landing(trains: Trains, chances: Mapping[int, float], now: float) -> TrainRun | None:
+def _landing(trains: Trains, evidence: Evidence, now: float) -> TrainRun | None:
     """Return the longest run that passed and that no better active run would lose by."""
     for run in sorted(trains.passed, key=lambda run: (-len(run.content), run.id)):
         rivals = (each for each in trains.runs if each.extends_base and each.content[: len(run.content)] != run.content)
-        if not any(_outweighs(each, run, trains, chances, now) for each in rivals):
+        if not any(_outweighs(each, run, trains, evidence, now) for each in rivals):
             return run
     return None
 
 
-def _outweighs(rival: TrainRun, run: TrainRun, trains: Trains, chances: Mapping[int, float], now: float) -> bool:
-    good = all_good(rival.content, chances)
+def _outweighs(rival: TrainRun, run: TrainRun, trains: Trains, evidence: Evidence, now: float) -> bool:
+    good = evidence.good(rival.content)
     progress = min(1.0, (now - rival.started) / trains.usual_seconds)
     return good >= _LIKELY and good * len(rival.content) * progress > len(run.content)
 
 
-def _ejections(trains: Trains, chances: Mapping[int, float], now: float) -> tuple[int, ...]:
+def _ejections(trains: Trains, evidence: Evidence, now: float) -> tuple[int, ...]:
     """Return the members that are as good as proved to fail on the present base, and that no run tests alone."""
     late = bool(trains.queue) and now - min(each.since for each in trains.queue) > _LATE_RUNS * trains.usual_seconds
     doubt = _DOUBT_WHEN_LATE if late else _DOUBT
     retested = {each.content[0] for each in trains.runs if len(each.content) == 1 and each.extends_base}
-    failing_alone = {next(iter(each.content)) for each in trains.failures if len(each.content) == 1}
+    alone = {next(iter(each.content)): each.times for each in trains.failures if len(each.content) == 1}
     return tuple(
         each.id
         for each in trains.queue
-        if each.id in failing_alone and each.id not in retested and chances[each.id] >= 1 - doubt
+        if each.id not in retested
+        and (alone.get(each.id, 0) >= _MOST_TESTS or (each.id in alone and evidence.chances[each.id] >= 1 - doubt))
     )
 
 
-def _lost_runs(trains: Trains, chances: Mapping[int, float]) -> tuple[int, ...]:
+def _lost_runs(trains: Trains, evidence: Evidence) -> tuple[int, ...]:
     """Return the runs whose outcome would change nothing."""
     queued = {each.id: each for each in trains.queue}
     lost = []
@@ -81,7 +83,7 @@ def _lost_runs(trains: Trains, chances: Mapping[int, float]) -> tuple[int, ...]:
             for each in run.tested
             if each in queued
         )
-        if ejected or not undecided or all_good(run.beneath, chances) < _LOST_BENEATH:
+        if ejected or not undecided or evidence.good(run.beneath) < _LOST_BENEATH:
             lost.append(run.id)
     return tuple(lost)
 

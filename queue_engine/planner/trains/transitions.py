@@ -1,24 +1,35 @@
 """Change the state of a queue for what runs, landings and people do."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from queue_engine.planner.trains.model import FailingRun, Member, TrainRun, Trains
 
+_FAILURES_KEPT = 64
+"""Of more, the oldest one that a smaller one explains goes first."""
+_MOST_SAVED = 32.0
+"""Runs. A long time with few failures does not pay for one with many."""
+
 
 def run_passed(trains: Trains, run: TrainRun, now: float) -> Trains:
-    """Qualify the members of a run that passed; failed runs whose last suspect is among them had flaked."""
+    """Qualify the members of a run that passed, and clear them.
+
+    What failed and passes now had flaked. If its last suspect passed without the others on a base where they failed,
+    all of them are suspected to break together; on another base, that is not known, and it counts no longer.
+    """
     content = frozenset(run.content)
     queue = tuple(
         replace(each, qualified_at=now) if each.id in content and not each.qualified else each for each in trains.queue
     )
     failures, flakes = [], trains.estimates.flakes.observed(False)
     for failed in trains.failures:
-        if suspects := failed.suspects - content:
-            failures.append(replace(failed, suspects=suspects))
-        elif failed.content <= content:
+        suspects = failed.suspects - content
+        if failed.content <= content and (run.extends_base or not failed.on_base):
             flakes = flakes.observed(True)
+        elif suspects or failed.on_base:
+            failures.append(replace(failed, suspects=suspects or failed.content))
     return replace(
-        _without_run(trains, run),
+        _ended(trains, run),
         queue=queue,
         passed=(*trains.passed, run) if run.extends_base and run.content else trains.passed,
         failures=tuple(failures),
@@ -26,16 +37,20 @@ def run_passed(trains: Trains, run: TrainRun, now: float) -> Trains:
     )
 
 
-def run_failed(trains: Trains, run: TrainRun) -> Trains:
-    """Keep a failed run as evidence against those of its members that have not landed."""
+def run_failed(trains: Trains, run: TrainRun, times: int = 1) -> Trains:
+    """Keep a failed run as evidence against those of its members that have not landed.
+
+    `times`: how often CI ran on it and failed.
+    """
     content = frozenset(run.content)
-    failed = (*trains.failures, FailingRun(content, content)) if content else trains.failures
-    return replace(_without_run(trains, run), failures=failed)
+    failed = FailingRun(content, content, times, run.extends_base)
+    failures = _once((*trains.failures, failed)) if content else trains.failures
+    return replace(_ended(trains, run), failures=failures)
 
 
 def run_cancelled(trains: Trains, run: TrainRun) -> Trains:
     """Forget a run that ended without an outcome."""
-    return _without_run(trains, run)
+    return _ended(trains, run)
 
 
 def run_landed(trains: Trains, run: TrainRun) -> Trains:
@@ -46,7 +61,7 @@ def run_landed(trains: Trains, run: TrainRun) -> Trains:
         if each.id in landed:
             estimates = estimates.settled(False, failed=False).settled(True, failed=False)
     return replace(
-        trains,
+        _resolved(trains, len(landed)),
         queue=tuple(each for each in trains.queue if each.id not in landed),
         runs=tuple(_on_top_of(each, run.content) for each in trains.runs),
         passed=tuple(
@@ -54,11 +69,7 @@ def run_landed(trains: Trains, run: TrainRun) -> Trains:
             for each in trains.passed
             if each.id != run.id and (rest := _on_top_of(each, run.content)).extends_base and rest.content
         ),
-        failures=tuple(
-            FailingRun(suspects, each.content - landed)
-            for each in trains.failures
-            if (suspects := each.suspects - landed)
-        ),
+        failures=_once(left for each in trains.failures if (left := _without_landed(each, landed)) is not None),
         estimates=estimates,
     )
 
@@ -68,7 +79,8 @@ def ejected(trains: Trains, member: Member) -> Trains:
     estimates = trains.estimates.settled(False, failed=not member.qualified)
     if member.qualified:
         estimates = estimates.settled(True, failed=True)
-    return removed(replace(trains, estimates=estimates), member.id)
+    # One by one, the checks of a run that fails are run once more.
+    return removed(replace(_resolved(trains, 2), estimates=estimates), member.id)
 
 
 def removed(trains: Trains, member: int) -> Trains:
@@ -82,12 +94,56 @@ def removed(trains: Trains, member: int) -> Trains:
 
 
 def base_pushed(trains: Trains) -> Trains:
-    """Note that somebody else moved the base: no active run extends it, qualified members stay qualified."""
-    return replace(trains, runs=tuple(replace(each, extends_base=False) for each in trains.runs), passed=())
+    """Note that somebody else moved the base: no run extends it, qualified members stay qualified."""
+    return replace(
+        trains,
+        runs=tuple(replace(each, extends_base=False) for each in trains.runs),
+        passed=(),
+        failures=tuple(replace(each, on_base=False) for each in trains.failures),
+    )
 
 
-def _without_run(trains: Trains, run: TrainRun) -> Trains:
-    return replace(trains, runs=tuple(each for each in trains.runs if each.id != run.id))
+def _ended(trains: Trains, run: TrainRun) -> Trains:
+    """Return them without an active run, which has cost what it cost."""
+    left = tuple(each for each in trains.runs if each.id != run.id)
+    return replace(trains, runs=left, saved=max(trains.saved - (len(trains.runs) - len(left)), -_MOST_SAVED))
+
+
+def _resolved(trains: Trains, runs: int) -> Trains:
+    """Count the runs that members would have cost one by one, where those that flake are run again."""
+    return replace(trains, saved=min(trains.saved + runs / (1 - trains.estimates.flake_chance), _MOST_SAVED))
+
+
+def _without_landed(failed: FailingRun, landed: frozenset[int]) -> FailingRun | None:
+    """Return a failed run after a landing; None if it says nothing any more."""
+    content, suspects = failed.content - landed, failed.suspects - landed
+    on_base = failed.on_base and landed <= failed.content
+    if not content or not (suspects or on_base):
+        return None
+    return replace(failed, suspects=suspects or content, content=content, on_base=on_base)
+
+
+def _once(failures: Iterable[FailingRun]) -> tuple[FailingRun, ...]:
+    """Return each content once, with all of its failures, where the first of them was; no more than are kept."""
+    found = dict[frozenset[int], FailingRun]()
+    for each in failures:
+        same = found.get(each.content)
+        found[each.content] = (
+            each
+            if same is None
+            else replace(
+                same,
+                suspects=same.suspects | each.suspects,
+                times=same.times + each.times,
+                on_base=same.on_base or each.on_base,
+            )
+        )
+    kept = tuple(found.values())
+    for _ in range(len(kept) - _FAILURES_KEPT):
+        explained = (each for each in kept if any(other.content < each.content for other in kept))
+        gone = next(explained, kept[0])
+        kept = tuple(each for each in kept if each is not gone)
+    return kept
 
 
 def _on_top_of(run: TrainRun, landed: tuple[int, ...]) -> TrainRun:

@@ -72,7 +72,7 @@ def test_conflicts_are_as_frequent_as_at_uber() -> None:
 def test_report_has_every_goal_policy_and_losing_cell() -> None:
     """What is missed stands there as well."""
     found = samples(list(cells(full=False))[:2], (3,), 60)
-    reached = goals(found, (3,), 60)
+    reached = goals(found, (3,), 60, 20)
     assert goals_table(reached, reached).count("\n") == len(reached) + 1
     assert policies_table([(ORACLE, measure(ORACLE, BUSY, 3, 60))]).count(ORACLE) == 1
     assert losses_table(found).startswith("| cell |")

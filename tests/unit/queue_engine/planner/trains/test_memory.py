@@ -10,14 +10,17 @@ from json import dumps, loads
 from queue_engine.domain.candidate_run import CandidateTrigger
 from queue_engine.domain.facts import RequiredCheck
 from queue_engine.domain.train_policy import TrainPolicy, TrainSplit
-from queue_engine.planner.trains.members import base_moved, follow_queue, limited, slots, visible
+from queue_engine.planner.trains.members import base_moved, follow_queue, slots, visible
 from queue_engine.planner.trains.memory import FailingChecks, Memory, SequentialMode, from_json, to_json
 from queue_engine.planner.trains.model import FailingRun, Member, NewRun, TrainRun, Trains
 from queue_engine.planner.trains.outcomes import (
     cancelled,
     ejected_member,
     failed,
+    failed_before,
     find_run,
+    heads_judged,
+    known_result,
     landed,
     passed,
     removed_member,
@@ -25,6 +28,7 @@ from queue_engine.planner.trains.outcomes import (
     started,
     without_member,
 )
+from queue_engine.planner.trains.plan import plan
 from tests.store.examples import entry
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
@@ -39,7 +43,7 @@ def stored(memory: Memory) -> Memory:
 
 def queued(*numbers: int) -> Memory:
     """A memory with these members."""
-    return follow_queue(Memory(), [entry(number) for number in numbers], 2)
+    return follow_queue(Memory(), [entry(number) for number in numbers], TrainPolicy(runs=2))
 
 
 def test_memory_is_read_as_it_was_written() -> None:
@@ -48,10 +52,13 @@ def test_memory_is_read_as_it_was_written() -> None:
         trains=Trains(
             2,
             60.0,
-            queue=(Member(1, 3.0, 4.0, preempts=True), Member(2, 5.0)),
+            queue=(Member(1, 3.0, 4.0, preempts=True), Member(2, 5.0, head_fails=True)),
             runs=(RUN,),
             passed=(replace(RUN, id=8, extends_base=False),),
-            failures=(FailingRun(frozenset({2}), frozenset({1, 2})),),
+            failures=(FailingRun(frozenset({2}), frozenset({1, 2}), 3, False),),
+            saved=-2.5,
+            most=5,
+            splits_singly=True,
         ),
         heads={1: ("e1", "h1")},
         base_tip="tip",
@@ -78,16 +85,16 @@ def test_member_with_another_head_is_another_member() -> None:
         trains=replace(memory.trains, queue=tuple(replace(each, qualified_at=1.0) for each in memory.trains.queue)),
         conflicts={2: (1,), 1: (2,)},
     )
-    followed = follow_queue(known, [entry(1), replace(entry(2), head="pushed")], 2)
+    followed = follow_queue(known, [entry(1), replace(entry(2), head="pushed")], TrainPolicy())
     assert [each.qualified for each in followed.trains.queue] == [True, False]
     assert followed.conflicts == {1: (2,)}
 
 
 def test_hotfix_comes_before_members_that_came_earlier() -> None:
     """Priorities and hotfixes come before the order of arrival."""
-    memory = follow_queue(Memory(), [entry(1), replace(entry(2), hotfix=True, preempts=True)], 1)
+    memory = follow_queue(Memory(), [entry(1), replace(entry(2), hotfix=True, preempts=True)], TrainPolicy())
     assert [(each.id, each.preempts) for each in memory.trains.queue] == [(2, True), (1, False)]
-    urgent = follow_queue(Memory(), [entry(1), replace(entry(2), preempts=True)], 1)
+    urgent = follow_queue(Memory(), [entry(1), replace(entry(2), preempts=True)], TrainPolicy())
     assert not any(each.preempts for each in urgent.trains.queue)
 
 
@@ -121,12 +128,17 @@ def test_blocked_members_keep_their_evidence_and_are_not_shown() -> None:
 
 def test_run_tests_no_more_members_than_the_configuration_allows() -> None:
     """With `split: single` the members of a failed run are tested one by one."""
-    trains = Trains(1, 60.0, failures=(FailingRun(frozenset({1, 2}), frozenset({1, 2})),))
-    run = NewRun((9, 1, 2), frozenset({1, 2}))
-    assert limited(run, trains, TrainPolicy(max_size=1)) == NewRun((9, 1), frozenset({1}))
-    assert limited(run, trains, TrainPolicy(split=TrainSplit.SINGLE)) == NewRun((9, 1), frozenset({1}))
-    assert limited(run, trains, TrainPolicy()) == run
-    assert limited(run, Trains(1, 60.0), TrainPolicy(split=TrainSplit.SINGLE)) == run
+    entries = [entry(number) for number in range(1, 9)]
+
+    def tested(policy: TrainPolicy, *failed: int) -> int:
+        memory = follow_queue(Memory(), entries, policy)
+        failures = (FailingRun(frozenset(failed), frozenset(failed)),) if failed else ()
+        (new,) = plan(replace(memory.trains, failures=failures), 1.0).start
+        return len(new.tested)
+
+    single = TrainPolicy(split=TrainSplit.SINGLE)
+    assert [tested(TrainPolicy(max_size=most)) for most in (1, 3, 32)] == [1, 3, 7]
+    assert (tested(single), tested(single, *range(1, 9)), tested(TrainPolicy(), *range(1, 9))) == (7, 1, 4)
 
 
 def test_outcomes_of_runs_are_counted_once() -> None:
@@ -220,3 +232,34 @@ def test_trees_whose_checks_were_cancelled_are_forgotten_after_many_others() -> 
         memory = memory.with_cancelled(str(number)).with_cancelled("often")
     assert len(memory.cancelled) == 200
     assert (memory.cancelled["often"], memory.cancelled["299"], memory.cancelled.get("0")) == (300, 1, None)
+
+
+def test_known_failure_of_a_tree_counts_once_and_a_lone_one_is_tested_again() -> None:
+    """P5: a run whose tree has failed ends at once; to count it again would be no new evidence."""
+    memory = started(queued(1, 2, 3), 4, NEW, 10.0)
+    run = find_run(memory.trains, 4)
+    assert run is not None
+    assert known_result(memory, run, "key") is None
+    bad = failed(memory, run, "key", FailingChecks(4, (1, 2, 3), ()))
+    again = started(bad, 5, NEW, 20.0)
+    second = find_run(again.trains, 5)
+    assert second is not None
+    assert known_result(again, second, "key") is False
+    assert failed_before(again, second, "key").trains.failures == bad.trains.failures
+    moved = base_moved(again, "tip")
+    assert [each.on_base for each in failed_before(moved, second, "key").trains.failures] == [True]
+    other = replace(second, content=(1, 2))
+    assert len(failed_before(again, other, "key").trains.failures) == 2
+    alone = replace(run, content=(1,))
+    bad = failed(memory, alone, "alone", FailingChecks(4, (1,), ()), times=2)
+    assert bad.trains.failures[0].times == 2
+    assert known_result(bad, alone, "alone") is None
+
+
+def test_head_that_fails_is_kept_until_it_is_read_again() -> None:
+    """A new head is a new member."""
+    memory = heads_judged(queued(1, 2), {1: True})
+    assert [each.head_fails for each in memory.trains.queue] == [True, False]
+    assert [each.head_fails for each in heads_judged(memory, {2: True}).trains.queue] == [True, True]
+    pushed = follow_queue(memory, [replace(entry(1), head="pushed"), entry(2)], TrainPolicy())
+    assert [each.head_fails for each in pushed.trains.queue] == [False, False]

@@ -5,10 +5,13 @@ Covers `queue_engine/planner/trains/model.py`, `queue_engine/planner/trains/new_
 """
 
 from dataclasses import replace
+from typing import Any
 
 from queue_engine.planner.trains.estimates import Estimates, Rate
 from queue_engine.planner.trains.model import FailingRun, Member, Plan, TrainRun
+from queue_engine.planner.trains.new_runs import affordable
 from queue_engine.planner.trains.plan import failure_ejects, plan
+from queue_engine.planner.trains.suspicion import weigh
 from queue_engine.planner.trains.transitions import base_pushed, removed, run_failed, run_passed
 from tests.unit.queue_engine.planner.trains.examples import USUAL, Driver, trains
 
@@ -225,3 +228,82 @@ def test_run_of_good_members_has_at_most_thirty_two() -> None:
     """One failure among hundreds would take many runs to find."""
     state = replace(trains(60), estimates=Estimates(fails=Rate(0.001, 1000)))
     assert len(plan(state, 1.0).start[0].tested) == 32
+
+
+def both_failed(*members: int, **more: Any) -> FailingRun:
+    """A run of these that failed."""
+    return FailingRun(frozenset(members), frozenset(members), **more)
+
+
+def test_failure_is_explained_by_a_smaller_one_within_it() -> None:
+    """P5: the others of the larger run are as good as fresh, and it is not cut again."""
+    state = replace(trains(4), failures=(both_failed(1, 2, 3, 4), both_failed(1, times=2)))
+    evidence = weigh(state)
+    assert [each.content for each in evidence.unexplained] == [{1}]
+    assert evidence.chances[1] > 0.98
+    assert [evidence.chances[each] for each in (2, 3, 4)] == [0.1] * 3
+
+
+def test_content_that_failed_on_this_base_is_cut_within() -> None:
+    """P5: where runs flake, both would be the most informative run; it has failed already."""
+    flaky = Estimates(fails=Rate(0.1, 100), flakes=Rate(0.5, 100))
+    state = replace(trains(2), estimates=flaky, failures=(both_failed(1, 2),))
+    assert plan(state, 1.0).start[0].content == (1,)
+    elsewhere = replace(state, failures=(both_failed(1, 2, on_base=False),))
+    assert plan(elsewhere, 1.0).start[0].content == (1, 2)
+
+
+def test_qualified_members_that_failed_together_are_not_combined_again() -> None:
+    """P5: a run that contains what failed, and hardly flaked, shows nothing new."""
+    queue = tuple(replace(each, qualified_at=0.0) for each in trains(3).queue)
+    state = replace(trains(3, slots=2), queue=queue, failures=(both_failed(1, 2, times=3),))
+    contents = [set(each.content) for each in plan(state, 1.0).start]
+    assert contents
+    assert not any({1, 2} <= each for each in contents)
+
+
+def test_member_that_failed_alone_too_often_leaves_however_flaky_ci_is() -> None:
+    """P5: it is bounded how often one tree is tested."""
+    flaky = Estimates(flakes=Rate(0.9, 400))
+    state = replace(trains(2), estimates=flaky, failures=(both_failed(1, times=7),))
+    assert plan(state, 1.0).eject == ()
+    assert plan(replace(state, failures=(both_failed(1, times=8),)), 1.0).eject == (1,)
+
+
+def test_run_that_passed_and_waits_to_land_is_not_started_again() -> None:
+    """P5: its tree would pass at once, and wait again, for ever."""
+    queue = tuple(replace(each, qualified_at=0.0 if each.id in (1, 8) else None) for each in trains(8).queue)
+    passed = TrainRun(1, (1,), frozenset({1}), 0.0)
+    rival = TrainRun(2, (2, 3, 4, 5, 6, 7), frozenset({2, 3, 4, 5, 6, 7}), 0.0)
+    state = replace(trains(8, slots=2), queue=queue, estimates=Estimates(fails=Rate(0.01, 100)))
+    state = replace(state, passed=(passed,), runs=(rival,), failures=(both_failed(1, 8),))
+    made = plan(state, USUAL)
+    assert made.land is None
+    assert (1,) not in [each.content for each in made.start]
+
+
+def test_member_whose_own_head_fails_is_tested_alone_in_its_order() -> None:
+    """P5: it joins no run of others, and others do not starve it."""
+    red = replace(trains(4).queue[0], head_fails=True)
+    state = trains(4)
+    first, later = replace(state, queue=(red, *state.queue[1:])), replace(state, queue=(*state.queue[1:], red))
+    assert plan(first, 1.0).start[0].content == (1,)
+    assert plan(later, 1.0).start[0].content == (2, 3, 4)
+    between = replace(state, queue=(state.queue[1], red, *state.queue[2:]), estimates=Estimates(Rate(0.01, 100)))
+    assert plan(between, 1.0).start[0].content == (2, 3, 4)
+    green = replace(state, queue=(replace(red, head_fails=False), *state.queue[1:]))
+    assert plan(green, 1.0).start[0].content == (1, 2, 3, 4)
+
+
+def test_where_two_in_five_fail_each_member_is_tested_alone() -> None:
+    """Golomb: a run of two would cost more than it saves."""
+    shares = {share: replace(trains(20), estimates=Estimates(fails=Rate(share, 100))) for share in (0.37, 0.39)}
+    assert [len(plan(state, 1.0).start[0].content) for state in shares.values()] == [2, 1]
+
+
+def test_long_queue_that_has_cost_much_has_fewer_runs_at_once() -> None:
+    """A short one keeps them: they save time there."""
+    state = replace(trains(40, slots=4), saved=-6.0)
+    assert [affordable(replace(state, saved=saved)) for saved in (0.0, -4.0, -6.0, -30.0)] == [4, 2, 1, 1]
+    assert affordable(replace(trains(8, slots=4), saved=-30.0)) == 4
+    assert len(plan(state, 1.0).start) == 1

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from queue_engine.planner.trains.model import FailingRun, TrainRun, Trains
-from queue_engine.planner.trains.transitions import removed, run_landed, run_passed
+from queue_engine.planner.trains.transitions import base_pushed, ejected, removed, run_failed, run_landed, run_passed
 from tests.unit.queue_engine.planner.trains.examples import trains
 
 
@@ -58,10 +58,10 @@ def test_failed_run_counts_against_its_last_member_alone_once_the_others_landed(
 
 @pytest.mark.parametrize(("content", "flaked"), [((1,), False), ((1, 2), True)])
 def test_failed_run_flaked_only_if_all_of_its_members_passed_together(content: tuple[int, ...], flaked: bool) -> None:
-    """Members that pass apart may still break together."""
+    """Members that pass apart may still break together: then all of them are suspected again."""
     state = with_runs(run(5, *content), failures=(failed(1, 2, suspects=content),))
     after = run_passed(state, state.runs[0], 1.0)
-    assert after.failures == ()
+    assert after.failures == (() if flaked else (failed(1, 2, suspects=(1, 2)),))
     assert (after.estimates.flakes.share > state.estimates.flakes.share) is flaked
 
 
@@ -70,3 +70,47 @@ def test_member_waits_since_its_first_pass() -> None:
     first = run_passed(with_runs(run(5, 1)), run(5, 1), 1.0)
     again = run_passed(replace(first, runs=(run(6, 1),)), run(6, 1), 9.0)
     assert [each.qualified_at for each in again.queue] == [1.0, None, None]
+
+
+def test_failures_of_one_content_are_one() -> None:
+    """P5: a plan would take the same failure for more and more evidence."""
+    state = with_runs(run(5, 1, 2), run(6, 2, 1))
+    for each in state.runs:
+        state = run_failed(state, each)
+    assert state.failures == (replace(failed(1, 2, suspects=(1, 2)), times=2),)
+
+
+def test_failed_content_is_on_the_base_while_only_its_own_members_land() -> None:
+    """The tree of the rest is the very tree that failed; with another member, or a push, it is another tree."""
+    state = with_runs(passed=(run(5, 1), run(6, 3)), failures=(failed(1, 2, suspects=(2,)),))
+    assert run_landed(state, state.passed[0]).failures == (failed(2, suspects=(2,)),)
+    assert run_landed(state, state.passed[1]).failures == (replace(failed(1, 2, suspects=(2,)), on_base=False),)
+    assert base_pushed(state).failures == (replace(failed(1, 2, suspects=(2,)), on_base=False),)
+
+
+def test_run_on_a_former_base_proves_no_flake_on_the_present_one() -> None:
+    """It passed without what landed since, and may break with that."""
+    state = with_runs(run(5, 2, extends_base=False), failures=(failed(2, suspects=(2,)),))
+    assert run_passed(state, state.runs[0], 1.0).failures == state.failures
+    assert run_passed(state, replace(state.runs[0], extends_base=True), 1.0).failures == ()
+
+
+def test_failures_are_bounded_and_explained_ones_go_first() -> None:
+    """The memory of a queue whose CI is broken does not grow for ever."""
+    state = with_runs()
+    state = run_failed(state, run(1, 1, 2))
+    for number in range(100):
+        state = run_failed(state, run(number, 1, 2, 100 + number))
+    assert len(state.failures) == 64
+    assert state.failures[0].content == {1, 2}
+
+
+def test_saved_runs_count_landings_and_ejections_against_runs() -> None:
+    """One by one a landing costs a run, and an ejection two; bounded, so that no time pays for all that follow."""
+    state = with_runs(run(5, 1, 2))
+    landed = run_landed(run_passed(state, state.runs[0], 1.0), state.runs[0])
+    assert landed.saved == pytest.approx(1.0, abs=0.1)
+    assert ejected(landed, landed.queue[0]).saved == pytest.approx(3.0, abs=0.1)
+    for _ in range(100):
+        state = run_failed(replace(state, runs=(run(5, 1),)), run(5, 1))
+    assert state.saved == -32
