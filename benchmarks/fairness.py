@@ -33,7 +33,7 @@ from queue_engine.domain.facts import (
 from queue_engine.domain.model import EntryStatus, Repository
 from queue_engine.domain.policy import Policy
 from queue_engine.domain.port import GitHub
-from queue_engine.domain.workflow_runs import WorkflowRun
+from queue_engine.domain.workflow_runs import CheckSuite, WorkflowRun
 from queue_engine.effects.context import Engine
 from queue_engine.executor.processor import Processor
 from queue_engine.migrations import migrate
@@ -97,6 +97,10 @@ class _Slow:
     async def check_reports(self, repository: Repository, *_: object) -> tuple[CheckReport, ...]:
         """Nothing yet."""
         self.asked[repository.id].set()
+        return ()
+
+    async def check_suites(self, *_: object) -> tuple[CheckSuite, ...]:
+        """No App has begun."""
         return ()
 
     async def workflow_runs(self, *_: object) -> tuple[WorkflowRun, ...]:

@@ -29,7 +29,9 @@ def kind(body: str) -> NoticeKind | None:
 def reason(body: str, base: str, label: str) -> Reason | None:
     """Return the reason that a comment gives; None without one."""
     filled = {found: text.sentence.format(base=code(base), label=code(label)) for found, text in texts.REASONS.items()}
-    return next((found for found, sentence in filled.items() if sentence in body), None)
+    caused = {found: re.sub(r"\\{\w+\\}", ".*", re.escape(sentence)) for found, sentence in texts.CAUSED.items()}
+    given = (found for found, sentence in filled.items() if sentence in body)
+    return next(given, None) or next((found for found, form in caused.items() if re.search(form, body)), None)
 
 
 def why(body: str) -> str:

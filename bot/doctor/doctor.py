@@ -21,7 +21,7 @@ from bot.gateway.doctor_reads import RulesetBypass
 from bot.gateway.gateway import Gateway
 from bot.registration.manifest import read_manifest
 from queue_engine.core.timing.clock import Clock
-from queue_engine.domain.errors import Forbidden, GitHubError, NotFound, Unauthorized
+from queue_engine.domain.errors import Forbidden, GitHubError, NotFound, Refused, Unauthorized
 from queue_engine.domain.facts import Delivery
 from queue_engine.domain.model import Repository
 from queue_engine.domain.policy import Mode, Policy
@@ -174,7 +174,7 @@ class Doctor:
         budgets: dict[str, tuple[int, int]] = {}
         for each in installations[:MOST_REPOSITORIES]:
             # An installation that GitHub refuses is a finding of its own, and so is no answer.
-            with suppress(Forbidden, NotFound):
+            with suppress(Forbidden, NotFound, Refused):
                 if each.suspended_at is None:
                     budgets[each.owner] = await self._gateway.app.budget(each.id)
         return budgets

@@ -54,14 +54,18 @@ async def is_shown(tx: Transaction, entry: Entry) -> bool:
     return shown is not None and shown.kind in PROGRESS | {NoticeKind.PAUSED, NoticeKind.HELD}
 
 
-async def begins_quietly(tx: Transaction, entry: Entry, kind: NoticeKind) -> bool:
-    """Whether a test begins whose comment shows this entry's progress and no outage, and lacks no train or rerun."""
-    if kind not in _BEING_TESTED or entry.run.candidate_run is not None or entry.run.rerun_checks:
+async def begins_quietly(tx: Transaction, entry: Entry, notice: Notice) -> bool:
+    """Whether a test begins whose comment shows this entry's progress and no outage, and lacks no train or rerun.
+
+    A check that the comment does not name, and for which the entry waits now, would make the comment false.
+    """
+    if notice.kind not in _BEING_TESTED or entry.run.candidate_run is not None or entry.run.rerun_checks:
         return False
     shown = await tx.outbox.wanted(OutboxKind.COMMENT, entry.repository.id, entry.number)
     if shown is None or shown.kind not in PROGRESS or shown.retrying_since is not None:
         return False
-    return shown.enqueued_at == entry.enqueued_at
+    added = {check.name for check in notice.checks} - {check.name for check in shown.checks}
+    return shown.enqueued_at == entry.enqueued_at and not (shown.checks and added)
 
 
 async def pass_own_check(tx: Transaction, entry: Entry, policy: Policy, now: datetime) -> None:

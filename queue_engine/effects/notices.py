@@ -88,7 +88,7 @@ async def announce_progress(
     due = now + policy.comment_debounce
     runs_again = entry.status is EntryStatus.CHECKING and bool(entry.run.rerun_checks)
     if not runs_again:
-        begins = await begins_quietly(tx, entry, kind)
+        begins = await begins_quietly(tx, entry, notice)
         await announce(tx, entry.repository, notice, policy, due=now + policy.test_edit if begins else due)
     if ((check_run or runs_again) and entry.status in _CHECKED) or (
         kind is NoticeKind.QUEUED and await is_shown(tx, entry)

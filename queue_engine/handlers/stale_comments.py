@@ -89,7 +89,11 @@ class StaleComments:
             last = await tx.sweeps.last(stale_comments(repository.id))
         since = now - _LONGEST if last is None else max(last - _LAG, now - _LONGEST)
         with working(RequestPriority.BACKGROUND), naming(f"the comments in {repository.full_name}"):
-            for comment in newest(await self._engine.github.own_comments(repository, since)):
+            try:
+                comments = await self._engine.github.own_comments(repository, since)
+            except NotFound:
+                return  # The App was uninstalled meanwhile: IMQ can correct nothing there.
+            for comment in newest(comments):
                 await self._correct(repository, comment)
         async with self._engine.change() as change:
             await change.tx.sweeps.done(stale_comments(repository.id), now)

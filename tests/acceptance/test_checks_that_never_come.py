@@ -6,6 +6,7 @@ Covers `queue_engine/planner/absent_checks.py`, `queue_engine/executor/hold_queu
 
 from collections.abc import AsyncIterator
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -243,7 +244,7 @@ async def test_hanging_check_leaves_after_three_times_its_usual_time(world: Worl
         pull = world.open(f"history-{number}")
         await world.pass_time(30 * MINUTE)
         await label(world, pull)
-        await world.until(lambda each=pull: each.merged, within=HOUR)
+        await world.until(partial(getattr, pull, "merged"), within=HOUR)
     hanging = world.open("hanging")
     fast.finishes = False
     await label(world, hanging)

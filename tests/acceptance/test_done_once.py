@@ -44,6 +44,15 @@ async def test_unqueue_while_the_merge_is_under_way_ends_the_consent_before_the_
     assert (pull.merged, world.requests(MERGE)) == (False, 1)
 
 
+async def give_up(world: World) -> None:
+    """The one job that waits for its next try becomes a dead letter."""
+    async with world.bot.engine.change() as change:
+        later = change.now + timedelta(hours=1)
+        claimed = await change.tx.jobs.claim_some(9, owner="w", now=later, lease=world.bot.engine.lease)
+        (job,) = [each for each in claimed if each.attempt > 1]
+        await change.tx.dead_letters.add(job, "refused", change.now, attempts=9, retryable=True)
+
+
 async def do_again(world: World) -> None:
     """Give the one dead letter there is back to the job store, as an operator does by its id."""
     async with world.bot.engine.store.transaction() as tx:
@@ -59,6 +68,7 @@ async def test_comment_that_is_revived_after_a_newer_one_was_answered_is_not_don
     pull.comment("/pause for a moment", by="rhea")
     await world.pass_time(timedelta(minutes=1))
     world.server.faults.clear()
+    await give_up(world)
     assert await world.paused() == "paused_by_hand"
     await say(world, pull, "/resume", by="rhea")
     await do_again(world)
@@ -75,6 +85,7 @@ async def test_comment_that_is_revived_long_after_it_was_made_is_not_done(world:
     pull.comment("/pause for a moment", by="rhea")
     await world.pass_time(timedelta(minutes=1))
     world.server.faults.clear()
+    await give_up(world)
     world.clock.set(world.clock.now() + KEPT + timedelta(seconds=1))
     await do_again(world)
     await world.settle()

@@ -122,6 +122,7 @@ async def test_pull_request_from_a_fork_is_queued_again_where_github_shows_the_f
     world: World, tmp_path: Path, activity: Literal["all", "own", "none"], of_a_day: bool, private: bool, lands: bool
 ) -> None:
     """P4, P5: whatever GitHub shows IMQ of forks, nothing lands unproved, and people read what to do."""
+    world.unsettled = "IMQ finds the check run of the lost database within a day"
     world.github.behaviour.activity = activity
     world.github.behaviour.activity_of_a_day = of_a_day
     pull = world.open("idea", by=None, fork_of="fan", options=PullRequestOptions(maintainer_can_modify=True))

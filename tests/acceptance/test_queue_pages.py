@@ -57,6 +57,7 @@ async def test_every_page_with_entries_or_requests_has_the_refresh_button(world:
     pull.label(LABEL, by="mona")
     await world.until_status(pull, "checking")
     await dead_label(world, world.open("dead").number)
+    world.unsettled = "a dead letter waits for an operator"
     async with reader(world, "mona") as mona:
         for address in ("/", QUEUE, f"{PULLS}/{pull.number}", "/requests", "/dead-letters"):
             page = await mona.get(address)

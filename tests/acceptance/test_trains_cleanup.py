@@ -1,5 +1,6 @@
 """What trains leave behind, and which runs they save, with a workflow of GitHub Actions."""
 
+from collections import Counter
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -75,7 +76,8 @@ async def test_parts_of_a_failed_run_are_merged_once_and_their_branches_go_toget
         assert merges <= len(pulls) + 1 < sum(members)
         assert trains.branches() == []
         trees = [trains.world.repository.record.git.tree(run.tested_sha) for run in trains.candidate_runs()]
-        assert len(trees) == len(set(trees))
+        # The last member alone has the tree of the first run. A second failure shows that the first was no flake.
+        assert [tree for tree, count in Counter(trees).items() if count > 1] in ([], [trees[0]])
 
 
 async def test_parts_of_a_failed_run_are_merged_again_where_github_dropped_their_commits(tmp_path: Path) -> None:

@@ -123,7 +123,7 @@ async def test_author_of_a_closed_pull_request_reads_the_leave_and_nothing_after
     pull.close(by="hubot")
     await world.pass_time(MINUTE)
     text, before = world.comment(pull), writes(world)
-    assert "Someone closed the pull request." in text
+    assert "`hubot` closed the pull request." in text
     pull.comment("/why", by="mona")
     pull.comment("/queue", by="mona")
     await world.pass_time(timedelta(hours=2))

@@ -50,6 +50,7 @@ _MAX_PAGES = 100
 
 _REPOSITORY = "/repositories/{repository_id}"
 """A read that works wherever IMQ may read anything of a repository."""
+_DISPATCHES = "/dispatches"
 _READABLE = ("/comments/{comment_id}", "/check-runs/{check_run_id}")
 """Objects that IMQ changes and deletes, and may read by the same address."""
 _NOT_EVERYWHERE = ("/merge-async",)
@@ -177,6 +178,8 @@ class Connection:
             witness, there = Call("GET", _REPOSITORY, {"repository_id": str(scope.repository_id)}), True
         elif call.template.endswith(_READABLE):
             witness, there = Call("GET", call.template, call.variables), False
+        elif call.template.endswith(_DISPATCHES):
+            witness, there = Call("GET", call.template.removesuffix(_DISPATCHES), call.variables), False
         else:
             raise Refused(missing.message, status=missing.status) from missing
         try:

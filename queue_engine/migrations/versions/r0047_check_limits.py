@@ -10,4 +10,3 @@ down_revision = "0046"
 def upgrade() -> None:
     """Checks under way have the limit of those without history."""
     op.add_column("runs", sa.Column("check_limits", sa.JSON(none_as_null=True)))
-    op.drop_column("runs", "check_seconds")

@@ -17,7 +17,7 @@ from bot.api.views import TrainAnswer
 from notifications.render.answer import answer_text
 from queue_engine.domain.failing_check import FailingCheck
 from queue_engine.domain.policy import Policy
-from queue_engine.domain.reasons import REASONS, RETRY_REASONS, Outcome, Reason
+from queue_engine.domain.reasons import MERGED_REASONS, REASONS, RETRY_REASONS, Outcome, Reason
 from queue_engine.domain.train_notice import TrainNotice, TrainProgress
 from queue_engine.domain.wait_reasons import PullRequestActor, WaitReason
 from queue_engine.queries.pull_request_status import PullRequestStatus, QueueHistory
@@ -56,7 +56,7 @@ def test_answer_about_a_pull_request_that_left_is_complete(reason: Reason | None
     assert fields["whose_move"] in set(PullRequestActor)
     assert (fields["state"], fields["detail"]) == ("not_queued", "why")
     assert fields["failing"] == [{"check": "ci/test", "url": "https://ci.example/7", "jobs": ["test"]}]
-    merged = reason in {None, Reason.MERGED_ELSEWHERE, Reason.BASE_CHANGED_AT_MERGE}
+    merged = reason is None or reason in MERGED_REASONS
     assert fields["next"]["call"] == (None if merged else {"method": "POST", "path": PATH})
     if fields["retry_safe"]:
         assert fields["next"]["call"] is not None

@@ -235,12 +235,13 @@ async def test_workflow_runs_are_those_of_the_commit_and_none_where_they_may_not
     assert await gateway.workflow_runs(repository, "h1") == ()
 
 
-async def test_check_suites_are_those_of_others(gateway: Gateway, github: GitHubDouble, repository: Repository) -> None:
+async def test_check_suites_name_the_own_one(gateway: Gateway, github: GitHubDouble, repository: Repository) -> None:
     """IMQ's own suite ends only when the pull request does."""
     suites = [
         {"id": 1, "app": {"id": APP_ID, "slug": "imq", "name": "IMQ"}, "status": "queued"},
         {"id": 2, "app": ACTIONS, "status": "queued", "latest_check_runs_count": 0},
     ]
     github.on("GET", f"{REPO}/commits/h1/check-suites", Says({"check_suites": suites}))
-    (suite,) = await gateway.check_suites(repository, "h1")
+    own, suite = await gateway.check_suites(repository, "h1")
+    assert own.own
     assert (suite.app, suite.by_actions, suite.under_way) == ("github-actions", True, True)

@@ -105,6 +105,7 @@ def of_candidates(place: Place) -> dict[str, Any]:
         "base": "main",
         "title": "Test",
         "path": ".github/workflows/ci.yml",
+        "paths": (".github/workflows/ci.yml",),
         "inputs": {},
         "commit": head,
         "requests": [SnapshotRequest(place.pull.number, "mona", head)] * 2,

@@ -70,6 +70,8 @@ async def test_label_is_removed_whatever_its_name(
 
 async def test_label_that_is_gone_is_no_error(gateway: Gateway, github: GitHubDouble, repository: Repository) -> None:
     """Effects are repeated after a crash; the second time there is nothing to do."""
+    gone = Says({"message": "Label does not exist"}, 404)
+    github.on("DELETE", f"{REPO}/issues/3/labels/merge-queue", gone)
     await gateway.remove_label(repository, 3, "merge-queue")
     assert len(github.asked_for("DELETE", f"{REPO}/issues/3/labels/merge-queue")) == 1
 

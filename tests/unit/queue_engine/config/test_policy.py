@@ -27,6 +27,7 @@ from queue_engine.domain.policy import (
 from queue_engine.domain.train_policy import Candidates, TrainSplit
 
 OPERATORS = {
+    "test_edit",
     "fault",
     "is_named",
     "not_followed",

@@ -54,6 +54,9 @@ class GitHubOfLists:
         self.read.append(number)
         return pull(number=number, open=False)
 
+    async def branch_tip(self, repository: Repository, branch: str) -> str:
+        return "tip"
+
     async def snapshot(self, repository: Repository, number: int, **_: object) -> Snapshot:
         return Snapshot(await self.pull_request(repository, number))
 

@@ -57,6 +57,8 @@ async def test_facts_contradict_nothing_of_other_subjects_and_nothing_for_ever(s
 
 
 BELIEVED = {
+    "login_of": "the name of an account, which nothing else reports",
+    "reports_elsewhere": "checks of other heads: one that is there proves that the check exists",
     "cached_rules": "sends no request: rules that `branch_rules` read, for which a pass would ask no more",
     "check_suites": "its ends are told by the runs in it",
     "co_authors": "words of a commit",
