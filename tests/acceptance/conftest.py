@@ -10,15 +10,17 @@ import pytest
 from tests.acceptance.callers import Caller, caller
 from tests.acceptance.shadow_mode import begin, writes
 from tests.acceptance.world import LAG, World, a_world
+from tests.support.gates import PROMISES
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Modules and tests with the mark `lagging` run twice: with a GitHub that shows all at once, and one that lags.
 
-    The second run is a thorough test.
+    The second run belongs to the long gate; that of the promises is a thorough test.
     """
     if "world" in metafunc.fixturenames and metafunc.definition.get_closest_marker("lagging") is not None:
-        lagging = pytest.param(LAG, marks=[pytest.mark.thorough])
+        promises = metafunc.definition.path.name == PROMISES
+        lagging = pytest.param(LAG, marks=[pytest.mark.thorough if promises else pytest.mark.long])
         metafunc.parametrize("lag", [timedelta(0), lagging], ids=["at_once", "lagging"])
 
 

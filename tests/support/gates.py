@@ -96,7 +96,9 @@ def may_have(path: Path, gate: Gate) -> bool:
     if gate is Gate.LANDING:
         return not in_folder
     text = path.read_text(encoding="utf-8")
-    return "mark.long" in text if gate is Gate.LONG else in_folder or "mark.process" in text
+    if gate is Gate.LONG:
+        return "mark.long" in text or "mark.lagging" in text
+    return in_folder or "mark.process" in text
 
 
 class Guard:
