@@ -62,6 +62,8 @@ def arguments(place: Place, name: str, pull: PullRequest) -> dict[str, Any]:
         "repository": place.repository,
         "number": place.pull.number,
         "login": "mona",
+        "person_id": 7,
+        "wanted": (),
         "base_branch": "main",
         "branch": "topic/1",
         "default_branch": "main",
