@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
+from typing import LiteralString
 
 import psycopg
 
@@ -53,12 +54,21 @@ class Progress:
 
 def put_off(url: str) -> float:
     """For how many seconds at most a job is put off that a queue may wait for; none while the database is away."""
+    return _number(url, _PUT_OFF) or 0.0
+
+
+def words_are_sent(url: str) -> bool:
+    """Whether GitHub shows all that IMQ has to say; a comment may stand beside the one that it replaces until then."""
+    return _number(url, "SELECT count(*) FROM outbox WHERE due_at IS NOT NULL") == 0
+
+
+def _number(url: str, statement: LiteralString) -> float | None:
     try:
         with psycopg.connect(url, connect_timeout=5) as connection:
-            row = connection.execute(_PUT_OFF).fetchone()
+            row = connection.execute(statement).fetchone()
     except psycopg.Error:
-        return 0.0
-    return 0.0 if row is None else float(row[0])
+        return None
+    return None if row is None else float(row[0])
 
 
 def stored(url: str) -> str:

@@ -32,7 +32,7 @@ from tests.acceptance.witness import Witness
 from tests.acceptance.world import LABEL
 from tests.campaign.counted_time import CountedTime
 from tests.campaign.house import Post, a_house
-from tests.campaign.progress import Progress, put_off, stored
+from tests.campaign.progress import Progress, put_off, stored, words_are_sent
 from tests.process.processes import CI_TIME
 from tests.support.private_postgres import PrivatePostgres
 
@@ -119,8 +119,8 @@ class Campaign:
             await asyncio.to_thread(self.postgres.start)
 
     async def until_settled(self) -> None:
-        """Until all is settled, and every queue moved each minute meanwhile."""
-        while not self.settled():
+        """Until all is settled and said, and every queue moved each minute meanwhile."""
+        while not (self.settled() and await asyncio.to_thread(words_are_sent, self.postgres.url)):
             self._watch()
             self.longest_put_off = max(self.longest_put_off, await asyncio.to_thread(put_off, self.postgres.url))
             assert self.longest_put_off < NO_PROGRESS, stored(self.postgres.url)
