@@ -9,7 +9,7 @@ from benchmarks.scheduling import __main__ as command
 from benchmarks.scheduling.goals import goals, samples
 from benchmarks.scheduling.grid import cells, measure, saturated
 from benchmarks.scheduling.policies import ORACLE, OURS, POLICIES, REFERENCE
-from benchmarks.scheduling.report import goals_table, losses_table, policies_table
+from benchmarks.scheduling.report import costs_table, goals_table, losses_table, policies_table
 from benchmarks.scheduling.simulate import Simulation
 from benchmarks.scheduling.truth import Cell, Truth
 
@@ -83,9 +83,10 @@ def test_command_writes_what_it_measured(monkeypatch: pytest.MonkeyPatch, tmp_pa
     document, start = tmp_path / "scheduling.md", command._START
     document.write_text(f"By people.\n\n{start}\n\nOf the last time.\n")
     tiny = {"cells": lambda full: list(cells(full))[:2], "FRESH_SEEDS": (3,), "TUNING_SEEDS": (5,)}
-    for name, value in {**tiny, "_DOCUMENT": document}.items():
+    costs = {"costs_table": lambda _, slots, shares, __: costs_table(4, slots[:1], shares[:2], range(2))}
+    for name, value in {**tiny, **costs, "_DOCUMENT": document}.items():
         monkeypatch.setattr(command, name, value)
-    result = CliRunner().invoke(command.main, ["--pulls", "20"])
+    result = CliRunner().invoke(command.main, ["--pulls", "20", "--scenarios", "20"])
     text = document.read_text()
     assert result.exit_code == ("MISSED" in result.stdout)
     assert text.startswith(f"By people.\n\n{start}\n\n2 feasible cells of the grid, 20 pull requests each.")
