@@ -194,7 +194,7 @@ async def test_wait_costs_no_request_while_nothing_happens(world: World) -> None
     await early(world, options=DRAFT)
     await world.pass_time(timedelta(minutes=30))
     asked = world.requests("GET /repos/{owner}/{repo}/pulls/{number}", "POST /graphql")
-    await world.pass_time(timedelta(hours=12))
+    await world.pass_time(timedelta(hours=2))
     assert world.requests("GET /repos/{owner}/{repo}/pulls/{number}", "POST /graphql") == asked
 
 

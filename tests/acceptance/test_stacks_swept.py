@@ -38,7 +38,7 @@ async def test_wait_for_a_stack_costs_no_request_while_nothing_happens(world: Wo
     """P7: whether GitHub knows the stack, or only the base branch shows it."""
     await waiting(world, registered=registered)
     asked = reads(world)
-    await world.pass_time(timedelta(hours=12))
+    await world.pass_time(timedelta(hours=2))
     assert reads(world) == asked
 
 
