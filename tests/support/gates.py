@@ -41,9 +41,6 @@ ACCEPTANCE = TESTS / "acceptance"
 PROMISES = "test_promises.py"
 """The module of tests/acceptance that is never sampled: a test for each promise."""
 
-FIRST_TESTS = 3
-"""How many tests of each other module `make test` runs; CI runs all."""
-
 PROCESSES = ("browser", "campaign", "hosting", "process")
 
 NOW = datetime(2026, 3, 2, 9, 30, tzinfo=UTC)
@@ -182,19 +179,15 @@ def is_thorough(item: pytest.Item) -> bool:
 
 
 def sample(items: Sequence[pytest.Item]) -> list[pytest.Item]:
-    """Choose among the tests in tests/acceptance: each takes half a second of a processor, and there are 1,400.
-
-    The first ones of a module tell what it is about. Of a test with several variants, the first and the last count.
-    """
-    modules: dict[Path, dict[str, list[pytest.Item]]] = {}
+    """Choose the first test of each module in tests/acceptance: a test takes half a second, and there are 1,400."""
+    first: dict[Path, pytest.Item] = {}
     for item in items:
-        if item.path.is_relative_to(ACCEPTANCE) and item.path.name != PROMISES:
-            modules.setdefault(item.path, {}).setdefault(item.nodeid.partition("[")[0], []).append(item)
-    left_out = set[pytest.Item]()
-    for of_module in modules.values():
-        for place, variants in enumerate(of_module.values()):
-            left_out.update(variants[1:-1] if place < FIRST_TESTS else variants)
-    return [item for item in items if item not in left_out]
+        first.setdefault(item.path, item)
+    return [
+        item
+        for item in items
+        if not item.path.is_relative_to(ACCEPTANCE) or item.path.name == PROMISES or first[item.path] is item
+    ]
 
 
 GUARD = Guard()
