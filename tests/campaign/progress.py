@@ -58,7 +58,7 @@ def put_off(url: str) -> float:
 
 
 def words_are_sent(url: str) -> bool:
-    """Whether GitHub shows all that IMQ has to say; a comment may stand beside the one that it replaces until then."""
+    """Whether GitHub shows all that IMQ has to say."""
     return _number(url, "SELECT count(*) FROM outbox WHERE due_at IS NOT NULL") == 0
 
 

@@ -119,8 +119,14 @@ class Campaign:
             await asyncio.to_thread(self.postgres.start)
 
     async def until_settled(self) -> None:
-        """Until all is settled and said, and every queue moved each minute meanwhile."""
-        while not (self.settled() and await asyncio.to_thread(words_are_sent, self.postgres.url)):
+        """Until all is settled, and every queue moved each minute meanwhile.
+
+        A comment may stand beside the one that it replaces until the lease of a process that died has ended.
+        """
+        while not self.settled() or (
+            any(len(own_comments(pull)) > 1 for pull in self.pulls)
+            and not await asyncio.to_thread(words_are_sent, self.postgres.url)
+        ):
             self._watch()
             self.longest_put_off = max(self.longest_put_off, await asyncio.to_thread(put_off, self.postgres.url))
             assert self.longest_put_off < NO_PROGRESS, stored(self.postgres.url)
