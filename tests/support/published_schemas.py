@@ -8,6 +8,12 @@ from sandbox.rest.request_handler import ApiRequest
 from sandbox.rest.server import SandboxServer
 from tests.sandbox_rest import octokit
 
+COUNT=[0,0]
+import atexit
+atexit.register(lambda: open("/tmp/me/cnt","a").write(f"{COUNT}\n"))
+_KNOWN: set[int] = set()
+"""Hashes of the answers that were compared by this process: worlds begin alike."""
+
 
 def compare_answers(server: SandboxServer) -> None:
     """Compare each answer of the REST API as it is given; `server.stop` raises the first difference.
@@ -15,20 +21,22 @@ def compare_answers(server: SandboxServer) -> None:
     GraphQL answers only what its schema allows, which is a part of GitHub's.
     """
     answer = server._request_handler.answer
-    known: set[tuple[str, bytes]] = set()
 
     def compared(incoming: ApiRequest) -> Reply:
         reply = answer(incoming)
         route = incoming.route
         if route is None or route.resource != "core" or "json" not in reply.headers.get("Content-Type", ""):
             return reply
-        if "raw" in reply.headers["Content-Type"] or (route.template, reply.body) in known:
-            return reply
-        known.add((route.template, reply.body))
+        its_hash = hash((route.template, reply.status, reply.body))
+        if "raw" in reply.headers["Content-Type"] or its_hash in _KNOWN:
+            COUNT[0]+=1; return reply
+        COUNT[1]+=1
         try:
             octokit.check_answer(route.template, reply.status, json.loads(reply.body))
         except AssertionError as difference:
             server.crashes.append(difference)
+        else:
+            _KNOWN.add(its_hash)
         return reply
 
     server._request_handler.answer = compared  # type: ignore[method-assign]
