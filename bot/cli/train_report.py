@@ -43,7 +43,7 @@ def _size(trains: TrainPolicy) -> str:
 
 def _trigger(choice: TriggerChoice) -> Iterable[str]:
     if choice.trigger is None:
-        yield "no trigger runs every required check, so IMQ would test one pull request after the other"
+        yield "no trigger surely tests every required check, so IMQ would test one pull request after the other"
         return
     yield f"CI of a train would start by {_TRIGGERS[choice.trigger]}"
     if not choice.proven:

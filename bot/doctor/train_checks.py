@@ -30,7 +30,7 @@ def described(facts: RepositoryFacts) -> str:
     assert facts.trains is not None, "the repository has trains"
     choice = facts.trains.choice
     if choice.trigger is None:
-        return f"off: nothing runs every required check of {facts.branch} on a train's branch"
+        return f"off: nothing surely tests every required check of {facts.branch} on a train's branch"
     better = _earlier(choice.answers, choice.trigger)
     why = [f"not by {each.trigger.value.replace('_', ' ')}: {'; '.join(each.reasons)}" for each in better]
     if better and choice.lines:
@@ -58,7 +58,7 @@ def _trigger(facts: RepositoryFacts, trains: TrainFacts) -> Iterator[Finding]:
         yield _finding(
             facts,
             "trains_without_ci",
-            f"Nothing runs every required check of {facts.branch} on a train's branch: {reasons}.",
+            f"Nothing surely tests every required check of {facts.branch} on a train's branch: {reasons}.",
             _ONE_BY_ONE,
             remedy,
         )

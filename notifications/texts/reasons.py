@@ -364,6 +364,10 @@ REASONS: Mapping[Reason, ReasonText] = {
         "A required check was skipped on a branch with several pull requests, so IMQ tests one at a time.",
         "Let the check's job run on `imq/**` too: `imq validate --against` names its condition.",
     ),
+    Reason.CI_UNPROVEN_ON_CANDIDATES: ReasonText(
+        "A required check might pass untested on a branch with several pull requests, so IMQ tests one at a time.",
+        "Use `trains.candidates: auto`, or change what `imq validate --against` names in the workflow files.",
+    ),
     Reason.CANDIDATES_REFUSED: ReasonText(
         "GitHub refused a branch on which IMQ tests several pull requests, so IMQ tests one at a time.",
         "Exclude `imq/**/*` and `imq-build/**/*` from that rule, or add IMQ's App to its bypass list.",

@@ -123,6 +123,7 @@ class Reason(StrEnum):
     # Why a queue runs no trains
     CI_SILENT_ON_CANDIDATES = "ci_silent_on_candidates"
     CI_SKIPPED_ON_CANDIDATES = "ci_skipped_on_candidates"
+    CI_UNPROVEN_ON_CANDIDATES = "ci_unproven_on_candidates"
     CANDIDATES_REFUSED = "candidates_refused"
     CANDIDATE_LANDING_REFUSED = "candidate_landing_refused"
 
@@ -228,6 +229,7 @@ REASONS: Mapping[Reason, ReasonFacts] = {
     Reason.MISCONFIGURED: ReasonFacts(Outcome.PAUSED, ReasonActor.MAINTAINER, label_off=False),
     Reason.CI_SILENT_ON_CANDIDATES: ReasonFacts(Outcome.SEQUENTIAL, ReasonActor.MAINTAINER, label_off=False),
     Reason.CI_SKIPPED_ON_CANDIDATES: ReasonFacts(Outcome.SEQUENTIAL, ReasonActor.MAINTAINER, label_off=False),
+    Reason.CI_UNPROVEN_ON_CANDIDATES: ReasonFacts(Outcome.SEQUENTIAL, ReasonActor.MAINTAINER, label_off=False),
     Reason.CANDIDATES_REFUSED: ReasonFacts(Outcome.SEQUENTIAL, ReasonActor.MAINTAINER, label_off=False),
     Reason.CANDIDATE_LANDING_REFUSED: ReasonFacts(Outcome.SEQUENTIAL, ReasonActor.MAINTAINER, label_off=False),
 }

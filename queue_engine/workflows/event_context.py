@@ -64,16 +64,29 @@ def _under(root: Path, names: str) -> frozenset[Path]:
     return frozenset((*root, name) for name in names.split())
 
 
-_FREE = _under(
-    ("github",),
-    "action action_path action_ref action_repository action_status api_url artifact_cache_size_limit env graphql_url"
-    " job output path ref_type repository repository_id repository_owner repository_owner_id repository_visibility"
-    " repositoryurl retention_days run_attempt run_id run_number server_url sha state step_summary token workflow"
-    " workspace",
-) | _under(("github", "event"), "enterprise installation organization repository")
-"""What of `github` is the same for each event. `sha` is the commit under test, whichever it is."""
+_REPOSITORY = ("github", "event", "repository")
+_FREE = (
+    _under(
+        ("github",),
+        "action action_path action_ref action_repository action_status api_url artifact_cache_size_limit env"
+        " graphql_url job output path ref_type repository repository_id repository_owner repository_owner_id"
+        " repository_visibility repositoryurl retention_days run_attempt run_id run_number server_url sha state"
+        " step_summary token workflow workspace",
+    )
+    | _under(("github", "event"), "enterprise installation organization")
+    | _under(
+        _REPOSITORY, "archived default_branch description fork full_name html_url id name node_id private visibility"
+    )
+    | _under((*_REPOSITORY, "owner"), "id login node_id type")
+)
+"""What of `github` is the same for each event. `sha` is the commit under test, whichever it is.
+
+The repository of a push has more (`master_branch`, `stargazers`), less (`allow_merge_commit`) and other values (`url`,
+`created_at`) than that of a pull request (githubkit's models of both payloads; examples in docs: "Webhook events").
+"""
 _FREE_OF_DRAFTS = (
     _FREE
+    | {_REPOSITORY}
     | _under(("github",), "base_ref event_name event_path ref ref_name ref_protected workflow_ref workflow_sha")
     | _under(("github", "event"), "number")
     | _under(("github", "event", "pull_request"), "base id merge_commit_sha merged node_id number state url")

@@ -48,6 +48,8 @@ class JobCheck:
     """Why it does not, or why that is unknown."""
     guard: str = ""
     """The condition that skips it."""
+    untested: bool | None = False
+    """Whether it passes there without its test; None: perhaps, and no try shows it."""
 
 
 def job_checks(
@@ -65,14 +67,15 @@ def job_checks(
     try:
         return [check for workflow in files.values() for check in _of_file(files, workflow, scope)]
     except LimitError:
-        return [JobCheck("", "", ANY, None, "the workflow files have more jobs and steps than IMQ reads")]
+        why = "the workflow files have more jobs and steps than IMQ reads"
+        return [JobCheck("", "", ANY, None, why, untested=_perhaps(scope))]
 
 
 def _of_file(files: Mapping[str, WorkflowFile], workflow: WorkflowFile, scope: StepScope) -> Sequence[JobCheck]:
     event, candidate = scope.event, scope.candidate
     if workflow.fault is not None:
         why = f"IMQ cannot read `{workflow.path}`: {workflow.fault}"
-        return [JobCheck(workflow.path, "", ANY, None, why)]
+        return [JobCheck(workflow.path, "", ANY, None, why, untested=_perhaps(scope))]
     values = event_values(event, candidate, workflow.name)
     marked: frozenset[Path] = frozenset()
     if event is WorkflowEvent.DISPATCH and "workflow_dispatch" in workflow.events:
@@ -122,19 +125,20 @@ class _Jobs:
 
     def _of_job(self, job_id: str, job: Mapping[str, Any]) -> Iterator[JobCheck]:
         answer = self._runs(job_id)
-        runs = both(self.start.answer, answer.answer)
+        runs = False if answer.untested else both(self.start.answer, answer.answer)
         why = "" if runs else (self.start.why if self.start.answer is False else answer.why) or self.start.why
         for name in check_names(job_id, job, self._views(job).here):
             if "uses" not in job:
                 self.scope.budget.spend_job()
-                yield JobCheck(self.path, job_id, name, runs, why, answer.guard)
+                yield JobCheck(self.path, job_id, name, runs, why, answer.guard, answer.untested)
                 continue
             for check in self._called(job_id):
                 self.scope.budget.spend_job()
                 inner = both(runs, check.runs)
                 ids = f"{job_id} / {check.job}" if check.job else job_id
                 reason = (why, answer.guard) if inner is runs else (check.why, check.guard)
-                yield JobCheck(self.path, ids, check.name.within(name), inner, *reason)
+                untested = answer.untested if check.untested is False else check.untested
+                yield JobCheck(self.path, ids, check.name.within(name), inner, *reason, untested)
 
     def _called(self, job_id: str) -> Sequence[JobCheck]:
         """Return the checks of a reusable workflow, if its caller runs; those of another repository are unknown."""
@@ -142,7 +146,7 @@ class _Jobs:
         if child is None:
             uses = self.workflow.jobs[job_id]["uses"]
             what = f"job `{job_id}` of `{self.path}` calls `{uses}`, which IMQ cannot read"
-            return [JobCheck(self.path, "", ANY, None, what)]
+            return [JobCheck(self.path, "", ANY, None, what, untested=_perhaps(self.scope))]
         return child.checks()
 
     def _child(self, job_id: str) -> "_Jobs | None":
@@ -183,8 +187,10 @@ class _Jobs:
         self._open.add(job_id)
         answer = self._condition(job_id, job)
         if answer.answer and self.author is not None:
-            why = self._difference(job_id, job)
-            answer = TriggerOutcome(None, f"job `{job_id}` of `{self.path}` {why}") if why else answer
+            # What surely is not tested counts first, then what no try shows.
+            found = sorted(self._differences(job_id, job), key=lambda each: (True, None, False).index(each[1]))
+            for why, untested in found[:1]:
+                answer = TriggerOutcome(None, f"job `{job_id}` of `{self.path}` {why}", untested=untested)
         self._open.discard(job_id)
         self._answers[job_id] = answer
         return answer
@@ -207,13 +213,17 @@ class _Jobs:
             return TriggerOutcome(None, f"{where} has a condition that IMQ cannot evaluate: `{condition}`")
         return TriggerOutcome(True)
 
-    def _difference(self, job_id: str, job: Mapping[str, Any]) -> str:
-        """Return why a job that runs may pass without the test of an author's pull request, or ""."""
+    def _differences(self, job_id: str, job: Mapping[str, Any]) -> Iterator[tuple[str, bool | None]]:
+        """Yield why a job that runs may pass without the test of an author's pull request, and whether it does."""
+        perhaps = _perhaps(self.scope)
+        assert self.author is not None
         for each in _needs(job):
             needed = self._worst(each)
             if not needed.answer:
                 word = "skipped there" if needed.answer is False else "unknown"
-                return f"needs job `{each}`, which is {word}: {needed.why}"
+                skipped = needed.answer is False and self.author._worst(each).answer
+                surely = True if skipped or needed.untested else perhaps
+                yield f"needs job `{each}`, which is {word}: {needed.why}", surely
         views = self._views(job)
         strategy = job.get("strategy")
         parts = {
@@ -225,22 +235,22 @@ class _Jobs:
         if isinstance(strategy, dict):
             parts["strategy"] = {key: value for key, value in strategy.items() if key not in _HARMLESS}
             if computes_exclusions(strategy.get("matrix")):
-                return "leaves out combinations of its matrix that an expression computes"
+                yield "leaves out combinations of its matrix that an expression computes", perhaps
         for key in sorted(parts.keys() - {"outputs", "with"}):
             if not views.same(parts[key]):
-                return f"has `{key}` by the event"
+                yield f"has `{key}` by the event", perhaps
         texts = [parts, job.get("env"), self.workflow.variables, self._defaults_of_call(job)]
         if self.scope.is_branch and (read := event_reads(texts)):
-            return f"reads {read}, which depends on the event"
+            yield f"reads {read}, which depends on the event", perhaps
+        if "uses" not in job:
+            steps = views.with_variables(self.workflow.variables, job.get("env"))
+            why, self._after_steps[job_id], is_skipped = difference(job.get("steps"), _in_steps(steps), self.scope)
+            if why:
+                yield why, is_skipped or perhaps
         if job.get("environment") is not None:
-            return "needs an environment, whose rules may keep a branch out"
+            yield "needs an environment, whose rules may keep a branch out", False
         if shared := shared_group(job.get("concurrency"), self.workflow, self.scope.event, self.scope.candidate):
-            return f"is not alone: {shared}"
-        if "uses" in job:
-            return ""
-        steps = views.with_variables(self.workflow.variables, job.get("env"))
-        why, self._after_steps[job_id] = difference(job.get("steps"), _in_steps(steps), self.scope)
-        return why
+            yield f"is not alone: {shared}", False
 
     def _defaults_of_call(self, job: Mapping[str, Any]) -> list[object]:
         called = self.files.get(str(job.get("uses"))[2:])
@@ -252,11 +262,15 @@ class _Jobs:
         answer = self._runs(job_id)
         if not answer.answer or self.author is None or "uses" not in self.workflow.jobs[job_id]:
             return answer
-        left_out = {each.job for each in self.author._called(job_id) if each.runs is False}
-        for each in self._called(job_id):
-            # A job that inputs leave out on both sides is no difference.
-            if each.runs is None or (each.runs is False and each.job not in left_out):
-                return TriggerOutcome(None, each.why)
+        authors = {each.job: each.runs for each in self.author._called(job_id)}
+        # A job that inputs leave out on both sides is no difference.
+        found = [
+            each for each in self._called(job_id) if not each.runs and (each.runs, authors[each.job]) != (False, False)
+        ]
+        skipped = (each for each in found if each.runs is False and authors[each.job])
+        if worst := next(skipped, next(iter(found), None)):
+            surely = True if worst.runs is False and authors[worst.job] else worst.untested
+            return TriggerOutcome(None, worst.why, untested=surely)
         return answer
 
     def _before(self, job_id: str) -> Sequence[str]:
@@ -321,6 +335,11 @@ class _Jobs:
         views = self._views({}).marking(marked)
         outputs = self.workflow.events["workflow_call"].outputs
         return [str(name).lower() for name, each in outputs.items() if not views.same(each.get("value"))]
+
+
+def _perhaps(scope: StepScope) -> bool | None:
+    """Whether a check with a difference may be untested: a draft differs from other pull requests as they do."""
+    return None if scope.is_branch else False
 
 
 def _in_steps(views: EventViews) -> EventViews:

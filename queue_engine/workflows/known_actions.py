@@ -2,19 +2,22 @@
 
 An action may read the event's payload by itself: tj-actions/changed-files, dorny/paths-filter and nrwl/nx-set-shas do
 nothing else. So what is not listed here is unknown.
+
+The lists rest on the actions' own source, read in August 2026: the newest commit, and the newest tag of each of the
+last six major versions, since a tag such as `@v4` moves. Searched were the payload, event name, references, actor and
+issue of `@actions/github`, the variables that GitHub sets from them, `action.yml`, and the actions that it uses.
 """
 
-_SAME: dict[str, str] = {
-    "actions": "checkout cache cache/restore cache/save configure-pages download-artifact upload-artifact "
-    "upload-artifact/merge setup-dotnet setup-go setup-java setup-node setup-python",
+_BLIND: dict[str, str] = {
+    "actions": "configure-pages download-artifact upload-artifact upload-artifact/merge setup-dotnet setup-go "
+    "setup-node setup-python",
     "actions-rs": "cargo toolchain",
     "actions-rust-lang": "setup-rust-toolchain",
     "abatilo": "actions-poetry",
     "aquasecurity": "setup-trivy trivy-action",
     "arduino": "setup-protoc setup-task",
-    "astral-sh": "ruff-action setup-uv",
+    "astral-sh": "ruff-action",
     "awalsh128": "cache-apt-pkgs-action",
-    "aws-actions": "configure-aws-credentials",
     "azure": "setup-helm setup-kubectl",
     "baptiste0928": "cargo-install",
     "bazel-contrib": "setup-bazel",
@@ -24,16 +27,13 @@ _SAME: dict[str, str] = {
     "bufbuild": "buf-setup-action",
     "cachix": "cachix-action install-nix-action",
     "cargo-bins": "cargo-binstall",
-    "chartboost": "ruff-action",
     "coactions": "setup-xvfb",
     "conda-incubator": "setup-miniconda",
     "coursier": "setup-action",
     "crate-ci": "typos",
-    "dart-lang": "setup-dart",
     "davidanson": "markdownlint-cli2-action",
     "denoland": "setup-deno",
-    "determinatesystems": "magic-nix-cache-action nix-installer-action",
-    "docker": "bake-action build-push-action login-action setup-buildx-action setup-docker-action setup-qemu-action",
+    "docker": "login-action setup-buildx-action setup-docker-action setup-qemu-action",
     "dsherret": "rust-toolchain-file",
     "dtolnay": "install rust-toolchain",
     "easimon": "maximize-build-space",
@@ -41,10 +41,8 @@ _SAME: dict[str, str] = {
     "erlef": "setup-beam",
     "excitedleigh": "setup-nox",
     "extractions": "setup-crate setup-just",
-    "github": "codeql-action/analyze codeql-action/autobuild codeql-action/init",
-    "golangci": "golangci-lint-action",
-    "google-github-actions": "auth setup-gcloud",
-    "gradle": "actions/setup-gradle actions/wrapper-validation gradle-build-action wrapper-validation-action",
+    "google-github-actions": "setup-gcloud",
+    "gradle": "actions/wrapper-validation wrapper-validation-action",
     "hadolint": "hadolint-action",
     "hashicorp": "setup-terraform",
     "haskell-actions": "setup",
@@ -57,7 +55,7 @@ _SAME: dict[str, str] = {
     "jdx": "mise-action",
     "jetli": "wasm-bindgen-action wasm-pack-action",
     "jlumbroso": "free-disk-space",
-    "julia-actions": "cache julia-buildpkg julia-runtest setup-julia",
+    "julia-actions": "julia-buildpkg setup-julia",
     "kylemayes": "install-llvm-action",
     "ludeeus": "action-shellcheck",
     "lukka": "get-cmake run-vcpkg",
@@ -70,7 +68,6 @@ _SAME: dict[str, str] = {
     "oven-sh": "setup-bun",
     "pdm-project": "setup-pdm",
     "pnpm": "action-setup setup",
-    "pre-commit": "action",
     "prefix-dev": "setup-pixi",
     "psf": "black",
     "pyo3": "maturin-action",
@@ -79,23 +76,52 @@ _SAME: dict[str, str] = {
     "raven-actions": "actionlint",
     "re-actors": "alls-green",
     "reactivecircus": "android-emulator-runner",
-    "ruby": "setup-ruby",
     "rui314": "setup-mold",
-    "sbt": "setup-sbt",
     "seanmiddleditch": "gha-setup-ninja",
     "shivammathur": "setup-php",
     "sigstore": "cosign-installer",
     "snok": "install-poetry",
-    "step-security": "harden-runner",
     "subosito": "flutter-action",
     "supercharge": "mongodb-github-action redis-github-action",
-    "swatinem": "rust-cache",
     "swift-actions": "setup-swift",
     "taiki-e": "cache-cargo-install-action install-action",
     "vmactions": "freebsd-vm netbsd-vm omnios-vm openbsd-vm solaris-vm",
     "volta-cli": "action",
     "wntrblm": "nox",
 }
+"""Their source reads nothing of the event."""
+_LOOKING: dict[str, str] = {
+    "actions/cache": "v1 to v5, `isValidEvent`: whether there is a reference at all",
+    "actions/cache/restore": "v3 to v5, the same",
+    "actions/cache/save": "v3 to v5, the same",
+    "actions/checkout": "v2 to v7, `getInputs`: the commit of the run; `checkCommitInfo` only logs; since v7 "
+    "`unsafe-pr-checkout-helper.ts` refuses heads of forks for pull_request_target and workflow_run",
+    "actions/setup-java": "v1 to v5, `action.yml`: GITHUB_ACTOR, as the user who publishes to Maven",
+    "astral-sh/setup-uv": "v10, `inputs.ts`: no cache for tags, releases, pull_request_target and workflow_run",
+    "dart-lang/setup-dart": "v1, `createPubOIDCToken`: a token of the run, for publishing",
+    "determinatesystems/magic-nix-cache-action": "v8 to v13, `detsys-ts`: the event's name, for statistics",
+    "determinatesystems/nix-installer-action": "v17 to v22, `flakehubLogin`: whether the head is a fork's; statistics",
+    "docker/bake-action": "v3 to v7, `gitContext`: the commit of the run, where no other source is given",
+    "docker/build-push-action": "v2 to v7, the same",
+    "golangci/golangci-lint-action": "v4 to v9, `fetchPatch`: only with the input in `_OF_PULLS`",
+    "gradle/actions/setup-gradle": "v3 to v6, `action.yml`: no writes to caches off the default branch; "
+    "`dependency-graph.ts`: only with the input in `_OF_PULLS`",
+    "gradle/gradle-build-action": "v2 and v3, the same",
+    "julia-actions/cache": "v1 to v3, `action.yml`: which old caches are deleted at the end",
+    "pre-commit/action": "v1 to v3: only with the input in `_OF_PULLS`, which v3 has no more",
+    "ruby/setup-ruby": "v1, `bundler.js`: what is cached for merge_group",
+    "sbt/setup-sbt": "v1, its `ampel/verify`: workflow_dispatch, in a step that never fails",
+    "step-security/harden-runner": "v1 and v2, `setup.ts`: the repository, and the name of the workflow's file",
+    "swatinem/rust-cache": "v1 and v2, `isValidEvent`: whether there is a reference at all",
+}
+"""They look at the event: where, and why that changes neither the verdict of a job nor the tree that it tests.
+
+Not here: `aws-actions/configure-aws-credentials` (`assumeRole.ts`: reference, event and actor become tags of the
+session) and `google-github-actions/auth` (`getIDToken`), whose rights depend on the event; `github/codeql-action`
+(`resolveDefaultCliVersion`, `isAnalyzingPullRequest`: another analysis, even another version, for pull requests);
+`julia-actions/julia-runtest` (`autodetect-dependabot.jl`: other dependencies on a bot's branch); and
+`chartboost/ruff-action` (uses `tj-actions/changed-files`).
+"""
 _REPORTS: dict[str, str] = {
     "8398a7": "action-slack",
     "actions": "cache/save labeler upload-artifact upload-artifact/merge",
@@ -120,7 +146,7 @@ def _names(of_owners: dict[str, str]) -> frozenset[str]:
 REPORTS = _names(_REPORTS)
 """They tell people, or store what others look at. Such a step tests nothing: no difference in it makes a red job green.
 A later step may read their outputs all the same."""
-SAME = _names(_SAME) | REPORTS
+SAME = _names(_BLIND) | _LOOKING.keys() | REPORTS
 """With the same inputs and variables, their result is a function of the tree alone."""
 STORES = frozenset({"actions/cache/save", "actions/upload-artifact", "actions/upload-artifact/merge"})
 """Of these, those whose files another job may take, and test nothing where there are none."""
@@ -131,5 +157,22 @@ CACHES = frozenset({"actions/cache", "actions/cache/restore", "swatinem/rust-cac
 a cache"), so that no test may depend on what is in them."""
 CHECKOUT = "actions/checkout"
 SCRIPT = "actions/github-script"
-NEW_ISSUES = ("golangci/golangci-lint-action", "only-new-issues")
-"""An input that makes an action look at the pull request's changes."""
+CHECKOUT_REF = "ref"
+"""Its output of this name is the branch or the pull request (`action.yml`, since v4.2)."""
+_OF_PULLS = {
+    "golangci/golangci-lint-action": "only-new-issues",
+    "gradle/actions/setup-gradle": "dependency-graph",
+    "gradle/gradle-build-action": "dependency-graph",
+    "pre-commit/action": "token",
+}
+_OFF = frozenset({"", "false", "disabled"})
+NUMBERED = frozenset({"peter-evans/create-or-update-comment", "peter-evans/find-comment"}) | {
+    "thollander/actions-comment-pull-request"
+}
+"""Without the number of a pull request they fail (their `main.ts`); others of their kind then do nothing."""
+NUMBERS = frozenset({"issue-number", "comment-id", "pr-number", "pr_number"})
+
+
+def looks_at_pulls(action: str, name: str, value: object) -> bool:
+    """Whether an input makes an action look at the pull request."""
+    return _OF_PULLS.get(action) == name and str(value).lower() not in _OFF

@@ -13,8 +13,23 @@ _VARIABLES = (
     r"(?<![A-Za-z0-9_])GITHUB_(?:EVENT_NAME|EVENT_PATH|REF|REF_NAME|REF_PROTECTED|HEAD_REF|BASE_REF|ACTOR|ACTOR_ID"
     r"|TRIGGERING_ACTOR|WORKFLOW_REF)(?![A-Za-z0-9_])"
 )
-_COMPUTED = r"(?-i:(?<![A-Za-z0-9_.])GITHUB_?(?![A-Za-z0-9_]))|\$\{!\w+\}|\b(?:printenv|env)\s*\|(?!\s*sort\s*$)"
+_IDENTITY = r"\bACTIONS_ID_TOKEN_REQUEST"
+"""A token that names the event, so that rights depend on it (docs: "OpenID Connect reference"; its subject on a pull
+request is `repo:...:pull_request`, falcosecurity/test-infra #1433)."""
+_COMPUTED = r"(?-i:(?<![A-Za-z0-9_.])GITHUB_?(?![A-Za-z0-9_]))|\$\{!\w+\}"
+_ALL_VARIABLES = (
+    r"\b(?:printenv|env)\s*\|(?!\s*sort\s*$)|\b(?:printenv|env|set)\s*>|(?<![-\w])set\s*\||[(`](?:printenv|env|set)[)`]"
+    r"|\b(?:export\s+-p|declare\s+-[px]+|compgen\s+-[ev])(?![\w-])|/proc/[^/\s]+/environ\b"
+    r"|\b(?:get-childitem|get-item|gci|dir|ls)\s+[\"']?env:|\bGetEnvironmentVariables\b"
+    r"|\b(?:Object\.\w+|stringify)\(\s*process\.env\b(?![.\[])|\bin\s+process\.env\b(?![.\[])"
+    r"|\bos\.environ(?:\.(?:values|items|keys)\b|\s*:)|\b(?:str|dumps|list)\((?:dict\()?os\.environ\b(?![.\[])"
+)
 """A name that is put together, such as `GITHUB_$X`, an indirect one, or a search through all variables."""
+_API = (
+    r"(?:\bgh\s+(?:run|api|workflow|issue|project|status|cache|ruleset)\b|\bapi\.github\.com\b|\bgithub\.\w+_url\b"
+    r"|\bGITHUB_(?:API|GRAPHQL)_URL\b)(?!.*/(?:releases|tags|contents|tarball|zipball)\b)"
+)
+"""GitHub tells what started a run, and which pull requests a commit belongs to. Downloads tell nothing."""
 _PAYLOAD = (
     r"_github_workflow|\bevent\.json\b|@actions/github\b|\bgithub\.context\b|\bcontext\.payload\b"
     r"|\bgh\s+(?:pr|search)\b|/pulls?\b(?=[/?\"'\s)}]|$)|\bcommits/[^\s/]+/pulls"
@@ -30,21 +45,33 @@ _HISTORY = (
     r"|"
     + _GIT
     + r"log(?![\w-])(?!\s+-1\s+--(?:pretty|format)=[\"']?(?:format:)?%(?:ct|cI|at|aI|H|h)[\"')\s]*(?:$|[;)]))"
-    r"|" + _GIT + r"branch\s+--show-current|" + _GIT + r"rev-parse\b.*--abbrev-ref|" + _GIT + r"status\s+-s?b"
+    r"|" + _GIT + r"rev-parse\b.*--(?:abbrev-ref|symbolic)|" + _GIT + r"status\s+-s?b"
+    r"|" + _GIT + r"status\b(?!.*(?:--porcelain|--short|\s-s)).*[|)]"
+    r"|"
+    + _GIT
+    + r"branch(?:\s*(?:$|[|)])|\s+(?:-[avr]+|--(?:show-current|all|list|remotes|points-at|format|(?:no-)?\w+ed"
+    r"|(?:no-)?contains))(?![\w-]))"
+    r"|"
+    + _GIT
+    + r"(?:for-each-ref|show-ref|ls-remote(?!.*(?:\s--tags|\s-t\b|://))|describe\b.*\s--(?:all|contains))(?![\w-])"
+    r"|\.git/(?:(?:FETCH_|ORIG_)?HEAD|refs|logs|packed-refs)\b|@\{(?:u|upstream|push|-\d+)\}"
 )
 """The parents of the commit under test, its message, or the branch. GitHub's merge of a pull request has the base for a
 parent, and no branch; a candidate has the members before the last one."""
 _TOOLS = (
     r"\bturbo\b.*--affected|--lastCommit\b|\bcommitlint\b|\bdanger(?:js)?\s|\breviewdog\b|\bis-(?:pr|ci)\b|\bsonar"
-    r"|\bchromatic\b|\bsemantic-release\b"
+    r"|\bchromatic\b|\bsemantic-release\b|\bsemgrep\s+ci\b|\bggshield\b.*\bci\b|\btrunk\s+check\b|\bpronto\s+run\b"
+    r"|\b(?:ci-info|env-ci|std-env)\b"
 )
 """Programs that look at the event by themselves."""
-_READS = re.compile("|".join((_VARIABLES, _COMPUTED, _PAYLOAD, _HISTORY, _TOOLS)), re.IGNORECASE)
+_READS = re.compile(
+    "|".join((_VARIABLES, _IDENTITY, _COMPUTED, _ALL_VARIABLES, _API, _PAYLOAD, _HISTORY, _TOOLS)), re.IGNORECASE
+)
 _CONTEXT = re.compile(
     r"(?<![\w$])context\b(?!\s*\.\s*(?:repo|sha|runId|runNumber|runAttempt|serverUrl|apiUrl|graphqlUrl|job|workflow"
-    r"|action)\b)|\bpulls\b|\bissues\b|[pP]ullRequest"
+    r"|action)\b)|\bpulls\b|\bissues\b|[pP]ullRequest|(?<![\w$.])github\s*\.\s*(?:rest|graphql|request|paginate)\b"
 )
-"""Of the event, in a script of `actions/github-script`, or what it asks GitHub about pull requests."""
+"""Of the event, in a script of `actions/github-script`, or what it asks GitHub, which knows the event."""
 _ECHO = re.compile(r"\s*(?:echo\b[^|&;<>`]*?(?:>>\s*\"?\$\{?GITHUB_STEP_SUMMARY\}?\"?\s*)?)?")
 
 

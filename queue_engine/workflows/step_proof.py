@@ -8,11 +8,22 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from posixpath import normpath
-from typing import Any
+from typing import Any, NamedTuple
 
 from queue_engine.workflows.event_context import BRANCH_EVENTS, CandidateContext, WorkflowEvent
 from queue_engine.workflows.event_marks import EventViews
-from queue_engine.workflows.known_actions import CACHES, CHECKOUT, NEW_ISSUES, REPORTS, SAME, SCRIPT, STORES
+from queue_engine.workflows.known_actions import (
+    CACHES,
+    CHECKOUT,
+    CHECKOUT_REF,
+    NUMBERED,
+    NUMBERS,
+    REPORTS,
+    SAME,
+    SCRIPT,
+    STORES,
+    looks_at_pulls,
+)
 from queue_engine.workflows.script_reads import event_reads, prints_only, reads_context
 from queue_engine.workflows.values import UNKNOWN
 
@@ -72,18 +83,32 @@ class StepScope:
         return self.event in BRANCH_EVENTS
 
 
-def difference(steps: object, views: EventViews, scope: StepScope) -> tuple[str, EventViews]:
-    """Return why a step may not be the same, or "", and the views after the steps."""
+class StepDifference(NamedTuple):
+    """What a step, or the steps of a job, do otherwise on a candidate."""
+
+    why: str
+    """"" where that is nothing."""
+    views: EventViews
+    """Those after the steps."""
+    is_skipped: bool = False
+    """Whether a step surely runs for an author, and not on a candidate."""
+
+
+def difference(steps: object, views: EventViews, scope: StepScope) -> StepDifference:
+    """Judge steps: a skipped one counts before other differences, the first of which counts."""
     listed = steps if isinstance(steps, list) else []
     scope = replace(scope, moved=scope.moved or any(map(_moves, listed)))
+    worst = ""
     for step in listed:
         scope.budget.spend_step()
         if not isinstance(step, dict):
-            return "has a step that cannot be read", views
-        why, views = _step(step, views, scope)
-        if why:
-            return f"has a step that {why}: `{_shown(step)}`", views
-    return "", views
+            return StepDifference("has a step that cannot be read", views)
+        why, views, is_skipped = _step(step, views, scope)
+        why = f"has a step that {why}: `{_shown(step)}`" if why else ""
+        if is_skipped:
+            return StepDifference(why, views, is_skipped=True)
+        worst = worst or why
+    return StepDifference(worst, views)
 
 
 def local_actions(texts: Iterable[str]) -> list[str]:
@@ -114,40 +139,54 @@ def _action(step: Mapping[str, Any]) -> str:
     return str(step.get("uses") or "").partition("@")[0].lower()
 
 
-def _step(step: Mapping[str, Any], outer: EventViews, scope: StepScope) -> tuple[str, EventViews]:
+def _step(step: Mapping[str, Any], outer: EventViews, scope: StepScope) -> StepDifference:
     action = _action(step)
     views = outer.with_variables(step.get("env"))
     here, there, same = views.condition(step.get("if"))
     if here is False and there is False:
-        return "", outer
+        return StepDifference("", outer)
     if action in REPORTS and not (scope.takes_files and action in STORES):
+        if scope.is_branch and here is not False and _misses_number(step, views):
+            return StepDifference("needs the number of a pull request", outer)
         same = same and views.same(step)
-        return "", outer if same else _marking_outputs(step, outer)
+        return StepDifference("", outer if same else _marking_outputs(step, outer))
+    if set(step) <= _PRINTED and prints_only(str(step.get("run"))):
+        return StepDifference("", outer)
     if here is False:
-        return "is skipped there", outer
+        return StepDifference("is skipped there", outer, is_skipped=there is True)
     # A draft is a pull request like the others: what it runs beside their steps does not stand in for one of them.
     if not same and (scope.is_branch or here is None):
-        return "has a condition that depends on the event", outer
-    if set(step) <= _PRINTED and prints_only(str(step.get("run"))):
-        return "", outer
+        return StepDifference("has a condition that depends on the event", outer)
     if changed := next((key for key in step if key not in _JUDGED and not views.same(step[key])), None):
-        return f"has `{changed}` by the event", outer
+        return StepDifference(f"has `{changed}` by the event", outer)
     if scope.is_branch and (found := event_reads({key: value for key, value in step.items() if key not in _SHOWN})):
-        return f"reads {found}, which depends on the event", outer
+        return StepDifference(f"reads {found}, which depends on the event", outer)
     # What a checkout brings does not depend on the environment.
     if action != CHECKOUT and (variables := views.variables):
-        return f"has the environment variable `{variables[0]}`, which depends on the event", outer
+        return StepDifference(f"has the environment variable `{variables[0]}`, which depends on the event", outer)
     if "run" in step:
-        return "" if views.same(step["run"]) else "reads a value that depends on the event", outer
+        return StepDifference("" if views.same(step["run"]) else "reads a value that depends on the event", outer)
     if local_path(str(step.get("uses"))) is not None:
         return _local(step, views, outer, scope)
     why = _foreign(action, step.get("with"), views, scope)
-    return why, _marking_outputs(step, outer) if action in CACHES and not views.same(step.get("with")) else outer
+    if action == CHECKOUT and scope.is_branch:
+        return StepDifference(why, _marking_outputs(step, outer, "outputs", CHECKOUT_REF))
+    marks = action in CACHES and not views.same(step.get("with"))
+    return StepDifference(why, _marking_outputs(step, outer) if marks else outer)
 
 
-def _marking_outputs(step: Mapping[str, Any], views: EventViews) -> EventViews:
+def _marking_outputs(step: Mapping[str, Any], views: EventViews, *names: str) -> EventViews:
+    """Mark what later steps read of this one; with names, that part alone."""
     name = step.get("id")
-    return views if name is None else views.marking([("steps", str(name).lower())])
+    return views if name is None else views.marking([("steps", str(name).lower(), *names)])
+
+
+def _misses_number(step: Mapping[str, Any], views: EventViews) -> bool:
+    """Whether a step comments on a pull request whose number a branch does not have, and fails for it."""
+    given = step.get("with")
+    inputs = given if isinstance(given, dict) else {}
+    known = any(name in NUMBERS and views.same(value) for name, value in inputs.items())
+    return _action(step) in NUMBERED and not known and step.get("continue-on-error") is not True
 
 
 def _foreign(action: str, given: object, views: EventViews, scope: StepScope) -> str:
@@ -164,8 +203,8 @@ def _foreign(action: str, given: object, views: EventViews, scope: StepScope) ->
             continue
         if action == SCRIPT and (found := reads_context(str(value))):
             return f"reads {found}, which depends on the event"
-        if (action, name) == NEW_ISSUES and str(value).lower() != "false":
-            return "looks at the changes of a pull request"
+        if looks_at_pulls(action, name, value):
+            return f"has the input `{name}`, which looks at the pull request"
     return ""
 
 
@@ -182,7 +221,7 @@ def _is_candidate(name: str, written: object, views: EventViews, scope: StepScop
     return value in (own["sha"], own["ref"], own["ref_name"], None, "", branch, f"refs/heads/{branch}")
 
 
-def _local(step: Mapping[str, Any], views: EventViews, outer: EventViews, scope: StepScope) -> tuple[str, EventViews]:
+def _local(step: Mapping[str, Any], views: EventViews, outer: EventViews, scope: StepScope) -> StepDifference:
     """Judge the steps of a composite action of the repository; others are programs, which IMQ does not read."""
     uses = str(step["uses"])
     folder = local_path(uses)
@@ -191,23 +230,24 @@ def _local(step: Mapping[str, Any], views: EventViews, outer: EventViews, scope:
     runs = found.get("runs") if isinstance(found, dict) else None
     is_read = isinstance(runs, dict) and str(runs.get("using")).lower() == "composite"
     if scope.depth >= _DEEPEST:
-        return "uses actions of the repository that use each other without end", outer
+        return StepDifference("uses actions of the repository that use each other without end", outer)
     if not is_read or (scope.moved and uses.startswith("./")):
         # On a draft it runs as on each pull request, whatever it reads.
-        return ("uses an action of the repository that IMQ cannot read" if scope.is_branch else ""), outer
+        why = "uses an action of the repository that IMQ cannot read" if scope.is_branch else ""
+        return StepDifference(why, outer)
     assert isinstance(found, dict)
     assert isinstance(runs, dict)
     if scope.is_branch and (read := event_reads(default_values(found.get("inputs")))):
-        return f"uses `{uses}`, which reads {read}", outer
+        return StepDifference(f"uses `{uses}`, which reads {read}", outer)
     inner = _with_inputs(views, found.get("inputs"), step.get("with")).giving("steps", UNKNOWN, UNKNOWN)
-    why, inner = difference(runs.get("steps"), inner, replace(scope, depth=scope.depth + 1))
+    why, inner, is_skipped = difference(runs.get("steps"), inner, replace(scope, depth=scope.depth + 1))
     if why:
-        return f"uses `{uses}`, which {why}", outer
+        return StepDifference(f"uses `{uses}`, which {why}", outer, is_skipped)
     outputs = found.get("outputs")
     values = (
         [each.get("value") for each in outputs.values() if isinstance(each, dict)] if isinstance(outputs, dict) else []
     )
-    return "", outer if inner.same(values) else _marking_outputs(step, outer)
+    return StepDifference("", outer if inner.same(values) else _marking_outputs(step, outer))
 
 
 def default_values(declared: object) -> list[object]:

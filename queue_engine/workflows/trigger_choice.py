@@ -38,7 +38,12 @@ class TriggerReport:
     workflows: tuple[str, ...] = ()
     """The files with the required checks, for a dispatch; those that may have them where no file surely has."""
     doubtful: bool = False
-    """Whether a job of these files may pass there without its test: then trying shows nothing."""
+    """Whether a check may pass there without its test, which no try shows: then IMQ does not use this trigger."""
+
+    @property
+    def can_be_tried(self) -> bool:
+        """Whether a train may show what the files do not."""
+        return self.runs is None and not self.doubtful
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,15 +75,17 @@ def choose_trigger(
     author = job_checks(files, WorkflowEvent.AUTHOR, candidate)
     needed = sorted(set(required), key=lambda each: (each.name, each.app_id or 0))
     person = [] if needed else job_checks(files, WorkflowEvent.PERSON, candidate)
-    unread, needed = _unread(person), needed or _every_check(person)
+    unrequired, unread, needed = not needed, _unread(person), needed or _every_check(person)
     checks = {trigger: job_checks(files, event, candidate, actions) for trigger, event in _EVENTS.items()}
     perhaps = {each.name.known for each in person if each.runs is None} - {
         each.name.known for each in person if each.runs
     }
-    answers = tuple(_answer(trigger, needed, found, author, (unread, perhaps)) for trigger, found in checks.items())
+    answers = tuple(
+        _answer(trigger, needed, found, author, (unrequired, unread, perhaps)) for trigger, found in checks.items()
+    )
     allowed = {each.trigger: each for each in answers if wanted in (Candidates.AUTO, each.trigger.value)}
     chosen = next((each for each in allowed.values() if each.runs), None)
-    unproven = (allowed[each] for each in UNPROVEN if each in allowed and allowed[each].runs is None)
+    unproven = (allowed[each] for each in UNPROVEN if each in allowed and allowed[each].can_be_tried)
     chosen = chosen or next(unproven, None)
     lines = lines_to_add(files, _of_required(needed, checks[CandidateTrigger.PUSH], author), candidate)
     return TriggerChoice(
@@ -107,18 +114,22 @@ def _answer(
     needed: Sequence[RequiredCheck],
     found: Sequence[JobCheck],
     author: Sequence[JobCheck],
-    nothing_required: tuple[str, Collection[str | None]],
+    nothing_required: tuple[bool, str, Collection[str | None]],
 ) -> TriggerReport:
-    """Judge one trigger. Where nothing is required, the last are why checks may be missing, and which may not come."""
-    unread, perhaps = nothing_required
+    """Judge one trigger. The last: whether nothing is required, why then checks may be missing, which may not come."""
+    unrequired, unread, perhaps = nothing_required
     answers: list[bool | None] = [None] if unread else []
     reasons = [unread] if unread else []
     workflows: list[str] = []
-    doubtful = False
+    # Where nothing is required, nobody misses a check that does not start.
+    unshown = unrequired and trigger is not CandidateTrigger.PULL_REQUEST
+    doubtful = unshown and bool(unread)
     for check in needed:
         runs, why = _check(check, found, author)
         runs = None if runs is False and check.name in perhaps else runs
-        doubtful |= runs is None and any(each.name.may_be(check.name) for each in found)
+        doubtful |= runs is None and any(
+            _hides(each, check, author) or (unshown and each.name.may_be(check.name)) for each in found
+        )
         answers.append(runs)
         workflows += _files(check, found)
         if not runs:
@@ -128,6 +139,14 @@ def _answer(
         answers.append(None)
     texts = tuple(dict.fromkeys(reasons)), tuple(dict.fromkeys(workflows))
     return TriggerReport(trigger, all_of(answers), *texts, doubtful)
+
+
+def _hides(job: JobCheck, check: RequiredCheck, author: Sequence[JobCheck]) -> bool:
+    """Whether a check may pass although this job of its name tests nothing: other jobs of that name may pass."""
+    if check.app_id not in (None, GITHUB_ACTIONS) or not job.name.may_be(check.name):
+        return False
+    runs_for_author = any(each.runs is not False and _key(each) == _key(job) for each in author)
+    return job.untested is None or (job.runs is False and job.name.known is not None and runs_for_author)
 
 
 def _files(check: RequiredCheck, found: Sequence[JobCheck]) -> list[str]:

@@ -18,6 +18,8 @@ class TriggerOutcome:
     why: str = ""
     guard: str = ""
     """The condition that keeps it from starting."""
+    untested: bool | None = False
+    """Whether its check passes there without its test; None: perhaps. Otherwise a try shows what is unknown."""
 
 
 def starts(workflow: WorkflowFile, event: WorkflowEvent, candidate: CandidateContext) -> TriggerOutcome:

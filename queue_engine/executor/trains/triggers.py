@@ -26,7 +26,8 @@ _DEEPEST_ACTIONS = 10
 async def trigger_for(state: TrainState, tip: str) -> CandidateTrigger | None:
     """Return what is to start CI on the next candidate; None if trains are off now. Raises GitHubError.
 
-    A trigger that has worked is used again, without a read. `tip` is that of the base, whose workflows count.
+    A trigger that has worked is used again, without a read. `tip` is that of the base, whose workflows count. Where a
+    check may pass without its test, no try shows that: such a trigger is not used, even if the configuration names it.
     """
     memory, wanted = state.memory, state.trains.candidates
     allowed = [each for each in UNPROVEN if wanted in (Candidates.AUTO, each.value)]
@@ -34,17 +35,17 @@ async def trigger_for(state: TrainState, tip: str) -> CandidateTrigger | None:
         return memory.trigger
     left = [each for each in allowed if each not in memory.silent]
     choice = await read_choice(state, tip)
-    if choice is not None and choice.answers:
-        impossible = {each.trigger for each in choice.answers if each.runs is False}
-        proved = [each.trigger for each in choice.answers if each.runs and each.trigger in left]
-        if CandidateTrigger.PULL_REQUEST in allowed and CandidateTrigger.PULL_REQUEST not in impossible:
-            # A draft starts what the members' own pull requests start. What may pass without its test is not tried.
-            impossible |= {each.trigger for each in choice.answers if each.doubtful} - {CandidateTrigger.PULL_REQUEST}
-        left = proved or [each for each in left if each not in impossible]
-    if not left:
-        await state.switch_off(Reason.CI_SILENT_ON_CANDIDATES, _lines(choice))
-        return None
-    return left[0]
+    # A draft starts what the members' own pull requests start, so it needs no proof from files that nobody shows.
+    tried = {CandidateTrigger.PULL_REQUEST} if choice is None else {x.trigger for x in choice.answers if x.can_be_tried}
+    proved = [] if choice is None else [each.trigger for each in choice.answers if each.runs and each.trigger in left]
+    left = proved or [each for each in left if each in tried]
+    if left:
+        return left[0]
+    doubts = [] if choice is None else [x for x in choice.answers if x.doubtful and x.trigger in allowed]
+    unshown = choice is None or any(each.trigger not in memory.silent for each in doubts)
+    reason = Reason.CI_UNPROVEN_ON_CANDIDATES if unshown else Reason.CI_SILENT_ON_CANDIDATES
+    await state.switch_off(reason, _lines(choice))
+    return None
 
 
 async def read_choice(state: TrainState, tip: str) -> TriggerChoice | None:

@@ -108,6 +108,7 @@ def of_reason(reason: Reason) -> Notice:
         Reason.INTERNAL_ERROR: {"detail": "TypeError, trace 4bf92f3577b34da6a3ce929d0e0e4736"},
         Reason.CI_SILENT_ON_CANDIDATES: {"detail": "test"},
         Reason.CI_SKIPPED_ON_CANDIDATES: {"detail": "test"},
+        Reason.CI_UNPROVEN_ON_CANDIDATES: {"detail": "test"},
         Reason.CANDIDATES_REFUSED: {"detail": "Repository rule violations found: Changes must be made through a pull"},
         Reason.CANDIDATE_LANDING_REFUSED: {"detail": "Cannot update this protected ref."},
         Reason.FROZEN: {"detail": "Release week", "until": NOW + timedelta(days=2)},
