@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -95,6 +96,10 @@ def _of_pull_request(run: WorkflowRun) -> bool:
     return run.event == "pull_request"
 
 
+def _of_a_person(run: WorkflowRun) -> bool:
+    return run.event == "pull_request" and not str(run.suite.head_branch).startswith("imq/")
+
+
 _GATE = """on: [push, pull_request]
 jobs:
   total: {if: github.event_name == 'pull_request', runs-on: ubuntu-latest, steps: [{run: make total}]}
@@ -108,6 +113,15 @@ _VARIABLE = """on: [push, pull_request]
 env: {IS_PR: "${{ github.event_name == 'pull_request' }}"}
 jobs: {test: {runs-on: ubuntu-latest, steps: [{uses: actions/checkout@v5}, {run: ./ci/test.sh}]}}
 """
+_NO_DRAFTS = """on: pull_request
+jobs:
+  total: {if: '!github.event.pull_request.draft', runs-on: ubuntu-latest, steps: [{run: make total}]}
+  test:
+    if: always()
+    needs: total
+    runs-on: ubuntu-latest
+    steps: [{run: "! ${{ contains(needs.*.result, 'failure') }}"}]
+"""
 _ACTION = """on: [push, pull_request]
 jobs: {test: {runs-on: ubuntu-latest, steps: [{uses: actions/checkout@v5}, {uses: ./ci/test}]}}
 """
@@ -118,28 +132,32 @@ _ACTIONS_FILE = """runs:
 _TOTAL = Job("total", duration=CI_TIME, judge=total_at_most_ten, guard=_of_pull_request)
 _GATE_JOB = Job(CHECK, needs=("total",), always=True, judge=total_at_most_ten, tests=_of_pull_request)
 """It is red where `total` is, which is skipped on pushes."""
+_OF_PEOPLE = (replace(_TOTAL, guard=_of_a_person), replace(_GATE_JOB, tests=_of_a_person))
 _ONLY_IN_PULLS = Job(CHECK, duration=CI_TIME, judge=total_at_most_ten, tests=_of_pull_request)
 
 
 @pytest.mark.parametrize(
-    ("files", "jobs"),
+    ("files", "jobs", "wanted", "reasons"),
     [
-        ({WORKFLOW: _GATE}, (_TOTAL, _GATE_JOB)),
-        ({WORKFLOW: _VARIABLE}, (_ONLY_IN_PULLS,)),
-        ({WORKFLOW: _ACTION, "ci/test/action.yml": _ACTIONS_FILE}, (_ONLY_IN_PULLS,)),
+        ({WORKFLOW: _GATE}, (_TOTAL, _GATE_JOB), "auto", []),
+        ({WORKFLOW: _VARIABLE}, (_ONLY_IN_PULLS,), "auto", []),
+        ({WORKFLOW: _ACTION, "ci/test/action.yml": _ACTIONS_FILE}, (_ONLY_IN_PULLS,), "auto", []),
+        ({WORKFLOW: _VARIABLE}, (_ONLY_IN_PULLS,), "push", ["ci_unproven_on_candidates"]),
+        ({WORKFLOW: _NO_DRAFTS}, _OF_PEOPLE, "auto", ["ci_silent_on_candidates"]),
     ],
-    ids=["gate_over_skipped_job", "variable_by_event", "local_action"],
+    ids=["gate_over_skipped_job", "variable_by_event", "local_action", "push_by_configuration", "gate_without_drafts"],
 )
-async def test_halves_that_are_red_together_land_by_no_push_that_tests_nothing(
-    tmp_path: Path, files: dict[str, str | None], jobs: tuple[Job, ...]
+async def test_halves_that_are_red_together_land_by_nothing_that_tests_nothing(
+    tmp_path: Path, files: dict[str, str | None], jobs: tuple[Job, ...], wanted: str, reasons: list[str]
 ) -> None:
-    """P1: a push is green there without a test. IMQ opens a draft instead, and only one of the halves lands."""
+    """P1: a push, or a draft, is green there without a test. IMQ tries neither, and only one of the halves lands."""
     async with a_world(tmp_path, ci=False, protect=False) as world:
         world.repository.push("main", files, "CI", by="rhea")
-        runner = world.repository.add_workflow("CI", jobs=jobs, path=WORKFLOW)
+        on = ["pull_request"] if files == {WORKFLOW: _NO_DRAFTS} else ["push", "pull_request"]
+        runner = world.repository.add_workflow("CI", jobs=jobs, on=on, path=WORKFLOW)
         actions = world.github.actions.app(world.repository.record)
         world.repository.protect("main", required_checks=[(CHECK, actions.id)], by="rhea")
-        configure(world, "{candidates: auto}")
+        configure(world, f"{{candidates: {wanted}}}")
         await world.pass_time(CI_TIME * 2)
         pulls = [world.open(f"half-{each}", files={f"half-{each}.txt": "6\n"}) for each in (1, 2)]
         await world.pass_time(CI_TIME * 3)
@@ -148,7 +166,8 @@ async def test_halves_that_are_red_together_land_by_no_push_that_tests_nothing(
         await world.pass_time(CI_TIME * 6)
         assert [pull.merged for pull in pulls].count(True) == 1
         assert total_at_most_ten(world.repository.record.git.files(world.repository.sha("main")))
+        assert [each[1] for each in await events(world) if each[0] == "trains_off"] == reasons
         on_candidates = {run.event for run in runner.runs if str(run.suite.head_branch).startswith("imq/")}
-        assert "pull_request" in on_candidates
+        assert on_candidates == set() if reasons else "pull_request" in on_candidates
         # No run was started by a push first, and found to have tested nothing.
         assert "untested" not in {each[2] for each in await events(world)}

@@ -162,6 +162,27 @@ def test_wanted_trigger_is_chosen_even_if_only_a_train_can_show_that_it_works() 
     assert (refused.trigger, refused.proven) == (None, False)
 
 
+@pytest.mark.parametrize(
+    ("job", "wanted", "tried"),
+    [
+        ("{if: vars.A}", Candidates.PUSH, True),
+        ("{environment: staging}", Candidates.PUSH, True),
+        ("{steps: [{uses: acme/test@v1}]}", Candidates.PUSH, False),
+        ("{steps: [{uses: acme/test@v1}]}", Candidates.PULL_REQUEST, True),
+        ("{environment: staging, steps: [{uses: acme/test@v1}]}", Candidates.PUSH, False),
+        ("{if: always(), needs: [a]}\n  a: {environment: staging}", Candidates.PUSH, False),
+        ("{if: always(), needs: [a]}\n  a: {if: '!github.event.pull_request.draft'}", Candidates.PULL_REQUEST, False),
+        ("{uses: acme/ci/.github/workflows/test.yml@v1}", Candidates.PULL_REQUEST, True),
+    ],
+    ids=["condition", "environment", "step", "step_of_draft", "both", "gate", "gate_of_draft", "call_of_draft"],
+)
+def test_trigger_is_tried_only_if_the_try_shows_what_is_unknown(job: str, wanted: Candidates, tried: bool) -> None:
+    """P1: a skipped check is seen, one that is green without its test is not, whatever the configuration says."""
+    text = f"on: [push, pull_request]\njobs:\n  test: {job}"
+    required = frozenset({RequiredCheck("test / unit" if "acme/ci" in job else "test", None)})
+    assert (choose_trigger({CI: text}, required, CANDIDATE, wanted).trigger is not None) is tried
+
+
 def test_answers_name_the_check_and_why_it_does_not_run() -> None:
     """A maintainer finds the line to change."""
     text = "on: {push: {branches: [main]}}\njobs: {test: {}}"
