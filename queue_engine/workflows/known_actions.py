@@ -173,6 +173,6 @@ NUMBERED = frozenset({"peter-evans/create-or-update-comment", "peter-evans/find-
 NUMBERS = frozenset({"issue-number", "comment-id", "pr-number", "pr_number"})
 
 
-def looks_at_pulls(action: str, name: str, value: object) -> bool:
+def reads_pull_request(action: str, name: str, value: object) -> bool:
     """Whether an input makes an action look at the pull request."""
     return _OF_PULLS.get(action) == name and str(value).lower() not in _OFF

@@ -29,7 +29,7 @@ _API = (
     r"(?:\bgh\s+(?:run|api|workflow|issue|project|status|cache|ruleset)\b|\bapi\.github\.com\b|\bgithub\.\w+_url\b"
     r"|\bGITHUB_(?:API|GRAPHQL)_URL\b)(?!.*/(?:releases|tags|contents|tarball|zipball)\b)"
 )
-"""GitHub tells what started a run, and which pull requests a commit belongs to. Downloads tell nothing."""
+"""GitHub's answers name what started a run, and the pull requests of a commit. Downloads name nothing."""
 _PAYLOAD = (
     r"_github_workflow|\bevent\.json\b|@actions/github\b|\bgithub\.context\b|\bcontext\.payload\b"
     r"|\bgh\s+(?:pr|search)\b|/pulls?\b(?=[/?\"'\s)}]|$)|\bcommits/[^\s/]+/pulls"

@@ -22,7 +22,7 @@ from queue_engine.workflows.known_actions import (
     SAME,
     SCRIPT,
     STORES,
-    looks_at_pulls,
+    reads_pull_request,
 )
 from queue_engine.workflows.script_reads import event_reads, prints_only, reads_context
 from queue_engine.workflows.values import UNKNOWN
@@ -83,7 +83,7 @@ class StepScope:
         return self.event in BRANCH_EVENTS
 
 
-class StepDifference(NamedTuple):
+class StepOutcome(NamedTuple):
     """What a step, or the steps of a job, do otherwise on a candidate."""
 
     why: str
@@ -94,7 +94,7 @@ class StepDifference(NamedTuple):
     """Whether a step surely runs for an author, and not on a candidate."""
 
 
-def difference(steps: object, views: EventViews, scope: StepScope) -> StepDifference:
+def difference(steps: object, views: EventViews, scope: StepScope) -> StepOutcome:
     """Judge steps: a skipped one counts before other differences, the first of which counts."""
     listed = steps if isinstance(steps, list) else []
     scope = replace(scope, moved=scope.moved or any(map(_moves, listed)))
@@ -102,13 +102,13 @@ def difference(steps: object, views: EventViews, scope: StepScope) -> StepDiffer
     for step in listed:
         scope.budget.spend_step()
         if not isinstance(step, dict):
-            return StepDifference("has a step that cannot be read", views)
+            return StepOutcome("has a step that cannot be read", views)
         why, views, is_skipped = _step(step, views, scope)
         why = f"has a step that {why}: `{_shown(step)}`" if why else ""
         if is_skipped:
-            return StepDifference(why, views, is_skipped=True)
+            return StepOutcome(why, views, is_skipped=True)
         worst = worst or why
-    return StepDifference(worst, views)
+    return StepOutcome(worst, views)
 
 
 def local_actions(texts: Iterable[str]) -> list[str]:
@@ -139,40 +139,40 @@ def _action(step: Mapping[str, Any]) -> str:
     return str(step.get("uses") or "").partition("@")[0].lower()
 
 
-def _step(step: Mapping[str, Any], outer: EventViews, scope: StepScope) -> StepDifference:
+def _step(step: Mapping[str, Any], outer: EventViews, scope: StepScope) -> StepOutcome:
     action = _action(step)
     views = outer.with_variables(step.get("env"))
     here, there, same = views.condition(step.get("if"))
     if here is False and there is False:
-        return StepDifference("", outer)
+        return StepOutcome("", outer)
     if action in REPORTS and not (scope.takes_files and action in STORES):
         if scope.is_branch and here is not False and _misses_number(step, views):
-            return StepDifference("needs the number of a pull request", outer)
+            return StepOutcome("needs the number of a pull request", outer)
         same = same and views.same(step)
-        return StepDifference("", outer if same else _marking_outputs(step, outer))
+        return StepOutcome("", outer if same else _marking_outputs(step, outer))
     if set(step) <= _PRINTED and prints_only(str(step.get("run"))):
-        return StepDifference("", outer)
+        return StepOutcome("", outer)
     if here is False:
-        return StepDifference("is skipped there", outer, is_skipped=there is True)
+        return StepOutcome("is skipped there", outer, is_skipped=there is True)
     # A draft is a pull request like the others: what it runs beside their steps does not stand in for one of them.
     if not same and (scope.is_branch or here is None):
-        return StepDifference("has a condition that depends on the event", outer)
+        return StepOutcome("has a condition that depends on the event", outer)
     if changed := next((key for key in step if key not in _JUDGED and not views.same(step[key])), None):
-        return StepDifference(f"has `{changed}` by the event", outer)
+        return StepOutcome(f"has `{changed}` by the event", outer)
     if scope.is_branch and (found := event_reads({key: value for key, value in step.items() if key not in _SHOWN})):
-        return StepDifference(f"reads {found}, which depends on the event", outer)
+        return StepOutcome(f"reads {found}, which depends on the event", outer)
     # What a checkout brings does not depend on the environment.
     if action != CHECKOUT and (variables := views.variables):
-        return StepDifference(f"has the environment variable `{variables[0]}`, which depends on the event", outer)
+        return StepOutcome(f"has the environment variable `{variables[0]}`, which depends on the event", outer)
     if "run" in step:
-        return StepDifference("" if views.same(step["run"]) else "reads a value that depends on the event", outer)
+        return StepOutcome("" if views.same(step["run"]) else "reads a value that depends on the event", outer)
     if local_path(str(step.get("uses"))) is not None:
         return _local(step, views, outer, scope)
     why = _foreign(action, step.get("with"), views, scope)
     if action == CHECKOUT and scope.is_branch:
-        return StepDifference(why, _marking_outputs(step, outer, "outputs", CHECKOUT_REF))
+        return StepOutcome(why, _marking_outputs(step, outer, "outputs", CHECKOUT_REF))
     marks = action in CACHES and not views.same(step.get("with"))
-    return StepDifference(why, _marking_outputs(step, outer) if marks else outer)
+    return StepOutcome(why, _marking_outputs(step, outer) if marks else outer)
 
 
 def _marking_outputs(step: Mapping[str, Any], views: EventViews, *names: str) -> EventViews:
@@ -203,7 +203,7 @@ def _foreign(action: str, given: object, views: EventViews, scope: StepScope) ->
             continue
         if action == SCRIPT and (found := reads_context(str(value))):
             return f"reads {found}, which depends on the event"
-        if looks_at_pulls(action, name, value):
+        if reads_pull_request(action, name, value):
             return f"has the input `{name}`, which looks at the pull request"
     return ""
 
@@ -221,7 +221,7 @@ def _is_candidate(name: str, written: object, views: EventViews, scope: StepScop
     return value in (own["sha"], own["ref"], own["ref_name"], None, "", branch, f"refs/heads/{branch}")
 
 
-def _local(step: Mapping[str, Any], views: EventViews, outer: EventViews, scope: StepScope) -> StepDifference:
+def _local(step: Mapping[str, Any], views: EventViews, outer: EventViews, scope: StepScope) -> StepOutcome:
     """Judge the steps of a composite action of the repository; others are programs, which IMQ does not read."""
     uses = str(step["uses"])
     folder = local_path(uses)
@@ -230,24 +230,24 @@ def _local(step: Mapping[str, Any], views: EventViews, outer: EventViews, scope:
     runs = found.get("runs") if isinstance(found, dict) else None
     is_read = isinstance(runs, dict) and str(runs.get("using")).lower() == "composite"
     if scope.depth >= _DEEPEST:
-        return StepDifference("uses actions of the repository that use each other without end", outer)
+        return StepOutcome("uses actions of the repository that use each other without end", outer)
     if not is_read or (scope.moved and uses.startswith("./")):
         # On a draft it runs as on each pull request, whatever it reads.
         why = "uses an action of the repository that IMQ cannot read" if scope.is_branch else ""
-        return StepDifference(why, outer)
+        return StepOutcome(why, outer)
     assert isinstance(found, dict)
     assert isinstance(runs, dict)
     if scope.is_branch and (read := event_reads(default_values(found.get("inputs")))):
-        return StepDifference(f"uses `{uses}`, which reads {read}", outer)
+        return StepOutcome(f"uses `{uses}`, which reads {read}", outer)
     inner = _with_inputs(views, found.get("inputs"), step.get("with")).giving("steps", UNKNOWN, UNKNOWN)
     why, inner, is_skipped = difference(runs.get("steps"), inner, replace(scope, depth=scope.depth + 1))
     if why:
-        return StepDifference(f"uses `{uses}`, which {why}", outer, is_skipped)
+        return StepOutcome(f"uses `{uses}`, which {why}", outer, is_skipped)
     outputs = found.get("outputs")
     values = (
         [each.get("value") for each in outputs.values() if isinstance(each, dict)] if isinstance(outputs, dict) else []
     )
-    return StepDifference("", outer if inner.same(values) else _marking_outputs(step, outer))
+    return StepOutcome("", outer if inner.same(values) else _marking_outputs(step, outer))
 
 
 def default_values(declared: object) -> list[object]:
