@@ -8,7 +8,7 @@ last six major versions, since a tag such as `@v4` moves. Searched were the payl
 issue of `@actions/github`, the variables that GitHub sets from them, `action.yml`, and the actions that it uses.
 """
 
-_BLIND: dict[str, str] = {
+_IGNORING: dict[str, str] = {
     "actions": "configure-pages download-artifact upload-artifact upload-artifact/merge setup-dotnet setup-go "
     "setup-node setup-python",
     "actions-rs": "cargo toolchain",
@@ -90,7 +90,7 @@ _BLIND: dict[str, str] = {
     "wntrblm": "nox",
 }
 """Their source reads nothing of the event."""
-_LOOKING: dict[str, str] = {
+_READING: dict[str, str] = {
     "actions/cache": "v1 to v5, `isValidEvent`: whether there is a reference at all",
     "actions/cache/restore": "v3 to v5, the same",
     "actions/cache/save": "v3 to v5, the same",
@@ -114,7 +114,7 @@ _LOOKING: dict[str, str] = {
     "step-security/harden-runner": "v1 and v2, `setup.ts`: the repository, and the name of the workflow's file",
     "swatinem/rust-cache": "v1 and v2, `isValidEvent`: whether there is a reference at all",
 }
-"""They look at the event: where, and why that changes neither the verdict of a job nor the tree that it tests.
+"""They read the event: where, and why that changes neither the verdict of a job nor the tree that it tests.
 
 Not here: `aws-actions/configure-aws-credentials` (`assumeRole.ts`: reference, event and actor become tags of the
 session) and `google-github-actions/auth` (`getIDToken`), whose rights depend on the event; `github/codeql-action`
@@ -146,7 +146,7 @@ def _names(of_owners: dict[str, str]) -> frozenset[str]:
 REPORTS = _names(_REPORTS)
 """They tell people, or store what others look at. Such a step tests nothing: no difference in it makes a red job green.
 A later step may read their outputs all the same."""
-SAME = _names(_BLIND) | _LOOKING.keys() | REPORTS
+SAME = _names(_IGNORING) | _READING.keys() | REPORTS
 """With the same inputs and variables, their result is a function of the tree alone."""
 STORES = frozenset({"actions/cache/save", "actions/upload-artifact", "actions/upload-artifact/merge"})
 """Of these, those whose files another job may take, and test nothing where there are none."""

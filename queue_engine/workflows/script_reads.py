@@ -17,19 +17,26 @@ _IDENTITY = r"\bACTIONS_ID_TOKEN_REQUEST"
 """A token that names the event, so that rights depend on it (docs: "OpenID Connect reference"; its subject on a pull
 request is `repo:...:pull_request`, falcosecurity/test-infra #1433)."""
 _COMPUTED = r"(?-i:(?<![A-Za-z0-9_.])GITHUB_?(?![A-Za-z0-9_]))|\$\{!\w+\}"
+"""A name that is put together, such as `GITHUB_$X`, or an indirect one."""
 _ALL_VARIABLES = (
-    r"\b(?:printenv|env)\s*\|(?!\s*sort\s*$)|\b(?:printenv|env|set)\s*>|(?<![-\w])set\s*\||[(`](?:printenv|env|set)[)`]"
+    r"\b(?:printenv|env)\s*\|(?!\s*sort\s*$)|\b(?:printenv|env|set|export)\s*>"
+    r"|(?<![-\w])set\s*\||[(`](?:printenv|env|set)[)`]"
     r"|\b(?:export\s+-p|declare\s+-[px]+|compgen\s+-[ev])(?![\w-])|/proc/[^/\s]+/environ\b"
     r"|\b(?:get-childitem|get-item|gci|dir|ls)\s+[\"']?env:|\bGetEnvironmentVariables\b"
     r"|\b(?:Object\.\w+|stringify)\(\s*process\.env\b(?![.\[])|\bin\s+process\.env\b(?![.\[])"
-    r"|\bos\.environ(?:\.(?:values|items|keys)\b|\s*:)|\b(?:str|dumps|list)\((?:dict\()?os\.environ\b(?![.\[])"
+    r"|(?-i:%ENV\b|\bENVIRON\b(?!\s*\[\s*[\"'])|\$_ENV\b(?!\[)"
+    r"|\bENV\.(?:to_\w|each|values|select|any|find|key|inspect|filter))"
+    r"|\bgetenv\(\s*\)|\bos\.environ(?:\.(?:values|items|keys)\b|\s*:)"
+    r"|\b(?:str|dumps|list)\((?:dict\()?os\.environ\b(?![.\[])"
 )
-"""A name that is put together, such as `GITHUB_$X`, an indirect one, or a search through all variables."""
+"""A search through all variables."""
 _API = (
     r"(?:\bgh\s+(?:run|api|workflow|issue|project|status|cache|ruleset)\b|\bapi\.github\.com\b|\bgithub\.\w+_url\b"
-    r"|\bGITHUB_(?:API|GRAPHQL)_URL\b)(?!.*/(?:releases|tags|contents|tarball|zipball)\b)"
+    r"|\bGITHUB_(?:API|GRAPHQL)_URL\b|\bhub\s+(?:api|pr|ci-status|issue)\b|\boctokit\b)"
+    r"(?!.*/(?:releases|tags|contents|tarball|zipball)\b)"
 )
-"""GitHub's answers name what started a run, and the pull requests of a commit. Downloads name nothing."""
+"""GitHub's answers name what started a run, and its pull requests (docs: "Get a workflow run", `event`, `head_branch`,
+`pull_requests`; githubkit's model of a run). Downloads name nothing."""
 _PAYLOAD = (
     r"_github_workflow|\bevent\.json\b|@actions/github\b|\bgithub\.context\b|\bcontext\.payload\b"
     r"|\bgh\s+(?:pr|search)\b|/pulls?\b(?=[/?\"'\s)}]|$)|\bcommits/[^\s/]+/pulls"
@@ -51,9 +58,8 @@ _HISTORY = (
     + _GIT
     + r"branch(?:\s*(?:$|[|)])|\s+(?:-[avr]+|--(?:show-current|all|list|remotes|points-at|format|(?:no-)?\w+ed"
     r"|(?:no-)?contains))(?![\w-]))"
-    r"|"
-    + _GIT
-    + r"(?:for-each-ref|show-ref|ls-remote(?!.*(?:\s--tags|\s-t\b|://))|describe\b.*\s--(?:all|contains))(?![\w-])"
+    r"|" + _GIT + r"(?:for-each-ref|show-ref|worktree\s+list|config\b.*\bbranch\b"
+    r"|ls-remote(?!.*(?:\s--tags|\s-t\b|://))|describe\b.*\s--(?:all|contains))(?![\w-])"
     r"|\.git/(?:(?:FETCH_|ORIG_)?HEAD|refs|logs|packed-refs)\b|@\{(?:u|upstream|push|-\d+)\}"
 )
 """The parents of the commit under test, its message, or the branch. GitHub's merge of a pull request has the base for a

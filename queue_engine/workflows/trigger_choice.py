@@ -145,8 +145,9 @@ def _hides(job: JobCheck, check: RequiredCheck, author: Sequence[JobCheck]) -> b
     """Whether a check may pass although this job of its name tests nothing: other jobs of that name may pass."""
     if check.app_id not in (None, GITHUB_ACTIONS) or not job.name.may_be(check.name):
         return False
-    runs_for_author = any(each.runs is not False and _key(each) == _key(job) for each in author)
-    return job.untested is None or (job.runs is False and job.name.known is not None and runs_for_author)
+    if job.untested is None or job.runs is not False or job.name.known is None:
+        return job.untested is None
+    return any(each.runs is not False and _key(each) == _key(job) for each in author)
 
 
 def _files(check: RequiredCheck, found: Sequence[JobCheck]) -> list[str]:
