@@ -55,6 +55,9 @@ def _trigger(facts: RepositoryFacts, trains: TrainFacts) -> Iterator[Finding]:
     reasons = "; ".join(dict.fromkeys(reason for each in choice.answers for reason in each.reasons))
     remedy = f"Add to {lines}." if lines else "Let CI run on pushes to the branches `imq/**`."
     if choice.trigger is None:
+        usable = {each.trigger for each in choice.answers if each.runs or each.can_be_tried}
+        if not lines and CandidateTrigger.PULL_REQUEST in usable:
+            remedy = "Use `trains.candidates: auto`: a draft pull request starts these checks. Or change what is named."
         yield _finding(
             facts,
             "trains_without_ci",

@@ -79,6 +79,20 @@ async def test_workflow_that_no_trigger_starts_comes_with_the_lines_to_add(place
     assert finding.link == "docs/trains.md#what-starts-ci"
 
 
+async def test_push_that_may_pass_untested_is_used_by_no_configuration(place: Place) -> None:
+    """P1: the finding names the step, and the trigger that is left."""
+    step = "run: git diff HEAD^ | ./ci/affected"
+    configure(
+        place,
+        f"on: [push, pull_request]\njobs: {{test: {{runs-on: ubuntu-latest, steps: [{{{step}}}]}}}}\n#",
+        trains="push",
+    )
+    finding, *_ = await found(place)
+    assert finding.code == "trains_without_ci"
+    assert "has a step that reads" in finding.finding
+    assert "candidates: auto" in finding.remedy
+
+
 async def test_check_of_another_app_leaves_the_proof_to_the_first_train(place: Place) -> None:
     """Its rules cannot be read."""
     configure(place)
