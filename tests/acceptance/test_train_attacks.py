@@ -111,7 +111,7 @@ async def test_push_at_a_step_of_a_train_lands_nothing_without_consent(tmp_path:
 
 
 @pytest.mark.thorough
-@pytest.mark.long("twice", "lost")
+@pytest.mark.long("twice", "lost", "squash", *(act for act in ACTS if act != "member"))
 @pytest.mark.parametrize(("webhooks", "seconds"), [("once", 0), ("twice", 2), ("lost", 5)])
 @pytest.mark.parametrize(("method", "act"), CASES)
 async def test_push_at_many_steps_of_a_train_lands_nothing_without_consent(

@@ -3,10 +3,11 @@
 Covers `queue_engine/executor/trains/landing.py`, `queue_engine/executor/trains/member_merges.py`.
 """
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,15 @@ WITHDRAWALS: dict[str, tuple[Callable[[Any], object], str]] = {
     "draft": (lambda pull: pull.convert_to_draft(by="mona"), "draft"),
     "push": (lambda pull: pull.push({"more.py": "1\n"}, by="mona"), "head_changed"),
 }
+CASES = [(method, act, *position) for method, act, position in product(METHODS, WITHDRAWALS, POSITIONS[1:])]
 HOLDS = {"pause": "/pause", "freeze": "/freeze until 30m"}
+
+
+def some_of(cases: Iterable[tuple[Any, ...]], every: int) -> list[Any]:
+    """All cases: every second or fifth one, so that each value comes, and the others for the long gate."""
+    return [
+        pytest.param(*case, marks=() if number % every == 0 else pytest.mark.long) for number, case in enumerate(cases)
+    ]
 
 
 @dataclass
@@ -123,8 +132,7 @@ async def _withdrawn(directory: Path, method: str, act: str, after: int, on: int
             assert "> Dequeued from `main`." in world.comment(pull)
 
 
-@pytest.mark.parametrize("act", WITHDRAWALS)
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(("act", "method"), some_of(product(WITHDRAWALS, METHODS), 2))
 async def test_member_withdrawn_between_two_merges_of_its_train_does_not_land(
     tmp_path: Path, method: str, act: str
 ) -> None:
@@ -133,9 +141,7 @@ async def test_member_withdrawn_between_two_merges_of_its_train_does_not_land(
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize(("after", "on"), POSITIONS[1:])
-@pytest.mark.parametrize("act", WITHDRAWALS)
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(("method", "act", "after", "on"), some_of(CASES, 5))
 async def test_member_withdrawn_at_another_step_of_its_train_does_not_land(
     tmp_path: Path, method: str, act: str, after: int, on: int
 ) -> None:

@@ -4,7 +4,8 @@ The gate of a test is decided by its mark, or by its folder:
 
 - *processes* (`process`, and the folders `PROCESSES`): tests that live in real time; `tests/support/processes_gate.py`
   runs them.
-- *long* (`long`): tests that take minutes; `make long` runs them.
+- *long* (`long`): tests that take minutes; `make long` runs them. So it does unit tests on their second database,
+  PostgreSQL, but for the shared core's: every statement has its tests in tests/store, on both databases.
 - *landing*: all others.
 
 What a test of the landing gate may not do makes tests pass nearly always, on a quiet machine:
@@ -36,6 +37,7 @@ from sandbox.core import clock as sandbox_clocks
 
 TESTS = Path(__file__).parents[1]
 UNIT = TESTS / "unit"
+CORE = UNIT / "queue_engine" / "core"
 ACCEPTANCE = TESTS / "acceptance"
 
 PROMISES = "test_promises.py"
@@ -83,8 +85,15 @@ def gate_of(item: pytest.Item) -> Gate:
     """The gate of a test."""
     if is_marked(item, "long"):
         return Gate.LONG
-    in_folder = item.path.relative_to(TESTS).parts[0] in PROCESSES
-    return Gate.PROCESSES if in_folder or is_marked(item, "process") else Gate.LANDING
+    if item.path.relative_to(TESTS).parts[0] in PROCESSES or is_marked(item, "process"):
+        return Gate.PROCESSES
+    of_the_core = item.path.is_relative_to(CORE)
+    return Gate.LONG if is_on_second_database(item) and not of_the_core else Gate.LANDING
+
+
+def is_on_second_database(item: pytest.Item) -> bool:
+    """Whether it is a unit test's run on PostgreSQL after the one on SQLite."""
+    return item.path.is_relative_to(UNIT) and "postgres" in item.nodeid.partition("[")[2].rstrip("]").split("-")
 
 
 def may_have(path: Path, gate: Gate) -> bool:
@@ -94,7 +103,7 @@ def may_have(path: Path, gate: Gate) -> bool:
         return not in_folder
     text = path.read_text(encoding="utf-8")
     if gate is Gate.LONG:
-        return "mark.long" in text or "mark.lagging" in text
+        return "mark.long" in text or "mark.lagging" in text or path.is_relative_to(UNIT)
     return in_folder or "mark.process" in text
 
 
@@ -172,10 +181,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def is_thorough(item: pytest.Item) -> bool:
     """Whether a test is marked `thorough`, for all of its parameters or for those that the mark names.
 
-    The second database of a unit test counts as well. Every table has its tests in tests/store, on both databases.
+    So is a unit test's run on its second database.
     """
-    again = item.path.is_relative_to(UNIT) and "postgres" in item.nodeid.partition("[")[2].rstrip("]").split("-")
-    return again or is_marked(item, "thorough")
+    return is_on_second_database(item) or is_marked(item, "thorough")
 
 
 def sample(items: Sequence[pytest.Item]) -> list[pytest.Item]:

@@ -8,9 +8,6 @@ from sandbox.rest.request_handler import ApiRequest
 from sandbox.rest.server import SandboxServer
 from tests.sandbox_rest import octokit
 
-COUNT=[0,0]
-import atexit
-atexit.register(lambda: open("/tmp/me/cnt","a").write(f"{COUNT}\n"))
 _KNOWN: set[int] = set()
 """Hashes of the answers that were compared by this process: worlds begin alike."""
 
@@ -29,8 +26,7 @@ def compare_answers(server: SandboxServer) -> None:
             return reply
         its_hash = hash((route.template, reply.status, reply.body))
         if "raw" in reply.headers["Content-Type"] or its_hash in _KNOWN:
-            COUNT[0]+=1; return reply
-        COUNT[1]+=1
+            return reply
         try:
             octokit.check_answer(route.template, reply.status, json.loads(reply.body))
         except AssertionError as difference:
