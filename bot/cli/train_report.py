@@ -32,7 +32,8 @@ async def train_report(
     )
     required, wanted = run_checks(rules, policy), policy.trains.candidates
     choice = await choice_at(github, repository, comparison.base_tip, required, candidate, wanted)
-    return (_size(policy.trains), *_trigger(choice), *_reasons(choice), *_lines(choice), *_on_builds(choice))
+    found = (*_trigger(choice), *_of_heads(choice), *_reasons(choice), *_lines(choice), *_on_builds(choice))
+    return (_size(policy.trains), *found)
 
 
 def _size(trains: TrainPolicy) -> str:
@@ -50,6 +51,12 @@ def _trigger(choice: TriggerChoice) -> Iterable[str]:
         yield "the workflow files do not prove that every required check runs then: the first train would show it"
     elif choice.trigger is CandidateTrigger.DISPATCH:
         yield f"IMQ would dispatch {', '.join(choice.workflows)}"
+
+
+def _of_heads(choice: TriggerChoice) -> Iterable[str]:
+    if choice.of_heads:
+        names = ", ".join(f"`{each.name}`" for each in choice.of_heads)
+        yield f"from the head of each pull request, since they judge it and not the tree, IMQ would take: {names}"
 
 
 def _reasons(choice: TriggerChoice) -> Iterable[str]:

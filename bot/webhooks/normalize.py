@@ -28,6 +28,9 @@ _BRANCH_PREFIX = "refs/heads/"
 CONFIGURATION = ".github/imq.yml"
 """The path of a repository's configuration."""
 
+_WORKFLOWS = (".github/workflows", ".github/actions")
+"""Where the files are that say which checks run on candidates."""
+
 _OWN_RUN = re.compile(r"imq:\d+:(?P<number>[1-9]\d{0,9}):")
 """The beginning of the external id that `notifications.render.check_run` gives to IMQ's check runs."""
 
@@ -222,13 +225,14 @@ def _push(_event: str, delivery: str, payload: Mapping[str, Any], _own_app_id: i
     branch = event.ref.removeprefix(_BRANCH_PREFIX)
     default = event.repository.default_branch == branch
     named = not event.deleted and event.touches(CONFIGURATION)
+    workflows = not event.deleted and any(map(event.touches, _WORKFLOWS))
     return event.webhook_event(
         WebhookKind.BASE_MOVED,
         delivery,
         branch=branch,
         before=event.before,
         head_sha=tip,
-        config=named or not (event.deleted or event.lists_all_changes),
+        config=named or workflows or not (event.deleted or event.lists_all_changes),
         config_named=named,
         default_branch=default,
         facts=known_facts.of_push_event(event, branch),

@@ -15,7 +15,7 @@ from notifications.render.failing import failing_list
 from notifications.render.formats import commit, duration, instant, names, pull_requests
 from notifications.texts import not_ready, waiting
 from notifications.texts.reason_text import ReasonText
-from queue_engine.domain.dequeue_reason import Cause
+from queue_engine.domain.dequeue_reason import GREEN_BEFORE, Cause
 from queue_engine.domain.facts import CheckReport, CheckState
 from queue_engine.domain.notice import WAITING, Notice, NoticeKind
 from queue_engine.domain.reasons import REASONS, SENDER_REASONS, Reason, ReasonActor
@@ -203,6 +203,8 @@ def _other_blockers(notice: Notice) -> Iterable[str]:
 def _text_of(notice: Notice, reason: Reason) -> ReasonText:
     """Return the text of a reason; while the pull request waits for what it lacks, no one has to queue it again."""
     awaited = not_ready.NOT_READY.get(reason) if notice.kind is NoticeKind.NOT_READY else None
+    if awaited is None and reason is notice.reason is Reason.CHECKS_FAILED and GREEN_BEFORE in (notice.detail or ""):
+        return texts.CHECK_GREEN_BEFORE
     return awaited or texts.REASONS[reason]
 
 

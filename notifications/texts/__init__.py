@@ -17,7 +17,7 @@ from notifications.texts.actors import (
 )
 from notifications.texts.history import HISTORY
 from notifications.texts.kinds import KINDS, MISMATCH, SUPERSEDED_SUMMARY, SUPERSEDED_TITLE, KindText
-from notifications.texts.reasons import AFTER_UPDATE, BOT, CAUSED, REASONS, WHO
+from notifications.texts.reasons import AFTER_UPDATE, BOT, CAUSED, CHECK_GREEN_BEFORE, REASONS, WHO
 
 __all__ = [
     "AFTER_UPDATE",
@@ -25,6 +25,7 @@ __all__ = [
     "ASK_SOMEBODY",
     "BOT",
     "CAUSED",
+    "CHECK_GREEN_BEFORE",
     "KINDS",
     "MISMATCH",
     "NEXT_STEP_FOR",

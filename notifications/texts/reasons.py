@@ -32,6 +32,13 @@ CAUSED: Mapping[Reason, str] = {
 WHO, BOT = "{login}", "The bot {login}"
 AFTER_UPDATE = " {time} after IMQ's update"
 
+CHECK_GREEN_BEFORE = ReasonText(
+    "A required check failed.",
+    "Push a fix, or rerun the check if it is flaky. If the check judges the commits themselves, such as their "
+    "sign-off, exempt IMQ's App from it, or update the branch by rebase or by hand." + REQUEUE,
+)
+"""In place of the text for failed checks where one was green on the queued head, before IMQ's own update."""
+
 REASONS: Mapping[Reason, ReasonText] = {
     **BRANCHES,
     Reason.LABEL_REMOVED: ReasonText(
@@ -367,6 +374,12 @@ REASONS: Mapping[Reason, ReasonText] = {
     Reason.CI_UNPROVEN_ON_CANDIDATES: ReasonText(
         "A required check might pass untested on a branch with several pull requests, so IMQ tests one at a time.",
         "Use `trains.candidates: auto`, or change what `imq validate --against` names in the workflow files.",
+    ),
+    Reason.CHECK_FAILS_ON_CANDIDATES: ReasonText(
+        "A required check passed on a pull request and failed on a branch with that pull request alone, so IMQ tests "
+        "one at a time.",
+        "If the check judges titles, labels or commits, put it into a job without a checkout. IMQ then takes its "
+        "result from the head of each pull request.",
     ),
     Reason.CANDIDATES_REFUSED: ReasonText(
         "GitHub refused a branch on which IMQ tests several pull requests, so IMQ tests one at a time.",

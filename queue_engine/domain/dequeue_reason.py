@@ -6,6 +6,9 @@ from queue_engine.domain.facts import CheckReport
 from queue_engine.domain.failing_check import FailingCheck
 from queue_engine.domain.reasons import Reason
 
+GREEN_BEFORE = "passed before the update, failed on IMQ's merge commit"
+"""Details of a departure begin so where a check was green on the queued head: it may judge IMQ's own commit."""
+
 
 @dataclass(frozen=True, slots=True)
 class Cause:

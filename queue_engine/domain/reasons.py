@@ -124,6 +124,7 @@ class Reason(StrEnum):
     CI_SILENT_ON_CANDIDATES = "ci_silent_on_candidates"
     CI_SKIPPED_ON_CANDIDATES = "ci_skipped_on_candidates"
     CI_UNPROVEN_ON_CANDIDATES = "ci_unproven_on_candidates"
+    CHECK_FAILS_ON_CANDIDATES = "check_fails_on_candidates"
     CANDIDATES_REFUSED = "candidates_refused"
     CANDIDATE_LANDING_REFUSED = "candidate_landing_refused"
 
@@ -230,6 +231,7 @@ REASONS: Mapping[Reason, ReasonFacts] = {
     Reason.CI_SILENT_ON_CANDIDATES: ReasonFacts(Outcome.SEQUENTIAL, ReasonActor.MAINTAINER, label_off=False),
     Reason.CI_SKIPPED_ON_CANDIDATES: ReasonFacts(Outcome.SEQUENTIAL, ReasonActor.MAINTAINER, label_off=False),
     Reason.CI_UNPROVEN_ON_CANDIDATES: ReasonFacts(Outcome.SEQUENTIAL, ReasonActor.MAINTAINER, label_off=False),
+    Reason.CHECK_FAILS_ON_CANDIDATES: ReasonFacts(Outcome.SEQUENTIAL, ReasonActor.MAINTAINER, label_off=False),
     Reason.CANDIDATES_REFUSED: ReasonFacts(Outcome.SEQUENTIAL, ReasonActor.MAINTAINER, label_off=False),
     Reason.CANDIDATE_LANDING_REFUSED: ReasonFacts(Outcome.SEQUENTIAL, ReasonActor.MAINTAINER, label_off=False),
 }

@@ -84,7 +84,7 @@ class WebhookEvent(BaseModel):
     before: str | None = None
     head_sha: str | None = None
     config: bool = False
-    """For BASE_MOVED: the push may have changed the repository's configuration."""
+    """For BASE_MOVED: the push may have changed the repository's configuration, or its workflows."""
     config_named: bool = False
     """For BASE_MOVED: a commit that the push lists changed the configuration, on any branch."""
     default_branch: bool = False

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
 
+from queue_engine.domain.dequeue_reason import GREEN_BEFORE
 from queue_engine.domain.facts import CheckReport, CheckState
 from queue_engine.domain.model import Entry, EntryStatus
 from queue_engine.domain.own_check import unreported_check
@@ -175,13 +176,17 @@ def _blame(entry: Entry, failed: tuple[CheckReport, ...], former: tuple[CheckRep
     again = tuple(sorted({check.name for check in failed} & set(rerun_names(entry.run))))
     details = [f"run again on the same commit, without success: {few(again)}"] if again else []
     before = [(check.name, report_on_base(check, former or ())) for check in failed]
-    green = tuple(name for name, report in before if report is not None and report.state is CheckState.PASSED)
+    green = tuple(name for name, report in before if report is not None and _ran_green(report))
     red = tuple(name for name, report in before if is_red(report))
-    details += [f"passed before the update, failed on IMQ's merge commit: {few(green)}"] if green else []
+    details += [f"{GREEN_BEFORE}: {few(green)}"] if green else []
     details += [f"failed before IMQ's update, too: {few(red)}"] if red else []
     detail = "; ".join(details) or None
     broke_down = all(check.conclusion in BREAKDOWNS for check in failed)
     return Dequeue(Reason.CHECKS_BROKE_DOWN if broke_down else Reason.CHECKS_FAILED, detail=detail, checks=failed)
+
+
+def _ran_green(report: CheckReport) -> bool:
+    return report.state is CheckState.PASSED and report.conclusion not in ("skipped", "neutral")
 
 
 def _run_again(

@@ -8,6 +8,7 @@ from queue_engine.domain.facts import RequiredCheck
 from queue_engine.domain.train_policy import Candidates
 from queue_engine.workflows.event_context import CandidateContext, WorkflowEvent
 from queue_engine.workflows.job_checks import JobCheck, job_checks
+from queue_engine.workflows.pull_request_checks import pull_request_checks
 from queue_engine.workflows.trigger_lines import WorkflowLines, lines_against_builds, lines_to_add
 from queue_engine.workflows.values import all_of
 from queue_engine.workflows.workflow_file import read_actions, read_workflows
@@ -60,6 +61,8 @@ class TriggerChoice:
     """What to change, so that every required check runs on a push."""
     on_builds: tuple[WorkflowLines, ...] = ()
     """What to change, so that no workflow runs for each member while IMQ builds a candidate."""
+    of_heads: tuple[RequiredCheck, ...] = ()
+    """Checks that judge the pull request, not the tree: they count from the members' own heads."""
 
     @property
     def workflows(self) -> tuple[str, ...]:
@@ -77,23 +80,30 @@ def choose_trigger(
     person = [] if needed else job_checks(files, WorkflowEvent.PERSON, candidate)
     unrequired, unread, needed = not needed, _unread(person), needed or _every_check(person)
     checks = {trigger: job_checks(files, event, candidate, actions) for trigger, event in _EVENTS.items()}
+    of_actions = [each for each in needed if each.app_id in (None, GITHUB_ACTIONS)]
+    judging = pull_request_checks(files, (*author, *checks[CandidateTrigger.PUSH]), of_actions, candidate)
+    # Without another check, nothing would test the tree.
+    of_heads = [each for each in needed if each in judging and len(judging) < len(needed)]
     perhaps = {each.name.known for each in person if each.runs is None} - {
         each.name.known for each in person if each.runs
     }
+    tested = [each for each in needed if each not in of_heads]
     answers = tuple(
-        _answer(trigger, needed, found, author, (unrequired, unread, perhaps)) for trigger, found in checks.items()
+        _answer(trigger, tested, found, author, (unrequired, unread, perhaps)) for trigger, found in checks.items()
     )
     allowed = {each.trigger: each for each in answers if wanted in (Candidates.AUTO, each.trigger.value)}
     chosen = next((each for each in allowed.values() if each.runs), None)
     unproven = (allowed[each] for each in UNPROVEN if each in allowed and allowed[each].can_be_tried)
     chosen = chosen or next(unproven, None)
-    lines = lines_to_add(files, _of_required(needed, checks[CandidateTrigger.PUSH], author), candidate)
+    tree_checks = [each for each in needed if each not in judging]
+    lines = lines_to_add(files, _of_required(tree_checks, checks[CandidateTrigger.PUSH], author), candidate)
     return TriggerChoice(
         trigger=None if chosen is None else chosen.trigger,
         proven=chosen is not None and chosen.runs is True,
         answers=answers,
         lines=lines,
         on_builds=lines_against_builds(files, candidate),
+        of_heads=tuple(of_heads),
     )
 
 

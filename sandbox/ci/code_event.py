@@ -12,7 +12,7 @@ class CodeEvent:
     """A push, or an event of a pull request. `kind` is push or pull_request, `action` is a pull request's.
 
     `before` is the commit that a push replaced; `branch` is what was pushed to, or the pull request's base. `label` was
-    set, and `labels` are all of the pull request then.
+    set, and `labels` and `title` are those of the pull request then.
     """
 
     kind: str
@@ -25,6 +25,7 @@ class CodeEvent:
     before: str | None = None
     label: str | None = None
     labels: frozenset[str] = frozenset()
+    title: str = ""
 
 
 def code_event(event: CommitPushed | PullRequestChanged) -> CodeEvent:
@@ -42,4 +43,5 @@ def code_event(event: CommitPushed | PullRequestChanged) -> CodeEvent:
         event.action,
         label=event.label.name if event.label is not None else None,
         labels=frozenset(label.name for label in pull.labels),
+        title=pull.title,
     )

@@ -15,7 +15,7 @@ from sandbox.domain.checks.checks import CheckRunFields
 from sandbox.domain.domain import Domain
 from sandbox.events.check_events import CheckRerequested, CommitPushed
 from sandbox.events.events import PullRequestChanged
-from sandbox.state import Actor, CheckRun, Repository
+from sandbox.state import Actor, CheckRun, PullRequest, Repository
 
 _TESTED = ("opened", "synchronize", "reopened")
 """The actions of a pull request that a CI tests."""
@@ -27,6 +27,7 @@ class _Job:
     line: str
     attempt: int
     event: str
+    pull: PullRequest | None = None
     run: CheckRun | None = None
     next_step: ScheduledAction | None = None
 
@@ -43,6 +44,7 @@ class CISettings:
     `("timed_out",)`; later attempts are judged. With `reports` False nothing ever appears; with `finishes` False runs
     never end. `on` are the events that it tests, `branches` fnmatch patterns of the branch pushed to, or of the pull
     request's base. With `cancels_older` a newer commit of the same branch or pull request cancels the run under way.
+    `judges` looks at the pull request instead of the tree, such as at its title.
     """
 
     app: str = "ci"
@@ -59,6 +61,7 @@ class CISettings:
     on: Collection[str] = ("push", "pull_request")
     branches: Sequence[str] | None = None
     cancels_older: bool = False
+    judges: Callable[[PullRequest], bool] | None = None
 
 
 class CI:
@@ -107,7 +110,7 @@ class CI:
             return
         if event.kind in self._settings.on and self._wants(event.branch) and event.sha not in self._attempts:
             line = f"#{event.pull.number}" if event.pull else event.branch
-            self._begin(event.sha, line, event.kind)
+            self._begin(event.sha, line, event.kind, event.pull)
 
     def _again(self, event: CheckRerequested) -> None:
         run = event.run
@@ -123,11 +126,11 @@ class CI:
             fnmatchcase(branch, pattern) for pattern in self._settings.branches
         )
 
-    def _begin(self, sha: str, line: str, event: str) -> None:
+    def _begin(self, sha: str, line: str, event: str, pull: PullRequest | None = None) -> None:
         self._attempts[sha] = self._attempts.get(sha, 0) + 1
         if not self.reports:
             return
-        job = _Job(sha, line, self._attempts[sha], event)
+        job = _Job(sha, line, self._attempts[sha], event, pull)
         older, self._lines[line] = self._lines.get(line), job
         if older and self._settings.cancels_older:
             self._cancel(older)
@@ -175,7 +178,7 @@ class CI:
             purpose=f"{self.name} {job.sha} {job.attempt}",
             attempt=job.attempt,
             plan=self.plan,
-            judge=self.judge,
+            judge=self._judge_of(job),
             flaky=self.flaky,
         )
         if self._settings.status:
@@ -186,6 +189,12 @@ class CI:
             self._checks.update_run(
                 job.run, CheckRunFields(conclusion=conclusion, output={"title": title, "summary": summary})
             )
+
+    def _judge_of(self, job: _Job) -> Judge:
+        if self._settings.judges is None or job.pull is None:
+            return self.judge
+        passes = self._settings.judges(job.pull)
+        return lambda files: passes
 
     def _cancel(self, job: _Job) -> None:
         if job.next_step is None:

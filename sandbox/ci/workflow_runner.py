@@ -154,7 +154,7 @@ class WorkflowRunner:
             branch=branch,
             pull=pull,
         )
-        run.label, run.labels = cause.label, cause.labels
+        run.label, run.labels, run.title = cause.label, cause.labels, cause.title
         if self.cancels_older:
             for one in older:
                 self._actions.stop(one)
@@ -229,7 +229,7 @@ class WorkflowRunner:
             purpose=self._purpose(run, job),
             attempt=run.attempt,
             plan=job.plan,
-            judge=job.judge if job.tests is None or job.tests(run) else all_green,
+            judge=_judge_of(run, job),
             flaky=job.flaky,
         )
         output = {"title": title, "summary": f"{job.name} tested the tree of {run.tested_sha[:7]}."}
@@ -241,3 +241,10 @@ class WorkflowRunner:
 
     def _purpose(self, run: WorkflowRun, job: Job) -> str:
         return f"{self.workflow.name} {job.name} {run.tested_sha} {run.attempt}"
+
+
+def _judge_of(run: WorkflowRun, job: Job) -> Judge:
+    if job.judges is not None:
+        passes = job.judges(run)
+        return lambda files: passes
+    return job.judge if job.tests is None or job.tests(run) else all_green

@@ -65,7 +65,8 @@ class Job:
     `needs` are jobs that end first; unless all of them succeeded the job is skipped, or runs all the same with
     `always`. `guard` is its `if`: without leave the job is `skipped`, which satisfies a required check (docs:
     "Troubleshooting required status checks"). `plan`, `judge` and `flaky` decide its conclusion as for a CI. `tests`
-    says in which runs its steps look at the tree: in others every tree passes.
+    says in which runs its steps look at the tree: in others every tree passes. A job that `judges` its run looks at
+    the pull request, and not at the tree: at its title or labels.
     """
 
     name: str
@@ -80,6 +81,7 @@ class Job:
     plan: Sequence[str] = ()
     finishes: bool = True
     tests: Callable[[WorkflowRun], bool] | None = None
+    judges: Callable[[WorkflowRun], bool] | None = None
 
 
 def skips_ci(message: str) -> bool:

@@ -129,6 +129,9 @@ class WorkflowRun:
     """The label that was set, if its event is `labeled`: `github.event.label.name`."""
     labels: frozenset[str] = frozenset()
     """The pull request's labels at that event."""
+    title: str = ""
+    """The pull request's title at that event: a rerun gets the same event (amannn/action-semantic-pull-request,
+    `src/index.js`; deepakputhraya/action-pr-title, `index.js`)."""
     parked: str | None = None
     """Why it waits for a person's approval: "fork" or "app"; None when it does not."""
     announced: str = "requested"

@@ -50,6 +50,16 @@ async def test_validate_says_when_no_line_is_missing(world: World, tmp_path: Pat
     assert "needs:" not in shown
 
 
+async def test_validate_names_the_checks_that_judge_the_pull_request(world: World, tmp_path: Path) -> None:
+    """A maintainer reads which results count from the pull requests, and gets no line that would run them on a push."""
+    title = "  title: {steps: [{uses: amannn/action-semantic-pull-request@v6}]}\n"
+    shown = await preview(world, tmp_path, f"on: pull_request\n{JOBS}{title}", TRAINS.replace("test]", "test, title]"))
+    assert (
+        "- from the head of each pull request, since they judge it and not the tree, IMQ would take: `title`" in shown
+    )
+    assert "`title`:" not in shown
+
+
 async def test_validate_names_the_filter_without_which_building_a_train_starts_ci(world: World, tmp_path: Path) -> None:
     """A maintainer reads how to keep CI from running for each pull request."""
     shown = await preview(world, tmp_path, f"on: [push, pull_request]\n{JOBS}")

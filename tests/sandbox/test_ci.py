@@ -155,3 +155,14 @@ async def test_ci_learns_of_pushes_whose_webhook_is_lost(
     pull = repository.open_pull_request("One", head="one", files={"one": "1"}, webhook=webhook)
     await github.advance(HOUR)
     assert pull.check_runs[0].conclusion == "success"
+
+
+async def test_ci_that_judges_pull_requests_ignores_the_tree(github: GitHub, repository: RepositoryHandle) -> None:
+    """An App that checks titles: two pull requests with the same kind of tree differ."""
+    settings = CISettings(status=True, on=("pull_request",), judges=lambda pull: pull.title.startswith("feat"))
+    repository.add_ci("title", settings=settings)
+    good = repository.open_pull_request("feat: one", head="one", by="ann", files={"one": "1"})
+    bad = repository.open_pull_request("Two", head="two", by="ann", files={"two": "2"})
+    await github.advance(HOUR)
+    states = [repository.record.statuses[pull.head_sha][-1].state for pull in (good, bad)]
+    assert states == ["success", "failure"]

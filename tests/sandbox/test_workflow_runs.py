@@ -283,3 +283,19 @@ async def test_run_caused_by_an_app_waits_though_its_branch_is_here(
     github.actions.rerun(runner.runs[1], actor=github.actor("ann"))
     await github.advance(MINUTE)
     assert newest(pull).conclusion == "success"
+
+
+async def test_job_that_judges_the_pull_request_sees_the_title_of_its_event(
+    github: GitHub, repository: RepositoryHandle
+) -> None:
+    """A rerun has the same event; a new title is seen by a run that its edit begins."""
+    job = Job("title", MINUTE, judges=lambda run: run.title.startswith("feat"))
+    repository.add_workflow(jobs=[job], on=[Trigger("pull_request", types=("opened", "edited"))])
+    pull = opened(repository)
+    await github.advance(MINUTE)
+    assert newest(pull).conclusion == "failure"
+    pull.edit_title("feat: one", by="ann")
+    repository.rerun(newest(pull), by="ann")
+    await github.advance(MINUTE * 2)
+    runs = [(run.workflow_run.title, run.conclusion) for run in pull.check_runs if run.workflow_run is not None]
+    assert sorted(runs) == [("One", "failure"), ("One", "failure"), ("feat: one", "success")]

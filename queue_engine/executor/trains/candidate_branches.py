@@ -5,11 +5,15 @@ from pathlib import PurePosixPath
 
 from queue_engine.domain.candidate_run import CandidateRun, CandidateState, CandidateTrigger
 from queue_engine.domain.errors import Invalid, NotFound
+from queue_engine.domain.facts import BranchRules, RequiredCheck
+from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.executor.trains.state import TrainState
 from queue_engine.executor.trains.triggers import read_choice, trigger_failed
+from queue_engine.planner.actions import Facts
 from queue_engine.planner.trains.outcomes import failed_before, find_run, known_result, passed, result_key
 from queue_engine.rules.checks import run_checks
+from queue_engine.workflows.trigger_choice import GITHUB_ACTIONS
 
 EXISTS = "already exists"
 """Part of GitHub's message when it refuses to create a branch that exists ("Reference already exists")."""
@@ -53,7 +57,48 @@ async def tested_before(state: TrainState, run: CandidateRun) -> bool:
 async def key_of(state: TrainState, run: CandidateRun) -> str:
     """Name the result of this run: its tree, and the checks required of it. Raises GitHubError."""
     rules = await state.engine.github.branch_rules(state.queue.repository, state.queue.base_branch)
-    return result_key(run.members[-1].tree or "", run_checks(rules, state.policy))
+    required = run_checks(rules, state.policy) - of_heads(state, run, rules)
+    return result_key(run.members[-1].tree or "", required)
+
+
+async def learn_of_heads(state: TrainState, run: CandidateRun) -> CandidateRun:
+    """Keep which checks judge the pull request by the candidate's own workflows, too: a member may have changed them.
+
+    Then the trigger is what these workflows need. Raises GitHubError.
+    """
+    if not state.memory.of_heads or str(run.id) in state.memory.of_heads_in_runs:
+        return run
+    assert run.candidate is not None
+    # `pull_request_target` takes its files from the default branch, whose own were judged before.
+    choice = await read_choice(state, run.candidate, run.base_branch)
+    found = set() if choice is None else {each.name for each in choice.of_heads}
+    names = tuple(each for each in state.memory.of_heads if each in found)
+    trigger = choice.trigger if choice is not None and names != state.memory.of_heads else None
+    in_runs = {**state.memory.of_heads_in_runs, str(run.id): names}
+    memory = replace(state.memory, of_heads_in_runs=in_runs)
+    return await state.save_run(replace(run, trigger=trigger or run.trigger), memory)
+
+
+def of_heads(state: TrainState, run: CandidateRun, rules: BranchRules) -> frozenset[RequiredCheck]:
+    """Return the checks that judge the pull request: they count from the heads of the members, not on the candidate."""
+    names = state.memory.of_heads_in_runs.get(str(run.id), ())
+    required = run_checks(rules, state.policy) or {RequiredCheck(each, None) for each in names}
+    return frozenset(each for each in required if each.name in names and each.app_id in (None, GITHUB_ACTIONS))
+
+
+def of_tree(state: TrainState, run: CandidateRun, facts: Facts) -> tuple[Facts, Policy]:
+    """Return facts and policy without those checks, as the candidate is judged."""
+    names = state.memory.of_heads_in_runs.get(str(run.id), ())
+    if not names:
+        return facts, state.policy
+    left_out = of_heads(state, run, facts.rules) if facts.rules is not None else frozenset()
+    policy = replace(state.policy, required_checks=state.policy.required_checks - left_out)
+    if facts.rules is not None:
+        facts = replace(facts, rules=replace(facts.rules, required_checks=facts.rules.required_checks - left_out))
+    if facts.reports is not None:
+        reports = tuple(each for each in facts.reports if each.name not in names or not each.by_actions)
+        facts = replace(facts, reports=reports)
+    return facts, policy
 
 
 async def publish(state: TrainState, run: CandidateRun) -> None:

@@ -4,21 +4,21 @@ A check that was skipped counts only where it was skipped on the members' own he
 not tested.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
 import structlog
 
 from queue_engine.core.observability.progress import ProgressEvent, ProgressStatus
-from queue_engine.domain.candidate_run import CandidateRun, CandidateState, CandidateTrigger
-from queue_engine.domain.facts import CheckReport
+from queue_engine.domain.candidate_run import CandidateMember, CandidateRun, CandidateState, CandidateTrigger
+from queue_engine.domain.facts import CheckReport, CheckState
 from queue_engine.domain.model import Entry, EntryStatus
 from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.executor import github_requests
 from queue_engine.executor.hold_queue import hold_for_base
-from queue_engine.executor.trains.candidate_branches import key_of
+from queue_engine.executor.trains.candidate_branches import key_of, of_tree
 from queue_engine.executor.trains.state import TrainState
 from queue_engine.executor.trains.triggers import trigger_failed
 from queue_engine.planner import actions
@@ -26,18 +26,19 @@ from queue_engine.planner.actions import Action, FactKind, Facts, ReadFact
 from queue_engine.planner.check_limits import few
 from queue_engine.planner.check_outcome import judge_checks, rerun_answered
 from queue_engine.planner.trains.memory import FailingChecks, Memory
-from queue_engine.planner.trains.outcomes import cancelled, failed, find_run, passed
+from queue_engine.planner.trains.outcomes import cancelled, failed, find_run, passed, unblamed
 from queue_engine.planner.trains.plan import failure_ejects
 from queue_engine.rules.candidate_checks import is_ambiguous, of_candidate
 from queue_engine.rules.check_progress import run_progress
 from queue_engine.rules.check_timing import with_reports
-from queue_engine.rules.checks import CommitChecks, expected_checks, judge, run_checks
+from queue_engine.rules.checks import CommitChecks, expected_checks, former_names, judge, run_checks
 
 _log = structlog.get_logger("imq.trains")
 
 _READS = len(FactKind) + 3
 _NOT_RUN = frozenset({"skipped", "neutral"})
 _BY_PEOPLE = frozenset({"cancelled", "stale"})
+_MOST_GREEN = 1_000
 MOST_CANCELLED = 3
 """How often the checks of one tree may be cancelled, or fail after they passed, before that is a failure (P5)."""
 _UNTESTED = frozenset({Reason.NO_CHECKS, Reason.WORKFLOWS_UNAPPROVED, Reason.OWN_CHECK_REQUIRED})
@@ -84,7 +85,7 @@ async def test(state: TrainState, run: CandidateRun) -> datetime | None:
     subject = subject_of(run, members[0], fixes_base=all(each.fixes_base for each in members))
     action, facts = await _judge(state, run, subject, reruns=_needs_rerun(state, run))
     if facts.reports is not None and unproved:
-        missing = absent(facts, state.policy)
+        missing = absent(facts, of_tree(state, run, facts)[1])
         if not missing:
             await state.remember(replace(state.memory, trigger=run.trigger))
         elif state.now >= limit:
@@ -110,8 +111,9 @@ def _needs_rerun(state: TrainState, run: CandidateRun) -> bool:
 
 async def _judge(state: TrainState, run: CandidateRun, subject: Entry, *, reruns: bool) -> tuple[Action, Facts]:
     facts = Facts()
-    policy = state.policy if reruns else replace(state.policy, check_reruns=0)
     for _ in range(_READS):
+        facts, policy = of_tree(state, run, facts)
+        policy = policy if reruns else replace(policy, check_reruns=0)
         timed = replace(subject, run=with_reports(subject.run, facts.reports or ()))
         action = judge_checks(timed, facts, policy, state.now)
         if not isinstance(action, ReadFact):
@@ -130,8 +132,9 @@ async def read_again(state: TrainState, run: CandidateRun) -> CommitChecks:
     facts = await github_requests.read_fact(github, subject, FactKind.CHECKS, facts, state.policy)
     if is_ambiguous(facts.reports or ()):
         facts = await _of_its_trigger(state, run, subject, facts)
-    required, reports = run_checks(facts.rules, state.policy), facts.reports or ()
-    return judge(required, reports, state.policy.ignored_checks, expected_checks(run.test, required, state.policy))
+    facts, policy = of_tree(state, run, facts)
+    required, reports = run_checks(facts.rules, policy), facts.reports or ()
+    return judge(required, reports, policy.ignored_checks, expected_checks(run.test, required, policy))
 
 
 async def _of_its_trigger(state: TrainState, run: CandidateRun, subject: Entry, facts: Facts) -> Facts:
@@ -198,7 +201,7 @@ async def _passed(state: TrainState, run: CandidateRun, facts: Facts) -> None:
         return
     seconds = (state.now - (run.published_at or state.now)).total_seconds()
     memory = passed(state.memory, planned, await key_of(state, run), state.seconds, seconds=seconds)
-    memory = _with_span(replace(memory, trigger=run.trigger), run)
+    memory = _with_span(replace(_with_green(memory, facts), trigger=run.trigger), run)
     async with state.engine.change() as change:
         await change.tx.candidate_runs.save(replace(run, state=CandidateState.PASSED))
         await state.keep(change, memory)
@@ -243,10 +246,42 @@ async def _failed(
     if checks and all(each.conclusion in _BY_PEOPLE for each in checks) and times <= MOST_CANCELLED:
         await state.end(run, cancelled(state.memory.with_cancelled(key), run.id), why="checks_cancelled")
         return
+    memory = _with_green(state.memory, facts)
+    if len(planned.content) == 1 and checks:
+        member = next(each for each in run.members if each.number == planned.content[0])
+        unproved = await _not_red_on_head(state, member, [each for each in checks if _key(each) not in memory.green])
+        checks = tuple(each for each in checks if each not in unproved)
+        if not checks:
+            # It may be the member's fault together with the base, or judge the pull request: its own branch shows it.
+            await state.remember(unblamed(memory))
+            names = few(tuple(each.name for each in unproved))
+            await state.switch_off(Reason.CHECK_FAILS_ON_CANDIDATES, names, suspect=member.number)
+            return
     shown = tuple({"name": each.name, "url": each.url, "conclusion": each.conclusion} for each in checks)
     evidence = FailingChecks(run.id, planned.content, shown, detail, reason.value)
-    memory = failed(state.memory, planned, key, evidence, times=2 if run.test.rerun_checks else 1)
+    memory = failed(memory, planned, key, evidence, times=2 if run.test.rerun_checks else 1)
     await state.end(run, _with_span(memory, run), why="failed")
+
+
+def _key(report: CheckReport) -> str:
+    return former_names([report])[0]
+
+
+def _with_green(memory: Memory, facts: Facts) -> Memory:
+    """Keep which checks ran on a candidate and passed: so they can."""
+    ran = [each for each in facts.reports or () if each.state is CheckState.PASSED and each.conclusion not in _NOT_RUN]
+    return replace(memory, green=tuple(sorted({*memory.green, *map(_key, ran)}))[:_MOST_GREEN])
+
+
+async def _not_red_on_head(
+    state: TrainState, member: CandidateMember, failed_here: Sequence[CheckReport]
+) -> tuple[CheckReport, ...]:
+    """Return those of the failed checks that are green on the member's own head, or run there again."""
+    if not failed_here:
+        return ()
+    own = await state.engine.github.check_reports(state.queue.repository, member.head, frozenset())
+    red = {_key(each) for each in own if each.state is CheckState.FAILED}
+    return tuple(each for each in failed_here if _key(each) in {*map(_key, own)} - red)
 
 
 def _with_span(memory: Memory, run: CandidateRun) -> Memory:

@@ -17,7 +17,13 @@ from queue_engine.domain.facts import Commit, MergeMethod
 from queue_engine.domain.model import Entry
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.run import Run
-from queue_engine.executor.trains.candidate_branches import EXISTS, explain_refused_branch, publish, tested_before
+from queue_engine.executor.trains.candidate_branches import (
+    EXISTS,
+    explain_refused_branch,
+    learn_of_heads,
+    publish,
+    tested_before,
+)
 from queue_engine.executor.trains.member_facts import (
     await_workflows_permission,
     heads_that_fail,
@@ -62,6 +68,7 @@ async def begin(state: TrainState, new: NewRun, memory: Memory) -> bool:
     trigger = None if await merges_refused(state, methods) else await trigger_for(state, tip)
     if trigger is None:
         return False
+    memory = replace(memory, of_heads=state.memory.of_heads)
     members = tuple(
         CandidateMember(number, entries[number].id, entries[number].head, method)
         for number, method in zip(new.content, methods, strict=True)
@@ -116,6 +123,7 @@ async def build(state: TrainState, run: CandidateRun) -> None:
             if built is None:
                 return
             run = built
+        run = await learn_of_heads(state, run)
         if not await tested_before(state, run):
             await publish(state, run)
     except (Forbidden, Invalid, MergeError, NotFound) as refusal:

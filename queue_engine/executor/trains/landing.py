@@ -18,7 +18,7 @@ from queue_engine.domain.facts import Branch, Commit, MergeMethod
 from queue_engine.domain.model import Entry
 from queue_engine.domain.reasons import Reason
 from queue_engine.executor.landing import land
-from queue_engine.executor.trains.candidate_branches import key_of
+from queue_engine.executor.trains.candidate_branches import key_of, of_heads
 from queue_engine.executor.trains.landing_checks import (
     REPLICAS,
     may_count_later,
@@ -61,7 +61,8 @@ async def begin_landing(state: TrainState, run: CandidateRun, planned: TrainRun)
         return False
     if not await still_passes(state, run):
         return False
-    if not (moves := _moves(state, run)) and not await own_heads_pass(state, run, entries):
+    moves = _moves(state, run)
+    if not await own_heads_pass(state, run, entries, merges=not moves):
         return False
     run = _without_landed(replace(run, test=replace(run.test, next_poll_at=None)), planned)
     async with state.engine.change() as change:
@@ -180,13 +181,15 @@ async def _refused(state: TrainState, run: CandidateRun, refusal: str) -> None:
     """Land by merges from now on, since IMQ may not move the base; where heads must contain the tip, not in trains.
 
     If GitHub only misses checks, the run waits before: reads show a check that passed a moment sooner, or somebody runs
-    one again. A candidate without checks of its own is built and tested again first.
+    one again. It misses those for good that count from the members' heads. A candidate without checks of its own is
+    built and tested again first.
     """
     github, queue = state.engine.github, state.queue
-    if may_count_later(run, refusal) and (waiting := waits_on(state, run, REPLICAS)) is not None:
+    rules = await github.branch_rules(queue.repository, queue.base_branch)
+    passes = not of_heads(state, run, rules) & rules.required_checks
+    if passes and may_count_later(run, refusal) and (waiting := waits_on(state, run, REPLICAS)) is not None:
         await give_back(state, waiting)
         return
-    rules = await github.branch_rules(queue.repository, queue.base_branch)
     await give_back(state, run)
     _log.warning("base_not_moved", repository=state.queue.repository.full_name, message=refusal)
     if run.published_at is None and rules.required_checks:

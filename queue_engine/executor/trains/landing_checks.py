@@ -17,14 +17,14 @@ from queue_engine.domain.candidate_run import CandidateRun, CandidateTrigger
 from queue_engine.domain.facts import CheckState
 from queue_engine.domain.model import Entry
 from queue_engine.domain.reasons import Reason
-from queue_engine.executor.trains.candidate_branches import key_of
+from queue_engine.executor.trains.candidate_branches import key_of, of_heads
 from queue_engine.executor.trains.candidate_checks import MOST_CANCELLED, read_again
 from queue_engine.executor.trains.state import TrainState
 from queue_engine.planner.actions import Facts
 from queue_engine.planner.check_limits import few
 from queue_engine.planner.trains.memory import FailingChecks
 from queue_engine.planner.trains.outcomes import cancelled, failed, find_run
-from queue_engine.rules.checks import CommitChecks, judge
+from queue_engine.rules.checks import CommitChecks, absent_checks, judge, run_checks
 
 _log = structlog.get_logger("imq.trains")
 
@@ -94,20 +94,29 @@ async def _test_again(state: TrainState, run: CandidateRun, verdict: CommitCheck
     await state.end(run, memory, why="checks_changed")
 
 
-async def own_heads_pass(state: TrainState, run: CandidateRun, entries: Sequence[Entry]) -> bool:
-    """Return whether GitHub's merges miss no check on the members' own heads; else a member left, or the run waits.
+async def own_heads_pass(state: TrainState, run: CandidateRun, entries: Sequence[Entry], *, merges: bool) -> bool:
+    """Return whether no check is missing on the members' own heads; else a member left, or the run waits.
 
-    Where no check reports on any of them, GitHub's answer to the first merge decides. Raises GitHubError.
+    Those that judge the pull request count from there, and GitHub's `merges` need all others, too. Where none of these
+    reports on any head, GitHub's answer to the first merge decides. Raises GitHubError.
     """
     github, repository = state.engine.github, state.queue.repository
-    required = (await github.branch_rules(repository, state.queue.base_branch)).required_checks
+    rules = await github.branch_rules(repository, state.queue.base_branch)
+    judging = of_heads(state, run, rules)
+    required = judging | (rules.required_checks if merges else frozenset())
     if not required:
         return True
-    verdicts = [judge(required, await github.check_reports(repository, each.head, required)) for each in entries]
-    if not any(each.reported for each in verdicts):
+    optional = not run_checks(rules, state.policy)
+    verdicts = list[tuple[Entry, CommitChecks]]()
+    for entry in entries:
+        reports = await github.check_reports(repository, entry.head, required)
+        # Where nothing is required, a head may lack a check that others have.
+        wanted = required - set(absent_checks(required, reports)) if optional else required
+        verdicts += [(entry, judge(wanted, reports))] if wanted else []
+    if not judging and not any(each.reported for _, each in verdicts):
         return True
     waiting = waits_on(state, run, state.policy.refusal_timeout)
-    for entry, verdict in zip(entries, verdicts, strict=True):
+    for entry, verdict in verdicts:
         if verdict.state is CheckState.FAILED:
             await state.updates.dequeue(entry, Reason.CHECKS_FAILED, Facts(), detail=None, checks=verdict.failed)
             return False
@@ -115,7 +124,7 @@ async def own_heads_pass(state: TrainState, run: CandidateRun, entries: Sequence
             detail = few(verdict.pending_names)
             await state.updates.dequeue(entry, Reason.CHECKS_TIMED_OUT, Facts(), detail=detail)
             return False
-    if waiting is not None and any(each.state is CheckState.PENDING for each in verdicts):
+    if waiting is not None and any(each.state is CheckState.PENDING for _, each in verdicts):
         await state.save_run(waiting)
         return False
     return True

@@ -132,7 +132,8 @@ class TrainState:
         ended = await change.tx.candidate_runs.save(replace(run, state=CandidateState.ENDED))
         built = with_ended(memory.built, run, memory.base_tip)
         candidates = former_candidates(built, (*memory.candidates, run.candidate))
-        memory = replace(memory, built=built, candidates=candidates)
+        of_heads = {each: names for each, names in memory.of_heads_in_runs.items() if each != str(run.id)}
+        memory = replace(memory, built=built, candidates=candidates, of_heads_in_runs=of_heads)
         await change.tx.jobs.enqueue(
             kind=CLEAN_JOB,
             request={
@@ -154,16 +155,19 @@ class TrainState:
         """End a run without an outcome."""
         await self.end(run, cancelled(self.memory, run.id), why=why)
 
-    async def switch_off(self, reason: Reason, detail: str) -> None:
-        """Test one entry after the other from now on, until configuration, rules or workflows change."""
+    async def switch_off(self, reason: Reason, detail: str, *, suspect: int | None = None) -> None:
+        """Test one entry after the other from now on, until configuration, rules or workflows change.
+
+        `suspect`: until this one left, unless it lands.
+        """
         memory = self.memory
         for run in self.runs:
             memory = cancelled(memory, run.id)
-        off = SequentialMode(reason.value, detail, self.now, self.queue.generation)
+        off = SequentialMode(reason.value, detail, self.now, self.queue.generation, suspect)
         async with self.engine.change() as change:
             for run in self.runs:
                 await self.end_within(change, run, memory, why="trains_off")
-            await self.keep(change, replace(memory, off=off, built=(), candidates=()))
+            await self.keep(change, replace(memory, off=off, built=(), candidates=(), of_heads_in_runs={}))
             await change.record("trains_off", self.queue, reason=reason, data={"detail": detail})
         self.runs = ()
         repository, base = self.queue.repository.full_name, self.queue.base_branch

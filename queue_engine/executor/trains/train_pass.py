@@ -15,7 +15,7 @@ from queue_engine.core.concurrency.request_context import working
 from queue_engine.core.timing import backoff
 from queue_engine.domain.candidate_run import CandidateRun, CandidateState
 from queue_engine.domain.errors import GitHubError, RateLimitError, StaleRead, StaleRecord, attempt_level
-from queue_engine.domain.model import Entry, Queue
+from queue_engine.domain.model import Entry, EntryStatus, Queue
 from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.train_policy import TrainPolicy
@@ -37,6 +37,7 @@ from queue_engine.planner.github_outage import SHOWN_AFTER, outage_limit, retry_
 from queue_engine.planner.trains.members import base_moved, follow_queue, visible
 from queue_engine.planner.trains.memory import Memory
 from queue_engine.planner.trains.model import Plan
+from queue_engine.planner.trains.outcomes import under_generation
 from queue_engine.planner.trains.plan import plan
 from queue_engine.rules.blockers import in_flight
 
@@ -128,7 +129,7 @@ class TrainPass:
             raise TrainsUnavailable(once=True)
         found = await find_members(state.engine, state.queue.id, state.policy, state.generation)
         await state.load()
-        if self._is_off():
+        if await self._is_off():
             if await follow_runs(state, sequential=True):
                 return True
             raise TrainsUnavailable
@@ -137,9 +138,22 @@ class TrainPass:
         state.depth = len(found.room)
         return await self._advance(found)
 
-    def _is_off(self) -> bool:
-        off, queue = self._state.memory.off, self._state.queue
-        return off is not None and off.generation == queue.generation and self._state.now - off.since < _OFF_FOR
+    async def _is_off(self) -> bool:
+        state = self._state
+        off, queue = state.memory.off, state.queue
+        if off is None or off.generation != queue.generation:
+            return False
+        if off.reason != Reason.CHECK_FAILS_ON_CANDIDATES:
+            return state.now - off.since < _OFF_FOR
+        if off.suspect is None or any(each.number == off.suspect for each in state.entries):
+            return True
+        async with state.engine.store.reading() as tx:
+            history = await tx.timeline.of_pull_request(queue.repository.id, off.suspect)
+        if not any(each.event == EntryStatus.LANDED and each.at >= off.since for each in history):
+            return False
+        # The check was green on its own branch: it judges the pull request, until a workflow or a rule changes.
+        await state.remember(replace(state.memory, off=replace(off, suspect=None)))
+        return True
 
     async def _without_members(self, found: QueueWait) -> bool:
         """End all runs of a queue without entries; a queue that only changed is read again."""
@@ -190,7 +204,7 @@ class TrainPass:
         return False
 
     def _renewed(self) -> Memory:
-        memory = self._state.memory
+        memory = under_generation(self._state.memory, self._state.queue.generation)
         if memory.off is None:
             return memory
         # Something changed since, or a day has passed: what did not work may work now.

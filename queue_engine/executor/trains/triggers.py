@@ -12,7 +12,7 @@ from queue_engine.domain.port import GitHub
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.train_policy import Candidates
 from queue_engine.executor.trains.state import TrainState
-from queue_engine.rules.checks import run_checks
+from queue_engine.rules.checks import queue_only_names, run_checks
 from queue_engine.workflows.event_context import CandidateContext
 from queue_engine.workflows.step_proof import local_actions
 from queue_engine.workflows.trigger_choice import UNPROVEN, TriggerChoice, choose_trigger
@@ -35,6 +35,10 @@ async def trigger_for(state: TrainState, tip: str) -> CandidateTrigger | None:
         return memory.trigger
     left = [each for each in allowed if each not in memory.silent]
     choice = await read_choice(state, tip)
+    found = () if choice is None else choice.of_heads
+    # No head outside the queue has a queue-only check.
+    names = tuple(each.name for each in found if each.name not in queue_only_names(state.policy))
+    await state.remember(replace(memory, of_heads=names))
     # A draft starts what the members' own pull requests start, so it needs no proof from files that nobody shows.
     tried = {CandidateTrigger.PULL_REQUEST} if choice is None else {x.trigger for x in choice.answers if x.can_be_tried}
     proved = [] if choice is None else [each.trigger for each in choice.answers if each.runs and each.trigger in left]
@@ -48,13 +52,16 @@ async def trigger_for(state: TrainState, tip: str) -> CandidateTrigger | None:
     return None
 
 
-async def read_choice(state: TrainState, tip: str) -> TriggerChoice | None:
-    """Judge the workflow files at the base's tip; None where GitHub does not show them. Raises GitHubError."""
+async def read_choice(state: TrainState, tip: str, default_branch: str = "") -> TriggerChoice | None:
+    """Judge the workflow files at a commit, such as the base's tip; None where GitHub does not show them.
+
+    Raises GitHubError.
+    """
     github, queue = state.engine.github, state.queue
     rules = await github.branch_rules(queue.repository, queue.base_branch)
     base = queue.base_branch
     read = (facts.pull for facts in state.verified.values())
-    default = next((pull.default_branch for pull in read if pull is not None), "")
+    default = default_branch or next((pull.default_branch for pull in read if pull is not None), "")
     context = CandidateContext(queue.repository.full_name, base, f"imq/{base}/1", default)
     required = run_checks(rules, state.policy)
     try:

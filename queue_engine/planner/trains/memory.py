@@ -29,7 +29,9 @@ class SequentialMode:
     detail: str
     since: datetime
     generation: int
-    """Of configuration and rules: IMQ tries trains again when these have changed."""
+    """Of configuration, workflows and rules: IMQ tries trains again when these have changed."""
+    suspect: int | None = None
+    """The pull request whose own branch has to show whether its failing check judges the pull request, not the tree."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +77,14 @@ class Memory:
     """The commits of `built` that were candidates."""
     by_api: str | None = None
     """GitHub's message when it refused to move the base branch: since then IMQ lands members one by one."""
+    generation: int | None = None
+    """Of configuration, workflows and rules, under which IMQ learnt what follows, `trigger` and `silent`."""
+    of_heads: tuple[str, ...] = ()
+    """The checks that, by the base's workflows, judge the pull request: `trigger` was chosen without them."""
+    of_heads_in_runs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """By run: those of them that do so by the candidate's workflows, too. They count from its members' heads."""
+    green: tuple[str, ...] = ()
+    """The checks that have passed on some candidate, by App and name."""
 
     def with_tip(self, tip: str) -> "Memory":
         """Take account of a tip of the base."""
@@ -139,7 +149,8 @@ def from_json(stored: Mapping[str, Any]) -> Memory:
     """Read the memory; an empty one where nothing is stored."""
     if not stored:
         return Memory()
-    off, trigger = stored["off"], stored["trigger"]
+    # What an earlier version stored does not say which checks the trigger starts.
+    off, trigger = stored["off"], stored["trigger"] if "of_heads" in stored else None
     return Memory(
         trains=_trains(stored["trains"]),
         heads={int(member): (head[0], head[1]) for member, head in stored["heads"].items()},
@@ -163,6 +174,10 @@ def from_json(stored: Mapping[str, Any]) -> Memory:
         ),
         candidates=tuple(stored.get("candidates", ())),
         by_api=stored["by_api"],
+        generation=stored.get("generation"),
+        of_heads=tuple(stored.get("of_heads", ())),
+        of_heads_in_runs={run: tuple(names) for run, names in stored.get("of_heads_in_runs", {}).items()},
+        green=tuple(stored.get("green", ())),
     )
 
 

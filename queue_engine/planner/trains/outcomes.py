@@ -89,6 +89,21 @@ def _has_failed(memory: Memory, run: TrainRun) -> bool:
     return any(each.content == frozenset(run.content) for each in memory.trains.failures)
 
 
+def under_generation(memory: Memory, generation: int) -> Memory:
+    """Forget what workflows and rules decide, if these have changed since."""
+    if memory.generation == generation:
+        return memory
+    if memory.generation is not None:
+        memory = replace(memory, trigger=None, silent=(), green=())
+    return replace(memory, generation=generation)
+
+
+def unblamed(memory: Memory) -> Memory:
+    """Forget all failures: a check that judges pull requests may have caused each of them."""
+    results = {each: good for each, good in memory.results.items() if good}
+    return replace(memory, results=results, failed=(), trains=replace(memory.trains, failures=()))
+
+
 def heads_judged(memory: Memory, failing: Mapping[int, bool]) -> Memory:
     """Keep of these members whether a required check of their own heads has failed."""
     queue = tuple(replace(each, head_fails=failing.get(each.id, each.head_fails)) for each in memory.trains.queue)

@@ -109,6 +109,7 @@ def of_reason(reason: Reason) -> Notice:
         Reason.CI_SILENT_ON_CANDIDATES: {"detail": "test"},
         Reason.CI_SKIPPED_ON_CANDIDATES: {"detail": "test"},
         Reason.CI_UNPROVEN_ON_CANDIDATES: {"detail": "test"},
+        Reason.CHECK_FAILS_ON_CANDIDATES: {"detail": "semantic-title"},
         Reason.CANDIDATES_REFUSED: {"detail": "Repository rule violations found: Changes must be made through a pull"},
         Reason.CANDIDATE_LANDING_REFUSED: {"detail": "Cannot update this protected ref."},
         Reason.FROZEN: {"detail": "Release week", "until": NOW + timedelta(days=2)},

@@ -114,6 +114,9 @@ KIND_VARIANTS: Mapping[str, Notice] = {
     "not ready, checks_failed": of_reason(Reason.CHECKS_FAILED).model_copy(
         update={"kind": NoticeKind.NOT_READY, "checks": (), "failing": FAILING_CHECKS}
     ),
+    "failed, after IMQ's update": of_reason(Reason.CHECKS_FAILED).model_copy(
+        update={"detail": "passed before the update, failed on IMQ's merge commit: build"}
+    ),
     "with a shared configuration": of_kind(NoticeKind.READY).model_copy(update={"not_followed": ("depth is ignored",)}),
     "base red, without a label for fixes": of_reason(Reason.BASE_RED).model_copy(update={"fix_labels": ()}),
     "refused, to an author without the right": of_reason(Reason.HEAD_CHANGED).model_copy(

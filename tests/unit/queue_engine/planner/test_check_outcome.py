@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from queue_engine.domain.errors import InvariantError
-from queue_engine.domain.facts import RequiredCheck
+from queue_engine.domain.facts import CheckReport, CheckState, RequiredCheck
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.run import Run
 from queue_engine.domain.workflow_runs import CommitFacts
-from queue_engine.planner.actions import Dequeue, Facts, Update, Wait
-from queue_engine.planner.check_outcome import BREAKDOWNS
+from queue_engine.planner.actions import Dequeue, FactKind, Facts, ReadFact, Update, Wait
+from queue_engine.planner.check_outcome import BREAKDOWNS, judge_checks
 from queue_engine.planner.decide import decide
 from queue_engine.rules.invariants import check_queue
 from tests.store.examples import changed
@@ -255,6 +255,33 @@ def test_limit_of_a_wait_ends_in_its_reason(
     assert decide(entry(status_since=NOW - limit, **at), known, choices, NOW) == left
     before = decide(entry(status_since=NOW - limit + SECOND, **at), known, choices, NOW)
     assert isinstance(before, Wait | Update)
+
+
+@pytest.mark.parametrize(
+    ("before", "detail"),
+    [
+        ((report("ci"),), "passed before the update, failed on IMQ's merge commit: ci"),
+        ((report("ci", CheckState.FAILED),), "failed before IMQ's update, too: ci"),
+        ((report("ci", conclusion="skipped"),), None),
+        ((report("ci", CheckState.PENDING),), None),
+        ((report("ci", app_id=77),), None),
+        ((), None),
+    ],
+    ids=["green", "red", "skipped", "running", "of_another_app", "absent"],
+)
+def test_departure_says_what_a_check_was_before_imqs_update_only_where_that_is_known(
+    before: tuple[CheckReport, ...], detail: str | None
+) -> None:
+    """P6: a check that judges commits may be red on IMQ's own merge commit alone."""
+    front = entry(status=CHECKING, head="head-2", updated_from="head-1")
+    facts = facts_with(rules=rules("ci"), reports=(report("ci", CheckState.FAILED),), base_reports=(report("ci"),))
+    assert judge_checks(front, facts, POLICY, NOW) == ReadFact(FactKind.FORMER_REPORTS)
+    left = judge_checks(front, replace(facts, former_reports=before), POLICY, NOW)
+    assert isinstance(left, Dequeue)
+    assert (left.reason, left.detail) == (Reason.CHECKS_FAILED, detail)
+    up_to_date = judge_checks(replace(front, head="head-1"), facts, POLICY, NOW)
+    assert isinstance(up_to_date, Dequeue)
+    assert up_to_date.detail is None
 
 
 def test_timeout_of_many_checks_names_some_and_counts_the_rest() -> None:

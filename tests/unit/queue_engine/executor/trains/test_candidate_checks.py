@@ -122,3 +122,56 @@ def test_required_check_is_not_missed_while_a_job_runs_on_which_it_may_depend() 
     assert absent(facts, POLICY) == ()
     assert absent(replace(facts, reports=(report("lint", workflow=5),)), POLICY) == ("ci",)
     assert absent(replace(facts, reports=(report("lint", CheckState.PENDING),)), POLICY) == ("ci",)
+
+
+OWN, OTHER = report("lint"), report("ci", CheckState.FAILED)
+
+
+@pytest.mark.parametrize(
+    ("on_head", "green", "reason"),
+    [
+        ((OWN,), (), "check_fails_on_candidates"),
+        ((OWN,), ("10:lint",), None),
+        ((replace(OWN, state=CheckState.FAILED),), (), None),
+        ((replace(OWN, state=CheckState.PENDING),), (), "check_fails_on_candidates"),
+        ((), (), None),
+    ],
+    ids=["green_on_its_head", "passed_on_a_candidate_before", "red_on_its_head", "runs_on_its_head", "absent"],
+)
+async def test_check_that_may_judge_the_pull_request_is_no_evidence(
+    store: Store, on_head: tuple[CheckReport, ...], green: tuple[str, ...], reason: str | None
+) -> None:
+    """P5: not red on the member's own head, red on a candidate of it alone, and never green on any."""
+    github = TrainGitHub()
+    github.required = ("ci", "lint")
+    github.reports = (report("ci"), FAILED)
+    github.base_reports = (report("ci"), report("lint"))
+    github.reports_of = {"head-1": on_head}
+    alone = [CandidateMember(1, "", "head-1", commit="c2", tree="t1")]
+    run: dict[str, Any] = {"members": alone, "candidate": "c2", "state": CandidateState.TESTING}
+    state, _ = await a_state(store, github, (1,), published_at=NOW, checks_since=NOW, **run)
+    await state.remember(replace(state.memory, green=green))
+    for _ in range(3):
+        await judged(state)
+    assert state.runs == ()
+    assert (state.memory.off.reason if state.memory.off else None) == reason
+    assert len(state.memory.trains.failures) == (0 if reason else 1)
+    if reason:
+        assert state.memory.off is not None
+        assert (state.memory.off.detail, state.memory.off.suspect) == ("lint", 1)
+
+
+async def test_failure_names_only_the_checks_that_prove_it(store: Store) -> None:
+    """P6: beside a real failure, a check that may judge the pull request is not named."""
+    github = TrainGitHub()
+    github.required = ("ci", "lint")
+    github.reports = (OTHER, FAILED)
+    github.base_reports = (report("ci"), report("lint"))
+    github.reports_of = {"head-1": (report("ci"), OWN)}
+    alone = [CandidateMember(1, "", "head-1", commit="c2", tree="t1")]
+    run: dict[str, Any] = {"members": alone, "candidate": "c2", "state": CandidateState.TESTING}
+    state, _ = await a_state(store, github, (1,), published_at=NOW, checks_since=NOW, **run)
+    await state.remember(replace(state.memory, green=("10:ci",)))
+    for _ in range(3):
+        await judged(state)
+    assert [each["name"] for failed in state.memory.failed for each in failed.checks] == ["ci"]

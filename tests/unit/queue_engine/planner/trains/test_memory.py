@@ -26,6 +26,8 @@ from queue_engine.planner.trains.outcomes import (
     removed_member,
     result_key,
     started,
+    unblamed,
+    under_generation,
     without_member,
 )
 from queue_engine.planner.trains.plan import plan
@@ -66,15 +68,44 @@ def test_memory_is_read_as_it_was_written() -> None:
         conflicts={2: (1,)},
         trigger=CandidateTrigger.PUSH,
         silent=(CandidateTrigger.DISPATCH,),
-        off=SequentialMode("candidates_refused", "no", NOW, 3),
+        off=SequentialMode("candidates_refused", "no", NOW, 3, 2),
         results={"key": True},
         cancelled={"key": 1},
         failed=(FailingChecks(7, (1, 2), ({"name": "ci", "url": None, "conclusion": "failure"},), "why"),),
         durations=(60.0,),
         by_api="refused",
+        generation=3,
+        of_heads=("title", "size"),
+        of_heads_in_runs={"7": ("title",)},
+        green=("15368:ci",),
     )
     assert stored(memory) == memory
     assert from_json({}) == Memory()
+
+
+def test_trigger_of_an_earlier_version_is_chosen_again() -> None:
+    """It was chosen by all required checks: which of them judge the pull request is not stored with it."""
+    written = to_json(Memory(trigger=CandidateTrigger.PUSH))
+    del written["of_heads"]
+    assert from_json(written).trigger is None
+
+
+def test_changed_workflows_and_rules_make_ci_unknown() -> None:
+    """What starts CI, and which checks can pass on a candidate, is forgotten; results of trees are not."""
+    known = Memory(trigger=CandidateTrigger.PUSH, silent=(CandidateTrigger.DISPATCH,), green=(":ci",), generation=1)
+    assert under_generation(known, 1) == known
+    assert under_generation(replace(known, generation=None), 2) == replace(known, generation=2)
+    assert under_generation(replace(known, results={"key": True}), 2) == Memory(results={"key": True}, generation=2)
+
+
+def test_failures_that_a_check_of_the_pull_request_may_have_caused_count_no_longer() -> None:
+    """P5: neither runs nor trees that failed count any more; what passed still does."""
+    memory = started(queued(1, 2, 3), 4, NEW, 10.0)
+    run = find_run(memory.trains, 4)
+    assert run is not None
+    bad = failed(memory, run, "together", FailingChecks(4, (1, 2, 3), ())).with_result("good", True)
+    cleared = unblamed(bad)
+    assert (cleared.results, cleared.failed, cleared.trains.failures) == ({"good": True}, (), ())
 
 
 def test_member_with_another_head_is_another_member() -> None:
