@@ -56,7 +56,7 @@ class CheckReads(SnapshotBatches):
         return tuple(facts.check_suite(each, own_app_id=self._app_id) for each in suites)
 
     async def reports_elsewhere(
-        self, repository: Repository, base_branch: str, head: str, wanted: Collection[RequiredCheck]
+        self, repository: Repository, base_branch: str | None, head: str, wanted: Collection[RequiredCheck]
     ) -> tuple[CheckReport, ...]:
         """`GET /repos/{owner}/{repo}/pulls`, the ten that changed last, then the checks of one commit after another."""
         template = "/repos/{owner}/{repo}/pulls?state=all&sort=updated&direction=desc&per_page=10"
@@ -64,7 +64,7 @@ class CheckReads(SnapshotBatches):
         heads = [answer.head.sha for answer in parse_list(PullRequestAnswer, page.data)]
         found: list[CheckReport] = []
         for ref in dict.fromkeys((*heads, base_branch)):
-            if ref == head or all(any(matches(each, report) for report in found) for each in wanted):
+            if ref in (head, None) or all(any(matches(each, report) for report in found) for each in wanted):
                 continue
             try:
                 found += await self.check_reports(repository, ref, wanted)

@@ -174,7 +174,10 @@ def is_contested(runs: Sequence[CheckRunAnswer]) -> bool:
 
 
 def workflow_run(answer: WorkflowRunAnswer) -> WorkflowRun:
-    """Convert a workflow run. Older servers omit the last actor: then the first one counts."""
+    """Convert a workflow run. Older servers omit the last actor: then the first one counts.
+
+    Its path may end with `@` and a ref, as in the example of "List workflow runs for a repository".
+    """
     begun_by = answer.actor.login if answer.actor else ""
     return WorkflowRun(
         id=answer.id,
@@ -190,6 +193,7 @@ def workflow_run(answer: WorkflowRunAnswer) -> WorkflowRun:
         last_run_by=answer.triggering_actor.login if answer.triggering_actor else begun_by,
         created_at=answer.created_at.astimezone(UTC),
         branch=answer.head_branch or "",
+        path=(answer.path or "").partition("@")[0],
     )
 
 

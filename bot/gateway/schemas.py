@@ -231,6 +231,7 @@ class WorkflowRunAnswer(BaseModel):
 
     id: int
     name: str | None = None
+    path: str | None = None
     workflow_id: int
     event: str
     check_suite_id: int | None = None

@@ -123,6 +123,11 @@ class RedBase:
     failing: tuple[FailingCheck, ...] = ()
     """The checks that fail on the base, with their links; empty where an older IMQ found the base red."""
 
+    @property
+    def is_workflow(self) -> bool:
+        """Whether it is no check, but the path of a workflow file of the base whose runs end without a job."""
+        return self.check.startswith(".github/workflows/")
+
 
 NOWHERE = ""
 """In place of the head of a stall: no commit has the checks."""

@@ -110,10 +110,11 @@ class GitHub(CommitReads, CandidatePort, Merges, Protocol):
         ...
 
     async def reports_elsewhere(
-        self, repository: Repository, base_branch: str, head: str, wanted: Collection[RequiredCheck]
+        self, repository: Repository, base_branch: str | None, head: str, wanted: Collection[RequiredCheck]
     ) -> tuple[CheckReport, ...]:
         """The checks of the pull requests that changed last, by `GET /pulls`, and of the base's tip; not of `head`.
 
+        Without a base branch, those of pull requests alone.
         Reads one commit after the other until every wanted check is found, eleven at most.
         """
         ...

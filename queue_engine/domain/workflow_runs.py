@@ -29,6 +29,8 @@ class WorkflowRun:
     created_at: datetime
     branch: str = ""
     """The branch that was pushed or dispatched on, or the head branch of the pull request."""
+    path: str = ""
+    """The path of its workflow file; empty where GitHub's answer lacks it."""
 
     @property
     def ended(self) -> bool:

@@ -9,9 +9,11 @@ from queue_engine.domain.errors import GitHubError, RateLimitError, attempt_leve
 from queue_engine.domain.facts import CheckReport, RequiredCheck
 from queue_engine.domain.model import Entry, Queue, RedBase, Stall
 from queue_engine.domain.policy import Policy
+from queue_engine.domain.port import GitHub
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects.context import Change, Engine
 from queue_engine.executor import base_labels
+from queue_engine.planner.absent_checks import broken_runs
 from queue_engine.planner.github_outage import retry_at
 from queue_engine.rules.blockers import (
     base_checked,
@@ -34,8 +36,10 @@ async def poll_red_base(engine: Engine, queue: Queue, red: RedBase, entries: Seq
     try:
         tip = (await github.comparison(queue.repository, queue.base_branch, entries[0].head)).base_tip
         wanted = frozenset({RequiredCheck(red.check, red.app_id)})
-        reports = await github.check_reports(queue.repository, tip, wanted)
+        reports = () if red.is_workflow else await github.check_reports(queue.repository, tip, wanted)
         known = base_checked(red, tip, reports, policy, now)
+        if known is not None and red.is_workflow and not await _breaks(github, red, entries[0]):
+            known = None
         if known is not None:
             if again := failed_jobs(known, tip, reports, policy):
                 known = replace(known, rerun=tip)
@@ -57,6 +61,14 @@ async def poll_red_base(engine: Engine, queue: Queue, red: RedBase, entries: Seq
     if noted and known is not None and again and not await _run_again(engine, queue, tip, again):
         async with engine.change() as change:
             await change.tx.red_bases.note(queue.id, replace(known, rerun=red.rerun), expected=known)
+
+
+async def _breaks(github: GitHub, red: RedBase, front: Entry) -> bool:
+    """Whether the run of the broken workflow on the front's candidate still has no job: somebody may have rerun it."""
+    candidate = front.run.candidate or front.head
+    runs = await github.workflow_runs(front.repository, candidate)
+    reports = await github.check_reports(front.repository, candidate, frozenset()) if runs else ()
+    return any(run.path == red.check for run in broken_runs(runs, reports))
 
 
 async def _run_again(engine: Engine, queue: Queue, tip: str, failed: tuple[CheckReport, ...]) -> bool:

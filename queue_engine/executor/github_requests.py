@@ -17,6 +17,7 @@ from queue_engine.domain.port import GitHub
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.workflow_runs import CommitFacts
 from queue_engine.executor.stack_requests import merge_stacked, merge_unknown_stack, pending_merge, update_stacked
+from queue_engine.planner.absent_checks import broken_runs, is_as_on_base
 from queue_engine.planner.actions import FactKind, Facts, Merge
 from queue_engine.planner.base_change import tips_to_compare
 from queue_engine.planner.github_outage import settled
@@ -29,8 +30,13 @@ from queue_engine.rules.reviews import reviews_of
 _FORBIDDEN = 403
 
 
-async def read_fact(github: GitHub, entry: Entry, fact: FactKind, facts: Facts, policy: Policy) -> Facts:
-    """Read one fact from GitHub, and return the facts with it."""
+async def read_fact(
+    github: GitHub, entry: Entry, fact: FactKind, facts: Facts, policy: Policy, *, heads_only: bool = False
+) -> Facts:
+    """Read one fact from GitHub, and return the facts with it.
+
+    `heads_only`: of other commits, only heads of pull requests count.
+    """
     repository, base = entry.repository, entry.base_branch
     required = run_checks(facts.rules, policy)
     match fact:
@@ -61,7 +67,9 @@ async def read_fact(github: GitHub, entry: Entry, fact: FactKind, facts: Facts, 
         case FactKind.SUITES:
             return replace(facts, suites=await github.check_suites(repository, _candidate(entry)))
         case FactKind.RECENT_COMMITS:
-            return replace(facts, others=await _recent_commits(github, entry, facts, policy))
+            return replace(facts, others=await _recent_commits(github, entry, facts, policy, heads_only))
+        case FactKind.BROKEN_ON_BASE:
+            return replace(facts, broken_on_base=await _broken_on_base(github, entry, facts))
         case FactKind.CO_AUTHORS:
             assert facts.pull is not None
             authors = await github.co_authors(repository, entry.number, author=facts.pull.author)
@@ -79,11 +87,33 @@ async def read_fact(github: GitHub, entry: Entry, fact: FactKind, facts: Facts, 
             return await pending_merge(github, entry, facts)
 
 
-async def _recent_commits(github: GitHub, entry: Entry, facts: Facts, policy: Policy) -> CommitFacts:
+async def _recent_commits(github: GitHub, entry: Entry, facts: Facts, policy: Policy, heads_only: bool) -> CommitFacts:
     commit = await github.commit(entry.repository, _candidate(entry))
     wanted = absent_checks(head_checks(facts.rules, policy) or former_checks(entry.run), facts.reports or ())
-    reports = await github.reports_elsewhere(entry.repository, entry.base_branch, commit.sha, wanted)
+    base = None if heads_only else entry.base_branch
+    reports = await github.reports_elsewhere(entry.repository, base, commit.sha, wanted)
     return CommitFacts(commit.message, reports)
+
+
+async def _broken_on_base(github: GitHub, entry: Entry, facts: Facts) -> frozenset[int]:
+    """Return which workflows broke on the base's own account: they break there, too, or their files are as there.
+
+    A file that works at the same event there is none of these. One may break at pull requests alone, while its pushes
+    to the base pass (flipped-aurora/gin-vue-admin #2254).
+    """
+    repository, tip = entry.repository, entry.run.base_tip or entry.base_branch
+    runs = await github.workflow_runs(repository, tip)
+    there = broken_runs(runs, await github.check_reports(repository, tip, frozenset()) if runs else ())
+    works = {(run.workflow, run.event) for run in runs} - {(run.workflow, run.event) for run in there}
+    broken = broken_runs(facts.workflow_runs or (), facts.reports or ())
+    doubtful = [run for run in broken if (run.workflow, run.event) not in works]
+    try:
+        tested = await github.workflow_files(repository, _candidate(entry)) if doubtful else {}
+        on_base = await github.workflow_files(repository, tip) if doubtful else {}
+    except (Forbidden, NotFound):
+        tested = on_base = {}
+    same = {run.workflow for run in doubtful if is_as_on_base(run.path, tested, on_base)}
+    return frozenset(same | {run.workflow for run in there})
 
 
 async def _pushes(github: GitHub, entry: Entry, fact: FactKind, facts: Facts) -> Facts:

@@ -1,6 +1,6 @@
 """Store blockers that a pass finds: the base is red, no check starts. Store that GitHub refused a merge."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from queue_engine.domain.facts import CheckReport
@@ -21,7 +21,8 @@ async def hold_for_base(
         # The first poll, at once, reruns a failed job of GitHub Actions.
         later = now if check.by_actions and policy.check_reruns else now + policy.ask_again.maximum
         red = RedBase(check.name, tip, now, 0, later, check.app_id, failing=failing)
-        await change.tx.red_bases.note(queue.id, red)
+        # Only a move of the base sets the polls of a broken workflow file back to none.
+        await change.tx.red_bases.note(queue.id, replace(red, polls=1) if red.is_workflow else red)
     return now
 
 

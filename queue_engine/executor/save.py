@@ -103,7 +103,8 @@ class EntryUpdates:
             check_transition(entry.status, changed.status)
         async with self.engine.change() as change:
             if moved and changed.status is EntryStatus.CHECKING:
-                changed = await _with_limit(change.tx, changed)
+                limits = await measured_limits(change.tx, changed.repository.id, changed.base_branch)
+                changed = replace(changed, run=replace(changed.run, check_limits=limits))
             saved = await change.tx.entries.save(changed)
             await start_queue_only_checks(change.tx, entry, saved, self.policy, change.now)
             if how.before_merge:
@@ -245,12 +246,10 @@ def _logged(data: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in data.items() if name not in ("check_seconds", "check_ended", "failing")}
 
 
-async def _with_limit(tx: Transaction, entry: Entry) -> Entry:
-    """Set the time limits of the entry's checks, by how long each took on this branch before."""
-    ready = EntryStatus.READY.value
-    events = await tx.timeline_reads.of_branch(entry.repository.id, entry.base_branch, [ready], limit=_MEASURED)
-    limits = check_limits_by(event.data for event in events)
-    return replace(entry, run=replace(entry.run, check_limits=limits or None))
+async def measured_limits(tx: Transaction, repository_id: int, base_branch: str) -> dict[str, int] | None:
+    """Return the time limits of checks in seconds, by how long each took on this branch before; None: no history."""
+    events = await tx.timeline_reads.of_branch(repository_id, base_branch, [EntryStatus.READY.value], limit=_MEASURED)
+    return check_limits_by(event.data for event in events) or None
 
 
 async def _landed_meanwhile(tx: Transaction, entry: Entry) -> str | None:

@@ -15,7 +15,7 @@ import structlog
 from queue_engine.core.concurrency.request_context import RequestPriority, working
 from queue_engine.core.jobs.idempotency import KEPT
 from queue_engine.core.jobs.job_store import Job
-from queue_engine.domain.errors import naming
+from queue_engine.domain.errors import GitHubError, RateLimitError, Refused, Unavailable, naming
 from queue_engine.domain.facts import Delivery
 from queue_engine.effects.context import Change, Engine
 
@@ -38,6 +38,8 @@ PER_MINUTE = 30
 _TIMES = 6
 """How often IMQ has GitHub redeliver one delivery, a sweep apart: for an hour by the default, in which no web process
 may receive."""
+_FAILURES = 3
+"""So many failed requests end the requests of a minute."""
 _MINUTE = timedelta(minutes=1)
 
 Matters = Callable[[str, str | None], bool]
@@ -178,26 +180,42 @@ class LostDeliveries:
                 return
 
     async def _redeliver(self, progress: Progress) -> None:
-        asked = 0
+        """Request redeliveries; a request that failed is none, and keeps no other from being sent. Raises GitHubError.
+
+        After some failures GitHub is in trouble, and the job's next try requests what is left.
+        """
+        asked, failed = 0, list[GitHubError]()
         for guid in progress.next():
             number, _ = progress.lost[guid]
-            if await self._may_ask(guid):
-                await self._engine.github.redeliver(number)
+            if (recorded := await self._may_ask(guid)) is not None:
+                try:
+                    await self._engine.github.redeliver(number)
+                except (RateLimitError, Unavailable) as error:
+                    if isinstance(error, Refused):
+                        raise
+                    async with self._engine.change() as change:
+                        await change.tx.keys.forget(REDELIVERIES, recorded)
+                    failed.append(error)
+                    if isinstance(error, RateLimitError) or len(failed) == _FAILURES:
+                        break
+                    continue
                 asked += 1
             del progress.lost[guid]
         if asked:
             _log.warning("lost_deliveries_sent_again", count=asked)
+        if failed:
+            raise failed[0]
 
-    async def _may_ask(self, guid: str) -> bool:
-        """Record the request to redeliver; False if the delivery has arrived, or was requested too often."""
+    async def _may_ask(self, guid: str) -> str | None:
+        """Record the request to redeliver; None if the delivery has arrived, or was requested too often."""
         async with self._engine.change() as change:
             if await change.tx.keys.known(DELIVERIES, guid, change.now):
-                return False
+                return None
             for times in range(_TIMES):
-                again = [(f"{guid}:{times}", DELIVERIES_JOB)]
-                if await change.tx.keys.record(REDELIVERIES, again, change.now):
-                    return True
-        return False
+                key = f"{guid}:{times}"
+                if await change.tx.keys.record(REDELIVERIES, [(key, DELIVERIES_JOB)], change.now):
+                    return key
+        return None
 
 
 async def _is_under_way(change: Change) -> bool:

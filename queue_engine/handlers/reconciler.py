@@ -23,6 +23,7 @@ from queue_engine.admission.lost_webhooks import LOST_LABEL_JOB
 from queue_engine.admission.revalidate import needs_read, read_unlisted, revalidate
 from queue_engine.core.concurrency.request_context import RequestPriority, working
 from queue_engine.core.jobs.job_store import Job
+from queue_engine.core.jobs.outcomes import Hold
 from queue_engine.core.jobs.worker import Handler
 from queue_engine.domain.errors import StaleRecord, naming
 from queue_engine.domain.facts import PullRequest
@@ -53,6 +54,8 @@ PULL_REQUEST_JOB = "sweep_pull_request"
 """Kind of the job that revalidates or admits one pull request. It has the same process id as its webhooks."""
 
 _RENEW = timedelta(hours=1)
+_HOLD, _MOST_HOLDS = timedelta(minutes=1), 60
+"""How often a label waits for its webhook while requests to redeliver it fail."""
 _APART = 20
 """Sweeps begin at least this fraction of the interval apart, however often processes start: half a minute of ten."""
 
@@ -248,15 +251,22 @@ class Reconciler:
             else:
                 await settle_pending_merge(self._engine, repository, number)
 
-    async def sweep_lost_label(self, job: Job) -> None:
-        """Judge a label whose webhook did not come in time, in the order of the webhooks about its pull request."""
+    async def sweep_lost_label(self, job: Job) -> Hold | None:
+        """Judge a label whose webhook did not come in time, in the order of the webhooks about its pull request.
+
+        While IMQ's own requests to redeliver fail, its webhook cannot have come: this waits for an hour at most (P5).
+        """
         async with self._engine.change() as change:
+            under_way = await change.tx.jobs.unfinished(DELIVERIES_JOB)
+            if any(each.attempt for each in under_way) and job.holds.get(DELIVERIES_JOB, 0) < _MOST_HOLDS:
+                return Hold(_HOLD, DELIVERIES_JOB)
             await change.tx.jobs.enqueue(
                 kind=PULL_REQUEST_JOB,
                 request={**job.request, "new": True, "webhook_is_late": True},
                 process_id=f"{job.request['repository']['id']}:{job.request['number']}",
                 now=change.now,
             )
+        return None
 
     async def _labeled(
         self, repository: Repository, latest: Mapping[int, PullRequest], triggers: Collection[str]

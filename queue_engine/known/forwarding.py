@@ -113,7 +113,7 @@ class Forwarding(MergeForwarding):
         return await self._github.check_suites(repository, sha)
 
     async def reports_elsewhere(
-        self, repository: Repository, base_branch: str, head: str, wanted: Collection[RequiredCheck]
+        self, repository: Repository, base_branch: str | None, head: str, wanted: Collection[RequiredCheck]
     ) -> tuple[CheckReport, ...]:
         """As the port says."""
         return await self._github.reports_elsewhere(repository, base_branch, head, wanted)

@@ -7,21 +7,23 @@ request: that is said once, as a blocker of the queue.
 """
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from queue_engine.domain.facts import CheckReport, CheckState, RequiredCheck
+from queue_engine.domain.failing_check import FailingCheck
 from queue_engine.domain.model import Entry
 from queue_engine.domain.own_check import unreported_check
 from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.unmet_requirement import UnmetRequirement
 from queue_engine.domain.workflow_runs import CheckSuite, WorkflowRun
-from queue_engine.planner.actions import Action, Dequeue, FactKind, Facts, ReadFact, Save, Unmet, Wait
+from queue_engine.planner.actions import Action, Dequeue, FactKind, Facts, HoldBase, ReadFact, Save, Unmet, Wait
 from queue_engine.planner.base_change import prove
 from queue_engine.planner.check_limits import check_deadline, few, keep_checking, with_started
 from queue_engine.planner.pending_checks import has_jobs, leave_for_runs
+from queue_engine.rules.check_timing import safe_link
 from queue_engine.rules.checks import (
     CommitChecks,
     absent_checks,
@@ -36,11 +38,18 @@ from queue_engine.rules.eligibility import waits
 
 _SKIPPING = ("[skip ci]", "[ci skip]", "[no ci]", "[skip actions]", "[actions skip]")
 """In the message of the head, each skips the workflows of GitHub Actions (docs, "Skipping workflow runs")."""
+_CALLED = re.compile(r"\buses[\"']?:\s*[\"']?[.$]/\.github/workflows/([\w.-]+\.ya?ml)")
+"""A local workflow that a job calls: `./`, or `$/` as GitHub recommends for local actions."""
 _TRAILER = re.compile(r"^skip-checks: ?true$", re.MULTILINE)
 
 
-def judge_absent(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Action | None:
-    """Judge an entry with absent required checks, once the pass has read its reports; None: they may still come."""
+def judge_absent(
+    entry: Entry, facts: Facts, policy: Policy, now: datetime, *, after: timedelta | None = None
+) -> Action | None:
+    """Judge an entry with absent required checks, once the pass has read its reports; None: they may still come.
+
+    `after`: how long the checks of an update have to report, if that is not what the policy says.
+    """
     if facts.rules is None or facts.reports is None or entry.run.merge_refusals or entry.run.rerun_at is not None:
         return None
     required = head_checks(facts.rules, policy)
@@ -52,26 +61,30 @@ def judge_absent(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> A
         required = former_checks(entry.run)
     absent = absent_checks(required, reports)
     verdict = judge(required, reports)
+    silent = not required and not reports and not policy.land_without_checks
     runs = any(each.state is CheckState.PENDING and each.by_actions for each in reports)
-    if not absent or runs or verdict.pending or verdict.failed:
+    if not (absent or silent) or runs or verdict.pending or verdict.failed:
         return None
     if facts.workflow_runs is None:
         return ReadFact(FactKind.WORKFLOW_RUNS)
     if any(run.under_way or run.awaits_approval for run in facts.workflow_runs):
         return None
-    broken = _broken_runs(facts)
+    broken = broken_runs(facts.workflow_runs, facts.reports)
     # The other workflows need time to start.
     others_due = max((run.created_at + policy.later_workflows for run in broken), default=None)
     if others_due is not None and now >= others_due:
         if facts.others is None:
             return ReadFact(FactKind.RECENT_COMMITS)
-        if _by_actions(absent, facts.others.reports):
-            return leave_for_runs(Reason.WORKFLOW_WITHOUT_JOBS, broken)
+        if silent or _by_actions(absent, facts.others.reports):
+            return _of_base(entry, broken, facts) or leave_for_runs(Reason.WORKFLOW_WITHOUT_JOBS, broken)
         others_due = None
+    if silent:
+        return None if others_due is None else Wait(entry, others_due)
     is_update = entry.head != entry.queued_head
     since = entry.status_since if is_update else _known_since(entry, reports, facts.suites or ())
     # IMQ reads the checks of its own update no sooner: their webhooks come before.
-    due = since + (max(policy.first_report, policy.check_poll.base) if is_update else policy.first_report)
+    polled = max(policy.first_report, policy.check_poll.base) if after is None else after
+    due = since + (polled if is_update else policy.first_report)
     if now < due and not is_update and facts.suites is None:
         return ReadFact(FactKind.SUITES)
     if now < due:
@@ -108,14 +121,16 @@ def _never_or_not_here(
     if by_others and facts.suites is None:
         # Their suites name the Apps.
         return ReadFact(FactKind.SUITES)
-    former = {known.name for known in former_checks(entry.run)}
+    former = former_checks(entry.run)
     if never := [
         each
         for each in absent
-        if each.name not in former
+        if not _is_among(each, former)
         and not is_known(each, entry, by_others)
         and not any(matches(each, report) for report in facts.others.reports)
     ]:
+        if (held := _of_base(entry, broken_runs(facts.workflow_runs or (), facts.reports or ()), facts)) is not None:
+            return held
         shown = _explained(never, by_others, facts.suites or ())
         return Wait(entry, now + policy.check_poll.base, never=shown)
     if facts.rules is not None and not head_checks(facts.rules, policy):
@@ -132,10 +147,41 @@ def _never_or_not_here(
     return Unmet(entry, (UnmetRequirement(Reason.CHECK_ABSENT, detail),))
 
 
-def _broken_runs(facts: Facts) -> list[WorkflowRun]:
+def broken_runs(runs: Iterable[WorkflowRun], reports: Sequence[CheckReport]) -> list[WorkflowRun]:
     """Return the newest runs that ended without a job, each of its workflow and event."""
-    newest = {(run.workflow, run.event): run for run in sorted(facts.workflow_runs or (), key=lambda run: run.id)}
-    return [run for run in newest.values() if run.broke and not has_jobs(run, facts.reports or ())]
+    newest = {(run.workflow, run.event): run for run in sorted(runs, key=lambda run: run.id)}
+    return [run for run in newest.values() if run.broke and not has_jobs(run, reports)]
+
+
+def _of_base(entry: Entry, broken: Sequence[WorkflowRun], facts: Facts) -> ReadFact | HoldBase | None:
+    """Hold the queue if the base itself has a workflow that broke: each pull request would break as well."""
+    if not broken or entry.fixes_base:
+        return None
+    if facts.broken_on_base is None:
+        return ReadFact(FactKind.BROKEN_ON_BASE)
+    of_base = [run for run in broken if run.workflow in facts.broken_on_base]
+    if not of_base:
+        return None
+    first = min(of_base, key=lambda run: run.path)
+    check = CheckReport(first.path, None, CheckState.FAILED, first.conclusion or first.status, first.url, None, None)
+    shown = tuple(FailingCheck(run.path, safe_link(run.url)) for run in of_base)
+    waiting = replace(entry, run=replace(entry.run.without_failures(), polls=0, next_poll_at=None))
+    return HoldBase(waiting, check, entry.run.base_tip or entry.base_branch, shown)
+
+
+def is_as_on_base(path: str, tested: Mapping[str, str], on_base: Mapping[str, str]) -> bool:
+    """Return whether a workflow file, with the local workflows that it calls, is the same on the base branch.
+
+    A run breaks as well where a workflow that it calls is invalid (docs, "Reusing workflow configurations").
+    """
+    known, new = set[str](), {path}
+    while new:
+        known |= new
+        if any(not tested.get(each) or tested.get(each) != on_base.get(each) for each in new):
+            return False
+        called = (_CALLED.findall(tested[each]) for each in new)
+        new = {f".github/workflows/{name}" for names in called for name in names} - known
+    return True
 
 
 def _by_actions(absent: Iterable[RequiredCheck], others: Iterable[CheckReport]) -> bool:
@@ -174,7 +220,7 @@ def _may_come(entry: Entry, absent: Sequence[RequiredCheck], facts: Facts, polic
     No path filter skips them then. The CI may be down, or slow to begin; unless it has begun on other commits since.
     """
     former = former_checks(entry.run)
-    again = [each for each in absent if any(each.name == known.name for known in former)]
+    again = [each for each in absent if _is_among(each, former)]
     if len(again) < len(absent):
         return False
     statuses = {known.name for known in former if known.app_id is None}
@@ -190,6 +236,11 @@ def _may_come(entry: Entry, absent: Sequence[RequiredCheck], facts: Facts, polic
     )
     active = facts.ci_active_at is not None and now >= facts.ci_active_at + policy.first_report
     return not begun and not active
+
+
+def _is_among(check: RequiredCheck, former: Iterable[RequiredCheck]) -> bool:
+    """Whether the queued head had this check; one by another App is none."""
+    return any(check.name == known.name and check.app_id in {None, known.app_id} for known in former)
 
 
 def _reported_by_others(absent: Iterable[RequiredCheck], reports: Iterable[CheckReport]) -> tuple[CheckReport, ...]:

@@ -55,6 +55,8 @@ class FactKind(Enum):
     """The check suites of the entry's head."""
     RECENT_COMMITS = "recent_commits"
     """The message of the entry's head, and the required checks of other commits."""
+    BROKEN_ON_BASE = "broken_on_base"
+    """Which workflows whose runs broke are as the base branch has them, or break there, too."""
     PENDING_MERGE = "pending_merge"
     """The merge that GitHub makes in the background."""
 
@@ -83,6 +85,8 @@ class Facts:
     former_reports: tuple[CheckReport, ...] | None = None
     suites: tuple[CheckSuite, ...] | None = None
     others: CommitFacts | None = None
+    broken_on_base: frozenset[int] | None = None
+    """The workflows that broke on the base's own account, by their ids; None: not read."""
     ci_active_at: datetime | None = None
     """When a check reported on another commit of the repository, while this queue waited for a check to start."""
     co_authors: tuple[str, ...] | None = None

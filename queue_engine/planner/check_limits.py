@@ -17,6 +17,8 @@ from queue_engine.planner.actions import Action, Dequeue, FactKind, Facts, ReadF
 from queue_engine.rules.checks import CommitChecks, former_names, queue_only_names
 from queue_engine.rules.transitions import after_poll
 
+_USUAL = 5 / 12
+"""The part of a measured time limit, which is three times the usual time, after which most checks have ended."""
 _NAMED = 10
 """How many checks an explanation names."""
 
@@ -61,9 +63,16 @@ def with_started(entry: Entry, verdict: CommitChecks, now: datetime) -> Entry:
 
 
 def keep_checking(entry: Entry, verdict: CommitChecks, policy: Policy, now: datetime, deadline: datetime) -> Wait:
-    """Wait for the next poll of the checks, which comes before this instant."""
+    """Wait for the next poll of the checks, which comes before this instant.
+
+    Webhooks report the end of checks that run. A poll before it usually comes would find nothing (P7).
+    """
     waiting = after_poll(entry, policy.check_poll, now)
-    due = min(waiting.run.next_poll_at or now, deadline)
+    due = waiting.run.next_poll_at or now
+    usual = _measured(entry, verdict.pending_names)
+    if usual is not None and set(verdict.pending_names) == {each.name for each in verdict.pending if each.started}:
+        due = max(due, (entry.run.checks_started_at or entry.status_since) + usual * _USUAL)
+    due = min(due, deadline)
     waiting = replace(
         waiting,
         run=replace(

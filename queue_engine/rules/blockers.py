@@ -117,8 +117,11 @@ def base_checked(
 ) -> RedBase | None:
     """Return the state of a red base after a poll of its tip's reports; None if it holds its queue no longer.
 
-    A tip without any report for a while is not red: checks may run on pull requests only.
+    A tip without any report for a while is not red: checks may run on pull requests only. A workflow file that breaks
+    is tried again when the base moves.
     """
+    if red.is_workflow:
+        return None if tip != red.tip or not red.polls else base_unread(red, policy, now)
     if tip != red.tip:
         red = replace(red, tip=tip, polls=0)
     states = {report.state for report in reports if (report.name, report.app_id) == (red.check, red.app_id)}

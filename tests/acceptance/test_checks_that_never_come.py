@@ -5,6 +5,8 @@ Covers `queue_engine/planner/absent_checks.py`, `queue_engine/executor/hold_queu
 """
 
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -16,11 +18,12 @@ from sandbox.ci.single_check import CISettings
 from sandbox.ci.workflows import Job, Trigger
 from sandbox.domain.checks.checks import CheckRunFields
 from sandbox.domain.checks.progress import page
+from tests.acceptance.train_stage import TrainWorld, a_train_world
 from tests.acceptance.world import CI_TIME, LABEL, World, a_world
 
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 SOON = 20 * MINUTE
-EVENTS = ("blocked", "paused", "resumed")
+EVENTS = ("blocked", "paused", "resumed", "trains_off")
 
 
 @pytest.fixture
@@ -178,6 +181,70 @@ async def test_run_that_ended_without_a_job_leaves_soon_with_its_link(world: Wor
     assert page(world.github.addresses, run) in world.comment(broken)
 
 
+FILE = ".github/workflows/ci.yml"
+
+
+async def accept_workflows(world: World) -> None:
+    """The owner lets IMQ change workflow files."""
+    installed = world.github.state.installations_of(world.repository.record)
+    own = next(each for each in installed if each.app is world.app)
+    world.github.accounts.accept_permissions(own, {"workflows": "write"})
+    await world.settle()
+
+
+@pytest.mark.parametrize("required", [True, pytest.param(False, marks=pytest.mark.long)])
+async def test_workflow_that_is_broken_on_the_base_is_announced_once_and_ejects_none(
+    world: World, required: bool
+) -> None:
+    """P5, P6: its runs end without a job on every head; the queue continues when the base has another file."""
+    ci = with_workflow(world)
+    ci.workflow.path, ci.valid = FILE, lambda files: "invalid" not in files.get(FILE, "")
+    if not required:
+        world.repository.protect("main", required_checks=[])
+    world.repository.push("main", {FILE: "jobs: invalid\n"}, "Break the workflow", by="rhea")
+    pulls = [world.open(name, by=by) for name, by in (("one", "mona"), ("two", "hubot"), ("three", "rhea"))]
+    await world.pass_time(2 * CI_TIME)
+    await label(world, *pulls)
+    await world.until(lambda: all(says(world, pull, FILE) for pull in pulls), within=SOON)
+    await world.pass_time(HOUR)
+    assert [await world.reasons(pull) for pull in pulls] == [[], [], []]
+    assert await whole_queue(world) == [("paused", "base_red")]
+    assert all("Next step for a maintainer" in world.comment(pull) for pull in pulls)
+    world.repository.push("main", {FILE: "jobs: valid\n"}, "Repair the workflow", by="rhea")
+    await world.until(lambda: all(pull.merged for pull in pulls), within=HOUR)
+    assert await whole_queue(world) == [("paused", "base_red"), ("resumed", "base_red")]
+
+
+async def test_repair_of_a_workflow_that_is_broken_on_the_base_may_land_meanwhile(world: World) -> None:
+    """P5: it is labelled as the fix, and its own run has jobs."""
+    ci = with_workflow(world)
+    ci.workflow.path, ci.valid = FILE, lambda files: "invalid" not in files.get(FILE, "")
+    world.repository.push("main", {FILE: "jobs: invalid\n"}, "Break the workflow", by="rhea")
+    await accept_workflows(world)
+    pull, fix = world.open("waits"), world.open("fix", files={FILE: "jobs: valid\n"})
+    await world.pass_time(2 * CI_TIME)
+    await label(world, pull)
+    await world.until(lambda: says(world, pull, FILE), within=SOON)
+    fix.label("merge-queue-fix", by="rhea")
+    await label(world, fix)
+    await world.until(lambda: fix.merged and pull.merged, within=HOUR)
+
+
+async def test_queue_continues_when_a_run_that_broke_for_a_moment_runs_again(world: World) -> None:
+    """P5: GitHub could not start it, and the file of the base is fine: a person reruns it, and the base never moves."""
+    ci = with_workflow(world)
+    world.repository.push("main", {FILE: "jobs: valid\n"}, "Add the workflow", by="rhea")
+    ci.workflow.path, ci.valid = FILE, lambda files: "one.py" not in files
+    pull = world.open("one")
+    await label(world, pull)
+    await world.until(lambda: says(world, pull, FILE), within=SOON)
+    ci.valid = lambda files: True
+    [run] = ci.runs
+    ci._start(run)
+    await world.until(lambda: pull.merged, within=HOUR)
+    assert await world.reasons(pull) == []
+
+
 async def test_run_without_a_job_is_no_reason_where_another_app_reports_the_check(world: World) -> None:
     """P6, unknown never blames: a broken workflow of no importance, and an App that takes its time."""
     builder = world.repository.add_ci("build", settings=CISettings(app="builder", waits=5 * MINUTE, duration=MINUTE))
@@ -267,3 +334,139 @@ async def test_configured_limit_is_the_ceiling_of_a_measured_one(world: World) -
     await label(world, hanging)
     await world.until(lambda: LABEL not in hanging.labels, within=SOON)
     assert "unit (limit: 12 minutes, as configured)" in world.comment(hanging)
+
+
+@asynccontextmanager
+async def in_trains(directory: Path, *, paths_ignore: Any = None, **more: Any) -> AsyncIterator[TrainWorld]:
+    """A world in trains whose drafts start CI as any pull request does."""
+    async with a_train_world(directory, trains="{candidates: pull_request}", on=("pull_request",), **more) as trains:
+        trains.runner.triggers = (Trigger("pull_request", paths_ignore=paths_ignore),)
+        yield trains
+
+
+def require(world: World, *more: tuple[str, int | None]) -> None:
+    """Require the job of the workflow, and these checks."""
+    app = world.github.actions.app(world.repository.record)
+    world.repository.protect("main", required_checks=[("test", app.id), *more], by="rhea")
+
+
+@pytest.mark.parametrize("behind", [False, pytest.param(True, marks=pytest.mark.long)])
+@pytest.mark.parametrize("method", ["merge", pytest.param("squash", marks=pytest.mark.long)])
+async def test_member_whose_own_head_lacks_a_check_waits_outside_and_the_train_lands(
+    tmp_path: Path, method: str, behind: bool
+) -> None:
+    """P5: a path filter skipped it, and the others do not wait; it joins when the check reports."""
+    async with in_trains(tmp_path, paths_ignore=["docs/**"], method=method) as trains:
+        world = trains.world
+        docs = world.open("docs", files={"docs/page.md": "words\n"})
+        others = [trains.open(), trains.open()]
+        await world.pass_time(HOUR)
+        if behind:
+            world.repository.push("main", {"past.py": "moved\n"}, "Move the base", by="rhea")
+            await world.settle()
+            await label(world, docs)
+            await world.until(lambda: says(world, docs, "waits outside the queue"), within=SOON)
+        else:
+            await label(world, docs, *others)
+            await world.until(lambda: all(pull.merged for pull in others), within=SOON)
+        assert await outside(world, docs) == ("check_absent", "test")
+        assert LABEL in docs.labels
+        assert world.spoken(docs) == 1
+        assert await whole_queue(world) == []
+        docs.push({"more.py": "more\n"}, by="mona")
+        await world.until(lambda: docs.merged, within=SOON)
+
+
+async def test_train_with_a_check_that_no_commit_ever_had_pauses_once_and_ejects_no_member(tmp_path: Path) -> None:
+    """P5, P6: a maintainer reads it within minutes, and trains go on when the rule is corrected."""
+    async with in_trains(tmp_path) as trains:
+        world = trains.world
+        require(world, ("ci/misspelt", None))
+        pulls = await trains.queued(0, 0)
+        await world.until(lambda: all(says(world, pull, "ci/misspelt") for pull in pulls), within=SOON)
+        await world.pass_time(2 * HOUR)
+        assert [await world.reasons(pull) for pull in pulls] == [[], []]
+        assert await whole_queue(world) == [("paused", "check_never_reported")]
+        require(world)
+        await world.until(lambda: all(pull.merged for pull in pulls), within=HOUR)
+
+
+async def test_member_that_breaks_a_workflow_leaves_its_train_with_the_link_of_a_run(tmp_path: Path) -> None:
+    """P5: the run on the candidate has no job; the others land without it."""
+    async with in_trains(tmp_path) as trains:
+        world = trains.world
+        await accept_workflows(world)
+        trains.runner.valid = lambda files: "invalid" not in files.get(FILE, "")
+        good, bad = trains.open(), world.open("bad", files={FILE: "jobs: invalid\n"})
+        await world.pass_time(2 * CI_TIME)
+        await label(world, bad, good)
+        await world.until(lambda: good.merged and LABEL not in bad.labels, within=HOUR)
+        assert await world.reasons(bad) == ["workflow_without_jobs"]
+        links = [page(world.github.addresses, run) for run in trains.candidate_runs()]
+        assert any(link in world.comment(bad) for link in links)
+
+
+@pytest.mark.long
+async def test_train_on_a_base_with_a_broken_workflow_waits_for_the_base(tmp_path: Path) -> None:
+    """P5, P6: no member is ejected, and the queue says it once."""
+    async with in_trains(tmp_path) as trains:
+        world = trains.world
+        trains.runner.valid = lambda files: "invalid" not in files.get(FILE, "")
+        before = world.repository.files("main")[FILE]
+        pulls = [trains.open(), trains.open()]
+        await world.pass_time(2 * CI_TIME)
+        world.repository.push("main", {FILE: "jobs: invalid\n"}, "Break the workflow", by="rhea")
+        await label(world, *pulls)
+        await world.until(lambda: all(says(world, pull, FILE) for pull in pulls), within=SOON)
+        await world.pass_time(HOUR)
+        assert [await world.reasons(pull) for pull in pulls] == [[], []]
+        assert await whole_queue(world) == [("paused", "base_red")]
+        world.repository.push("main", {FILE: before}, "Repair the workflow", by="rhea")
+        await world.until(lambda: all(pull.merged for pull in pulls), within=HOUR)
+
+
+@pytest.mark.long
+async def test_train_names_both_apps_of_a_check_by_another_app(tmp_path: Path) -> None:
+    """P6: a maintainer reads which App the rule wants, and which one reported."""
+    async with in_trains(tmp_path) as trains:
+        world = trains.world
+        right = world.github.create_app("right-builder", permissions={"checks": "write"})
+        world.github.accounts.install(right, world.repository.record.owner)
+        world.repository.add_ci("build", settings=CISettings(app="other-builder", duration=MINUTE))
+        require(world, ("build", right.id))
+        [pull] = await trains.queued(0)
+        await world.until(lambda: says(world, pull, "right-builder"), within=SOON)
+        assert "other-builder" in world.comment(pull)
+        assert await whole_queue(world) == [("paused", "check_never_reported")]
+
+
+async def test_train_whose_check_hangs_fails_after_three_times_its_usual_time(tmp_path: Path) -> None:
+    """P5: measured by a landing of a train before, at least ten minutes."""
+    async with in_trains(tmp_path) as trains:
+        world = trains.world
+        [first] = await trains.queued(0)
+        await world.until(lambda: first.merged, within=HOUR)
+        hanging = trains.open()
+        await world.pass_time(2 * CI_TIME)
+        trains.runner.jobs = (replace(trains.runner.jobs[0], finishes=False),)
+        await label(world, hanging)
+        await world.until(lambda: LABEL not in hanging.labels, within=45 * MINUTE)
+        assert await world.reasons(hanging) == ["checks_timed_out"]
+        assert "test (limit: 10 minutes, by how long checks took here before)" in world.comment(hanging)
+
+
+async def test_candidate_whose_event_github_lost_lands_by_another_run_of_its_train(tmp_path: Path) -> None:
+    """P5: drafts have started CI before, and start it on other heads meanwhile."""
+    async with in_trains(tmp_path) as trains:
+        world = trains.world
+        [first] = await trains.queued(0)
+        await world.until(lambda: first.merged, within=HOUR)
+        lost = trains.open()
+        await world.pass_time(2 * CI_TIME)
+        on, trains.runner.triggers = trains.runner.triggers, ()
+        await label(world, lost)
+        await world.pass_time(MINUTE)
+        trains.runner.triggers = on
+        trains.open()
+        await world.until(lambda: lost.merged, within=SOON)
+        assert await whole_queue(world) == []

@@ -61,20 +61,26 @@ def _reads(recorded: RecordedCall) -> bool:
 
 @dataclass
 class Window:
-    """Faults for half a minute from the first request on that fits."""
+    """Faults for half a minute from the first request on that fits; `alone`: only for requests that fit."""
 
     world: World
     begins_with: str
     side: str
     began: Any = None
+    lasts: timedelta = HALF_A_MINUTE
+    alone: bool = False
+    query: str = ""
 
     def open(self, recorded: RecordedCall) -> bool:
         """Whether this request is refused."""
         now = self.world.clock.now()
-        if self.began is None and re.search(self.begins_with, _words(recorded)):
+        fits = re.search(self.begins_with, _words(recorded)) and self.query in str(recorded.body)
+        if self.began is None and fits:
             self.began = now
-        if self.began is None or now >= self.began + HALF_A_MINUTE:
+        if self.began is None or now >= self.began + self.lasts:
             return False
+        if self.alone:
+            return bool(fits)
         return self.side == "both" or _reads(recorded) == (self.side == "reads")
 
 

@@ -164,6 +164,10 @@ class Keys:
         its_own = {"its_scope": scope, "its_key": key, "now": now}
         return (await self._connection.execute(_KNOWN, its_own)).one_or_none() is not None
 
+    async def forget(self, scope: str, key: str) -> None:
+        """Forget a key, since its request had no effect."""
+        await self._connection.execute(_FORGET, {"its_scope": scope, "its_key": key})
+
     async def any_in(self, scope: str) -> bool:
         """Whether any request of this scope is remembered."""
         return (await self._connection.execute(_ANY, {"its_scope": scope})).first() is not None
@@ -205,6 +209,7 @@ _CHANGE = update(idempotency_keys).where(_RUNNING)
 _ABANDON = delete(idempotency_keys).where(_RUNNING)
 _KNOWN = select(_keys.key).where(_ITS_OWN, _keys.expires_at > bindparam("now"))
 _ANY = select(_keys.key).where(_keys.scope == bindparam("its_scope")).limit(1)
+_FORGET = delete(idempotency_keys).where(_ITS_OWN)
 _PURGE = delete(idempotency_keys).where(_keys.expires_at <= bindparam("now"))
 
 

@@ -16,12 +16,15 @@ from queue_engine.domain.facts import CheckReport, CheckState
 from queue_engine.domain.model import Entry, EntryStatus
 from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
+from queue_engine.domain.unmet_requirement import UnmetRequirement
 from queue_engine.executor import github_requests
-from queue_engine.executor.hold_queue import hold_for_base
+from queue_engine.executor.hold_queue import StallFacts, hold_for_base, record_stall
 from queue_engine.executor.trains.candidate_branches import key_of, of_tree
+from queue_engine.executor.trains.member_facts import leaves_for_absent
 from queue_engine.executor.trains.state import TrainState
 from queue_engine.executor.trains.triggers import trigger_failed
 from queue_engine.planner import actions
+from queue_engine.planner.absent_checks import judge_absent
 from queue_engine.planner.actions import Action, FactKind, Facts, ReadFact
 from queue_engine.planner.check_limits import few
 from queue_engine.planner.check_outcome import judge_checks, rerun_answered
@@ -88,13 +91,23 @@ async def test(state: TrainState, run: CandidateRun) -> datetime | None:
         missing = absent(facts, of_tree(state, run, facts)[1])
         if not missing:
             await state.remember(replace(state.memory, trigger=run.trigger))
-        elif state.now >= limit:
-            await _untested(state, run, Reason.CI_SILENT_ON_CANDIDATES, few(missing))
+        elif state.now >= limit and not _explains(action):
+            await _absent(state, run, few(missing))
             return None
     due = await _act(state, run, subject, action, facts)
     if facts.reports is not None and (event := _progress_after(state, run, action)) is not None:
         await state.engine.progress.on_progress(event)
     return due if due is None or not unproved or state.now >= limit else min(due, limit)
+
+
+def _explains(action: Action) -> bool:
+    """Whether an action says why checks are absent, or is about to: other triggers would start them no sooner."""
+    match action:
+        case actions.Save() | actions.HoldBase() | actions.Dequeue(Reason.WORKFLOW_WITHOUT_JOBS):
+            return True
+        case actions.Wait(never=never):
+            return never is not None
+    return False
 
 
 def _needs_rerun(state: TrainState, run: CandidateRun) -> bool:
@@ -115,13 +128,26 @@ async def _judge(state: TrainState, run: CandidateRun, subject: Entry, *, reruns
         facts, policy = of_tree(state, run, facts)
         policy = policy if reruns else replace(policy, check_reruns=0)
         timed = replace(subject, run=with_reports(subject.run, facts.reports or ()))
-        action = judge_checks(timed, facts, policy, state.now)
+        # A candidate is an update of its members' heads: their checks are expected on it.
+        updated = replace(timed, queued_head=run.members[0].head)
+        absent_or_late = judge_absent(updated, facts, policy, state.now, after=state.trains.first_report)
+        action = absent_or_late or judge_checks(timed, facts, policy, state.now)
         if not isinstance(action, ReadFact):
             return action, facts
+        if absent_or_late is not None and action.fact is FactKind.FORMER_REPORTS:
+            facts = replace(facts, former_reports=await _on_own_heads(state, run))
+            continue
         facts = await github_requests.read_fact(state.engine.github, subject, action.fact, facts, policy)
         if action.fact is FactKind.CHECKS and is_ambiguous(facts.reports or ()):
             facts = await _of_its_trigger(state, run, subject, facts)
     raise AssertionError("more facts than there are")
+
+
+async def _on_own_heads(state: TrainState, run: CandidateRun) -> tuple[CheckReport, ...]:
+    """Read the reports on the heads of all members. Raises GitHubError."""
+    github, repository = state.engine.github, state.queue.repository
+    found = [await github.check_reports(repository, each.head, frozenset()) for each in run.members]
+    return tuple(report for reports in found for report in reports)
 
 
 async def read_again(state: TrainState, run: CandidateRun) -> CommitChecks:
@@ -151,11 +177,12 @@ async def _act(state: TrainState, run: CandidateRun, subject: Entry, action: Act
             await _passed(state, replace(run, test=changed.run), facts)
         case actions.Save(changed):
             await state.save_run(_with(run, changed))
-        case actions.Wait(changed, until):
+        case actions.Wait(changed, until, never=never):
             settled = replace(changed, run=changed.run.without_failures())
             if _with(run, settled) != run or settled.run != subject.run:
                 await state.save_run(_with(run, settled))
-            return until
+            found = StallFacts(anywhere=never)
+            return await record_stall(state.engine, state.queue, state.queue.stall, changed, found) or until
         case actions.Rerun(changed, checks):
             saved = await state.save_run(_with(run, changed))
             asked = replace(changed, run=saved.test)
@@ -168,6 +195,8 @@ async def _act(state: TrainState, run: CandidateRun, subject: Entry, action: Act
         case actions.HoldBase(changed, check, tip, failing):
             await state.save_run(_with(run, changed))
             return await hold_for_base(state.engine, state.queue, state.policy, check, tip, failing)
+        case actions.Unmet(_, (UnmetRequirement(detail=detail), *_)) | actions.Dequeue(Reason.CHECK_ABSENT, detail):
+            await _absent(state, run, detail or "")
         case actions.Dequeue(reason, detail, checks):
             await _failed(state, run, reason, detail, checks, facts)
         case _:
@@ -180,7 +209,7 @@ def _progress_after(state: TrainState, run: CandidateRun, action: Action) -> Pro
     match action:
         case actions.Save(changed) if changed.status is EntryStatus.READY:
             return run_progress(run, ProgressStatus.COMPLETED)
-        case actions.Dequeue():
+        case actions.Dequeue() | actions.Unmet():
             return run_progress(run, ProgressStatus.FAILED)
     return run_progress(next((each for each in state.runs if each.id == run.id), run))
 
@@ -291,6 +320,16 @@ def _with_span(memory: Memory, run: CandidateRun) -> Memory:
     return memory.with_span(min(starts), max(ends)) if starts and ends else memory
 
 
+async def _absent(state: TrainState, run: CandidateRun, detail: str) -> None:
+    """End a run whose candidate lacks a required check: members whose own heads lack it, too, wait outside."""
+    members = [entry for each in run.members if (entry := state.entry_of(each)) is not None]
+    left = [each.number for each in members if await leaves_for_absent(state, each)]
+    if left:
+        await state.cancel(run, why="left")
+    else:
+        await _untested(state, run, Reason.CI_SILENT_ON_CANDIDATES, detail)
+
+
 async def _untested(state: TrainState, run: CandidateRun, reason: Reason, detail: str) -> None:
     """End a run whose candidate was not tested: another trigger may do it, or one entry is tested after the other.
 
@@ -300,6 +339,11 @@ async def _untested(state: TrainState, run: CandidateRun, reason: Reason, detail
     planned = find_run(state.memory.trains, run.id)
     if run.trigger is CandidateTrigger.PULL_REQUEST and planned is not None and not planned.extends_base:
         await state.cancel(run, why="base_moved")
+        return
+    key, works = await key_of(state, run), state.memory.trigger is run.trigger
+    if works and reason is Reason.CI_SILENT_ON_CANDIDATES and key not in state.memory.cancelled:
+        # The trigger has worked: GitHub may have lost this one event, so that another run tests the same tree.
+        await state.end(run, cancelled(state.memory.with_cancelled(key), run.id), why="untested")
         return
     await state.cancel(run, why="untested")
     await trigger_failed(state, run.trigger, reason, detail)

@@ -17,6 +17,7 @@ from queue_engine.domain.facts import Commit, MergeMethod
 from queue_engine.domain.model import Entry
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.run import Run
+from queue_engine.executor.save import measured_limits
 from queue_engine.executor.trains.candidate_branches import (
     EXISTS,
     explain_refused_branch,
@@ -27,6 +28,7 @@ from queue_engine.executor.trains.candidate_branches import (
 from queue_engine.executor.trains.member_facts import (
     await_workflows_permission,
     heads_that_fail,
+    lacks_required,
     merges_refused,
     pull_of,
     read_members,
@@ -53,7 +55,8 @@ async def begin(state: TrainState, new: NewRun, memory: Memory) -> bool:
     entries = {each.number: each for each in state.entries}
     methods, tip = list[MergeMethod](), memory.base_tip
     await read_members(state, [entries[number] for number in new.content])
-    if not await _heads_as_planned(state, [entries[number] for number in sorted(new.tested)], memory):
+    tested = [entries[number] for number in sorted(new.tested)]
+    if await lacks_required(state, tested) or not await _heads_as_planned(state, tested, memory):
         return False
     for entry in (entries[number] for number in new.content):
         if (method := await verify(state, entry, mergeable=True)) is None:
@@ -86,7 +89,8 @@ async def begin(state: TrainState, new: NewRun, memory: Memory) -> bool:
         test=Run(started_at=state.now, base_tip=tip),
     )
     async with state.engine.change() as change:
-        stored = await change.tx.candidate_runs.add(run)
+        limits = await measured_limits(change.tx, state.queue.repository.id, run.base_branch)
+        stored = await change.tx.candidate_runs.add(replace(run, test=replace(run.test, check_limits=limits)))
         assert stored.id is not None
         await state.keep(change, started(memory, stored.id, new, state.seconds))
         data = {"run": stored.id, "members": list(stored.numbers), "tested": sorted(stored.tested)}

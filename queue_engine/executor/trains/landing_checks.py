@@ -19,6 +19,7 @@ from queue_engine.domain.model import Entry
 from queue_engine.domain.reasons import Reason
 from queue_engine.executor.trains.candidate_branches import key_of, of_heads
 from queue_engine.executor.trains.candidate_checks import MOST_CANCELLED, read_again
+from queue_engine.executor.trains.member_facts import leaves_for_absent
 from queue_engine.executor.trains.state import TrainState
 from queue_engine.planner.actions import Facts
 from queue_engine.planner.check_limits import few
@@ -119,6 +120,8 @@ async def own_heads_pass(state: TrainState, run: CandidateRun, entries: Sequence
     for entry, verdict in verdicts:
         if verdict.state is CheckState.FAILED:
             await state.updates.dequeue(entry, Reason.CHECKS_FAILED, Facts(), detail=None, checks=verdict.failed)
+            return False
+        if verdict.state is CheckState.PENDING and await leaves_for_absent(state, entry):
             return False
         if verdict.state is CheckState.PENDING and waiting is None:
             detail = few(verdict.pending_names)

@@ -10,9 +10,12 @@ from queue_engine.domain.errors import Forbidden, GitHubError, RateLimitError
 from queue_engine.domain.facts import MergeMethod, PullRequest
 from queue_engine.domain.model import Entry
 from queue_engine.domain.reasons import Reason
+from queue_engine.domain.run import Run
 from queue_engine.executor.entry_facts import read_entry_fact, read_entry_snapshots
+from queue_engine.executor.github_requests import read_fact
 from queue_engine.executor.trains.state import TrainState
-from queue_engine.planner.actions import Block, Dequeue, FactKind, Facts, ReadFact, Save, Wait
+from queue_engine.planner.absent_checks import judge_absent
+from queue_engine.planner.actions import Block, Dequeue, FactKind, Facts, ReadFact, Save, Unmet, Wait
 from queue_engine.planner.github_outage import on_github_error
 from queue_engine.planner.member_rules import judge_member
 from queue_engine.planner.merge_errors import await_permission, named
@@ -54,6 +57,49 @@ async def heads_that_fail(state: TrainState, entries: Iterable[Entry]) -> Mappin
             reports = await github.check_reports(state.queue.repository, entry.head, required)
             found[entry.number] = bool(judge(required, reports).failed)
     return found
+
+
+async def lacks_required(state: TrainState, entries: Iterable[Entry]) -> bool:
+    """Whether the head of an entry lacks a required check that others have: then it waits outside. Raises GitHubError.
+
+    The reports are read where GitHub says that an up-to-date head is blocked: a required check that is absent does that
+    (devantler-tech/platform #2704, strands-labs/robots #2914). CI may report some checks on candidates alone.
+    """
+    for entry in entries:
+        snapshot = state.verified.get((entry.id, entry.version), Facts()).snapshot
+        blocked = snapshot is not None and snapshot.pull.merge_state == "blocked" and snapshot.behind == 0
+        if blocked and not state.memory.unreported and await leaves_for_absent(state, entry):
+            return True
+    return False
+
+
+async def leaves_for_absent(state: TrainState, entry: Entry) -> bool:
+    """Have a member wait outside whose own head lacks a required check that may never come; whether so.
+
+    Checks that no pull request has on its head are none of these. Raises GitHubError.
+    """
+    github, policy = state.engine.github, state.policy
+    run = Run(candidate=entry.head)
+    subject = replace(entry, queued_head=entry.head, status_since=entry.enqueued_at, run=run, head_proved=True)
+    facts = Facts()
+    for fact in (FactKind.RULES, FactKind.CHECKS):
+        facts = await read_fact(github, subject, fact, facts, policy)
+    for _ in range(_READS):
+        match judge_absent(subject, facts, policy, state.now):
+            case ReadFact(fact):
+                facts = await read_fact(github, subject, fact, facts, policy, heads_only=True)
+            case Unmet(_, unmet):
+                await state.updates.unready(entry, unmet)
+                return True
+            case Dequeue(Reason.CHECK_ABSENT as reason, detail):
+                await state.updates.dequeue(entry, reason, facts, detail=detail)
+                return True
+            case Wait(never=str(names)):
+                await state.remember(replace(state.memory, unreported=names))
+                return False
+            case _:
+                return False
+    return False
 
 
 async def verify(state: TrainState, entry: Entry, *, mergeable: bool) -> MergeMethod | None:

@@ -208,7 +208,7 @@ class TrainPass:
         if memory.off is None:
             return memory
         # Something changed since, or a day has passed: what did not work may work now.
-        return replace(memory, off=None, silent=(), by_api=None, trigger=None)
+        return replace(memory, off=None, silent=(), by_api=None, trigger=None, unreported="")
 
     def _knows_base(self) -> bool:
         """Whether the base has not moved without IMQ, as far as webhooks say."""

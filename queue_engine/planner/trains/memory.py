@@ -61,6 +61,8 @@ class Memory:
     """What has started every required check on a candidate of this base."""
     silent: tuple[CandidateTrigger, ...] = ()
     """What has not started every required check."""
+    unreported: str = ""
+    """Required checks that no head of a pull request had, for people to read: CI reports them on candidates alone."""
     off: SequentialMode | None = None
     results: Mapping[str, bool] = field(default_factory=dict)
     """Whether a tree passed, by the tree and the required checks."""
@@ -178,6 +180,7 @@ def from_json(stored: Mapping[str, Any]) -> Memory:
         of_heads=tuple(stored.get("of_heads", ())),
         of_heads_in_runs={run: tuple(names) for run, names in stored.get("of_heads_in_runs", {}).items()},
         green=tuple(stored.get("green", ())),
+        unreported=stored.get("unreported", ""),
     )
 
 

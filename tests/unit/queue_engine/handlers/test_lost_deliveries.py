@@ -8,6 +8,7 @@ import pytest
 
 from queue_engine.core.database.database import Database
 from queue_engine.core.jobs.idempotency import KEPT
+from queue_engine.domain.errors import Unavailable
 from queue_engine.domain.facts import Delivery
 from queue_engine.domain.policy import Policy
 from queue_engine.domain.port import GitHub
@@ -50,6 +51,7 @@ class Hooks:
         self.asked: list[int] = []
         self.pages = 0
         self.page = 100
+        self.failing = set[int]()
 
     async def deliveries(self, cursor: str | None) -> tuple[tuple[Delivery, ...], str | None]:
         self.pages += 1
@@ -59,6 +61,8 @@ class Hooks:
         return tuple(newest[start:end]), str(end) if end < len(newest) else None
 
     async def redeliver(self, number: int) -> None:
+        if number in self.failing:
+            raise Unavailable("Service unavailable", status=503)
         self.asked.append(number)
 
 
@@ -249,6 +253,19 @@ async def test_delivery_that_is_refused_each_time_is_asked_for_six_times(
         hooks.attempts.append(attempt(number, of=None if number == 1 else 1, at=clock.at))
         await RecordedSweeps(sqlite_database, clock, hooks).sweep()
     assert hooks.asked == [1, 2, 3, 4, 5, 6]
+
+
+async def test_request_that_failed_is_not_counted_and_keeps_no_other_from_being_sent(
+    sweeps: RecordedSweeps, hooks: Hooks
+) -> None:
+    """P2: however often GitHub fails, the delivery is requested when it works again."""
+    hooks.attempts, hooks.failing = [attempt(1), attempt(2)], {1}
+    for _ in range(10):
+        with pytest.raises(Unavailable):
+            await sweeps.sweep()
+    hooks.failing.clear()
+    await sweeps.sweep()
+    assert (hooks.asked.count(1), hooks.asked[0]) == (1, 2)
 
 
 async def test_second_request_during_a_sweep_adds_none(sweeps: RecordedSweeps) -> None:

@@ -12,8 +12,8 @@ from queue_engine.domain.policy import NotReadyPolicy
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.unmet_requirement import UnmetRequirement
 from queue_engine.domain.workflow_runs import CheckSuite, CommitFacts
-from queue_engine.planner.absent_checks import judge_absent, skipped_by
-from queue_engine.planner.actions import Action, Dequeue, FactKind, ReadFact, Unmet, Wait
+from queue_engine.planner.absent_checks import is_as_on_base, judge_absent, skipped_by
+from queue_engine.planner.actions import Action, Dequeue, FactKind, HoldBase, ReadFact, Unmet, Wait
 from tests.store.examples import changed
 from tests.unit.queue_engine.examples import (
     CHECKING,
@@ -174,7 +174,8 @@ def test_run_that_ended_without_a_job_lets_the_entry_leave_if_actions_report_the
     """P6, unknown never blames: of another App's check the run says nothing."""
     broken = replace(workflow_run(7, status="completed", conclusion=conclusion), created_at=NOW - HOUR)
     job = CommitFacts("", (replace(report("ci"), by_actions=True),))
-    left = judged(workflow_runs=(broken,), others=job)
+    assert judged(workflow_runs=(broken,), others=job) == ReadFact(FactKind.BROKEN_ON_BASE)
+    left = judged(workflow_runs=(broken,), others=job, broken_on_base=frozenset())
     assert isinstance(left, Dequeue)
     assert (left.reason, [check.url for check in left.checks]) == (Reason.WORKFLOW_WITHOUT_JOBS, [broken.url])
     assert isinstance(judged(workflow_runs=(broken,)), Unmet)
@@ -186,3 +187,47 @@ def test_run_that_ended_without_a_job_lets_the_entry_leave_if_actions_report_the
     waiting = judged(workflow_runs=(young,), others=job, suites=(replace(OLD, created_at=NOW - MINUTE),))
     assert isinstance(waiting, Wait)
     assert waiting.until == NOW + timedelta(seconds=30)
+
+
+BROKEN = replace(
+    workflow_run(7, status="completed", conclusion="failure"), created_at=NOW - HOUR, path=".github/workflows/ci.yml"
+)
+
+
+@pytest.mark.parametrize("absent", ["ci", None])
+def test_run_that_breaks_on_the_base_as_well_holds_the_queue(absent: str | None) -> None:
+    """P5: every pull request would break; a fix that leaves the file broken is no fix."""
+    facts: dict[str, Any] = {"workflow_runs": (BROKEN,), "broken_on_base": frozenset({BROKEN.workflow})}
+    facts |= {"rules": rules(absent)} if absent else {"rules": rules()}
+    job = CommitFacts("", (replace(report("ci"), by_actions=True),))
+    held = judged(others=job, **facts)
+    assert isinstance(held, HoldBase)
+    assert (held.check.name, held.tip) == (BROKEN.path, FRONT.run.base_tip or "main")
+    left = judged(replace(FRONT, fixes_base=True), others=job, **facts)
+    assert isinstance(left, Dequeue)
+    assert left.reason is Reason.WORKFLOW_WITHOUT_JOBS
+
+
+_CALLS = "jobs: {a: {uses: ./.github/workflows/b.yml}}"
+
+
+@pytest.mark.parametrize(
+    ("tested", "on_base", "same"),
+    [
+        ({"a": "x"}, {"a": "x"}, True),
+        ({"a": "x"}, {"a": "y"}, False),
+        ({"a": "x"}, {}, False),
+        ({}, {}, False),
+        ({"a": ""}, {"a": ""}, False),
+        ({"a": _CALLS, "b": "x"}, {"a": _CALLS, "b": "x"}, True),
+        ({"a": _CALLS, "b": "x"}, {"a": _CALLS, "b": "y"}, False),
+        ({"a": _CALLS, "b": _CALLS}, {"a": _CALLS, "b": _CALLS}, True),
+        ({"a": "x", "c": "1"}, {"a": "x", "c": "2"}, True),
+    ],
+)
+def test_file_is_that_of_the_base_with_all_that_it_calls(
+    tested: dict[str, str], on_base: dict[str, str], same: bool
+) -> None:
+    """P6, unknown never blames the base either: a file that GitHub shows no text of is not compared."""
+    files = [{f".github/workflows/{name}.yml": text for name, text in each.items()} for each in (tested, on_base)]
+    assert is_as_on_base(".github/workflows/a.yml", *files) is same

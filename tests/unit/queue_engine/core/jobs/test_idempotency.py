@@ -189,6 +189,15 @@ async def test_recorded_key_is_known_until_it_expires_and_then_new_again(databas
             assert await keys.record("webhook", [("b", "push"), ("a", "push")], at) == expected
 
 
+async def test_forgotten_key_is_new_again(database: Database) -> None:
+    """Its request had no effect."""
+    async with database.transaction() as connection:
+        keys = Keys(connection)
+        await keys.record("webhook", [("a", "push"), ("b", "push")], NOW)
+        await keys.forget("webhook", "a")
+        assert await keys.record("webhook", [("a", "push"), ("b", "push")], NOW) == {"a"}
+
+
 async def test_scope_with_any_key_is_found(database: Database) -> None:
     """The keys of other scopes do not count."""
     async with database.transaction() as connection:

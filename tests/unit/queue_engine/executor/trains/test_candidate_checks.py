@@ -10,7 +10,7 @@ import pytest
 
 from queue_engine.core.database.database import Database
 from queue_engine.domain.candidate_run import CandidateMember, CandidateRun, CandidateState, CandidateTrigger
-from queue_engine.domain.facts import CheckReport, CheckState
+from queue_engine.domain.facts import CheckReport, CheckState, Commit
 from queue_engine.domain.run import Run
 from queue_engine.executor.trains.candidate_branches import key_of
 from queue_engine.executor.trains.candidate_checks import MOST_CANCELLED, absent
@@ -103,12 +103,16 @@ async def test_check_skipped_on_a_candidate_counts_only_if_it_was_on_every_head(
 @pytest.mark.parametrize("has_started", [True, False])
 async def test_check_that_never_ends_counts_only_if_it_began(store: Store, has_started: bool) -> None:
     """P5: where none began, the trigger does not start it, which says nothing of the members."""
-    github = TrainGitHub()
-    github.reports = ()
+    github = TrainGitHub(commit=Commit("c2", "t2", ("c1", "head-2")), reports_elsewhere=())
+    github.reports = (report("ci", CheckState.PENDING),) if has_started else ()
+    github.reports_of = {"head-1": (PASSED,), "head-2": (PASSED,)}
     long_ago = NOW - 100 * HOUR
     began = ("ci",) if has_started else ()
     progress = Run(started_at=long_ago, base_tip="base-1", candidate="c2", started_checks=began)
     state, _ = await under_test(store, github, published_at=long_ago, checks_since=long_ago, test=progress)
+    if not has_started:
+        # It was tried once more, although the trigger has worked before.
+        await state.remember(replace(state.memory, cancelled={await key_of(state, state.runs[0]): 1}))
     await judged(state)
     assert (len(state.memory.trains.failures), state.memory.silent) == (
         (1, ()) if has_started else (0, (CandidateTrigger.PUSH,))

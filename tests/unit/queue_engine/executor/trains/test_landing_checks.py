@@ -73,7 +73,7 @@ async def test_check_of_the_pull_request_counts_on_each_members_head(
     store: Store, required: tuple[str, ...], first: CheckReport | None, second: CheckReport, passes: bool, left: int
 ) -> None:
     """P1, P5: the landing needs it there, waits for it, and one that is red costs its own pull request the place."""
-    github = TrainGitHub()
+    github = TrainGitHub(check_suites=())
     github.required = required
     github.reports_of = {"head-1": (first,) if first else (), "head-2": (second,)}
     state, run = await passed(store, github, "title")
