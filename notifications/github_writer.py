@@ -25,7 +25,7 @@ from notifications.render.trains import with_candidate_page
 from queue_engine.core.concurrency.request_context import RequestPriority, working
 from queue_engine.core.timing.clock import Clock
 from queue_engine.domain.errors import Forbidden, GitHubError, Invalid, NotFound, Unavailable
-from queue_engine.domain.notice import CommandReply, Notice, NoticeKind
+from queue_engine.domain.notice import WAITING, CommandReply, Notice, NoticeKind
 from queue_engine.domain.own_check import OWN_CHECK
 from queue_engine.domain.port import GitHubComments
 from queue_engine.domain.reasons import Reason
@@ -84,6 +84,8 @@ class GithubWriter:
         body = render_comment(notice, events=await self._history(item, notice), answer=reply)
         existing = await self._find_existing(item, notice)
         known = existing.comment_id
+        if existing.waiting:
+            await self._adopt_check_run(item, notice)
         if known is not None and existing.landed and notice.kind is not NoticeKind.LANDED:
             # This database is older than the comment, or was empty: a landed pull request stays landed.
             await self._keep_landed(item, known)
@@ -160,10 +162,28 @@ class GithubWriter:
         found = sorted(bodies)
         if not found:
             return _ExistingComment(item.remote_id, older, announced=False)
-        landed = kind_of(bodies[found[-1]]) == NoticeKind.LANDED
+        kind = kind_of(bodies[found[-1]])
         # A comment newer than the known one was created for the notice at `announced_at`.
         newer = item.remote_id is None or found[-1] > item.remote_id
-        return _ExistingComment(found[-1], tuple(dict.fromkeys((*older, *found[:-1]))), announced and newer, landed)
+        superseded = tuple(dict.fromkeys((*older, *found[:-1])))
+        return _ExistingComment(found[-1], superseded, announced and newer, kind == NoticeKind.LANDED, kind in WAITING)
+
+    async def _adopt_check_run(self, item: OutboxItem, notice: Notice) -> None:
+        """Have the unfinished check run of a lost database show this notice, before its comment does (P6).
+
+        The comment says that the pull request was queued there; only such pull requests have a check run.
+        """
+        identity = external_id(item.repository, notice)
+        of_head = (item.repository, notice.head_sha, OWN_CHECK, identity)
+        async with self._store.reading() as tx:
+            if await tx.outbox.exists(OutboxKind.CHECK_RUN, item.repository.id, item.number):
+                return
+        if await self._github.find_check_run(*of_head, unfinished=True) is None:
+            return
+        now = self._clock.now()
+        async with self._store.transaction() as tx:
+            await tx.outbox.search_first(item.repository, item.number, now, kind=OutboxKind.CHECK_RUN)
+            await tx.outbox.want(OutboxKind.CHECK_RUN, item.repository, item.number, due=now, notice=notice)
 
     async def _check_run(self, item: OutboxItem, notice: Notice) -> None:
         identity = external_id(item.repository, notice)
@@ -277,3 +297,5 @@ class _ExistingComment:
     older: tuple[int, ...]
     announced: bool
     landed: bool = False
+    waiting: bool = False
+    """Whether it was searched for, and says that the pull request is queued."""

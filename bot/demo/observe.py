@@ -1,15 +1,22 @@
 """Observe the pull requests at one moment, on GitHub and in the bot's database, read-only."""
 
+import asyncio
 import json
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from bot.demo import comments
-from queue_engine.domain.notice import NoticeKind
+from queue_engine.core.database.database import Database
+from queue_engine.domain.notice import WAITING, NoticeKind, kind_of
+from queue_engine.domain.own_check import OWN_CHECK
+from queue_engine.domain.policy import Mode
+from queue_engine.store import Store
+from sandbox.facade.github import GitHub
 from sandbox.facade.pull_request_handle import PullRequestHandle
+from sandbox.state import App, PullRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,3 +97,57 @@ def observe_queue(database: Path, *, after: int = 0) -> ObservedQueue:
         for row, number, event, reason in rows
     ]
     return ObservedQueue(places, events, unsent)
+
+
+_APART = 0.2
+"""Seconds between two looks."""
+
+
+async def contradictions(store: Store, github: GitHub, app: App, *, labels: frozenset[str]) -> list[str]:
+    """What IMQ's records, and its words on GitHub, contradict; `labels` queue a pull request, in lower case."""
+    found: list[str] = []
+    async with store.reading() as tx:
+        for pull in _pulls(github, app):
+            repository = pull.repository
+            if await tx.shadow.mode(repository.id) is Mode.SHADOW:
+                continue  # there IMQ writes nothing, and only comments from before shadow mode may be left
+            entry = await tx.entries.find(repository.id, pull.number)
+            own = [each.body for each in pull.comments.values() if "<!-- imq:comment" in each.body]
+            kind = kind_of(own[-1]) if own else None
+            on = {label.name.lower() for label in pull.labels} & labels
+            open_now = pull.state == "open"
+            of_head = repository.suites_by_sha.get(pull.head_sha, ())
+            runs = [run for suite in of_head if suite.app is app for run in suite.runs if run.name == OWN_CHECK]
+            newest = max(runs, key=lambda run: run.id, default=None)
+            unfinished = newest is not None and newest.status != "completed"
+            name = f"#{pull.number} ({'queued' if entry else 'not queued'}, {'open' if open_now else 'closed'}, {kind})"
+            if open_now and on and entry is None and (kind is None or kind in WAITING):
+                found.append(f"{name} has the label, which IMQ neither knows nor explains")
+            elif entry is None and kind in WAITING:
+                found.append(f"{name} has a comment that says it is queued")
+            if entry is not None and entry.is_ready and kind is not None and kind not in WAITING:
+                found.append(f"{name} has a comment that says it has left")
+            if entry is None and unfinished:
+                found.append(f"{name} has a check run that has not ended")
+    return found
+
+
+async def contradictions_left(
+    url: str, github: GitHub, app: App, *, labels: frozenset[str], within: float = 20
+) -> list[str]:
+    """What the processes with the database at this address still contradict after so many seconds, in real time."""
+    database, found = Database(url), list[str]()
+    try:
+        for _ in range(int(within / _APART)):
+            if not (found := await contradictions(Store(database), github, app, labels=labels)):
+                break
+            await asyncio.sleep(_APART)
+    finally:
+        await database.close()
+    return found
+
+
+def _pulls(github: GitHub, app: App) -> Iterator[PullRequest]:
+    for repository in github.state.repositories.values():
+        if any(each.app is app for each in github.state.installations_of(repository)):
+            yield from repository.pulls.values()

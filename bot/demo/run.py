@@ -13,6 +13,7 @@ from rich.text import Text
 
 from bot.demo import report
 from bot.demo.environment import LABEL, open_environment, wait_for_interrupt
+from bot.demo.observe import contradictions_left
 from bot.demo.scenario import Scenario, plan
 from bot.demo.scenario_runner import ScenarioRunner
 from bot.demo.table import Row, changed, render, rows_of
@@ -65,7 +66,10 @@ async def run_scenario(
         began = time.monotonic()
         runner = ScenarioRunner(environment, scenario)
         in_time = await _watch(console, runner, began + _LIMIT_SECONDS * max(1.0, 1 / speed))
+        found = (environment.github, environment.app)
+        left = await contradictions_left(f"sqlite:///{environment.database}", *found, labels=frozenset({LABEL}))
         verdict = report.verdict_of(runner)
+        verdict = Verdict((*verdict.problems, *left))
         if not in_time:
             verdict = Verdict(("it was not finished in time", *verdict.problems))
         await report.show(console, runner, verdict, timedelta(seconds=time.monotonic() - began))

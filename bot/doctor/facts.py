@@ -71,6 +71,8 @@ class TrainFacts:
     candidates: PushRules
     """Of the branches on which IMQ builds and publishes candidates."""
     base: PushRules
+    unproved: tuple[str, ...] = ()
+    """Branches with names as IMQ gives them, of which GitHub does not show that IMQ alone made them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,6 +49,7 @@ def train_findings(facts: RepositoryFacts) -> Iterator[Finding]:
     yield from _builds(facts, facts.trains)
     yield from _candidate_rules(facts, facts.trains)
     yield from _landing(facts, facts.trains)
+    yield from _left(facts, facts.trains)
 
 
 def _trigger(facts: RepositoryFacts, trains: TrainFacts) -> Iterator[Finding]:
@@ -133,6 +134,19 @@ def _landing(facts: RepositoryFacts, trains: TrainFacts) -> Iterator[Finding]:
             f"The protection of {facts.branch} lets IMQ land no train by one push: {', '.join(trains.base.classic)}.",
             "IMQ lands the members one by one, where up-to-date branches are not required.",
             "Add IMQ's App to those who may bypass required pull requests, and to those who may push.",
+        )
+
+
+def _left(facts: RepositoryFacts, trains: TrainFacts) -> Iterator[Finding]:
+    """Find branches that a restored database may have lost, and that IMQ does not delete by their names."""
+    if trains.unproved:
+        names = ", ".join(f"`{each}`" for each in trains.unproved)
+        yield _finding(
+            facts,
+            "trains_branches_left",
+            f"GitHub does not show that IMQ alone made and moved {names}.",
+            "IMQ never deletes a branch by its name alone. Unless a train runs on them, they stay.",
+            "Delete them if no one needs them.",
         )
 
 

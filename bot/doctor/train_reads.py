@@ -1,5 +1,7 @@
 """Read what decides whether trains run on a base branch: workflow files, and the rules of both kinds of branches."""
 
+from collections.abc import AsyncIterator
+
 from bot.doctor.facts import TrainFacts
 from bot.gateway.doctor_reads import PushRules
 from bot.gateway.gateway import Gateway
@@ -9,13 +11,19 @@ from queue_engine.domain.model import Repository
 from queue_engine.domain.policy import Policy
 from queue_engine.executor.trains.triggers import choice_at
 from queue_engine.rules.checks import run_checks
+from queue_engine.rules.own_pushes import made_by
 from queue_engine.workflows.event_context import CandidateContext
+
+_MOST_BRANCHES = 20
 
 
 async def read_trains(
     gateway: Gateway, repository: Repository, branch: str, rules: BranchRules, policy: Policy
 ) -> TrainFacts | None:
-    """Read with six requests; None without trains. `branch` is the default branch."""
+    """Read with seven requests, and one for each branch of a train; None without trains.
+
+    `branch` is the default branch.
+    """
     if policy.trains is None:
         return None
     tip = await gateway.branch_tip(repository, branch)
@@ -30,4 +38,11 @@ async def read_trains(
         choice=choice,
         candidates=PushRules(tuple(dict.fromkeys(rule for each in both for rule in each.rules))),
         base=await gateway.doctor.push_rules(repository, branch, classic=True),
+        unproved=tuple([branch async for branch in _unproved(gateway, repository)]),
     )
+
+
+async def _unproved(gateway: Gateway, repository: Repository) -> AsyncIterator[str]:
+    for branch, tip in list((await gateway.candidate_branches(repository)).items())[:_MOST_BRANCHES]:
+        if not made_by(await gateway.own_login(), await gateway.branch_pushes(repository, branch), tip):
+            yield branch

@@ -13,14 +13,16 @@ from cachetools import LRUCache
 
 from bot.gateway import facts
 from bot.gateway.check_reads import CheckReads
+from bot.gateway.head_pushes import branch_pushes
 from bot.gateway.http import graphql
 from bot.gateway.http.answers import parse_answer, parse_list
 from bot.gateway.http.client import Call, owner_and_repo
 from bot.gateway.http.connection import Connection
 from bot.gateway.http.graphql import ErrorAnswer, QueryAnswer, Unsupported
-from bot.gateway.schemas import CommitAnswer, ListedCommitAnswer, NumberAnswer, PullRequestAnswer
+from bot.gateway.schemas import CommitAnswer, ListedCommitAnswer, NumberAnswer, PullRequestAnswer, RefAnswer
 from bot.gateway.workflow_schemas import TextsAnswer, WorkflowsAnswer, file_texts, workflow_texts
 from queue_engine.domain.candidate_port import NO_BRANCH, BranchUpdate
+from queue_engine.domain.candidate_run import CANDIDATE
 from queue_engine.domain.errors import (
     Forbidden,
     GitHubError,
@@ -30,7 +32,7 @@ from queue_engine.domain.errors import (
     NotFound,
     Unavailable,
 )
-from queue_engine.domain.facts import Commit
+from queue_engine.domain.facts import Commit, HeadPush
 from queue_engine.domain.model import Repository
 
 MERGE_LIMIT = timedelta(seconds=60)
@@ -81,6 +83,17 @@ class CandidateApi(CheckReads):
         """`POST /repos/{owner}/{repo}/git/refs`."""
         body = {"ref": f"refs/heads/{branch}", "sha": sha}
         await self._write(repository, "POST", "/repos/{owner}/{repo}/git/refs", body)
+
+    async def candidate_branches(self, repository: Repository) -> Mapping[str, str]:
+        """`GET /repos/{owner}/{repo}/git/matching-refs/heads/imq`: published branches and build branches."""
+        template = "/repos/{owner}/{repo}/git/matching-refs/heads/imq"
+        found = await self._connection.items(repository, RefAnswer, template, owner_and_repo(repository))
+        names = {each.ref.removeprefix("refs/heads/"): each.object.sha for each in found}
+        return {name: sha for name, sha in names.items() if CANDIDATE.fullmatch(name)}
+
+    async def branch_pushes(self, repository: Repository, branch: str) -> tuple[HeadPush, ...]:
+        """`GET /repos/{owner}/{repo}/activity`."""
+        return await branch_pushes(self._connection, repository, repository.full_name, branch)
 
     async def merge_into(self, repository: Repository, branch: str, head_sha: str, message: str) -> Commit | None:
         """`POST /repos/{owner}/{repo}/merges`: 201 with the merge commit, 204 if the branch contains it.

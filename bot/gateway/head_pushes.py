@@ -31,8 +31,19 @@ async def head_pushes(connection: Connection, repository: Repository, pull: Pull
     """
     if pull.head_repository is None:
         return ()
-    owner, _, name = pull.head_repository.partition("/")
-    ref = f"refs/heads/{pull.head_branch}"
+    return await branch_pushes(connection, repository, pull.head_repository, pull.head_branch)
+
+
+async def branch_pushes(
+    connection: Connection, repository: Repository, full_name: str, branch: str
+) -> tuple[HeadPush, ...]:
+    """Read the moves of a branch of a repository by this name, newest first; those of IMQ's own name its App.
+
+    The web page of this list shows `renovate[bot]` beside branches that it created, moved and deleted by the API
+    (tatsuroro/renovate-config, the-unicorns/renovate-config; the reference has `actor` and `branch_creation`).
+    """
+    owner, _, name = full_name.partition("/")
+    ref = f"refs/heads/{branch}"
     asked = {"ref": ref, "time_period": "year", "direction": "desc", "per_page": "100"}
     template = "/repos/{owner}/{repo}/activity{?ref,time_period,direction,per_page}"
     call = Call("GET", template, {"owner": owner, "repo": name, **asked})
@@ -40,11 +51,11 @@ async def head_pushes(connection: Connection, repository: Repository, pull: Pull
         page = await connection.call(repository, call, fresh=True)
     except (Forbidden, Invalid, NotFound, Refused) as error:
         if isinstance(error, Refused):
-            if error.status != HTTPStatus.FORBIDDEN or pull.head_repository == repository.full_name:
+            if error.status != HTTPStatus.FORBIDDEN or full_name == repository.full_name:
                 raise
             # A token's permissions say nothing about a fork. That IMQ's own repository is shown does.
             await connection.call(repository, Call("GET", _REPOSITORY, {"repository_id": str(repository.id)}))
-        _log.info("head_pushes_unreadable", repository=repository.full_name, number=pull.number, error=error.message)
+        _log.info("head_pushes_unreadable", repository=full_name, branch=branch, error=error.message)
         return ()
     return tuple(
         HeadPush(each.before, each.after, each.timestamp.astimezone(UTC), each.actor.login if each.actor else None)

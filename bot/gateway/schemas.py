@@ -153,6 +153,13 @@ class ShaAnswer(BaseModel):
     sha: str
 
 
+class RefAnswer(BaseModel):
+    """A branch by its full name, with what it points at."""
+
+    ref: str
+    object: ShaAnswer
+
+
 class CommitAnswer(BaseModel):
     """`GET /repos/{owner}/{repo}/git/commits/{commit_sha}`."""
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from queue_engine.domain.facts import Commit, Snapshot
+from queue_engine.domain.facts import Commit, HeadPush, Snapshot
 from queue_engine.domain.model import Repository
 
 NO_BRANCH = "0" * 40
@@ -45,6 +45,17 @@ class CandidatePort(Protocol):
 
     async def create_branch(self, repository: Repository, branch: str, sha: str) -> None:
         """`POST /repos/{o}/{r}/git/refs`. Raises Invalid if the branch exists, or a rule forbids it."""
+        ...
+
+    async def candidate_branches(self, repository: Repository) -> Mapping[str, str]:
+        """The branches that are named like those of candidates, with their tips (`GET /git/matching-refs/heads/imq`).
+
+        Names prove nothing: `branch_pushes` says who made a branch.
+        """
+        ...
+
+    async def branch_pushes(self, repository: Repository, branch: str) -> tuple[HeadPush, ...]:
+        """`GET /repos/{o}/{r}/activity` of a branch, newest first; empty where IMQ may not read it."""
         ...
 
     async def merge_into(self, repository: Repository, branch: str, head_sha: str, message: str) -> Commit | None:

@@ -1,5 +1,6 @@
 """A run of several members: its candidate is a commit on a branch of IMQ's own. Plain data."""
 
+import re
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -12,6 +13,10 @@ RUN_STARTED = "run_started"
 RUN_PASSED, RUN_ENDED = "run_passed", "run_ended"
 RUN_EVENTS = (RUN_STARTED, RUN_PASSED, RUN_ENDED)
 """All events of a run, each with its `run` and `members`."""
+
+
+CANDIDATE = re.compile(r"imq(-build)?/.+/[0-9]+")
+"""The names of `CandidateRun.branches`, of whatever run."""
 
 
 class CandidateTrigger(StrEnum):

@@ -220,6 +220,10 @@ class GitHub(CommitReads, CandidatePort, Merges, Protocol):
         """
         ...
 
+    async def find_comments(self, repository: Repository, number: int) -> Mapping[int, str]:
+        """As `GitHubComments` says."""
+        ...
+
     async def last_labeled_event(self, repository: Repository, number: int, label: str) -> LabelEvent | None:
         """Who set this label last (`GET /repos/{o}/{r}/issues/{n}/events`); None if the history has no such event."""
         ...

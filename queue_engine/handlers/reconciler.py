@@ -9,7 +9,7 @@ each pull request. A failed job delays no other, and its error names the missing
 A sweep also runs when the database is available again; two sweeps begin at least half a minute apart.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from datetime import datetime, timedelta
@@ -28,7 +28,8 @@ from queue_engine.core.jobs.worker import Handler
 from queue_engine.domain.errors import StaleRecord, naming
 from queue_engine.domain.facts import PullRequest
 from queue_engine.domain.model import EntryStatus, Repository
-from queue_engine.domain.policy import has_label
+from queue_engine.domain.notice import WAITING, kind_of
+from queue_engine.domain.policy import CommentPolicy, has_label
 from queue_engine.domain.port import PAGE
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects.context import Change, Engine
@@ -56,6 +57,12 @@ PULL_REQUEST_JOB = "sweep_pull_request"
 _RENEW = timedelta(hours=1)
 _HOLD, _MOST_HOLDS = timedelta(minutes=1), 60
 """How often a label waits for its webhook while requests to redeliver it fail."""
+_EXPLAINED = timedelta(hours=1)
+"""How long a comment that explains an ignored label is believed to be there."""
+
+_MOST_UNEXPLAINED = 10
+"""How many such comments are looked for in one sweep of a repository."""
+
 _APART = 20
 """Sweeps begin at least this fraction of the interval apart, however often processes start: half a minute of ten."""
 
@@ -71,6 +78,8 @@ class Reconciler:
         self._started = False
         self._redelivery = LostDeliveries(engine, first=2 * interval, apart=interval / _APART, matters=matters)
         self._shadow = ShadowHandler(engine)
+        self._explained: dict[tuple[int, int], datetime] = {}
+        """When IMQ last looked for the comment of a pull request whose label it ignores."""
         self._installations: tuple[datetime, tuple[int, ...]] | None = None
         self._repositories: dict[int, tuple[datetime, tuple[Repository, ...]]] = {}
 
@@ -221,7 +230,8 @@ class Reconciler:
                 await engine.github.prepare_writes(repository)
             if not (whole := len(latest) < PAGE):
                 latest |= await read_unlisted(engine, repository, latest)
-        queued, new = await self._compare(repository, labeled, {n: pull.head_sha for n, pull in latest.items()})
+        queued, new, ignored = await self._compare(repository, labeled, {n: p.head_sha for n, p in latest.items()})
+        new += await self._unexplained(repository, [latest[number] for number in ignored])
         read = [n for n in queued if await needs_read(engine, repository, n, latest, whole=whole)]
         async with engine.change() as change:
             for number in sorted({*new, *read, *departed}):
@@ -287,10 +297,11 @@ class Reconciler:
 
     async def _compare(
         self, repository: Repository, labeled: set[int], heads: Mapping[int, str]
-    ) -> tuple[list[int], list[int]]:
-        """Return the queued pull requests, and labeled ones that are neither queued nor put off; wake all queues.
+    ) -> tuple[list[int], list[int], list[int]]:
+        """Return the queued pull requests, labeled ones that are neither queued nor put off, and ignored ones; wake all
+        queues.
 
-        A rejected head does not count as new, even if somebody set the label again.
+        A rejected head does not count as new, even if somebody set the label again: IMQ ignores that label.
         """
         async with self._engine.change() as change:
             await change.tx.queues.refresh_repository(repository)
@@ -298,7 +309,8 @@ class Reconciler:
             queued = {entry.number for entry in entries}
             new = sorted(labeled - queued - await numbers_put_off(change.tx, repository.id))
             refused = {n: await change.tx.refusals.find(repository.id, n) for n in new if n in heads}
-            new = [n for n in new if (known := refused.get(n)) is None or known.allows_retry(heads[n])]
+            ignored = [n for n, known in refused.items() if known is not None and not known.allows_retry(heads[n])]
+            new = [n for n in new if n not in ignored]
             for queue_id in sorted({entry.queue_id for entry in entries}):
                 await change.tx.queues.wake(queue_id, change.now)
             pauses = [
@@ -307,7 +319,28 @@ class Reconciler:
             if any(pause is not None and pause.until is not None for pause in pauses):
                 # It was archived, and the list shows it again.
                 await enqueue_examination(change, repository)
-        return sorted(queued), new
+        return sorted(queued), new, ignored
+
+    async def _unexplained(self, repository: Repository, ignored: Sequence[PullRequest]) -> list[int]:
+        """Return those of these pull requests that no comment of IMQ explains, after forgetting their rejections (P6).
+
+        The comment was deleted, or a lost database has replaced it: IMQ judges the head again, and says why. It
+        looks for each comment once an hour, and for none where the configuration wants no comments.
+        """
+        engine, now, found = self._engine, self._engine.clock.now(), list[int]()
+        self._explained = {key: at for key, at in self._explained.items() if now < at + _EXPLAINED}
+        unsure = [each for each in ignored if (repository.id, each.number) not in self._explained]
+        for pull in unsure[:_MOST_UNEXPLAINED]:
+            if (await engine.policies.of(repository, pull.base_branch)).comments is CommentPolicy.NONE:
+                continue
+            self._explained[repository.id, pull.number] = now
+            bodies = await engine.github.find_comments(repository, pull.number)
+            if not bodies or kind_of(bodies[max(bodies)]) in WAITING:
+                found.append(pull.number)
+        async with engine.change() as change:
+            for number in found:
+                await change.tx.refusals.clear(repository.id, number)
+        return found
 
 
 async def read_again(

@@ -1,9 +1,10 @@
-"""Correct stale comments: those that say "queued" or "checking" on pull requests in no queue.
+"""Correct stale comments: those that say "queued" or "checking" on pull requests in no queue, or the opposite.
 
 They remain when a database was restored or replaced, and after shadow mode. IMQ sweeps each repository once a day, some
 minutes after it is installed, after a pause without writes, and after shadow mode. Sweeps of labels come first: what
 they queue or refuse is not stale any more. A sweep lists IMQ's own comments that changed since the last one. IMQ
-corrects only comments that show a waiting pull request, and their check runs; it never changes an outcome.
+corrects those that show a waiting pull request, and their check runs. It changes an outcome only of a pull request that
+is queued again; a landing stays.
 """
 
 from dataclasses import asdict
@@ -17,10 +18,12 @@ from queue_engine.domain.errors import NotFound, naming
 from queue_engine.domain.facts import OwnComment, PullRequest
 from queue_engine.domain.model import Repository
 from queue_engine.domain.notice import WAITING, Notice, NoticeKind, kind_of
-from queue_engine.domain.policy import Policy
+from queue_engine.domain.policy import CommentPolicy, Policy
 from queue_engine.domain.reasons import Reason
+from queue_engine.effects.check_runs import NOTICE_OF_STATUS
 from queue_engine.effects.context import Change, Engine
-from queue_engine.effects.notices import announce
+from queue_engine.effects.notices import announce, progress_notice
+from queue_engine.executor.trains.candidate_cleanup import request_lost
 from queue_engine.store import Transaction
 from queue_engine.store.operations.reconciler_state import stale_comments
 from queue_engine.store.outbox.outbox import OutboxKind
@@ -65,6 +68,8 @@ async def request_sweep(change: Change, repository: Repository) -> None:
     since_pause = last is not None and (doubted is None or not last < doubted <= change.now)
     if last is not None and since_pause and change.now < last + _EVERY:
         return
+    if not since_pause and any(each.in_trains for each in await change.tx.queues.of_repository(repository.id)):
+        await request_lost(change, repository)
     if not await change.tx.jobs.unfinished(stale_comments(repository.id)):
         await change.tx.jobs.enqueue(
             kind=STALE_COMMENTS_JOB,
@@ -95,14 +100,29 @@ class StaleComments:
                 return  # The App was uninstalled meanwhile: IMQ can correct nothing there.
             for comment in newest(comments):
                 await self._correct(repository, comment)
+        trains = last is None and await self._has_trains(repository)
         async with self._engine.change() as change:
             await change.tx.sweeps.done(stale_comments(repository.id), now)
+            if trains:  # An empty database replaces one that may have known their branches.
+                await request_lost(change, repository)
+
+    async def _has_trains(self, repository: Repository) -> bool:
+        async with self._engine.store.reading() as tx:
+            queues = await tx.queues.of_repository(repository.id)
+        policies = [await self._engine.policies.of(repository, queue.base_branch) for queue in queues]
+        return any(policy.trains is not None for policy in policies)
 
     async def _correct(self, repository: Repository, comment: OwnComment) -> None:
-        """Announce that the pull request is not queued, unless it is, or the database has a newer notice."""
+        """Announce whether the pull request is queued, unless the database has a newer notice."""
         async with self._engine.store.reading() as tx:
             if not await _is_stale(tx, repository, comment):
                 return
+            entry = await tx.entries.find(repository.id, comment.number)
+        if entry is not None:
+            policy = await self._engine.policies.of(repository, entry.base_branch)
+            async with self._engine.change() as change:
+                await _announce_queued(change, repository, comment, policy)
+            return
         try:
             pull = await self._engine.github.pull_request(repository, comment.number)
         except NotFound:
@@ -133,8 +153,21 @@ class StaleComments:
         _log.info("stale_comment_corrected", repository=repository.full_name, number=pull.number, reason=reason.value)
 
 
+async def _announce_queued(change: Change, repository: Repository, comment: OwnComment, policy: Policy) -> None:
+    """Replace an outcome by the progress, also where the configuration asks for outcomes only: it is false now."""
+    entry = await change.tx.entries.find(repository.id, comment.number)
+    if entry is None or policy.comments is CommentPolicy.NONE or not await _is_stale(change.tx, repository, comment):
+        return
+    depth = await change.tx.entries.count(entry.queue_id)
+    kind = NOTICE_OF_STATUS[entry.status]
+    notice = await progress_notice(change.tx, entry, kind, policy, change.now, depth=depth)
+    await change.tx.outbox.search_first(repository, comment.number, change.now)
+    await change.tx.outbox.want(OutboxKind.COMMENT, repository, comment.number, due=change.now, notice=notice)
+    _log.info("stale_comment_corrected", repository=repository.full_name, number=comment.number, reason=kind.value)
+
+
 def newest(comments: tuple[OwnComment, ...]) -> list[OwnComment]:
-    """Return for each pull request the comment that changed last, if that comment shows a waiting pull request."""
+    """Return for each pull request the comment that changed last, unless that comment only answers a command."""
     latest: dict[int, OwnComment] = {}
     for comment in comments:
         if (kind := kind_of(comment.body)) is None or kind == NoticeKind.ANSWERED:
@@ -142,11 +175,13 @@ def newest(comments: tuple[OwnComment, ...]) -> list[OwnComment]:
         shown = latest.get(comment.number)
         if shown is None or comment.updated_at > shown.updated_at:
             latest[comment.number] = comment
-    return [comment for comment in latest.values() if kind_of(comment.body) in WAITING]
+    return list(latest.values())
 
 
 async def _is_stale(tx: Transaction, repository: Repository, comment: OwnComment) -> bool:
-    if await tx.entries.is_queued(repository.id, comment.number):
+    kind = kind_of(comment.body)
+    queued = await tx.entries.is_queued(repository.id, comment.number)
+    if kind == NoticeKind.LANDED or queued == (kind in WAITING):
         return False
     wanted = await tx.outbox.wanted(OutboxKind.COMMENT, repository.id, comment.number)
     if wanted is None:

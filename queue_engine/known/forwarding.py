@@ -162,6 +162,14 @@ class Forwarding(MergeForwarding):
         """As the port says."""
         await self._github.create_branch(repository, branch, sha)
 
+    async def candidate_branches(self, repository: Repository) -> Mapping[str, str]:
+        """As the port says."""
+        return await self._github.candidate_branches(repository)
+
+    async def branch_pushes(self, repository: Repository, branch: str) -> tuple[HeadPush, ...]:
+        """As the port says."""
+        return await self._github.branch_pushes(repository, branch)
+
     async def merge_into(self, repository: Repository, branch: str, head_sha: str, message: str) -> Commit | None:
         """As the port says."""
         return await self._github.merge_into(repository, branch, head_sha, message)

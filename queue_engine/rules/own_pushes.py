@@ -10,6 +10,7 @@ an update by the API): then it is a person's push.
 from collections.abc import Sequence
 from dataclasses import replace
 
+from queue_engine.domain.candidate_port import NO_BRANCH
 from queue_engine.domain.facts import HeadPush
 from queue_engine.domain.model import Entry, EntryStatus
 from queue_engine.domain.policy import Policy
@@ -42,11 +43,20 @@ def pushed_by(login: str, pushes: Sequence[HeadPush], entry: Entry, head: str) -
 
     `pushes` are the moves of the branch, newest first.
     """
+    return _alone(login, pushes, head, known_heads(entry))
+
+
+def made_by(login: str, pushes: Sequence[HeadPush], tip: str) -> bool:
+    """Return whether this login created the branch that ends with this tip, and no other account pushed to it."""
+    return _alone(login, pushes, tip, frozenset({NO_BRANCH}))
+
+
+def _alone(login: str, pushes: Sequence[HeadPush], head: str, known: frozenset[str]) -> bool:
     at = head
     for push in pushes:
         if push.after != at or push.by is None or push.by.casefold() != login.casefold():
             return False
         at = push.before
-        if at in known_heads(entry):
+        if at in known:
             return True
     return False

@@ -8,9 +8,10 @@ from typing import Any, Literal
 import pytest
 
 from queue_engine.domain.reasons import Reason
+from sandbox.ci.single_check import CISettings
 from sandbox.domain.pulls.pulls import PullRequestOptions
 from tests.acceptance.starting import lay_out
-from tests.acceptance.world import LABEL, World
+from tests.acceptance.world import LABEL, World, a_world
 
 
 def remove_database(directory: Path) -> None:
@@ -122,7 +123,6 @@ async def test_pull_request_from_a_fork_is_queued_again_where_github_shows_the_f
     world: World, tmp_path: Path, activity: Literal["all", "own", "none"], of_a_day: bool, private: bool, lands: bool
 ) -> None:
     """P4, P5: whatever GitHub shows IMQ of forks, nothing lands unproved, and people read what to do."""
-    world.unsettled = "IMQ finds the check run of the lost database within a day"
     world.github.behaviour.activity = activity
     world.github.behaviour.activity_of_a_day = of_a_day
     pull = world.open("idea", by=None, fork_of="fan", options=PullRequestOptions(maintainer_can_modify=True))
@@ -140,6 +140,34 @@ async def test_pull_request_from_a_fork_is_queued_again_where_github_shows_the_f
     if not lands:
         pull.comment("/queue", by="mona")
         await world.until(lambda: pull.merged)
+
+
+async def test_comment_of_a_lost_database_that_says_it_left_is_corrected_where_it_is_queued_again(
+    tmp_path: Path,
+) -> None:
+    """P6: the label was set while no IMQ ran; also where the configuration asks for outcomes only."""
+    async with a_world(tmp_path, ci=False, protect=False) as world:
+        made = world.repository.add_ci("ci/test", settings=CISettings(duration=timedelta(minutes=40)))
+        world.repository.protect("main", required_checks=[("ci/test", made.app.id)])
+        world.repository.push("main", {".github/imq.yml": "comments: {level: outcomes}\n"}, "Configure", by="rhea")
+        first, pull = world.open("first"), world.open("pull")
+        await world.pass_time(timedelta(hours=1))
+        world.repository.push("main", {"past.py": "moved\n"}, "Move the base", by="rhea")
+        for each in (first, pull):
+            each.label(LABEL, by="mona")
+            await world.settle()
+        pull.comment("/unqueue", by="mona")
+        await world.pass_time(timedelta(seconds=10))
+        assert "imq:comment cancelled" in world.comment(pull)
+        await world.kill()
+        remove_database(tmp_path)
+        await lay_out(tmp_path / "imq.db")
+        pull.label(LABEL, by="mona", webhook=False)
+        await world.github.schedule.run_due()
+        await world.restart()
+        await world.pass_time(timedelta(minutes=15))
+        assert await world.status(pull) == "pending"
+        assert "imq:comment queued" in world.comment(pull)
 
 
 async def test_pull_request_queued_by_a_command_reads_how_to_queue_again(world: World, tmp_path: Path) -> None:

@@ -16,7 +16,6 @@ import pytest
 
 from sandbox.rest.faults import Fault
 from sandbox.rest.record import RecordedCall
-from tests.acceptance.at_rest import contradictions
 from tests.acceptance.train_world import a_train_world, queue_all, ready
 from tests.acceptance.world import LABEL, World, a_world
 
@@ -99,7 +98,7 @@ async def assert_all_landed(world: World, pulls: list[Any], window: Window) -> N
     assert window.began is not None, "the request was never sent"
     assert [await world.reasons(pull) for pull in pulls] == [[] for _ in pulls]
     assert await world.paused() is None
-    assert await contradictions(world, labels=frozenset({LABEL})) == []
+    assert await world.contradictions() == []
     assert [pull.labels for pull in pulls] == [[] for _ in pulls]
     assert all("anded" in world.comment(pull) for pull in pulls)
     async with world.bot.engine.store.reading() as tx:

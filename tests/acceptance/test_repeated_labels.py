@@ -77,3 +77,21 @@ async def test_refusal_of_a_person_hides_no_other_persons_label_from_the_sweep(w
     pull.label(LABEL, by="mona", webhook=False)
     await world.until(lambda: pull.merged)
     assert await world.reasons(pull) == [Reason.LABEL_WITHOUT_RIGHT.value]
+
+
+async def test_ignored_label_whose_comment_was_deleted_is_explained_again_by_the_sweep(world: World) -> None:
+    """P6: automation sets the label again on a rejected head, and somebody deletes the comment that says why."""
+    await configure(world, "when_not_ready: refuse\n")
+    pull = world.open("draft", options=PullRequestOptions(draft=True))
+    await world.pass_time(CI_TIME * 2)
+    pull.label(LABEL, by="robot[bot]")
+    await world.pass_time(10 * SECOND)
+    pull.label(LABEL, by="robot[bot]")
+    await world.pass_time(10 * SECOND)
+    assert LABEL in pull.labels
+    asked = world.requests()
+    await world.pass_time(HOUR)
+    assert world.requests() - asked <= 25
+    pull.delete_comment(next(iter(pull.comments)), by="rhea")
+    await world.pass_time(HOUR)
+    assert "draft" in world.comment(pull)

@@ -8,7 +8,6 @@ import pytest
 
 from queue_engine.domain.reasons import Reason
 from queue_engine.executor.cleanup import BRANCH_JOB
-from tests.acceptance.at_rest import contradictions
 from tests.acceptance.callers import caller
 from tests.acceptance.shadow_mode import SHADOW, begin, configure, decision, repository_of, shadowed, writes
 from tests.acceptance.train_world import a_train_world, queue_all, ready
@@ -153,7 +152,7 @@ async def test_shadow_mode_and_back_lands_what_was_queued(world: World) -> None:
     await world.until(lambda: all(pull.merged for pull in pulls[:2]))
     await world.pass_time(timedelta(minutes=15))
     assert ["anded" in world.comment(pull) for pull in pulls] == [True, True, False]
-    assert await contradictions(world, labels=frozenset({LABEL})) == []
+    assert await world.contradictions() == []
 
 
 @pytest.mark.parametrize("state", ["building", "testing"])
@@ -171,4 +170,4 @@ async def test_shadow_mode_leaves_no_branch_of_a_train(tmp_path: Path, state: st
         await world.until(lambda: all(pull.merged for pull in pulls))
         await world.pass_time(timedelta(hours=3))
         assert [name for name in trains.branches() if name.startswith("imq")] == []
-        assert await contradictions(world, labels=frozenset({LABEL})) == []
+        assert await world.contradictions() == []

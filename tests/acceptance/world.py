@@ -16,6 +16,7 @@ from typing import Any
 
 from aiohttp import web
 
+from bot.demo.observe import contradictions
 from bot.process.wiring import Bot
 from queue_engine.domain.model import Entry
 from sandbox.ci.single_check import CISettings
@@ -23,7 +24,6 @@ from sandbox.core.keys import KeyPair
 from sandbox.facade.github import GitHub
 from sandbox.rest.record import RecordedCall
 from sandbox.rest.server import SandboxServer
-from tests.acceptance.at_rest import contradictions
 from tests.acceptance.driving import Driver
 from tests.acceptance.in_place import statements_in_place
 from tests.acceptance.project import EVENTS, FILES, PERMISSIONS, total_at_most_ten
@@ -228,12 +228,15 @@ class World:
             return
         self.server.faults.clear()
         self.server.on_request = None
-        labels = frozenset({LABEL})
-        found = await contradictions(self, labels=labels)
+        found = await self.contradictions()
         if found:  # a test may end while IMQ is at work
             await self.pass_time(timedelta(minutes=1) + self.settling)
-            found = await contradictions(self, labels=labels)
+            found = await self.contradictions()
         assert not found, found
+
+    async def contradictions(self) -> list[str]:
+        """What IMQ's records, and its words on GitHub, contradict now."""
+        return await contradictions(self.bot.engine.store, self.github, self.app, labels=frozenset({LABEL}))
 
     async def kill(self) -> None:
         """End the bot without a word, as `kill -9` would: nothing is drained, nothing is released."""

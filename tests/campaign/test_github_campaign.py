@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from bot.demo.observe import contradictions_left
 from queue_engine.core.database.database import Database
 from queue_engine.domain.notice import MARKER
 from queue_engine.domain.reasons import Reason
@@ -165,6 +166,12 @@ class Campaign:
                 assert await tx.dead_letters.list(1) == ()
         finally:
             await database.close()
+        app = next(app for app in self.github.state.apps.values() if app.slug == "imq")
+        # An item whose dispatcher lost the database is sent again when its lease has ended.
+        left = await contradictions_left(
+            self.postgres.url, self.github, app, labels=frozenset({LABEL}), within=SETTLING_SECONDS
+        )
+        assert left == []
         self._judge_order(labeled)
 
     def _judge_order(self, labeled: Mapping[tuple[str, int], tuple[float, float]]) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from bot.demo.environment import BASE, LABEL, Parts, open_parts
-from bot.demo.observe import observe_queue
+from bot.demo.observe import contradictions_left, observe_queue
 from bot.demo.trains import train_changes
 from bot.demo.trains.figures import BaseState, Figures
 from bot.demo.trains.train_changes import TrainChange
@@ -97,6 +97,11 @@ class ModeRun:
         in_time = await _until(lambda: self.finished, deadline, self.parts.bot.check)
         self.ended_at = self.parts.github.clock.now()
         return in_time
+
+    async def contradictions(self) -> list[str]:
+        """Return what IMQ's records, and its words on GitHub, contradict."""
+        url = f"sqlite:///{self.parts.database}"
+        return await contradictions_left(url, self.parts.github, self.parts.app, labels=frozenset({LABEL}))
 
     def figures(self) -> Figures:
         """Return what it took so far."""

@@ -5,6 +5,7 @@ import signal
 import time
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
+from itertools import chain
 
 from rich.console import Console
 from rich.table import Table
@@ -47,7 +48,8 @@ async def run_trains(console: Console, *, speed: float, seed: int, lag: float = 
         found = [each.figures() for each in opened]
         console.print(figures_table(found))
         console.print(Text(SHORT_CI))
-        faults = (*(() if in_time else ("it was not finished in time",)), *problems(found))
+        left = [await each.contradictions() for each in opened]
+        faults = (*(() if in_time else ("it was not finished in time",)), *problems(found), *chain(*left))
         for each in opened if faults else ():
             each.parts.bot.keeps_log = True
             console.print(Text(f"The bot's log ({each.mode.name}): {each.parts.bot.log}"))

@@ -59,21 +59,21 @@ _DISORDERS: Mapping[str, Disorder] = {
 """GitHub's words for an installation or a repository that it refuses as a whole, all with 403 (r-universe-org/help
 #247, hcengineering/platform #7639; the others above)."""
 _RULES = (
-    "workflow",
-    "stack",
-    "not authorized to push",
-    "protected branch",
-    "repository rule",
-    "cannot update this protected ref",
-    "cannot delete",
-    "upgrade to github",
-    "is locked",
-    "are disabled",
-    "retried",
-    "do not have permission to create labels",
-    "not from a fork pull request",
+    "update workflow",  # peter-evans/create-pull-request #1713, repo-sync/github-sync #23
+    "merging stacked prs",  # chdsbd/kodiak #923, theBGuy/GitDesktop #142
+    "part of a stack",  # lararosekelley/git-stk #306, microsoft/vscode-pull-request-github #8912
+    "not authorized to push",  # pascalgn/automerge-action #3, natcap/invest #2342
+    "protected branch",  # desktop/dugite #138, weaveworks/wksctl #36
+    "repository rule",  # satisfactory-factories/application #67, DSACMS/repo-scaffolder #342
+    "upgrade to github",  # iterative/cml #1229, SoftEtherApp/SoftEther-Web #37
+    "is locked",  # probot/stale #25, renovatebot/renovate #6215
+    "already running",  # metabase/metabase #70916, appsmithorg/appsmith #37197
+    "cannot be retried",  # metabase/metabase #70916, microsoft/vscode-azurestaticwebapps #279 ("rerun")
+    "unable to retry",  # cli/cli #9989, cli/cli #3333
+    "do not have permission to create labels",  # Songmu/tagpr #194, actions/labeler #867
 )
-"""GitHub's words, in lower case, in 403 answers that would repeat: a rule, a plan, a locked conversation."""
+"""GitHub's words, in lower case, in 403 answers that would repeat: a rule, a plan, a locked conversation. Each has two
+sources; any other refusal is unknown, and no fault of anyone. `already running` ends a rerun, and not the entry."""
 
 _LEVELS = ("read", "write", "admin")
 

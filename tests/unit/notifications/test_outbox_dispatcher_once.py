@@ -118,7 +118,7 @@ async def test_comment_of_a_lost_database_is_found_and_edited(
         await want(store, OutboxKind.COMMENT, of_kind(kind))
         await dispatcher.run_due()
     assert list(post.comments) == [7]
-    assert post.calls == {"find_comments": 1, "update_comment": 2}
+    assert post.calls == {"find_comments": 1, "find_check_run": 1, "update_comment": 2}
 
 
 @pytest.mark.parametrize("wanted", [of_kind(NoticeKind.QUEUED), of_reason(Reason.CONFLICT)])

@@ -49,6 +49,16 @@ async def test_trains_that_run_on_a_push_are_named_with_no_finding(place: Place)
     assert report.as_json()["trains"] == report.trains
 
 
+async def test_branch_that_is_named_like_one_of_a_train_is_listed_if_a_person_made_it(place: Place) -> None:
+    """P4: IMQ never deletes it, so that an operator has to know."""
+    configure(place)
+    place.repository.create_branch("imq/main/7", "main", by="mona")
+    place.repository.create_branch("imq/idea", "main", by="mona")
+    (finding,) = await found(place)
+    assert finding.code == "trains_branches_left"
+    assert "made and moved `imq/main/7`." in finding.finding
+
+
 async def test_workflow_for_pull_requests_alone_is_started_by_a_draft_and_the_reason_is_named(place: Place) -> None:
     """The preferred trigger comes with why it does not do, and with the lines that would let it."""
     configure(place, "on: pull_request\n")

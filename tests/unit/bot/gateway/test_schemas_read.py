@@ -55,6 +55,7 @@ ANSWERS: Mapping[str, tuple[type[BaseModel], ...]] = {
     f"GET {R}/rulesets/{{}} 200": (rules.RulesetAnswer,),
     f"GET {R}/rulesets/{{}} 200 conditions": (rules.RulesetScopeAnswer,),
     f"GET {R}/git/commits/{{}} 200": (schemas.CommitAnswer,),
+    f"GET {R}/git/matching-refs/{{}} 200 []": (schemas.RefAnswer,),
     f"POST {R}/git/commits 201": (schemas.ShaAnswer,),
     f"GET {R}/git/trees/{{}} 200 tree []": (doctor_reads._TreeEntryAnswer,),
     f"GET {R}/commits 200 []": (schemas.ListedCommitAnswer,),

@@ -93,24 +93,10 @@ async def test_comment_of_an_entry_that_exists_no_more_is_corrected(
     assert item.maybe_created, "the comment is found by its marker"
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [
-        *sorted(
-            set(NoticeKind) - {"queued", "updating", "checking", "ready", "held", "not_ready", "paused", "blocked"}
-        ),
-        "",
-    ],
-)
-def test_comment_that_shows_an_outcome_is_left_alone(kind: str) -> None:
-    """IMQ replaces neither "Landed" nor any other outcome, nor what another version wrote."""
-    assert newest((shows(kind),)) == []
-
-
 def test_newest_comment_of_a_pull_request_counts() -> None:
     """One that needed an action may stand beside an older one for a moment."""
     older, newer = shows("checking", at=NOW - HOUR), shows("failed", at=NOW)
-    assert newest((newer, older)) == []
+    assert newest((newer, older)) == [newer]
     assert newest((shows("queued", at=NOW), shows("failed", at=NOW - HOUR))) == [shows("queued", at=NOW)]
     assert newest((shows("answered", at=NOW), older)) == [older], "an answer to a command tells of no outcome"
 

@@ -2,10 +2,11 @@
 
 import pytest
 
+from queue_engine.domain.candidate_port import NO_BRANCH
 from queue_engine.domain.facts import HeadPush
 from queue_engine.domain.model import EntryStatus
 from queue_engine.domain.policy import Policy
-from queue_engine.rules.own_pushes import keeps_position, may_push, pushed_by, with_pushed_head
+from queue_engine.rules.own_pushes import keeps_position, made_by, may_push, pushed_by, with_pushed_head
 from tests.unit.queue_engine.examples import NOW, entry
 
 POLICY = Policy(requeue_for=frozenset({"dependabot[bot]"}))
@@ -50,6 +51,25 @@ def test_only_a_named_bot_may_push_and_only_to_what_it_opened(author: str, login
 def test_pushes_are_the_bots_if_all_are_since_the_known_head(pushes: list[HeadPush], proved: bool) -> None:
     """P4: one of somebody else, one that is missing, or no answer at all: then none counts."""
     assert pushed_by("dependabot[bot]", pushes, BUMP, "new") is proved
+
+
+@pytest.mark.parametrize(
+    ("pushes", "made"),
+    [
+        (moves((NO_BRANCH, "tip", "imq[bot]")), True),
+        (moves(("one", "tip", "imq[bot]"), (NO_BRANCH, "one", "IMQ[bot]"), (NO_BRANCH, "one", "mona")), True),
+        (moves(("one", "tip", "mona"), (NO_BRANCH, "one", "imq[bot]")), False),
+        (moves(("one", "tip", "imq[bot]"), (NO_BRANCH, "one", "mona")), False),
+        (moves((NO_BRANCH, "former", "imq[bot]")), False),
+        (moves(("one", "tip", "imq[bot]")), False),
+        ([], False),
+    ],
+)
+def test_branch_is_imqs_own_if_it_made_every_move_from_its_creation_to_its_tip(
+    pushes: list[HeadPush], made: bool
+) -> None:
+    """P4: only such a branch is deleted without a record."""
+    assert made_by("imq[bot]", pushes, "tip") is made
 
 
 def test_position_is_kept_only_while_no_run_has_begun() -> None:

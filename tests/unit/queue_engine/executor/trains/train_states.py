@@ -29,7 +29,8 @@ class TrainGitHub(GitHub):
         self.required: Sequence[str] = ("ci",)
         self.reports_of: dict[str, tuple[CheckReport, ...]] = {}
         """The reports of commits that have others than the candidate."""
-        self.answers: dict[str, Any] = {"create_branch": None, "update_refs": None, "branch_tip": None, **answers}
+        self.answers: dict[str, Any] = {"create_branch": None, "update_refs": None, "branch_tip": None}
+        self.answers |= {"branch_pushes": (), **answers}
         self.calls: list[tuple[Any, ...]] = []
         """Each such call: its name, and what follows the repository."""
 
@@ -40,6 +41,9 @@ class TrainGitHub(GitHub):
         if name.startswith("_"):
             raise AttributeError(name)
         return call
+
+    async def own_login(self) -> str:
+        return "imq[bot]"
 
     async def branch_rules(self, *_: object) -> BranchRules:
         return rules(*self.required)
