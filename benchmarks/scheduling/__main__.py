@@ -1,11 +1,14 @@
-"""`python -m benchmarks.scheduling`: compare policies, write `docs/scheduling.md`. Exit code 1: a goal was missed."""
+"""`python -m benchmarks.scheduling`: compare policies, write `docs/scheduling.md`.
+
+Exit code 1: a goal was missed that a policy is known to reach.
+"""
 
 import time
 from pathlib import Path
 
 import click
 
-from benchmarks.scheduling.goals import FRESH_SEEDS, TUNING_SEEDS, goals, samples
+from benchmarks.scheduling.goals import FLAKY, FRESH_SEEDS, TUNING_SEEDS, goals, samples
 from benchmarks.scheduling.grid import cells, extra_cells, measure
 from benchmarks.scheduling.policies import POLICIES
 from benchmarks.scheduling.report import cell_name, costs_table, goals_table, losses_table, policies_table
@@ -31,15 +34,20 @@ def main(full: bool, pulls: int, scenarios: int, write: bool) -> None:
     fresh = samples(grid, FRESH_SEEDS, pulls)
     reached = goals(fresh, FRESH_SEEDS, pulls, scenarios)
     before = goals(samples(grid, TUNING_SEEDS, pulls), TUNING_SEEDS, pulls, scenarios)
-    teams = {"a busy team": Cell(10, 30, 0.1, 0.02, 4), "a monorepo": Cell(40, 10, 0.1, 0.0, 16), **extra_cells()}
+    teams = {
+        "a busy team": Cell(10, 30, 0.1, 0.02, 4),
+        "a monorepo": Cell(40, 10, 0.1, 0.0, 16),
+        "few pull requests, and CI that flakes": FLAKY,
+        **extra_cells(),
+    }
     parts = [
         f"{len(grid)} feasible cells of the grid{' (full)' if full else ''}, {pulls} pull requests each.",
         goals_table(reached, before),
         "### What trains cost",
         _COSTS,
-        costs_table(40, (1, 2, 4), (0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5), range(20)),
+        costs_table(40, (1, 2, 4, 8), (0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5), range(20)),
         "The same with 150 pull requests:",
-        costs_table(150, (1, 2, 4), (0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5), range(5)),
+        costs_table(150, (1, 2, 4, 8), (0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5), range(5)),
     ]
     for name, cell in teams.items():
         rows = ((policy, measure(policy, cell, FRESH_SEEDS[0], pulls)) for policy in POLICIES)
@@ -51,7 +59,7 @@ def main(full: bool, pulls: int, scenarios: int, write: bool) -> None:
     if write:
         text_before, _, _ = _DOCUMENT.read_text(encoding="utf-8").partition(_START)
         _DOCUMENT.write_text(f"{text_before}{_START}\n\n{text}\n", encoding="utf-8")
-    if any(each.verdict == "MISSED" for each in reached):
+    if any(each.missed and not each.beside for each in reached):
         raise SystemExit(1)
 
 

@@ -72,7 +72,15 @@ def resume(repository: str, branch: str) -> None:
 )
 @click.option("--keep-open", is_flag=True, help="Keep the sandbox and the bot running at the end.")
 @click.option("--trains", is_flag=True, help="Land forty pull requests in sequence and in trains, side by side.")
-def demo(speed: float, seed: int, lag: float, keep_open: bool, trains: bool) -> None:
+@click.option(
+    "--failing",
+    type=click.FloatRange(0, 50),
+    default=10.0,
+    show_default=True,
+    help="Percent of the forty pull requests that are to leave, with --trains.",
+)
+@click.option("--pairs", is_flag=True, help="These fail together with another one, and not alone, with --trains.")
+def demo(speed: float, seed: int, lag: float, keep_open: bool, trains: bool, failing: float, pairs: bool) -> None:
     """Queue ten pull requests on a local GitHub: good ones land, the others are ejected with a reason."""
     try:
         from bot.demo.run import run_demo
@@ -82,7 +90,7 @@ def demo(speed: float, seed: int, lag: float, keep_open: bool, trains: bool) -> 
             "or `pip install '.[demo]'` and `imq demo` again."
         ) from None
 
-    sys.exit(run_demo(speed, seed, keep_open, lag=lag, trains=trains))
+    sys.exit(run_demo(speed, seed, keep_open, lag=lag, trains=trains, failing=failing / 100, pairs=pairs))
 
 
 def _run(*, web: bool, worker: bool) -> None:

@@ -27,19 +27,30 @@ _PLAIN_WIDTH = 140
 """Columns without a terminal."""
 
 
-def run_demo(speed: float, seed: int, keep_open: bool, *, lag: float = 0.0, trains: bool = False) -> int:
+def run_demo(
+    speed: float,
+    seed: int,
+    keep_open: bool,
+    *,
+    lag: float = 0.0,
+    trains: bool = False,
+    failing: float = 0.1,
+    pairs: bool = False,
+) -> int:
     """Run the demo, and return its exit code: 0 if all promises held, 1 if not, 130 if it was interrupted.
 
     `speed` scales the sandbox's time, CI included; the bot lives in real time. `seed` decides order, pauses and names.
     `lag`: how old the state is that GitHub's reads show, in seconds of the sandbox's time. `trains`: compare landings
-    in sequence and in trains instead.
+    in sequence and in trains instead. `failing`, `pairs`: the share that leaves there, and whether in pairs.
     """
     console = Console()
     if not console.is_terminal:
         console = Console(width=_PLAIN_WIDTH)
     try:
         if trains:
-            return asyncio.run(run_trains(console, speed=speed, seed=seed, lag=lag, keep_open=keep_open))
+            return asyncio.run(
+                run_trains(console, speed=speed, seed=seed, lag=lag, failing=failing, pairs=pairs, keep_open=keep_open)
+            )
         return asyncio.run(run_scenario(plan(seed), console, speed=speed, seed=seed, lag=lag, keep_open=keep_open))
     except (KeyboardInterrupt, asyncio.CancelledError):
         console.print("Interrupted.")

@@ -250,6 +250,22 @@ async def test_queue_with_red_pairs_and_a_red_one_ends_and_all_others_land(tmp_p
         assert commits_tested(world) - before <= 14
 
 
+@pytest.mark.long
+async def test_four_runs_at_once_cost_no_more_than_one_by_one_where_pairs_are_red(tmp_path: Path) -> None:
+    """P5: one by one they take twelve runs at least; the plan falls back to fewer runs at once by itself."""
+    ci = {"judge": lambda files: "two.py" not in files or _without_pairs("cl", "ef", "ab")(files)}
+    async with a_train_world(tmp_path, trains="{candidates: push, runs: 4}", ci=ci) as world:
+        pulls = await ready(world, *"abcdefghijkl")
+        world.repository.push("main", {"two.py": "x\n"}, "Together they fail", by="rhea")
+        await world.pass_time(timedelta(minutes=8))
+        before = commits_tested(world)
+        queue_all(pulls)
+        await world.until(lambda: sum(pull.merged for pull in pulls) == 9)
+        await world.pass_time(timedelta(hours=1))
+        assert await world.entries() == ()
+        assert commits_tested(world) - before <= 12
+
+
 async def test_head_whose_own_check_fails_joins_no_run_of_others(world: World) -> None:
     """P5: a check that turned red after the pull request was queued is evidence about that pull request alone."""
     good = await ready(world, "a", "b")

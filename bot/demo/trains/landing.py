@@ -113,8 +113,17 @@ class ModeRun:
             name=self.mode.name,
             seconds=(now - since).total_seconds(),
             landed=tuple((at - since).total_seconds() for at in merged.values() if at is not None),
-            bad_landed=tuple(change.title for change, pull in self._pairs() if change.bad and pull.merged),
-            good_left=tuple(change.title for change, pull in self._pairs() if not change.bad and not pull.merged),
+            bad_landed=tuple(
+                change.title
+                for change in self.changes
+                if change.number in merged
+                and (change.bad or (change.partner in merged and change.partner > change.number))
+            ),
+            good_left=tuple(
+                change.title
+                for change in self.changes
+                if change.number not in merged and not change.bad and change.partner not in merged
+            ),
             ejected=sum(not pull.merged for pull in self.pulls),
             runs=self._attempts() - runs,
             requests=self.parts.server.requests.by_template().total() - requests,

@@ -14,7 +14,7 @@ from rich.text import Text
 from bot.demo.environment import wait_for_interrupt
 from bot.demo.trains.figures import Figures, problems
 from bot.demo.trains.landing import LandingMode, ModeRun, open_mode
-from bot.demo.trains.train_changes import changes_of
+from bot.demo.trains.train_changes import TrainChange, changes_of
 
 MODES = (LandingMode(0), LandingMode(1), LandingMode(4))
 SHORT_CI = (
@@ -23,17 +23,28 @@ SHORT_CI = (
 )
 """Explains why four runs may end after one: the plan for 40, 4 of them bad, ends after 8 and 21 times the CI time."""
 _COUNT = 40
-_BAD = 0.1
 _LIMIT_SECONDS = 600.0
 _REPORT_SECONDS = 10.0
 
 
-async def run_trains(console: Console, *, speed: float, seed: int, lag: float = 0.0, keep_open: bool = False) -> int:
-    """Land the pull requests in three modes side by side, print the figures, and return the exit code."""
+async def run_trains(
+    console: Console,
+    *,
+    speed: float,
+    seed: int,
+    lag: float = 0.0,
+    failing: float = 0.1,
+    pairs: bool = False,
+    keep_open: bool = False,
+) -> int:
+    """Land the pull requests in three modes side by side, print the figures, and return the exit code.
+
+    `failing`: the share that is to leave; `pairs`: each of them fails together with another one, and not alone.
+    """
     task = asyncio.current_task()
     assert task is not None, "a coroutine runs in a task"
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
-    changes = changes_of(_COUNT, _BAD, seed)
+    changes = changes_of(_COUNT, failing, seed, pairs=pairs)
     console.print(f"Three local GitHubs and three bots start (speed {speed:g}, seed {seed})...")
     async with AsyncExitStack() as stack:
         opened = [
@@ -42,8 +53,7 @@ async def run_trains(console: Console, *, speed: float, seed: int, lag: float = 
         for each in opened:
             console.print(Text(f"The queue of {each.mode.name}: {each.page}"), soft_wrap=True)
         deadline = time.monotonic() + _LIMIT_SECONDS * max(1.0, 1 / speed)
-        bad = sum(change.bad for change in changes)
-        console.print(f"{_COUNT} pull requests pass alone; {bad} of them fail on the base that has moved since.")
+        console.print(f"{_COUNT} pull requests pass alone; {failing_words(changes)}.")
         in_time = await _land(console, opened, deadline)
         found = [each.figures() for each in opened]
         console.print(figures_table(found))
@@ -57,6 +67,22 @@ async def run_trains(console: Console, *, speed: float, seed: int, lag: float = 
         if keep_open:
             await wait_for_interrupt(console, keep_open_lines(opened), [each.parts.bot for each in opened])
         return code
+
+
+def failing_words(changes: Sequence[TrainChange]) -> str:
+    """Say which pull requests are to leave."""
+    if paired := sum(change.partner is not None for change in changes):
+        return f"{paired // 2} pairs of them fail together"
+    return f"{sum(change.bad for change in changes)} of them fail on the base that has moved since"
+
+
+def saved_words(found: Sequence[Figures]) -> str:
+    """Say how many CI runs trains took beside landings one by one, the first of these figures."""
+    first, *trains = found
+    return ", ".join(
+        f"{each.name} {abs(first.runs - each.runs)} CI runs {'fewer' if each.runs <= first.runs else 'more'}"
+        for each in trains
+    )
 
 
 def keep_open_lines(opened: Sequence[ModeRun]) -> list[str]:
@@ -111,8 +137,7 @@ def _show_verdict(console: Console, found: Sequence[Figures], faults: Sequence[s
         for fault in faults:
             console.print(Text(f"  - {fault}"))
         return 1
-    first, *trains = found
-    saved = ", ".join(f"{each.name} {first.runs - each.runs} CI runs fewer" for each in trains)
-    text = f"Verdict: red base 0; a run tested each tree that landed, and every good pull request landed; {saved}."
+    text = "Verdict: red base 0; a run tested each tree that landed, and every good pull request landed; "
+    text += f"{saved_words(found)}."
     console.print(Text(text, style="bold green"))
     return 0

@@ -1,4 +1,4 @@
-"""The repository of the comparison, and its pull requests: a tenth passes alone and fails on the present base. Pure."""
+"""The repository of the comparison, and its pull requests: some pass alone and fail on the present base. Pure."""
 
 import random
 from collections.abc import Mapping
@@ -35,6 +35,8 @@ class TrainChange:
     title: str
     files: Mapping[str, str]
     bad: bool
+    partner: int | None = None
+    """The number of the one that it fails with, once both are in a tree."""
 
 
 def start_files(runs: int) -> Mapping[str, str]:
@@ -43,21 +45,35 @@ def start_files(runs: int) -> Mapping[str, str]:
     return {"README.md": "# Recipes\n", WORKFLOW: _CI, _CONFIGURATION: f"merge: {{method: merge}}\n{trains}"}
 
 
-def changes_of(count: int, share: float, seed: int) -> tuple[TrainChange, ...]:
-    """Return so many pull requests, of which this share is bad; the seed decides which."""
+def changes_of(count: int, share: float, seed: int, *, pairs: bool = False) -> tuple[TrainChange, ...]:
+    """Return so many pull requests, of which this share is to leave; the seed decides which.
+
+    `pairs`: those are good alone, and each fails together with another one. Then one of the two lands.
+    """
     chance = random.Random(seed)
-    bad = set(chance.sample(range(count), round(count * share)))
-    return tuple(_recipe(number, number in bad) for number in range(count))
+    if not pairs:
+        bad = set(chance.sample(range(count), round(count * share)))
+        return tuple(_recipe(number, number in bad) for number in range(count))
+    chosen = chance.sample(range(count), 2 * min(round(count * share), count // 2))
+    partners = {
+        **dict(zip(chosen[::2], chosen[1::2], strict=True)),
+        **dict(zip(chosen[1::2], chosen[::2], strict=True)),
+    }
+    return tuple(_recipe(number, False, partners.get(number)) for number in range(count))
 
 
 def passes(files: Mapping[str, str]) -> bool:
-    """Whether a tree passes: no recipe is hotter than the limit, if there is one."""
+    """Whether a tree passes: no recipe is hotter than the limit, if there is one, and no two have the same spice."""
     limit = int(files.get(_LIMIT, "1000"))
-    return all(int(text.split()[1]) <= limit for path, text in files.items() if path.startswith("recipes/"))
+    recipes = [text.split() for path, text in files.items() if path.startswith("recipes/")]
+    spices = [spice for _, _, _, *mixed in recipes for spice in mixed]
+    return all(int(words[1]) <= limit for words in recipes) and len(spices) == len(set(spices))
 
 
-def _recipe(number: int, bad: bool) -> TrainChange:
+def _recipe(number: int, bad: bool, partner: int | None = None) -> TrainChange:
     tea = _TEAS[number % len(_TEAS)]
     degrees = 120 if bad else 60 + number % 30
     title = f"Add recipe {number + 1}: {tea}"
-    return TrainChange(number, title, {f"recipes/{number + 1:02}-{tea}.txt": f"{tea} {degrees} degrees\n"}, bad)
+    spice = "" if partner is None else f" spice-{min(number, partner) + 1}"
+    files = {f"recipes/{number + 1:02}-{tea}.txt": f"{tea} {degrees} degrees{spice}\n"}
+    return TrainChange(number, title, files, bad, partner)

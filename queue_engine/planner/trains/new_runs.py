@@ -20,19 +20,15 @@ _COMBINING_WAIT = 1.5
 """Usual runs that a qualified member waits before a run is started for it alone."""
 _ALONE = 0.5
 """A member that makes its run fail by this chance is tested alone: on others, its failure would eject no one."""
-_SOON = 2
-"""Members for each slot: so few untested ones have runs soon."""
-_LENT = 1.5
-"""Runs for each slot that a queue may have cost beyond landings one by one before it has fewer slots."""
-_LEAST_PART = 4
-"""One slot of so many is always left."""
+_LEAST_PART = 5
+"""One slot of so many is always left, and one at least."""
 _ROUNDING = 1e-12
 
 
 def new_runs(trains: Trains, evidence: Evidence, now: float) -> tuple[NewRun, ...]:
     """Return the runs to start, in order; no more than slots are free."""
     started: list[NewRun] = []
-    slots = affordable(trains)
+    slots = affordable(trains, now)
     while len(trains.runs) < slots:
         runs = _Choice(trains, evidence, now).runs()
         if not runs:
@@ -194,16 +190,15 @@ class _Choice:
         return chosen
 
 
-def affordable(trains: Trains) -> int:
+def affordable(trains: Trains, now: float) -> int:
     """Return how many runs may be active at once.
 
-    While more members wait than soon fit, a queue that has cost more runs than landings one by one has fewer: then
-    one run that tests many costs least. A short queue keeps all, since they save time there.
+    Once a usual run has passed in which no member joined, more runs at once have to be paid by runs that trains saved.
+    One run that tests many costs least. While members keep joining, a queue with fewer slots might never become short.
     """
-    if sum(not each.qualified for each in trains.queue) <= _SOON * trains.slots:
+    if any(each.since > now - trains.usual_seconds for each in trains.queue):
         return trains.slots
-    least = max(1, trains.slots // _LEAST_PART)
-    return max(least, min(trains.slots, int(_LENT * trains.slots + trains.saved)))
+    return max(1, trains.slots // _LEAST_PART, min(trains.slots, int(trains.saved)))
 
 
 def _run(beneath: Sequence[int], tested: Sequence[int]) -> NewRun:

@@ -66,9 +66,16 @@ def test_one_run_at_once_costs_fewer_runs_than_one_by_one_whatever_the_share(sha
     assert trains < others
 
 
-def test_four_runs_at_once_become_fewer_where_they_cost_more_than_one_by_one() -> None:
-    """Half of a long queue fails: groups side by side would only be tested again."""
-    trains, others = runs_per_landing(150, 4, 0.5, range(1), pairs=False)
+@pytest.mark.parametrize(("slots", "share"), [(2, 0.2), (4, 0.1), (4, 0.2), (8, 0.2)])
+def test_several_runs_at_once_cost_no_more_than_one_by_one_where_pairs_are_red(slots: int, share: float) -> None:
+    """P5: groups that passed side by side fail together, so the plan falls back to fewer runs at once by itself."""
+    trains, others = runs_per_landing(40, slots, share, range(12), pairs=True)
+    assert trains <= others
+
+
+def test_four_runs_at_once_become_fewer_where_half_of_the_members_fail() -> None:
+    """Groups side by side would only be tested again."""
+    trains, others = runs_per_landing(40, 4, 0.5, range(6), pairs=False)
     assert trains < others
 
 

@@ -8,7 +8,8 @@ from dataclasses import replace
 from rich.console import Console
 
 from bot.demo.trains.figures import BaseState, Figures, problems
-from bot.demo.trains.run import figures_table
+from bot.demo.trains.run import failing_words, figures_table, saved_words
+from bot.demo.trains.train_changes import changes_of
 
 KEPT = Figures(
     name="one by one",
@@ -55,3 +56,16 @@ def test_table_has_a_column_for_each_mode() -> None:
     assert "trains" in text
     line = next(each for each in text.splitlines() if "runs per landing" in each)
     assert line.split()[-4:-1] == ["1.50", "│", "0.50"]
+
+
+def test_verdict_says_where_trains_cost_more_runs_than_one_by_one() -> None:
+    """Also where that is no praise."""
+    less, more = replace(KEPT, name="one", runs=2), replace(KEPT, name="four", runs=9)
+    assert saved_words([KEPT, less, more]) == "one 4 CI runs fewer, four 3 CI runs more"
+
+
+def test_start_says_which_pull_requests_are_to_leave() -> None:
+    """Alone, or one of each pair."""
+    alone, paired = (failing_words(changes_of(40, 0.1, 1, pairs=pairs)) for pairs in (False, True))
+    assert alone == "4 of them fail on the base that has moved since"
+    assert paired == "4 pairs of them fail together"

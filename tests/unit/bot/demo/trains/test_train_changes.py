@@ -24,6 +24,21 @@ def test_bad_recipes_pass_alone_and_fail_on_the_base_that_moved() -> None:
     assert len({path for each in made for path in each.files}) == 40, "no two touch one file"
 
 
+def test_pairs_pass_alone_and_fail_together() -> None:
+    """One of each pair lands, so that as many leave as where they fail alone."""
+    made = changes_of(40, 0.1, seed=1, pairs=True)
+    paired = {each.number: each for each in made if each.partner is not None}
+    assert len(paired) == 8
+    for each in paired.values():
+        assert each.partner is not None
+        other = paired[each.partner]
+        assert other.partner == each.number
+        assert passes({**BASE_LIMIT, **each.files})
+        assert not passes({**BASE_LIMIT, **each.files, **other.files})
+    one_of_each = [each for each in made if each.partner is None or each.number < each.partner]
+    assert passes({path: text for each in one_of_each for path, text in each.files.items()})
+
+
 @pytest.mark.parametrize("runs", [0, 1, 4])
 def test_modes_differ_by_the_configuration_of_trains_alone(runs: int) -> None:
     """The workflow runs the required check on a push to a train's branch."""

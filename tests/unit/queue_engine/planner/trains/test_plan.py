@@ -301,9 +301,22 @@ def test_where_two_in_five_fail_each_member_is_tested_alone() -> None:
     assert [len(plan(state, 1.0).start[0].content) for state in shares.values()] == [2, 1]
 
 
-def test_long_queue_that_has_cost_much_has_fewer_runs_at_once() -> None:
-    """A short one keeps them: they save time there."""
-    state = replace(trains(40, slots=4), saved=-6.0)
-    assert [affordable(replace(state, saved=saved)) for saved in (0.0, -4.0, -6.0, -30.0)] == [4, 2, 1, 1]
-    assert affordable(replace(trains(8, slots=4), saved=-30.0)) == 4
-    assert len(plan(state, 1.0).start) == 1
+def test_more_runs_at_once_are_paid_by_saved_runs_where_no_member_joins() -> None:
+    """P5: a run of one member costs what one by one costs, and one run at once costs least."""
+    state, later = trains(40, slots=10), 2 * USUAL
+    assert [affordable(replace(state, saved=saved), later) for saved in (40.0, 10.0, 6.5, 0.0, -30.0)] == [
+        10,
+        10,
+        6,
+        2,
+        2,
+    ]
+    assert affordable(replace(trains(40, slots=4), saved=-30.0), later) == 1
+    assert len(plan(replace(trains(40, slots=4), saved=-6.0), later).start) == 1
+
+
+def test_queue_that_members_keep_joining_has_all_of_its_runs() -> None:
+    """With fewer it might never become short, whatever it has cost."""
+    state = replace(trains(40, slots=4), saved=-30.0)
+    joined = replace(state, queue=(*state.queue, Member(41, 1.5 * USUAL)))
+    assert [affordable(each, 2 * USUAL) for each in (state, joined)] == [1, 4]
