@@ -79,7 +79,7 @@ async def test_check_that_no_commit_ever_had_is_announced_once_and_no_author_is_
     await world.until(lambda: all(says(world, pull, "ci/misspelt") for pull in pulls), within=SOON)
     assert all("no recent commit of this repository has" in world.comment(pull) for pull in pulls)
     assert all("Next step for a maintainer" in world.comment(pull) for pull in pulls)
-    await world.pass_time(9 * HOUR)
+    await world.pass_time(5 * HOUR)
     assert [await world.reasons(pull) for pull in pulls] == [[], [], [], []]
     assert await whole_queue(world) == [("paused", "check_never_reported")]
     app = world.github.actions.app(world.repository.record)
@@ -106,11 +106,11 @@ async def test_check_that_no_commit_had_ends_its_blocker_when_it_reports_anywher
 async def test_check_that_a_path_filter_skips_waits_outside_and_the_next_one_lands_at_once(
     world: World, behind: bool
 ) -> None:
-    """P5: the check had been absent for a day; the healthy one behind it does not wait for it."""
+    """P5: the check had been absent for hours; the healthy one behind it does not wait for it."""
     with_workflow(world, paths_ignore=["docs/**"])
     other = world.open("other")
     docs = world.open("docs", files={"docs/page.md": "words\n"})
-    await world.pass_time(24 * HOUR)
+    await world.pass_time(3 * HOUR)
     if behind:
         world.repository.push("main", {"past.py": "moved\n"}, "Move the base", by="rhea")
         await world.settle()
