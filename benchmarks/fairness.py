@@ -99,6 +99,10 @@ class _Slow:
         self.asked[repository.id].set()
         return ()
 
+    async def cancelled_for(self, *_: object) -> tuple[str, ...]:
+        """Nothing is cancelled."""
+        return ()
+
     async def check_suites(self, *_: object) -> tuple[CheckSuite, ...]:
         """No App has begun."""
         return ()

@@ -33,7 +33,7 @@ from queue_engine.domain.errors import (
 )
 from queue_engine.domain.port import GitHubComments
 from queue_engine.store import Store
-from queue_engine.store.outbox.outbox import OutboxItem
+from queue_engine.store.outbox.outbox import OutboxItem, OutboxKind
 
 LEASE = timedelta(minutes=2)
 """How long a dispatcher may keep a claimed item before another one claims it.
@@ -164,10 +164,13 @@ class OutboxDispatcher:
             await self._retry(item, error.message, log, backoff, level=attempt_level(error), all_of_it=out_of_order)
         except GitHubError as error:
             words = f"{type(error).__name__}: {error.message}"
-            if isinstance(error, Forbidden) and _LOCKED not in error.message.lower():
+            locked = isinstance(error, Forbidden) and _LOCKED in error.message.lower()
+            if isinstance(error, Forbidden) and not locked:
                 await self._retry(item, words, log, REFUSED)
             elif isinstance(error, Forbidden | NotFound | Invalid):
-                await self._give_up(item, words, log, retryable=isinstance(error, Forbidden))
+                await self._give_up(item, words, log, retryable=locked)
+                if locked and item.kind is OutboxKind.COMMENT:
+                    await self._show_on_check_run(item)
             else:
                 await self._retry(item, words, log)
         except Exception as error:
@@ -211,6 +214,15 @@ class OutboxDispatcher:
             if all_of_it:
                 await tx.outbox.hold_back(item.repository.id, until=at, error=error)
         log.log(level, "outbox_item_will_be_sent_again", error=error, at=at.isoformat(), attempts=item.attempts + 1)
+
+    async def _show_on_check_run(self, item: OutboxItem) -> None:
+        """Have the check run show the words that a locked conversation does not take, unless it has newer ones."""
+        assert item.notice is not None
+        async with self._store.transaction() as tx:
+            shown = await tx.outbox.wanted(OutboxKind.CHECK_RUN, item.repository.id, item.number)
+            if shown is None or shown.at < item.notice.at:
+                due = self._clock.now()
+                await tx.outbox.want(OutboxKind.CHECK_RUN, item.repository, item.number, due=due, notice=item.notice)
 
     async def _give_up(
         self, item: OutboxItem, error: str, log: structlog.typing.FilteringBoundLogger, *, retryable: bool

@@ -1,13 +1,22 @@
 """Read the reports on a commit: check runs, statuses, suites, and their workflow runs."""
 
+import re
 from collections.abc import Collection
 
 import structlog
 
 from bot.gateway import facts
-from bot.gateway.http.answers import parse_list
+from bot.gateway.http.answers import parse_answer, parse_list
 from bot.gateway.http.client import Call, owner_and_repo
-from bot.gateway.schemas import CheckRunAnswer, CheckSuiteAnswer, PullRequestAnswer, StatusAnswer, WorkflowRunAnswer
+from bot.gateway.schemas import (
+    AnnotationAnswer,
+    CheckRunAnswer,
+    CheckSuiteAnswer,
+    ConcurrencyGroupAnswer,
+    PullRequestAnswer,
+    StatusAnswer,
+    WorkflowRunAnswer,
+)
 from bot.gateway.snapshots.batches import SnapshotBatches
 from queue_engine.domain.errors import Forbidden, NotFound
 from queue_engine.domain.facts import CheckReport, RequiredCheck
@@ -15,6 +24,10 @@ from queue_engine.domain.model import Repository
 from queue_engine.domain.workflow_runs import CheckSuite, WorkflowRun
 from queue_engine.known.checks import statuses_matter
 from queue_engine.rules.checks import matches
+
+_FOR_GROUP = re.compile(r"Canceling since a higher priority waiting request for '?(?P<group>.+?)'? exists")
+"""GitHub's annotation on each job that it cancels for a newer run of a concurrency group (ncihtan/data-models #252,
+pex-tool/pex #1460; without quotes in actions/runner-images #13265). No page documents these words."""
 
 log = structlog.get_logger(__name__)
 
@@ -47,6 +60,29 @@ class CheckReads(SnapshotBatches):
             log.info("workflow runs unreadable", repository=repository.full_name, error=error.message)
             return ()
         return tuple(facts.workflow_run(run) for run in runs if run.head_sha == sha)
+
+    async def cancelled_for(self, repository: Repository, check_run: int) -> tuple[str, ...]:
+        """Read the annotations of a job, and the concurrency group that one of them names."""
+        where = {**owner_and_repo(repository), "check_run_id": str(check_run)}
+        template = "/repos/{owner}/{repo}/check-runs/{check_run_id}/annotations?per_page=100"
+        try:
+            page = await self._connection.call(repository, Call("GET", template, where))
+        except (Forbidden, NotFound) as error:
+            log.info("annotations_unreadable", repository=repository.full_name, error=error.message)
+            return ()
+        found = (_FOR_GROUP.search(each.message or "") for each in parse_list(AnnotationAnswer, page.data))
+        group = next((each["group"] for each in found if each), None)
+        if group is None:
+            return ()
+        where = {**owner_and_repo(repository), "concurrency_group_name": group}
+        template = "/repos/{owner}/{repo}/actions/concurrency_groups/{concurrency_group_name}"
+        try:
+            page = await self._connection.call(repository, Call("GET", template, where))
+        except (Forbidden, NotFound):
+            # The group has no run under way any more, or this server has no such endpoint.
+            return (group,)
+        members = parse_answer(ConcurrencyGroupAnswer, page.data).group_members
+        return (group, *(f"{each.run_name} {each.run_html_url or ''}".strip() for each in members))
 
     async def check_suites(self, repository: Repository, sha: str) -> tuple[CheckSuite, ...]:
         """`GET /repos/{owner}/{repo}/commits/{ref}/check-suites`."""

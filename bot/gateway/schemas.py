@@ -219,6 +219,25 @@ class CheckRunAnswer(BaseModel):
     completed_at: datetime | None = None
 
 
+class AnnotationAnswer(BaseModel):
+    """An annotation of a check run."""
+
+    message: str | None = None
+
+
+class GroupMemberAnswer(BaseModel):
+    """A workflow run that holds a concurrency group, or waits for it."""
+
+    run_name: str
+    run_html_url: str | None = None
+
+
+class ConcurrencyGroupAnswer(BaseModel):
+    """A concurrency group with its runs under way."""
+
+    group_members: list[GroupMemberAnswer]
+
+
 class CheckSuiteAnswer(BaseModel):
     """A check suite; `latest_check_runs_count` counts the newest run of each of its checks."""
 

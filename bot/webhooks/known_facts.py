@@ -105,7 +105,9 @@ def of_review_event(event: ReviewEvent) -> tuple[Fact, ...]:
     named = Fact(subject=subject, statement=KnownName())
     if review is None or review.user is None:
         return (named,)
-    return (named, Fact(subject=subject, statement=ReviewChange(author=review.user.login, state=review.state.lower())))
+    by, by_bot = (None, False) if event.sender is None else (event.sender.login, event.sender.type == "Bot")
+    change = ReviewChange(author=review.user.login, state=review.state.lower(), by=by, by_bot=by_bot)
+    return named, Fact(subject=subject, statement=change)
 
 
 def of_review_thread_event(event: ReviewThreadEvent) -> tuple[Fact, ...]:

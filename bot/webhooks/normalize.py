@@ -47,7 +47,7 @@ _INSTALLED_ACTIONS: Mapping[str, frozenset[str]] = {
 
 
 _ACTIONS: Mapping[str, frozenset[str]] = {
-    "pull_request": _CONSENT_ACTIONS | {"labeled"},
+    "pull_request": _CONSENT_ACTIONS | {"labeled", "unlocked"},
     "pull_request_review": reviews.REVIEW_ACTIONS,
     "pull_request_review_thread": reviews.THREAD_ACTIONS,
     "issue_comment": frozenset({"created"}),
@@ -108,6 +108,8 @@ def _pull_request(_event: str, delivery: str, payload: Mapping[str, Any], _own_a
         return event.webhook_event(
             WebhookKind.LABELED, delivery, **fields, label=label, head_sha=head_sha, updated_at=updated_at
         )
+    if event.action == "unlocked":
+        return event.webhook_event(WebhookKind.UNLOCKED, delivery, **fields)
     if event.action not in _CONSENT_ACTIONS:
         return None
     if event.action == "edited" and event.changes.base is None:

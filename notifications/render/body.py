@@ -10,7 +10,7 @@ from datetime import timedelta
 from notifications import texts
 from notifications.render import history, trains
 from notifications.render.custom_text import custom_text
-from notifications.render.escape import MESSAGE_LIMIT, code, link, mention
+from notifications.render.escape import GHOST, MESSAGE_LIMIT, code, link, mention
 from notifications.render.failing import failing_list
 from notifications.render.formats import commit, duration, instant, names, pull_requests
 from notifications.texts import not_ready, waiting
@@ -280,7 +280,7 @@ def _next_step(notice: Notice, mentions: bool) -> Iterable[str]:
     facts = REASONS[notice.reason]
     who = texts.NEXT_STEP_FOR[facts.next_actor]
     people: dict[str, str] = {}
-    for person in notice.people:
+    for person in _asked(notice):
         people.setdefault(person.casefold(), person)
     mentioned = [login for person in people.values() if (login := mention(person)) is not None]
     if facts.mentions_author and notice.kind not in WAITING and mentions and mentioned:
@@ -291,11 +291,17 @@ def _next_step(notice: Notice, mentions: bool) -> Iterable[str]:
     yield f"**{who}** {fill(step, notice)}{_ask_queuer(notice) if '{label}' in step else ''}"
 
 
+def _asked(notice: Notice) -> tuple[str, ...]:
+    """Return the people who have to act: in place of an author whose account is deleted, who queued it."""
+    asked = tuple(person for person in notice.people if person != GHOST)
+    return asked if asked or not notice.people or notice.queued_by is None else (notice.queued_by,)
+
+
 def _ask_queuer(notice: Notice) -> str:
     """Name a person whom the author can ask: authors of forks cannot set a label."""
     if notice.reason is None or REASONS[notice.reason].next_actor is not ReasonActor.AUTHOR or notice.queued_by is None:
         return ""
-    if notice.queued_by.casefold() in {person.casefold() for person in notice.people[:1]}:
+    if notice.queued_by.casefold() in {person.casefold() for person in _asked(notice)[:1]}:
         return ""
     # The person who labeled a rejected pull request may have no right to queue it.
     ask = texts.ASK_SOMEBODY if notice.kind is NoticeKind.REFUSED else texts.ASK

@@ -55,12 +55,17 @@ def link(name: str, url: str | None) -> str:
     return f"[{code(name)}]({target})" if target else code(name)
 
 
+GHOST = "ghost"
+"""The login in place of a deleted account (docs, "Deleting your personal account"; zulip/zulip #39469)."""
+
+
 def mention(login: str) -> str | None:
     """Return `@login`, or None when `login` cannot be a person's.
 
-    Teams (`org/team`) do not match; nor do Apps (`name[bot]`), some of which take a mention for a command.
+    Teams (`org/team`) do not match; nor do Apps (`name[bot]`), some of which take a mention for a command. No one
+    reads what mentions a deleted account.
     """
-    return f"@{login}" if _LOGIN.fullmatch(login) else None
+    return f"@{login}" if _LOGIN.fullmatch(login) and login != GHOST else None
 
 
 def _safe_url(url: str | None) -> str | None:

@@ -10,7 +10,6 @@ CAUSED: Mapping[Reason, str] = {
     Reason.LABEL_REMOVED: "{who} removed the label{when}, so the pull request was dequeued.",
     Reason.UNQUEUED: "{who} dequeued the pull request{when}.",
     Reason.CLOSED: "{who} closed the pull request{when}.",
-    Reason.BASE_DELETED: "GitHub closed the pull request{when}, because {who} deleted {base}.",
     Reason.MERGED_ELSEWHERE: "{who} merged the pull request outside the queue{when}.",
     Reason.DRAFT: "{who} made the pull request a draft{when}, and IMQ does not merge drafts.",
     Reason.BASE_CHANGED: "{who} changed the base branch{when}, after the pull request was queued.",
@@ -64,7 +63,7 @@ REASONS: Mapping[Reason, ReasonText] = {
     ),
     Reason.BASE_DELETED: ReasonText(
         "GitHub closed the pull request, because {base} was deleted.",
-        "To land it, change the base branch and reopen it, or restore {base}." + REQUEUE,
+        "To land it, restore {base} and reopen it, or open a new pull request for another base branch." + REQUEUE,
     ),
     Reason.LANDED_WITH_ANOTHER: ReasonText(
         "All its commits landed with another queued pull request.",
@@ -190,7 +189,8 @@ REASONS: Mapping[Reason, ReasonText] = {
     ),
     Reason.UPDATE_REFUSED: ReasonText(
         "GitHub refused to update the branch with {base}.",
-        "Merge {base} into the branch, or on a fork allow edits by maintainers." + REQUEUE,
+        "Merge {base} into the branch, or rebase it, as its rules allow. On a fork allow edits by maintainers."
+        + REQUEUE,
     ),
     Reason.HEAD_PROTECTED: ReasonText(
         "The head branch is behind {base}. IMQ does not update it, because it is protected and other pull requests "

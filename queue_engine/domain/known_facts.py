@@ -159,6 +159,9 @@ class ReviewChange(_Frozen):
     kind: Literal["review"] = "review"
     author: str
     state: str
+    by: str | None = None
+    """The sender of the webhook: for a dismissal who dismissed it."""
+    by_bot: bool = False
 
 
 class ConversationChange(_Frozen):

@@ -105,6 +105,14 @@ class GitHub(CommitReads, CandidatePort, Merges, Protocol):
         """`GET .../actions/runs?head_sha=`: also runs that await approval; none where IMQ may not read them."""
         ...
 
+    async def cancelled_for(self, repository: Repository, check_run: int) -> tuple[str, ...]:
+        """The concurrency group for whose newer run GitHub cancelled this job, then the runs of that group under way.
+
+        `GET .../check-runs/{id}/annotations`, then `GET .../actions/concurrency_groups/{name}`. Empty where GitHub
+        names no group, as after a person's cancellation.
+        """
+        ...
+
     async def check_suites(self, repository: Repository, sha: str) -> tuple[CheckSuite, ...]:
         """`GET /repos/{o}/{r}/commits/{ref}/check-suites`: the suites of all Apps on a commit."""
         ...

@@ -22,6 +22,8 @@ class WebhookKind(StrEnum):
     CONSENT = "consent"
     """Anything that may withdraw consent: unlabeled, closed, reopened, converted_to_draft, ready_for_review,
     edited (base, or `title`), synchronize by anyone: `number`, `action`; for synchronize `before` and `head_sha`."""
+    UNLOCKED = "unlocked"
+    """pull_request.unlocked: `number`; its conversation takes comments again."""
     CHECK = "check"
     """check_run completed, or status that is no longer pending: `head_sha`, `check_name`, `passed`."""
     CHECKS = "checks"

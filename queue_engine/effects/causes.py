@@ -1,14 +1,16 @@
 """Explain a departure by GitHub's other facts: who caused it, and what GitHub itself did."""
 
+from dataclasses import replace
 from typing import Any
 
 from queue_engine.domain.dequeue_reason import Cause, DequeueReason
-from queue_engine.domain.known_facts import KEPT, of_pull
+from queue_engine.domain.known_facts import KEPT, Known, of_pull
 from queue_engine.domain.model import Entry, EntryStatus
 from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
+from queue_engine.domain.unmet_requirement import UnmetRequirement
 from queue_engine.effects.context import Change, Engine
-from queue_engine.rules.causes import cause_of
+from queue_engine.rules.causes import cause_of, dismissal_of
 from queue_engine.rules.eligibility import Reject
 
 _MOST_LANDED = 5
@@ -18,9 +20,10 @@ _MOST_LANDED = 5
 async def explained(engine: Engine, entry: Entry, lost: Reject) -> Reject:
     """Return the reason of a departure as GitHub's other facts explain it. Raises GitHubError.
 
-    GitHub closes the open pull requests of a base branch that is deleted, and marks one as merged whose commits land
-    with another. IMQ reads more only for a pull request that was closed, or merged without IMQ's own call:
-    the caller has found out about that.
+    GitHub closes the open pull requests of a base branch that is deleted (Kodiak #232 and #706), and marks one as
+    merged whose commits land with another. No source says whom it names as the sender then, so IMQ names no one. IMQ
+    reads more only for a pull request that was closed, or merged without IMQ's own call: the caller has found out about
+    that.
     """
     if lost.reason is Reason.CLOSED and await engine.github.branch_tip(entry.repository, entry.base_branch) is None:
         return Reject(Reason.BASE_DELETED)
@@ -51,10 +54,22 @@ async def load_cause(change: Change, entry: Entry, why: DequeueReason, policy: P
     """Find who caused a departure, by the facts of webhooks."""
     if why.reason is Reason.PERMISSION_LOST:
         return Cause(entry.queued_by, entry.queued_by.endswith("[bot]"))
+    known = await _known(change, entry)
+    return cause_of(why, entry, known, lambda label: policy is None or policy.has_trigger_label([label]))
+
+
+async def with_dismissal(change: Change, entry: Entry, lacks: UnmetRequirement) -> UnmetRequirement:
+    """Return what the entry lacks, with who dismissed the approval after IMQ's update, if that is known."""
+    cause = dismissal_of(entry, await _known(change, entry))
+    if cause is None or cause.after_update is None:
+        return lacks
+    dismissed = f"dismissed by {cause.by} {cause.after_update:.0f} s after IMQ's update"
+    return replace(lacks, detail="; ".join(filter(None, (lacks.detail, dismissed))))
+
+
+async def _known(change: Change, entry: Entry) -> list[Known]:
     subject = of_pull(entry.number)
-    known = await change.tx.known.about(entry.repository.id, [subject], since=change.now - KEPT)
-    reported = [each.statement for each in known.get(subject, ())]
-    return cause_of(why, entry, reported, lambda label: policy is None or policy.has_trigger_label([label]))
+    return (await change.tx.known.about(entry.repository.id, [subject], since=change.now - KEPT)).get(subject, [])
 
 
 def as_event_data(cause: Cause | None) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.unmet_requirement import UnmetRequirement, failing_in
 from queue_engine.effects import notices, record
+from queue_engine.effects.causes import with_dismissal
 from queue_engine.effects.check_runs import has_check_run, want_check_run
 from queue_engine.effects.context import Change
 from queue_engine.effects.labels import queued_by, remove_testing_label
@@ -37,6 +38,7 @@ async def set_aside(change: Change, entry: Entry, lacks: UnmetRequirement, polic
     The caller has proved the head. Raises StaleRecord.
     """
     tx, now = change.tx, change.now
+    lacks = await with_dismissal(change, entry, lacks)
     if entry.status is not EntryStatus.PENDING:
         check_transition(entry.status, EntryStatus.PENDING)
     waiting = replace(

@@ -23,7 +23,7 @@ from queue_engine.planner.base_change import tips_to_compare
 from queue_engine.planner.github_outage import settled
 from queue_engine.planner.merge_errors import named, refused_merge
 from queue_engine.rules.base_change import BaseChange, need_no_test
-from queue_engine.rules.checks import absent_checks, former_checks, head_checks, run_checks
+from queue_engine.rules.checks import absent_checks, cancelled_jobs, former_checks, head_checks, run_checks
 from queue_engine.rules.consent import needs_signature
 from queue_engine.rules.reviews import reviews_of
 
@@ -64,6 +64,9 @@ async def read_fact(
             # All reports on that head count, so those of every source are read.
             reports = await github.check_reports(repository, entry.queued_head, frozenset())
             return replace(facts, former_reports=reports)
+        case FactKind.CANCELLED_FOR:
+            jobs = [each.run_id for each in cancelled_jobs(facts.reports or (), required) if each.run_id is not None]
+            return replace(facts, cancelled_for=await github.cancelled_for(repository, jobs[0]) if jobs else ())
         case FactKind.SUITES:
             return replace(facts, suites=await github.check_suites(repository, _candidate(entry)))
         case FactKind.RECENT_COMMITS:

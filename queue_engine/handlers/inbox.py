@@ -56,7 +56,7 @@ from queue_engine.handlers.shadow import ShadowHandler
 from queue_engine.handlers.table_limits import PURGE_JOB, TableLimits
 from queue_engine.handlers.workflow_runs import WorkflowRuns
 from queue_engine.shadow.readiness import SHADOW_JOB
-from queue_engine.store.outbox.outbox import OUTBOX_JOB
+from queue_engine.store.outbox.outbox import OUTBOX_JOB, OutboxKind
 
 _log = structlog.get_logger("imq.inbox")
 
@@ -221,6 +221,10 @@ class Inbox:
                 return await self._changes.labeled(repository, webhook)
             case WebhookKind.CONSENT:
                 await self._changes.changed(repository, webhook)
+            case WebhookKind.UNLOCKED:
+                async with self._engine.change() as change:
+                    refused = {"kind": OutboxKind.COMMENT, "repository_id": repository.id, "number": webhook.number}
+                    await change.tx.outbox.requeue(refused, change.now)
             case WebhookKind.REVIEW | WebhookKind.CONVERSATION:
                 await reviewed(self._engine, repository, webhook)
                 await self._commands.execute(repository, webhook)

@@ -108,6 +108,10 @@ class Forwarding(MergeForwarding):
         """As the port says."""
         return await self._github.workflow_runs(repository, sha)
 
+    async def cancelled_for(self, repository: Repository, check_run: int) -> tuple[str, ...]:
+        """As the port says."""
+        return await self._github.cancelled_for(repository, check_run)
+
     async def check_suites(self, repository: Repository, sha: str) -> tuple[CheckSuite, ...]:
         """As the port says."""
         return await self._github.check_suites(repository, sha)

@@ -51,6 +51,8 @@ class FactKind(Enum):
     """The runs of GitHub Actions on the entry's head: which can be run again, and which await approval."""
     FORMER_REPORTS = "former_reports"
     """The reports on the head that was queued, before IMQ's own update."""
+    CANCELLED_FOR = "cancelled_for"
+    """The concurrency group for which GitHub cancelled a job of the entry's head."""
     SUITES = "suites"
     """The check suites of the entry's head."""
     RECENT_COMMITS = "recent_commits"
@@ -83,6 +85,8 @@ class Facts:
     base_reports: tuple[CheckReport, ...] | None = None
     workflow_runs: tuple[WorkflowRun, ...] | None = None
     former_reports: tuple[CheckReport, ...] | None = None
+    cancelled_for: tuple[str, ...] | None = None
+    """The group, then its runs under way; empty where GitHub names none."""
     suites: tuple[CheckSuite, ...] | None = None
     others: CommitFacts | None = None
     broken_on_base: frozenset[int] | None = None

@@ -28,6 +28,7 @@ from queue_engine.planner.pending_checks import (
 from queue_engine.rules.check_timing import without_reruns
 from queue_engine.rules.checks import (
     CommitChecks,
+    cancelled_jobs,
     expected_checks,
     judge,
     of_now,
@@ -38,6 +39,8 @@ from queue_engine.rules.checks import (
 )
 from queue_engine.rules.failing_checks import failing_checks, is_red, report_on_base
 from queue_engine.rules.transitions import after_poll, enter
+
+_NO_FACTS = Facts()
 
 BREAKDOWNS = frozenset({"startup_failure", "timed_out", "cancelled", "stale", "error"})
 """GitHub's conclusions of checks whose result says nothing about the change. `action_required` is not among them: it
@@ -146,7 +149,7 @@ def _judge_failure(entry: Entry, verdict: CommitChecks, facts: Facts, policy: Po
         # One more read, for an entry that is about to leave: whether the check was green before IMQ's update.
         return ReadFact(FactKind.FORMER_REPORTS)
     if entry.fixes_base:
-        return _blame(entry, verdict.failed, facts.former_reports)
+        return _explained(entry, verdict.failed, facts)
     if facts.base_reports is None:
         return ReadFact(FactKind.BASE_REPORTS)
     on_base = [report_on_base(check, facts.base_reports) for check in verdict.failed]
@@ -168,18 +171,27 @@ def _judge_failure(entry: Entry, verdict: CommitChecks, facts: Facts, policy: Po
             waiting, run=replace(waiting.run, next_poll_at=min(waiting.run.next_poll_at or now, deadline))
         )
         return Wait(waiting, waiting.run.next_poll_at or now)
-    return _blame(entry, own, facts.former_reports)
+    return _explained(entry, own, facts)
 
 
-def _blame(entry: Entry, failed: tuple[CheckReport, ...], former: tuple[CheckReport, ...] | None = None) -> Dequeue:
-    """Dequeue the entry for these checks; `former` are the reports on the queued head, before IMQ's own update."""
+def _explained(entry: Entry, failed: tuple[CheckReport, ...], facts: Facts) -> Action:
+    """Dequeue the entry for these checks, after IMQ has read what cancelled them."""
+    if facts.cancelled_for is None and cancelled_jobs(failed):
+        return ReadFact(FactKind.CANCELLED_FOR)
+    return _blame(entry, failed, facts)
+
+
+def _blame(entry: Entry, failed: tuple[CheckReport, ...], facts: Facts = _NO_FACTS) -> Dequeue:
+    """Dequeue the entry for these checks, with what the facts say of them."""
     again = tuple(sorted({check.name for check in failed} & set(rerun_names(entry.run))))
     details = [f"run again on the same commit, without success: {few(again)}"] if again else []
-    before = [(check.name, report_on_base(check, former or ())) for check in failed]
+    before = [(check.name, report_on_base(check, facts.former_reports or ())) for check in failed]
     green = tuple(name for name, report in before if report is not None and _ran_green(report))
     red = tuple(name for name, report in before if is_red(report))
     details += [f"{GREEN_BEFORE}: {few(green)}"] if green else []
     details += [f"failed before IMQ's update, too: {few(red)}"] if red else []
+    if facts.cancelled_for is not None and (jobs := cancelled_jobs(failed)):
+        details.append(_cancelled(few(tuple(check.name for check in jobs)), facts.cancelled_for))
     detail = "; ".join(details) or None
     broke_down = all(check.conclusion in BREAKDOWNS for check in failed)
     return Dequeue(Reason.CHECKS_BROKE_DOWN if broke_down else Reason.CHECKS_FAILED, detail=detail, checks=failed)
@@ -187,6 +199,15 @@ def _blame(entry: Entry, failed: tuple[CheckReport, ...], former: tuple[CheckRep
 
 def _ran_green(report: CheckReport) -> bool:
     return report.state is CheckState.PASSED and report.conclusion not in ("skipped", "neutral")
+
+
+def _cancelled(names: str, cancelled_for: tuple[str, ...]) -> str:
+    """Say what cancelled these jobs; that GitHub does not show it is said, too."""
+    if not cancelled_for:
+        return f"cancelled: {names}; GitHub does not show by what"
+    group, *runs = cancelled_for
+    newer = f"in which this runs now: {few(tuple(runs))}" if runs else "GitHub does not show which run that was"
+    return f"cancelled for a newer run of the concurrency group {group}: {names}; {newer}"
 
 
 def _run_again(

@@ -36,9 +36,11 @@ PHRASES: tuple[tuple[str, Reason], ...] = (
     # The repository's setting (mergify #48, dependabot-pr-action #17), and a ruleset (termux-packages #23456).
     ("are not allowed on this repository", Reason.METHOD_NOT_ALLOWED),
     ("is not an allowed merge method", Reason.METHOD_NOT_ALLOWED),
-    # Rules for commit messages, e-mail addresses and the like ("Available rules for rulesets", metadata restrictions).
-    ("must match a given", Reason.COMMIT_RULES),
-    ("must not match a given", Reason.COMMIT_RULES),
+    # Rules for commit messages, e-mail addresses and the like. GitHub's pages "Available rules for rulesets" and
+    # "Creating rulesets" have these operators, each with "must" and "must not". A refused branch and a refused tag are
+    # quoted in the words of the operator; no thread quotes one with "must not".
+    ("a given regex pattern", Reason.COMMIT_RULES),
+    ("a matching pattern", Reason.COMMIT_RULES),
     # GitHub cannot replay the commits (kangarko/Boss #1455).
     ("can't be rebased", Reason.REBASE_IMPOSSIBLE),
     ("requesting changes", Reason.CHANGES_REQUESTED),

@@ -5,7 +5,7 @@ newest run of each App and name counts. A check run and a status of one name are
 that App. An absent check is pending.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -135,6 +135,15 @@ def run_key(report: CheckReport) -> str:
 def is_rerun_in_queue(report: CheckReport, policy: Policy) -> bool:
     """Return whether a failed check is a cancelled job, which says nothing about the change, and which IMQ reruns."""
     return report.by_actions and report.conclusion == "cancelled" and policy.check_reruns > 0
+
+
+def cancelled_jobs(reports: Iterable[CheckReport], required: Collection[RequiredCheck] = ()) -> tuple[CheckReport, ...]:
+    """Return the jobs of GitHub Actions that somebody cancelled, or GitHub for a newer run; only required checks."""
+    return tuple(
+        r
+        for r in reports
+        if r.by_actions and r.conclusion == "cancelled" and (not required or any(matches(q, r) for q in required))
+    )
 
 
 def rerun_names(run: Run) -> tuple[str, ...]:

@@ -3,13 +3,13 @@
 from dataclasses import dataclass
 
 from sandbox.events.check_events import CommitPushed
-from sandbox.events.events import PullRequestChanged
+from sandbox.events.events import CommentChanged, PullRequestChanged
 from sandbox.state import Actor, PullRequest, Repository
 
 
 @dataclass(frozen=True, slots=True)
 class CodeEvent:
-    """A push, or an event of a pull request. `kind` is push or pull_request, `action` is a pull request's.
+    """A push, or an event of a pull request or its comments. `kind` is GitHub's word, `action` is not a push's.
 
     `before` is the commit that a push replaced; `branch` is what was pushed to, or the pull request's base. `label` was
     set, and `labels` and `title` are those of the pull request then.
@@ -28,11 +28,20 @@ class CodeEvent:
     title: str = ""
 
 
-def code_event(event: CommitPushed | PullRequestChanged) -> CodeEvent:
-    """What an event of the domain means to a CI system."""
+def code_event(event: CommitPushed | PullRequestChanged | CommentChanged) -> CodeEvent:
+    """What an event of the domain means to a CI system.
+
+    A comment's run is one of the default branch: its `GITHUB_SHA` is that branch's tip (docs, "Events that trigger
+    workflows"; actions/checkout #331), so that no check run appears on the pull request.
+    """
     if isinstance(event, CommitPushed):
         return CodeEvent("push", event.repository, event.sha, event.branch, event.actor, before=event.before)
     pull = event.pull
+    if isinstance(event, CommentChanged):
+        branch = pull.repository.default_branch
+        tip = pull.repository.git.branch(branch)
+        assert tip is not None
+        return CodeEvent("issue_comment", pull.repository, tip, branch, event.actor, pull, event.action)
     return CodeEvent(
         "pull_request",
         pull.repository,

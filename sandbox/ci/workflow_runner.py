@@ -13,7 +13,7 @@ from sandbox.domain.checks.actions import SLUG
 from sandbox.domain.checks.checks import CheckRunFields
 from sandbox.domain.domain import Domain
 from sandbox.events.check_events import CheckRerequested, CommitPushed, WorkflowRunApproved
-from sandbox.events.events import PullRequestChanged
+from sandbox.events.events import CommentChanged, PullRequestChanged
 from sandbox.state import Actor, CheckRun, PullRequest, Repository, Workflow, WorkflowRun
 
 _Step = Callable[[WorkflowRun, Job, CheckRun], None]
@@ -26,7 +26,9 @@ class WorkflowRunner:
     two check runs of one name on one head. A run of `pull_request` tests the test merge commit, and does not begin on a
     conflict (community #26304). A filter, or `[skip ci]`, leaves no trace. A run on a tree that is not `valid` ends at
     once, without a job. With `cancels_older` a newer run of the same
-    event and branch cancels the one under way. `jobs` and `triggers` may be changed any time.
+    event and branch cancels the one under way. With `group` it cancels each run of that concurrency group, whatever its
+    workflow and event: the group of a pull request is `group-NUMBER`, and that of a branch `group-BRANCH`. `jobs` and
+    `triggers` may be changed any time.
     """
 
     def __init__(
@@ -38,12 +40,14 @@ class WorkflowRunner:
         triggers: Sequence[Trigger],
         jobs: Sequence[Job],
         cancels_older: bool,
+        group: str | None = None,
     ) -> None:
         self.valid: Judge = all_green
         self.workflow = workflow
         self.triggers = tuple(triggers)
         self.jobs = tuple(jobs)
         self.cancels_older = cancels_older
+        self.group = group
         self._context = domain.context
         self._actions = domain.actions
         self._checks = domain.checks
@@ -53,6 +57,7 @@ class WorkflowRunner:
         events = domain.context.events
         events.subscribe(CommitPushed, lambda event: self._learn(code_event(event)))
         events.subscribe(PullRequestChanged, lambda event: self._learn(code_event(event)))
+        events.subscribe(CommentChanged, lambda event: self._learn(code_event(event)))
         events.subscribe(CheckRerequested, self._again)
         events.subscribe(WorkflowRunApproved, self._approved)
         domain.actions.dispatchers[workflow.id] = self._dispatch
@@ -96,7 +101,7 @@ class WorkflowRunner:
 
     def _learn(self, event: CodeEvent) -> None:
         if event.repository is self._repository and self._is_wanted(event):
-            begin = partial(self._begin_push if event.pull is None else self._begin_pull, event)
+            begin = partial(self._begin_pull if event.kind == "pull_request" else self._begin_at_tip, event)
             name = f"{self.workflow.name} {event.sha[:7]}"
             self._context.schedule.after(self._context.timings.workflow_run, begin, name=name)
 
@@ -115,7 +120,7 @@ class WorkflowRunner:
         app = event.actor.app
         if app is not None and app.slug == SLUG:
             return False
-        if skips_ci(self._repository.git.must(event.sha).message):
+        if event.kind != "issue_comment" and skips_ci(self._repository.git.must(event.sha).message):
             return False
         files = partial(self._changed, event)
         return any(one.admits(event.kind, event.action, event.branch, files) for one in self.triggers)
@@ -132,8 +137,8 @@ class WorkflowRunner:
         old = event.before or (git.merge_base(base, event.sha) if base else None)
         return [file.filename for file in git.diff(old, event.sha)] if old else list(git.files(event.sha))
 
-    def _begin_push(self, event: CodeEvent) -> None:
-        self._begin(event, "push", event.sha, event.branch, None)
+    def _begin_at_tip(self, event: CodeEvent) -> None:
+        self._begin(event, event.kind, event.sha, event.branch, None)
 
     def _begin_pull(self, event: CodeEvent) -> None:
         pull = event.pull
@@ -155,6 +160,9 @@ class WorkflowRunner:
             pull=pull,
         )
         run.label, run.labels, run.title = cause.label, cause.labels, cause.title
+        if self.group is not None:
+            run.group = f"{self.group}-{cause.branch if cause.pull is None else cause.pull.number}"
+            self._actions.stop_group(run)
         if self.cancels_older:
             for one in older:
                 self._actions.stop(one)

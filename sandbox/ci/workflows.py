@@ -30,8 +30,8 @@ def all_green(files: Mapping[str, str]) -> bool:
 class Trigger:
     """One event of a workflow's `on`, with its filters; None filters nothing.
 
-    `branches` are those pushed to, or the base of a pull request; `types` are actions of pull requests, and `inputs`
-    the names that `workflow_dispatch` takes.
+    `branches` are those pushed to, or the base of a pull request; `types` are actions of pull requests,
+    `comment_types` those of `issue_comment`, and `inputs` the names that `workflow_dispatch` takes.
     """
 
     event: str
@@ -41,11 +41,14 @@ class Trigger:
     paths_ignore: Sequence[str] | None = None
     types: Sequence[str] = ("opened", "synchronize", "reopened")
     inputs: Sequence[str] = ()
+    comment_types: Sequence[str] = ("created", "edited", "deleted")
 
     def admits(self, event: str, action: str, branch: str, files: Callable[[], Sequence[str]]) -> bool:
         """Whether the event starts the workflow. `files` lists the changed paths and is called when filters ask."""
         if event != self.event or (event == "pull_request" and action not in self.types):
             return False
+        if event == "issue_comment":
+            return action in self.comment_types
         if self.branches is not None and not matches(branch, self.branches):
             return False
         if self.branches_ignore is not None and matches(branch, self.branches_ignore):

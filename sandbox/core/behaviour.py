@@ -138,6 +138,15 @@ class Behaviour:
     #4108), or judges the newest run of each check alone."""
     rollup_readable: bool = True
     """Whether an App reads `statusCheckRollup`: some are refused this field alone (facebook/sapling #993)."""
+    locked_refuses_apps: bool = True
+    """Whether a locked conversation takes no comment of an App: none in renovatebot/renovate #6215, probot/stale #25,
+    Expensify/App #14862 and open-telemetry/opentelemetry-dotnet #6554. GitHub's page "Locking conversations" lets
+    everybody with write access comment, and names no App."""
+    locked_refuses_edits: bool = False
+    """Whether it takes no edit of an App's own comment either; no source says."""
+    deleted_accounts: Literal["null", "ghost"] = "ghost"
+    """How REST and webhooks show a deleted account: as the user `ghost` (zulip/zulip #39469), or null, as the schemas
+    of pull requests, comments and reviews allow. GraphQL has null (backstage/backstage #12803; docs, `Actor`)."""
     dispatched_checks_count: bool = False
     """Whether check runs of `workflow_dispatch` satisfy required checks. They did not where people tried it
     (ThemeParks_JavaScript #37, hivecommons/hive #5286 and #5457, bmad-module-skill-forge #202, cpplint #360); GitHub's

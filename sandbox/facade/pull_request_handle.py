@@ -186,6 +186,11 @@ class PullRequestHandle:
         with self._acting(by or self._author, webhook) as actor:
             self.domain.pulls.edit(self.record, actor=actor, base=base)
 
+    def lock(self, locked: bool = True, *, by: str | None = None, webhook: bool = True) -> None:
+        """Lock its conversation, or unlock it."""
+        with self._acting(by, webhook) as actor:
+            self.domain.conversation.lock(self.record, actor=actor, locked=locked)
+
     def edit_title(self, title: str, *, by: str | None = None, webhook: bool = True) -> None:
         """Rename it."""
         with self._acting(by or self._author, webhook) as actor:

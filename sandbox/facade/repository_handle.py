@@ -250,6 +250,7 @@ class RepositoryHandle(RulesHandle):
         on: Iterable[Trigger | str] = ("push", "pull_request"),
         path: str | None = None,
         cancels_older: bool = False,
+        group: str | None = None,
     ) -> WorkflowRunner:
         """Add a workflow of GitHub Actions; see `WorkflowRunner`. An event's name has no filters."""
         return WorkflowRunner(
@@ -259,4 +260,5 @@ class RepositoryHandle(RulesHandle):
             triggers=[Trigger(one) if isinstance(one, str) else one for one in on],
             jobs=tuple(jobs),
             cancels_older=cancels_older,
+            group=group,
         )

@@ -57,6 +57,7 @@ class RulesetSettings(TypedDict, total=False):
     creation: bool
     deletion: bool
     branch_name: str
+    commit_message: str
     code_scanning: Sequence[str]
     bypass: Sequence[str] | Mapping[str, str]
     enforcement: str
@@ -112,6 +113,7 @@ def ruleset(domain: Domain, place: Repository, name: str, **settings: Unpack[Rul
         creation=settings.get("creation", False),
         deletion=settings.get("deletion", False),
         branch_name=settings.get("branch_name", ""),
+        commit_message=settings.get("commit_message", ""),
         code_scanning=list(settings.get("code_scanning", ())),
         bypass=dict(bypass) if isinstance(bypass, Mapping) else dict.fromkeys(bypass, "always"),
         organisation=place.owner if settings.get("organisation") else None,

@@ -72,7 +72,7 @@ class Objects:
             "number": pull.number,
             "title": pull.title,
             "body": pull.body,
-            "author": actor(pull.author),
+            "author": None if pull.author.deleted else actor(pull.author),
             "state": "MERGED" if pull.merged else pull.state.upper(),
             "merged": pull.merged,
             "isDraft": pull.draft,
@@ -155,7 +155,7 @@ class Objects:
         return {
             "id": node_id("PullRequestReview", review.id),
             "state": review.state,
-            "author": actor(review.user),
+            "author": None if review.user.deleted else actor(review.user),
             "commit": lambda _info: self._commit(review.commit_id),
         }
 

@@ -5,8 +5,8 @@ showing a pull request asks for its `mergeable`, as on GitHub.
 """
 
 from sandbox.payloads.accounts import app, installation, integration, node_id, organization, team, user
-from sandbox.payloads.actions import job, workflow, workflow_run
-from sandbox.payloads.checks import check_run, check_suite, combined_status, status, status_event
+from sandbox.payloads.actions import concurrency_group, job, workflow, workflow_run
+from sandbox.payloads.checks import annotation, check_run, check_suite, combined_status, status, status_event
 from sandbox.payloads.commits import commit, file_change, git_commit, git_tag, git_user, push_commit
 from sandbox.payloads.issues import comment, issue, issue_event, label, review, review_comment, thread
 from sandbox.payloads.protection import full_protection
@@ -45,6 +45,8 @@ __all__ = [
     "workflow_run",
     "job",
     "check_run",
+    "annotation",
+    "concurrency_group",
     "check_suite",
     "status",
     "combined_status",

@@ -7,6 +7,9 @@ from sandbox.payloads.source import Source
 from sandbox.payloads.times import timestamp
 from sandbox.state import App, Installation, Team, User
 
+_GHOST_ID = 10137
+"""The number of github.com's account `ghost`."""
+
 
 def node_id(kind: str, number: int) -> str:
     """An opaque GraphQL id."""
@@ -49,6 +52,18 @@ def user(source: Source, record: User) -> dict[str, Any]:
         "user_view_type": "public",
         "site_admin": False,
     }
+
+
+def author(source: Source, record: User) -> dict[str, Any] | None:
+    """`nullable-simple-user`: who wrote something, whose account may be deleted since."""
+    if not record.deleted:
+        return user(source, record)
+    return None if source.behaviour.deleted_accounts == "null" else ghost(source, record)
+
+
+def ghost(source: Source, record: User) -> dict[str, Any]:
+    """The account that stands for a deleted one."""
+    return user(source, User(_GHOST_ID, "ghost", "User", record.created_at))
 
 
 def organization(source: Source, record: User) -> dict[str, Any]:

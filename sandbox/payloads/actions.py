@@ -1,6 +1,7 @@
 """GitHub Actions: workflows, their runs, and the jobs of these."""
 
 from typing import Any
+from urllib.parse import quote
 
 from sandbox.domain.checks.progress import page
 from sandbox.payloads.accounts import node_id, user
@@ -75,6 +76,23 @@ def workflow_run(source: Source, run: WorkflowRun, *, webhook: bool = False) -> 
     if not webhook:
         shown["head_repository_id"] = (head or record).id
     return shown
+
+
+def concurrency_group(source: Source, record: Repository, name: str, runs: list[WorkflowRun]) -> dict[str, Any]:
+    """`concurrency-group`, of runs alone."""
+    url = f"{api(source, record)}/actions"
+    members = [
+        {
+            "run_id": run.id,
+            "run_name": run.workflow.name,
+            "run_url": f"{url}/runs/{run.id}",
+            "run_html_url": page(source.addresses, run),
+            "status": "in_progress",
+        }
+        for run in runs
+    ]
+    group = {"group_name": name, "group_url": f"{url}/concurrency_groups/{quote(name, safe='')}"}
+    return group | {"total_count": len(members), "group_members": members}
 
 
 def job(source: Source, run: WorkflowRun, check: CheckRun) -> dict[str, Any]:

@@ -43,6 +43,12 @@ def check_run(source: Source, run: CheckRun) -> dict[str, Any]:
     }
 
 
+def annotation(source: Source, record: Repository, found: dict[str, Any]) -> dict[str, Any]:
+    """`check-annotation`."""
+    optional = dict.fromkeys(("start_column", "end_column", "title", "raw_details"))
+    return {**optional, **found, "blob_href": f"{html(source, record)}/blob/{record.default_branch}/{found['path']}"}
+
+
 def check_suite(source: Source, suite: CheckSuite, *, webhook: bool = False) -> dict[str, Any]:
     """`check-suite`; in a webhook without its repository."""
     record = suite.repository

@@ -4,7 +4,7 @@ from typing import Any
 from urllib.parse import quote
 
 from sandbox.domain.pulls.conversation import REACTIONS
-from sandbox.payloads.accounts import integration, node_id, user
+from sandbox.payloads.accounts import author, ghost, integration, node_id, user
 from sandbox.payloads.repositories import api, html
 from sandbox.payloads.source import Source
 from sandbox.payloads.times import timestamp
@@ -62,7 +62,8 @@ def issue(source: Source, pull: PullRequest) -> dict[str, Any]:
         "node_id": node_id("PullRequest", pull.id),
         "number": pull.number,
         "title": pull.title,
-        "user": user(source, pull.author),
+        # Webhooks of comments never have null here.
+        "user": author(source, pull.author) or ghost(source, pull.author),
         "labels": [label(source, record, found) for found in pull.labels],
         "state": pull.state,
         "state_reason": None,
@@ -101,7 +102,7 @@ def comment(source: Source, pull: PullRequest, found: Comment) -> dict[str, Any]
         "issue_url": f"{api(source, record)}/issues/{pull.number}",
         "id": found.id,
         "node_id": node_id("IssueComment", found.id),
-        "user": user(source, found.user),
+        "user": author(source, found.user),
         "created_at": timestamp(found.created_at),
         "updated_at": timestamp(found.updated_at),
         "author_association": association(source, record, found.user),
@@ -119,7 +120,7 @@ def review(source: Source, pull: PullRequest, found: Review) -> dict[str, Any]:
     return {
         "id": found.id,
         "node_id": node_id("PullRequestReview", found.id),
-        "user": user(source, found.user),
+        "user": author(source, found.user),
         "body": found.body,
         "state": found.state,
         "html_url": page,
@@ -147,7 +148,7 @@ def review_comment(source: Source, pull: PullRequest, found: Thread) -> dict[str
         "path": found.path,
         "commit_id": opener.commit_id,
         "original_commit_id": opener.commit_id,
-        "user": user(source, opener.user),
+        "user": author(source, opener.user),
         "body": found.body,
         "created_at": at,
         "updated_at": at,

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sandbox.payloads.accounts import node_id, user
+from sandbox.payloads.accounts import author, ghost, node_id, user
 from sandbox.payloads.issues import association, label
 from sandbox.payloads.repositories import api, branch_repository, html, minimal_repository
 from sandbox.payloads.source import Source
@@ -40,7 +40,7 @@ def simple_pull_request(source: Source, pull: PullRequest) -> dict[str, Any]:
         "locked": pull.locked,
         "active_lock_reason": None,
         "title": pull.title,
-        "user": user(source, pull.author),
+        "user": author(source, pull.author),
         "body": pull.body or None,
         "labels": [label(source, record, found) for found in pull.labels],
         "milestone": None,
@@ -73,6 +73,8 @@ def pull_request(source: Source, pull: PullRequest, *, ask: bool = True) -> dict
     mergeable = source.mergeability.mergeable(pull, ask=ask)
     files = source.pulls.files(pull)
     return simple_pull_request(source, pull) | {
+        # In this schema alone it is never null.
+        "user": author(source, pull.author) or ghost(source, pull.author),
         "merged": pull.merged,
         "mergeable": mergeable,
         "rebaseable": pull.rebaseable if mergeable is not None else None,

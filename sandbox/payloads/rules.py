@@ -71,9 +71,8 @@ def ruleset_rules(record: Repository | None, found: Ruleset) -> list[dict[str, A
         "code_scanning": {"code_scanning_tools": [_tool(name) for name in found.code_scanning]}
         if found.code_scanning
         else None,
-        "branch_name_pattern": {"name": "", "negate": False, "operator": "regex", "pattern": found.branch_name}
-        if found.branch_name
-        else None,
+        "branch_name_pattern": _pattern(found.branch_name),
+        "commit_message_pattern": _pattern(found.commit_message),
     }
     bare = {
         "creation": found.creation,
@@ -86,6 +85,10 @@ def ruleset_rules(record: Repository | None, found: Ruleset) -> list[dict[str, A
         {"type": kind, "parameters": parameters} for kind, parameters in with_parameters.items() if parameters
     ]
     return rules + [{"type": kind} for kind, holds in bare.items() if holds]
+
+
+def _pattern(pattern: str) -> dict[str, Any] | None:
+    return {"name": "", "negate": False, "operator": "regex", "pattern": pattern} if pattern else None
 
 
 def branch_rules(record: Repository, found: Ruleset) -> list[dict[str, Any]]:

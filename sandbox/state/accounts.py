@@ -20,6 +20,8 @@ class User:
     login: str
     kind: str
     created_at: datetime
+    deleted: bool = False
+    """What it wrote stays; `Behaviour.deleted_accounts` says how its author is shown."""
 
     @property
     def email(self) -> str:

@@ -134,6 +134,8 @@ class WorkflowRun:
     `src/index.js`; deepakputhraya/action-pr-title, `index.js`)."""
     parked: str | None = None
     """Why it waits for a person's approval: "fork" or "app"; None when it does not."""
+    group: str | None = None
+    """Its concurrency group."""
     announced: str = "requested"
     """The newest action of its `workflow_run` webhooks."""
     jobs: list["CheckRun"] = field(default_factory=list)

@@ -93,6 +93,8 @@ class Ruleset:
     """Branches may not be deleted."""
     branch_name: str = ""
     """A regular expression that the names of new branches must match; empty: any name."""
+    commit_message: str = ""
+    """A regular expression that the messages of new commits must match; empty: any message."""
     code_scanning: list[str] = field(default_factory=list)
     """Tools whose results must be there and good; the sandbox takes a check run named like the tool for them."""
     bypass: dict[str, str] = field(default_factory=dict)

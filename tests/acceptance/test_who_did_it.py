@@ -11,8 +11,10 @@ from typing import Any
 
 import pytest
 
+from sandbox.ci.workflows import Job, Trigger
 from tests.acceptance.commenting import MINUTE, reacted, ready, say
 from tests.acceptance.test_consent import MERGE
+from tests.acceptance.test_flaky_jobs import EDIT
 from tests.acceptance.test_methods import ONLY_REBASE
 from tests.acceptance.test_trigger_labels import configure
 from tests.acceptance.world import CI_TIME, LABEL, World, a_world
@@ -158,6 +160,20 @@ async def test_branch_whose_rules_forbid_merge_commits_is_refused_at_once_with_t
     assert world.requests("PUT /repos/{owner}/{repo}/pulls/{number}/update-branch") == 1
 
 
+async def test_branch_whose_rules_judge_commit_messages_is_refused_at_once_with_githubs_words(world: World) -> None:
+    """P5: IMQ's update is a commit as well, and GitHub says which rule its message breaks."""
+    pull = await world.behind("late")
+    world.repository.add_ruleset("messages", branches=["~ALL"], commit_message="^feat: ", by="rhea")
+    pull.label(LABEL, by="mona")
+    before = world.clock.now()
+    await world.until(lambda: LABEL not in pull.labels)
+    await world.settle()
+    assert world.clock.now() - before < MINUTE
+    assert await world.reasons(pull) == ["update_refused"]
+    assert "Commit message must match a given regex pattern: ^feat: " in world.comment(pull)
+    assert "or rebase it, as its rules allow" in world.comment(pull)
+
+
 async def test_blocking_label_keeps_the_consent_and_its_end_lets_the_pull_request_join(world: World) -> None:
     """P5: a label or title may still change, so it waits outside the queue like a draft."""
     await configure(world, "blocking: {labels: hold}\n")
@@ -172,6 +188,8 @@ async def test_blocking_label_keeps_the_consent_and_its_end_lets_the_pull_reques
     pull.unlabel("hold", by="mona")
     await world.until(lambda: pull.merged)
 
+
+COMMENT = "POST /repos/{owner}/{repo}/issues/{number}/comments"
 
 ACTS: dict[str, tuple[Callable[[World, Any], object], str]] = {
     "unlabel": (lambda w, p: p.unlabel(LABEL, by="hubot"), "`hubot` removed the label, so"),
@@ -291,6 +309,8 @@ async def test_approval_that_automation_dismissed_after_the_update_brings_the_pl
     await world.settle()
     assert LABEL in pull.labels
     assert "Request a review" in world.comment(pull)
+    named = re.search(r"dismissed by robot\[bot\] \d+ s after IMQ's update", world.comment(pull))
+    assert (named is not None) == webhook
     assert await world.reasons(pull) == ["approval_missing"]
     pull.review("APPROVED", by="hubot")
     await world.settle()
@@ -311,7 +331,7 @@ async def test_approval_that_a_person_dismissed_costs_the_place(world: World) ->
     pull.dismiss_review(given, by="hubot")
     await world.pass_time(MINUTE)
     assert await world.reasons(pull) == ["approval_missing"]
-    assert "`hubot` dismissed an approval" in world.comment(pull)
+    assert re.search(r"`hubot` dismissed an approval \d+ s after IMQ's update", world.comment(pull))
     assert LABEL not in pull.labels
 
 
@@ -347,6 +367,102 @@ async def test_former_login_in_another_persons_hands_gives_no_right(world: World
     await world.until_status(pull, None)
     assert await world.reasons(pull) == ["permission_lost"]
     assert not pull.merged
+
+
+async def cancelled_twice(world: World) -> Any:
+    """A pull request whose required run a workflow on comments cancels: after IMQ's comment, and after a person's."""
+    world.repository.add_workflow("CI", jobs=[Job("unit", CI_TIME)], on=["pull_request"], group="ci")
+    answering = [Trigger("issue_comment", comment_types=["created", "edited"])]
+    world.repository.add_workflow("Answers", jobs=[Job("answer", CI_TIME)], on=answering, group="ci")
+    world.repository.protect("main", required_checks=[("unit", world.github.actions.app(world.repository.record).id)])
+    pull = await world.behind("late")
+    pull.label(LABEL, by="mona")
+    await world.until(lambda: any(each.conclusion == "cancelled" for each in pull.check_runs))
+    await world.until(lambda: pull.check_runs[0].status == "in_progress")
+    return pull
+
+
+@pytest.mark.parametrize("shown", ["run", "group", "nothing"])
+async def test_run_that_a_newer_run_of_its_group_cancelled_names_that_one(tmp_path: Path, shown: str) -> None:
+    """P6: a workflow on comments shares the concurrency group of the required run; what GitHub hides stays unknown."""
+    async with a_world(tmp_path, ci=False, protect=False) as world:
+        world.github.actions.shows_groups = shown == "run"
+        world.github.actions.names_groups = shown != "nothing"
+        pull = await cancelled_twice(world)
+        pull.comment("Is this ready?", by="hubot")
+        await world.until_status(pull, None)
+        await world.settle()
+        assert await world.reasons(pull) == ["checks_broke_down"]
+        text, group = world.comment(pull), f"a newer run of the concurrency group ci-{pull.number}: unit"
+        assert (group in text) == (shown != "nothing")
+        named = re.search(r"in which this runs now: Answers http\S+/actions/runs/\d+", text)
+        assert (named is not None) == (shown == "run")
+        assert ("GitHub does not show" in text) == (shown != "run")
+
+
+async def test_own_comments_cancel_a_rerun_of_the_same_group_no_second_time(tmp_path: Path) -> None:
+    """P6: where no one else comments, the rerun ends, and the pull request lands."""
+    async with a_world(tmp_path, ci=False, protect=False) as world:
+        pull = await cancelled_twice(world)
+        await world.until(lambda: pull.merged)
+
+
+async def test_label_that_a_workflow_removed_names_its_bot(world: World) -> None:
+    """P6: a workflow's own token acts as `github-actions[bot]`, and its event starts no workflow."""
+    world.github.actions.app(world.repository.record)
+    front, pull = world.open("front"), world.open("second")
+    for each in (front, pull):
+        each.label(LABEL, by="mona")
+        await world.settle()
+    pull.unlabel(LABEL, by="github-actions[bot]")
+    await world.until_status(pull, None)
+    await world.settle()
+    assert "The bot `github-actions[bot]` removed the label" in world.comment(pull)
+
+
+@pytest.mark.parametrize("shown", ["null", "ghost"])
+async def test_pull_request_of_a_deleted_account_mentions_no_one_and_lands(world: World, shown: Any) -> None:
+    """P4, P6: a person with the right queued it, and is asked in place of its author."""
+    world.github.behaviour.deleted_accounts = shown
+    world.github.create_user("gone")
+    world.repository.record.collaborators["gone"] = "write"
+    broken, pull = world.open("broken", by="gone", files={"x.txt": "20\n"}), world.open("fine", by="gone")
+    world.github.accounts.delete(world.github.user("gone"))
+    for each in (broken, pull):
+        each.label(LABEL, by="mona")
+        await world.settle()
+    await world.until(lambda: pull.merged)
+    await world.settle()
+    assert "@ghost" not in world.comment(broken)
+    assert "@gone" not in world.comment(broken)
+    assert "@mona" in world.comment(broken)
+
+
+@pytest.mark.parametrize("edits", [False, True])
+async def test_locked_conversation_has_the_words_on_the_check_run(world: World, edits: bool) -> None:
+    """P6: GitHub takes no comment there, so the check run has the words, and the comment after the end of the lock."""
+    world.github.behaviour.locked_refuses_edits = edits
+    pull = world.open("broken", files={"x.txt": "20\n"})
+    if edits:
+        front = world.open("front")
+        for each in (front, pull):
+            each.label(LABEL, by="mona")
+            await world.settle()
+    pull.lock(by="rhea")
+    if not edits:
+        pull.label(LABEL, by="tria")
+    await world.until(lambda: LABEL not in pull.labels)
+    await world.settle()
+    [run] = [each for each in pull.check_runs if each.app is world.app][:1]
+    reason = await world.reasons(pull)
+    assert reason == ["checks_failed" if edits else "label_without_right"]
+    assert reason[0].replace("_", " ") in (run.output["title"] or "")
+    tried = world.requests(COMMENT, EDIT)
+    await world.pass_time(timedelta(hours=6))
+    assert world.requests(COMMENT, EDIT) == tried
+    pull.lock(False, by="rhea")
+    await world.settle()
+    assert f"{reason[0].replace('_', ' ')}" in world.comment(pull)
 
 
 async def test_failed_check_names_its_app_and_whether_it_was_green_before_the_update(world: World) -> None:

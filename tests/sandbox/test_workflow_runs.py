@@ -232,6 +232,25 @@ async def test_newer_push_cancels_the_older_run_of_its_branch(github: GitHub, re
     assert (old.conclusion, newest(pull).conclusion) == ("cancelled", "success")
 
 
+async def test_run_of_a_comment_cancels_the_run_of_its_group(github: GitHub, repository: RepositoryHandle) -> None:
+    """It is one of the default branch, and the cancelled job names the group; a workflow's own comment starts none."""
+    repository.add_workflow(on=PULLS, group="ci")
+    answers = repository.add_workflow("Answers", on=[Trigger("issue_comment")], group="ci")
+    pull = opened(repository)
+    await github.settle()
+    job = newest(pull)
+    pull.comment("Bot here", by="github-actions[bot]")
+    await github.settle()
+    assert answers.runs == []
+    pull.comment("Hello", by="ann")
+    await github.settle()
+    assert [run.head_sha for run in answers.runs] == [repository.sha("main")]
+    assert job.conclusion == "cancelled"
+    assert [each["message"] for each in job.annotations] == [
+        f"Canceling since a higher priority waiting request for 'ci-{pull.number}' exists"
+    ]
+
+
 @pytest.mark.parametrize(
     ("policy", "author", "waits"),
     [

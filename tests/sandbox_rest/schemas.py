@@ -77,6 +77,8 @@ SCHEMAS = {
     f"GET {_REPO}/check-runs/{{check_run_id}}": "CheckRun",
     f"PATCH {_REPO}/check-runs/{{check_run_id}}": "CheckRun",
     f"POST {_REPO}/check-runs/{{check_run_id}}/rerequest": "EmptyObject",
+    f"GET {_REPO}/check-runs/{{check_run_id}}/annotations": "[CheckAnnotation]",
+    f"GET {_REPO}/actions/concurrency_groups/{{concurrency_group_name}}": "ConcurrencyGroup",
     f"GET {_REPO}/actions/runs": "ReposOwnerRepoActionsRunsGetResponse200",
     f"GET {_REPO}/actions/runs/{{run_id}}": "WorkflowRun",
     f"GET {_REPO}/actions/runs/{{run_id}}/jobs": "ReposOwnerRepoActionsRunsRunIdJobsGetResponse200",

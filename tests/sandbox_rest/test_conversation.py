@@ -85,6 +85,20 @@ async def test_comment_on_a_locked_conversation_is_refused(client: Client, pull:
     await client.call("POST", f"{R}/issues/{pull.number}/comments", 201, who="ann", json_body={"body": "x"})
 
 
+@pytest.mark.parametrize(("apps", "edits"), [(True, False), (False, False), (True, True)])
+async def test_app_on_a_locked_conversation_is_refused_as_the_switches_say(
+    client: Client, pull: Any, apps: bool, edits: bool
+) -> None:
+    """Sources disagree on comments of Apps, and none is about their edits."""
+    place = f"{R}/issues/{pull.number}/comments"
+    own = await client.call("POST", place, 201, json_body={"body": "x"})
+    client.github.behaviour.locked_refuses_apps, client.github.behaviour.locked_refuses_edits = apps, edits
+    pull.lock(by="ann")
+    await client.call("POST", place, 403 if apps else 201, json_body={"body": "y"})
+    edited = 403 if apps and edits else 200
+    await client.call("PATCH", f"{R}/issues/comments/{own['id']}", edited, json_body={"body": "z"})
+
+
 async def test_reaction_given_twice_stands_once(client: Client, pull: Any) -> None:
     """The second time is 200 instead of 201."""
     comment = pull.comment("/queue", by="maria")

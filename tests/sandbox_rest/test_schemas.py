@@ -207,6 +207,7 @@ async def use_checks(client: Client, sha: str) -> None:
     await client.call("PATCH", place, 200, json_body={"status": "in_progress", "output": output})
     await client.call("PATCH", place, 200, json_body={"conclusion": "success"})
     await client.get(place)
+    await client.get(f"{place}/annotations")
     await client.call("POST", f"{place}/rerequest", 201)
     await use_actions(client)
     await client.get(f"{R}/commits/{sha}/check-runs")
@@ -232,6 +233,9 @@ async def use_actions(client: Client) -> None:
         await client.call("POST", f"{place}/{again}", 201)
         await client.settle(5)
     await client.call("POST", f"{place}/rerun", 201)
+    run = client.repo.record.workflow_runs[run["id"]]
+    run.group = "ci-1"
+    await client.get(f"{R}/actions/concurrency_groups/ci-1")
     await client.call("POST", f"{place}/cancel", 202)
     place = f"{R}/actions/workflows/ci.yml/dispatches"
     await client.call("POST", place, 204, json_body={"ref": "main"})

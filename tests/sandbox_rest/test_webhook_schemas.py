@@ -19,6 +19,7 @@ SENT: dict[str, tuple[str, set[str]]] = {
         {
             *("opened", "closed", "reopened", "edited", "synchronize", "converted_to_draft", "ready_for_review"),
             *("labeled", "unlabeled", "assigned", "unassigned", "auto_merge_enabled", "auto_merge_disabled"),
+            *("locked", "unlocked"),
         },
     ),
     "CommentChanged": ("issue_comment", {"created", "edited", "deleted"}),
@@ -105,6 +106,8 @@ async def act_as_people(client: Client) -> None:
     pull.edit_comment(comment, "Very nice")
     pull.delete_comment(comment)
     pull.edit_body("Why", by="ann")
+    pull.lock(by="maria")
+    pull.lock(False, by="maria")
     review = pull.review("APPROVED", by="maria")
     pull.dismiss_review(review, by="acme")
     thread = pull.open_thread("Why?", by="maria")

@@ -135,6 +135,14 @@ class Accounts:
         for installation in [each for each in state.installations.values() if each.account is account]:
             self._events.publish(AccountRenamed(installation, before))
 
+    def delete(self, account: User) -> None:
+        """Delete a person's account; there is no webhook. What it wrote stays (docs, "Deleting your account")."""
+        state = self._context.state
+        del state.users[account.login.lower()]
+        account.deleted = True
+        for repository in state.repositories.values():
+            repository.collaborators.pop(account.login, None)
+
     def uninstall(self, installation: Installation) -> None:
         """Remove an installation, and send the webhook."""
         before = self._repositories_of(installation)

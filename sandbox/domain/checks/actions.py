@@ -37,6 +37,8 @@ class Actions:
     such a run, without jobs (hermes-agent #90686, tunaOS #1933).
     `dispatches_anywhere` says whether a workflow whose file the default branch has not is dispatched: docs ("Events
     that trigger workflows") and cli/cli #9781 say no, with 404; github/docs #43081 says yes.
+    `names_groups` and `shows_groups` say whether an annotation names the concurrency group for which a job was
+    cancelled, and whether the group's endpoint is offered: github.com does, an older Enterprise Server does not.
     """
 
     def __init__(self, context: Context, *, accounts: Accounts, checks: Checks) -> None:
@@ -48,6 +50,8 @@ class Actions:
         self.parked_is_completed = True
         self.status_finds_parked = False
         self.dispatches_anywhere = False
+        self.names_groups = True
+        self.shows_groups = True
         self.invalid_concludes: Literal["failure", "startup_failure"] = "failure"
         self.dispatchers: dict[int, Dispatcher] = {}
         """What starts each workflow that somebody dispatches, by the workflow's id."""
@@ -172,6 +176,22 @@ class Actions:
             run.suite.status, run.suite.conclusion = "completed", "cancelled"
             self._events.publish(CheckSuiteChanged(run.suite, "completed"))
             publish_progress(self._events, run)
+
+    def stop_group(self, newer: WorkflowRun) -> None:
+        """Cancel the other runs of a concurrency group, with `cancel-in-progress`; each job says so in an annotation.
+
+        The words stand under every job of such a run (ncihtan/data-models #252, pex-tool/pex #1460), and name the group
+        but no run.
+        """
+        for run in newer.repository.workflow_runs.values():
+            if run is newer or run.group != newer.group or not run.running:
+                continue
+            message = f"Canceling since a higher priority waiting request for '{run.group}' exists"
+            place = {"path": ".github", "start_line": 1, "end_line": 1, "annotation_level": "failure"}
+            for job in run.current_jobs() if self.names_groups else ():
+                if job.status != "completed":
+                    job.annotations.append(place | {"message": message})
+            self.stop(run)
 
     def end_without_jobs(self, run: WorkflowRun) -> None:
         """End a run whose file is invalid: it failed, and has neither a job nor a check run (`invalid_concludes`)."""

@@ -104,7 +104,7 @@ class Conversation:
     def comment(self, pull: PullRequest, body: str, *, actor: Actor) -> Comment:
         """Say something. `updated_at` moves, for an App's comment too (actions/stale #506, fastlane/issue-bot #25)."""
         self._accounts.require_role(actor, pull.repository, "read")
-        if pull.locked and not self._accounts.has_role(actor.user, pull.repository, "write") and actor.app is None:
+        if pull.locked and not self._speaks_when_locked(pull, actor):
             raise Forbidden("Unable to create comment because issue is locked.")
         now = self._context.clock.now()
         comment_id = self._context.state.next_id("comment")
@@ -117,9 +117,20 @@ class Conversation:
     def edit_comment(self, pull: PullRequest, comment: Comment, body: str, *, actor: Actor) -> None:
         """Change a comment's text: one's own, or any with write access."""
         self._check_owner(pull, comment, actor)
+        if pull.locked and self._context.behaviour.locked_refuses_edits and not self._speaks_when_locked(pull, actor):
+            raise Forbidden("Unable to update comment because issue is locked.")
         changes: dict[str, Any] = {"body": {"from": comment.body}}
         comment.body, comment.updated_at = body, self._context.clock.now()
         self._events.publish(CommentChanged(pull, "edited", actor, comment, details={"changes": changes}))
+
+    def lock(self, pull: PullRequest, *, actor: Actor, locked: bool = True) -> None:
+        """Lock the conversation, or unlock it (docs, "Locking conversations": who may write)."""
+        self._accounts.require_role(actor, pull.repository, "write")
+        if pull.locked is not locked:
+            pull.locked = locked
+            action = "locked" if locked else "unlocked"
+            self._pulls.record(pull, action, actor)
+            self._events.publish(PullRequestChanged(pull, action, actor))
 
     def delete_comment(self, pull: PullRequest, comment: Comment, *, actor: Actor) -> None:
         """Take a comment away."""
@@ -201,6 +212,11 @@ class Conversation:
             self._accounts.require_role(actor, pull.repository, "write")
         thread.resolved_by = actor.user if resolved else None
         self._events.publish(ThreadChanged(pull, "resolved" if resolved else "unresolved", actor, thread))
+
+    def _speaks_when_locked(self, pull: PullRequest, actor: Actor) -> bool:
+        if actor.app is not None:
+            return not self._context.behaviour.locked_refuses_apps
+        return self._accounts.has_role(actor.user, pull.repository, "write")
 
     def _check_owner(self, pull: PullRequest, comment: Comment, actor: Actor) -> None:
         if actor.user is comment.user:

@@ -85,7 +85,7 @@ class RefRules:
 
         New to the branch or to all branches, as `known_commits_judged` says; a new branch brings those new to all.
         """
-        if not (ruleset.linear_history or ruleset.signatures):
+        if not (ruleset.linear_history or ruleset.signatures or ruleset.commit_message):
             return
         git = repository.git
         tips = [tip for name, tip in git.branches().items() if name != branch or tip != after]
@@ -96,6 +96,9 @@ class RefRules:
         if ruleset.linear_history:
             merges = [commit.sha for commit in brought if len(commit.parents) > 1]
             yield from _counted("This branch must not contain merge commits.", merges)
+        if ruleset.commit_message:
+            wrong = [commit.sha for commit in brought if re.search(ruleset.commit_message, commit.message) is None]
+            yield from _counted(f"Commit message must match a given regex pattern: {ruleset.commit_message}", wrong)
         if ruleset.signatures:
             unsigned = [commit.sha for commit in brought if not verified(self._context.state, commit)]
             yield from _counted("Commits must have verified signatures.", unsigned)

@@ -46,6 +46,21 @@ def get_job(call: Call) -> Answer:
     return Answer(payloads.job(call.github.source, check.workflow_run, check))
 
 
+@routes.repository(
+    "GET",
+    "/actions/concurrency_groups/{concurrency_group_name}",
+    _READ,
+    docs="actions/concurrency-groups#get-a-concurrency-group-for-a-repository",
+)
+def get_group(call: Call) -> Answer:
+    """The runs under way of a concurrency group; 404 where there is none, or the endpoint is not offered."""
+    name = call.params["concurrency_group_name"]
+    runs = [run for run in call.repository.workflow_runs.values() if run.group == name and run.running]
+    if not runs or not call.github.actions.shows_groups:
+        raise not_found()
+    return Answer(payloads.concurrency_group(call.github.source, call.repository, name, runs))
+
+
 @routes.repository("POST", "/actions/runs/{run_id}/rerun", _WRITE, role="write", docs="#re-run-a-workflow")
 def rerun(call: Call) -> Answer:
     """Starts every job of a finished run again."""

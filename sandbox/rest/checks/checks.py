@@ -60,6 +60,12 @@ def get(call: Call) -> Answer:
     return Answer(payloads.check_run(call.github.source, _run(call)))
 
 
+@routes.repository("GET", "/check-runs/{check_run_id}/annotations", _READ, docs="#list-check-run-annotations")
+def list_annotations(call: Call) -> Answer:
+    """What a run says of lines of files, and of the run itself."""
+    return call.page(_run(call).annotations, partial(payloads.annotation, call.github.source, call.repository))
+
+
 @routes.repository("PATCH", "/check-runs/{check_run_id}", _WRITE, role="write", docs="#update-a-check-run")
 def update(call: Call) -> Answer:
     """Changes a run of the calling app."""

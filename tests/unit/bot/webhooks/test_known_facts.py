@@ -114,7 +114,7 @@ DELIVERIES: list[tuple[str, dict[str, Any], dict[str, Statement]]] = [
     (
         "pull_request_review",
         {"action": "submitted", "pull_request": PULL, "review": {"state": "APPROVED", "user": {"login": "ada"}}},
-        {"pull 3": ReviewChange(author="ada", state="approved")},
+        {"pull 3": ReviewChange(author="ada", state="approved", by="grace")},
     ),
     ("pull_request_review", {"action": "dismissed", "pull_request": PULL}, {"pull 3": KnownName()}),
     (

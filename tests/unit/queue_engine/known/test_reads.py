@@ -62,6 +62,7 @@ BELIEVED = {
     "branch_pushes": "a list that lags ends with another tip, and proves nothing then",
     "candidate_branches": "a branch is deleted only at the tip that is proved",
     "cached_rules": "sends no request: rules that `branch_rules` read, for which a pass would ask no more",
+    "cancelled_for": "words for a departure, and decides nothing",
     "check_suites": "its ends are told by the runs in it",
     "co_authors": "words of a commit",
     "deliveries": "asked for again at the next sweep",

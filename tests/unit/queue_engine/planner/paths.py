@@ -157,6 +157,8 @@ class Walk:
             case FactKind.FORMER_REPORTS:
                 former = self.github.reports.get(self.entry.queued_head, ())
                 self._facts = replace(self._facts, former_reports=former)
+            case FactKind.CANCELLED_FOR:
+                self._facts = replace(self._facts, cancelled_for=())
             case FactKind.SUITES:
                 self._facts = replace(self._facts, suites=self.github.suites)
             case FactKind.RECENT_COMMITS:

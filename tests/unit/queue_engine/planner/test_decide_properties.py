@@ -226,6 +226,8 @@ def test_pass_over_unchanging_facts_ends(
                 facts = replace(facts, workflow_runs=(workflow_run(7, subject),))
             case FactKind.FORMER_REPORTS:
                 facts = replace(facts, former_reports=answers.base_reports)
+            case FactKind.CANCELLED_FOR:
+                facts = replace(facts, cancelled_for=())
             case FactKind.SUITES:
                 facts = replace(facts, suites=())
     raise AssertionError(f"no end: {asked}")

@@ -30,6 +30,7 @@ REFUSALS = [
     ("Commits must have verified signatures.", Reason.SIGNATURES_MISSING),
     ("Commit message must match a given regex pattern: ^feat", Reason.COMMIT_RULES),
     ("Commit message must not match a given regex pattern: wip", Reason.COMMIT_RULES),
+    ("Committer email must end with a matching pattern: @acme.example", Reason.COMMIT_RULES),
     ("This branch can't be rebased", Reason.REBASE_IMPOSSIBLE),
     ("Missing successful active staging deployment.", Reason.DEPLOYMENT_MISSING),
     ("Missing successful active staging and preview deployments.", Reason.DEPLOYMENT_MISSING),
