@@ -172,7 +172,7 @@ def _of_base(entry: Entry, broken: Sequence[WorkflowRun], facts: Facts) -> ReadF
 def is_as_on_base(path: str, tested: Mapping[str, str], on_base: Mapping[str, str]) -> bool:
     """Return whether a workflow file, with the local workflows that it calls, is the same on the base branch.
 
-    A run breaks as well where a workflow that it calls is invalid (docs, "Reusing workflow configurations").
+    A run may break as well where a workflow that it calls is invalid.
     """
     known, new = set[str](), {path}
     while new:

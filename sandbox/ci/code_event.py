@@ -32,7 +32,7 @@ def code_event(event: CommitPushed | PullRequestChanged | CommentChanged) -> Cod
     """What an event of the domain means to a CI system.
 
     A comment's run is one of the default branch: its `GITHUB_SHA` is that branch's tip (docs, "Events that trigger
-    workflows"; actions/checkout #331), so that no check run appears on the pull request.
+    workflows"; UCL/TLOmodel #1119), so that no check run appears on the pull request.
     """
     if isinstance(event, CommitPushed):
         return CodeEvent("push", event.repository, event.sha, event.branch, event.actor, before=event.before)
