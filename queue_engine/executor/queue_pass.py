@@ -18,9 +18,11 @@ from queue_engine.core.concurrency.request_context import working
 from queue_engine.domain.errors import (
     Forbidden,
     GitHubError,
+    Invalid,
     NotFound,
     RateLimitError,
     ReadLagError,
+    Refused,
     StaleRead,
     StaleRecord,
     attempt_level,
@@ -333,9 +335,12 @@ class QueuePass:
         if not isinstance(error, StaleRead | ReadLagError):
             _log.log(attempt_level(error), "github_error", number=entry.number, error=repr(error))
         read = reading_pull or self._facts.pull is not None
+        if reading_pull and isinstance(error, Invalid):
+            # No parameter of this read can be wrong, so it is no rule: GitHub, or a proxy, is in trouble.
+            error = Refused(error.message, status=error.status)
         if not reading_pull:
             error = settled(entry, error, now)
-        if isinstance(error, NotFound | Forbidden) and not read and not requested:
+        if isinstance(error, NotFound | Forbidden | Invalid) and not read and not requested:
             await self._save(entry, replace(entry, needs_refetch=True))
             return None
         if isinstance(error, Forbidden):

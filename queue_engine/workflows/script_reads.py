@@ -45,7 +45,7 @@ _BETWEEN = r"[\s\"',\[\]]+"
 _GIT = rf"\bgit\b(?:{_BETWEEN}(?:-[cC]{_BETWEEN}[^\s\"',]+|--?[\w-]+(?:=\S+)?))*{_BETWEEN}"
 """Also as a list of words, as programs start it."""
 _HISTORY = (
-    r"(?<![\w/])HEAD[\^~]|(?<![\w/.\"'-])@[\^~]|\bORIG_HEAD\b|\bHEAD@\{"
+    r"(?<![\w/])HEAD[\^~]|(?<![\w/.\"'-])@[\^~]|\bgit\b.*[\"'\s]@[\^~]|\bORIG_HEAD\b|\bHEAD@\{"
     r"|\bgit\b.*[\w})\"'][\^~](?:\d+|!|-|@)?(?=[\s\"':.)]|$)"
     r"|" + _GIT + r"(?:show|whatchanged|diff-tree|rev-list|shortlog|name-rev|symbolic-ref|format-patch|range-diff"
     r"|cherry|reflog|cat-file)(?![\w-])"
@@ -60,16 +60,17 @@ _HISTORY = (
     r"|(?:no-)?contains))(?![\w-]))"
     r"|" + _GIT + r"(?:for-each-ref|show-ref|worktree\s+list|config\b.*\bbranch\b"
     r"|ls-remote(?!.*(?:\s--tags|\s-t\b|://))|describe\b.*\s--(?:all|contains))(?![\w-])"
-    r"|\.git/(?:(?:FETCH_|ORIG_)?HEAD|refs|logs|packed-refs)\b|@\{(?:u|upstream|push|-\d+)\}"
+    r"|\.git/(?:(?:FETCH_|ORIG_)?HEAD|refs|logs|packed-refs)\b|@\{(?:u|upstream|push|-?\d+)\}"
 )
 """The parents of the commit under test, its message, or the branch. GitHub's merge of a pull request has the base for a
 parent, and no branch; a candidate has the members before the last one."""
 _TOOLS = (
     r"\bturbo\b.*--affected|--lastCommit\b|\bcommitlint\b|\bdanger(?:js)?\s|\breviewdog\b|\bis-(?:pr|ci)\b|\bsonar"
     r"|\bchromatic\b|\bsemantic-release\b|\bsemgrep\s+ci\b|\bggshield\b.*\bci\b|\btrunk\s+check\b|\bpronto\s+run\b"
-    r"|\b(?:ci-info|env-ci|std-env)\b"
+    r"|\b(?:ci-info|env-ci|std-env)\b|\bgolangci-lint\b.*\s(?:--new|-n)(?![\w-])"
 )
-"""Programs that look at the event by themselves."""
+"""Programs that look at the event by themselves, or at the last commit alone, as `golangci-lint --new` does
+(vitessio/vitess #9184, golangci/golangci-lint #4377)."""
 _READS = re.compile(
     "|".join((_VARIABLES, _IDENTITY, _COMPUTED, _ALL_VARIABLES, _API, _PAYLOAD, _HISTORY, _TOOLS)), re.IGNORECASE
 )

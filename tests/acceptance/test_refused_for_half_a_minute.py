@@ -143,3 +143,14 @@ async def test_train_survives_what_github_answers_for_half_a_minute(
         queue_all(pulls)
         await assert_all_landed(world, pulls, window)
         assert [name for name in world.repository.record.git.branches() if name.startswith("imq")] == []
+
+
+async def test_reads_that_get_422_for_a_quarter_of_an_hour_eject_nobody(tmp_path: Path) -> None:
+    """P5: a refusal that lasts is a rule only while everything else works."""
+    async with a_world(tmp_path) as world:
+        pulls = [await world.behind("first"), world.open("second")]
+        window = refuse(world, "422", "both", ENTRY["checks"])
+        window.lasts = timedelta(minutes=15)
+        for pull in pulls:
+            pull.label(LABEL, by="mona")
+        await assert_all_landed(world, pulls, window)
