@@ -196,6 +196,11 @@ class CheckReport:
         """Whether the check has started: a queued run waits for a runner. A status comes from something that runs."""
         return self.state is not CheckState.PENDING or self.run_id is None or self.conclusion == "in_progress"
 
+    @property
+    def skipped(self) -> bool:
+        """Whether it was skipped, or is neutral: it tested nothing, and GitHub counts it as passed."""
+        return self.conclusion in ("skipped", "neutral")
+
 
 @dataclass(frozen=True, slots=True)
 class RequiredCheck:

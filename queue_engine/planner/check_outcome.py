@@ -186,7 +186,8 @@ def _blame(entry: Entry, failed: tuple[CheckReport, ...], facts: Facts = _NO_FAC
     again = tuple(sorted({check.name for check in failed} & set(rerun_names(entry.run))))
     details = [f"run again on the same commit, without success: {few(again)}"] if again else []
     before = [(check.name, report_on_base(check, facts.former_reports or ())) for check in failed]
-    green = tuple(name for name, report in before if report is not None and _ran_green(report))
+    passed = [(name, report) for name, report in before if report is not None and report.state is CheckState.PASSED]
+    green = tuple(name for name, report in passed if not report.skipped)
     red = tuple(name for name, report in before if is_red(report))
     details += [f"{GREEN_BEFORE}: {few(green)}"] if green else []
     details += [f"failed before IMQ's update, too: {few(red)}"] if red else []
@@ -195,10 +196,6 @@ def _blame(entry: Entry, failed: tuple[CheckReport, ...], facts: Facts = _NO_FAC
     detail = "; ".join(details) or None
     broke_down = all(check.conclusion in BREAKDOWNS for check in failed)
     return Dequeue(Reason.CHECKS_BROKE_DOWN if broke_down else Reason.CHECKS_FAILED, detail=detail, checks=failed)
-
-
-def _ran_green(report: CheckReport) -> bool:
-    return report.state is CheckState.PASSED and report.conclusion not in ("skipped", "neutral")
 
 
 def _cancelled(names: str, cancelled_for: tuple[str, ...]) -> str:

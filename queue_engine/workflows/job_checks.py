@@ -156,8 +156,7 @@ class _Jobs:
         return self._children[job_id]
 
     def _call(self, job: Mapping[str, Any], job_id: str) -> "_Jobs | None":
-        uses = str(job["uses"])
-        called = self.files.get(uses[2:]) if uses.startswith(("./", "$/")) else None
+        called = called_workflow(self.files, job)
         if called is None or "workflow_call" not in called.events or self.depth >= _DEEPEST_CALL:
             return None
         given = job.get("with")
@@ -217,7 +216,7 @@ class _Jobs:
         """Yield why a job that runs may pass without the test of an author's pull request, and whether it does."""
         perhaps = _perhaps(self.scope)
         assert self.author is not None
-        for each in _needs(job):
+        for each in needed_jobs(job):
             needed = self._worst(each)
             if not needed.answer:
                 word = "skipped there" if needed.answer is False else "unknown"
@@ -253,7 +252,7 @@ class _Jobs:
             yield f"is not alone: {shared}", False
 
     def _defaults_of_call(self, job: Mapping[str, Any]) -> list[object]:
-        called = self.files.get(str(job.get("uses"))[2:])
+        called = called_workflow(self.files, job)
         call = None if called is None else called.events.get("workflow_call")
         return [] if call is None else default_values(call.inputs)
 
@@ -277,7 +276,7 @@ class _Jobs:
         """Return all jobs that a job waits for, each after those that it waits for itself. Raises LimitError."""
         visited: set[str] = set()
         found: list[str] = []
-        todo = [(each, False) for each in _needs(self.workflow.jobs.get(job_id, {}))]
+        todo = [(each, False) for each in needed_jobs(self.workflow.jobs.get(job_id, {}))]
         while todo:
             each, is_done = todo.pop()
             if is_done:
@@ -286,14 +285,14 @@ class _Jobs:
                 visited.add(each)
                 self.scope.budget.spend_step()
                 todo.append((each, True))
-                todo += [(one, False) for one in _needs(self.workflow.jobs.get(each, {})) if one not in visited]
+                todo += [(one, False) for one in needed_jobs(self.workflow.jobs.get(each, {})) if one not in visited]
         return found
 
     def _views(self, job: Mapping[str, Any]) -> EventViews:
         """Return the contexts of a job, on both sides."""
         here = self._context(job)
         there = here if self.author is None else self.author._context(job)
-        results = {each: self._runs(each).answer for each in _needs(job)}
+        results = {each: self._runs(each).answer for each in needed_jobs(job)}
         marked = set(self.marked)
         for each, answer in results.items():
             if self.author is not None and (answer is None or answer is not self.author._runs(each).answer):
@@ -302,7 +301,7 @@ class _Jobs:
         return EventViews(here, there, free_paths(self.scope.event), frozenset(marked | {("job", "workflow_ref")}))
 
     def _context(self, job: Mapping[str, Any]) -> ExpressionContext:
-        before = {each: self._runs(each).answer for each in _needs(job)}
+        before = {each: self._runs(each).answer for each in needed_jobs(job)}
         results = {True: "success", False: "skipped"}
         needs: dict[str, Value] = {
             name: {"result": UNKNOWN if answer is None else results[answer], "outputs": {"*": UNKNOWN}}
@@ -337,6 +336,12 @@ class _Jobs:
         return [str(name).lower() for name, each in outputs.items() if not views.same(each.get("value"))]
 
 
+def called_workflow(files: Mapping[str, WorkflowFile], job: Mapping[str, Any]) -> WorkflowFile | None:
+    """Return the workflow of the repository that a job calls; None for one of another repository."""
+    uses = str(job.get("uses"))
+    return files.get(uses[2:]) if uses.startswith(("./", "$/")) else None
+
+
 def _perhaps(scope: StepScope) -> bool | None:
     """Whether a check with a difference may be untested: a draft differs from other pull requests as they do."""
     return None if scope.is_branch else False
@@ -351,7 +356,8 @@ def _in_steps(views: EventViews) -> EventViews:
     return EventViews(here, there, views.free, views.marked)
 
 
-def _needs(job: Mapping[str, Any]) -> list[str]:
+def needed_jobs(job: Mapping[str, Any]) -> list[str]:
+    """Return the jobs that end before this one begins."""
     needs = job.get("needs") or []
     return [str(each) for each in (needs if isinstance(needs, list) else [needs])]
 

@@ -166,11 +166,30 @@ _OF_PULLS = {
     "pre-commit/action": "token",
 }
 _OFF = frozenset({"", "false", "disabled"})
-NUMBERED = frozenset({"peter-evans/create-or-update-comment", "peter-evans/find-comment"}) | {
-    "thollander/actions-comment-pull-request"
-}
+_COMMENTS = frozenset({"peter-evans/create-or-update-comment", "thollander/actions-comment-pull-request"})
+NUMBERED = _COMMENTS | {"peter-evans/find-comment"}
 """Without the number of a pull request they fail (their `main.ts`); others of their kind then do nothing."""
 NUMBERS = frozenset({"issue-number", "comment-id", "pr-number", "pr_number"})
+JUDGES = frozenset(
+    {
+        "agilepathway/label-checker",  # internal/github: labels by GraphQL, by the number in the event (c3d16ad).
+        "amannn/action-semantic-pull-request",  # src/index.js: pulls.get, pulls.listCommits (b439535).
+        "deepakputhraya/action-pr-title",  # index.js: pulls.get (077bddd).
+        "mheap/github-action-required-labels",  # index.js: issues.listLabelsOnIssue (6172777).
+        "tim-actions/dco",  # index.js, libs/dco.js: commits that it is given, and the pull request's address (f2279e6).
+        "tim-actions/get-pr-commits",  # index.js: pulls.listCommits (198af03).
+        "yogevbd/enforce-label-action",  # src/main.ts: context.payload.pull_request.labels (a3c219d).
+        "ytanikin/pr-conventional-commits",  # index.js: context.payload.pull_request.title, labels (2aa4e89).
+    }
+)
+"""They read the pull request by the event or the API, and no content of the repository, by their sources."""
+WITHOUT_TREE = _COMMENTS | {
+    "actions-ecosystem/action-regex-match",  # src/main.ts: its inputs alone (d50fd2e).
+    "actions/create-github-app-token",  # main.js, lib/main.js: a token of an App (7989d20).
+    "marocchino/sticky-pull-request-comment",
+    "step-security/harden-runner",
+}
+"""They read neither the pull request nor the tree. `find-comment` is not here: a comment may quote a test."""
 
 
 def reads_pull_request(action: str, name: str, value: object) -> bool:

@@ -14,8 +14,10 @@ from typing import Any
 from queue_engine.domain.facts import RequiredCheck
 from queue_engine.workflows.event_context import CandidateContext
 from queue_engine.workflows.expressions import ExpressionContext, Path, read, split, unwrapped
-from queue_engine.workflows.job_checks import JobCheck
+from queue_engine.workflows.job_checks import JobCheck, called_workflow, needed_jobs
+from queue_engine.workflows.known_actions import JUDGES, SCRIPT, WITHOUT_TREE
 from queue_engine.workflows.script_commands import ScriptError, script_commands
+from queue_engine.workflows.step_proof import action_of
 from queue_engine.workflows.workflow_file import WorkflowFile
 
 
@@ -41,31 +43,6 @@ _OF_EVENT = frozenset(
     {("github", name) for name in ("head_ref", "actor", "actor_id", "triggering_actor")}
     | {("github", "event", name) for name in ("number", "label", "sender")}
 )
-_JUDGES = frozenset(
-    {
-        "agilepathway/label-checker",  # internal/github: labels by GraphQL, by the number in the event (c3d16ad).
-        "amannn/action-semantic-pull-request",  # src/index.js: pulls.get, pulls.listCommits (b439535).
-        "deepakputhraya/action-pr-title",  # index.js: pulls.get (077bddd).
-        "mheap/github-action-required-labels",  # index.js: issues.listLabelsOnIssue (6172777).
-        "tim-actions/dco",  # index.js, libs/dco.js: commits that it is given, and the pull request's address (f2279e6).
-        "tim-actions/get-pr-commits",  # index.js: pulls.listCommits (198af03).
-        "yogevbd/enforce-label-action",  # src/main.ts: context.payload.pull_request.labels (a3c219d).
-        "ytanikin/pr-conventional-commits",  # index.js: context.payload.pull_request.title, labels (2aa4e89).
-    }
-)
-"""Actions that read the pull request by the event or the API, and no content of the repository, by their sources."""
-_NEITHER = frozenset(
-    {
-        "actions-ecosystem/action-regex-match",  # src/main.ts: its inputs alone (d50fd2e).
-        "actions/create-github-app-token",  # main.js, lib/main.js: a token of an App (7989d20).
-        "marocchino/sticky-pull-request-comment",
-        "peter-evans/create-or-update-comment",
-        "step-security/harden-runner",
-        "thollander/actions-comment-pull-request",
-    }
-)
-"""Actions that report, or do something that brings no tree."""
-_SCRIPT = "actions/github-script"
 _COMMANDS = _names(
     "[ [[ test true : false echo printf exit return set export local declare readonly read shift break continue for"
     " grep egrep fgrep sed awk tr cut wc head tail sort uniq cat tee jq date sleep"
@@ -106,10 +83,10 @@ def pull_request_checks(
     """
     reader = _Reader(files, candidate)
     running = [each for each in jobs if each.runs is not False]
-    return frozenset(check for check in required if _judges(reader, check.name, running))
+    return frozenset(check for check in required if _is_one(reader, check.name, running))
 
 
-def _judges(reader: "_Reader", name: str, running: Iterable[JobCheck]) -> bool:
+def _is_one(reader: "_Reader", name: str, running: Iterable[JobCheck]) -> bool:
     possible = [each for each in running if each.name.may_be(name)]
     return any(each.name.known == name for each in possible) and all(map(reader.judges, possible))
 
@@ -130,10 +107,10 @@ class _Reader:
         """Whether the job of this check judges the pull request, with all jobs that it depends on."""
         key = check.path, check.job
         if key not in self._checks:
-            self._checks[key] = self._judges(check)
+            self._checks[key] = self._read(check)
         return self._checks[key]
 
-    def _judges(self, check: JobCheck) -> bool:
+    def _read(self, check: JobCheck) -> bool:
         workflow = self._files.get(check.path)
         if workflow is None or not self._events & workflow.events.keys():
             return False
@@ -141,7 +118,7 @@ class _Reader:
         *callers, job_id = check.job.split(" / ")
         for caller in callers:
             todo.append((workflow, caller))
-            workflow = None if workflow is None else self._called(workflow, caller)
+            workflow = None if workflow is None else called_workflow(self._files, workflow.jobs.get(caller, {}))
         todo.append((workflow, job_id))
         whole = {(workflow.path, job_id)} if workflow is not None else set()
         visited: dict[tuple[str, str], bool | None] = {}
@@ -156,20 +133,15 @@ class _Reader:
             if visited[key] is None:
                 return False
             job = of.jobs[job_id]
-            needs = job.get("needs") or []
-            needed = [str(each) for each in (needs if isinstance(needs, list) else [needs])]
+            needed = needed_jobs(job)
             whole |= {(of.path, each) for each in needed}
             todo += [(of, each) for each in needed]
             if key in whole and "uses" in job:
-                called = self._called(of, job_id)
+                called = called_workflow(self._files, job)
                 jobs = [] if called is None else list(called.jobs)
                 whole |= {(called.path, each) for each in jobs} if called is not None else set()
                 todo += [(called, each) for each in jobs] or [(None, "")]
         return any(visited.values())
-
-    def _called(self, workflow: WorkflowFile, job_id: str) -> WorkflowFile | None:
-        uses = str(workflow.jobs.get(job_id, {}).get("uses"))
-        return self._files.get(uses[2:]) if uses.startswith(("./", "$/")) else None
 
     def _job(self, workflow: WorkflowFile, job_id: str) -> bool | None:
         key = workflow.path, job_id
@@ -206,12 +178,12 @@ def _step(step: object) -> bool | None:
     own = [_condition(step.get("if")), _expressions(step.get("env")), _expressions(step.get("with"))]
     if "run" in step:
         return _either([*own, _expressions(step["run"]), _script(str(step["run"]))])
-    action = str(step.get("uses") or "").partition("@")[0].lower()
-    if action == _SCRIPT:
+    action = action_of(step)
+    if action == SCRIPT:
         given = step.get("with")
         script = given.get("script") if isinstance(given, dict) else None
         return _either([*own, None if script is None else _program(str(script))])
-    return _either([*own, True if action in _JUDGES else False if action in _NEITHER else None])
+    return _either([*own, True if action in JUDGES else False if action in WITHOUT_TREE else None])
 
 
 def _condition(written: object) -> bool | None:

@@ -131,16 +131,17 @@ def _shown(step: Mapping[str, Any]) -> str:
 
 
 def _moves(step: object) -> bool:
-    given = step.get("with") if isinstance(step, dict) and _action(step) == CHECKOUT else None
+    given = step.get("with") if isinstance(step, dict) and action_of(step) == CHECKOUT else None
     return isinstance(given, dict) and bool({"path", "repository"} & given.keys())
 
 
-def _action(step: Mapping[str, Any]) -> str:
+def action_of(step: Mapping[str, Any]) -> str:
+    """Return the action that a step uses, without its version, in lower case; "" for none."""
     return str(step.get("uses") or "").partition("@")[0].lower()
 
 
 def _step(step: Mapping[str, Any], outer: EventViews, scope: StepScope) -> StepOutcome:
-    action = _action(step)
+    action = action_of(step)
     views = outer.with_variables(step.get("env"))
     here, there, same = views.condition(step.get("if"))
     if here is False and there is False:
@@ -186,7 +187,7 @@ def _misses_number(step: Mapping[str, Any], views: EventViews) -> bool:
     given = step.get("with")
     inputs = given if isinstance(given, dict) else {}
     known = any(name in NUMBERS and views.same(value) for name, value in inputs.items())
-    return _action(step) in NUMBERED and not known and step.get("continue-on-error") is not True
+    return action_of(step) in NUMBERED and not known and step.get("continue-on-error") is not True
 
 
 def _foreign(action: str, given: object, views: EventViews, scope: StepScope) -> str:

@@ -39,7 +39,6 @@ from queue_engine.rules.checks import CommitChecks, expected_checks, former_name
 _log = structlog.get_logger("imq.trains")
 
 _READS = len(FactKind) + 3
-_NOT_RUN = frozenset({"skipped", "neutral"})
 _BY_PEOPLE = frozenset({"cancelled", "stale"})
 _MOST_GREEN = 1_000
 MOST_CANCELLED = 3
@@ -77,7 +76,7 @@ def absent(facts: Facts, policy: Policy) -> tuple[str, ...]:
 
 async def test(state: TrainState, run: CandidateRun) -> datetime | None:
     """Judge the checks of a candidate; returns when to look again, None if its state changed. Raises GitHubError."""
-    members = [entry for each in run.members if (entry := state.entry_of(each)) is not None]
+    members = state.entries_of(run)
     if not members:
         await state.cancel(run, why="left")
         return None
@@ -135,7 +134,7 @@ async def _judge(state: TrainState, run: CandidateRun, subject: Entry, *, reruns
         if not isinstance(action, ReadFact):
             return action, facts
         if absent_or_late is not None and action.fact is FactKind.FORMER_REPORTS:
-            facts = replace(facts, former_reports=await _on_own_heads(state, run))
+            facts = replace(facts, former_reports=await _on_own_heads(state, run.members))
             continue
         facts = await github_requests.read_fact(state.engine.github, subject, action.fact, facts, policy)
         if action.fact is FactKind.CHECKS and is_ambiguous(facts.reports or ()):
@@ -143,17 +142,16 @@ async def _judge(state: TrainState, run: CandidateRun, subject: Entry, *, reruns
     raise AssertionError("more facts than there are")
 
 
-async def _on_own_heads(state: TrainState, run: CandidateRun) -> tuple[CheckReport, ...]:
-    """Read the reports on the heads of all members. Raises GitHubError."""
+async def _on_own_heads(state: TrainState, members: Iterable[CandidateMember]) -> tuple[CheckReport, ...]:
+    """Read the reports on the heads of members. Raises GitHubError."""
     github, repository = state.engine.github, state.queue.repository
-    found = [await github.check_reports(repository, each.head, frozenset()) for each in run.members]
+    found = [await github.check_reports(repository, each.head, frozenset()) for each in members]
     return tuple(report for reports in found for report in reports)
 
 
 async def read_again(state: TrainState, run: CandidateRun) -> CommitChecks:
     """Read the checks of a candidate that passed, and judge the newest run of each. Raises GitHubError."""
-    member = next(entry for each in run.members if (entry := state.entry_of(each)) is not None)
-    subject, github = subject_of(run, member, fixes_base=False), state.engine.github
+    subject, github = subject_of(run, state.entries_of(run)[0], fixes_base=False), state.engine.github
     facts = Facts(rules=await github.branch_rules(state.queue.repository, state.queue.base_branch))
     facts = await github_requests.read_fact(github, subject, FactKind.CHECKS, facts, state.policy)
     if is_ambiguous(facts.reports or ()):
@@ -220,7 +218,7 @@ def _with(run: CandidateRun, subject: Entry) -> CandidateRun:
 
 async def _passed(state: TrainState, run: CandidateRun, facts: Facts) -> None:
     """Store that the checks passed, unless one was skipped that ran on a member's own head."""
-    skipped = [each for each in facts.reports or () if each.conclusion in _NOT_RUN]
+    skipped = [each for each in facts.reports or () if each.skipped]
     if skipped and (missing := await _skipped_here_alone(state, run, skipped)):
         await _untested(state, run, Reason.CI_SKIPPED_ON_CANDIDATES, few(missing))
         return
@@ -245,8 +243,8 @@ async def _skipped_here_alone(state: TrainState, run: CandidateRun, skipped: Ite
     """Return the checks that were skipped on the candidate, and not on the own head of every member."""
     names = {(each.name, each.app_id) for each in skipped}
     for member in run.members:
-        own = await state.engine.github.check_reports(state.queue.repository, member.head, frozenset())
-        ran = {(each.name, each.app_id) for each in own if each.conclusion not in _NOT_RUN}
+        own = await _on_own_heads(state, [member])
+        ran = {(each.name, each.app_id) for each in own if not each.skipped}
         reported = {(each.name, each.app_id) for each in own}
         if here := (names & ran) | (names - reported):
             return tuple(sorted(name for name, _ in here))
@@ -298,7 +296,7 @@ def _key(report: CheckReport) -> str:
 
 def _with_green(memory: Memory, facts: Facts) -> Memory:
     """Keep which checks ran on a candidate and passed: so they can."""
-    ran = [each for each in facts.reports or () if each.state is CheckState.PASSED and each.conclusion not in _NOT_RUN]
+    ran = [each for each in facts.reports or () if each.state is CheckState.PASSED and not each.skipped]
     return replace(memory, green=tuple(sorted({*memory.green, *map(_key, ran)}))[:_MOST_GREEN])
 
 
@@ -308,7 +306,7 @@ async def _not_red_on_head(
     """Return those of the failed checks that are green on the member's own head, or run there again."""
     if not failed_here:
         return ()
-    own = await state.engine.github.check_reports(state.queue.repository, member.head, frozenset())
+    own = await _on_own_heads(state, [member])
     red = {_key(each) for each in own if each.state is CheckState.FAILED}
     return tuple(each for each in failed_here if _key(each) in {*map(_key, own)} - red)
 
@@ -322,9 +320,8 @@ def _with_span(memory: Memory, run: CandidateRun) -> Memory:
 
 async def _absent(state: TrainState, run: CandidateRun, detail: str) -> None:
     """End a run whose candidate lacks a required check: members whose own heads lack it, too, wait outside."""
-    members = [entry for each in run.members if (entry := state.entry_of(each)) is not None]
-    left = [each.number for each in members if await leaves_for_absent(state, each)]
-    if left:
+    members = state.entries_of(run)
+    if [each for each in members if await leaves_for_absent(state, each)]:
         await state.cancel(run, why="left")
     else:
         await _untested(state, run, Reason.CI_SILENT_ON_CANDIDATES, detail)

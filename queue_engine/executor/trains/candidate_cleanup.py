@@ -101,12 +101,9 @@ class CandidateCleanup:
             with working(RequestPriority.BACKGROUND), naming(f"the branches of trains in {repository.full_name}"):
                 lost = await self._lost(repository)
                 pulls = await self._engine.github.latest_pull_requests(repository) if lost else ()
+                own = [each for each in pulls if each.head_repository == repository.full_name]
                 for branch, tip in lost.items():
-                    drafts = [
-                        each
-                        for each in pulls
-                        if (each.head_repository, each.head_branch) == (repository.full_name, branch)
-                    ]
+                    drafts = [each for each in own if each.head_branch == branch]
                     forbidden = await self._delete_lost(repository, branch, tip, drafts) or forbidden
         except NotFound:
             return None  # The App was uninstalled meanwhile.

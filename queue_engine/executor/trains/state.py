@@ -115,6 +115,10 @@ class TrainState:
         """Return the entry of a member, if it is queued with the head that the run merges."""
         return next((each for each in self.entries if (each.id, each.head) == (member.entry_id, member.head)), None)
 
+    def entries_of(self, run: CandidateRun) -> list[Entry]:
+        """Return the entries of a run's members that are queued so."""
+        return [entry for each in run.members if (entry := self.entry_of(each)) is not None]
+
     def find(self, run_id: int) -> CandidateRun:
         """Return a run by its id."""
         return next(each for each in self.runs if each.id == run_id)

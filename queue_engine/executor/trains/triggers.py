@@ -35,18 +35,19 @@ async def trigger_for(state: TrainState, tip: str) -> CandidateTrigger | None:
         return memory.trigger
     left = [each for each in allowed if each not in memory.silent]
     choice = await read_choice(state, tip)
-    found = () if choice is None else choice.of_heads
+    answers, found = ((), ()) if choice is None else (choice.answers, choice.of_heads)
     # No head outside the queue has a queue-only check.
     names = tuple(each.name for each in found if each.name not in queue_only_names(state.policy))
     await state.remember(replace(memory, of_heads=names))
     # A draft starts what the members' own pull requests start, so it needs no proof from files that nobody shows.
-    tried = {CandidateTrigger.PULL_REQUEST} if choice is None else {x.trigger for x in choice.answers if x.can_be_tried}
-    proved = [] if choice is None else [each.trigger for each in choice.answers if each.runs and each.trigger in left]
+    usable = {each.trigger for each in answers if each.can_be_tried}
+    tried = {CandidateTrigger.PULL_REQUEST} if choice is None else usable
+    proved = [each.trigger for each in answers if each.runs and each.trigger in left]
     left = proved or [each for each in left if each in tried]
     if left:
         return left[0]
-    doubts = [] if choice is None else [x for x in choice.answers if x.doubtful and x.trigger in allowed]
-    unshown = choice is None or any(each.trigger not in memory.silent for each in doubts)
+    doubtful = {each.trigger for each in answers if each.doubtful and each.trigger in allowed}
+    unshown = choice is None or not doubtful <= set(memory.silent)
     reason = Reason.CI_UNPROVEN_ON_CANDIDATES if unshown else Reason.CI_SILENT_ON_CANDIDATES
     await state.switch_off(reason, _lines(choice))
     return None
