@@ -12,7 +12,7 @@ from bot.demo import comments
 from queue_engine.core.database.database import Database
 from queue_engine.domain.notice import WAITING, NoticeKind, kind_of
 from queue_engine.domain.own_check import OWN_CHECK
-from queue_engine.domain.policy import Mode
+from queue_engine.domain.policy import Mode, Policy
 from queue_engine.store import Store
 from sandbox.facade.github import GitHub
 from sandbox.facade.pull_request_handle import PullRequestHandle
@@ -103,8 +103,8 @@ _APART = 0.2
 """Seconds between two looks."""
 
 
-async def contradictions(store: Store, github: GitHub, app: App, *, labels: frozenset[str]) -> list[str]:
-    """What IMQ's records, and its words on GitHub, contradict; `labels` queue a pull request, in lower case."""
+async def contradictions(store: Store, github: GitHub, app: App) -> list[str]:
+    """What IMQ's records, and its words on GitHub, contradict."""
     found: list[str] = []
     async with store.reading() as tx:
         for pull in _pulls(github, app):
@@ -114,7 +114,7 @@ async def contradictions(store: Store, github: GitHub, app: App, *, labels: froz
             entry = await tx.entries.find(repository.id, pull.number)
             own = [each.body for each in pull.comments.values() if "<!-- imq:comment" in each.body]
             kind = kind_of(own[-1]) if own else None
-            on = {label.name.lower() for label in pull.labels} & labels
+            on = Policy().has_trigger_label(label.name for label in pull.labels)
             open_now = pull.state == "open"
             of_head = repository.suites_by_sha.get(pull.head_sha, ())
             runs = [run for suite in of_head if suite.app is app for run in suite.runs if run.name == OWN_CHECK]
@@ -132,14 +132,12 @@ async def contradictions(store: Store, github: GitHub, app: App, *, labels: froz
     return found
 
 
-async def contradictions_left(
-    url: str, github: GitHub, app: App, *, labels: frozenset[str], within: float = 20
-) -> list[str]:
+async def contradictions_left(url: str, github: GitHub, app: App, *, within: float = 20) -> list[str]:
     """What the processes with the database at this address still contradict after so many seconds, in real time."""
     database, found = Database(url), list[str]()
     try:
         for _ in range(int(within / _APART)):
-            if not (found := await contradictions(Store(database), github, app, labels=labels)):
+            if not (found := await contradictions(Store(database), github, app)):
                 break
             await asyncio.sleep(_APART)
     finally:

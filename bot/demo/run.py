@@ -77,10 +77,9 @@ async def run_scenario(
         began = time.monotonic()
         runner = ScenarioRunner(environment, scenario)
         in_time = await _watch(console, runner, began + _LIMIT_SECONDS * max(1.0, 1 / speed))
-        found = (environment.github, environment.app)
-        left = await contradictions_left(f"sqlite:///{environment.database}", *found, labels=frozenset({LABEL}))
-        verdict = report.verdict_of(runner)
-        verdict = Verdict((*verdict.problems, *left))
+        url = f"sqlite:///{environment.database}"
+        left = await contradictions_left(url, environment.github, environment.app)
+        verdict = Verdict((*report.verdict_of(runner).problems, *left))
         if not in_time:
             verdict = Verdict(("it was not finished in time", *verdict.problems))
         await report.show(console, runner, verdict, timedelta(seconds=time.monotonic() - began))

@@ -117,8 +117,8 @@ def base_checked(
 ) -> RedBase | None:
     """Return the state of a red base after a poll of its tip's reports; None if it holds its queue no longer.
 
-    A tip without any report for a while is not red: checks may run on pull requests only. A workflow file that breaks
-    is tried again when the base moves.
+    A tip without any report for a while is not red: checks may run on pull requests only. A broken workflow file
+    holds its queue until the base moves, or a rerun has jobs, which the caller reads.
     """
     if red.is_workflow:
         return None if tip != red.tip or not red.polls else base_unread(red, policy, now)

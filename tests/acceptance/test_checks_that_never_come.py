@@ -18,7 +18,8 @@ from sandbox.ci.single_check import CISettings
 from sandbox.ci.workflows import Job, Trigger
 from sandbox.domain.checks.checks import CheckRunFields
 from sandbox.domain.checks.progress import page
-from tests.acceptance.train_stage import TrainWorld, a_train_world
+from tests.acceptance.test_workflow_permission import accept
+from tests.acceptance.train_stage import WORKFLOW, TrainWorld, a_train_world
 from tests.acceptance.world import CI_TIME, LABEL, World, a_world
 
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
@@ -181,36 +182,25 @@ async def test_run_that_ended_without_a_job_leaves_soon_with_its_link(world: Wor
     assert page(world.github.addresses, run) in world.comment(broken)
 
 
-FILE = ".github/workflows/ci.yml"
-
-
-async def accept_workflows(world: World) -> None:
-    """The owner lets IMQ change workflow files."""
-    installed = world.github.state.installations_of(world.repository.record)
-    own = next(each for each in installed if each.app is world.app)
-    world.github.accounts.accept_permissions(own, {"workflows": "write"})
-    await world.settle()
-
-
 @pytest.mark.parametrize("required", [True, pytest.param(False, marks=pytest.mark.long)])
 async def test_workflow_that_is_broken_on_the_base_is_announced_once_and_ejects_none(
     world: World, required: bool
 ) -> None:
     """P5, P6: its runs end without a job on every head; the queue continues when the base has another file."""
     ci = with_workflow(world)
-    ci.workflow.path, ci.valid = FILE, lambda files: "invalid" not in files.get(FILE, "")
+    ci.workflow.path, ci.valid = WORKFLOW, lambda files: "invalid" not in files.get(WORKFLOW, "")
     if not required:
         world.repository.protect("main", required_checks=[])
-    world.repository.push("main", {FILE: "jobs: invalid\n"}, "Break the workflow", by="rhea")
+    world.repository.push("main", {WORKFLOW: "jobs: invalid\n"}, "Break the workflow", by="rhea")
     pulls = [world.open(name, by=by) for name, by in (("one", "mona"), ("two", "hubot"), ("three", "rhea"))]
     await world.pass_time(2 * CI_TIME)
     await label(world, *pulls)
-    await world.until(lambda: all(says(world, pull, FILE) for pull in pulls), within=SOON)
+    await world.until(lambda: all(says(world, pull, WORKFLOW) for pull in pulls), within=SOON)
     await world.pass_time(HOUR)
     assert [await world.reasons(pull) for pull in pulls] == [[], [], []]
     assert await whole_queue(world) == [("paused", "base_red")]
     assert all("Next step for a maintainer" in world.comment(pull) for pull in pulls)
-    world.repository.push("main", {FILE: "jobs: valid\n"}, "Repair the workflow", by="rhea")
+    world.repository.push("main", {WORKFLOW: "jobs: valid\n"}, "Repair the workflow", by="rhea")
     await world.until(lambda: all(pull.merged for pull in pulls), within=HOUR)
     assert await whole_queue(world) == [("paused", "base_red"), ("resumed", "base_red")]
 
@@ -218,13 +208,13 @@ async def test_workflow_that_is_broken_on_the_base_is_announced_once_and_ejects_
 async def test_repair_of_a_workflow_that_is_broken_on_the_base_may_land_meanwhile(world: World) -> None:
     """P5: it is labelled as the fix, and its own run has jobs."""
     ci = with_workflow(world)
-    ci.workflow.path, ci.valid = FILE, lambda files: "invalid" not in files.get(FILE, "")
-    world.repository.push("main", {FILE: "jobs: invalid\n"}, "Break the workflow", by="rhea")
-    await accept_workflows(world)
-    pull, fix = world.open("waits"), world.open("fix", files={FILE: "jobs: valid\n"})
+    ci.workflow.path, ci.valid = WORKFLOW, lambda files: "invalid" not in files.get(WORKFLOW, "")
+    world.repository.push("main", {WORKFLOW: "jobs: invalid\n"}, "Break the workflow", by="rhea")
+    accept(world, webhook=True)
+    pull, fix = world.open("waits"), world.open("fix", files={WORKFLOW: "jobs: valid\n"})
     await world.pass_time(2 * CI_TIME)
     await label(world, pull)
-    await world.until(lambda: says(world, pull, FILE), within=SOON)
+    await world.until(lambda: says(world, pull, WORKFLOW), within=SOON)
     fix.label("merge-queue-fix", by="rhea")
     await label(world, fix)
     await world.until(lambda: fix.merged and pull.merged, within=HOUR)
@@ -233,11 +223,11 @@ async def test_repair_of_a_workflow_that_is_broken_on_the_base_may_land_meanwhil
 async def test_queue_continues_when_a_run_that_broke_for_a_moment_runs_again(world: World) -> None:
     """P5: GitHub could not start it, and the file of the base is fine: a person reruns it, and the base never moves."""
     ci = with_workflow(world)
-    world.repository.push("main", {FILE: "jobs: valid\n"}, "Add the workflow", by="rhea")
-    ci.workflow.path, ci.valid = FILE, lambda files: "one.py" not in files
+    world.repository.push("main", {WORKFLOW: "jobs: valid\n"}, "Add the workflow", by="rhea")
+    ci.workflow.path, ci.valid = WORKFLOW, lambda files: "one.py" not in files
     pull = world.open("one")
     await label(world, pull)
-    await world.until(lambda: says(world, pull, FILE), within=SOON)
+    await world.until(lambda: says(world, pull, WORKFLOW), within=SOON)
     ci.valid = lambda files: True
     [run] = ci.runs
     ci._start(run)
@@ -395,9 +385,9 @@ async def test_member_that_breaks_a_workflow_leaves_its_train_with_the_link_of_a
     """P5: the run on the candidate has no job; the others land without it."""
     async with in_trains(tmp_path) as trains:
         world = trains.world
-        await accept_workflows(world)
-        trains.runner.valid = lambda files: "invalid" not in files.get(FILE, "")
-        good, bad = trains.open(), world.open("bad", files={FILE: "jobs: invalid\n"})
+        accept(world, webhook=True)
+        trains.runner.valid = lambda files: "invalid" not in files.get(WORKFLOW, "")
+        good, bad = trains.open(), world.open("bad", files={WORKFLOW: "jobs: invalid\n"})
         await world.pass_time(2 * CI_TIME)
         await label(world, bad, good)
         await world.until(lambda: good.merged and LABEL not in bad.labels, within=HOUR)
@@ -411,17 +401,17 @@ async def test_train_on_a_base_with_a_broken_workflow_waits_for_the_base(tmp_pat
     """P5, P6: no member is ejected, and the queue says it once."""
     async with in_trains(tmp_path) as trains:
         world = trains.world
-        trains.runner.valid = lambda files: "invalid" not in files.get(FILE, "")
-        before = world.repository.files("main")[FILE]
+        trains.runner.valid = lambda files: "invalid" not in files.get(WORKFLOW, "")
+        before = world.repository.files("main")[WORKFLOW]
         pulls = [trains.open(), trains.open()]
         await world.pass_time(2 * CI_TIME)
-        world.repository.push("main", {FILE: "jobs: invalid\n"}, "Break the workflow", by="rhea")
+        world.repository.push("main", {WORKFLOW: "jobs: invalid\n"}, "Break the workflow", by="rhea")
         await label(world, *pulls)
-        await world.until(lambda: all(says(world, pull, FILE) for pull in pulls), within=SOON)
+        await world.until(lambda: all(says(world, pull, WORKFLOW) for pull in pulls), within=SOON)
         await world.pass_time(HOUR)
         assert [await world.reasons(pull) for pull in pulls] == [[], []]
         assert await whole_queue(world) == [("paused", "base_red")]
-        world.repository.push("main", {FILE: before}, "Repair the workflow", by="rhea")
+        world.repository.push("main", {WORKFLOW: before}, "Repair the workflow", by="rhea")
         await world.until(lambda: all(pull.merged for pull in pulls), within=HOUR)
 
 

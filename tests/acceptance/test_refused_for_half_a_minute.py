@@ -60,7 +60,7 @@ def _reads(recorded: RecordedCall) -> bool:
 
 @dataclass
 class Window:
-    """Faults for half a minute from the first request on that fits; `alone`: only for requests that fit."""
+    """Faults from the first request on that fits, for half a minute if not said; `alone`: only for those that fit."""
 
     world: World
     begins_with: str

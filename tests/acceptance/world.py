@@ -236,7 +236,7 @@ class World:
 
     async def contradictions(self) -> list[str]:
         """What IMQ's records, and its words on GitHub, contradict now."""
-        return await contradictions(self.bot.engine.store, self.github, self.app, labels=frozenset({LABEL}))
+        return await contradictions(self.bot.engine.store, self.github, self.app)
 
     async def kill(self) -> None:
         """End the bot without a word, as `kill -9` would: nothing is drained, nothing is released."""

@@ -101,7 +101,7 @@ class ModeRun:
     async def contradictions(self) -> list[str]:
         """Return what IMQ's records, and its words on GitHub, contradict."""
         url = f"sqlite:///{self.parts.database}"
-        return await contradictions_left(url, self.parts.github, self.parts.app, labels=frozenset({LABEL}))
+        return await contradictions_left(url, self.parts.github, self.parts.app)
 
     def figures(self) -> Figures:
         """Return what it took so far."""
