@@ -122,12 +122,25 @@ async def test_list_that_is_older_than_a_later_announcement_corrects_nothing(
     assert (notice.reason is Reason.NOT_QUEUED) is corrected
 
 
-async def test_comment_of_one_that_is_queued_is_left_alone(engine: Engine) -> None:
-    """P6: it says what is true."""
-    async with engine.change() as change:
-        queue = await change.tx.queues.find_or_create(REPOSITORY, "main", NOW)
-        await stand(change.tx, queue, 1)
-    assert await wanted(engine) is None
+@pytest.mark.parametrize(
+    ("kind", "queued", "corrected"),
+    [
+        ("checking", True, False),
+        ("landed", True, False),
+        ("failed", True, True),
+        ("landed", False, False),
+        ("failed", False, False),
+    ],
+)
+async def test_comment_is_corrected_only_where_it_contradicts_the_queue(
+    engine: Engine, github: Comments, kind: str, queued: bool, corrected: bool
+) -> None:
+    """P6: what is true stays, and so does a landing, which a restored database may not know."""
+    github.comments = (shows(kind),)
+    if queued:
+        async with engine.change() as change:
+            await stand(change.tx, await change.tx.queues.find_or_create(REPOSITORY, "main", NOW), 1)
+    assert (await wanted(engine) is not None) is corrected
 
 
 async def test_comments_are_checked_once_a_day_from_the_last_sweep_on(engine: Engine, github: Comments) -> None:
