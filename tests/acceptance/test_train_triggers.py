@@ -14,6 +14,7 @@ from sandbox.rest.record import RecordedCall
 from sandbox.state import WorkflowRun
 from tests.acceptance.project import total_at_most_ten
 from tests.acceptance.test_train_refusals import events
+from tests.acceptance.test_workflow_permission import accept
 from tests.acceptance.train_stage import CHECK, WORKFLOW, a_train_world, configure
 from tests.acceptance.train_world import queue_all, ready
 from tests.acceptance.world import CI_TIME, World, a_world
@@ -22,17 +23,22 @@ _FILE = f"on: [push, pull_request]\njobs: {{{CHECK}: {{runs-on: ubuntu-latest, s
 
 
 @asynccontextmanager
-async def a_watched_world(directory: Path) -> AsyncIterator[tuple[World, WorkflowRunner]]:
-    """A world whose workflow runs on pushes to any branch, and on pull requests."""
+async def a_watched_world(directory: Path, trains: str = "push") -> AsyncIterator[tuple[World, WorkflowRunner]]:
+    """A world whose workflow runs on pushes to any branch, and on pull requests; on pushes a gate tests nothing."""
     async with a_world(directory, ci=False, protect=False) as made:
+
+        def tests(run: WorkflowRun) -> bool:
+            file = made.repository.record.git.files(run.tested_sha)[WORKFLOW]
+            return run.event == "pull_request" or "always()" not in file
+
         made.repository.push("main", {WORKFLOW: _FILE}, "CI", by="rhea")
-        job = Job(CHECK, duration=CI_TIME, judge=total_at_most_ten)
+        job = Job(CHECK, duration=CI_TIME, judge=total_at_most_ten, tests=tests)
         runner = made.repository.add_workflow(
             "CI", jobs=[job], on=[Trigger("push"), Trigger("pull_request")], path=WORKFLOW
         )
         actions = made.github.actions.app(made.repository.record)
         made.repository.protect("main", required_checks=[(CHECK, actions.id)], by="rhea")
-        configure(made, "{candidates: push}")
+        configure(made, f"{{candidates: {trains}}}")
         await made.pass_time(CI_TIME * 2)
         yield made, runner
 
@@ -171,3 +177,18 @@ async def test_halves_that_are_red_together_land_by_nothing_that_tests_nothing(
         assert on_candidates == set() if reasons else "pull_request" in on_candidates
         # No run was started by a push first, and found to have tested nothing.
         assert "untested" not in {each[2] for each in await events(world)}
+
+
+async def test_member_that_changes_what_a_push_tests_lands_no_halves_that_are_red_together(tmp_path: Path) -> None:
+    """P1: a push of the candidate takes its own files, whose gate tests nothing there: a draft tests both halves."""
+    async with a_watched_world(tmp_path, "auto") as (world, runner):
+        accept(world, webhook=True)
+        changes = [{WORKFLOW: _GATE.replace("total", "sum")}, {}]
+        pulls = [world.open(f"h{n}", files={f"{n}.txt": "6\n", **more}) for n, more in enumerate(changes)]
+        await world.pass_time(CI_TIME * 2)
+        queue_all(pulls)
+        await world.until(lambda: any(pull.merged for pull in pulls))
+        await world.pass_time(CI_TIME * 6)
+        assert [pull.merged for pull in pulls].count(True) == 1
+        together = [run for run in runner.runs if run.suite.head_branch == "imq/main/1"]
+        assert "pull_request" in {run.event for run in together}

@@ -9,7 +9,7 @@ from queue_engine.domain.facts import BranchRules, RequiredCheck
 from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.executor.trains.state import TrainState
-from queue_engine.executor.trains.triggers import read_choice, trigger_failed
+from queue_engine.executor.trains.triggers import lines, read_choice, trigger_failed
 from queue_engine.planner.actions import Facts
 from queue_engine.planner.trains.outcomes import failed_before, find_run, known_result, passed, result_key
 from queue_engine.rules.checks import run_checks
@@ -61,19 +61,28 @@ async def key_of(state: TrainState, run: CandidateRun) -> str:
     return result_key(run.members[-1].tree or "", required)
 
 
-async def learn_of_heads(state: TrainState, run: CandidateRun) -> CandidateRun:
-    """Keep which checks judge the pull request by the candidate's own workflows, too: a member may have changed them.
+async def learn_of_workflows(state: TrainState, run: CandidateRun) -> CandidateRun | None:
+    """Judge the candidate's own workflows: a member may have changed those by which the trigger was chosen.
 
-    Then the trigger is what these workflows need. Raises GitHubError.
+    Keep which checks judge the pull request by these, too. Where the run's trigger may start no test of the candidate,
+    it is what these workflows need; None if there is none: trains are off then. GitHub takes the files from
+    the commit or ref of the event (docs, "Triggering a workflow"; github/docs #44323). Raises GitHubError.
     """
-    if not state.memory.of_heads or str(run.id) in state.memory.of_heads_in_runs:
+    if str(run.id) in state.memory.of_heads_in_runs:
         return run
     assert run.candidate is not None
     # `pull_request_target` takes its files from the default branch, whose own were judged before.
     choice = await read_choice(state, run.candidate, run.base_branch)
     found = set() if choice is None else {each.name for each in choice.of_heads}
     names = tuple(each for each in state.memory.of_heads if each in found)
-    trigger = choice.trigger if choice is not None and names != state.memory.of_heads else None
+    # Files that GitHub does not show prove no push; a draft starts what the members' own pull requests start.
+    usable = choice is None and run.trigger is CandidateTrigger.PULL_REQUEST
+    for each in choice.answers if choice is not None else ():
+        usable |= each.trigger is run.trigger and (bool(each.runs) or each.can_be_tried)
+    trigger = choice.trigger if choice is not None and not (usable and names == state.memory.of_heads) else None
+    if not usable and trigger is None:
+        await state.switch_off(Reason.CI_UNPROVEN_ON_CANDIDATES, lines(choice))
+        return None
     in_runs = {**state.memory.of_heads_in_runs, str(run.id): names}
     memory = replace(state.memory, of_heads_in_runs=in_runs)
     return await state.save_run(replace(run, trigger=trigger or run.trigger), memory)

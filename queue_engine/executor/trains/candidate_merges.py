@@ -21,7 +21,7 @@ from queue_engine.executor.save import measured_limits
 from queue_engine.executor.trains.candidate_branches import (
     EXISTS,
     explain_refused_branch,
-    learn_of_heads,
+    learn_of_workflows,
     publish,
     tested_before,
 )
@@ -127,7 +127,10 @@ async def build(state: TrainState, run: CandidateRun) -> None:
             if built is None:
                 return
             run = built
-        run = await learn_of_heads(state, run)
+        learnt = await learn_of_workflows(state, run)
+        if learnt is None:
+            return
+        run = learnt
         if not await tested_before(state, run):
             await publish(state, run)
     except (Forbidden, Invalid, MergeError, NotFound) as refusal:

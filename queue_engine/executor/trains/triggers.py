@@ -49,7 +49,7 @@ async def trigger_for(state: TrainState, tip: str) -> CandidateTrigger | None:
     doubtful = {each.trigger for each in answers if each.doubtful and each.trigger in allowed}
     unshown = choice is None or not doubtful <= set(memory.silent)
     reason = Reason.CI_UNPROVEN_ON_CANDIDATES if unshown else Reason.CI_SILENT_ON_CANDIDATES
-    await state.switch_off(reason, _lines(choice))
+    await state.switch_off(reason, lines(choice))
     return None
 
 
@@ -103,7 +103,7 @@ async def trigger_failed(state: TrainState, trigger: CandidateTrigger, reason: R
         await state.switch_off(reason, detail)
 
 
-def _lines(choice: TriggerChoice | None) -> str:
+def lines(choice: TriggerChoice | None) -> str:
     """Return the lines to add, and why no trigger starts every required check."""
     if choice is None:
         return ""

@@ -11,7 +11,7 @@ import pytest
 from queue_engine.core.database.database import Database
 from queue_engine.domain.candidate_run import CandidateMember, CandidateRun, CandidateState, CandidateTrigger
 from queue_engine.domain.facts import CheckReport, CheckState
-from queue_engine.executor.trains.candidate_branches import learn_of_heads
+from queue_engine.executor.trains.candidate_branches import learn_of_workflows
 from queue_engine.executor.trains.landing_checks import misses_checks, own_heads_pass
 from queue_engine.executor.trains.state import TrainState
 from queue_engine.store import Store
@@ -104,8 +104,9 @@ async def test_member_that_changes_the_title_check_has_its_own_version_judged(
     github.required = ("ci", "title")
     state, run = await passed(store, github)
     await state.remember(replace(state.memory, of_heads_in_runs={}))
-    learnt = await learn_of_heads(state, run)
+    learnt = await learn_of_workflows(state, run)
+    assert learnt is not None
     assert (state.memory.of_heads_in_runs, learnt.trigger) == ({"1": names}, trigger)
     assert github.named("workflow_files") == [("c2",)]
-    await learn_of_heads(state, run)
+    await learn_of_workflows(state, run)
     assert len(github.named("workflow_files")) == 1
