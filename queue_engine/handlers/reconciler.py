@@ -324,7 +324,8 @@ class Reconciler:
     async def _unexplained(self, repository: Repository, ignored: Sequence[PullRequest]) -> list[int]:
         """Return those of these pull requests that no comment of IMQ explains, after forgetting their rejections (P6).
 
-        The comment was deleted, or a lost database has replaced it: IMQ judges the head again, and says why. It
+        The comment was deleted, or a lost database has replaced it: IMQ sends its last words again, so that a person
+        who dequeued the pull request is not overruled (P4). Without any, it judges the head, and says why. It
         looks for each comment once an hour, and for none where the configuration wants no comments.
         """
         engine, now, found = self._engine, self._engine.clock.now(), list[int]()
@@ -338,9 +339,10 @@ class Reconciler:
             if not bodies or kind_of(bodies[max(bodies)]) in WAITING:
                 found.append(pull.number)
         async with engine.change() as change:
-            for number in found:
+            resent = [n for n in found if await change.tx.outbox.resend(repository.id, n, due=change.now)]
+            for number in (judged := [each for each in found if each not in resent]):
                 await change.tx.refusals.clear(repository.id, number)
-        return found
+        return judged
 
 
 async def read_again(

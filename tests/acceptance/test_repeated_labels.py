@@ -95,3 +95,21 @@ async def test_ignored_label_whose_comment_was_deleted_is_explained_again_by_the
     pull.delete_comment(next(iter(pull.comments)), by="rhea")
     await world.pass_time(HOUR)
     assert "draft" in world.comment(pull)
+
+
+async def test_deleted_comment_overrules_no_person_who_dequeued_the_pull_request(world: World) -> None:
+    """P4: automation left the label on, and the sweep says again that a person dequeued it, but does not queue it."""
+    pull = world.open("stay")
+    await world.pass_time(CI_TIME * 2)
+    world.repository.push("main", {"past.py": "moved\n"}, "Move the base", by="rhea")
+    await world.settle()
+    pull.label(LABEL, by="mona")
+    await world.pass_time(5 * SECOND)
+    pull.comment("/unqueue", by="mona")
+    await world.pass_time(10 * SECOND)
+    pull.label(LABEL, by="robot[bot]")
+    await world.pass_time(10 * SECOND)
+    pull.delete_comment(next(iter(pull.comments)), by="rhea")
+    await world.pass_time(2 * HOUR)
+    assert not pull.merged
+    assert "`mona` dequeued the pull request" in world.comment(pull)
