@@ -132,7 +132,10 @@ class CandidateCleanup:
         if not await self._is_forbidden(repository, branch, deleting):
             _log.info("lost_branch_deleted", repository=repository.full_name, branch=branch)
             return False
-        # GitHub may have no such mutation.
+        # GitHub may have no such mutation, and this request names no tip: somebody may have pushed since the proof.
+        found = await github.branch_tip(repository, branch)
+        if found is None or found.sha != tip:
+            return False
         return await self._is_forbidden(repository, branch, github.delete_branch(repository, branch))
 
     async def _is_proved(self, repository: Repository, branch: str, tip: str) -> bool:

@@ -3,7 +3,7 @@
 Covers `queue_engine/executor/trains/candidate_cleanup.py`.
 """
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -118,3 +118,20 @@ async def test_workflow_runs_under_way_on_the_branches_of_a_run_are_cancelled(st
     state.engine = replace(state.engine, github=cast(Any, github))
     await cleaned(state, run, cancels=cancels)
     assert github.named("cancel_run") == ([(11,)] if cancels else [])
+
+
+@pytest.mark.parametrize(("tip", "goes"), [("lost", True), ("pushed", False)])
+async def test_lost_branch_to_which_somebody_pushed_since_its_proof_stays(store: Store, tip: str, goes: bool) -> None:
+    """P4: without a request that names the tip, IMQ reads it again before it deletes the branch."""
+    github = TrainGitHub(
+        candidate_branches={"imq/main/99": "lost"},
+        branch_pushes=(HeadPush(NO_BRANCH, "lost", NOW, "imq[bot]"),),
+        latest_pull_requests=(),
+        update_refs=DENIED,
+        branch_tip=SimpleNamespace(sha=tip),
+        delete_branch=None,
+    )
+    state, _ = await ended(store, github)
+    job = SimpleNamespace(request=asdict(state.queue.repository), holds={})
+    await CandidateCleanup(state.engine).clean_lost(cast(Job, job))
+    assert (github.named("delete_branch") == [("imq/main/99",)]) is goes
