@@ -222,9 +222,8 @@ async def merge(
             raise
         if named(refusal.message) is Reason.STACKED and not how.in_background:
             return await merge_unknown_stack(github, entry, how, refusal.message, refused)
-        if isinstance(lasting, Forbidden | Invalid):
-            denied = Reason.PERMISSION_MISSING if isinstance(lasting, Forbidden) else Reason.REFUSED_BY_RULES
-            return Facts(merge_refused=refusal.message, merge_denied=denied)
+        if isinstance(lasting, Forbidden):
+            return Facts(merge_refused=refusal.message, merge_denied=Reason.PERMISSION_MISSING)
         github.forget_rules(entry.repository.id)
         return refused_merge(refusal.message, how.method, refused)
 

@@ -154,3 +154,15 @@ async def test_reads_that_get_422_for_a_quarter_of_an_hour_eject_nobody(tmp_path
         for pull in pulls:
             pull.label(LABEL, by="mona")
         await assert_all_landed(world, pulls, window)
+
+
+async def test_merge_that_gets_an_unknown_422_for_half_a_minute_ejects_nobody(tmp_path: Path) -> None:
+    """P5: words that IMQ does not know are no rule, unless GitHub repeats them."""
+    async with a_world(tmp_path) as world:
+        pulls = [await world.behind("first"), world.open("second")]
+        window = Window(world, ENTRY["merge"], "writes", lasts=HALF_A_MINUTE)
+        body = {"message": "Request cannot be processed at this time."}
+        world.server.faults.add(Fault(times=None, when=window.open, kind="fail", status=422, body=body))
+        for pull in pulls:
+            pull.label(LABEL, by="mona")
+        await assert_all_landed(world, pulls, window)

@@ -64,6 +64,8 @@ ANSWERS: Mapping[str, tuple[type[BaseModel], ...]] = {
     f"GET {R}/commits/{{}}/check-suites 200 check_suites []": (schemas.CheckSuiteAnswer,),
     f"POST {R}/check-runs 201": (schemas.IdAnswer,),
     f"GET {R}/actions/runs 200 workflow_runs []": (schemas.WorkflowRunAnswer,),
+    f"GET {R}/actions/concurrency_groups/{{}} 200": (schemas.ConcurrencyGroupAnswer,),
+    f"GET {R}/check-runs/{{}}/annotations 200 []": (schemas.AnnotationAnswer,),
     f"GET {R}/commits/{{}}/status 200 statuses []": (schemas.StatusAnswer,),
     f"GET {R}/issues 200 []": (schemas.IssueAnswer,),
     f"GET {R}/issues/{{}}/events 200 []": (schemas.EventAnswer,),
