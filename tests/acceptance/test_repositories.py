@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from sandbox.rest.faults import Fault
 from tests.acceptance.world import LABEL, World
 
 MERGE = "PUT /repos/{owner}/{repo}/pulls/{number}/merge"
@@ -100,6 +101,31 @@ async def test_suspended_installation_keeps_what_is_queued_and_lands_it_afterwar
     world.github.accounts.suspend(installation, False)
     await world.until(lambda: pull.merged, within=timedelta(minutes=40))
     await world.settle()
+    assert "anded" in world.comment(pull)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Although you appear to have the correct authorization credentials, the `acme` organization has an IP allow "
+        "list enabled, and your IP address is not permitted to access this resource.",
+        "Resource protected by organization SAML enforcement.",
+    ],
+    ids=["allow_list", "single_sign_on"],
+)
+async def test_organisation_that_shuts_imq_out_keeps_what_is_queued_and_lands_it_afterwards(
+    world: World, words: str
+) -> None:
+    """P5, P6: longer than any outage may take; the queue says why, and no one has to act when it is over."""
+    pull = await queued(world)
+    world.server.faults.add(Fault(times=None, kind="fail", status=403, body={"message": words}))
+    await world.pass_time(timedelta(hours=2))
+    assert await world.reasons(pull) == []
+    assert await world.paused() == "github_refuses"
+    world.server.faults.clear()
+    await world.until(lambda: pull.merged, within=timedelta(hours=2))
+    await world.settle()
+    assert await world.paused() is None
     assert "anded" in world.comment(pull)
 
 
