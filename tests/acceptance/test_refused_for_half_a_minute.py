@@ -145,7 +145,7 @@ async def test_train_survives_what_github_answers_for_half_a_minute(
         assert [name for name in world.repository.record.git.branches() if name.startswith("imq")] == []
 
 
-async def test_reads_that_get_422_for_a_quarter_of_an_hour_eject_nobody(tmp_path: Path) -> None:
+async def test_reads_that_get_422_for_a_quarter_of_an_hour_eject_no_entry(tmp_path: Path) -> None:
     """P5: a refusal that lasts is a rule only while everything else works."""
     async with a_world(tmp_path) as world:
         pulls = [await world.behind("first"), world.open("second")]
@@ -156,7 +156,7 @@ async def test_reads_that_get_422_for_a_quarter_of_an_hour_eject_nobody(tmp_path
         await assert_all_landed(world, pulls, window)
 
 
-async def test_merge_that_gets_an_unknown_422_for_half_a_minute_ejects_nobody(tmp_path: Path) -> None:
+async def test_merge_that_gets_an_unknown_422_for_half_a_minute_ejects_no_entry(tmp_path: Path) -> None:
     """P5: words that IMQ does not know are no rule, unless GitHub repeats them."""
     async with a_world(tmp_path) as world:
         pulls = [await world.behind("first"), world.open("second")]
