@@ -14,6 +14,7 @@ def _refuses_null(text: str) -> None:
 
 
 @pytest.mark.thorough
+@pytest.mark.thorough
 def test_planted_fault_is_found_and_made_small() -> None:
     """With the same seed at the same input."""
     with pytest.raises(AssertionError):

@@ -43,6 +43,7 @@ def words_written() -> set[str]:
     return found
 
 
+@pytest.mark.thorough
 def test_history_has_a_sentence_for_every_event() -> None:
     """Each event that the engine records has a sentence, and each sentence has such an event."""
     assert words_written() == set(HISTORY)

@@ -135,6 +135,7 @@ def handler(sqlite_database: Database) -> RecordedHandler:
 
 
 @pytest.mark.parametrize("apart", [timedelta(0), 2 * SECOND], ids=["at once", "within a minute"])
+@pytest.mark.thorough
 async def test_twenty_labels_of_a_triager_cost_a_dozen_requests_an_hour_and_all_are_refused(
     handler: RecordedHandler, apart: timedelta
 ) -> None:

@@ -144,6 +144,7 @@ NIGHT = WeeklyFreeze(frozenset({6}), time(2, 30), MINUTE * 60, ZoneInfo("UTC"))
 @example("Berlin in spring", [replace(NIGHT, start=time(1, 45))], 8 * DAY + 59)
 @example("Berlin in autumn", [replace(NIGHT, start=time(2), lasts=MINUTE * 30)], 8 * DAY + 45)
 @example("Lord Howe, by half an hour", [replace(NIGHT, start=time(2, 15), lasts=MINUTE * 5)], 8 * DAY - 600)
+@pytest.mark.thorough
 def test_frozen_until_agrees_with_watching_a_clock(change: str, weekly: list[WeeklyFreeze], minute: int) -> None:
     """Whatever the zone, the days and the hour at which clocks are set, a minute is frozen or not as clocks show it."""
     zone, day = CHANGES[change]

@@ -122,6 +122,7 @@ async def test_level_outcomes_leaves_out_progress(store: Store, kind: NoticeKind
     assert await progress(store, entry, kind, ALL) is not None
 
 
+@pytest.mark.thorough
 async def test_level_outcomes_announces_every_reason(store: Store) -> None:
     """IMQ announces the outcome, unless the configuration asks for no comments."""
     staying = {Outcome.PAUSED, Outcome.SEQUENTIAL}

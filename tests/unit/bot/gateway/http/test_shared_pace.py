@@ -100,6 +100,7 @@ async def test_points_reserved_for_what_people_wait_for_are_left_by_background_w
         assert any("INSERT INTO pace_reservations" in each for each in statements) is asks
 
 
+@pytest.mark.thorough
 async def test_processes_together_spend_no_more_points_than_one_may(
     gateways: tuple[Gateway, Gateway],
     github: GitHubDouble,

@@ -58,6 +58,7 @@ async def plan(connection: AsyncConnection, statement: Select[tuple[object, ...]
     return [row.detail for row in rows]
 
 
+@pytest.mark.thorough
 async def test_jobs_leave_nothing_behind_after_six_thousand(sqlite_database: Database) -> None:
     """No soft delete: the file stays as large as the most that it ever held at once, and is as empty as at first."""
     async with sqlite_database.reading() as connection:
