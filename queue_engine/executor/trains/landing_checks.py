@@ -6,7 +6,7 @@ after its first step.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import timedelta
 
@@ -14,7 +14,7 @@ import structlog
 
 from queue_engine.core.timing.backoff import no_jitter, wait
 from queue_engine.domain.candidate_run import CandidateRun, CandidateTrigger
-from queue_engine.domain.facts import CheckState
+from queue_engine.domain.facts import CheckReport, CheckState, RequiredCheck
 from queue_engine.domain.model import Entry
 from queue_engine.domain.reasons import Reason
 from queue_engine.executor.trains.candidate_branches import key_of, of_heads
@@ -26,6 +26,7 @@ from queue_engine.planner.check_limits import few
 from queue_engine.planner.trains.memory import FailingChecks
 from queue_engine.planner.trains.outcomes import cancelled, failed, find_run
 from queue_engine.rules.checks import CommitChecks, absent_checks, judge, run_checks
+from queue_engine.workflows.trigger_choice import GITHUB_ACTIONS
 
 _log = structlog.get_logger("imq.trains")
 
@@ -111,6 +112,10 @@ async def own_heads_pass(state: TrainState, run: CandidateRun, entries: Sequence
     verdicts = list[tuple[Entry, CommitChecks]]()
     for entry in entries:
         reports = await github.check_reports(repository, entry.head, required)
+        if others := sorted({each.name for each in reports if _by_another_app(each, judging)}):
+            # Their check of that name may test the tree, and the candidate did without it.
+            await state.switch_off(Reason.CI_UNPROVEN_ON_CANDIDATES, few(tuple(others)))
+            return False
         # Where nothing is required, a head may lack a check that others have.
         wanted = required - set(absent_checks(required, reports)) if optional else required
         verdicts += [(entry, judge(wanted, reports))] if wanted else []
@@ -131,3 +136,9 @@ async def own_heads_pass(state: TrainState, run: CandidateRun, entries: Sequence
         await state.save_run(waiting)
         return False
     return True
+
+
+def _by_another_app(report: CheckReport, judging: Collection[RequiredCheck]) -> bool:
+    """Return whether an App other than Actions reports one of these checks, which any App may report."""
+    of_actions = report.by_actions or report.app_id == GITHUB_ACTIONS
+    return RequiredCheck(report.name, None) in judging and not of_actions

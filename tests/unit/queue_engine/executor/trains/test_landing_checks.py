@@ -82,6 +82,19 @@ async def test_check_of_the_pull_request_counts_on_each_members_head(
     assert len(state.entries) == left
 
 
+async def test_check_that_another_app_reports_as_well_is_not_taken_from_the_heads(store: Store) -> None:
+    """P1: that App may test the tree, so the candidate is no proof; each keeps its place, and IMQ tests one by one."""
+    github = TrainGitHub()
+    github.required = ("ci", "title")
+    github.reports_of = {"head-1": (TITLE,), "head-2": (TITLE, replace(TITLE, app_id=77))}
+    state, run = await passed(store, github, "title")
+    assert not await own_heads_pass(state, run, state.entries, merges=False)
+    await state.load()
+    assert len(state.entries) == 2
+    assert state.memory.off is not None
+    assert state.memory.off.reason == "ci_unproven_on_candidates"
+
+
 _TESTS = "on: [push, pull_request]\njobs: {ci: {steps: [{run: make test}]}}\n"
 _JUDGE = "{uses: amannn/action-semantic-pull-request@v6}"
 
