@@ -28,7 +28,7 @@ SETTINGS = {
 
 HOSTING = "docs/hosting/"
 """A page for each hosting platform, which docs/self-hosting.md links."""
-BINARY = {".png", ".ico", ".svg"}
+BINARY = {".gz", ".png", ".ico", ".svg"}
 PRODUCTION = ("bot", "notifications", "queue_engine")
 VAGUE = re.compile(r"(?:what|who|whose|how|which|when|where|whether)\b", re.IGNORECASE)
 ARCHITECTURE_WORDS = 3_900

@@ -137,7 +137,7 @@ def _last_time(facts: Facts, notice: Notice) -> Iterable[str]:
 
 
 def _next(facts: Facts, notice: Notice) -> Iterable[str]:
-    """Say who acts next, and how; replies of older versions have neither."""
+    """Say who acts next, and how, where the reply has it."""
     if "whose_move" not in facts:
         return
     text = NOT_READY[Reason(facts["next"])] if facts["state"] == "not_ready" else _TEXTS[facts["next"]]

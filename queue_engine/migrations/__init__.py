@@ -27,7 +27,7 @@ from queue_engine.migrations.state import (
 
 __all__ = ["HEAD", "OLDEST", "MigrationError", "MigrationState", "current", "migrate", "migration_state"]
 
-HEAD = "0049"
+HEAD = "0001"
 """The newest revision that this code knows."""
 
 OLDEST = HEAD
@@ -54,9 +54,9 @@ class MigrationError(Exception):
 
 
 async def migrate(
-    database: Database, revision: str = HEAD, *, pause: Callable[[float], Awaitable[None]] = asyncio.sleep
+    database: Database, revision: str | None = None, *, pause: Callable[[float], Awaitable[None]] = asyncio.sleep
 ) -> None:
-    """Bring the database to `revision`, in one transaction.
+    """Bring the database to `revision`, by default `HEAD`, in one transaction.
 
     Processes that do this at the same time do it one after the other, and all but the first find nothing to do. On
     PostgreSQL the transaction gives up a table that others use for longer than 0.2 seconds, and starts over after
@@ -64,6 +64,7 @@ async def migrate(
 
     A newer database remains as it is, if this code may run on it. Raises MigrationError if not.
     """
+    revision = revision or HEAD
     if await current(database) == revision:
         return
     for left in reversed(range(_TRIES)):

@@ -1,6 +1,6 @@
 """Queues that IMQ exported on an earlier commit continue on this one.
 
-`exported_queues.json.gz` is what `imq export` wrote after `story`, on the last commit before the migrations became one.
+`exported_queues.json.gz` is what `imq export` wrote after `three_queues`, on the last commit with many migrations.
 """
 
 import gzip
@@ -36,7 +36,7 @@ branches:
 """
 
 
-async def story(world: World) -> dict[str, Any]:
+async def three_queues(world: World) -> dict[str, Any]:
     """Three queues in flight: one of single entries, one of a train, and one with a pause."""
     repository, pulls = world.repository, {}
     made = repository.add_ci(
@@ -119,7 +119,7 @@ async def test_queues_of_the_file_land(tmp_path: Path, make_sqlite_url: MakeUrl)
     """P2, P3, P4, P6: consent, order, candidates, the pause and comments of the file count, and each lands once."""
     other_url = make_sqlite_url()
     async with a_world(tmp_path, ci=False, protect=False) as world:
-        pulls = await story(world)
+        pulls = await three_queues(world)
         file = file_of(world, await exported(world))
         await world.kill()
         assert await imported(world, other_url, file)

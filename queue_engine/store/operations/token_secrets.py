@@ -18,8 +18,6 @@ _RANDOM = 43
 _CHECKSUM = 6
 
 _FORM = re.compile(rf"{PREFIX}([0-9A-Za-z]{{{_RANDOM}}})([0-9A-Za-z]{{{_CHECKSUM}}})")
-_WITHOUT_CHECKSUM = re.compile(rf"{PREFIX}[0-9A-Za-z_-]{{43}}")
-"""Tokens that IMQ made before they had a checksum."""
 
 
 def create() -> str:
@@ -30,9 +28,8 @@ def create() -> str:
 
 def well_formed(secret: str) -> bool:
     """Return whether IMQ may have made this secret: a mistyped one is refused without a query."""
-    if (parts := _FORM.fullmatch(secret)) is not None:
-        return _checksum(parts[1]) == parts[2]
-    return _WITHOUT_CHECKSUM.fullmatch(secret) is not None
+    parts = _FORM.fullmatch(secret)
+    return parts is not None and _checksum(parts[1]) == parts[2]
 
 
 def _checksum(text: str) -> str:

@@ -5,7 +5,6 @@ import string
 
 import pytest
 
-from queue_engine.store.operations import token_secrets
 from queue_engine.store.operations.token_secrets import create, well_formed
 
 FORM = re.compile(r"imq_[0-9A-Za-z]{49}")
@@ -41,9 +40,3 @@ def test_text_of_another_form_is_no_secret(text: str) -> None:
     """Whatever strangers send."""
     assert not well_formed(text)
     assert not well_formed(create() + "\n")
-
-
-def test_secret_from_before_there_were_checksums_is_still_one() -> None:
-    """An upgrade revokes no token."""
-    assert well_formed("imq_" + "aZ0-_" * 8 + "abc")
-    assert token_secrets.PREFIX == "imq_"

@@ -83,13 +83,6 @@ def test_memory_is_read_as_it_was_written() -> None:
     assert from_json({}) == Memory()
 
 
-def test_trigger_of_an_earlier_version_is_chosen_again() -> None:
-    """It was chosen by all required checks: which of them judge the pull request is not stored with it."""
-    written = to_json(Memory(trigger=CandidateTrigger.PUSH))
-    del written["of_heads"]
-    assert from_json(written).trigger is None
-
-
 def test_changed_workflows_and_rules_make_ci_unknown() -> None:
     """What starts CI, and which checks can pass on a candidate, is forgotten; results of trees are not."""
     known = Memory(trigger=CandidateTrigger.PUSH, silent=(CandidateTrigger.DISPATCH,), green=(":ci",), generation=1)
