@@ -1,7 +1,4 @@
-"""How the parts of a process are put together.
-
-Covers `bot/process/wiring.py` and `bot/gateway/token_permissions.py`.
-"""
+"""How the parts of a process are put together."""
 
 import re
 from pathlib import Path

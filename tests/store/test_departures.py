@@ -1,7 +1,4 @@
-"""Departures: stored once each, the last of each pull request marked, purged by age, completed from the timeline.
-
-Covers `queue_engine/domain/departure.py` and `queue_engine/store/departure_tables.py`.
-"""
+"""Departures: stored once each, the last of each pull request marked, purged by age, completed from the timeline."""
 
 import random
 from collections import defaultdict

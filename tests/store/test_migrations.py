@@ -1,7 +1,4 @@
-"""Migrations make the tables of the code, on both databases.
-
-Covers `queue_engine/store/tables.py`, `queue_engine/store/operations/tables.py`, `queue_engine/effects/departures.py`.
-"""
+"""Migrations make the tables of the code, on both databases."""
 
 from queue_engine.core.database.database import Database
 from queue_engine.migrations import HEAD, current, migrate

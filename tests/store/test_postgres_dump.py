@@ -1,7 +1,4 @@
-"""A queue in flight returns from PostgreSQL's own backup, as docs/operating.md describes it.
-
-Covers `queue_engine/store/tables.py` and the tables of all migrations.
-"""
+"""A queue in flight returns from PostgreSQL's own backup, as docs/operating.md describes it."""
 
 import asyncio
 import subprocess

@@ -1,7 +1,4 @@
-"""A run is stored with its members: it begins and ends with them, and no writer overwrites another.
-
-Covers `queue_engine/domain/run.py`.
-"""
+"""A run is stored with its members: it begins and ends with them, and no writer overwrites another."""
 
 from dataclasses import fields, replace
 

@@ -1,8 +1,4 @@
-"""What programs read of a pull request: for every reason whose move it is, in words, and what to do next.
-
-Covers `bot/api/answers.py`, `notifications/render/answer.py`, `notifications/texts/waits.py` and
-`queue_engine/domain/wait_reasons.py`.
-"""
+"""What programs read of a pull request: for every reason whose move it is, in words, and what to do next."""
 
 import ast
 import inspect

@@ -1,7 +1,4 @@
-"""`imq token`: what an operator sees, and what is stored.
-
-Covers `bot/cli/people.py`.
-"""
+"""`imq token`: what an operator sees, and what is stored."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -1,7 +1,4 @@
-"""GitHub's answers about a pull request, who may act on it and how it compares, as the facts that they tell.
-
-Covers `bot/gateway/schemas.py`.
-"""
+"""GitHub's answers about a pull request, who may act on it and how it compares, as the facts that they tell."""
 
 from typing import Any
 

@@ -1,7 +1,4 @@
-"""The address of a client behind reverse proxies.
-
-Covers also `bot/settings/proxies.py`.
-"""
+"""The address of a client behind reverse proxies."""
 
 from typing import Any
 

@@ -1,7 +1,4 @@
-"""Credentials in each form that an operator or a platform takes.
-
-Covers `bot/registration/permissions.py`, `bot/registration/markup.py`, `bot/registration/installed.py`.
-"""
+"""Credentials in each form that an operator or a platform takes."""
 
 import shlex
 

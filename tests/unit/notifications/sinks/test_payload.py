@@ -1,7 +1,4 @@
-"""The JSON for generic webhooks has what a program needs to act.
-
-Covers `notifications/sinks/text.py` and `notifications/texts/sinks.py`.
-"""
+"""The JSON for generic webhooks has what a program needs to act."""
 
 import json
 

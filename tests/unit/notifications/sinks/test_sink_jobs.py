@@ -1,7 +1,4 @@
-"""Which sink gets which event.
-
-Covers `notifications/sinks/message.py`.
-"""
+"""Which sink gets which event."""
 
 from typing import Any
 

@@ -1,7 +1,4 @@
-"""Where a pull request above others lands, and what becomes of its wait as those below change.
-
-Covers `queue_engine/admission/stacks.py`.
-"""
+"""Where a pull request above others lands, and what becomes of its wait as those below change."""
 
 from collections.abc import Mapping
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Runs with a candidate of their own, as plain data. Covers `queue_engine/domain/candidate_port.py`."""
+"""Runs with a candidate of their own, as plain data."""
 
 from datetime import UTC, datetime
 

@@ -1,7 +1,4 @@
-"""The requests for a pull request of a stack, and what IMQ makes of GitHub's answers.
-
-Covers `queue_engine/known/own_writes.py` and `queue_engine/known/merge_forwarding.py`.
-"""
+"""The requests for a pull request of a stack, and what IMQ makes of GitHub's answers."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,4 @@
-"""What becomes of the engine's jobs when something is in their way, on a real worker.
-
-Covers `queue_engine/core/observability/meter.py`.
-"""
+"""What becomes of the engine's jobs when something is in their way, on a real worker."""
 
 import asyncio
 from dataclasses import replace

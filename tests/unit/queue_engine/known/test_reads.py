@@ -1,8 +1,4 @@
-"""The one port through which everybody reads: what contradicts what is known is neither judged nor remembered.
-
-Covers `queue_engine/known/facts.py`, `queue_engine/known/reviews.py`, `queue_engine/domain/known_facts.py`,
-`queue_engine/known/forwarding.py` and `queue_engine/store/operations/known.py`.
-"""
+"""The one port through which everybody reads: what contradicts what is known is neither judged nor remembered."""
 
 from dataclasses import replace
 from typing import Any, cast

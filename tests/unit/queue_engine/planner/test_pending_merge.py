@@ -1,7 +1,4 @@
-"""What follows a merge that GitHub makes in the background.
-
-Covers `queue_engine/domain/merge_port.py`.
-"""
+"""What follows a merge that GitHub makes in the background."""
 
 from dataclasses import replace
 from datetime import timedelta

@@ -1,7 +1,4 @@
-"""What labels give in a queue, and whom that delays by how much.
-
-Covers `queue_engine/domain/entry_order.py`.
-"""
+"""What labels give in a queue, and whom that delays by how much."""
 
 from datetime import timedelta
 from typing import Any

@@ -1,8 +1,4 @@
-"""What a pull request waits for outside its queue, and what ends that wait.
-
-Covers `queue_engine/domain/unmet_requirement.py`, `queue_engine/store/new_entry.py`,
-`notifications/texts/reason_text.py` and `notifications/texts/not_ready.py`.
-"""
+"""What a pull request waits for outside its queue, and what ends that wait."""
 
 import json
 from dataclasses import replace

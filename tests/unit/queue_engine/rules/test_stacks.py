@@ -1,7 +1,4 @@
-"""Which pull requests lie above another one.
-
-Covers `queue_engine/domain/stack.py`.
-"""
+"""Which pull requests lie above another one."""
 
 from dataclasses import replace
 from typing import Any

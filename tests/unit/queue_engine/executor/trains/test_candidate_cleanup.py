@@ -1,7 +1,4 @@
-"""What IMQ deletes, closes and cancels after a run: only what is its own, by the record of the run.
-
-Covers `queue_engine/executor/trains/candidate_cleanup.py`.
-"""
+"""What IMQ deletes, closes and cancels after a run: only what is its own, by the record of the run."""
 
 from dataclasses import asdict, replace
 from types import SimpleNamespace

@@ -1,7 +1,4 @@
-"""How a run that passed lands by one move of the base: what is asked of GitHub, and what each answer means.
-
-Covers `queue_engine/executor/trains/landing.py`.
-"""
+"""How a run that passed lands by one move of the base: what is asked of GitHub, and what each answer means."""
 
 from collections.abc import Mapping
 from dataclasses import replace

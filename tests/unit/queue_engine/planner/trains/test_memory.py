@@ -1,7 +1,4 @@
-"""What plans remember is read as it was written, and follows the entries of its queue.
-
-Covers `queue_engine/planner/trains/members.py` and `queue_engine/planner/trains/outcomes.py`.
-"""
+"""What plans remember is read as it was written, and follows the entries of its queue."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
