@@ -1,4 +1,4 @@
-"""After a restart, policies come from the files that processes shared through the database: many at once, no request."""
+"""After a restart, policies come from files that processes shared through the database: many at once, no request."""
 
 from collections.abc import Callable
 from datetime import timedelta

@@ -2,8 +2,8 @@
 
 from datetime import UTC, datetime
 
-from queue_engine.domain.candidate_port import BranchUpdate
 from queue_engine.domain.candidate_run import CandidateMember, CandidateRun, CandidateState, CandidateTrigger
+from queue_engine.domain.port import BranchUpdate
 
 
 def test_candidate_run_names_its_members_in_order() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from queue_engine.domain.errors import Forbidden, GitHubError, HeadConflict, Invalid, NotFound
 from queue_engine.domain.facts import Commit, MergeMethod
-from queue_engine.domain.merge_port import MergeState, PendingMerge
+from queue_engine.domain.port import MergeState, PendingMerge
 from queue_engine.domain.reasons import Reason
 from queue_engine.executor import github_requests, stack_requests
 from queue_engine.planner.actions import Facts, Merge

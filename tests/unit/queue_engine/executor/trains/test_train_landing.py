@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from queue_engine.core.database.database import Database
-from queue_engine.domain.candidate_port import BranchUpdate
 from queue_engine.domain.candidate_run import CandidateMember, CandidateRun, CandidateState
 from queue_engine.domain.errors import HeadConflict, MergeError
 from queue_engine.domain.facts import Branch, MergeMethod
+from queue_engine.domain.port import BranchUpdate
 from queue_engine.executor.trains.landing import begin_landing, continue_landing
 from queue_engine.executor.trains.lost_merges import CLOSE_JOB
 from queue_engine.executor.trains.members import follow_runs
