@@ -1,4 +1,4 @@
-"""Hand on each call to GitHub, for classes that change some of the calls.
+"""Forward each call to GitHub, for classes that change some of the calls.
 
 Every call has its line, so that mypy reports one that the ports have and that is missing here.
 """
