@@ -11,8 +11,7 @@ from pydantic import SecretStr
 from pydantic_core import PydanticUndefined
 
 from bot.cli.main import main
-from bot.settings.environment import Settings
-from bot.settings.setting_names import OF_AUTHORS
+from bot.settings.environment import OF_AUTHORS, Settings
 from docs.generate import DOCUMENTS, PARTS, ROOT, refreshed
 from tests.support.documents import read, rows
 from tests.support.plain_words import PRIVATE

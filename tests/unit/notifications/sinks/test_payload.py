@@ -5,7 +5,7 @@ import json
 import pytest
 
 from notifications.sinks.message import Message
-from notifications.sinks.payload import payload
+from notifications.sinks.sender import payload
 from notifications.sinks.sink import EventKind
 from notifications.sinks.text import Site, headline, sentence
 from notifications.texts.sinks import HEADLINES

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from queue_engine.core.database.database import Database
-from queue_engine.core.database.file_permissions import keep_private
+from queue_engine.core.database.database import Database, keep_private
 from queue_engine.migrations import migrate
 
 
