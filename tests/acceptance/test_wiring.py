@@ -6,7 +6,7 @@ from pathlib import Path
 import bot
 from bot.gateway.token_permissions import TokenPermissions
 from bot.process.wiring import Bot
-from queue_engine.known.compared_reads import GitHubReads
+from queue_engine.known.github_reads import GitHubReads
 from tests.acceptance.world import World, a_world
 
 

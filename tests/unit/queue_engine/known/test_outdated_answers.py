@@ -25,7 +25,7 @@ from queue_engine.domain.known_facts import (
 )
 from queue_engine.domain.model import Repository
 from queue_engine.domain.port import SnapshotRequest
-from queue_engine.known.compared_reads import GitHubReads
+from queue_engine.known.github_reads import GitHubReads
 from tests.unit.queue_engine.examples import NOW, REPOSITORY, pull, report
 from tests.unit.queue_engine.known.answers import MOVED, SECOND, Setup
 
