@@ -13,7 +13,7 @@ from notifications.render.escape import GHOST, MESSAGE_LIMIT, code, inert, link,
 from notifications.render.failing import failing_list
 from notifications.render.formats import commit, duration, instant, names, pull_requests
 from notifications.texts import not_ready, waiting
-from notifications.texts.reason_text import ReasonText
+from notifications.texts.reasons import ReasonText
 from queue_engine.config.merge_commit import filled
 from queue_engine.domain.dequeue_reason import GREEN_BEFORE, Cause
 from queue_engine.domain.facts import CheckReport, CheckState

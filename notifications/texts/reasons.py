@@ -1,9 +1,21 @@
 """Sentences for each reason: the cause, and the next step."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
-from notifications.texts.reason_text import REQUEUE, ReasonText
 from queue_engine.domain.reasons import Reason
+
+
+@dataclass(frozen=True, slots=True)
+class ReasonText:
+    """The sentence about the cause, and the next step."""
+
+    sentence: str
+    next_step: str
+
+
+REQUEUE = " Then comment `/queue` or add the label {label}."
+
 
 _BRANCHES: Mapping[Reason, ReasonText] = {
     Reason.UPDATED_FOR_ANOTHER: ReasonText(

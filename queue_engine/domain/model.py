@@ -280,3 +280,14 @@ class QueueFront:
     """How many entries the queue has, with this one."""
     others_wait: bool
     """Whether each of the others only waits behind it: pending, without a run or a block, neither hotfix nor held."""
+
+
+@dataclass(frozen=True)
+class EntryOrder:
+    """The precedence that `Entries.add` and `Entries.reprioritise` store."""
+
+    priority: int = 0
+    hotfix: bool = False
+    preempts: bool = False
+    fixes_base: bool = False
+    freeze_exempt: bool = False

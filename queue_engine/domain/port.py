@@ -27,9 +27,9 @@ from queue_engine.domain.facts import (
     RequiredCheck,
     Review,
     Snapshot,
+    StackMember,
 )
 from queue_engine.domain.model import Repository
-from queue_engine.domain.stack import StackMember
 from queue_engine.domain.workflow_runs import CheckSuite, WorkflowRun
 
 PAGE = 100

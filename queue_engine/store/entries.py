@@ -26,9 +26,8 @@ from sqlalchemy import (
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.core.database.database import Upsert
-from queue_engine.domain.entry_order import EntryOrder
 from queue_engine.domain.errors import StaleRecord
-from queue_engine.domain.model import PROCESSING, Entry, EntryStatus
+from queue_engine.domain.model import PROCESSING, Entry, EntryOrder, EntryStatus
 from queue_engine.domain.run import NOT_BEGUN
 from queue_engine.store.entry_query import STORED, entry_of, in_order, placed
 from queue_engine.store.errors import EntryConflict

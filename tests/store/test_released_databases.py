@@ -6,8 +6,7 @@ import pytest
 from sqlalchemy import select
 
 from queue_engine.core.database.database import Database
-from queue_engine.domain.entry_order import EntryOrder
-from queue_engine.domain.model import EntryStatus
+from queue_engine.domain.model import EntryOrder, EntryStatus
 from queue_engine.domain.reasons import Reason
 from queue_engine.migrations import HEAD, current, migrate
 from queue_engine.store import Store
