@@ -144,11 +144,11 @@ def _date(text: str) -> datetime:
 
 def _account(login: str) -> Actor:
     # Imported when needed: no other part of this command calls GitHub.
-    from bot.cli import people
+    from bot.cli import github
 
     try:
-        return asyncio.run(people.account_of(settings(quiet=True), login))
-    except people.LookupFailed as problem:
+        return asyncio.run(github.account_of(settings(quiet=True), login))
+    except github.LookupFailed as problem:
         raise click.ClickException(str(problem)) from None
 
 

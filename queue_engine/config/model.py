@@ -10,12 +10,14 @@ from pydantic import BeforeValidator, Field, model_validator
 from queue_engine.config import freezes
 from queue_engine.config.kinds import (
     MOST,
+    AutoRuns,
     AutoTimeout,
     BodyTemplate,
     CheckName,
     ConfigModel,
     Label,
     Login,
+    LongTimeout,
     Many,
     NoticeName,
     OwnText,
@@ -30,9 +32,90 @@ from queue_engine.config.kinds import (
     Why,
     Wildcards,
 )
-from queue_engine.config.push_rules import OnPush
-from queue_engine.config.train_rules import Trains
-from queue_engine.config.wait_limits import WaitLimits
+from queue_engine.domain.train_policy import MOST_MEMBERS
+
+
+class WaitLimits(ConfigModel):
+    """How long other waits may last."""
+
+    update: Timeout | None = Field(None, description="GitHub's update of a branch, and of whether it can be merged.")
+    hold: Timeout | None = Field(None, description="Waiting for room in a full queue, or for a red base to pass.")
+    ready: LongTimeout | None = Field(
+        None, description="Waiting outside the queue until the pull request is ready (`when_not_ready: wait`)."
+    )
+    run: Timeout | None = Field(None, description="Starting over because other pushes keep moving the base branch.")
+
+
+CandidatesName = Literal["off", "auto", "push", "pull_request", "dispatch"]
+
+
+def _off_or_auto(value: object) -> object:
+    """Accept `on`, and truth values in place of both words."""
+    words = {True: "auto", False: "off", "on": "auto"}
+    return words.get(value, value) if isinstance(value, str | bool) else value
+
+
+class TrainRules(ConfigModel):
+    """Whether IMQ tests several pull requests in one CI run, and how."""
+
+    candidates: Annotated[CandidatesName, BeforeValidator(_off_or_auto)] | None = Field(
+        None,
+        description="What starts CI on a branch with several pull requests; `trains: auto` is short for "
+        "`candidates: auto`.",
+    )
+    runs: AutoRuns | None = Field(
+        None,
+        description="How many CI runs may be active at once; `auto` is one more than CI ran at once before, up to 16.",
+    )
+    max_size: int | None = Field(None, ge=1, le=MOST_MEMBERS, description="How many pull requests one CI run may test.")
+    first_report: Timeout | None = Field(
+        None,
+        description="How long a required check may take to start on a train's branch, before IMQ tests one pull "
+        "request at a time.",
+    )
+    split: Literal["bisect", "single"] | None = Field(
+        None,
+        description="Whether IMQ bisects a run that failed, or tests each of its pull requests alone.",
+    )
+
+
+def _choice_or_trains(value: object) -> object:
+    return {"candidates": value} if isinstance(value, str | bool) else value
+
+
+Trains = Annotated[
+    TrainRules,
+    BeforeValidator(_choice_or_trains, json_schema_input_type=CandidatesName | TrainRules),
+]
+"""A section, or the value of its key `candidates`."""
+
+
+class PushRules(ConfigModel):
+    """What IMQ does after somebody pushes to a pull request."""
+
+    queued: Literal["dequeue", "requeue"] | None = Field(
+        None, description="Whether a push dequeues a queued pull request, or queues its new head at the end."
+    )
+    waiting: Literal["bind", "dequeue"] | None = Field(
+        None,
+        description="Whether a pull request that is not ready yet keeps waiting with a new head, if the pusher may "
+        "queue.",
+    )
+    requeue_for: Many[Login] | None = Field(
+        None,
+        description="Bots, such as `dependabot[bot]`, whose pushes to their own pull requests never dequeue them.",
+    )
+
+
+def _choice_or_push(value: object) -> object:
+    return {"queued": value} if isinstance(value, str) else value
+
+
+OnPush = Annotated[
+    PushRules,
+    BeforeValidator(_choice_or_push, json_schema_input_type=Literal["dequeue", "requeue"] | PushRules),
+]
+
 
 Method = Literal["merge", "squash", "rebase"]
 

@@ -1,14 +1,11 @@
-"""`imq token`: what an operator sees, and what is stored.
-
-Covers `bot/cli/people.py`.
-"""
+"""`imq token`: what an operator sees, and what is stored."""
 
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from sqlalchemy import update
 
-from bot.cli import people
+from bot.cli import github as github_requests
 from bot.settings.environment import Settings
 from queue_engine.domain.facts import Actor, Permission
 from queue_engine.domain.model import Repository
@@ -27,10 +24,10 @@ def github(monkeypatch: pytest.MonkeyPatch) -> None:
 
     async def account_of(_settings: Settings, login: str) -> Actor:
         if login.casefold() != "ada":
-            raise people.LookupFailed(f"GitHub has no account {login}.")
+            raise github_requests.LookupFailed(f"GitHub has no account {login}.")
         return ADA
 
-    monkeypatch.setattr(people, "account_of", account_of)
+    monkeypatch.setattr(github_requests, "account_of", account_of)
 
 
 def see(imq: Imq) -> None:

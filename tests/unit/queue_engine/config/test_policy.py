@@ -1,7 +1,4 @@
-"""What a configuration makes of the operator's policy, branch by branch.
-
-Covers `queue_engine/domain/policy.py` and `queue_engine/config/wait_limits.py`.
-"""
+"""What a configuration makes of the operator's policy, branch by branch."""
 
 from dataclasses import fields, replace
 from datetime import time, timedelta

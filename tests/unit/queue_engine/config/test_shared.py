@@ -1,7 +1,4 @@
-"""What an organisation's shared configuration may change: only what makes the operator's rules stricter.
-
-Covers `queue_engine/config/shared_keys.py`.
-"""
+"""What an organisation's shared configuration may change: only what makes the operator's rules stricter."""
 
 from dataclasses import replace
 from datetime import timedelta
