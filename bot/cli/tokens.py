@@ -27,7 +27,7 @@ def token() -> None:
 
 @token.command()
 @click.argument("name")
-@click.option("--person", "--login", "login", help="GitHub user for whom the token acts.")
+@click.option("--person", "login", help="GitHub user for whom the token acts.")
 @click.option("--operator", is_flag=True, help="Allow to see everything and to manage dead letters.")
 @click.option("--installation", type=int, help="Limit to this installation of the App, by its id.")
 @click.option(
