@@ -106,6 +106,7 @@ class ReviewAnswer(BaseModel):
     state: str
     author_association: str = "NONE"
     submitted_at: datetime | None = None
+    commit_id: str | None = None
 
 
 class PersonAnswer(BaseModel):

@@ -22,7 +22,7 @@ from queue_engine.domain.policy import (
     PushPolicy,
     has_label,
 )
-from queue_engine.domain.train_policy import Candidates, TrainSplit
+from queue_engine.domain.train_policy import Candidates, TrainForks, TrainSplit
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +142,7 @@ KEYS = (
     Key("trains.max_size", "train_size", _same, _same),
     Key("trains.first_report", "train_first_report", _same, timing.shown),
     Key("trains.split", "train_split", TrainSplit, str),
+    Key("trains.forks", "train_forks", TrainForks, str),
     Key(
         "freeze.windows",
         "freezes",

@@ -15,9 +15,9 @@ from queue_engine.domain.policy import (
     Policy,
     PushPolicy,
 )
-from queue_engine.domain.train_policy import Candidates
+from queue_engine.domain.train_policy import Candidates, TrainForks
 
-_PERMISSIONS, _LEVELS = tuple(Permission), tuple(CommentPolicy)
+_PERMISSIONS, _LEVELS, _FORKS = tuple(Permission), tuple(CommentPolicy), tuple(TrainForks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +129,10 @@ def _train_candidates(operator: Policy, wanted: Candidates) -> Candidates:
 def _train_runs(operator: Policy, wanted: int | None) -> int | None:
     """Take the smaller number, where None is as many as CI starts."""
     return min((runs for runs in (operator.train_runs, wanted) if runs is not None), default=None)
+
+
+def _train_forks(operator: Policy, wanted: TrainForks) -> TrainForks:
+    return min(operator.train_forks, wanted, key=_FORKS.index)
 
 
 _BRANCHES = "IMQ would push branches, and run changes with secrets, in repositories that did not ask for it"
@@ -283,6 +287,13 @@ SHARED_KEYS = (
     SharedKey("trains.first_report", "train_first_report", "a shorter one", _LATER, _shorter("train_first_report")),
     SharedKey(
         "trains.split", "train_split", "nothing", "a member would decide how much CI runs", _operators("train_split")
+    ),
+    SharedKey(
+        "trains.forks",
+        "train_forks",
+        "`off`, or `reviewed` in place of `on`",
+        "changes of forks would run with secrets in repositories that did not ask for it",
+        _train_forks,
     ),
     SharedKey("freeze.windows", "freezes", "any windows", "nothing", _added("freezes")),
     SharedKey(

@@ -16,6 +16,11 @@ def _off_or_auto(value: object) -> object:
     return words.get(value, value) if isinstance(value, str | bool) else value
 
 
+def _off_or_on(value: object) -> object:
+    """Accept truth values: YAML 1.1 reads both words as such."""
+    return {True: "on", False: "off"}[value] if isinstance(value, bool) else value
+
+
 class TrainRules(ConfigModel):
     """Whether IMQ tests several pull requests in one CI run, and how."""
 
@@ -37,6 +42,12 @@ class TrainRules(ConfigModel):
     split: Literal["bisect", "single"] | None = Field(
         None,
         description="Whether IMQ bisects a run that failed, or tests each of its pull requests alone.",
+    )
+    forks: Annotated[Literal["off", "reviewed", "on"], BeforeValidator(_off_or_on)] | None = Field(
+        None,
+        description="Which pull requests of forks a train may test, where CI has the repository's secrets: none, "
+        "those whose queued head somebody with write access approved, or all. Others are tested alone, by their own "
+        "heads, and so is each that changes workflow files or local actions.",
     )
 
 

@@ -280,6 +280,7 @@ class Review:
     by_writer: bool
     """Whether GitHub says that the reviewer has write permission, so that the review counts."""
     at: datetime | None = None  # When it was submitted; None where the answer lacks it.
+    commit: str | None = None  # The head that was reviewed; None where the answer lacks it.
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,6 +63,10 @@ class Forwarding(MergeForwarding):
         """As the port says."""
         return await self._github.changed_paths(repository, base, before, after)
 
+    async def paths_of_head(self, repository: Repository, base: str, tip: str, head: str) -> frozenset[str] | None:
+        """As the port says."""
+        return await self._github.paths_of_head(repository, base, tip, head)
+
     async def differing_paths(self, repository: Repository, tree: str, landed: Commit) -> frozenset[str] | None:
         """As the port says."""
         return await self._github.differing_paths(repository, tree, landed)
