@@ -99,11 +99,11 @@ def _run(*, web: bool, worker: bool) -> None:
     # Imported when needed, so that `imq --help` and faults in the settings are printed at once.
     from bot.process import lifecycle, start
     from bot.process.errors import StartRefused
-    from bot.process.process_memory import share_memory
+    from bot.process.process_memory import keep_small
     from bot.process.traces import exported
     from queue_engine.core.database.outage import fault_of
 
-    share_memory()
+    keep_small()
     try:
         with ExitStack() as stack, exported(given):
             bound = None
