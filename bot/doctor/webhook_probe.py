@@ -77,7 +77,10 @@ class WebhookProbe:
             )
         answered = body if isinstance(body, dict) else {}
         if status == 202 and answered.get("result") == "probed":
-            return None if answered.get("app") == self.app_id else _another(address)
+            if answered.get("app") != self.app_id:
+                return _another(address)
+            proxy = answered.get("untrusted_proxy")
+            return _untrusted(proxy) if isinstance(proxy, str) else None
         if status == 202 and answered.get("result") == "ignored":
             # An IMQ of an earlier release, which knows the secret.
             return None
@@ -128,6 +131,17 @@ def _another(address: str) -> Finding:
         "webhook_answered_by_another_imq",
         f"Another IMQ answers at {address}, for another App.",
         "Set the App's webhook URL to the address of this IMQ, or IMQ_PUBLIC_URL to its own.",
+    )
+
+
+def _untrusted(proxy: str) -> Finding:
+    return Finding(
+        "proxy_untrusted",
+        "IMQ",
+        f"A reverse proxy at {proxy} forwards requests, and IMQ_TRUSTED_PROXIES does not name it.",
+        "All clients share the limits of one: a single stranger can keep everybody from logging in.",
+        "Set IMQ_TRUSTED_PROXIES to the proxy's network, such as `private`, in every web process.",
+        "docs/operating.md#settings-in-depth",
     )
 
 

@@ -25,6 +25,7 @@ from bot.gateway.http.stored_tokens import StoredTokens
 from bot.gateway.known_teams import KnownTeams
 from bot.gateway.policies import Policies
 from bot.gateway.token_permissions import TokenPermissions
+from bot.http.client_address import ClientAddresses, UntrustedProxy
 from bot.metrics import Metrics
 from bot.process.app_status import AppStatus
 from bot.process.logins import login_routes
@@ -136,15 +137,17 @@ class Bot:
 
     def application(self) -> web.Application:
         """Create the web application of this process."""
+        proxy = UntrustedProxy(ClientAddresses(self.settings.trusted_proxies, self.settings.client_header))
         receiver = Receiver(
             secret=self.settings.github_webhook_secret,
             own_app_id=int(self.settings.github_app_id),
             store=self.missed.receive,
             clock=self.clock,
             meter=self.metrics,
+            proxy=proxy,
         )
         checks = {"database": self._database_answers, "migrations": self._migrated, "app": self._app_accepted}
-        app = create_app(receiver, Readiness(checks, self.clock, lambda: self.app_status.advice))
+        app = create_app(receiver, Readiness(checks, self.clock, lambda: self.app_status.advice or proxy.advice))
         access = Access(self.engine, self.gateway.people, public_pages=self.settings.public_pages)
         logins = login_routes(self.settings, self.engine, self._session, self.gateway.app)
         app.router.add_routes([description(described_routes(self.engine, access)), *open_routes(logins)])

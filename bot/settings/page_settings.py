@@ -5,7 +5,7 @@ import re
 from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from bot.settings.proxies import DEFAULT, Network, trusted_proxies
+from bot.settings.proxies import DEFAULT, Network, client_header, trusted_proxies
 from bot.settings.safe_values import strong_secret
 
 _CLIENT_ID = re.compile(r"[A-Za-z0-9._-]{1,100}")
@@ -63,6 +63,11 @@ class PageSettings(BaseSettings):
     def trusted_proxies(self) -> tuple[Network, ...]:
         """Return the networks of the trusted reverse proxies."""
         return trusted_proxies(self.proxies)
+
+    @property
+    def client_header(self) -> str:
+        """Return the header in which a trusted reverse proxy names its client."""
+        return client_header(self.proxies)
 
     def is_operator(self, person_id: int, login: str) -> bool:
         """Return whether IMQ_OPERATORS names this person."""
