@@ -19,11 +19,16 @@ log = structlog.get_logger(__name__)
 
 def create_app(receiver: Receiver, readiness: Readiness) -> web.Application:
     """Create the application, with the routes that need no token."""
-    app = web.Application(client_max_size=MAX_BODY, middlewares=[_json_errors])
+    app = front_door()
     app.router.add_post("/webhook", receiver.handle)
     app.router.add_get("/healthz", _alive)
     app.router.add_get("/readyz", readiness.handle)
     return app
+
+
+def front_door() -> web.Application:
+    """Create an application without routes, whose errors are answered as JSON, with their details in the log alone."""
+    return web.Application(client_max_size=MAX_BODY, middlewares=[_json_errors])
 
 
 async def serve(
