@@ -156,7 +156,7 @@ class Bot:
         parts = ApiParts(self._examine, logins, self.gateway.heads, self.waits, streams.serve_token)
         app.add_subapp(PREFIX, create_api(self.engine, access, parts, keys_required=keys_required))
         guarded = for_operators(self.reporter.handle, self.engine.store, self.clock)
-        app.router.add_get("/metrics", guarded if self.settings.metrics == "token" else self.reporter.handle)
+        app.router.add_get("/metrics", guarded if self.settings.metrics_need_token else self.reporter.handle)
         status = QueueStatusHandler(self.engine, access, self.gateway.slots_status, self.settings.max_queue_depth)
         app.router.add_get("/queue/status", status.handle)
         app.router.add_get("/setup/installed", InstalledPage(self._delivered).handle)

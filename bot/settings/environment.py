@@ -128,10 +128,11 @@ class HostSettings(QueueSettings, PageSettings):
     timeline_days: Annotated[int, AfterValidator(enough_days)] = Field(365, validation_alias="IMQ_TIMELINE_DAYS", ge=0)
     """The age at which an event of the timeline is deleted; 0 keeps the timeline for good."""
     sinks: Sinks = Field((), validation_alias="IMQ_SINKS")
-    metrics: Annotated[Literal["open", "token"], BeforeValidator(_lower)] = Field(
-        "open", validation_alias="IMQ_METRICS"
+    metrics: Annotated[Literal["open", "token"] | None, BeforeValidator(_lower)] = Field(
+        None, validation_alias="IMQ_METRICS"
     )
-    """Who reads the metrics: everybody who reaches the port, or callers with an operator's token."""
+    """Who reads the metrics: everybody who reaches the port, or callers with an operator's token. None: those with a
+    token, where IMQ has a public address."""
     idempotency_key: Literal["required", "optional"] = Field("required", validation_alias="IMQ_IDEMPOTENCY_KEY")
     """Whether writing calls of the API need the header `Idempotency-Key`."""
     log_level: Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(_lower)] = Field(
@@ -141,6 +142,11 @@ class HostSettings(QueueSettings, PageSettings):
         None, validation_alias="IMQ_LOG_FORMAT"
     )
     """None means console on a terminal, else json."""
+
+    @property
+    def metrics_need_token(self) -> bool:
+        """Whether only callers with an operator's token read the metrics."""
+        return self.metrics == "token" or (self.metrics is None and self.public_url is not None)
 
     @property
     def timeline_kept(self) -> timedelta | None:
