@@ -140,7 +140,8 @@ class ClientConnection(web.RequestHandler):
         log.debug("request_malformed", error=type(exc).__name__)
         # Its traceback and this frame reference each other, and would keep the bytes until garbage is collected.
         exc.__traceback__ = None
-        answer = web.json_response({"error": "the request is not understood: it is not HTTP/1.1"}, status=400)
+        answer = _Malformed(text='{"error": "the request is not understood: it is not HTTP/1.1"}', status=400)
+        answer.content_type = "application/json"
         answer.force_close()
         return answer
 
@@ -181,6 +182,19 @@ class ClientConnection(web.RequestHandler):
     def _release(self) -> None:
         self._connections.released(self._held)
         self._held = 0
+
+
+async def hide_server(_request: web.BaseRequest, answer: web.StreamResponse) -> None:
+    """Leave out the header `Server`, in which aiohttp names itself and Python with their versions."""
+    answer.headers.popall("Server", None)
+
+
+class _Malformed(web.Response):
+    """An answer that reaches no application, and so no signal of one."""
+
+    async def _prepare_headers(self) -> None:
+        await super()._prepare_headers()
+        self.headers.popall("Server", None)
 
 
 def notifying(make: Callable[..., web.BaseRequest]) -> Callable[..., web.BaseRequest]:

@@ -7,6 +7,7 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from bot.http.limits import Limits, file_limit, limits_for
+from bot.http.protocol import hide_server
 from bot.http.site import LimitedSite
 from bot.web.readiness import Readiness
 from bot.webhooks.receiver import MAX_BODY, Receiver
@@ -28,7 +29,9 @@ def create_app(receiver: Receiver, readiness: Readiness) -> web.Application:
 
 def front_door() -> web.Application:
     """Create an application without routes, whose errors are answered as JSON, with their details in the log alone."""
-    return web.Application(client_max_size=MAX_BODY, middlewares=[_json_errors])
+    app = web.Application(client_max_size=MAX_BODY, middlewares=[_json_errors])
+    app.on_response_prepare.append(hide_server)
+    return app
 
 
 async def serve(

@@ -109,6 +109,7 @@ async def test_request_malformed_is_a_debug_line_and_no_error(start: Serve, capl
     for data in MALFORMED:
         client = await server.connect(data)
         answer = await client.dropped()
+        assert b"\r\nserver:" not in answer.lower()
         assert answer.startswith(b"HTTP/1.0 400 ")
         assert b'{"error": "the request is not understood: it is not HTTP/1.1"}' in answer
     assert caplog.records == []
