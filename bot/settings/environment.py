@@ -89,6 +89,14 @@ class QueueSettings(BaseSettings):
     )
     """The permitted effect of an owner's shared configuration."""
 
+    @field_validator("trigger_label")
+    @classmethod
+    def _label_can_be_set(cls, value: str) -> str:
+        label = value.strip()
+        if not label or not label.isprintable():
+            raise ValueError("is blank, or more than one line: give a label's name of at most 50 characters")
+        return label
+
     def policy(self) -> Policy:
         """Return the engine's policy for repositories without configuration."""
         return Policy(
@@ -302,7 +310,7 @@ def _load(kind: type[_S], environ: Mapping[str, str]) -> _S:
 
 def _set_variables(environ: Mapping[str, str]) -> dict[str, str]:
     """Return the variables that are set."""
-    return {name: value for name, value in environ.items() if value.strip()}
+    return {name: value for name, value in environ.items() if value}
 
 
 def _problem(place: str, kind: str, message: str) -> str:

@@ -49,7 +49,10 @@ class PageSettings(BaseSettings):
     @field_validator("operators")
     @classmethod
     def _operators_are_people(cls, value: str | None) -> str | None:
-        if not all(_OPERATOR.fullmatch(each) for each in _names(value)):
+        names = _names(value)
+        if value is not None and not names:
+            raise ValueError("names nobody: give GitHub ids or logins, or remove it")
+        if not all(_OPERATOR.fullmatch(each) for each in names):
             raise ValueError("must be GitHub ids or logins, separated by commas: an id such as 583231 is safer")
         return value
 

@@ -25,6 +25,8 @@ def trusted_proxies(value: str) -> tuple[Network, ...]:
                 "must be addresses or networks such as 10.0.0.0/8, separated by commas, or one of the words "
                 f"{', '.join(_WORDS)}"
             ) from None
+    if not _names(value):
+        raise ValueError(f"names no proxy: give networks, or one of the words {', '.join(_WORDS)}")
     if any(network.prefixlen == 0 for network in found):
         raise ValueError("trusts every address, so that each client could choose its own: name the proxy's network")
     return tuple(found)
