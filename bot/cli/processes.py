@@ -95,7 +95,7 @@ def demo(speed: float, seed: int, lag: float, keep_open: bool, trains: bool, fai
 
 def _run(*, web: bool, worker: bool) -> None:
     given = environ()
-    settings = host_settings() if may_be_stored(given) else _settings()
+    settings = host_settings() if may_be_stored(given) else _settings(web=web)
     # Imported when needed, so that `imq --help` and faults in the settings are printed at once.
     from bot.process import lifecycle, start
     from bot.process.errors import StartRefused

@@ -253,6 +253,17 @@ class Settings(HostSettings):
         return SecretStr(strong_secret(value.get_secret_value(), _ON_BOTH_SIDES))
 
 
+class WorkerSettings(Settings):
+    """The settings of a process that receives no webhooks, and so may lack their secret."""
+
+    github_webhook_secret: SecretStr = Field(SecretStr(""), validation_alias="IMQ_GITHUB_WEBHOOK_SECRET")
+
+    @field_validator("github_webhook_secret")
+    @classmethod
+    def _secret_is_strong(cls, value: SecretStr) -> SecretStr:
+        return super()._secret_is_strong(value) if value.get_secret_value() else value
+
+
 _ALIASES = (field.validation_alias for field in Settings.model_fields.values())
 _NAMES = frozenset(alias for alias in _ALIASES if isinstance(alias, str))
 
@@ -262,12 +273,12 @@ def unknown_variables(environ: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(name for name, meant in unknown_names(_set_variables(environ), _NAMES).items() if meant is None)
 
 
-def load_settings(environ: Mapping[str, str]) -> Settings:
-    """Load the settings from `environ`; empty variables count as not set.
+def load_settings(environ: Mapping[str, str], *, web: bool = True) -> Settings:
+    """Load the settings from `environ`; empty variables count as not set. `web`: of a process that receives webhooks.
 
     Raises SettingsProblem, which names every problem at once, misspelt names among them.
     """
-    return _load(Settings, environ)
+    return _load(Settings if web else WorkerSettings, environ)
 
 
 def may_be_stored(environ: Mapping[str, str]) -> bool:
