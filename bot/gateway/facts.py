@@ -56,6 +56,7 @@ def delivery(answer: DeliveryAnswer) -> Delivery:
         succeeded=answer.status == "OK" or 200 <= answer.status_code < 300,
         event=answer.event,
         action=answer.action,
+        status_code=answer.status_code,
     )
 
 

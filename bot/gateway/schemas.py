@@ -305,6 +305,12 @@ class DeliveryAnswer(BaseModel):
     action: str | None = None
 
 
+class DeliveryDetailAnswer(BaseModel):
+    """`GET /app/hook/deliveries/{delivery_id}`, of which only the address matters; the schema does not promise it."""
+
+    url: str | None = None
+
+
 class EventAnswer(BaseModel):
     """An event of an issue's history."""
 

@@ -111,6 +111,8 @@ class Delivery:
     succeeded: bool
     event: str
     action: str | None
+    status_code: int = 0
+    """What was answered; 0: nothing was, or GitHub does not say."""
 
 
 @dataclass(frozen=True, slots=True)
