@@ -205,6 +205,7 @@ ACTS: dict[str, tuple[Callable[[World, Any], object], str]] = {
 }
 
 
+@pytest.mark.every_variant
 @pytest.mark.parametrize("act", ACTS)
 async def test_departure_names_who_caused_it(world: World, act: str) -> None:
     """P6: the login, and whether it is a bot, in the comment, in its history, and in the reply to `/why`."""

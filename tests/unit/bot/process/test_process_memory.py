@@ -1,12 +1,13 @@
-"""All threads of a process share one heap, which returns large blocks, where the C library lets them."""
+"""All threads share one heap, which returns large blocks, where the C library lets them; what is imported stays."""
 
 import ctypes
+import gc
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from bot.process.process_memory import keep_small
+from bot.process.process_memory import imported_for_good, keep_small
 
 
 def test_glibc_uses_one_arena_and_returns_large_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -34,3 +35,12 @@ def test_another_c_library_is_left_as_it_is(monkeypatch: pytest.MonkeyPatch, err
 
     monkeypatch.setattr(ctypes, "CDLL", fails)
     assert not keep_small()
+
+
+def test_imported_modules_stay_as_they_are_and_garbage_is_collected_afterwards() -> None:
+    """What is frozen is never examined again."""
+    frozen = gc.get_freeze_count()
+    with imported_for_good():
+        assert not gc.isenabled()
+    assert gc.isenabled()
+    assert gc.get_freeze_count() > frozen
