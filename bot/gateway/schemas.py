@@ -305,7 +305,7 @@ class DeliveryAnswer(BaseModel):
     action: str | None = None
 
 
-class DeliveryDetailAnswer(BaseModel):
+class DeliveryAddressAnswer(BaseModel):
     """`GET /app/hook/deliveries/{delivery_id}`, of which only the address matters; the schema does not promise it."""
 
     url: str | None = None

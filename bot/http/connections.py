@@ -57,7 +57,7 @@ class Connections:
     def received(self, size: int) -> None:
         """Count bytes that a client sent; if there are too many, drop connections.
 
-        What nobody has verified yet has a small budget. The largest request is left out of it, since a delivery may be
+        What is not verified yet has a small budget. The largest request is left out of it, since a delivery may be
         larger than the budget.
         """
         self._held += size

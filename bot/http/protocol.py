@@ -30,7 +30,7 @@ has two lines for each: parsing 10 MB of those had everybody wait for two second
 h2o/picohttpparser #81 refuses such bodies, too)."""
 
 _MAX_READ = 16 * 1024
-"""Bytes that are read from one connection before others get a turn."""
+"""Bytes that are read from one connection before the others are read."""
 
 log = structlog.get_logger(__name__)
 

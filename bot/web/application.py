@@ -20,14 +20,14 @@ log = structlog.get_logger(__name__)
 
 def create_app(receiver: Receiver, readiness: Readiness) -> web.Application:
     """Create the application, with the routes that need no token."""
-    app = front_door()
+    app = new_application()
     app.router.add_post("/webhook", receiver.handle)
     app.router.add_get("/healthz", _alive)
     app.router.add_get("/readyz", readiness.handle)
     return app
 
 
-def front_door() -> web.Application:
+def new_application() -> web.Application:
     """Create an application without routes, whose errors are answered as JSON, with their details in the log alone."""
     app = web.Application(client_max_size=MAX_BODY, middlewares=[_json_errors])
     app.on_response_prepare.append(hide_server)

@@ -45,9 +45,9 @@ class TrainRules(ConfigModel):
     )
     forks: Annotated[Literal["off", "reviewed", "on"], BeforeValidator(_off_or_on)] | None = Field(
         None,
-        description="Which pull requests of forks a train may test, where CI has the repository's secrets: none, "
-        "those whose queued head somebody with write access approved, or all. Others are tested alone, by their own "
-        "heads, and so is each that changes workflow files or local actions.",
+        description="Which pull requests of forks a train may test: CI has the repository's secrets there. "
+        "`reviewed` are those whose queued head somebody with write access has approved. Others are tested alone, by "
+        "their own heads, and so is each that changes workflow files or local actions.",
     )
 
 

@@ -1,4 +1,7 @@
-"""What forks send into trains: no branch of the repository gets it, unless a writer approved that very head."""
+"""What forks send into trains: no branch of the repository gets it, unless a writer approved that very head.
+
+Covers `queue_engine/executor/trains/forks.py`.
+"""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager

@@ -99,7 +99,7 @@ def chosen_url(given: str | None) -> str | None:
 def open_session(given: str | None, *, as_json: bool) -> Session:
     """Return the session of a command; stop it without a login."""
     if token := os.environ.get(TOKEN):
-        # Not of the clone: whoever made it chose that address, and would receive the token.
+        # Not of the clone: the person who made it chose that address, and would receive the token.
         named = given or os.environ.get(URL)
         if not named:
             stop(ExitCode.USAGE, f"{TOKEN} is set without {URL}: set the address of the server too, or give --server.")

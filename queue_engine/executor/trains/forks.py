@@ -18,7 +18,7 @@ from queue_engine.domain.train_policy import TrainForks
 from queue_engine.executor.trains.state import TrainState
 from queue_engine.executor.trains.triggers import workflow_texts
 from queue_engine.planner.actions import Facts
-from queue_engine.planner.trains.memory import LoneFork, LoneReason
+from queue_engine.planner.trains.memory import ForkEntry, ForkReason
 from queue_engine.rules.reviews import newest
 from queue_engine.workflows.step_proof import local_actions
 
@@ -35,7 +35,7 @@ async def sets_forks_aside(state: TrainState, entries: Sequence[Entry], tip: str
 
     The entries were read. `tip` is that of the base. Raises GitHubError.
     """
-    found: dict[int, LoneFork] = {}
+    found: dict[int, ForkEntry] = {}
     for entry in entries:
         pull = state.verified.get((entry.id, entry.version), Facts()).pull
         if (
@@ -43,20 +43,20 @@ async def sets_forks_aside(state: TrainState, entries: Sequence[Entry], tip: str
             and _is_of_fork(entry, pull)
             and (why := await _why_alone(state, entry, pull, tip)) is not None
         ):
-            found[entry.number] = LoneFork(entry.id, entry.queued_head, why)
+            found[entry.number] = ForkEntry(entry.id, entry.queued_head, why)
             _log.info("tested_alone", repository=entry.repository.full_name, number=entry.number, why=why.value)
     if found:
-        await state.remember(replace(state.memory, lone={**state.memory.lone, **found}))
+        await state.remember(replace(state.memory, tested_alone={**state.memory.tested_alone, **found}))
     return bool(found)
 
 
 async def still_alone(state: TrainState, entry: Entry) -> bool:
     """Whether this entry is still to be tested alone: a review may have come since. Raises GitHubError."""
-    lone = state.memory.lone[entry.number]
-    if lone.why is not LoneReason.UNREVIEWED or not await _is_approved(state, entry):
+    alone = state.memory.tested_alone[entry.number]
+    if alone.why is not ForkReason.UNREVIEWED or not await _is_approved(state, entry):
         return True
-    others = {number: each for number, each in state.memory.lone.items() if number != entry.number}
-    await state.remember(replace(state.memory, lone=others))
+    others = {number: each for number, each in state.memory.tested_alone.items() if number != entry.number}
+    await state.remember(replace(state.memory, tested_alone=others))
     return False
 
 
@@ -66,23 +66,23 @@ def _is_of_fork(entry: Entry, pull: PullRequest) -> bool:
     return pull.head_repository is None or pull.head_repository.casefold() != base.casefold()
 
 
-async def _why_alone(state: TrainState, entry: Entry, pull: PullRequest, tip: str | None) -> LoneReason | None:
+async def _why_alone(state: TrainState, entry: Entry, pull: PullRequest, tip: str | None) -> ForkReason | None:
     """Return why a fork's pull request is tested alone; None if a train may test it. Raises GitHubError."""
     if state.trains.forks is TrainForks.OFF:
-        return LoneReason.OFF
+        return ForkReason.OFF
     repository = entry.repository
     paths = await state.engine.github.paths_of_head(repository, entry.base_branch, tip or entry.base_branch, entry.head)
     if paths is None:
-        return LoneReason.UNKNOWN
+        return ForkReason.UNKNOWN
     try:
         texts = await workflow_texts(state.engine.github, repository, tip or entry.base_branch)
     except Forbidden:
-        return LoneReason.UNKNOWN
+        return ForkReason.UNKNOWN
     folders = {dirname(each) for each in local_actions(texts.values())}
     if any(_is_of_ci(path, folders) for path in paths):
-        return LoneReason.WORKFLOWS
+        return ForkReason.WORKFLOWS
     if state.trains.forks is TrainForks.REVIEWED and not await _is_approved(state, entry):
-        return LoneReason.UNREVIEWED
+        return ForkReason.UNREVIEWED
     return None
 
 

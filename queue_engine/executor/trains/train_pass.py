@@ -35,7 +35,7 @@ from queue_engine.executor.trains.stale_candidates import end_outdated_run
 from queue_engine.executor.trains.state import TrainState
 from queue_engine.planner.front import Members, QueueWait, first
 from queue_engine.planner.github_outage import SHOWN_AFTER, outage_limit, retry_at
-from queue_engine.planner.trains.members import ahead_of_lone, base_moved, follow_queue, visible
+from queue_engine.planner.trains.members import ahead_of_tested_alone, base_moved, follow_queue, visible
 from queue_engine.planner.trains.memory import Memory
 from queue_engine.planner.trains.model import Plan
 from queue_engine.planner.trains.outcomes import under_generation
@@ -259,7 +259,7 @@ class TrainPass:
         front = select_front(found.room, found.blockers, state.now)
         if front is not None and not state.runs and state.tests_alone(front) and front.number in numbers:
             return await self._test_alone(front)
-        shown = visible(state.memory, ahead_of_lone(state.memory, numbers))
+        shown = visible(state.memory, ahead_of_tested_alone(state.memory, numbers))
         made = plan(shown, state.seconds)
         if made == Plan():
             await state.remember(state.memory)

@@ -36,7 +36,7 @@ class SequentialMode:
     """The pull request whose own branch has to show whether its failing check judges the pull request, not the tree."""
 
 
-class LoneReason(StrEnum):
+class ForkReason(StrEnum):
     """Why a pull request of a fork is tested alone, by its own head: no branch of IMQ's gets its commits."""
 
     OFF = "forks_off"
@@ -50,12 +50,12 @@ class LoneReason(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class LoneFork:
+class ForkEntry:
     """A pull request that is tested alone: its entry, the queued head, and why."""
 
     entry: str
     head: str
-    why: LoneReason
+    why: ForkReason
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class Memory:
     """Tips of the base that IMQ has taken account of, the newest last."""
     conflicts: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     """Members that did not merge onto others: they are tested when one of these has landed or left."""
-    lone: Mapping[int, LoneFork] = field(default_factory=dict)
+    tested_alone: Mapping[int, ForkEntry] = field(default_factory=dict)
     """Pull requests of forks that are tested alone, by their own heads."""
     trigger: CandidateTrigger | None = None
     """What has started every required check on a candidate of this base."""
@@ -116,8 +116,8 @@ class Memory:
 
     def tests_alone(self, entry: Entry) -> bool:
         """Whether this entry is tested alone, by its own head."""
-        lone = self.lone.get(entry.number)
-        return lone is not None and (lone.entry, lone.head) == (entry.id, entry.queued_head)
+        alone = self.tested_alone.get(entry.number)
+        return alone is not None and (alone.entry, alone.head) == (entry.id, entry.queued_head)
 
     def with_tip(self, tip: str) -> "Memory":
         """Take account of a tip of the base."""
@@ -173,7 +173,7 @@ def to_json(memory: Memory) -> dict[str, Any]:
     stored["suspicions"] = {str(member): round(chance, 4) for member, chance in weigh(memory.trains).chances.items()}
     stored["heads"] = {str(member): list(head) for member, head in memory.heads.items()}
     stored["conflicts"] = {str(member): list(others) for member, others in memory.conflicts.items()}
-    stored["lone"] = {str(member): asdict(lone) for member, lone in memory.lone.items()}
+    stored["tested_alone"] = {str(member): asdict(alone) for member, alone in memory.tested_alone.items()}
     if memory.off is not None:
         stored["off"]["since"] = memory.off.since.isoformat()
     return stored
@@ -191,9 +191,9 @@ def from_json(stored: Mapping[str, Any]) -> Memory:
         base_tip=stored["base_tip"],
         tips=tuple(stored["tips"]),
         conflicts={int(member): tuple(others) for member, others in stored["conflicts"].items()},
-        lone={
-            int(member): LoneFork(one["entry"], one["head"], LoneReason(one["why"]))
-            for member, one in stored.get("lone", {}).items()
+        tested_alone={
+            int(member): ForkEntry(one["entry"], one["head"], ForkReason(one["why"]))
+            for member, one in stored.get("tested_alone", {}).items()
         },
         trigger=None if trigger is None else CandidateTrigger(trigger),
         silent=tuple(map(CandidateTrigger, stored["silent"])),

@@ -51,7 +51,7 @@ async def test_trains_that_run_on_a_push_are_named_with_no_finding(place: Place)
 
 
 async def test_forks_that_a_label_alone_lets_into_trains_are_named(place: Place) -> None:
-    """P4: whoever may label runs a stranger's code with the secrets of CI."""
+    """P4: a person who may label runs a stranger's code with the secrets of CI."""
     configure(place, trains="{candidates: auto, forks: on}")
     (finding,) = await found(place)
     assert finding.code == "trains_forks_unreviewed"

@@ -96,7 +96,7 @@ def test_bytes_too_many_drop_of_those_with_their_share_the_one_that_waits_longes
 
 
 def test_unfinished_requests_have_a_budget_of_their_own_beside_the_largest() -> None:
-    """P5: what nobody verified is bounded; a delivery of any size still arrives, and served ones do not count."""
+    """P5: what is not verified is bounded; a delivery of any size still arrives, and served ones do not count."""
     connections = Connections(Limits(connections=10, held_bytes=1000, unfinished_bytes=100))
     largest, first, second, done = _open(connections, 4)
     largest.send(500)

@@ -44,7 +44,7 @@ def imq(*arguments: str, **environ: str) -> tuple[int, str]:
 
 
 def test_token_of_the_environment_goes_to_no_address_of_a_clone(called: list[tuple[str, str | None]]) -> None:
-    """Whoever sends somebody a clone chooses its `imq.url`, and received the token."""
+    """The person who made a clone chooses its `imq.url`, and received the token."""
     for command in (("status",), ("why", "1"), ("land", "1")):
         code, output = imq(*command, "-R", "acme/widgets")
         assert (code, called) == (ExitCode.USAGE, []), output

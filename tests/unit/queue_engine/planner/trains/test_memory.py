@@ -10,11 +10,11 @@ from json import dumps, loads
 from queue_engine.domain.candidate_run import CandidateTrigger
 from queue_engine.domain.facts import RequiredCheck
 from queue_engine.domain.train_policy import TrainPolicy, TrainSplit
-from queue_engine.planner.trains.members import ahead_of_lone, base_moved, follow_queue, slots, visible
+from queue_engine.planner.trains.members import ahead_of_tested_alone, base_moved, follow_queue, slots, visible
 from queue_engine.planner.trains.memory import (
     FailingChecks,
-    LoneFork,
-    LoneReason,
+    ForkEntry,
+    ForkReason,
     Memory,
     SequentialMode,
     from_json,
@@ -60,9 +60,11 @@ def test_members_ahead_of_one_that_is_tested_alone_and_those_in_runs_are_all_tha
     """P3: it loses its place neither to those behind it nor to those ahead of it."""
     run = TrainRun(1, (4,), frozenset({4}), 0.0)
     memory = queued(1, 2, 3, 4)
-    memory = replace(memory, trains=memory.trains.with_run(run), lone={2: LoneFork("e", "h", LoneReason.UNREVIEWED)})
-    assert ahead_of_lone(memory, {1, 2, 3, 4}) == {1, 4}
-    assert ahead_of_lone(memory, {1, 3, 4}) == {1, 3, 4}
+    memory = replace(
+        memory, trains=memory.trains.with_run(run), tested_alone={2: ForkEntry("e", "h", ForkReason.UNREVIEWED)}
+    )
+    assert ahead_of_tested_alone(memory, {1, 2, 3, 4}) == {1, 4}
+    assert ahead_of_tested_alone(memory, {1, 3, 4}) == {1, 3, 4}
 
 
 def test_memory_is_read_as_it_was_written() -> None:
@@ -83,7 +85,7 @@ def test_memory_is_read_as_it_was_written() -> None:
         base_tip="tip",
         tips=("old", "tip"),
         conflicts={2: (1,)},
-        lone={3: LoneFork("e3", "h3", LoneReason.WORKFLOWS)},
+        tested_alone={3: ForkEntry("e3", "h3", ForkReason.WORKFLOWS)},
         trigger=CandidateTrigger.PUSH,
         silent=(CandidateTrigger.DISPATCH,),
         off=SequentialMode("candidates_refused", "no", NOW, 3, 2),
