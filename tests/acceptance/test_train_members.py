@@ -1,7 +1,4 @@
-"""What people do between two merges of one landing: a train whose members GitHub merges one after the other (P4).
-
-Covers `queue_engine/executor/trains/landing.py`, `queue_engine/executor/trains/member_merges.py`.
-"""
+"""What people do between two merges of one landing: a train whose members GitHub merges one after the other (P4)."""
 
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager

@@ -1,7 +1,4 @@
-"""P6: every departure names who or what caused it, and commands get what was meant.
-
-Covers `queue_engine/effects/actors.py`, `queue_engine/effects/causes.py` and `queue_engine/rules/causes.py`.
-"""
+"""P6: every departure names who or what caused it, and commands get what was meant."""
 
 import re
 from collections.abc import Callable

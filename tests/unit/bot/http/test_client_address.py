@@ -1,7 +1,4 @@
-"""The address of a client behind reverse proxies.
-
-Covers also `bot/settings/proxies.py`.
-"""
+"""The address of a client behind reverse proxies."""
 
 from typing import Any
 
@@ -12,7 +9,7 @@ from structlog.testing import capture_logs
 
 from bot.http.client_address import ClientAddresses, UntrustedProxy
 from bot.settings.environment import SettingsProblem, load_host_settings
-from bot.settings.proxies import client_header, trusted_proxies
+from bot.settings.page_settings import client_header, trusted_proxies
 
 
 class _Transport:
