@@ -88,6 +88,12 @@ class RateLimitError(GitHubError):
         self.retry_after = retry_after
 
 
+class CommentLimitError(RateLimitError):
+    """The content that GitHub lets an installation create is kept for merges, or used up: IMQ did not create a
+    comment. A check run creates no content, and may show its words.
+    """
+
+
 class Busy(RateLimitError):
     """Too many of IMQ's own calls to GitHub wait for a slot: IMQ sent nothing. Try again later."""
 

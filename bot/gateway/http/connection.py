@@ -255,7 +255,7 @@ class Connection:
     ) -> Page:
         """Make a call once, in a slot of its installation; a retry soon after a failure keeps the slot."""
         context, arrived = current_work(), self.clock.now()
-        call = replace(call, merges_waiting=context.yields_to)
+        call = replace(call, merges_ahead=context.yields_to)
         try:
             async with self._slots[installation_id].hold(context.priority, context.holder) as slot:
                 self._meter.observe("slot_wait", self._seconds_since(arrived), priority=context.priority.value)
