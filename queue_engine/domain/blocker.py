@@ -30,8 +30,8 @@ class Blocker:
             # The front keeps waiting for its checks, and notices when one starts.
             return entry.status in PROCESSING
         if self.reason is Reason.GITHUB_REFUSES:
-            # Its retries find out when GitHub accepts requests again.
-            return entry.run.github_failing_since is not None
+            # Its retries find out when GitHub accepts requests again, unless reads of the repository do.
+            return self.until is None and entry.run.github_failing_since is not None
         return self.reason is Reason.BASE_RED and entry.fixes_base
 
     def concerns(self, entry: Entry) -> bool:

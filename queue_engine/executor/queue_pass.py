@@ -54,6 +54,7 @@ from queue_engine.planner.github_outage import (
     UNREADABLE,
     longest_wait,
     on_github_error,
+    out_of_order,
     retry_at,
     settled,
     shows_retrying,
@@ -338,6 +339,7 @@ class QueuePass:
         if reading_pull and isinstance(error, Invalid):
             # No parameter of this read can be wrong, so it is no rule: GitHub, or a proxy, is in trouble.
             error = Refused(error.message, status=error.status)
+        error = out_of_order(error)
         if not reading_pull:
             error = settled(entry, error, now)
         if isinstance(error, NotFound | Forbidden | Invalid) and not read and not requested:

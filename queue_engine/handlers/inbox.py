@@ -46,7 +46,7 @@ from queue_engine.handlers.branches import Branches
 from queue_engine.handlers.checks import CheckReports
 from queue_engine.handlers.github_merges import GithubMerges
 from queue_engine.handlers.lost_deliveries import DELIVERIES
-from queue_engine.handlers.permissions import permissions_accepted, resend_refused, teams_changed
+from queue_engine.handlers.permissions import accepted_again, teams_changed
 from queue_engine.handlers.pull_requests import PullRequestChanges
 from queue_engine.handlers.reconciler import REPOSITORY_JOB, Reconciler
 from queue_engine.handlers.requests import request_of
@@ -169,10 +169,8 @@ class Inbox:
         repository = _repository_of(webhook)
         with structlog.contextvars.bound_contextvars(delivery=webhook.delivery):
             if webhook.kind is WebhookKind.INSTALLED:
-                if webhook.action == "new_permissions_accepted":
-                    await permissions_accepted(self._engine, webhook.installation_id)
                 if webhook.action in _PERMITTING:
-                    await resend_refused(self._engine, webhook.installation_id)
+                    await accepted_again(self._engine, webhook.installation_id)
                 if repository is not None and webhook.action in _RENAMES:
                     await remember_name(self._engine, repository)
                 if repository is not None and webhook.action in _VISIBILITY:

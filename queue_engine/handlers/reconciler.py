@@ -162,7 +162,11 @@ class Reconciler:
 
     async def sweep(self, job: Job) -> None:
         """List the installations and enqueue a sweep of each."""
-        renew, now = bool(job.request.get("renew")), self._engine.clock.now()
+        now = self._engine.clock.now()
+        async with self._engine.store.reading() as tx:
+            refused = any(queue.pause(Reason.GITHUB_REFUSES) for queue in await tx.queues.all())
+        # What ended a refusal may have come without its webhook: permissions, and repositories, are listed anew.
+        renew = refused or bool(job.request.get("renew"))
         known = self._installations
         if renew or known is None or now >= known[0] + _RENEW:
             with working(RequestPriority.BACKGROUND), naming("the list of installations"):
