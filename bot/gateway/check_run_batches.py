@@ -111,4 +111,4 @@ def _input(node: str, check_run: Mapping[str, Any]) -> dict[str, Any]:
     names = {"head_sha": "headSha", "external_id": "externalId"}
     names |= {"started_at": "startedAt", "completed_at": "completedAt"}
     upper = {name: check_run[name].upper() for name in ("status", "conclusion") if name in check_run}
-    return {"repositoryId": node} | {names.get(name, name): value for name, value in (check_run | upper).items()}
+    return {"repositoryId": node} | {names.get(name, name): value for name, value in {**check_run, **upper}.items()}

@@ -99,6 +99,9 @@ class QueuePass:
         self._depth = depth
         self._hold_ends: datetime | None = None
         self._stall: Stall | None = None
+        if queue.pause(Reason.GITHUB_REFUSES) is not None:
+            # An owner ends what GitHub refuses as a whole: it may last as long as any hold.
+            policy = replace(policy, outage_timeout=policy.hold_timeout)
         self._policy = policy
         self._once = once
         self._updates = updates or EntryUpdates(engine, policy)

@@ -101,7 +101,16 @@ async def _follow(engine: Engine, repository: Repository, refused: Refused | Non
 
 
 async def resume_refused(change: Change, repository: Repository) -> int:
-    """Resume the queues of a repository that GitHub refused as a whole, and send what waited for that: how many."""
+    """Resume the queues of a repository that GitHub refused as a whole, and send what waited for that: how many.
+
+    Its entries begin anew to count what GitHub refuses: their waits were no outage. Raises StaleRecord.
+    """
+    for entry in await change.tx.entries.of_repository(repository.id):
+        if entry.run.github_failing_since is not None:
+            await change.tx.entries.save(replace(entry, run=entry.run.without_failures()))
+    for run in await change.tx.candidate_runs.of_repository(repository.id):
+        if run.test.github_failing_since is not None:
+            await change.tx.candidate_runs.save(replace(run, test=run.test.without_failures()))
     for queue in await change.tx.queues.of_repository(repository.id):
         if (pause := queue.pause(Reason.GITHUB_REFUSES)) is not None:
             await change.tx.pauses.lift(queue.id, Reason.GITHUB_REFUSES, now=change.now)

@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
+from queue_engine.domain.reasons import Reason
 from sandbox.rest.faults import Fault
 from tests.acceptance.world import LABEL, World
 
-HALF_A_MINUTE, HALF_AN_HOUR = timedelta(seconds=30), timedelta(minutes=30)
+LONG = timedelta(minutes=90)
+"""Longer than any outage may last."""
 ALLOW_LIST = (
     "Although you appear to have the correct authorization credentials, the `acme` organization has an IP allow list "
     "enabled, and your IP address is not permitted to access this resource."
@@ -63,6 +65,8 @@ class Disorder:
             self.world.server.faults.add(Fault(times=None, kind="fail", status=403, body={"message": words}))
 
 
+ORDINARY = (("uninstalled", True), ("unaccepted", False))
+RESUMED_AT_ONCE = ("suspended", "unaccepted")
 CAUSES = ("suspended", "uninstalled", "archived", "unpaid", "shut_out", "unaccepted")
 
 
@@ -75,32 +79,56 @@ async def queue_of_three(world: World) -> list[Any]:
     return pulls
 
 
-async def statements(world: World, event: str) -> int:
-    """How often the queue's timeline has this event."""
+async def announced(world: World, pull: Any) -> list[str]:
+    """What the timeline has of pauses of the queue of this pull request."""
     async with world.bot.engine.store.reading() as tx:
-        (queue,) = await tx.queues.all()
-        events = await tx.timeline.of_queue(queue.id, limit=100)
-    return sum(each.event == event for each in events)
+        events = await tx.timeline.history(pull.record.repository.id, "main", pull.number, limit=100)
+    return [each.event for each in events if each.reason is Reason.GITHUB_REFUSES]
 
 
-@pytest.mark.parametrize("lost", [False, True], ids=["event", "sweep"])
-@pytest.mark.parametrize("cause", CAUSES)
+@pytest.mark.parametrize(
+    ("cause", "lost"),
+    [
+        pytest.param(
+            cause, lost, marks=[] if (cause, lost) in ORDINARY else [pytest.mark.thorough], id=f"{cause}-{lost}"
+        )
+        for cause in CAUSES
+        for lost in (False, True)
+    ],
+)
 async def test_queue_of_what_is_out_of_order_keeps_its_entries_and_resumes(
     world: World, cause: str, lost: bool
 ) -> None:
-    """Half an hour: no pull request leaves, one statement, and all land afterwards."""
+    """No pull request leaves, one statement, and all land afterwards; the front too, whose checks passed long ago."""
     pulls = await queue_of_three(world)
     change: Callable[[bool], None] = getattr(Disorder(world), cause)
     change(True)
-    await world.pass_time(HALF_AN_HOUR)
+    await world.pass_time(LONG)
     assert [await world.reasons(pull) for pull in pulls] == [[], [], []]
     assert await world.paused() == "github_refuses"
+    assert await announced(world, pulls[2]) == ["paused"]
     url = world.app.webhook_url
     world.app.webhook_url = None if lost else url
     change(False)
     await world.settle()
     world.app.webhook_url = url
+    if cause in RESUMED_AT_ONCE and not lost:
+        assert await world.paused() is None
     await world.until(lambda: all(pull.merged for pull in pulls), within=timedelta(hours=1))
     await world.settle()
     assert [await world.reasons(pull) for pull in pulls] == [[], [], []]
     assert await world.paused() is None
+    assert await announced(world, pulls[2]) == ["paused", "resumed"]
+
+
+async def test_suspension_of_half_a_minute_ejects_no_entry(world: World) -> None:
+    """Whatever is under way: reads, an update, checks."""
+    pulls = await queue_of_three(world)
+    disorder = Disorder(world)
+    for _ in range(5):
+        disorder.suspended(True)
+        await world.pass_time(timedelta(seconds=30))
+        disorder.suspended(False)
+        await world.pass_time(timedelta(seconds=47))
+    await world.until(lambda: all(pull.merged for pull in pulls), within=timedelta(hours=1))
+    assert [await world.reasons(pull) for pull in pulls] == [[], [], []]
