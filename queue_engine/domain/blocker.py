@@ -9,6 +9,9 @@ from typing import Any, Self
 from queue_engine.domain.model import PROCESSING, Entry
 from queue_engine.domain.reasons import Reason
 
+_OF_ALL = frozenset({Reason.CHECKS_NOT_STARTING, Reason.GITHUB_REFUSES})
+"""Reasons that the entry is waiting for, too, that finds out when they end."""
+
 
 @dataclass(frozen=True, slots=True)
 class Blocker:
@@ -36,7 +39,7 @@ class Blocker:
 
     def concerns(self, entry: Entry) -> bool:
         """Return whether the comment of this entry names the blocker."""
-        return self.reason is Reason.CHECKS_NOT_STARTING or not self.exempts(entry)
+        return self.reason in _OF_ALL or not self.exempts(entry)
 
 
 @dataclass(frozen=True, slots=True)
