@@ -27,7 +27,7 @@ from queue_engine.core.timing.clock import Clock
 from queue_engine.domain.errors import Forbidden, GitHubError, Invalid, NotFound, Unavailable
 from queue_engine.domain.notice import WAITING, CommandReply, Notice, NoticeKind
 from queue_engine.domain.own_check import OWN_CHECK
-from queue_engine.domain.port import GitHubComments
+from queue_engine.domain.port import Comments
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects.notices import renewed
 from queue_engine.store import Store
@@ -42,7 +42,7 @@ _OF_LOST_ENTRIES = frozenset({Reason.NOT_QUEUED, Reason.MERGED_ELSEWHERE})
 class GithubWriter:
     """Updates GitHub to the content of a claimed item, and stores the result."""
 
-    def __init__(self, store: Store, github: GitHubComments, clock: Clock) -> None:
+    def __init__(self, store: Store, github: Comments, clock: Clock) -> None:
         self._store = store
         self._github = github
         self._clock = clock

@@ -32,7 +32,7 @@ from queue_engine.domain.errors import (
     Unavailable,
     attempt_level,
 )
-from queue_engine.domain.port import GitHubComments
+from queue_engine.domain.port import Comments
 from queue_engine.store import Store, Transaction
 from queue_engine.store.outbox.outbox import LATE, OutboxItem, OutboxKind
 
@@ -62,7 +62,7 @@ class OutboxDispatcher:
     def __init__(
         self,
         store: Store,
-        github: GitHubComments,
+        github: Comments,
         clock: Clock,
         *,
         owner: str,

@@ -9,6 +9,7 @@ import click
 from bot import __version__
 from bot.cli.console import CommandRefused
 from bot.logs.printable import printable
+from bot.process.process_memory import imported_for_good
 
 COMMANDS = {
     "run": "bot.cli.processes:run",
@@ -47,7 +48,8 @@ class CommandTable(MutableMapping[str, click.Command]):
         """Return a command. Raises KeyError for an unknown one."""
         if name not in self._imported:
             module, _, attribute = self._places[name].partition(":")
-            self._imported[name] = getattr(import_module(module), attribute)
+            with imported_for_good():
+                self._imported[name] = getattr(import_module(module), attribute)
         return self._imported[name]
 
     def __setitem__(self, name: str, command: click.Command) -> None:

@@ -1,7 +1,4 @@
-"""The command line as an operator meets it.
-
-Covers `bot/__main__.py`.
-"""
+"""The command line as an operator meets it."""
 
 import os
 import socket
