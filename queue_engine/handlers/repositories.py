@@ -103,7 +103,7 @@ async def _follow(engine: Engine, repository: Repository, refused: Refused | Non
 async def resume_refused(change: Change, repository: Repository) -> int:
     """Resume the queues of a repository that GitHub refused as a whole, and send what waited for that: how many.
 
-    Its entries begin anew to count what GitHub refuses: their waits were no outage. Raises StaleRecord.
+    The count of failures of its entries starts from zero: their waits were no outage. Raises StaleRecord.
     """
     for entry in await change.tx.entries.of_repository(repository.id):
         if entry.run.github_failing_since is not None:
