@@ -97,6 +97,7 @@ def database_gauges(
         _single("not_ready_pull_requests", queues.not_ready),
         _single("outbox_waiting", outbox.waiting),
         _single("outbox_oldest_due_seconds", age(outbox.due_since)),
+        _single("outbox_late", outbox.late),
     ]
 
 
