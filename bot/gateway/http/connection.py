@@ -33,6 +33,7 @@ from queue_engine.core.timing.clock import Clock
 from queue_engine.domain.errors import (
     Busy,
     Disorder,
+    Forbidden,
     GitHubError,
     Invalid,
     NotFound,
@@ -347,6 +348,9 @@ class Connection:
             raise
         except NotFound as missing:
             raise _gone(scope, missing) from missing
+        except Forbidden as refusal:
+            # It names no permission that a token lacks: who asks for a token lacks none.
+            raise Refused(refusal.message, status=refusal.status) from refusal
         asked = requested_permissions(scope, granted)
         now = self.clock.now()
         return Token(answer.token, answer.expires_at, issued_at=now, permissions=asked, issued=answer.permissions)
