@@ -33,11 +33,12 @@ async def test_first_sweep_lists_each_repository_once_and_creates_labels_where_p
     await world.kill()
     world.app.webhook_url = None
     repositories = company(world)
+    repositories[3].pull(1).label("bug", by="mona")
     before = world.requests()
     await world.restart()
     await world.pass_time(timedelta(minutes=3))
     assert world.requests(LIST) >= REPOSITORIES
-    assert world.requests() - before <= REPOSITORIES + 2 * 5 + 8, "the lists of installations, repositories, deliveries"
+    assert world.requests() - before <= REPOSITORIES + 2 * 5 + 8 + 3, "the lists, and a configuration"
     without = [each for each in repositories if LABEL not in each.record.labels]
     assert len(without) == REPOSITORIES - 2, "a few at each sweep"
     without[-1].pull(1).label("bug", by="mona")
