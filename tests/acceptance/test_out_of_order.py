@@ -141,7 +141,7 @@ async def test_queue_of_what_is_out_of_order_keeps_its_entries_and_resumes(
 
 
 async def test_refusal_of_a_token_in_unknown_words_ejects_no_entry(world: World) -> None:
-    """Who asks for a token lacks no permission: it is no rule, and nothing that a pull request's author can mend."""
+    """The request of a token needs no permission: its refusal ejects no entry."""
     pulls = await queue_of_three(world)
     world.bot.gateway.forget_token(Disorder(world).installation.id)
     words = {"message": "Access is not possible now."}

@@ -349,7 +349,7 @@ class Connection:
         except NotFound as missing:
             raise _gone(scope, missing) from missing
         except Forbidden as refusal:
-            # It names no permission that a token lacks: who asks for a token lacks none.
+            # The request of a token needs no permission that could be missing.
             raise Refused(refusal.message, status=refusal.status) from refusal
         asked = requested_permissions(scope, granted)
         now = self.clock.now()
