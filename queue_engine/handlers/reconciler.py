@@ -267,8 +267,8 @@ class Reconciler:
         """
         async with self._engine.store.reading() as tx:
             known = await tx.queues.of_repository(repository.id) or await tx.pending_merges.numbers(repository.id)
-            known = known or await tx.shadow.mode(repository.id) is Mode.SHADOW
-        return not known and len(latest) < PAGE and not any(pull.labels for pull in latest.values())
+            followed = await tx.shadow.mode(repository.id) is Mode.SHADOW
+        return not known and not followed and len(latest) < PAGE and not any(pull.labels for pull in latest.values())
 
     async def _without_labels(self, change: Change, repositories: Sequence[Repository]) -> set[int]:
         """Return a few of these repositories, by their ids, whose labels were never requested."""
