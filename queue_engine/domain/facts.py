@@ -319,3 +319,4 @@ class OwnComment:
     number: int
     body: str
     updated_at: datetime
+    id: int
