@@ -27,7 +27,7 @@ from queue_engine.migrations.state import (
 
 __all__ = ["HEAD", "OLDEST", "MigrationError", "MigrationState", "current", "migrate", "migration_state"]
 
-HEAD = "0049"
+HEAD = "0050"
 """The newest revision that this code knows."""
 
 OLDEST = HEAD

@@ -50,8 +50,6 @@ jobs = Table(
     Column("kind", String(64), nullable=False),
     Column("request_json", JSON, nullable=False),
     Column("status", String(16), nullable=False),
-    # Nothing reads or writes it: it goes one release later (docs/releasing.md), with `unused_since`.
-    Column("batch_job_id", String(255)),
     Column("response_json", JSON(none_as_null=True)),
     Column("error_message", Text),
     Column("attempt", Integer, nullable=False),

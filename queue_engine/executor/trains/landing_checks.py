@@ -17,7 +17,7 @@ from queue_engine.domain.candidate_run import CandidateRun, CandidateTrigger
 from queue_engine.domain.facts import CheckReport, CheckState, RequiredCheck
 from queue_engine.domain.model import Entry
 from queue_engine.domain.reasons import Reason
-from queue_engine.executor.trains.candidate_branches import key_of, of_heads
+from queue_engine.executor.trains.candidate_branches import key_of, pull_request_checks_of
 from queue_engine.executor.trains.candidate_checks import MOST_CANCELLED, read_again
 from queue_engine.executor.trains.member_facts import leaves_for_absent
 from queue_engine.executor.trains.state import TrainState
@@ -104,7 +104,7 @@ async def own_heads_pass(state: TrainState, run: CandidateRun, entries: Sequence
     """
     github, repository = state.engine.github, state.queue.repository
     rules = await github.branch_rules(repository, state.queue.base_branch)
-    judging = of_heads(state, run, rules)
+    judging = pull_request_checks_of(state, run, rules)
     required = judging | (rules.required_checks if merges else frozenset())
     if not required:
         return True

@@ -136,8 +136,8 @@ class TrainState:
         ended = await change.tx.candidate_runs.save(replace(run, state=CandidateState.ENDED))
         built = with_ended(memory.built, run, memory.base_tip)
         candidates = former_candidates(built, (*memory.candidates, run.candidate))
-        of_heads = {each: names for each, names in memory.of_heads_in_runs.items() if each != str(run.id)}
-        memory = replace(memory, built=built, candidates=candidates, of_heads_in_runs=of_heads)
+        learnt = {each: names for each, names in memory.pull_request_checks_in_runs.items() if each != str(run.id)}
+        memory = replace(memory, built=built, candidates=candidates, pull_request_checks_in_runs=learnt)
         await change.tx.jobs.enqueue(
             kind=CLEAN_JOB,
             request={
@@ -171,7 +171,7 @@ class TrainState:
         async with self.engine.change() as change:
             for run in self.runs:
                 await self.end_within(change, run, memory, why="trains_off")
-            await self.keep(change, replace(memory, off=off, built=(), candidates=(), of_heads_in_runs={}))
+            await self.keep(change, replace(memory, off=off, built=(), candidates=(), pull_request_checks_in_runs={}))
             await change.record("trains_off", self.queue, reason=reason, data={"detail": detail})
         self.runs = ()
         repository, base = self.queue.repository.full_name, self.queue.base_branch

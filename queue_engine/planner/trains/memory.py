@@ -81,9 +81,9 @@ class Memory:
     """GitHub's message when it refused to move the base branch: since then IMQ lands members one by one."""
     generation: int | None = None
     """Of configuration, workflows and rules, under which IMQ learnt what follows, `trigger` and `silent`."""
-    of_heads: tuple[str, ...] = ()
+    pull_request_checks: tuple[str, ...] = ()
     """The checks that, by the base's workflows, judge the pull request: `trigger` was chosen without them."""
-    of_heads_in_runs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    pull_request_checks_in_runs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """By run: those of them that do so by the candidate's workflows, too. They count from its members' heads."""
     green: tuple[str, ...] = ()
     """The checks that have passed on some candidate, by App and name."""
@@ -152,7 +152,7 @@ def from_json(stored: Mapping[str, Any]) -> Memory:
     if not stored:
         return Memory()
     # What an earlier version stored does not say which checks the trigger starts.
-    off, trigger = stored["off"], stored["trigger"] if "of_heads" in stored else None
+    off, trigger = stored["off"], stored["trigger"] if "pull_request_checks" in stored else None
     return Memory(
         trains=_trains(stored["trains"]),
         heads={int(member): (head[0], head[1]) for member, head in stored["heads"].items()},
@@ -177,8 +177,10 @@ def from_json(stored: Mapping[str, Any]) -> Memory:
         candidates=tuple(stored.get("candidates", ())),
         by_api=stored["by_api"],
         generation=stored.get("generation"),
-        of_heads=tuple(stored.get("of_heads", ())),
-        of_heads_in_runs={run: tuple(names) for run, names in stored.get("of_heads_in_runs", {}).items()},
+        pull_request_checks=tuple(stored.get("pull_request_checks", ())),
+        pull_request_checks_in_runs={
+            run: tuple(names) for run, names in stored.get("pull_request_checks_in_runs", {}).items()
+        },
         green=tuple(stored.get("green", ())),
         unreported=stored.get("unreported", ""),
     )

@@ -75,8 +75,8 @@ def test_memory_is_read_as_it_was_written() -> None:
         durations=(60.0,),
         by_api="refused",
         generation=3,
-        of_heads=("title", "size"),
-        of_heads_in_runs={"7": ("title",)},
+        pull_request_checks=("title", "size"),
+        pull_request_checks_in_runs={"7": ("title",)},
         green=("15368:ci",),
     )
     assert stored(memory) == memory
@@ -86,7 +86,7 @@ def test_memory_is_read_as_it_was_written() -> None:
 def test_trigger_of_an_earlier_version_is_chosen_again() -> None:
     """It was chosen by all required checks: which of them judge the pull request is not stored with it."""
     written = to_json(Memory(trigger=CandidateTrigger.PUSH))
-    del written["of_heads"]
+    del written["pull_request_checks"]
     assert from_json(written).trigger is None
 
 
