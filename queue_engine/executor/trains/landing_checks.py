@@ -19,6 +19,7 @@ from queue_engine.domain.model import Entry
 from queue_engine.domain.reasons import Reason
 from queue_engine.executor.trains.candidate_branches import key_of, pull_request_checks_of
 from queue_engine.executor.trains.candidate_checks import MOST_CANCELLED, read_again
+from queue_engine.executor.trains.dequeue import kept
 from queue_engine.executor.trains.member_facts import leaves_for_absent
 from queue_engine.executor.trains.state import TrainState
 from queue_engine.planner.actions import Facts
@@ -91,8 +92,8 @@ async def _test_again(state: TrainState, run: CandidateRun, verdict: CommitCheck
     memory = cancelled(replace(state.memory, results=results), run.id)
     memory = memory.with_cancelled(key)
     if times > MOST_CANCELLED and planned is not None:
-        shown = tuple({"name": each.name, "url": each.url, "conclusion": each.conclusion} for each in verdict.failed)
-        memory = failed(memory, planned, key, FailingChecks(run.id or 0, planned.content, shown))
+        evidence = FailingChecks(run.id or 0, planned.content, kept(run, verdict.failed))
+        memory = failed(memory, planned, key, evidence)
     await state.end(run, memory, why="checks_changed")
 
 

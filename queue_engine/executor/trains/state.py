@@ -159,15 +159,15 @@ class TrainState:
         """End a run without an outcome."""
         await self.end(run, cancelled(self.memory, run.id), why=why)
 
-    async def switch_off(self, reason: Reason, detail: str, *, suspect: int | None = None) -> None:
+    async def switch_off(self, reason: Reason, detail: str, *, suspect: int | None = None, once: bool = False) -> None:
         """Test one entry after the other from now on, until configuration, rules or workflows change.
 
-        `suspect`: until this one left, unless it lands.
+        `suspect`: until this one left, unless it lands; `once`: in any case.
         """
         memory = self.memory
         for run in self.runs:
             memory = cancelled(memory, run.id)
-        off = SequentialMode(reason.value, detail, self.now, self.queue.generation, suspect)
+        off = SequentialMode(reason.value, detail, self.now, self.queue.generation, suspect, once)
         async with self.engine.change() as change:
             for run in self.runs:
                 await self.end_within(change, run, memory, why="trains_off")

@@ -32,6 +32,8 @@ class SequentialMode:
     """Of configuration, workflows and rules: IMQ tries trains again when these have changed."""
     suspect: int | None = None
     """The pull request whose own branch has to show whether its failing check judges the pull request, not the tree."""
+    once: bool = False
+    """Whether the check has passed on other candidates, so that trains go on after the suspect."""
 
 
 @dataclass(frozen=True, slots=True)
