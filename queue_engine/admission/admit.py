@@ -192,8 +192,8 @@ async def admit(
         await change.tx.queues.lock_order(queue.id)
         if pull.comments != 0:
             await change.tx.outbox.search_first(repository, pull.number, change.now)
-        if case.delivery is None and await change.tx.sweeps.last(stale_comments(repository.id)) is None:
-            # No webhook brought the label: a sweep found it, and another database may have known the pull request.
+        if request.arrived_at is not None and await change.tx.sweeps.last(stale_comments(repository.id)) is None:
+            # A sweep found the label: another database may have known the pull request.
             await change.tx.outbox.search_first(repository, pull.number, change.now, kind=OutboxKind.CHECK_RUN)
         if left is not None and request.leaves_for is not None:
             await record.dequeue(change, left, DequeueReason(request.leaves_for, delivery=case.delivery), policy)

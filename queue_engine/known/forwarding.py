@@ -71,9 +71,9 @@ class Forwarding(MergeForwarding):
         """As the port says."""
         return await self._github.commit(repository, sha)
 
-    async def branch_rules(self, repository: Repository, base_branch: str) -> BranchRules:
+    async def branch_rules(self, repository: Repository, base_branch: str, *, kept: bool = False) -> BranchRules:
         """As the port says."""
-        return await self._github.branch_rules(repository, base_branch)
+        return await self._github.branch_rules(repository, base_branch, kept=kept)
 
     def cached_rules(self, repository: Repository, base_branch: str) -> BranchRules | None:
         """As the port says."""
@@ -97,6 +97,10 @@ class Forwarding(MergeForwarding):
     def forget_rules(self, repository_id: int) -> None:
         """As the port says."""
         self._github.forget_rules(repository_id)
+
+    def expire_rules(self, repository_id: int) -> None:
+        """As the port says."""
+        self._github.expire_rules(repository_id)
 
     async def check_reports(
         self, repository: Repository, sha: str, required: Collection[RequiredCheck]
