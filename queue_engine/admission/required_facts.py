@@ -11,7 +11,7 @@ from queue_engine.domain.port import GitHub
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects.context import Engine
 from queue_engine.rules.checks import absent_checks, head_checks, is_rerun_in_queue, judge
-from queue_engine.rules.eligibility import RequiredFacts, unmet_by_rules, unmet_requirement, waits
+from queue_engine.rules.eligibility import RequiredFacts, unmet_by_rules, unmet_requirement
 from queue_engine.rules.failing_checks import failing_checks, is_red, report_on_base
 from queue_engine.rules.merge_method import merge_method, needs_signed_commits
 from queue_engine.rules.priority import precedence_of
@@ -51,10 +51,8 @@ async def _requirements_of(
     if unmet or (not is_waiting and unmet_by_rules(pull, requirements, policy)):
         # The rules may have changed since they were cached: IMQ rejects no pull request by cached rules alone. One that
         # waits is judged again, so that rules of the last seconds do.
-        if unmet and waits(policy) and merge_method(pull, rules, policy) is not None:
-            engine.github.expire_rules(repository.id)
-        else:
-            engine.github.forget_rules(repository.id)
+        drop = engine.github.forget_rules if unmet else engine.github.expire_rules
+        drop(repository.id)
         fresh = await engine.github.branch_rules(repository, pull.base_branch, kept=True)
         if merge_method(pull, fresh, policy) is None:
             allowed = (await engine.github.snapshot(repository, pull.number, login=None)).pull.methods
