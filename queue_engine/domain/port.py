@@ -61,7 +61,7 @@ class GitHub(CommitReads, CandidatePort, Merges, Protocol):
     async def branch_rules(self, repository: Repository, base_branch: str, *, kept: bool = False) -> BranchRules:
         """Classic protection (branch object) and rulesets together; cached for two hours.
 
-        `forget_rules` drops the cache. Soon after a change only `kept` takes what was read seconds ago, for callers that
+        `forget_rules` drops the cache. Soon after a change only `kept` takes what was read seconds ago, for those who
         land nothing. Raises NotFound when the branch does not exist.
         """
         ...
