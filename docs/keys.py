@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from queue_engine.config.merge_commit import PLACEHOLDERS
+from queue_engine.config.model import KEYS
 from queue_engine.config.policy import as_keys
 from queue_engine.config.schema import json_schema
-from queue_engine.config.shared_keys import SHARED_KEYS
 from queue_engine.domain.policy import Policy
 
 _SCHEMA = json_schema()
@@ -23,7 +23,7 @@ def keys() -> str:
 def shared_keys() -> str:
     """What an organisation's shared configuration may do with each key, and what it could do without the limit."""
     rows = ["| key | may only be | because else |", "| --- | --- | --- |"]
-    for key in SHARED_KEYS:
+    for key in KEYS:
         may, risk = (word if word != "nothing" else "" for word in (key.may, key.risk))
         rows.append(f"| `{key.name}` | {may or 'not set at all'} | {risk} |")
     return "\n".join(rows) + "\n"

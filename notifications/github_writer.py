@@ -27,7 +27,7 @@ from queue_engine.core.timing.clock import Clock
 from queue_engine.domain.errors import Forbidden, GitHubError, Invalid, NotFound, Unavailable
 from queue_engine.domain.notice import WAITING, CommandReply, Notice, NoticeKind
 from queue_engine.domain.own_check import OWN_CHECK
-from queue_engine.domain.port import GitHubComments
+from queue_engine.domain.port import Comments
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects.notices import renewed
 from queue_engine.store import Store
@@ -45,7 +45,7 @@ _SHOWN_TO_MAINTAINERS = frozenset({Reason.MISCONFIGURED, Reason.TREE_MISMATCH})
 class GithubWriter:
     """Updates GitHub to the content of a claimed item, and stores the result."""
 
-    def __init__(self, store: Store, github: GitHubComments, clock: Clock) -> None:
+    def __init__(self, store: Store, github: Comments, clock: Clock) -> None:
         self._store = store
         self._github = github
         self._clock = clock

@@ -31,7 +31,7 @@ from queue_engine.domain.errors import (
     Unavailable,
     attempt_level,
 )
-from queue_engine.domain.port import GitHubComments
+from queue_engine.domain.port import Comments
 from queue_engine.store import Store
 from queue_engine.store.outbox.outbox import OutboxItem, OutboxKind
 
@@ -61,7 +61,7 @@ class OutboxDispatcher:
     def __init__(
         self,
         store: Store,
-        github: GitHubComments,
+        github: Comments,
         clock: Clock,
         *,
         owner: str,

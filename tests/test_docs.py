@@ -11,8 +11,7 @@ from pydantic import SecretStr
 from pydantic_core import PydanticUndefined
 
 from bot.cli.main import main
-from bot.settings.environment import Settings
-from bot.settings.setting_names import OF_AUTHORS
+from bot.settings.environment import OF_AUTHORS, Settings
 from docs.generate import DOCUMENTS, PARTS, ROOT, refreshed
 from tests.support.documents import read, rows
 from tests.support.plain_words import PRIVATE
@@ -28,7 +27,7 @@ SETTINGS = {
 
 HOSTING = "docs/hosting/"
 """A page for each hosting platform, which docs/self-hosting.md links."""
-BINARY = {".png", ".ico", ".svg"}
+BINARY = {".gz", ".png", ".ico", ".svg"}
 PRODUCTION = ("bot", "notifications", "queue_engine")
 VAGUE = re.compile(r"(?:what|who|whose|how|which|when|where|whether)\b", re.IGNORECASE)
 ARCHITECTURE_WORDS = 3_900

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.gates import GUARD, PROCESSES, TESTS, Gate, gate_of, may_have
+from tests.support.gates import GUARD, PROCESSES, TESTS, Gate, gate_of, may_have, put_variants_off
 from tests.support.processes_gate import MOST_RERUNS, Failures, verdict
 
 CLOCKS = {
@@ -105,6 +105,26 @@ def test_gate_of_a_test_is_that_of_its_mark_or_its_folder(request: pytest.Fixtur
     assert gate_of(request.node) is Gate.PROCESSES
     request.applymarker("long")
     assert gate_of(request.node) is Gate.LONG
+
+
+def test_all_but_two_variants_of_a_test_run_in_the_long_gate(request: pytest.FixtureRequest) -> None:
+    """Unless each variant has a cause of its own, which the mark says. Other tests stay as they are."""
+    repeated = [variant(request, "acceptance/test_a.py", f"test_a[{n}]") for n in range(4)]
+    marked = [variant(request, "acceptance/test_b.py", f"test_b[{n}]", "every_variant") for n in range(4)]
+    others = [variant(request, "store/test_c.py", f"test_c[{n}]") for n in range(4)]
+    put_variants_off([*repeated, *marked, *others])
+    assert [gate_of(item) for item in repeated] == [Gate.LANDING] * 2 + [Gate.LONG] * 2
+    assert {gate_of(item) for item in marked + others} == {Gate.LANDING}
+    assert may_have(TESTS / "acceptance" / "test_who_did_it.py", Gate.LONG)
+
+
+def variant(request: pytest.FixtureRequest, path: str, name: str, *marks: str) -> pytest.Item:
+    """A test as pytest would collect it."""
+    module = pytest.Module.from_parent(request.session, path=TESTS / path)
+    item = pytest.Function.from_parent(module, name=name, callobj=failed)
+    for mark in marks:
+        item.add_marker(mark)
+    return item
 
 
 def failed(*names: str) -> Failures:

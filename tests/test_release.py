@@ -1,7 +1,4 @@
-"""A release is whole: version, changelog, tag, database and tolerated revision agree.
-
-Covers `tests/support/release.py` and `tests/support/release_databases.py`.
-"""
+"""A release is whole: version, changelog, tag, database and tolerated revision agree."""
 
 from dataclasses import replace
 from datetime import date

@@ -10,6 +10,7 @@ from bot.cli.console import CommandRefused, RepositoryName, echo
 from bot.cli.setup import check_file, environ, host_settings, run_with_store
 from bot.cli.setup import settings as _settings
 from bot.logs.printable import printable
+from bot.process.process_memory import imported_for_good, share_memory
 from bot.settings.environment import Settings, may_be_stored
 
 
@@ -97,11 +98,11 @@ def _run(*, web: bool, worker: bool) -> None:
     given = environ()
     settings = host_settings() if may_be_stored(given) else _settings()
     # Imported when needed, so that `imq --help` and faults in the settings are printed at once.
-    from bot.process import lifecycle, start
-    from bot.process.errors import StartRefused
-    from bot.process.process_memory import share_memory
-    from bot.process.traces import exported
-    from queue_engine.core.database.outage import fault_of
+    with imported_for_good():
+        from bot.process import lifecycle, start
+        from bot.process.errors import StartRefused
+        from bot.process.traces import exported
+        from queue_engine.core.database.outage import fault_of
 
     share_memory()
     try:

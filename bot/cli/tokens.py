@@ -27,7 +27,7 @@ def token() -> None:
 
 @token.command()
 @click.argument("name")
-@click.option("--person", "--login", "login", help="GitHub user for whom the token acts.")
+@click.option("--person", "login", help="GitHub user for whom the token acts.")
 @click.option("--operator", is_flag=True, help="Allow to see everything and to manage dead letters.")
 @click.option("--installation", type=int, help="Limit to this installation of the App, by its id.")
 @click.option(
@@ -144,11 +144,11 @@ def _date(text: str) -> datetime:
 
 def _account(login: str) -> Actor:
     # Imported when needed: no other part of this command calls GitHub.
-    from bot.cli import people
+    from bot.cli import github
 
     try:
-        return asyncio.run(people.account_of(settings(quiet=True), login))
-    except people.LookupFailed as problem:
+        return asyncio.run(github.account_of(settings(quiet=True), login))
+    except github.LookupFailed as problem:
         raise click.ClickException(str(problem)) from None
 
 

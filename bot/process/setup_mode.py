@@ -12,7 +12,7 @@ from aiohttp import web
 
 from bot.gateway.http.client import Client
 from bot.http.site import LimitedSite
-from bot.process import lifecycle, tables
+from bot.process import lifecycle, migration
 from bot.process.errors import StartRefused
 from bot.registration.credentials import Credentials
 from bot.registration.installed import InstalledPage
@@ -61,7 +61,7 @@ class SetupMode:
         `serves` says whether this process has a port, `migrates` whether it migrates PostgreSQL too. `bound` is a
         socket on which it listens instead of one of its own. Raises StartRefused.
         """
-        prepare = partial(tables.prepare, self._database, migrates=migrates)
+        prepare = partial(migration.prepare, self._database, migrates=migrates)
         try:
             if not await lifecycle.start_when_database_answers(prepare, self._stop):
                 return None, bound

@@ -58,7 +58,7 @@ from queue_engine.handlers.inbox import Inbox
 from queue_engine.handlers.lost_deliveries import DELIVERIES
 from queue_engine.handlers.reconciler import Reconciler
 from queue_engine.handlers.restored import refetch_after_pause
-from queue_engine.known.reads import GitHubReads
+from queue_engine.known.github_reads import GitHubReads
 from queue_engine.migrations import MigrationState, migrate, migration_state
 from queue_engine.shadow.mode import may_write
 from queue_engine.store import Store

@@ -20,7 +20,7 @@ class Credentials:
     webhook_secret: SecretStr
     client_id: str = ""
     client_secret: SecretStr | None = None
-    """With these two people log in; an App that an older IMQ registered has them on its settings page only."""
+    """With these two people log in."""
 
     @property
     def install_url(self) -> str:
@@ -65,13 +65,13 @@ def serialize(credentials: Credentials) -> bytes:
 def deserialize(content: bytes) -> Credentials:
     """Return the credentials that `serialize` wrote."""
     read = json.loads(content)
-    secret = read.get("client_secret")
+    secret = read["client_secret"]
     return Credentials(
         read["app_id"],
         read["html_url"],
         SecretStr(read["private_key"]),
         SecretStr(read["webhook_secret"]),
-        client_id=read.get("client_id", ""),
+        client_id=read["client_id"],
         client_secret=None if secret is None else SecretStr(secret),
     )
 

@@ -1,8 +1,10 @@
 """Read the operator's settings from the environment, or refuse them in one readable message."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import timedelta
+from difflib import get_close_matches
 from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import (
@@ -17,7 +19,6 @@ from pydantic import (
 )
 from pydantic_settings import BaseSettings, EnvSettingsSource, SettingsConfigDict
 
-from bot.settings.advice import ADVICE
 from bot.settings.page_settings import PageSettings
 from bot.settings.private_key import private_key
 from bot.settings.safe_values import (
@@ -31,10 +32,34 @@ from bot.settings.safe_values import (
     seconds,
     strong_secret,
 )
-from bot.settings.setting_names import unknown_names
 from bot.settings.sinks import Sinks
 from queue_engine.core.database.database import database_url
 from queue_engine.domain.policy import Policy, SharedConfig
+
+ADVICE: Mapping[str, str] = {
+    "IMQ_GITHUB_APP_ID": "set it to the App's numeric id, which stands on the App's settings page",
+    "IMQ_GITHUB_PRIVATE_KEY": "set it to the App's private key: the PEM, its base64, or the path of its file",
+    "IMQ_GITHUB_WEBHOOK_SECRET": "set it to the secret that was entered as the App's webhook secret",
+    "PORT": "give a number from 0 to 65535",
+    "IMQ_INTERVAL_SECONDS": "give a number of seconds above 0",
+    "IMQ_SWEEP_SECONDS": "give a number of seconds above 0",
+    "IMQ_CONCURRENCY": "give a whole number from 1 to 100",
+    "IMQ_CHECK_TIMEOUT_SECONDS": "give a number of seconds above 0",
+    "IMQ_LEASE_SECONDS": "give a number of seconds above 0",
+    "IMQ_MAX_QUEUE_DEPTH": "give a whole number, 0 for no limit",
+    "IMQ_TIMELINE_DAYS": "give a whole number of days, 0 to keep the timeline for good",
+    "IMQ_TRIGGER_LABEL": "give a label's name of at most 50 characters",
+    "IMQ_ORGANIZATION_CONFIG": "give off, tighten or trust",
+    "IMQ_SINKS": "give a list of sinks as YAML, or the path of its file (docs/notifications.md)",
+    "IMQ_LOG_LEVEL": "give debug, info, warning or error",
+    "IMQ_METRICS": "give open or token",
+    "IMQ_IDEMPOTENCY_KEY": "give required or optional",
+    "IMQ_LOG_FORMAT": "give json or console",
+    "IMQ_ALLOW_EPHEMERAL_SQLITE": "give 1 or 0",
+    "IMQ_PUBLIC_PAGES": "give 1 or 0",
+    "IMQ_CORRECT_WEBHOOK": "give 1 or 0",
+}
+
 
 _EPHEMERAL_PLATFORMS = AliasChoices("DYNO", "K_SERVICE", "VCAP_APPLICATION", "RENDER")
 """Set by Heroku, Cloud Run, Cloud Foundry and Render, whose disks are lost at every restart."""
@@ -308,3 +333,48 @@ def _problem(place: str, kind: str, message: str) -> str:
     if kind == "value_error":
         return f"{name} {message.removeprefix('Value error, ')}"
     return f"{name} cannot be used: {ADVICE[name]}"
+
+
+PREFIX = "IMQ_"
+
+_TESTS = "IMQ_TEST_"
+"""The prefix of variables of IMQ's own tests; no setting may begin with it."""
+
+OF_AUTHORS = frozenset({"IMQ_URL", "IMQ_TOKEN"})
+"""Variables of the commands for authors, which are no settings of a server."""
+
+_SIMILARITY = 0.8
+"""The least similarity of a misspelt name, as difflib measures it."""
+
+_SERVICE_NAME = re.compile(r"_SERVICE_(?:HOST|PORT)(?:_\w+)?$|_PORT_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?$")
+_SERVICE_VALUE = re.compile(r"(?:tcp|udp|sctp)://")
+"""What Kubernetes sets in every container for a service that is called `imq`, `IMQ_PORT` among it (Kubernetes docs:
+Service, environment variables)."""
+
+
+def unknown_names(environ: Mapping[str, str], known: Collection[str]) -> dict[str, str | None]:
+    """Return the variables with IMQ's prefix that are no settings, each with the most similar setting."""
+    unknown = sorted(
+        name
+        for name, value in environ.items()
+        if name.upper().startswith(PREFIX)
+        and name not in known
+        and name not in OF_AUTHORS
+        and not name.startswith(_TESTS)
+        and not _SERVICE_NAME.search(name)
+        and not _SERVICE_VALUE.match(value)
+    )
+    return {name: nearest(name, known) for name in unknown}
+
+
+def nearest(name: str, known: Collection[str]) -> str | None:
+    """Return the most similar setting: by the same words, by similarity, or as the only one with its words."""
+    upper = name.upper()
+    for meant in (upper, upper.removeprefix(PREFIX)):
+        if meant in known:
+            return meant
+    if similar := get_close_matches(upper, sorted(known), n=1, cutoff=_SIMILARITY):
+        return similar[0]
+    words = set(filter(None, upper.removeprefix(PREFIX).split("_")))
+    longer = [each for each in known if words and words <= set(each.split("_"))]
+    return longer[0] if len(longer) == 1 else None

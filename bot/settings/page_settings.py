@@ -1,12 +1,42 @@
 """Settings of the pages: who may log in, and who may look."""
 
+import ipaddress
 import re
 
 from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from bot.settings.proxies import DEFAULT, Network, trusted_proxies
 from bot.settings.safe_values import strong_secret
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+_LOOPBACK = ("127.0.0.0/8", "::1/128")
+_NETWORKS = {
+    "none": (),
+    "loopback": _LOOPBACK,
+    "private": (*_LOOPBACK, "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7", "fe80::/10"),
+}
+"""Words for networks. Private ones are those of RFC 1918, 6598 and 4193, and of one link."""
+
+_DEFAULT_PROXIES = "loopback"
+"""A proxy on the same machine, where IMQ listens unless a platform or `IMQ_BIND` says otherwise."""
+
+
+def trusted_proxies(value: str) -> tuple[Network, ...]:
+    """Return the networks that words, addresses or networks name. Raises ValueError."""
+    found: list[Network] = []
+    for name in value.replace(",", " ").split():
+        try:
+            found += [ipaddress.ip_network(each) for each in _NETWORKS.get(name.casefold(), (name,))]
+        except ValueError:
+            raise ValueError(
+                "must be addresses or networks such as 10.0.0.0/8, separated by commas, or one of the words "
+                f"{', '.join(_NETWORKS)}"
+            ) from None
+    if any(network.prefixlen == 0 for network in found):
+        raise ValueError("trusts every address, so that each client could choose its own: name the proxy's network")
+    return tuple(found)
+
 
 _CLIENT_ID = re.compile(r"[A-Za-z0-9._-]{1,100}")
 _OPERATOR = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_-]{0,98}[A-Za-z0-9])?")
@@ -31,7 +61,7 @@ class PageSettings(BaseSettings):
     operators: str | None = Field(None, validation_alias="IMQ_OPERATORS")
     """GitHub ids or logins of the people who run IMQ: their pages show everything."""
 
-    proxies: str = Field(DEFAULT, validation_alias="IMQ_TRUSTED_PROXIES")
+    proxies: str = Field(_DEFAULT_PROXIES, validation_alias="IMQ_TRUSTED_PROXIES")
     """The reverse proxies whose `X-Forwarded-For` names the client."""
 
     @field_validator("client_id")

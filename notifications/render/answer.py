@@ -2,11 +2,10 @@
 
 from notifications.texts import NO_FIX_LABEL, REASONS
 from notifications.texts.not_ready import NOT_READY
-from notifications.texts.reason_text import ReasonText
-from notifications.texts.waits import WAITS
+from notifications.texts.reasons import ReasonText
+from notifications.texts.waiting import WAITS
 from queue_engine.domain.policy import Policy
-from queue_engine.domain.reasons import Reason
-from queue_engine.domain.wait_reasons import WaitReason
+from queue_engine.domain.reasons import Reason, WaitReason
 
 UNKNOWN_BASE = "its base branch"
 UNKNOWN_LABEL = "of the queue"

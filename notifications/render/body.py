@@ -9,12 +9,12 @@ from datetime import timedelta
 
 from notifications import texts
 from notifications.render import history, trains
-from notifications.render.custom_text import custom_text
-from notifications.render.escape import GHOST, MESSAGE_LIMIT, code, link, mention
+from notifications.render.escape import GHOST, MESSAGE_LIMIT, code, inert, link, mention
 from notifications.render.failing import failing_list
 from notifications.render.formats import commit, duration, instant, names, pull_requests
 from notifications.texts import not_ready, waiting
-from notifications.texts.reason_text import ReasonText
+from notifications.texts.reasons import ReasonText
+from queue_engine.config.merge_commit import filled
 from queue_engine.domain.dequeue_reason import GREEN_BEFORE, Cause
 from queue_engine.domain.facts import CheckReport, CheckState
 from queue_engine.domain.notice import WAITING, Notice, NoticeKind
@@ -306,3 +306,29 @@ def _ask_queuer(notice: Notice) -> str:
     # The person who labeled a rejected pull request may have no right to queue it.
     ask = texts.ASK_SOMEBODY if notice.kind is NoticeKind.REFUSED else texts.ASK
     return ask.format(queued_by=code(notice.queued_by))
+
+
+_CUSTOM_LIMIT = 1_000
+
+_FENCE = re.compile(r"`{3,}|~{3,}")
+_APART = re.compile(r"(?<=[<@])|(?<=#)(?=[\d{])|(?<=\bGH-)(?=[\d{])", re.IGNORECASE)
+_INVISIBLE = "\u200b"
+
+
+def custom_text(template: str, *, base: str, label: str, position: int | None = None) -> str:
+    """Render a repository's own text instead of IMQ's headline, with base branch, trigger label and position from one.
+
+    The text is Markdown by the maintainers, with emphasis, lists and links. HTML (such as IMQ's hidden marker), code
+    fences, mentions and references to other issues are broken up. Values are escaped. Without a position, as after an
+    outcome, there is a dash.
+    """
+    lines = [
+        _APART.sub(_INVISIBLE, _FENCE.sub("", "".join(c if c.isprintable() else " " for c in line))).rstrip()
+        for line in template[:_CUSTOM_LIMIT].splitlines()
+    ]
+    values = {
+        "base": inert(base),
+        "label": inert(label),
+        "position": "-" if position is None else str(position),
+    }
+    return filled("\n".join(lines).strip("\n"), values)

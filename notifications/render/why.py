@@ -12,12 +12,11 @@ from notifications.render.trains import train_text
 from notifications.texts import REASONS
 from notifications.texts import why as texts
 from notifications.texts.not_ready import NOT_READY
-from notifications.texts.waits import WAITS
+from notifications.texts.waiting import WAITS
 from queue_engine.domain.dequeue_reason import Cause
 from queue_engine.domain.notice import Notice
-from queue_engine.domain.reasons import Reason
+from queue_engine.domain.reasons import PullRequestActor, Reason
 from queue_engine.domain.train_notice import TrainNotice
-from queue_engine.domain.wait_reasons import PullRequestActor
 
 Facts = Mapping[str, Any]
 
@@ -137,7 +136,7 @@ def _last_time(facts: Facts, notice: Notice) -> Iterable[str]:
 
 
 def _next(facts: Facts, notice: Notice) -> Iterable[str]:
-    """Say who acts next, and how; replies of older versions have neither."""
+    """Say who acts next, and how, where the reply has it."""
     if "whose_move" not in facts:
         return
     text = NOT_READY[Reason(facts["next"])] if facts["state"] == "not_ready" else _TEXTS[facts["next"]]

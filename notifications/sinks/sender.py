@@ -5,20 +5,20 @@ A killed process sends a message again, with the same id. A sink that fails is l
 it. At most `MOST_AT_ONCE` of the worker's slots send messages.
 """
 
+import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Protocol
+from typing import Any, Protocol
 
 import structlog
 
 from notifications.sinks.answers import Answer, ReceiverError, Verdict, asked_wait, described, judge
 from notifications.sinks.message import Message
-from notifications.sinks.payload import payload
 from notifications.sinks.signature import headers
 from notifications.sinks.sink import SINK_JOBS, Sink, SinkKind
 from notifications.sinks.slack import slack_payload
-from notifications.sinks.text import Site
+from notifications.sinks.text import Site, link, next_step, queue_link, sentence
 from queue_engine.core.jobs.job import Job
 from queue_engine.core.jobs.outcomes import Dead, Hold, Outcome, Retry
 from queue_engine.core.jobs.worker import Handler
@@ -156,3 +156,46 @@ class SinkSender:
 
     def _leave_alone(self, state: _State, wait: timedelta) -> None:
         state.not_before = self._clock.now() + wait
+
+
+def payload(message: Message, site: Site) -> bytes:
+    """Return the body: the same bytes at each try, as receivers verify the signature over them."""
+    content = {
+        "type": message.kind.value,
+        "timestamp": message.at.isoformat().replace("+00:00", "Z"),
+        "data": _data(message, site),
+    }
+    return json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def _data(message: Message, site: Site) -> dict[str, Any]:
+    base = message.branch or "the base branch"
+    return {
+        "event": message.event,
+        "reason": None if message.reason is None else message.reason.value,
+        "sentence": sentence(message, base),
+        "next_step": next_step(message, base),
+        "whose_move": message.whose_move,
+        "repository": message.repository,
+        "branch": message.branch,
+        "pull_request": _pull_request(message, site),
+        "link": link(message, site),
+        "queue": queue_link(message, site),
+        "by": message.by,
+        "until": message.until,
+        "before": message.before,
+        "sha": message.sha,
+        "detail": message.detail,
+        "failing": [each.model_dump(mode="json") for each in message.failing],
+    }
+
+
+def _pull_request(message: Message, site: Site) -> dict[str, Any] | None:
+    if message.number is None:
+        return None
+    return {
+        "number": message.number,
+        "title": message.title,
+        "author": message.author,
+        "url": link(message, site),
+    }

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from notifications.texts.reason_text import ReasonText
+from notifications.texts.reasons import ReasonText
 from queue_engine.domain.reasons import Reason
 
 NOT_READY: Mapping[Reason, ReasonText] = {

@@ -1,5 +1,10 @@
 """Sentences about position, waiting and durations."""
 
+from collections.abc import Mapping
+
+from notifications.texts.reasons import ReasonText
+from queue_engine.domain.reasons import WaitReason
+
 POSITION_WHEN_QUEUED = " at position {position}"
 POSITION_AS_OF = ", position {position} as of {time}"
 OF_DEPTH = "{position} of {depth}"
@@ -50,3 +55,39 @@ TIME_AT_FRONT = "Time in the queue: {total}, of which {front} at the front."
 TIME_IN_CI = "Time in the queue: {total}, of which {front} at the front and {checks} in CI."
 WAS_FLAKY = "{checks} failed, then passed on a rerun of the same commit: the check is flaky."
 WERE_FLAKY = "{checks} failed, then passed on a rerun of the same commit: the checks are flaky."
+
+
+WAITS: Mapping[WaitReason, ReasonText] = {
+    WaitReason.BEHIND_OTHERS: ReasonText(
+        "Other pull requests are ahead of it in the queue for {base}.",
+        "Wait: IMQ tests it when it is first.",
+    ),
+    WaitReason.NEXT_IN_QUEUE: ReasonText(
+        "It is first in the queue for {base}, and IMQ is about to test it.",
+        "Wait: IMQ tests it next.",
+    ),
+    WaitReason.UPDATING_BRANCH: ReasonText(
+        "IMQ asked GitHub to merge {base} into the branch, and waits for the new commit.",
+        "Wait for the new commit.",
+    ),
+    WaitReason.CHECKS_PENDING: ReasonText(
+        "Its required checks have not all passed on top of {base} yet.",
+        "Wait for the checks.",
+    ),
+    WaitReason.MERGING: ReasonText(
+        "Its checks passed, and IMQ merges it into {base}.",
+        "Wait for the merge.",
+    ),
+    WaitReason.GITHUB_FAILING: ReasonText(
+        "IMQ's requests to GitHub fail, and IMQ keeps retrying.",
+        "Wait until GitHub works again.",
+    ),
+    WaitReason.NEVER_QUEUED: ReasonText(
+        "The pull request was never queued.",
+        "To queue it, comment `/queue` or add the label {label}.",
+    ),
+    WaitReason.LANDED: ReasonText(
+        "The pull request landed on {base}.",
+        "IMQ has nothing left to do.",
+    ),
+}

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from queue_engine.domain.wait_reasons import PullRequestActor
+from queue_engine.domain.reasons import PullRequestActor
 
 STATES: Mapping[str, str] = {
     "pending": "Queued for {base} by {queued_by} at {joined}, now at position {place} of {depth}.",

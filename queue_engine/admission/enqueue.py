@@ -12,10 +12,9 @@ from queue_engine.admission.admit import admit
 from queue_engine.admission.case import Case
 from queue_engine.admission.enqueue_request import EnqueueRequest
 from queue_engine.admission.rejection import RejectionError, assert_may_queue
-from queue_engine.domain.entry_order import EntryOrder
 from queue_engine.domain.errors import EngineError
 from queue_engine.domain.facts import Permission, Snapshot
-from queue_engine.domain.model import Entry
+from queue_engine.domain.model import Entry, EntryOrder
 from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects.context import Change, Engine

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from queue_engine.admission.case import Case
-from queue_engine.domain.entry_order import EntryOrder
+from queue_engine.domain.model import EntryOrder
 from queue_engine.domain.reasons import Reason
 
 

@@ -18,12 +18,12 @@ from queue_engine.admission.not_ready_pushes import Push
 from queue_engine.admission.own_pushes import is_proved
 from queue_engine.admission.readiness import judge_again
 from queue_engine.admission.shared_heads import follow_shared_update, is_alone
-from queue_engine.domain.candidate_port import SnapshotRequest
 from queue_engine.domain.dequeue_reason import DequeueReason
 from queue_engine.domain.errors import StaleRecord
 from queue_engine.domain.facts import PullRequest, Snapshot
 from queue_engine.domain.model import Entry, EntryStatus, Repository
 from queue_engine.domain.policy import Policy, PushPolicy
+from queue_engine.domain.port import SnapshotRequest
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects import record
 from queue_engine.effects.causes import explained

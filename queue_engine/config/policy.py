@@ -1,158 +1,16 @@
 """Apply a configuration to the operator's policy, for each base branch; and write a policy as a file."""
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
-from datetime import timedelta
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-from queue_engine.config import freezes, timing
+from queue_engine.config.keys import Key
 from queue_engine.config.kinds import ConfigModel
-from queue_engine.config.model import BranchRules, CheckRule, Config, Rules
+from queue_engine.config.model import KEYS, BranchRules, Config, Rules
 from queue_engine.config.patterns import branch_matches, is_specific
-from queue_engine.domain.facts import MergeMethod, Permission, RequiredCheck
 from queue_engine.domain.policy import (
-    FIX,
-    CommentPolicy,
-    GithubMergePolicy,
-    Mode,
-    NotReadyPolicy,
-    NotReadyPushPolicy,
     Policy,
-    PriorityLabel,
-    PushPolicy,
-    has_label,
 )
-from queue_engine.domain.train_policy import Candidates, TrainSplit
-
-
-@dataclass(frozen=True, slots=True)
-class Key:
-    """One key of the file, its field of the policy, and the conversions between both."""
-
-    name: str
-    """With its section: `checks.timeout`."""
-    field: str
-    meant: Callable[[Any], object]
-    shown: Callable[[Any], object]
-
-
-def _same(value: Any) -> object:
-    return value
-
-
-def _folded(values: Iterable[str]) -> frozenset[str]:
-    return frozenset(value.casefold() for value in values)
-
-
-def _teams(values: Iterable[str]) -> frozenset[str]:
-    return _folded(value.removeprefix("@") for value in values)
-
-
-def _method(value: str) -> MergeMethod | None:
-    return None if value == "auto" else MergeMethod(value)
-
-
-def _limit(value: timedelta | None) -> str:
-    return "auto" if value is None else timing.shown(value)
-
-
-def _checks(checks: Iterable[CheckRule]) -> frozenset[RequiredCheck]:
-    return frozenset(RequiredCheck(each.name, each.app) for each in checks)
-
-
-def _shown_checks(checks: Iterable[RequiredCheck]) -> list[object]:
-    return [_check(each) for each in sorted(checks, key=lambda each: (each.name, each.app_id or 0))]
-
-
-def _check(check: RequiredCheck) -> object:
-    return check.name if check.app_id is None else {"name": check.name, "app": check.app_id}
-
-
-_FIELDS = {"first": "hotfix", "interrupts": "preempts", "fixes_base": "fixes_base"}
-"""The fields of a `PriorityLabel` that a label may give, by their keys in the file."""
-
-
-def _priorities(rules: Mapping[str, Iterable[tuple[str, Any]]]) -> tuple[PriorityLabel, ...]:
-    """Read the priority labels, and add the default label for fixes unless the file names that label or another one."""
-    given = tuple(
-        PriorityLabel(label, **{_FIELDS.get(key, key): value for key, value in rule}) for label, rule in rules.items()
-    )
-    named = any(each.fixes_base for each in given) or has_label(rules, [FIX.label])
-    return given if named else (*given, FIX)
-
-
-def _label_priority(given: PriorityLabel) -> object:
-    marks = {key: True for key, name in _FIELDS.items() if getattr(given, name)}
-    return {"priority": given.priority, **marks} if marks else given.priority
-
-
-KEYS = (
-    Key("mode", "mode", Mode, str),
-    Key("enabled", "served", _same, _same),
-    Key("trigger_labels", "trigger_labels", tuple, list),
-    Key("depth", "max_depth", _same, _same),
-    Key("when_not_ready", "when_not_ready", NotReadyPolicy, str),
-    Key("on_push.queued", "on_push", PushPolicy, str),
-    Key("on_push.waiting", "on_waiting_push", NotReadyPushPolicy, str),
-    Key("on_push.requeue_for", "requeue_for", _folded, sorted),
-    Key("auto_merge", "auto_merge", GithubMergePolicy, str),
-    Key("who_may_queue.permission", "may_queue", Permission, str),
-    Key("who_may_queue.people", "may_queue_too", _folded, sorted),
-    Key("who_may_queue.teams", "may_queue_teams", _teams, sorted),
-    Key("blocking.labels", "blocking_labels", _folded, sorted),
-    Key("blocking.titles", "blocking_titles", tuple, list),
-    Key(
-        "priority.labels",
-        "priorities",
-        _priorities,
-        lambda given: {each.label: _label_priority(each) for each in given},
-    ),
-    Key("priority.ageing", "ageing", _same, timing.shown),
-    Key("fair_share.enabled", "fair_share", _same, _same),
-    Key("fair_share.waiting", "share_waiting", _same, _same),
-    Key("fair_share.agents", "agents", lambda agents: tuple(each.casefold() for each in agents), list),
-    Key("merge.method", "method", _method, lambda value: "auto" if value is None else str(value)),
-    Key(
-        "merge.method_labels",
-        "method_labels",
-        lambda methods: {label.casefold(): MergeMethod(method) for label, method in methods.items()},
-        lambda methods: {label: str(method) for label, method in methods.items()},
-    ),
-    Key("merge.title", "commit_title", _same, _same),
-    Key("merge.body", "commit_body", _same, _same),
-    Key("merge.delete_branch", "delete_branch", _same, _same),
-    Key("checks.required", "required_checks", _checks, _shown_checks),
-    Key("checks.queue_only", "queue_only_checks", _checks, _shown_checks),
-    Key("checks.testing_label", "testing_label", _same, _same),
-    Key("checks.ignored", "ignored_checks", tuple, list),
-    Key("checks.land_without", "land_without_checks", _same, _same),
-    Key("checks.timeout", "check_timeout", _same, _limit),
-    Key("checks.fallback_timeout", "fallback_check_timeout", _same, timing.shown),
-    Key("checks.reruns", "check_reruns", _same, _same),
-    Key("checks.cancel_outdated", "cancel_outdated", _same, _same),
-    Key("checks.untested_paths", "untested_paths", tuple, list),
-    Key("checks.first_report", "first_report", _same, timing.shown),
-    Key("checks.settle", "settle", _same, timing.shown),
-    Key("timeouts.update", "update_timeout", _same, timing.shown),
-    Key("timeouts.hold", "hold_timeout", _same, timing.shown),
-    Key("timeouts.ready", "ready_timeout", _same, timing.shown),
-    Key("timeouts.run", "run_timeout", _same, timing.shown),
-    Key("trains.candidates", "train_candidates", Candidates, str),
-    Key("trains.runs", "train_runs", _same, lambda runs: "auto" if runs is None else runs),
-    Key("trains.max_size", "train_size", _same, _same),
-    Key("trains.first_report", "train_first_report", _same, timing.shown),
-    Key("trains.split", "train_split", TrainSplit, str),
-    Key(
-        "freeze.windows",
-        "freezes",
-        lambda windows: tuple(each.freeze() for each in windows),
-        lambda given: [freezes.shown(each) for each in given],
-    ),
-    Key("freeze.exempt_labels", "freeze_exempt_labels", _folded, sorted),
-    Key("comments.level", "comments", CommentPolicy, str),
-    Key("comments.texts", "texts", dict, dict),
-)
-"""Every key, in the order of the file's model. Only the operator sets the other fields of a policy."""
 
 
 def policy_for(config: Config, defaults: Policy, base_branch: str) -> Policy:
@@ -212,13 +70,13 @@ def as_keys(policy: Policy) -> dict[str, Any]:
         for section in sections:
             within = within.setdefault(section, {})
         value = getattr(policy, key.field)
-        within[last] = None if value is None and last in ("title", "body") else key.shown(value)
+        within[last] = None if value is None and last in ("title", "body") else key.kind.shown(value)
     return shown
 
 
 def _with(policy: Policy, rules: Rules) -> Policy:
     """Replace the fields of a policy that the rules set; lists are replaced as a whole."""
-    changes: Mapping[str, Any] = {key.field: key.meant(_value(rules, key)) for key in KEYS if _is_set(rules, key)}
+    changes: Mapping[str, Any] = {key.field: key.kind.meant(_value(rules, key)) for key in KEYS if _is_set(rules, key)}
     return replace(policy, **changes)
 
 

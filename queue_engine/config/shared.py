@@ -9,8 +9,8 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from queue_engine.config import policy as file_policy
-from queue_engine.config.model import Config
-from queue_engine.config.shared_keys import SHARED_KEYS, SharedKey
+from queue_engine.config.keys import Key
+from queue_engine.config.model import KEYS, Config
 from queue_engine.domain.policy import Policy, SharedConfig
 
 IS_OFF = "the whole file is ignored: IMQ_ORGANIZATION_CONFIG is off"
@@ -23,7 +23,7 @@ Levels = tuple[tuple[tuple[str, ...], Policy], ...]
 class SharedProblem:
     """A key of a shared configuration that would loosen the operator's rules, and so does not count."""
 
-    key: SharedKey
+    key: Key
 
     def __str__(self) -> str:
         may = "not be set" if self.key.may == "nothing" else f"only be {self.key.may.replace('`', '')}"
@@ -32,12 +32,14 @@ class SharedProblem:
 
 def tightened(wanted: Policy, operator: Policy) -> tuple[Policy, tuple[SharedProblem, ...]]:
     """Apply a shared configuration as far as it is stricter than the operator's policy, and list the ignored keys."""
-    changes = {each.field: each.stricter(operator, getattr(wanted, each.field)) for each in SHARED_KEYS}
+    changes = {
+        each.field: each.stricter(operator, getattr(operator, each.field), getattr(wanted, each.field)) for each in KEYS
+    }
     # Pull requests would be queued for a branch whose owners did not say that it is one to land on.
     wanted = replace(wanted, is_named=operator.is_named)
     loosening = [
         SharedProblem(each)
-        for each in SHARED_KEYS
+        for each in KEYS
         if changes[each.field] != getattr(wanted, each.field) and not _contains(changes[each.field], wanted, each)
     ]
     return replace(wanted, **changes), tuple(loosening)
@@ -68,7 +70,7 @@ def levels(config: Config, operator: Policy, allowed: SharedConfig) -> Levels:
     return tuple((patterns, limited(policy, operator, allowed)) for patterns, policy in found)
 
 
-def _contains(value: object, wanted: Policy, key: SharedKey) -> bool:
+def _contains(value: object, wanted: Policy, key: Key) -> bool:
     """Return whether the effective value has everything wanted, so that only the operator's values were added."""
     asked = getattr(wanted, key.field)
     return isinstance(value, Collection) and isinstance(asked, tuple | frozenset) and set(asked) <= set(value)

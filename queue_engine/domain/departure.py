@@ -64,7 +64,6 @@ class Departure:
     base_branch: str
     number: int
     title: str | None
-    """None for a departure from before IMQ kept departures."""
     author: str | None
     joined_at: datetime
     left_at: datetime

@@ -25,7 +25,7 @@ class FailingCheck:
 
     @classmethod
     def all_of(cls, data: Mapping[str, Any]) -> tuple[Self, ...]:
-        """Read the failing checks of an event; none where an older IMQ recorded it."""
+        """Read the failing checks of an event, if it has any."""
         return tuple(map(cls.of_data, data.get("failing") or ()))
 
 

@@ -75,11 +75,11 @@ class PullRequestState(_Frozen):
     before: str | None = None
     base_changed: bool = False
     by: str | None = None
-    """The sender of the webhook; None if an older IMQ stored the fact."""
+    """The sender of the webhook."""
     by_bot: bool = False
     """Whether GitHub says that the sender is a bot."""
     action: str | None = None
-    """GitHub's word for the change; None if an older IMQ stored the fact."""
+    """GitHub's word for the change."""
     auto_merge: bool | None = None
     """Whether GitHub merges it by itself as soon as its requirements are met; None where the payload does not say."""
 

@@ -121,7 +121,7 @@ class RedBase:
     rerun: str | None = None
     """The tip whose failed jobs IMQ ran again."""
     failing: tuple[FailingCheck, ...] = ()
-    """The checks that fail on the base, with their links; empty where an older IMQ found the base red."""
+    """The checks that fail on the base, with their links."""
 
     @property
     def is_workflow(self) -> bool:
@@ -253,7 +253,7 @@ class Entry:
     """The head branch, if IMQ alone may push to it, or if it is a base of other pull requests: IMQ does not push to it
     where rules protect it."""
     head_branch: str | None = None
-    """`owner/name:branch` of the head; None for an entry that an older IMQ stored, or if the fork is deleted."""
+    """`owner/name:branch` of the head; None if the fork is deleted."""
     own_check_required: bool = False
     """Whether GitHub merges the pull request only after IMQ's own check has passed on its head."""
     unmet: tuple[UnmetRequirement, ...] = ()
@@ -280,3 +280,14 @@ class QueueFront:
     """How many entries the queue has, with this one."""
     others_wait: bool
     """Whether each of the others only waits behind it: pending, without a run or a block, neither hotfix nor held."""
+
+
+@dataclass(frozen=True)
+class EntryOrder:
+    """The precedence that `Entries.add` and `Entries.reprioritise` store."""
+
+    priority: int = 0
+    hotfix: bool = False
+    preempts: bool = False
+    fixes_base: bool = False
+    freeze_exempt: bool = False

@@ -57,7 +57,7 @@ FIRST_LINE = re.compile(re.escape(MARKER) + r"(?: (?P<kind>[a-z_]+))? -->\s*")
 
 
 def kind_of(body: str) -> str | None:
-    """Read the kind of notice from the body of IMQ's comment; None where an older version did not write it."""
+    """Read the kind of notice from the body of IMQ's comment; None where it names none."""
     found = FIRST_LINE.match(body)
     return None if found is None else found["kind"]
 

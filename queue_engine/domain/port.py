@@ -1,22 +1,25 @@
-"""The calls to GitHub that the engine and the notifications need. The gateway in `bot` makes them over HTTP.
+"""The three ports to GitHub: reads, writes, comments. The gateway in `bot` answers them over HTTP.
 
 Every method raises the errors of `queue_engine.domain.errors` and no others, and has its time limit in the gateway.
 Methods that write may have happened although they raised `Unavailable`.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 from typing import Any, Protocol
 
-from queue_engine.domain.candidate_port import CandidatePort
-from queue_engine.domain.commit_port import CommitReads
 from queue_engine.domain.facts import (
     Branch,
     BranchRules,
     CheckReport,
+    Commit,
+    Comparison,
     Delivery,
     HeadPush,
     LabelEvent,
+    MergeMethod,
     OwnComment,
     Permission,
     PullRequest,
@@ -24,18 +27,65 @@ from queue_engine.domain.facts import (
     RequiredCheck,
     Review,
     Snapshot,
+    StackMember,
 )
-from queue_engine.domain.merge_port import Merges
 from queue_engine.domain.model import Repository
-from queue_engine.domain.stack import StackMember
 from queue_engine.domain.workflow_runs import CheckSuite, WorkflowRun
 
 PAGE = 100
 """The most that GitHub lists in one answer."""
 
+NO_BRANCH = "0" * 40
+"""GitHub's name for the tip of a branch that does not exist."""
 
-class GitHub(CommitReads, CandidatePort, Merges, Protocol):
-    """The reads and the few writes that landing needs."""
+
+@dataclass(frozen=True, slots=True)
+class BranchUpdate:
+    """A move of one branch: `before` is the expected tip, None for any; `after` None deletes the branch.
+
+    With `NO_BRANCH` as `before` the branch must not exist.
+    """
+
+    branch: str
+    before: str | None
+    after: str | None
+    force: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotRequest:
+    """A pull request to read, with a person's permission ("" for none) and a comparison of the expected head."""
+
+    number: int
+    login: str
+    head_sha: str
+
+
+class MergeState(StrEnum):
+    """How far a merge in the background is, by GitHub's own words ("Merge API" of gh-stack)."""
+
+    PENDING = "pending"
+    MERGED = "merged"
+    ENQUEUED = "enqueued"
+    """GitHub's own merge queue has taken it over."""
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class PendingMerge:
+    """A merge in the background, as GitHub's last answer shows it."""
+
+    state: MergeState
+    message: str = ""
+    """GitHub's sentence; of a failed merge, why it failed."""
+    uuid: str | None = None
+    """What names the merge while it is pending."""
+    sha: str | None = None
+    """The commit that landed."""
+
+
+class Reads(Protocol):
+    """What IMQ reads, and the caches of it."""
 
     async def pull_request(self, repository: Repository, number: int) -> PullRequest:
         """`GET /repos/{o}/{r}/pulls/{n}`. Asking also makes GitHub compute `mergeable`."""
@@ -48,6 +98,35 @@ class GitHub(CommitReads, CandidatePort, Merges, Protocol):
 
         With `head_sha`, the expected head, GitHub compares it with the base too. Missing fields are None.
         """
+        ...
+
+    async def snapshots(self, repository: Repository, requests: Sequence[SnapshotRequest]) -> Mapping[int, Snapshot]:
+        """Read the snapshots of several pull requests in few queries of GraphQL, by their numbers.
+
+        Those that GitHub does not show so are missing: `snapshot` reads them, and raises their errors.
+        """
+        ...
+
+    async def comparison(self, repository: Repository, base_branch: str, head_sha: str) -> Comparison:
+        """`GET /repos/{o}/{r}/compare/{base}...{head}`: base tip, merge base, and the head commit, in one request."""
+        ...
+
+    async def changed_paths(self, repository: Repository, base: str, before: str, after: str) -> frozenset[str] | None:
+        """`GET /repos/{o}/{r}/compare/{before}...{after}`: former and new paths of the files that changed on a base.
+
+        None if GitHub does not list all, or `after` does not contain `before`.
+        """
+        ...
+
+    async def differing_paths(self, repository: Repository, tree: str, landed: Commit) -> frozenset[str] | None:
+        """`GET /repos/{o}/{r}/git/trees/{sha}` of both trees: the files in which they differ.
+
+        None if GitHub does not list all.
+        """
+        ...
+
+    async def commit(self, repository: Repository, sha: str) -> Commit:
+        """`GET /repos/{o}/{r}/git/commits/{sha}`."""
         ...
 
     async def permission(self, repository: Repository, login: str) -> Permission:
@@ -75,10 +154,6 @@ class GitHub(CommitReads, CandidatePort, Merges, Protocol):
 
         `default_branch` is that of the repository; "" if it is not known.
         """
-        ...
-
-    async def prepare_writes(self, repository: Repository) -> None:
-        """Get the token for writes to this repository in advance, so the next write need not wait. Never raises."""
         ...
 
     def forget_token(self, installation_id: int) -> None:
@@ -132,13 +207,6 @@ class GitHub(CommitReads, CandidatePort, Merges, Protocol):
         """
         ...
 
-    async def update_branch(self, repository: Repository, number: int, expected_head: str) -> None:
-        """`PUT /repos/{o}/{r}/pulls/{n}/update-branch`; the new head appears later.
-
-        Raises Invalid for a head that moved, nothing to update, or a conflict; Forbidden without access to a fork.
-        """
-        ...
-
     async def configuration(self, repository: Repository, base_branch: str | None) -> str | None:
         """The text of `.github/imq.yml` at the tip of this branch, or of the repository's default branch.
 
@@ -179,17 +247,6 @@ class GitHub(CommitReads, CandidatePort, Merges, Protocol):
         """
         ...
 
-    async def rerun(self, repository: Repository, actions_run: int) -> None:
-        """`POST .../actions/runs/{id}/rerun-failed-jobs`: run the failed jobs of a workflow run again.
-
-        IMQ can rerun nothing else: GitHub lets no App rerequest another App's check run.
-        """
-        ...
-
-    async def cancel_run(self, repository: Repository, actions_run: int) -> None:
-        """`POST .../actions/runs/{id}/cancel`. Raises HeadConflict (409) for a run that has ended."""
-        ...
-
     async def stack_members(self, repository: Repository, branch: str) -> tuple[StackMember, ...]:
         """`GET /repos/{o}/{r}/pulls` by head: the open pull requests whose head is this branch of the repository."""
         ...
@@ -200,22 +257,6 @@ class GitHub(CommitReads, CandidatePort, Merges, Protocol):
 
     async def branch_tip(self, repository: Repository, branch: str) -> Branch | None:
         """`GET /repos/{o}/{r}/branches/{branch}`; None if there is no such branch."""
-        ...
-
-    async def delete_branch(self, repository: Repository, branch: str) -> None:
-        """`DELETE /repos/{o}/{r}/git/refs/heads/{branch}`; a missing branch is no error."""
-        ...
-
-    async def react(self, repository: Repository, comment_id: int, content: str) -> None:
-        """`POST /repos/{o}/{r}/issues/comments/{id}/reactions`; an existing reaction is no error."""
-        ...
-
-    async def create_label(self, repository: Repository, name: str, color: str, description: str) -> bool:
-        """`POST /repos/{o}/{r}/labels`; False if the repository has a label of this name. Raises Forbidden."""
-        ...
-
-    async def disable_auto_merge(self, repository: Repository, node_id: str) -> bool:
-        """Disable GitHub's auto-merge of a pull request (GraphQL); False if it was not enabled. Raises Forbidden."""
         ...
 
     async def labeled_pull_requests(self, repository: Repository, label: str) -> tuple[int, ...]:
@@ -234,7 +275,7 @@ class GitHub(CommitReads, CandidatePort, Merges, Protocol):
         ...
 
     async def find_comments(self, repository: Repository, number: int) -> Mapping[int, str]:
-        """As `GitHubComments` says."""
+        """As `Comments` says."""
         ...
 
     async def last_labeled_event(self, repository: Repository, number: int, label: str) -> LabelEvent | None:
@@ -265,17 +306,166 @@ class GitHub(CommitReads, CandidatePort, Merges, Protocol):
         """
         ...
 
-    async def redeliver(self, number: int) -> None:
-        """Redeliver one webhook, as GitHub never does by itself (`POST /app/hook/deliveries/{id}/attempts`)."""
-        ...
-
     async def own_login(self) -> str:
         """The login of the App, `slug[bot]`, from `GET /app`; read once."""
         ...
 
+    async def candidate_branches(self, repository: Repository) -> Mapping[str, str]:
+        """The branches that are named like those of candidates, with their tips (`GET /git/matching-refs/heads/imq`).
 
-class GitHubComments(Protocol):
-    """Comments, check runs and labels. The same gateway implements them."""
+        Names prove nothing: `branch_pushes` says who made a branch.
+        """
+        ...
+
+    async def branch_pushes(self, repository: Repository, branch: str) -> tuple[HeadPush, ...]:
+        """`GET /repos/{o}/{r}/activity` of a branch, newest first; empty where IMQ may not read it."""
+        ...
+
+    async def refuses_outdated(self, repository: Repository, base_branch: str) -> bool:
+        """Whether rules refuse IMQ's merge of a head without the base's tip; one request for each such ruleset."""
+        ...
+
+    async def workflow_files(self, repository: Repository, commit: str) -> Mapping[str, str]:
+        """The text of each file in `.github/workflows` at a commit, by its path, in one query of GraphQL.
+
+        Empty where GitHub shows no complete text. Raises NotFound for a missing commit, Forbidden without GraphQL.
+        """
+        ...
+
+    async def texts(self, repository: Repository, commit: str, paths: Sequence[str]) -> Mapping[str, str]:
+        """The text of those of these files that a commit has, by their paths, in one query of GraphQL.
+
+        Empty where GitHub shows no complete text. Raises Forbidden without GraphQL.
+        """
+        ...
+
+    async def pending_merge(self, repository: Repository, number: int, uuid: str) -> PendingMerge:
+        """`GET /repos/{o}/{r}/pulls/{n}/merge-async/{uuid}`; GitHub keeps the result for a day, then NotFound."""
+        ...
+
+
+class Writes(Protocol):
+    """What changes branches, pull requests and CI, and the reactions to commands."""
+
+    async def prepare_writes(self, repository: Repository) -> None:
+        """Get the token for writes to this repository in advance, so the next write need not wait. Never raises."""
+        ...
+
+    async def update_branch(self, repository: Repository, number: int, expected_head: str) -> None:
+        """`PUT /repos/{o}/{r}/pulls/{n}/update-branch`; the new head appears later.
+
+        Raises Invalid for a head that moved, nothing to update, or a conflict; Forbidden without access to a fork.
+        """
+        ...
+
+    async def rerun(self, repository: Repository, actions_run: int) -> None:
+        """`POST .../actions/runs/{id}/rerun-failed-jobs`: run the failed jobs of a workflow run again.
+
+        IMQ can rerun nothing else: GitHub lets no App rerequest another App's check run.
+        """
+        ...
+
+    async def cancel_run(self, repository: Repository, actions_run: int) -> None:
+        """`POST .../actions/runs/{id}/cancel`. Raises HeadConflict (409) for a run that has ended."""
+        ...
+
+    async def delete_branch(self, repository: Repository, branch: str) -> None:
+        """`DELETE /repos/{o}/{r}/git/refs/heads/{branch}`; a missing branch is no error."""
+        ...
+
+    async def react(self, repository: Repository, comment_id: int, content: str) -> None:
+        """`POST /repos/{o}/{r}/issues/comments/{id}/reactions`; an existing reaction is no error."""
+        ...
+
+    async def create_label(self, repository: Repository, name: str, color: str, description: str) -> bool:
+        """`POST /repos/{o}/{r}/labels`; False if the repository has a label of this name. Raises Forbidden."""
+        ...
+
+    async def disable_auto_merge(self, repository: Repository, node_id: str) -> bool:
+        """Disable GitHub's auto-merge of a pull request (GraphQL); False if it was not enabled. Raises Forbidden."""
+        ...
+
+    async def redeliver(self, number: int) -> None:
+        """Redeliver one webhook, as GitHub never does by itself (`POST /app/hook/deliveries/{id}/attempts`)."""
+        ...
+
+    async def create_branch(self, repository: Repository, branch: str, sha: str) -> None:
+        """`POST /repos/{o}/{r}/git/refs`. Raises Invalid if the branch exists, or a rule forbids it."""
+        ...
+
+    async def merge_into(self, repository: Repository, branch: str, head_sha: str, message: str) -> Commit | None:
+        """`POST /repos/{o}/{r}/merges`: merge a commit into a branch. None if the branch contains it (204).
+
+        Raises HeadConflict for a conflict, NotFound for a missing commit or branch, Forbidden for a permission, and
+        Invalid by rules.
+        """
+        ...
+
+    async def create_commit(self, repository: Repository, tree: str, parents: Sequence[str], message: str) -> Commit:
+        """`POST /repos/{o}/{r}/git/commits`, without author and committer, so that GitHub signs it."""
+        ...
+
+    async def update_refs(self, repository: Repository, updates: Sequence[BranchUpdate]) -> None:
+        """GraphQL `updateRefs`: all moves or none. Raises HeadConflict if a tip is another, MergeError by a rule.
+
+        GitHub gives both one type, and documents no words: after either error read the tips before deciding. Raises
+        Forbidden for a permission, and where GitHub has no such mutation.
+        """
+        ...
+
+    async def open_draft(self, repository: Repository, head: str, base: str, title: str, body: str) -> int:
+        """`POST /repos/{o}/{r}/pulls` as a draft, or as no draft where the repository has none. Returns its number.
+
+        Returns the number of the open one if this head has one already.
+        """
+        ...
+
+    async def close_pull_request(self, repository: Repository, number: int) -> None:
+        """`PATCH /repos/{o}/{r}/pulls/{n}`; a closed one is no error."""
+        ...
+
+    async def dispatch_workflow(
+        self, repository: Repository, path: str, branch: str, inputs: Mapping[str, str]
+    ) -> None:
+        """`POST /repos/{o}/{r}/actions/workflows/{file}/dispatches`. Raises Invalid without that trigger.
+
+        Raises Forbidden without the permission `actions: write`. The new run is found by its branch and event.
+        """
+        ...
+
+    async def merge(
+        self,
+        repository: Repository,
+        number: int,
+        head_sha: str,
+        method: MergeMethod,
+        *,
+        title: str | None = None,
+        body: str | None = None,
+    ) -> str:
+        """`PUT /repos/{o}/{r}/pulls/{n}/merge` with `sha` as precondition. Returns the SHA that landed."""
+        ...
+
+    async def merge_in_background(
+        self,
+        repository: Repository,
+        number: int,
+        head_sha: str,
+        method: MergeMethod,
+        *,
+        title: str | None = None,
+        body: str | None = None,
+    ) -> PendingMerge:
+        """`PUT /repos/{o}/{r}/pulls/{n}/merge-async` with `sha` as precondition; also what lies below it in its stack.
+
+        A repetition is harmless: GitHub answers with the request that is under way (409), or the commit (200). Raises
+        NotFound where GitHub does not offer it.
+        """
+        ...
+
+
+class Comments(Protocol):
+    """What people see of IMQ: comments, check runs, labels."""
 
     async def create_comment(self, repository: Repository, number: int, body: str) -> int:
         """`POST .../issues/{n}/comments`. Returns the comment's id.
@@ -319,5 +509,9 @@ class GitHubComments(Protocol):
         ...
 
 
-class GitHubPorts(GitHub, GitHubComments, Protocol):
-    """Both ports, as the gateway implements them."""
+class GitHub(Reads, Writes, Protocol):
+    """What the engine needs."""
+
+
+class GitHubPorts(GitHub, Comments, Protocol):
+    """All three, as the gateway answers them."""

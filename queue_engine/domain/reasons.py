@@ -256,3 +256,29 @@ a person stopped it."""
 
 MERGED_REASONS = frozenset({Reason.MERGED_ELSEWHERE, Reason.LANDED_WITH_ANOTHER, Reason.BASE_CHANGED_AT_MERGE})
 """Reasons of pull requests that GitHub merged, so that none of them can be queued again."""
+
+
+class PullRequestActor(StrEnum):
+    """Who has to act next, so that a pull request lands."""
+
+    AUTHOR = "author"
+    MAINTAINER = "maintainer"
+    OPERATOR = "operator"
+    CI = "ci"
+    GITHUB = "github"
+    IMQ = "imq"
+    NONE = "nobody"
+    """It landed, somebody withdrew it, or only time has to pass."""
+
+
+class WaitReason(StrEnum):
+    """A code for a pull request that waits without a fault, or that IMQ has nothing to do for."""
+
+    BEHIND_OTHERS = "behind_others"
+    NEXT_IN_QUEUE = "next_in_queue"
+    UPDATING_BRANCH = "updating_branch"
+    CHECKS_PENDING = "checks_pending"
+    MERGING = "merging"
+    GITHUB_FAILING = "github_failing"
+    NEVER_QUEUED = "never_queued"
+    LANDED = "landed"

@@ -11,13 +11,11 @@ from queue_engine.store import Transaction
 _RUNS_READ = 200
 
 
-async def record_departure(tx: Transaction, end: TimelineEvent, entry: Entry | None) -> None:
-    """Derive the departure from the timeline, and store it. `entry` None: it is deleted by now."""
+async def record_departure(tx: Transaction, end: TimelineEvent, entry: Entry) -> None:
+    """Derive the departure from the timeline, and store it."""
     own = await tx.timeline.of_pull_request(end.repository_id, end.number)
     of_queue = await tx.timeline.blockers(end.repository_id, end.base_branch, up_to=end.id)
-    first = min((event.at for event in own if event.entry_id == end.entry_id), default=end.at)
-    joined = first if entry is None else entry.enqueued_at
-    others = await tx.departures.left(end.repository_id, end.base_branch, joined, end.at)
+    others = await tx.departures.left(end.repository_id, end.base_branch, entry.enqueued_at, end.at)
     shares = await _shares(tx, end, own)
     await tx.departures.put(departure_of(end, own, of_queue, others, entry, shares))
 

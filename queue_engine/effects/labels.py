@@ -100,8 +100,8 @@ async def effective_labels(
 ) -> PullRequest:
     """Return the queued pull request, just read, with the labels that count: trigger and method labels if trusted.
 
-    An entry that an older IMQ queued has no trusted labels: then all labels count. `before` are the `wanted_labels`
-    from before the read; a list of pull requests, which only suggests reads, has none.
+    Where no label is trusted, all labels count. `before` are the `wanted_labels` from before the read; a list of pull
+    requests, which only suggests reads, has none.
     """
     if not pull.open:
         return pull

@@ -264,7 +264,7 @@ async def announce_reply(
         return False
     if await tx.outbox.resend(repository.id, number, due=now):
         return True
-    # The command is a comment, so there may be others, and one of them may be from an earlier IMQ.
+    # The command is a comment, so there may be others, and one of them may be of an IMQ whose database is lost.
     await tx.outbox.search_first(repository, number, now)
     entry = await tx.entries.find(repository.id, number)
     if entry is None:

@@ -7,13 +7,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from queue_engine.domain.candidate_port import SnapshotRequest
 from queue_engine.domain.errors import Forbidden, HeadConflict, Invalid, MergeError, NotFound, Refused
 from queue_engine.domain.facts import CheckReport, Commit, MergeMethod, Snapshot
-from queue_engine.domain.merge_port import PendingMerge
 from queue_engine.domain.model import Entry
 from queue_engine.domain.policy import Policy
-from queue_engine.domain.port import GitHub
+from queue_engine.domain.port import GitHub, PendingMerge, SnapshotRequest
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.workflow_runs import CommitFacts
 from queue_engine.executor.stack_requests import merge_stacked, merge_unknown_stack, pending_merge, update_stacked

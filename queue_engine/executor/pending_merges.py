@@ -8,10 +8,9 @@ import structlog
 
 from queue_engine.domain.errors import NotFound
 from queue_engine.domain.facts import PullRequest
-from queue_engine.domain.merge_port import PendingMerge
 from queue_engine.domain.model import Entry, EntryStatus, Queue, Repository
 from queue_engine.domain.policy import Policy
-from queue_engine.domain.port import GitHub
+from queue_engine.domain.port import GitHub, PendingMerge
 from queue_engine.effects.context import Engine
 from queue_engine.effects.notices import announce_landed
 from queue_engine.executor import github_requests

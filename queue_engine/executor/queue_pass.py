@@ -28,9 +28,9 @@ from queue_engine.domain.errors import (
     attempt_level,
 )
 from queue_engine.domain.facts import MergeMethod
-from queue_engine.domain.merge_port import PendingMerge
 from queue_engine.domain.model import Entry, EntryStatus, Queue, Stall
 from queue_engine.domain.policy import Policy
+from queue_engine.domain.port import PendingMerge
 from queue_engine.domain.reasons import REASONS, Outcome, Reason
 from queue_engine.domain.unmet_requirement import UnmetRequirement
 from queue_engine.effects.context import Engine

@@ -10,9 +10,8 @@ from dataclasses import replace
 
 from queue_engine.domain.errors import Forbidden, HeadConflict, Invalid, NotFound
 from queue_engine.domain.facts import MergeMethod
-from queue_engine.domain.merge_port import MergeState, PendingMerge
 from queue_engine.domain.model import Entry
-from queue_engine.domain.port import GitHub
+from queue_engine.domain.port import GitHub, MergeState, PendingMerge
 from queue_engine.domain.reasons import Reason
 from queue_engine.planner.actions import Facts, Merge
 from queue_engine.planner.merge_errors import refused_merge

@@ -63,9 +63,6 @@ _log = structlog.get_logger("imq.inbox")
 RETRIED_JOB = "count_retried"
 """Kind of the job that counts, by kind, the dead letters that a command retried."""
 
-FORMER_KINDS = {"hint": WEBHOOK_JOB, "letter": OUTBOX_JOB, "retried": RETRIED_JOB}
-"""Job kinds of an older IMQ; their stored jobs run as jobs of the present kinds."""
-
 
 class Inbox:
     """Stores deliveries and follows their webhooks."""
@@ -136,7 +133,7 @@ class Inbox:
     def handlers(self) -> dict[str, Handler]:
         """The handlers of all the engine's jobs, by kind."""
         patient = partial(_obeying_limits, random=self._engine.random)
-        handlers = {
+        return {
             WEBHOOK_JOB: patient(self._follow),
             THROTTLED_LABEL_JOB: patient(self._judge_throttled),
             OUTBOX_JOB: self._resend,
@@ -149,7 +146,6 @@ class Inbox:
             PURGE_JOB: self._limits.purge,
             RETRIED_JOB: self._count_retried,
         }
-        return handlers | {former: handlers[kind] for former, kind in FORMER_KINDS.items()}
 
     async def _resend(self, job: Job) -> None:
         """Requeue an outbox item from the dead letters, unless IMQ has sent a newer one meanwhile."""

@@ -12,9 +12,8 @@ import structlog
 from queue_engine.admission.case import Case
 from queue_engine.admission.revalidate import revalidate
 from queue_engine.admission.throttle import count_without_right, is_throttled, labeling
-from queue_engine.domain.entry_order import EntryOrder
 from queue_engine.domain.facts import PullRequest
-from queue_engine.domain.model import Entry, Repository
+from queue_engine.domain.model import Entry, EntryOrder, Repository
 from queue_engine.domain.policy import Policy, has_label
 from queue_engine.domain.webhook_event import WebhookEvent, WebhookKind
 from queue_engine.effects import record

@@ -12,7 +12,6 @@ from queue_engine.admission.throttle import KEPT as THROTTLE_KEPT
 from queue_engine.core.jobs.job_store import Job
 from queue_engine.domain.known_facts import KEPT as FACTS_KEPT
 from queue_engine.effects.context import Engine
-from queue_engine.handlers.departures import complete_departures
 from queue_engine.handlers.shadow import SHADOW_KEPT
 from queue_engine.store.outbox.command_replies import KEPT
 from queue_engine.store.requests import KEPT as REQUESTS_KEPT
@@ -60,7 +59,6 @@ class TableLimits:
             await change.tx.pending_merges.purge(change.now - _PENDING_MERGES_KEPT)
         if self._timeline_kept is not None:
             await self._purge_timeline(self._timeline_kept)
-        await complete_departures(self._engine)
 
     async def _purge_timeline(self, kept: timedelta) -> None:
         before, deleted = self._engine.clock.now() - kept, 0

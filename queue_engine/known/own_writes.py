@@ -2,15 +2,14 @@
 
 from queue_engine.domain.facts import MergeMethod
 from queue_engine.domain.known_facts import KnownName, MergeResult, OwnLabel, of_commit, of_pull
-from queue_engine.domain.merge_port import MergeState, PendingMerge
 from queue_engine.domain.model import Repository
-from queue_engine.domain.port import GitHubPorts
+from queue_engine.domain.port import GitHubPorts, MergeState, PendingMerge
 from queue_engine.known.facts import KnownFacts
 from queue_engine.known.forwarding import Forwarding
 
 
 class OwnWrites(Forwarding):
-    """The writes of both ports. Part of `GitHubReads`."""
+    """Merges and labels. Part of `GitHubReads`."""
 
     def __init__(self, github: GitHubPorts, facts: KnownFacts) -> None:
         super().__init__(github)

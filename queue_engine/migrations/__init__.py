@@ -4,30 +4,25 @@ Lives here: the Alembic environment and the revisions, run in-process. A new rev
 written by hand beside its predecessors, and `HEAD` names it; a test holds that together they make exactly the tables
 of the code, on both databases. A revision that has been released is never edited, and imports no table: tables change
 after it. Revisions after a release only add what its processes tolerate, because both run during a rolling upgrade
-(docs/releasing.md); `tests/store/test_expanding_revisions.py` holds that.
+(docs/releasing.md); `tests/store/test_expanding_revisions.py` holds that. The old processes do not know the new
+revision, so `migrate` stores the oldest revision whose code may run on its tables.
 
 May not live here: statements that the running bot needs.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from enum import StrEnum
 
 import structlog
-from sqlalchemy import Connection, text
+from sqlalchemy import Column, Connection, Integer, String, Table, delete, insert, inspect, select, text
 
-from queue_engine.core.database.database import Database
+from queue_engine.core.database.database import Database, metadata
 from queue_engine.core.database.outage import OutageKind, fault_of
-from queue_engine.migrations.state import (
-    MigrationState,
-    oldest_revision,
-    present_revision,
-    state_of,
-    store_oldest,
-)
 
 __all__ = ["HEAD", "OLDEST", "MigrationError", "MigrationState", "current", "migrate", "migration_state"]
 
-HEAD = "0050"
+HEAD = "0001"
 """The newest revision that this code knows."""
 
 OLDEST = HEAD
@@ -49,14 +44,33 @@ _PAUSE_SECONDS = 1.0
 _log = structlog.get_logger("imq.migrations")
 
 
+schema_compatibility = Table(
+    "schema_compatibility",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("oldest", String(32), nullable=False),
+)
+"""One row: the oldest revision whose code may run on the tables."""
+
+
+class MigrationState(StrEnum):
+    """Whether code of some revision may run on the tables of a database."""
+
+    USABLE = "usable"
+    OUTDATED = "outdated"
+    """The database is empty or older than the code."""
+    TOO_NEW = "too_new"
+    """A newer version migrated the database, and its tables do not tolerate this code."""
+
+
 class MigrationError(Exception):
     """The database was migrated by a newer version of IMQ, which this version does not tolerate."""
 
 
 async def migrate(
-    database: Database, revision: str = HEAD, *, pause: Callable[[float], Awaitable[None]] = asyncio.sleep
+    database: Database, revision: str | None = None, *, pause: Callable[[float], Awaitable[None]] = asyncio.sleep
 ) -> None:
-    """Bring the database to `revision`, in one transaction.
+    """Bring the database to `revision`, by default `HEAD`, in one transaction.
 
     Processes that do this at the same time do it one after the other, and all but the first find nothing to do. On
     PostgreSQL the transaction gives up a table that others use for longer than 0.2 seconds, and starts over after
@@ -64,6 +78,7 @@ async def migrate(
 
     A newer database remains as it is, if this code may run on it. Raises MigrationError if not.
     """
+    revision = revision or HEAD
     if await current(database) == revision:
         return
     for left in reversed(range(_TRIES)):
@@ -83,7 +98,7 @@ async def migrate(
 async def current(database: Database) -> str | None:
     """The revision of the database; None when it is empty."""
     async with database.reading() as connection:
-        return await connection.run_sync(present_revision)
+        return await connection.run_sync(_present_revision)
 
 
 async def migration_state(database: Database) -> MigrationState:
@@ -106,7 +121,7 @@ async def _migrate(database: Database, revision: str) -> None:
 def _upgrade(connection: Connection, revision: str) -> bool:
     """Run the missing revisions; return whether there were any."""
     if _state(connection) is MigrationState.TOO_NEW:
-        present = present_revision(connection)
+        present = _present_revision(connection)
         raise MigrationError(
             f"A newer version of IMQ migrated the database to revision {present}, on which this version cannot run. "
             "Install the newer version, or restore a backup made before the upgrade."
@@ -116,9 +131,42 @@ def _upgrade(connection: Connection, revision: str) -> bool:
     from queue_engine.migrations import run
 
     run.upgrade(connection, revision)
-    store_oldest(connection, OLDEST)
+    _store_oldest(connection, OLDEST)
     return True
 
 
 def _state(connection: Connection) -> MigrationState:
-    return state_of(present_revision(connection), oldest_revision(connection), HEAD)
+    return _state_of(_present_revision(connection), _oldest_revision(connection), HEAD)
+
+
+def _state_of(present: str | None, oldest: str | None, known: str) -> MigrationState:
+    """Compare a database at revision `present`, which tolerates code from `oldest` on, with code that knows `known`.
+
+    Revisions are numbers of four digits, so that their order is that of their text.
+    """
+    if present is None or present < known:
+        return MigrationState.OUTDATED
+    if present == known or (oldest is not None and oldest <= known):
+        return MigrationState.USABLE
+    return MigrationState.TOO_NEW
+
+
+def _present_revision(connection: Connection) -> str | None:
+    """Return the revision of the database; None when it is empty."""
+    if not inspect(connection).has_table("alembic_version"):
+        return None
+    return connection.execute(text("SELECT version_num FROM alembic_version")).scalar_one_or_none()
+
+
+def _oldest_revision(connection: Connection) -> str | None:
+    """Return the oldest revision whose code may run on these tables; None if the database does not say."""
+    if not inspect(connection).has_table(schema_compatibility.name):
+        return None
+    return connection.execute(select(schema_compatibility.c.oldest)).scalar_one_or_none()
+
+
+def _store_oldest(connection: Connection, oldest: str) -> None:
+    """Store the oldest revision whose code may run on these tables, unless the tables are older than this record."""
+    if inspect(connection).has_table(schema_compatibility.name):
+        connection.execute(delete(schema_compatibility))
+        connection.execute(insert(schema_compatibility).values(id=1, oldest=oldest))

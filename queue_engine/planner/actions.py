@@ -16,8 +16,8 @@ from queue_engine.domain.facts import (
     Snapshot,
 )
 from queue_engine.domain.failing_check import FailingCheck
-from queue_engine.domain.merge_port import PendingMerge
 from queue_engine.domain.model import Entry
+from queue_engine.domain.port import PendingMerge
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.unmet_requirement import UnmetRequirement
 from queue_engine.domain.workflow_runs import CheckSuite, CommitFacts, WorkflowRun

@@ -4,9 +4,9 @@ from dataclasses import replace
 from datetime import datetime
 
 from queue_engine.core.timing.backoff import MONITOR
-from queue_engine.domain.merge_port import MergeState, PendingMerge
 from queue_engine.domain.model import Entry
 from queue_engine.domain.policy import Policy
+from queue_engine.domain.port import MergeState, PendingMerge
 from queue_engine.domain.reasons import Reason
 from queue_engine.planner.actions import Action, Dequeue, FactKind, Facts, Landing, ReadFact, Save, Wait
 from queue_engine.rules.transitions import after_poll, with_refusal

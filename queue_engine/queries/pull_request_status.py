@@ -8,10 +8,17 @@ from queue_engine.domain.dequeue_reason import Cause
 from queue_engine.domain.failing_check import FailingCheck
 from queue_engine.domain.model import EntryStatus, Queue
 from queue_engine.domain.policy import Policy
-from queue_engine.domain.reasons import MERGED_REASONS, REASONS, RETRY_REASONS, Reason, ReasonActor
+from queue_engine.domain.reasons import (
+    MERGED_REASONS,
+    REASONS,
+    RETRY_REASONS,
+    PullRequestActor,
+    Reason,
+    ReasonActor,
+    WaitReason,
+)
 from queue_engine.domain.timeline_event import TimelineEvent
 from queue_engine.domain.unmet_requirement import UnmetRequirement, failing_in
-from queue_engine.domain.wait_reasons import PullRequestActor, WaitReason
 from queue_engine.queries.position import load_durations
 from queue_engine.queries.queue_status import EntryView, entry_view, queue_blockers, trains_of
 from queue_engine.rules.depth import with_room

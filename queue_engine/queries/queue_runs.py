@@ -7,10 +7,9 @@ from queue_engine.domain.departure import Departure
 from queue_engine.domain.model import Entry, Queue
 from queue_engine.domain.policy import Policy
 from queue_engine.domain.timeline_event import TimelineEvent
-from queue_engine.queries.blocker_state import BlockerState, blocker_states
 from queue_engine.queries.check_view import RunView, group_runs, load_usual_times
 from queue_engine.queries.health import Health
-from queue_engine.queries.queue_states import load_health
+from queue_engine.queries.queue_states import BlockerState, blocker_states, load_health
 from queue_engine.queries.queue_status import EntryView, QueueStatus, load_queue
 from queue_engine.store import Transaction
 

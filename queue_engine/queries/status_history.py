@@ -11,9 +11,8 @@ from datetime import datetime, timedelta
 
 from queue_engine.domain.blocker import Blocker
 from queue_engine.domain.model import PAUSES, PROCESSING, EntryStatus
-from queue_engine.domain.reasons import Reason
+from queue_engine.domain.reasons import PullRequestActor, Reason, WaitReason
 from queue_engine.domain.timeline_event import WHOLE_QUEUE, TimelineEvent
-from queue_engine.domain.wait_reasons import PullRequestActor, WaitReason
 from queue_engine.queries.pull_request_status import (
     HELD,
     NOT_QUEUED,

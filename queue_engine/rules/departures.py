@@ -58,20 +58,20 @@ def departure_of(
     own: Sequence[TimelineEvent],
     of_queue: Sequence[TimelineEvent],
     others_left: Collection[datetime],
-    entry: Entry | None = None,
+    entry: Entry,
     shares: Mapping[int, float] = MappingProxyType({}),
 ) -> Departure:
     """Derive the departure that the event `end` completes.
 
     `own` are the events of its pull request, `of_queue` the pauses and resumptions of its queue, both oldest first.
-    `others_left` is when other entries left the queue. `entry` None: it is deleted by now. `shares` are the parts that
+    `others_left` is when other entries left the queue. `shares` are the parts that
     it has of the CI time of each run of a train.
     """
     own = [event for event in own if event.entry_id == end.entry_id and event.id < end.id]
-    joined = _joined(end, own, entry)
+    joined = entry.enqueued_at
     left = max(end.at, joined)
-    phases = _phases(own, joined, left, others_left, is_behind=entry is not None and entry.position > 0)
-    holds = _holds(of_queue, joined, left, frozenset() if entry is None else exempted(entry))
+    phases = _phases(own, joined, left, others_left, is_behind=entry.position > 0)
+    holds = _holds(of_queue, joined, left, exempted(entry))
     parts = _parts(phases, holds)
     return Departure(
         id=end.id,
@@ -79,8 +79,8 @@ def departure_of(
         repository_id=end.repository_id,
         base_branch=end.base_branch,
         number=end.number,
-        title=None if entry is None else entry.title,
-        author=None if entry is None else entry.author,
+        title=entry.title,
+        author=entry.author,
         joined_at=joined,
         left_at=left,
         outcome=EntryStatus(end.event),
@@ -91,14 +91,6 @@ def departure_of(
         reruns=sum(event.event == "rerun" for event in own),
         flaky=_flaky(own),
     )
-
-
-def _joined(end: TimelineEvent, own: Sequence[TimelineEvent], entry: Entry | None) -> datetime:
-    if entry is not None:
-        return entry.enqueued_at
-    if (seconds := end.data.get("queue")) is not None:
-        return end.at - timedelta(seconds=seconds)
-    return own[0].at if own else end.at
 
 
 def _phases(

@@ -10,10 +10,10 @@ an update by the API): then it is a person's push.
 from collections.abc import Sequence
 from dataclasses import replace
 
-from queue_engine.domain.candidate_port import NO_BRANCH
 from queue_engine.domain.facts import HeadPush
 from queue_engine.domain.model import Entry, EntryStatus
 from queue_engine.domain.policy import Policy
+from queue_engine.domain.port import NO_BRANCH
 
 
 def may_push(entry: Entry, login: str | None, policy: Policy) -> bool:

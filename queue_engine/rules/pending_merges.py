@@ -1,8 +1,8 @@
 """Merges that GitHub may finish after their entries have left. Pure functions."""
 
 from queue_engine.domain.facts import PullRequest
-from queue_engine.domain.merge_port import MergeState, PendingMerge
 from queue_engine.domain.model import Entry
+from queue_engine.domain.port import MergeState, PendingMerge
 from queue_engine.domain.reasons import MERGED_REASONS, Reason
 
 

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from statistics import median
 
-from queue_engine.domain.entry_order import EntryOrder
-from queue_engine.domain.model import PROCESSING, Entry
+from queue_engine.domain.model import PROCESSING, Entry, EntryOrder
 from queue_engine.domain.policy import Policy, has_label
 
 

@@ -4,11 +4,10 @@ import re
 from dataclasses import replace
 from enum import Enum, auto
 
-from queue_engine.domain.facts import BranchRules, PullRequest, Snapshot
+from queue_engine.domain.facts import BranchRules, PullRequest, Snapshot, StackMember, StackPosition
 from queue_engine.domain.known_facts import PullRequestState
 from queue_engine.domain.model import Entry
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.stack import StackMember, StackPosition
 
 _OF_STACK = frozenset({Reason.STACKED_ABOVE, Reason.STACK_LANDED})
 

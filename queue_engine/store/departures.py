@@ -3,7 +3,6 @@
 With each departure its day's sums change, so that statistics need not read all departures.
 """
 
-from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime, time
 from typing import Any
@@ -12,14 +11,11 @@ from sqlalchemy import Integer, Row, bindparam, delete, exists, func, select, up
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.core.database.database import Upsert
-from queue_engine.domain.departure import ENDS, Departure, RerunCheck
+from queue_engine.domain.departure import Departure, RerunCheck
 from queue_engine.domain.model import EntryStatus
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.timeline_event import TimelineEvent
 from queue_engine.store.departure_tables import departure_days, departures, flaky_days, request_days
 from queue_engine.store.rerun_checks import ADD_FLAKY, flaky_sums
-from queue_engine.store.tables import timeline
-from queue_engine.store.timeline import event_of
 
 _REPOSITORY = departures.c.repository_id == bindparam("its_repository")
 _BRANCH = departures.c.base_branch == bindparam("its_branch")
@@ -53,17 +49,6 @@ _LEFT = (
     .limit(bindparam("at_most", type_=Integer))
 )
 _MOST_OTHERS = 1000
-_MISSING = (
-    select(timeline)
-    .where(
-        timeline.c.at >= bindparam("since"),
-        timeline.c.event.in_(sorted(ENDS)),
-        timeline.c.entry_id.is_not(None),
-        ~select(departures.c.id).where(departures.c.id == timeline.c.id).exists(),
-    )
-    .order_by(timeline.c.at, timeline.c.id)
-    .limit(bindparam("at_most", type_=Integer))
-)
 _OLDEST = (
     select(departures.c.id)
     .where(departures.c.left_at < bindparam("before"))
@@ -114,11 +99,6 @@ class Departures:
         """Return all departures of a pull request, oldest first."""
         ours = select(departures).where(departures.c.repository_id == repository_id, departures.c.number == number)
         return tuple(map(departure_in, await self._connection.execute(ours.order_by(departures.c.id))))
-
-    async def missing(self, since: datetime, *, at_most: int) -> Sequence[TimelineEvent]:
-        """Return the oldest events since this instant that ended an entry, and have no departure."""
-        found = await self._connection.execute(_MISSING, {"since": since, "at_most": at_most})
-        return tuple(map(event_of, found))
 
     async def purge(self, before: datetime, *, at_most: int) -> int:
         """Delete the oldest departures before the day of this instant, at most so many; returns how many were deleted.

@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import groupby
 from operator import attrgetter
-from typing import Any, Unpack
+from typing import Any, Required, TypedDict, Unpack
 from uuid import uuid4
 
 from sqlalchemy import (
@@ -26,17 +26,45 @@ from sqlalchemy import (
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.core.database.database import Upsert
-from queue_engine.domain.entry_order import EntryOrder
 from queue_engine.domain.errors import StaleRecord
-from queue_engine.domain.model import PROCESSING, Entry, EntryStatus
+from queue_engine.domain.model import PROCESSING, Entry, EntryOrder, EntryStatus
 from queue_engine.domain.run import NOT_BEGUN
 from queue_engine.store.entry_query import STORED, entry_of, in_order, placed
 from queue_engine.store.errors import EntryConflict
-from queue_engine.store.new_entry import NewEntry
 from queue_engine.store.order import NOT_READY, WITH_ROOM, Order, delayed, milliseconds, ranked
 from queue_engine.store.pauses import PAUSED
 from queue_engine.store.runs import Runs
 from queue_engine.store.tables import entries, queues, repositories, runs
+
+
+class NewEntry(TypedDict, total=False):
+    """The values of a new entry, for `Entries.add`. By default it has no precedence over others."""
+
+    queue_id: Required[int]
+    number: Required[int]
+    title: Required[str]
+    author: Required[str]
+    queued_by: Required[str]
+    queued_by_id: int | None
+    queued_head: Required[str]
+    """The head with consent."""
+    enqueued_at: Required[datetime]
+    priority: int
+    hotfix: bool
+    preempts: bool
+    fixes_base: bool
+    freeze_exempt: bool
+    trusted_labels: list[str]
+    newer_tip: str | None
+    trace: str | None
+    delivery: str | None
+    shared_head: str | None
+    head_branch: str | None
+    own_check_required: bool
+    unmet: list[list[Any]] | None
+    """What an entry lacks that is not ready, as `UnmetRequirement.as_data`."""
+    read_at: datetime | None
+
 
 _FIXED = frozenset({"id", "seq", "queue_id", "number", "enqueued_at", "arrived", "version", "trace", "delivery"})
 _FIXED |= {"shared_head", "share_delay", "head_branch"}

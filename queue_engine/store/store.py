@@ -19,8 +19,7 @@ from queue_engine.core.jobs.job_store import Jobs
 from queue_engine.core.jobs.job_table import NEXT_DUE as NEXT_JOB
 from queue_engine.core.observability.meter import Meter, NullMeter
 from queue_engine.domain.errors import StaleRecord
-from queue_engine.store.candidate_commits import CandidateCommits
-from queue_engine.store.candidate_runs import CandidateRuns
+from queue_engine.store.candidate_runs import CandidateCommits, CandidateRuns
 from queue_engine.store.departures import Departures
 from queue_engine.store.depths import Depths
 from queue_engine.store.entries import Entries

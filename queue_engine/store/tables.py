@@ -87,7 +87,6 @@ runs = Table(
     Column("timings", JSON, nullable=False, server_default=text("'[]'")),
     Column("checks_started_at", DatabaseInstant, info=instant(InstantKind.PAST)),
     Column("former_checks", JSON(none_as_null=True)),
-    Column("check_seconds", Integer),  # for processes of the release before
     Column("check_limits", JSON(none_as_null=True)),
     Column("reruns", Integer, nullable=False),
     Column("rerun_checks", JSON, nullable=False),

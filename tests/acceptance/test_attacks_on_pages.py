@@ -1,7 +1,4 @@
-"""Attacks of people who may log in, and of those who never do: on logins, sessions, forms and what is public.
-
-Covers `bot/web/login/forms.py`, `bot/web/login/attempts.py` and `bot/api/public.py`.
-"""
+"""Attacks of people who may log in, and of those who never do: on logins, sessions, forms and what is public."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,9 +1,4 @@
-"""The commands for authors in a clone, against a real bot: what they print, and how they end.
-
-Covers `bot/cli/author/clone.py`, `bot/cli/author/land.py`, `bot/cli/author/pull_requests.py`,
-`bot/cli/author/session.py`, `bot/cli/author/state_text.py`, `bot/cli/author/status.py`,
-`bot/cli/author/terminal.py` and `bot/cli/author/why.py`.
-"""
+"""The commands for authors in a clone, against a real bot: what they print, and how they end."""
 
 import asyncio
 import json

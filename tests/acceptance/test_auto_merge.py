@@ -1,8 +1,4 @@
-"""GitHub merges by itself what IMQ has queued: a person enabled auto-merge on it.
-
-Covers `queue_engine/effects/github_merges.py`, `queue_engine/handlers/github_merges.py`,
-`bot/gateway/github_merges.py` and `sandbox/graphql/auto_merges.py`.
-"""
+"""GitHub merges by itself what IMQ has queued: a person enabled auto-merge on it."""
 
 import re
 from datetime import timedelta

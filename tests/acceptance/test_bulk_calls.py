@@ -1,7 +1,4 @@
-"""Programs queue many pull requests by one call, and read the results one by one.
-
-Covers `bot/api/bulk.py`, `bot/api/bulk_models.py` and `bot/api/pull_requests.py`.
-"""
+"""Programs queue many pull requests by one call, and read the results one by one."""
 
 from datetime import timedelta
 from pathlib import Path

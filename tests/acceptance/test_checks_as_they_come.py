@@ -1,7 +1,4 @@
-"""Checks as GitHub really reports them: late, twice under one name, parked, never started; untested bases.
-
-Covers `queue_engine/store/operations/stalls.py`.
-"""
+"""Checks as GitHub really reports them: late, twice under one name, parked, never started; untested bases."""
 
 from collections.abc import AsyncIterator, Mapping
 from datetime import timedelta

@@ -1,8 +1,4 @@
-"""Required checks that cannot come: people read it within minutes, and no other pull request waits for them.
-
-Covers `queue_engine/planner/absent_checks.py`, `queue_engine/executor/hold_queue.py` and
-`queue_engine/store/candidate_commits.py`.
-"""
+"""Required checks that cannot come: people read it within minutes, and no other pull request waits for them."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

@@ -1,7 +1,4 @@
-"""A bot whose clock is set wrong for a while, and then right: GitHub refuses it meanwhile, and nothing is lost.
-
-Covers `queue_engine/core/timing/clock.py` and `bot/process/wait_limits.py`.
-"""
+"""A bot whose clock is set wrong for a while, and then right: GitHub refuses it meanwhile, and nothing is lost."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path

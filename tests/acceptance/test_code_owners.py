@@ -1,7 +1,4 @@
-"""A review of a code owner is missing: the comment names the owners, as far as GitHub shows them.
-
-Covers `bot/gateway/snapshots/review_requests.py`.
-"""
+"""A review of a code owner is missing: the comment names the owners, as far as GitHub shows them."""
 
 from typing import Any
 

@@ -1,7 +1,4 @@
-"""Commands in comments: who may give which, what becomes of them, and what is none.
-
-Covers `queue_engine/commands/context.py`, `queue_engine/commands/control.py` and `queue_engine/commands/enqueue.py`.
-"""
+"""Commands in comments: who may give which, what becomes of them, and what is none."""
 
 from datetime import timedelta
 from pathlib import Path

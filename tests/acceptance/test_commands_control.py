@@ -1,7 +1,4 @@
-"""Commands that pause, freeze, resume and reorder a queue.
-
-Covers `queue_engine/commands/control.py`.
-"""
+"""Commands that pause, freeze, resume and reorder a queue."""
 
 from datetime import timedelta
 

@@ -1,7 +1,4 @@
-"""A repository's own rules, on real git: read from its base branch, changed by a push, broken, and fixed.
-
-Covers `bot/cli/dry_run.py`, `bot/cli/github.py` and `bot/cli/current_status.py`.
-"""
+"""A repository's own rules, on real git: read from its base branch, changed by a push, broken, and fixed."""
 
 import asyncio
 import json

@@ -105,6 +105,7 @@ async def leave(world: World, status: str, acts: Iterable[str]) -> None:
         assert world.repository.tree("main") == tip
 
 
+@pytest.mark.every_variant
 @pytest.mark.parametrize("act", ACTS)
 async def test_nothing_lands_when_the_webhook_of_the_act_never_came(world: World, act: str) -> None:
     """GitHub is read before the merge: consent withdrawn in silence is found there."""

@@ -1,7 +1,4 @@
-"""Programs pause, freeze and reorder a queue by the API, with the rights that GitHub reports now.
-
-Covers `bot/api/branches.py` and `bot/api/instants.py`.
-"""
+"""Programs pause, freeze and reorder a queue by the API, with the rights that GitHub reports now."""
 
 from datetime import timedelta
 from typing import Any

@@ -1,8 +1,4 @@
-"""A dependency bot rebases its pull requests while they are queued, and they stay (P4).
-
-Covers `queue_engine/rules/own_pushes.py`, `queue_engine/admission/own_pushes.py` and
-`queue_engine/planner/own_pushes.py`.
-"""
+"""A dependency bot rebases its pull requests while they are queued, and they stay (P4)."""
 
 from collections.abc import Sequence
 from datetime import timedelta

@@ -1,8 +1,4 @@
-"""Logging in from a command line by GitHub's device flow, and the attacks on it.
-
-Covers `bot/api/login.py`, `bot/api/device_logins.py`, `bot/gateway/device_flow.py`,
-`bot/gateway/user_tokens.py` and `bot/process/logins.py`.
-"""
+"""Logging in from a command line by GitHub's device flow, and the attacks on it."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass

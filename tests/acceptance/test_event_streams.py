@@ -1,7 +1,4 @@
-"""Event streams over HTTP: who gets which events, and when a stream ends.
-
-Covers `bot/web/live/streams.py`, `bot/api/events.py`, `bot/web/pages/events.py`, `bot/web/pages/programs.py`.
-"""
+"""Event streams over HTTP: who gets which events, and when a stream ends."""
 
 import asyncio
 import gc

@@ -1,8 +1,4 @@
-"""Traces by OTLP, as a collector gets them over HTTP: one trace a landing, and no landing waits for a collector.
-
-Covers `bot/process/traces.py`, `queue_engine/effects/landing_trace.py` and
-`queue_engine/core/observability/trace_record.py`.
-"""
+"""Traces by OTLP, as a collector gets them over HTTP: one trace a landing, and no landing waits for a collector."""
 
 import logging
 import subprocess

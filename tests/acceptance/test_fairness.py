@@ -1,7 +1,4 @@
-"""P5: a repository with more to do than there is room for holds up neither its neighbours nor other installations.
-
-Covers `queue_engine/store/queue_order.py`.
-"""
+"""P5: a repository with more to do than there is room for holds up neither its neighbours nor other installations."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence

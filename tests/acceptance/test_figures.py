@@ -1,7 +1,4 @@
-"""The page of figures, asked over HTTP while and after a pull request lands.
-
-Covers `queue_engine/effects/outcomes.py`.
-"""
+"""The page of figures, asked over HTTP while and after a pull request lands."""
 
 import re
 from pathlib import Path

@@ -1,7 +1,4 @@
-"""A branch on which pull requests land, and which is the head of a release, is no layer of a stack.
-
-Covers `queue_engine/admission/stacks.py`.
-"""
+"""A branch on which pull requests land, and which is the head of a release, is no layer of a stack."""
 
 from datetime import timedelta
 from typing import Any

@@ -1,7 +1,4 @@
-"""A program within a clone finds the pull request of its branch.
-
-Covers `bot/api/head_branches.py` and `bot/gateway/head_branches.py`.
-"""
+"""A program within a clone finds the pull request of its branch."""
 
 import aiohttp
 import pytest

@@ -1,7 +1,4 @@
-"""Attacks on what callers may not see: private repositories, by every route, every token, and every list.
-
-Covers `bot/api/access.py` and `bot/api/request_scope.py`.
-"""
+"""Attacks on what callers may not see: private repositories, by every route, every token, and every list."""
 
 import json
 from datetime import timedelta

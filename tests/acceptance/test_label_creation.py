@@ -1,7 +1,4 @@
-"""The trigger label that a repository lacks: IMQ creates it once, and only where it may.
-
-Covers `queue_engine/handlers/repository_labels.py`.
-"""
+"""The trigger label that a repository lacks: IMQ creates it once, and only where it may."""
 
 from collections.abc import Iterator
 from datetime import timedelta

@@ -1,7 +1,6 @@
 """P2: GitHub answers a read without the label, and IMQ's outbox sets the label before IMQ judges the answer.
 
-The outbox delivers while passes and jobs run. Covers `queue_engine/effects/labels.py` and
-`queue_engine/executor/entry_facts.py`.
+The outbox delivers while passes and jobs run.
 """
 
 from typing import Any

@@ -1,8 +1,4 @@
-"""A pull request gets its label before it is ready: it waits outside the queue, and joins by itself.
-
-Covers `queue_engine/admission/readiness.py`, `queue_engine/admission/not_ready_pushes.py` and
-`queue_engine/shadow/readiness.py`.
-"""
+"""A pull request gets its label before it is ready: it waits outside the queue, and joins by itself."""
 
 from datetime import timedelta
 from typing import Any

@@ -1,8 +1,4 @@
-"""A pull request gets its label while a required check has failed on its head: it waits, and joins when it passes.
-
-Covers `queue_engine/admission/required_facts.py`, `queue_engine/handlers/checks.py` and
-`queue_engine/rules/readiness.py`.
-"""
+"""A pull request gets its label while a required check has failed on its head: it waits, and joins when it passes."""
 
 from collections.abc import AsyncIterator
 from datetime import timedelta

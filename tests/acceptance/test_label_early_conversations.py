@@ -1,7 +1,4 @@
-"""A pull request gets its label while a conversation is open: it waits, and joins when the last one is resolved.
-
-Covers `bot/webhooks/reviews.py`, `queue_engine/handlers/reviews.py` and `queue_engine/rules/readiness.py`.
-"""
+"""A pull request gets its label while a conversation is open: it waits, and joins when the last one is resolved."""
 
 from datetime import timedelta
 

@@ -1,7 +1,4 @@
-"""How a repository wants its pull requests to land: method and words, the branch afterwards, and who may.
-
-Covers `queue_engine/executor/cleanup.py` and `queue_engine/effects/base_branches.py`.
-"""
+"""How a repository wants its pull requests to land: method and words, the branch afterwards, and who may."""
 
 from datetime import timedelta
 from typing import Any

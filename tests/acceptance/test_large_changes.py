@@ -1,7 +1,4 @@
-"""Changes whose diff GitHub cannot make: they are compared by their commits, and land like others.
-
-Covers `bot/gateway/histories.py`.
-"""
+"""Changes whose diff GitHub cannot make: they are compared by their commits, and land like others."""
 
 from datetime import timedelta
 

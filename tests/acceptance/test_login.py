@@ -1,9 +1,4 @@
-"""Logging in with GitHub, sessions, and attacks on both.
-
-Covers `bot/process/page_login.py`, `bot/settings/page_settings.py`, `bot/web/login/attempts.py`,
-`bot/web/login/cookies.py`, `bot/web/login/flash.py`, `bot/web/login/identity.py`, `bot/web/login/sessions.py`,
-`bot/web/pages/login.py`.
-"""
+"""Logging in with GitHub, sessions, and attacks on both."""
 
 from collections.abc import AsyncIterator
 from datetime import timedelta

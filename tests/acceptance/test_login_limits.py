@@ -1,7 +1,4 @@
-"""Limits of logins: each client has a share, so that strangers keep no other person from logging in.
-
-Covers `bot/web/login/code_limits.py`.
-"""
+"""Limits of logins: each client has a share, so that strangers keep no other person from logging in."""
 
 from collections.abc import AsyncIterator
 from datetime import timedelta

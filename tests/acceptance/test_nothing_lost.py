@@ -103,7 +103,7 @@ async def test_ambiguous_comment_and_restart_speak_once(world: World) -> None:
 
 
 async def test_comment_of_an_earlier_database_is_taken_over_by_an_empty_one(world: World) -> None:
-    """P6: what an earlier IMQ wrote is found by its marker; there is one comment, and it says what is true now."""
+    """P6: IMQ finds by its marker what it wrote before, so that there is one comment, and it says what is true now."""
     pull = world.open("add")
     pull.label(LABEL, by="mona")
     await world.until(lambda: world.spoken(pull) == 1)

@@ -1,7 +1,4 @@
-"""Runs of checks that IMQ itself caused are cancelled once they are outdated.
-
-Covers `queue_engine/handlers/workflow_runs.py`.
-"""
+"""Runs of checks that IMQ itself caused are cancelled once they are outdated."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

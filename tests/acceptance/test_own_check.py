@@ -1,7 +1,4 @@
-"""IMQ's own check is required: only IMQ merges.
-
-Covers `queue_engine/executor/own_check.py` and `queue_engine/effects/check_runs.py`.
-"""
+"""IMQ's own check is required: only IMQ merges."""
 
 from datetime import timedelta
 from typing import Any

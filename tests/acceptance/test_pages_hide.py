@@ -1,7 +1,4 @@
-"""What people see on the pages of a real bot: never a repository that GitHub hides from them.
-
-Covers `bot/process/pages.py`, `bot/web/pages/overview.py`, `bot/api/public.py`.
-"""
+"""What people see on the pages of a real bot: never a repository that GitHub hides from them."""
 
 import re
 from collections.abc import AsyncIterator

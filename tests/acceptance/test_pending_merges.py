@@ -1,7 +1,4 @@
-"""Merges in the background that GitHub finishes after IMQ has stopped waiting for them.
-
-Covers `queue_engine/executor/pending_merges.py`.
-"""
+"""Merges in the background that GitHub finishes after IMQ has stopped waiting for them."""
 
 from datetime import timedelta
 from typing import Any

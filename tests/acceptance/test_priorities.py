@@ -1,7 +1,4 @@
-"""Who goes before whom, seen from outside: priorities, hotfixes, and what an interrupted pull request keeps.
-
-Covers `queue_engine/handlers/labels.py`.
-"""
+"""Who goes before whom, seen from outside: priorities, hotfixes, and what an interrupted pull request keeps."""
 
 from datetime import timedelta
 from pathlib import Path

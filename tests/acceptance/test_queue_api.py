@@ -1,7 +1,4 @@
-"""Queueing by the API: judged as a label is, answered at once, and shown on GitHub by the label.
-
-Covers `bot/api/queue.py`, `bot/api/calls.py`, `bot/api/views.py` and `queue_engine/admission/enqueue.py`.
-"""
+"""Queueing by the API: judged as a label is, answered at once, and shown on GitHub by the label."""
 
 import asyncio
 from datetime import timedelta

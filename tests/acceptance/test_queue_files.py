@@ -1,8 +1,4 @@
-"""Queues in flight move to another database: `imq export` and `imq import`.
-
-Covers `queue_engine/store/operations/queue_file.py`, `queue_engine/store/operations/restored_queues.py` and
-`bot/cli/queue_files.py`.
-"""
+"""Queues in flight move to another database: `imq export` and `imq import`."""
 
 import json
 from datetime import timedelta

@@ -1,7 +1,6 @@
 """Two-step CI: quick checks run on every push, the long ones only while IMQ tests a pull request.
 
-The workflow of the long ones is the one that docs/configuration.md shows. Covers `queue_engine/rules/checks.py` and
-`queue_engine/effects/labels.py`.
+The workflow of the long ones is the one that docs/configuration.md shows.
 """
 
 from collections.abc import AsyncIterator, Mapping

@@ -1,11 +1,4 @@
-"""The pages of queues and pull requests, as people use them while something happens on GitHub.
-
-Covers `bot/web/pages/queue.py`, `bot/web/pages/pull_request.py`, `bot/web/pages/controls.py`,
-`bot/web/pages/text.py`, `queue_engine/queries/queue_runs.py`, `queue_engine/queries/queue_states.py`,
-`queue_engine/queries/blocker_state.py`, `queue_engine/queries/control_effect.py`,
-`queue_engine/queries/check_view.py`, `queue_engine/queries/pull_request_history.py`,
-`queue_engine/queries/status_history.py`, `queue_engine/store/timeline_reads.py`.
-"""
+"""The pages of queues and pull requests, as people use them while something happens on GitHub."""
 
 from datetime import timedelta
 

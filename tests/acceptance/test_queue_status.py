@@ -1,7 +1,4 @@
-"""What `/queue/status` shows, and to whom.
-
-Covers `bot/web/status.py`.
-"""
+"""What `/queue/status` shows, and to whom."""
 
 import re
 from datetime import timedelta

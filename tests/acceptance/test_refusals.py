@@ -1,7 +1,4 @@
-"""Who may queue which pull request, and what a refusal says.
-
-Covers `queue_engine/admission/rejection.py`.
-"""
+"""Who may queue which pull request, and what a refusal says."""
 
 from datetime import timedelta
 from pathlib import Path

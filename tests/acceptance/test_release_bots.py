@@ -1,8 +1,4 @@
-"""A release bot commits to the base after each landing, and no checks restart where those files need no test.
-
-Covers `queue_engine/planner/base_change.py`, `queue_engine/rules/base_change.py`, `bot/gateway/file_changes.py` and
-`queue_engine/domain/commit_port.py`.
-"""
+"""A release bot commits to the base after each landing, and no checks restart where those files need no test."""
 
 from collections.abc import Mapping
 from datetime import timedelta

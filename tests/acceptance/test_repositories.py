@@ -1,8 +1,4 @@
-"""A repository's id is its identity: what is queued survives a new name, and leaves one that is out of reach (P5).
-
-Covers `queue_engine/effects/repository_names.py`, `queue_engine/handlers/repositories.py` and
-`queue_engine/store/repositories.py`.
-"""
+"""A repository's id is its identity: what is queued survives a new name, and leaves one that is out of reach (P5)."""
 
 from datetime import timedelta
 from typing import Any

@@ -1,7 +1,4 @@
-"""What people asked of IMQ: pages, statuses for scripts and programs, and retries.
-
-Covers `bot/web/pages/requests.py`, `bot/web/live/request_views.py` and `queue_engine/handlers/requests.py`.
-"""
+"""What people asked of IMQ: pages, statuses for scripts and programs, and retries."""
 
 from collections.abc import AsyncIterator
 from datetime import timedelta

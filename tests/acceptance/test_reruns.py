@@ -1,7 +1,4 @@
-"""A person presses "Re-run" on IMQ's own check: IMQ reads the pull request again, and the check says so.
-
-Covers `queue_engine/handlers/reruns.py`.
-"""
+"""A person presses "Re-run" on IMQ's own check: IMQ reads the pull request again, and the check says so."""
 
 from datetime import timedelta
 from typing import Any

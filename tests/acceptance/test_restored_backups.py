@@ -1,7 +1,4 @@
-"""P1, P2, P4, P6: a backup that was made under traffic is restored after some landings.
-
-Covers `bot/cli/backup.py`.
-"""
+"""P1, P2, P4, P6: a backup that was made under traffic is restored after some landings."""
 
 from datetime import timedelta
 from pathlib import Path

@@ -50,6 +50,7 @@ async def reported_and_fixed(world: World, case: Case, *, words: str, merges_ask
     await lands(world, pull)
 
 
+@pytest.mark.every_variant
 @pytest.mark.parametrize("name", CASES)
 async def test_rule_of_a_branch_is_reported_with_its_reason_and_met_by_its_next_step(world: World, name: str) -> None:
     """No other entry is delayed (P5): one read or one merge call is enough to name the requirement."""

@@ -53,7 +53,7 @@ async def a_token(theatre: Theatre) -> str:
     """An operator's token of the API, made as operators make it."""
     assert theatre.template is not None
     output = theatre.log.with_name("token.log")
-    arguments = ("token", "create", "ops", "--operator", "--login", "mona")
+    arguments = ("token", "create", "ops", "--operator", "--person", "mona")
     made = await theatre.template.fork_module("bot", arguments, theatre.environment, output)
     assert await made.wait() == 0
     (token,) = [line for line in output.read_text().splitlines() if line.startswith("imq_")]

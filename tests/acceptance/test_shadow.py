@@ -1,8 +1,4 @@
-"""Shadow mode: IMQ judges everything beside the present way of merging, and writes nothing on GitHub.
-
-Covers `queue_engine/shadow/landing.py`, `queue_engine/shadow/mode.py`, `queue_engine/shadow/pull_requests.py`,
-`queue_engine/shadow/lost_labels.py`, `queue_engine/handlers/shadow.py` and `bot/api/shadow.py`.
-"""
+"""Shadow mode: IMQ judges everything beside the present way of merging, and writes nothing on GitHub."""
 
 from collections.abc import Callable
 from datetime import timedelta

@@ -1,7 +1,4 @@
-"""Shadow mode judges merges by others with reports that come late, or that say nothing of the merge.
-
-Covers `queue_engine/shadow/webhook_facts.py`, and what `queue_engine/shadow/landing.py` reads of the base.
-"""
+"""Shadow mode judges merges by others with reports that come late, or that say nothing of the merge."""
 
 from collections.abc import AsyncIterator
 from datetime import timedelta

@@ -1,7 +1,4 @@
-"""Stacked pull requests, and two for one head branch, in shadow mode: IMQ judges them as it would queue them.
-
-Covers `queue_engine/shadow/readiness.py`.
-"""
+"""Stacked pull requests, and two for one head branch, in shadow mode: IMQ judges them as it would queue them."""
 
 from datetime import timedelta
 from typing import Any

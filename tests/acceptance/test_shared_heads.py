@@ -1,7 +1,4 @@
-"""One head branch with pull requests into two base branches, both of which are queued.
-
-Covers `queue_engine/admission/shared_heads.py`.
-"""
+"""One head branch with pull requests into two base branches, both of which are queued."""
 
 from dataclasses import replace
 from datetime import timedelta

@@ -1,8 +1,4 @@
-"""Messages to sinks, as receivers over HTTP get them while pull requests pass through a queue.
-
-Covers `queue_engine/handlers/base_pushes.py`, `bot/process/sinks.py`, `bot/process/workers.py`, and
-`notifications/sinks/sink_jobs.py`.
-"""
+"""Messages to sinks, as receivers over HTTP get them while pull requests pass through a queue."""
 
 import asyncio
 from pathlib import Path

@@ -1,7 +1,4 @@
-"""A reader of events who takes no bytes is cut off, and holds nothing up.
-
-Covers `bot/web/live/streams.py`.
-"""
+"""A reader of events who takes no bytes is cut off, and holds nothing up."""
 
 import asyncio
 import socket

@@ -1,7 +1,4 @@
-"""Pull requests that are part of a stack: GitHub merges them in the background only, with all that lies below them.
-
-Covers `queue_engine/admission/stacks.py`.
-"""
+"""Pull requests that are part of a stack: GitHub merges them in the background only, with all that lies below them."""
 
 from datetime import timedelta
 from typing import Any

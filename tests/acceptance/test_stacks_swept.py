@@ -1,7 +1,4 @@
-"""Sweeps leave a pull request of a stack alone that waits for the one below, and find what webhooks did not report.
-
-Covers `queue_engine/rules/stacks.py` and `queue_engine/admission/shared_heads.py`.
-"""
+"""Sweeps leave a pull request of a stack alone that waits for the one below, and find what webhooks did not report."""
 
 from datetime import timedelta
 from typing import Any

@@ -1,7 +1,4 @@
-"""Teams that `who_may_queue.teams` names: their members queue, and a team that IMQ cannot read gives no right.
-
-Covers `bot/gateway/teams.py` and `bot/gateway/known_teams.py`.
-"""
+"""Teams that `who_may_queue.teams` names: their members queue, and a team that IMQ cannot read gives no right."""
 
 from collections.abc import AsyncIterator
 from datetime import timedelta

@@ -1,7 +1,4 @@
-"""Members that landed with a train, and that GitHub shows as merged late, or never.
-
-Covers `queue_engine/executor/trains/lost_merges.py`.
-"""
+"""Members that landed with a train, and that GitHub shows as merged late, or never."""
 
 from datetime import timedelta
 from pathlib import Path

@@ -1,7 +1,4 @@
-"""What people do between two merges of one landing: a train whose members GitHub merges one after the other (P4).
-
-Covers `queue_engine/executor/trains/landing.py`, `queue_engine/executor/trains/member_merges.py`.
-"""
+"""What people do between two merges of one landing: a train whose members GitHub merges one after the other (P4)."""
 
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
@@ -192,6 +189,7 @@ GUARDS: dict[str, tuple[Callable[[Any], object], str, str]] = {
 }
 
 
+@pytest.mark.every_variant
 @pytest.mark.parametrize("reported", [True, False], ids=["reported", "unreported"])
 @pytest.mark.parametrize("guard", GUARDS)
 async def test_member_that_lost_what_a_merge_needs_does_not_land_with_its_train(

@@ -1,7 +1,4 @@
-"""The page of a queue and the reply to `/why` while a train tests its pull requests.
-
-Covers `bot/web/pages/train_chart.py` and `queue_engine/queries/train_status.py`.
-"""
+"""The page of a queue and the reply to `/why` while a train tests its pull requests."""
 
 from typing import Any
 

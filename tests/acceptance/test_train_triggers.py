@@ -142,6 +142,7 @@ _OF_PEOPLE = (replace(_TOTAL, guard=_of_a_person), replace(_GATE_JOB, tests=_of_
 _ONLY_IN_PULLS = Job(CHECK, duration=CI_TIME, judge=total_at_most_ten, tests=_of_pull_request)
 
 
+@pytest.mark.every_variant
 @pytest.mark.parametrize(
     ("files", "jobs", "wanted", "reasons"),
     [

@@ -1,14 +1,4 @@
-"""Pull requests are tested together, and land as they were tested.
-
-Covers `queue_engine/executor/trains/train_pass.py`, `queue_engine/executor/trains/state.py`,
-`queue_engine/executor/trains/candidate_merges.py`, `queue_engine/executor/trains/candidate_branches.py`,
-`queue_engine/executor/trains/candidate_checks.py`, `queue_engine/executor/trains/landing.py`,
-`queue_engine/executor/trains/members.py`, `queue_engine/executor/trains/stale_candidates.py`,
-`queue_engine/executor/trains/dequeue.py`,
-`queue_engine/executor/trains/triggers.py`, `queue_engine/executor/trains/candidate_cleanup.py`,
-`queue_engine/executor/trains/member_merges.py`
-and `queue_engine/executor/trains/member_facts.py`.
-"""
+"""Pull requests are tested together, and land as they were tested."""
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from datetime import timedelta

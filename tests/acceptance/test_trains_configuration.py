@@ -1,6 +1,6 @@
 """What `imq validate --against` says of trains, by the workflows that the base branch has.
 
-Covers `bot/cli/train_report.py`. It also has bases on which trains could not land.
+It also has bases on which trains could not land.
 """
 
 from pathlib import Path

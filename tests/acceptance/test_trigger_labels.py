@@ -1,7 +1,4 @@
-"""Consent lasts as long as the label that queued, and no other person's label changes it.
-
-Covers `queue_engine/effects/labels.py`.
-"""
+"""Consent lasts as long as the label that queued, and no other person's label changes it."""
 
 from datetime import timedelta
 from typing import Any

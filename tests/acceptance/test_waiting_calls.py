@@ -1,7 +1,4 @@
-"""A reading call waits until its answer changes: programs ask once in slot of every second.
-
-Covers `bot/api/waits.py`.
-"""
+"""A reading call waits until its answer changes: programs ask once in slot of every second."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable

@@ -1,7 +1,4 @@
-"""P7: waking many queues at once costs few requests and few statements, counted and not timed.
-
-Covers `queue_engine/executor/queue_pass.py`, `queue_engine/store/queues.py` and `bot/gateway/repository_api.py`.
-"""
+"""P7: waking many queues at once costs few requests and few statements, counted and not timed."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping

@@ -1,7 +1,4 @@
-"""What the author reads on GitHub: one comment with the status and the outcome, which then does not change.
-
-Covers `notifications/github_writer.py`, `notifications/texts/waiting.py` and `queue_engine/commands/query.py`.
-"""
+"""What the author reads on GitHub: one comment with the status and the outcome, which then does not change."""
 
 import re
 from datetime import timedelta

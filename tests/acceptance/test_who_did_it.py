@@ -1,7 +1,4 @@
-"""P6: every departure names who or what caused it, and commands get what was meant.
-
-Covers `queue_engine/effects/actors.py`, `queue_engine/effects/causes.py` and `queue_engine/rules/causes.py`.
-"""
+"""P6: every departure names who or what caused it, and commands get what was meant."""
 
 import re
 from collections.abc import Callable
@@ -205,6 +202,7 @@ ACTS: dict[str, tuple[Callable[[World, Any], object], str]] = {
 }
 
 
+@pytest.mark.every_variant
 @pytest.mark.parametrize("act", ACTS)
 async def test_departure_names_who_caused_it(world: World, act: str) -> None:
     """P6: the login, and whether it is a bot, in the comment, in its history, and in the reply to `/why`."""

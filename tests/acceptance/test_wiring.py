@@ -1,7 +1,4 @@
-"""How the parts of a process are put together.
-
-Covers `bot/process/wiring.py` and `bot/gateway/token_permissions.py`.
-"""
+"""How the parts of a process are put together."""
 
 import re
 from pathlib import Path
@@ -9,7 +6,7 @@ from pathlib import Path
 import bot
 from bot.gateway.token_permissions import TokenPermissions
 from bot.process.wiring import Bot
-from queue_engine.known.reads import GitHubReads
+from queue_engine.known.github_reads import GitHubReads
 from tests.acceptance.world import World, a_world
 
 

@@ -1,7 +1,4 @@
-"""A change of workflow files where IMQ lacks the `workflows` permission: it is not ejected, and no other waits for it.
-
-Covers `queue_engine/handlers/permissions.py`.
-"""
+"""A change of workflow files where IMQ lacks the `workflows` permission: it stays queued, and no other waits for it."""
 
 from datetime import timedelta
 from pathlib import Path

@@ -1,7 +1,4 @@
-"""Live pages in a real browser: they follow the stream, poll where there is none, and keep what a person is doing.
-
-Covers the scripts `live.js`, `page.js` and `morph.js`, and retries on the pages of requests.
-"""
+"""Live pages in a real browser: they follow the stream, poll where there is none, and keep what a person is doing."""
 
 import re
 from datetime import timedelta

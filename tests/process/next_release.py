@@ -4,6 +4,8 @@
 """
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from unittest.mock import patch
 
@@ -27,8 +29,9 @@ def upgrade() -> None:
     op.create_index("ix_queues_created_at", "queues", ["created_at"])
 
 
-def become_next() -> None:
-    """Let this process be one of the next release."""
+@contextmanager
+def next_release() -> Iterator[None]:
+    """Let the code be that of the next release."""
     own = run._config
 
     def with_next() -> Config:
@@ -36,18 +39,15 @@ def become_next() -> None:
         config.set_main_option("version_locations", f"{Path(run.__file__).parent / 'versions'}:{FOLDER}")
         return config
 
-    patch.object(run, "_config", with_next).start()
-    patch.object(migrations, "HEAD", NEXT).start()
-    patch.object(migrations, "OLDEST", PREVIOUS).start()
-    assert migrations.migrate.__defaults__ is not None
-    migrations.migrate.__defaults__ = (NEXT,)
+    of_next = patch.multiple(migrations, HEAD=NEXT, OLDEST=PREVIOUS)
+    with of_next, patch.object(run, "_config", with_next):
+        yield
 
 
 if __name__ == "__main__":
     from bot.cli.main import main
-    from tests.process import next_release
+    from tests.process import next_release as module
 
     # By its own name, so that the revision finds the same module, and the revision before.
-    next_release.become_next()
-
-    main(sys.argv[1:], prog_name="imq")
+    with module.next_release():
+        main(sys.argv[1:], prog_name="imq")

@@ -1,7 +1,4 @@
-"""The commands for authors as processes, against a real `imq run` that is killed meanwhile.
-
-Covers `bot/cli/author/login.py`, `bot/cli/author/bulk_landing.py` and `bot/cli/processes.py`.
-"""
+"""The commands for authors as processes, against a real `imq run` that is killed meanwhile."""
 
 import asyncio
 import json

@@ -1,7 +1,4 @@
-"""Old and new processes share a database during an upgrade, and pull requests continue to land.
-
-Covers `tests/process/next_release.py`.
-"""
+"""Old and new processes share a database during an upgrade, and pull requests continue to land."""
 
 import asyncio
 import os

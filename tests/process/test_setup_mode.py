@@ -1,7 +1,4 @@
-"""A hosted IMQ without an App: the page `/setup` leads to a running queue, and is gone afterwards.
-
-Covers `bot/process/setup_mode.py`, `bot/process/start.py`.
-"""
+"""A hosted IMQ without an App: the page `/setup` leads to a running queue, and is gone afterwards."""
 
 import asyncio
 from pathlib import Path

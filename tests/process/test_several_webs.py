@@ -1,7 +1,4 @@
-"""Two web processes and a worker on PostgreSQL: what a program begins at one web process, it continues at the other.
-
-Covers `bot/api/bulk.py`, `bot/api/waits.py` and `bot/web/live/feed.py` across processes.
-"""
+"""Two web processes and a worker on PostgreSQL: what a program begins at one web process, it continues at the other."""
 
 import asyncio
 import os

@@ -1,7 +1,4 @@
-"""Registering an app from a manifest, as a person in a browser and a program together do it.
-
-Covers `sandbox/website/website.py`.
-"""
+"""Registering an app from a manifest, as a person in a browser and a program together do it."""
 
 import hashlib
 import hmac

@@ -4,6 +4,11 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
+from sqlalchemy import Connection
+
+from queue_engine.core.database.database import metadata
 from queue_engine.domain.model import Entry, EntryStatus, Queue, Repository
 from queue_engine.domain.run import Run
 from queue_engine.store import Transaction
@@ -79,3 +84,8 @@ def changed(entry: Entry, **changes: Any) -> Entry:
     if entry.status in {EntryStatus.CHECKING, EntryStatus.READY}:
         of_run.setdefault("candidate", entry.head)
     return replace(entry, run=replace(entry.run, **of_run))
+
+
+def differences(connection: Connection) -> list[Any]:
+    """What distinguishes the tables of a database from those of the code."""
+    return list(compare_metadata(MigrationContext.configure(connection, opts={"compare_type": True}), metadata))

@@ -1,8 +1,4 @@
-"""Runs of several members, and what plans remember, are stored as they were written; no writer overwrites another.
-
-Covers `queue_engine/store/candidate_runs.py`, `queue_engine/store/candidate_commits.py` and
-`queue_engine/store/trains.py`.
-"""
+"""Runs of several members, and what plans remember, are stored as they were written; no writer overwrites another."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,12 +1,9 @@
-"""Departures: stored once each, the last of each pull request marked, purged by age, completed from the timeline.
-
-Covers `queue_engine/domain/departure.py` and `queue_engine/store/departure_tables.py`.
-"""
+"""Departures: stored once each, the last of each pull request marked, purged by age, completed from the timeline."""
 
 import random
 from collections import defaultdict
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -14,7 +11,6 @@ import pytest
 from queue_engine.domain.departure import Departure, RerunCheck, WaitKind
 from queue_engine.domain.model import EntryStatus
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.timeline_event import TimelineEvent
 from queue_engine.store import Store, Transaction
 from queue_engine.store.departure_tables import departure_days, departures
 from queue_engine.store.departures import day_of
@@ -159,21 +155,3 @@ async def test_sums_of_the_days_are_those_of_their_departures(store: Store, seed
         assert await stored_sums(tx) == await sums(tx) == kept
         assert await tx.departures.purge(NOW + 2 * DAY, at_most=99) > 0
         assert await stored_sums(tx) == {}
-
-
-async def test_missing_departures_are_the_ends_of_entries_without_one(store: Store) -> None:
-    """Other events end no entry, and a refused pull request never had one."""
-
-    def event(at: datetime, name: str, entry_id: str | None = "e1") -> TimelineEvent:
-        return TimelineEvent(at, name, REPOSITORY.id, "main", 1, entry_id)
-
-    async with store.transaction() as tx:
-        await tx.timeline.append(event(NOW - SOON, "failed"))
-        await tx.timeline.append(event(NOW, "queued"))
-        failed = await tx.timeline.append(event(NOW, "failed"))
-        await tx.timeline.append(event(NOW, "failed", None))
-        landed = await tx.timeline.append(event(NOW + timedelta(days=1), "landed"))
-        assert await tx.departures.missing(NOW, at_most=9) == (failed, landed)
-        assert await tx.departures.missing(NOW, at_most=1) == (failed,)
-        await tx.departures.put(departure(failed.id))
-        assert await tx.departures.missing(NOW, at_most=9) == (landed,)

@@ -1,7 +1,4 @@
-"""Entries are stored, found, changed by compare-and-set, and deleted.
-
-Covers `queue_engine/store/errors.py`.
-"""
+"""Entries are stored, found, changed by compare-and-set, and deleted."""
 
 import asyncio
 from dataclasses import fields, replace

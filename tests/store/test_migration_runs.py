@@ -13,6 +13,7 @@ import queue_engine
 from queue_engine import migrations
 from queue_engine.core.database.database import Database
 from queue_engine.migrations import HEAD, MigrationError, MigrationState, current, migrate, migration_state, run
+from tests.process.next_release import NEXT, next_release
 from tests.support.databases import PostgresServer
 
 
@@ -48,12 +49,17 @@ async def test_migrations_of_each_release_say_which_code_may_run_on_their_tables
     empty_database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The record of the former release is replaced: the next upgrade must not fail on it."""
-    monkeypatch.setattr(migrations, "OLDEST", "0028")
-    await migrate(empty_database, "0029")
-    monkeypatch.undo()
+
+    async def oldest() -> list[str]:
+        async with empty_database.reading() as connection:
+            return list(await connection.scalars(text("SELECT oldest FROM schema_compatibility")))
+
+    monkeypatch.setattr(migrations, "OLDEST", "0000")
     await migrate(empty_database)
-    async with empty_database.reading() as connection:
-        assert list(await connection.scalars(text("SELECT oldest FROM schema_compatibility"))) == [migrations.OLDEST]
+    assert await oldest() == ["0000"]
+    with next_release():
+        await migrate(empty_database)
+    assert await oldest() == [HEAD]
 
 
 def test_migrations_are_part_of_the_package() -> None:
@@ -88,23 +94,22 @@ async def test_migrations_give_up_a_table_in_use_and_start_over(
     monkeypatch.setattr(migrations, "_LOCK_SECONDS", 0.05)
     name = postgres_server.create()
     database, other = (Database(postgres_server.url(name)) for _ in range(2))
-    await migrate(database, "0028")
+    await migrate(database)
     pauses: list[float] = []
     in_use = AsyncExitStack()
     connection = await in_use.enter_async_context(other.transaction())
-    await connection.execute(text("SELECT count(*) FROM timeline"))
-    await connection.execute(text("INSERT INTO repositories VALUES (1, 'acme', 'rocket', 1, 0)"))
-    await connection.execute(text("LOCK TABLE timeline IN ROW EXCLUSIVE MODE"))
+    await connection.execute(text("LOCK TABLE queues IN ROW EXCLUSIVE MODE"))
 
     async def pause(seconds: float) -> None:
         pauses.append(seconds)
-        assert await current(database) == "0028", "half of a migration is visible"
+        assert await current(database) == HEAD, "half of a migration is visible"
         if len(pauses) == 2:
             await in_use.aclose()
 
     try:
-        await migrate(database, pause=pause)
-        assert (pauses, await current(database)) == ([1.0, 1.0], HEAD)
+        with next_release():
+            await migrate(database, pause=pause)
+        assert (pauses, await current(database)) == ([1.0, 1.0], NEXT)
     finally:
         await in_use.aclose()
         for each in (database, other):

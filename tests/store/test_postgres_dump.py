@@ -1,7 +1,4 @@
-"""A queue in flight returns from PostgreSQL's own backup, as docs/operating.md describes it.
-
-Covers `queue_engine/store/tables.py` and the tables of all migrations.
-"""
+"""A queue in flight returns from PostgreSQL's own backup, as docs/operating.md describes it."""
 
 import asyncio
 import subprocess
@@ -14,8 +11,7 @@ from sqlalchemy import text
 from queue_engine.core.database.database import Database
 from queue_engine.migrations import HEAD, current
 from queue_engine.store import Store
-from tests.store.examples import queue, stand
-from tests.store.migration_examples import differences
+from tests.store.examples import differences, queue, stand
 from tests.support.databases import MakeUrl, PostgresServer
 from tests.support.release_databases import fill
 

@@ -1,4 +1,4 @@
-"""Many due queues are locked, read and released together. Covers `queue_engine/store/entry_query.py`."""
+"""Many due queues are locked, read and released together."""
 
 from dataclasses import replace
 from datetime import timedelta

@@ -1,7 +1,4 @@
-"""Queues are found, woken, claimed in order, paused and released.
-
-Covers `queue_engine/store/pauses.py` and `queue_engine/store/store.py`.
-"""
+"""Queues are found, woken, claimed in order, paused and released."""
 
 import asyncio
 from dataclasses import replace

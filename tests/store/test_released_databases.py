@@ -1,17 +1,17 @@
 """The database of each release, from the first one on, becomes one of the present version with all that is in it."""
 
+from datetime import timedelta
+
 import pytest
 from sqlalchemy import select
 
 from queue_engine.core.database.database import Database
-from queue_engine.domain.entry_order import EntryOrder
-from queue_engine.domain.model import EntryStatus
+from queue_engine.domain.model import EntryOrder, EntryStatus
 from queue_engine.domain.reasons import Reason
 from queue_engine.migrations import HEAD, current, migrate
 from queue_engine.store import Store
 from queue_engine.store.tables import outbox
-from tests.store.examples import NOW, REPOSITORY, queue, stand
-from tests.store.migration_examples import MINUTE, differences
+from tests.store.examples import NOW, REPOSITORY, differences, queue, stand
 from tests.store.outbox.outbox_examples import COMMENT
 from tests.support.release_databases import load, released
 
@@ -49,5 +49,5 @@ async def test_database_of_a_release_becomes_one_of_this_version(empty_database:
         # Ids continue behind those of the release.
         added = await stand(tx, main, 10)
         assert added.seq > max(entry.seq for entry in entries)
-        placed = await tx.entries.reprioritise(added, EntryOrder(priority=0), MINUTE)
+        placed = await tx.entries.reprioritise(added, EntryOrder(priority=0), timedelta(minutes=1))
         assert (placed.position, placed.status) == (4, EntryStatus.PENDING)

@@ -1,7 +1,4 @@
-"""Requests are known from the moment they are asked until days after they are done, and failed ones are retried.
-
-Covers `queue_engine/queries/requests.py` and `queue_engine/control/requests.py`.
-"""
+"""Requests are known from the moment they are asked until days after they are done, and failed ones are retried."""
 
 from datetime import timedelta
 from typing import cast

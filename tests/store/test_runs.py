@@ -1,23 +1,17 @@
-"""A run is stored with its members: it begins and ends with them, and no writer overwrites another.
-
-Covers `queue_engine/domain/run.py`.
-"""
+"""A run is stored with its members: it begins and ends with them, and no writer overwrites another."""
 
 from dataclasses import fields, replace
-from pathlib import Path
 
 import pytest
-from sqlalchemy import func, select, text, update
+from sqlalchemy import func, select, update
 from sqlalchemy.exc import IntegrityError
 
-from queue_engine.core.database.database import Database
 from queue_engine.domain.errors import StaleRecord
 from queue_engine.domain.model import EntryStatus
 from queue_engine.domain.run import NOT_BEGUN, CheckTiming, Run
-from queue_engine.migrations import migrate
 from queue_engine.store import Store, Transaction
 from queue_engine.store.tables import entries, runs
-from tests.store.examples import NOW, REPOSITORY, SOON, changed, queue, stand
+from tests.store.examples import NOW, SOON, changed, queue, stand
 
 WHOLE = Run(
     started_at=NOW,
@@ -117,59 +111,3 @@ async def test_entry_past_pending_is_always_a_member_of_a_run(store: Store) -> N
     with pytest.raises(IntegrityError):
         async with store.transaction() as t:
             await t.connection.execute(update(entries).values(run_id=None))
-
-
-MIGRATED_UPDATE = Run(
-    version=1,
-    started_at=NOW,
-    base_tip="base-2",
-    new_head="head-1b",
-    new_head_is_ours=True,
-    completed_checks=("head-1b:ci",),
-    polls=1,
-    next_poll_at=NOW + MINUTE,
-)
-MIGRATED_CHECKS = Run(
-    version=1,
-    started_at=NOW,
-    base_tip="base-2",
-    candidate="head-2b",
-    pending_checks=("ci", "lint"),
-    completed_checks=("ci",),
-    started_checks=("ci",),
-    checks_started_at=NOW + MINUTE,
-    former_checks=("10:ci", "10:lint"),
-    reruns=1,
-    rerun_checks=("1:ci",),
-    rerun_at=NOW,
-    polls=3,
-    next_poll_at=NOW + MINUTE,
-    github_failures=2,
-    github_failing_since=NOW,
-)
-
-
-async def test_migration_makes_each_entry_in_flight_the_member_of_a_run(empty_database: Database) -> None:
-    """P4: `database_0023.sql` was written by the last commit without runs; an entry that waits keeps its update."""
-    await migrate(empty_database, "0023")
-    async with empty_database.transaction() as connection:
-        if empty_database.dialect == "postgresql":
-            await connection.execute(text("SET LOCAL TIME ZONE 'UTC'"))
-        for statement in Path(__file__).with_name("database_0023.sql").read_text().splitlines():
-            await connection.exec_driver_sql(statement)
-    await migrate(empty_database)
-    async with Store(empty_database).transaction() as t:
-        updated, checked, merged, waited, failed, last = await t.entries.of_repository(REPOSITORY.id)
-        assert updated.run == replace(MIGRATED_UPDATE, id=updated.run.id)
-        assert checked.run == replace(MIGRATED_CHECKS, id=checked.run.id)
-        assert (checked.head, checked.head_proved, checked.updated_from) == ("head-2b", False, "head-2")
-        assert (updated.newer_tip, checked.newer_tip) == (None, "base-2")
-        run = merged.run
-        assert (run.candidate, run.tested_tree, run.merge_requested_at) == ("head-3b", "tree", NOW)
-        assert (run.merge_refusals, run.refused_since, run.former_checks) == (1, NOW, None)
-        assert (waited.head, waited.head_proved, waited.updated_from) == ("head-4b", False, "head-4")
-        assert (waited.run, waited.newer_tip) == (NOT_BEGUN, "base-2")
-        assert failed.run == Run(failed.run.id, version=1, github_failures=3, github_failing_since=NOW)
-        assert last.run == NOT_BEGUN
-        begun = await t.entries.save(replace(last, status=CHECKING, run=WHOLE))
-        assert begun.run.id not in {None, *(each.run.id for each in (updated, checked, merged, failed))}

@@ -47,7 +47,7 @@ LANDING = ShadowLanding(
 
 
 async def test_mode_is_unknown_until_it_is_set(t: Transaction) -> None:
-    """An upgraded database knows no mode before the first sweep."""
+    """A new database knows no mode before the first sweep."""
     assert await t.shadow.mode(REPOSITORY.id) is None
     await t.shadow.set_mode(REPOSITORY, Mode.SHADOW)
     await t.shadow.set_mode(OTHER, Mode.QUEUE)

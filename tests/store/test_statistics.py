@@ -1,7 +1,4 @@
-"""Statistics add up the departures of a period, on both databases.
-
-Covers `queue_engine/queries/statistics.py` and `queue_engine/store/rerun_checks.py`.
-"""
+"""Statistics add up the departures of a period, on both databases."""
 
 import random
 from collections import Counter

@@ -6,7 +6,8 @@ The gate of a test is decided by its mark, or by its folder:
   runs them.
 - *long* (`long`): tests that take minutes; `make long` runs them. So it does unit tests on their second database,
   PostgreSQL, but for the shared core's: every statement has its tests in tests/store, on both databases.
-- *landing*: all others.
+- *landing*: all others; of a test in tests/acceptance with many variants, the first `MOST_VARIANTS`, and the long gate
+  runs the others. A test whose variants have a cause each is marked `every_variant`.
 
 What a test of the landing gate may not do makes tests pass nearly always, on a quiet machine:
 
@@ -23,6 +24,7 @@ import sys
 import time
 import traceback
 from asyncio import events, tasks
+from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -42,6 +44,9 @@ ACCEPTANCE = TESTS / "acceptance"
 
 PROMISES = "test_promises.py"
 """The module of tests/acceptance that is never sampled: a test for each promise."""
+
+MOST_VARIANTS = 2
+"""How many variants of a test in tests/acceptance run in the landing gate: each takes half a second."""
 
 PROCESSES = ("browser", "campaign", "hosting", "process")
 
@@ -103,7 +108,8 @@ def may_have(path: Path, gate: Gate) -> bool:
         return not in_folder
     text = path.read_text(encoding="utf-8")
     if gate is Gate.LONG:
-        return "mark.long" in text or "mark.lagging" in text or path.is_relative_to(UNIT)
+        repeats = "mark.long" in text or "mark.lagging" in text or path.is_relative_to(ACCEPTANCE)
+        return repeats or path.is_relative_to(UNIT)
     return in_folder or "mark.process" in text
 
 
@@ -165,6 +171,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     So none is left over at the end while other processes have nothing to do. What is loaded by now stays, so the
     garbage collector need not examine it again and again.
     """
+    if config.args_source is not pytest.Config.ArgsSource.ARGS or config.option.gate is Gate.LONG:
+        put_variants_off(items)
     chosen = [item for item in items if gate_of(item) in _chosen(config)]
     if not config.option.thorough:
         chosen = [item for item in chosen if not is_thorough(item)]
@@ -176,6 +184,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
     gc.collect()
     gc.freeze()
+
+
+def put_variants_off(items: Sequence[pytest.Item]) -> None:
+    """Move to the long gate all but the first `MOST_VARIANTS` variants of each test in tests/acceptance."""
+    counts: Counter[str] = Counter()
+    for item in items:
+        if item.path.is_relative_to(ACCEPTANCE) and gate_of(item) is Gate.LANDING:
+            function = item.nodeid.partition("[")[0]
+            counts[function] += 1
+            if counts[function] > MOST_VARIANTS and not is_marked(item, "every_variant"):
+                item.add_marker("long")
 
 
 def is_thorough(item: pytest.Item) -> bool:

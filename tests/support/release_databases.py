@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, DateTime, MetaData, text
+from sqlalchemy import Connection, DateTime, MetaData, null, text
 
 from bot import __version__
 from docs.generate import ROOT
@@ -110,7 +110,9 @@ def _insert(connection: Connection, rows: dict[str, list[dict[str, Any]]]) -> No
         instants = {column.name for column in table.columns if isinstance(column.type, DateTime)}
         for row in its_rows:
             given = {name: _instant(row[name]) for name in instants & set(row)}
-            connection.execute(table.insert().values(row | given))
+            # A reflected JSON column would store None as JSON's null.
+            empty = {name: null() for name, value in row.items() if value is None}
+            connection.execute(table.insert().values(row | given | empty))
         key = table.primary_key.columns.values()[0]
         if connection.dialect.name == "postgresql" and key.server_default is not None:
             # Rows with ids of their own do not move the sequence on.

@@ -21,10 +21,10 @@ from bot.gateway.snapshots.read import Snapshots, person_id
 from bot.gateway.snapshots.schemas import RepositoryPart
 from queue_engine.core.concurrency.micro_batch import MicroBatch
 from queue_engine.core.concurrency.request_context import JOB_HOLDER, current_work
-from queue_engine.domain.candidate_port import SnapshotRequest
 from queue_engine.domain.errors import GitHubError, NotFound, RateLimitError
 from queue_engine.domain.facts import Permission, Snapshot
 from queue_engine.domain.model import Repository
+from queue_engine.domain.port import SnapshotRequest
 
 log = structlog.get_logger(__name__)
 

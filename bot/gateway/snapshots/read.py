@@ -36,9 +36,9 @@ from queue_engine.domain.facts import (
     Review,
     ReviewOutcome,
     Snapshot,
+    StackMember,
 )
 from queue_engine.domain.model import Repository
-from queue_engine.domain.stack import StackMember
 
 log = structlog.get_logger(__name__)
 

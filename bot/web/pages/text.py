@@ -14,9 +14,8 @@ from notifications.texts.history import HISTORY, ONE_OF, RUN_OUTCOMES
 from queue_engine.domain.failing_check import FailingCheck
 from queue_engine.domain.model import EntryStatus
 from queue_engine.domain.policy import Policy
-from queue_engine.domain.reasons import Reason
+from queue_engine.domain.reasons import PullRequestActor, Reason, WaitReason
 from queue_engine.domain.timeline_event import TimelineEvent
-from queue_engine.domain.wait_reasons import PullRequestActor, WaitReason
 from queue_engine.queries.check_view import CheckStatus
 from queue_engine.queries.pull_request_history import RunRecord
 from queue_engine.queries.pull_request_status import HELD, NOT_QUEUED, NOT_READY

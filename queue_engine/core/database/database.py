@@ -14,13 +14,17 @@ many times what running it costs.
 """
 
 import asyncio
+import os
+import stat
 from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from functools import cache, partial
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import aiosqlite
+import structlog
 from sqlalchemy import (
     URL,
     BigInteger,
@@ -40,8 +44,6 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_en
 from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection
 from sqlalchemy.types import TypeDecorator
 
-from queue_engine.core.database.checkpoints import LOG_PAGES, Checkpoints
-from queue_engine.core.database.file_permissions import keep_private
 from queue_engine.core.database.outage import Busy, ReadOnly
 
 metadata = MetaData(
@@ -57,6 +59,8 @@ metadata = MetaData(
 
 Counter = BigInteger().with_variant(Integer, "sqlite")
 """A growing number as primary key: SQLite numbers rows only in a column that is exactly `INTEGER`."""
+
+_log = structlog.get_logger("imq.database")
 
 _POOL_SECONDS = 30.0
 _WAL_TRIES = 200
@@ -247,7 +251,7 @@ def _sqlite_engine(url: URL, begin: str, busy: timedelta, *, query_only: bool, p
         try:
             dbapi_connection.run_async(partial(_use_wal, busy=busy))
             cursor = dbapi_connection.cursor()
-            own = (f"query_only={int(query_only)}", f"wal_autocheckpoint={LOG_PAGES}")
+            own = (f"query_only={int(query_only)}", f"wal_autocheckpoint={_LOG_PAGES}")
             for pragma in ("synchronous=NORMAL", "foreign_keys=ON", *own):
                 cursor.execute(f"PRAGMA {pragma}")
             cursor.close()
@@ -286,3 +290,79 @@ async def _use_wal(connection: aiosqlite.Connection, *, busy: timedelta) -> None
             await asyncio.sleep(busy.total_seconds() / _WAL_TRIES)
         else:
             return
+
+
+_CHECKPOINT_EVERY = 64
+"""So many commits later the log is carried over: a few hundred pages, a few megabytes at most."""
+
+_LOG_PAGES = 4_000
+"""The log's bound, some 16 MB of 4 KiB pages: from there a commit carries it over after all. By then most of it has
+been, and what is left is little."""
+
+
+class Checkpoints:
+    """Counts commits and begins a checkpoint of SQLite's log now and then, beside the writer; one at a time.
+
+    SQLite does that by itself at the end of some transaction, and flushes the disk twice for it: that commit then waits
+    for as long as the disk takes, which on a shared one is now and then most of a second. A passive checkpoint on a
+    connection of its own blocks no other one. Where readers and writers leave it no gap, SQLite's own still bounds the
+    log.
+    """
+
+    def __init__(self, engine: AsyncEngine) -> None:
+        """`engine` gives the connection; one that only reads will do: carrying over changes no data."""
+        self._engine = engine
+        self._commits = 0
+        self._task: asyncio.Task[None] | None = None
+
+    def committed(self) -> None:
+        """A transaction was committed."""
+        self._commits += 1
+        if self._commits >= _CHECKPOINT_EVERY and (self._task is None or self._task.done()):
+            self._commits = 0
+            self._task = asyncio.create_task(self._checkpoint())
+
+    async def close(self) -> None:
+        """Wait for the one that is under way."""
+        if self._task is not None:
+            await self._task
+
+    async def _checkpoint(self) -> None:
+        try:
+            async with self._engine.connect() as connection:
+                # Not by `execute`, which would begin a transaction; within one no checkpoint is possible.
+                raw = await connection.get_raw_connection()
+                assert raw.driver_connection is not None
+                await raw.driver_connection.execute_fetchall("PRAGMA wal_checkpoint(PASSIVE)")
+        except Exception as error:
+            # Nothing depends on it, and the next write reports a fault of the disk.
+            _log.debug("checkpoint_failed", exc_info=error)
+
+
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+_OWN_MODE = stat.S_IRUSR | stat.S_IWUSR
+_COMPANIONS = ("-wal", "-shm", "-journal")
+
+
+def keep_private(database: str) -> None:
+    """Create the file with mode 0600 if it is missing, and remove others' permissions on it and its companions.
+
+    SQLite gives new companions the mode of the file (sqlite3's `findCreateFileMode`). A file that cannot be created
+    is left to SQLite, which says why.
+    """
+    # It may be there already; or SQLite cannot create it either.
+    with suppress(OSError):
+        os.close(os.open(database, os.O_CREAT | os.O_EXCL | os.O_WRONLY, _OWN_MODE))
+    for path in (Path(database + ending) for ending in ("", *_COMPANIONS)):
+        _restrict(path)
+
+
+def _restrict(path: Path) -> None:
+    try:
+        mode = stat.S_IMODE(path.stat().st_mode)
+        if mode & _OTHERS:
+            path.chmod(mode & ~_OTHERS)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        _log.warning("database_readable_by_others", file=str(path), error=error.strerror)

@@ -17,11 +17,11 @@ from queue_engine.core.concurrency.request_context import RequestPriority, worki
 from queue_engine.core.jobs.job_store import Job
 from queue_engine.core.jobs.outcomes import Hold
 from queue_engine.core.jobs.worker import Handler
-from queue_engine.domain.candidate_port import BranchUpdate
 from queue_engine.domain.candidate_run import CandidateRun
 from queue_engine.domain.errors import Forbidden, HeadConflict, Invalid, MergeError, NotFound, ShadowModeError, naming
 from queue_engine.domain.facts import MergeMethod, PullRequest
 from queue_engine.domain.model import Repository
+from queue_engine.domain.port import BranchUpdate
 from queue_engine.effects.context import Change, Engine
 from queue_engine.effects.stale_runs import MOST_RUNS
 from queue_engine.executor.trains.lost_merges import CLOSE_JOB, LostMerges

@@ -10,11 +10,11 @@ from dataclasses import replace
 
 import structlog
 
-from queue_engine.domain.candidate_port import BranchUpdate
 from queue_engine.domain.candidate_run import CandidateMember, CandidateRun, CandidateState
 from queue_engine.domain.errors import Forbidden, HeadConflict, Invalid, MergeError, NotFound, StaleRead
 from queue_engine.domain.facts import Commit, MergeMethod
 from queue_engine.domain.model import Entry
+from queue_engine.domain.port import BranchUpdate
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.run import Run
 from queue_engine.executor.save import measured_limits

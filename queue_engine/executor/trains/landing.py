@@ -11,11 +11,11 @@ from datetime import datetime
 
 import structlog
 
-from queue_engine.domain.candidate_port import BranchUpdate
 from queue_engine.domain.candidate_run import CandidateMember, CandidateRun, CandidateState
 from queue_engine.domain.errors import Forbidden, HeadConflict, Invalid, MergeError
 from queue_engine.domain.facts import Branch, Commit, MergeMethod
 from queue_engine.domain.model import Entry
+from queue_engine.domain.port import BranchUpdate
 from queue_engine.domain.reasons import Reason
 from queue_engine.executor.landing import land
 from queue_engine.executor.trains.candidate_branches import key_of, pull_request_checks_of

@@ -6,7 +6,6 @@ from datetime import datetime
 from typing import Any
 
 from queue_engine.domain.candidate_run import CandidateTrigger
-from queue_engine.domain.train_policy import MOST_MEMBERS
 from queue_engine.planner.trains.built import BuiltHistory, BuiltMember
 from queue_engine.planner.trains.estimates import Estimates, Rate
 from queue_engine.planner.trains.model import FailingRun, Member, TrainRun, Trains
@@ -153,8 +152,7 @@ def from_json(stored: Mapping[str, Any]) -> Memory:
     """Read the memory; an empty one where nothing is stored."""
     if not stored:
         return Memory()
-    # What an earlier version stored does not say which checks the trigger starts.
-    off, trigger = stored["off"], stored["trigger"] if "pull_request_checks" in stored else None
+    off, trigger = stored["off"], stored["trigger"]
     return Memory(
         trains=_trains(stored["trains"]),
         heads={int(member): (head[0], head[1]) for member, head in stored["heads"].items()},
@@ -171,20 +169,18 @@ def from_json(stored: Mapping[str, Any]) -> Memory:
             for each in stored["failed"]
         ),
         durations=tuple(stored["durations"]),
-        spans=tuple((start, end) for start, end in stored.get("spans", ())),
+        spans=tuple((start, end) for start, end in stored["spans"]),
         built=tuple(
             BuiltHistory(each["base_tip"], tuple(BuiltMember(**one) for one in each["members"]))
-            for each in stored.get("built", ())
+            for each in stored["built"]
         ),
-        candidates=tuple(stored.get("candidates", ())),
+        candidates=tuple(stored["candidates"]),
         by_api=stored["by_api"],
-        generation=stored.get("generation"),
-        pull_request_checks=tuple(stored.get("pull_request_checks", ())),
-        pull_request_checks_in_runs={
-            run: tuple(names) for run, names in stored.get("pull_request_checks_in_runs", {}).items()
-        },
-        green=tuple(stored.get("green", ())),
-        unreported=stored.get("unreported", ""),
+        generation=stored["generation"],
+        pull_request_checks=tuple(stored["pull_request_checks"]),
+        pull_request_checks_in_runs={run: tuple(names) for run, names in stored["pull_request_checks_in_runs"].items()},
+        green=tuple(stored["green"]),
+        unreported=stored["unreported"],
     )
 
 
@@ -220,16 +216,15 @@ def _trains(stored: Mapping[str, Any]) -> Trains:
             FailingRun(
                 frozenset(each["suspects"]),
                 frozenset(each["content"]),
-                each.get("times", 1),
-                # What an earlier version stored does not say so.
-                each.get("on_base", False),
+                each["times"],
+                each["on_base"],
             )
             for each in stored["failures"]
         ),
         estimates=Estimates(**{name: Rate(**rate) for name, rate in stored["estimates"].items()}),
-        saved=stored.get("saved", 0.0),
-        most=stored.get("most", MOST_MEMBERS),
-        splits_singly=stored.get("splits_singly", False),
+        saved=stored["saved"],
+        most=stored["most"],
+        splits_singly=stored["splits_singly"],
     )
 
 

@@ -1,15 +1,25 @@
 """Queues in flight as one file: what IMQ needs to continue them on another database.
 
 A file has rows of the queues' tables, with all columns but leases. Each row is validated before anything is stored.
-Revisions after a release only add columns that may be absent, so a file of an older version can be imported. Ids of
-queues, entries' order numbers and runs are those of the exported database: they refer within the file only.
+Revisions after a release only add columns that may be absent, so a file of an older version can be imported, and one
+of a newer version, if nothing is in the columns that this version lacks. Ids of queues, entries' order numbers and runs
+are those of the exported database: they refer within the file only.
 """
 
 from collections.abc import Iterable
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, JsonValue, StringConstraints, create_model
+from pydantic import (
+    AwareDatetime,
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    StringConstraints,
+    create_model,
+    model_validator,
+)
 from sqlalchemy import (
     JSON,
     Boolean,
@@ -66,6 +76,18 @@ def _type(column: Column[Any]) -> Any:
     return kind
 
 
+class _Row(BaseModel):
+    model_config = _STRICT
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_empty_columns(cls, row: object) -> object:
+        """Leave out the empty columns that these tables lack."""
+        if not isinstance(row, dict):
+            return row
+        return {name: value for name, value in row.items() if value is not None or name in cls.model_fields}
+
+
 def _row(table: Table) -> Any:
     """Make the model of a table's rows; columns that may be absent are those that a later revision may add."""
     fields: dict[str, Any] = {}
@@ -76,7 +98,7 @@ def _row(table: Table) -> Any:
             fields[column.name] = (_type(column) | None, None)
         else:
             fields[column.name] = (_type(column), ... if column.server_default is None else None)
-    return create_model(f"{table.name.capitalize()}Row", __config__=_STRICT, **fields)
+    return create_model(f"{table.name.capitalize()}Row", __base__=_Row, **fields)
 
 
 if TYPE_CHECKING:

@@ -1,7 +1,15 @@
-"""Tokens of the API. Only their hashes are stored, which grant nothing."""
+"""Tokens of the API. Only their hashes are stored, which grant nothing.
+
+A secret has a prefix that secret scanners know, 256 random bits, and a checksum. Its form is that of GitHub's own
+tokens (github.blog, "Behind GitHub's new authentication token formats"): Base62, and a CRC32 in the last six
+characters, by which a scanner recognizes a token.
+"""
 
 import hashlib
 import re
+import secrets
+import string
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -14,8 +22,39 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from queue_engine.core.database.database import Upsert
 from queue_engine.domain.facts import Permission
 from queue_engine.domain.model import Repository
-from queue_engine.store.operations import token_secrets
 from queue_engine.store.operations.tables import api_tokens
+
+PREFIX = "imq_"
+"""The beginning of every token."""
+
+_DIGITS = string.digits + string.ascii_uppercase + string.ascii_lowercase
+_RANDOM = 43
+"""62 ** 43 is more than 2 ** 256."""
+_CHECKSUM = 6
+
+_FORM = re.compile(rf"{PREFIX}([0-9A-Za-z]{{{_RANDOM}}})([0-9A-Za-z]{{{_CHECKSUM}}})")
+
+
+def new_secret() -> str:
+    """Generate a random secret."""
+    text = "".join(secrets.choice(_DIGITS) for _ in range(_RANDOM))
+    return f"{PREFIX}{text}{_checksum(text)}"
+
+
+def well_formed(secret: str) -> bool:
+    """Return whether IMQ may have made this secret: a mistyped one is refused without a query."""
+    parts = _FORM.fullmatch(secret)
+    return parts is not None and _checksum(parts[1]) == parts[2]
+
+
+def _checksum(text: str) -> str:
+    number = zlib.crc32(text.encode())
+    found = ""
+    for _ in range(_CHECKSUM):
+        number, digit = divmod(number, len(_DIGITS))
+        found = _DIGITS[digit] + found
+    return found
+
 
 _NOTED = timedelta(minutes=1)
 """The precision of a token's last use: IMQ need not write at each call."""
@@ -132,7 +171,7 @@ class Tokens:
 
     async def create(self, name: str, grant: TokenPolicy, *, now: datetime) -> str | None:
         """Create a token and return its secret, which is never stored. None if the name is in use."""
-        secret = token_secrets.create()
+        secret = new_secret()
         token = {
             "id": uuid4().hex,
             "name": name,
@@ -170,7 +209,7 @@ class Tokens:
 
         The lookup uses the hash, so its duration reveals nothing about other secrets.
         """
-        if not token_secrets.well_formed(secret):
+        if not well_formed(secret):
             return None
         return await self._one(_FIND, now, its_hash=_hash(secret))
 

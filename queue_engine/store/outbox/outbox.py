@@ -271,9 +271,7 @@ class Outbox:
 
     async def requeue(self, its_name: Mapping[str, Any], now: datetime) -> bool:
         """Make a dead item due again, by the payload of its dead letter. False if the item is not dead any more."""
-        kind, repository_id, number = (its_name[part] for part in NAME[:3])
-        # A dead letter of an older IMQ names no label.
-        label = its_name.get("label", "")
+        kind, repository_id, number, label = (its_name[part] for part in NAME)
         again = {"due_at": now, "dead": False, "attempts": 0, "error": None, "updated_at": now}
         revived = await self._connection.execute(sql.REVIVE, {**again, **_its_own(kind, repository_id, number, label)})
         # The item may have failed again since the statement above.

@@ -1,7 +1,4 @@
-"""Outbox items are wanted, claimed, sent once, tried again, and given up.
-
-Covers `queue_engine/store/outbox/items.py` and `queue_engine/store/outbox/table.py`.
-"""
+"""Outbox items are wanted, claimed, sent once, tried again, and given up."""
 
 import asyncio
 from dataclasses import replace

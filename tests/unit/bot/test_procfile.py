@@ -1,7 +1,4 @@
-"""The Procfile's processes, started as a platform starts them: by a shell, with `PORT` and a `postgres://` URL.
-
-Covers `bot/demo/bot_process.py`.
-"""
+"""The Procfile's processes, started as a platform starts them: by a shell, with `PORT` and a `postgres://` URL."""
 
 import asyncio
 import json

@@ -2,8 +2,6 @@
 
 A file each for reasons, kinds, replies and `/why`; one file for each group of what differs in a few lines only.
 `IMQ_GOLDEN=write` rewrites them.
-
-Covers `notifications/texts/branches.py`.
 """
 
 import os

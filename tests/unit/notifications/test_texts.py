@@ -1,8 +1,4 @@
-"""The texts are complete, fillable and kind.
-
-Covers `notifications/texts/replies.py`, `notifications/texts/kinds.py`, `notifications/texts/reasons.py`,
-`notifications/texts/history.py` and `queue_engine/domain/reasons.py`.
-"""
+"""The texts are complete, fillable and kind."""
 
 import ast
 import re

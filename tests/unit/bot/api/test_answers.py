@@ -1,8 +1,4 @@
-"""What programs read of a pull request: for every reason whose move it is, in words, and what to do next.
-
-Covers `bot/api/answers.py`, `notifications/render/answer.py`, `notifications/texts/waits.py` and
-`queue_engine/domain/wait_reasons.py`.
-"""
+"""What programs read of a pull request: for every reason whose move it is, in words, and what to do next."""
 
 import ast
 import inspect
@@ -17,9 +13,16 @@ from bot.api.views import TrainAnswer
 from notifications.render.answer import answer_text
 from queue_engine.domain.failing_check import FailingCheck
 from queue_engine.domain.policy import Policy
-from queue_engine.domain.reasons import MERGED_REASONS, REASONS, RETRY_REASONS, Outcome, Reason
+from queue_engine.domain.reasons import (
+    MERGED_REASONS,
+    REASONS,
+    RETRY_REASONS,
+    Outcome,
+    PullRequestActor,
+    Reason,
+    WaitReason,
+)
 from queue_engine.domain.train_notice import TrainNotice, TrainProgress
-from queue_engine.domain.wait_reasons import PullRequestActor, WaitReason
 from queue_engine.queries.pull_request_status import PullRequestStatus, QueueHistory
 from queue_engine.rules import eligibility
 from tests.unit.queue_engine.examples import NOW, REPOSITORY

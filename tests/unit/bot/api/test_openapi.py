@@ -1,7 +1,4 @@
-"""The description of the API: complete, the same as what is checked in, and made of plain data.
-
-Covers `bot/api/app.py` and `bot/api/routes.py`.
-"""
+"""The description of the API: complete, the same as what is checked in, and made of plain data."""
 
 import json
 import re

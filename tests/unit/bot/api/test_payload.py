@@ -1,7 +1,4 @@
-"""Calls that are not understood: each mistake is named, and nothing is done.
-
-Covers `bot/api/errors.py`.
-"""
+"""Calls that are not understood: each mistake is named, and nothing is done."""
 
 import gzip
 from collections.abc import AsyncIterator

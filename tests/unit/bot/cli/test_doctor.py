@@ -1,7 +1,4 @@
-"""`imq doctor` as an operator types it: text, JSON, and the exit code.
-
-Covers `bot/doctor/host_facts.py`.
-"""
+"""`imq doctor` as an operator types it: text, JSON, and the exit code."""
 
 import asyncio
 import json

@@ -1,7 +1,4 @@
-"""`imq export`, `imq import` and `imq backup` from the command line.
-
-Covers `bot/cli/backup.py`.
-"""
+"""`imq export`, `imq import` and `imq backup` from the command line."""
 
 import json
 import sqlite3

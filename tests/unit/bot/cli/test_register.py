@@ -1,7 +1,4 @@
-"""`imq setup` as an operator uses it, with a person at the browser.
-
-Covers `bot/registration/local.py`.
-"""
+"""`imq setup` as an operator uses it, with a person at the browser."""
 
 import asyncio
 import os

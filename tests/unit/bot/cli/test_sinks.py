@@ -1,7 +1,4 @@
-"""`imq sinks` and the findings of `imq doctor` about sinks.
-
-Covers `bot/doctor/sink_checks.py` and `bot/doctor/host_facts.py`.
-"""
+"""`imq sinks` and the findings of `imq doctor` about sinks."""
 
 import asyncio
 import threading

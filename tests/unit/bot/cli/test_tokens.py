@@ -1,14 +1,11 @@
-"""`imq token`: what an operator sees, and what is stored.
-
-Covers `bot/cli/people.py`.
-"""
+"""`imq token`: what an operator sees, and what is stored."""
 
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from sqlalchemy import update
 
-from bot.cli import people
+from bot.cli import github as github_requests
 from bot.settings.environment import Settings
 from queue_engine.domain.facts import Actor, Permission
 from queue_engine.domain.model import Repository
@@ -27,10 +24,10 @@ def github(monkeypatch: pytest.MonkeyPatch) -> None:
 
     async def account_of(_settings: Settings, login: str) -> Actor:
         if login.casefold() != "ada":
-            raise people.LookupFailed(f"GitHub has no account {login}.")
+            raise github_requests.LookupFailed(f"GitHub has no account {login}.")
         return ADA
 
-    monkeypatch.setattr(people, "account_of", account_of)
+    monkeypatch.setattr(github_requests, "account_of", account_of)
 
 
 def see(imq: Imq) -> None:
@@ -49,7 +46,7 @@ def stored(imq: Imq) -> tuple[Token, ...]:
 
 def test_token_is_printed_once_and_is_the_one_that_is_known(imq: Imq) -> None:
     """Alone on standard output, so that a script can take it; how to use it stands on standard error."""
-    result = imq("token", "create", "ci", "--login", "ada")
+    result = imq("token", "create", "ci", "--person", "ada")
     secret = result.stdout.strip()
     assert result.exit_code == 0
     assert "Authorization: Bearer" in result.stderr
@@ -85,8 +82,8 @@ def test_name_that_is_taken_is_refused(imq: Imq) -> None:
         (["two words"], "use at most 100 letters"),
         (["-"], "use at most 100 letters"),
         (["x" * 101], "use at most 100 letters"),
-        (["ci", "--login", "ada lovelace"], "not a GitHub login"),
-        (["ci", "--login", ""], "not a GitHub login"),
+        (["ci", "--person", "ada lovelace"], "not a GitHub login"),
+        (["ci", "--person", ""], "not a GitHub login"),
         (["ci"], "Give --person"),
         (["ci", "--read"], "Give --person"),
         (["ci", "--operator", "--installation", "70"], "Use --operator without"),
@@ -110,7 +107,7 @@ def test_name_or_login_that_is_none_is_refused(imq: Imq, arguments: list[str], p
 def test_list_shows_all_but_the_secrets(imq: Imq) -> None:
     """Whom each is for, and whether anybody still uses it."""
     assert imq("token", "list").stdout == "No tokens.\n"
-    secret = imq("token", "create", "ci", "--login", "ada").stdout.strip()
+    secret = imq("token", "create", "ci", "--person", "ada").stdout.strip()
     imq("token", "create", "ops", "--operator")
     used = datetime(2031, 5, 6, 7, 8, 9, tzinfo=UTC)
     token = stored(imq)[0]

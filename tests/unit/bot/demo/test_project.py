@@ -1,7 +1,4 @@
-"""The demo's changes are what they are said to be, as the CI judges trees.
-
-Covers `bot/demo/changes.py`.
-"""
+"""The demo's changes are what they are said to be, as the CI judges trees."""
 
 from collections.abc import Mapping
 from dataclasses import replace

@@ -1,7 +1,4 @@
-"""The whole demo as its user runs it: with the real bot, to the verdict, and cleanly to the end.
-
-Covers `bot/demo/scenario_runner.py`, `bot/demo/report.py` and `bot/demo/environment.py`.
-"""
+"""The whole demo as its user runs it: with the real bot, to the verdict, and cleanly to the end."""
 
 import asyncio
 import os

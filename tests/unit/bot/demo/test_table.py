@@ -1,7 +1,4 @@
-"""The table says where each pull request stands, in a terminal and without one.
-
-Covers `bot/demo/observe.py`.
-"""
+"""The table says where each pull request stands, in a terminal and without one."""
 
 from rich.console import Console
 

@@ -1,8 +1,4 @@
-"""`imq doctor` names each seeded fault, and finds nothing on a sound installation.
-
-Covers `bot/doctor/app_checks.py`, `bot/doctor/facts.py`, `bot/doctor/finding.py`, `bot/doctor/host_checks.py`,
-`bot/doctor/repository_checks.py`, and `bot/gateway/doctor_reads.py`.
-"""
+"""`imq doctor` names each seeded fault, and finds nothing on a sound installation."""
 
 from collections.abc import AsyncIterator, Callable
 from datetime import datetime, timedelta

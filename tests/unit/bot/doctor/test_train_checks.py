@@ -1,7 +1,4 @@
-"""`imq doctor` says what starts CI on trains and why, and names the rules that refuse their branches or landings.
-
-Covers `bot/doctor/train_checks.py`, `bot/doctor/train_reads.py` and `bot/doctor/repository_reads.py`.
-"""
+"""`imq doctor` says what starts CI on trains and why, and names the rules that refuse their branches or landings."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

@@ -1,7 +1,4 @@
-"""What builds candidates, against the sandbox GitHub over HTTP.
-
-Covers `bot/gateway/candidates.py`, `bot/gateway/workflow_schemas.py` and `queue_engine/domain/candidate_port.py`.
-"""
+"""What builds candidates, against the sandbox GitHub over HTTP."""
 
 import pytest
 

@@ -1,7 +1,4 @@
-"""GitHub's answers about a pull request, who may act on it and how it compares, as the facts that they tell.
-
-Covers `bot/gateway/schemas.py`.
-"""
+"""GitHub's answers about a pull request, who may act on it and how it compares, as the facts that they tell."""
 
 from typing import Any
 
@@ -11,7 +8,7 @@ from bot.gateway import Gateway
 from queue_engine.domain.errors import NotFound, Unavailable
 from queue_engine.domain.facts import Commit, MergeMethod, Permission
 from queue_engine.domain.model import Repository
-from queue_engine.domain.port import GitHub, GitHubComments
+from queue_engine.domain.port import Comments, GitHub
 from tests.unit.bot.answers import comparison, listed_commit, pull_request
 from tests.unit.bot.answers import repository as repository_answer
 from tests.unit.bot.github_double import GitHubDouble, Says
@@ -22,8 +19,8 @@ PULL = f"{REPO}/pulls/3"
 
 def test_gateway_implements_both_ports(gateway: Gateway) -> None:
     """The engine and the notifications ask through their ports, and the type checker agrees."""
-    ports: tuple[GitHub, GitHubComments] = gateway, gateway
-    names = {name for port in (GitHub, GitHubComments) for name in vars(port) if not name.startswith("_")}
+    ports: tuple[GitHub, Comments] = gateway, gateway
+    names = {name for port in (GitHub, Comments) for name in vars(port) if not name.startswith("_")}
     assert names <= set(dir(ports[0]))
 
 

@@ -1,7 +1,4 @@
-"""What the gateway lists: pull requests, labellings, and the repositories that it serves.
-
-Covers `bot/gateway/label_events.py`.
-"""
+"""What the gateway lists: pull requests, labellings, and the repositories that it serves."""
 
 from datetime import UTC, datetime
 from typing import Any

@@ -7,8 +7,8 @@ import pytest
 from bot.gateway import Gateway
 from queue_engine.domain.errors import GitHubError, HeadConflict, NotFound, Unavailable
 from queue_engine.domain.facts import MergeMethod
-from queue_engine.domain.merge_port import MergeState, PendingMerge
 from queue_engine.domain.model import Repository
+from queue_engine.domain.port import MergeState, PendingMerge
 from tests.unit.bot.github_double import GitHubDouble, Says
 
 REPO = "/repos/ada/engine"

@@ -1,7 +1,4 @@
-"""The gateway and the receiver against the sandbox GitHub: the same facts and effects on real git, over HTTP.
-
-Covers `queue_engine/domain/port.py`.
-"""
+"""The gateway and the receiver against the sandbox GitHub: the same facts and effects on real git, over HTTP."""
 
 from datetime import timedelta
 from typing import Any

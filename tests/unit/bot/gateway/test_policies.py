@@ -1,8 +1,4 @@
-"""Each repository's own rules: read once, remembered, read again when they change, and harmless when broken.
-
-Covers `bot/gateway/config_files.py`, `queue_engine/rules/policies.py` and
-`queue_engine/store/operations/config_files.py`.
-"""
+"""Each repository's own rules: read once, remembered, read again when they change, and harmless when broken."""
 
 import asyncio
 from dataclasses import replace

@@ -1,7 +1,4 @@
-"""After a restart, policies come from the files that processes shared through the database: many at once, no request.
-
-Covers `bot/gateway/policies.py`, `bot/gateway/config_parse.py` and `queue_engine/store/operations/config_files.py`.
-"""
+"""After a restart, policies come from files that processes shared through the database: many at once, no request."""
 
 from collections.abc import Callable
 from datetime import timedelta

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from bot.gateway.http.graphql import ErrorAnswer, QueryAnswer
-from queue_engine.domain.candidate_port import NO_BRANCH, BranchUpdate
 from queue_engine.domain.errors import Forbidden, HeadConflict, MergeError, Unavailable
+from queue_engine.domain.port import NO_BRANCH, BranchUpdate
 from sandbox.rest.faults import Fault
 from tests.unit.bot.gateway.candidate_builds import BUILD, CANDIDATE, WORKFLOW, build, grant
 from tests.unit.bot.gateway.sandbox_place import Place

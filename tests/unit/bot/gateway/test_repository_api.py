@@ -1,7 +1,4 @@
-"""What rulesets say beside checks, and what stands around a landing: reviews, co-authors, branches.
-
-Covers `bot/gateway/authorship.py` and `bot/gateway/rules/schemas.py`.
-"""
+"""What rulesets say beside checks, and what stands around a landing: reviews, co-authors, branches."""
 
 from typing import Any
 

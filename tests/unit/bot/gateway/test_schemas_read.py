@@ -2,9 +2,6 @@
 
 A model that demands more than GitHub promises refuses the whole answer: where GitHub may leave a field out, or set it
 to null, the model has to allow it.
-
-Covers `bot/gateway/schemas.py`, `bot/gateway/app_schemas.py`, `bot/gateway/rules/schemas.py`,
-`bot/webhooks/payloads.py`.
 """
 
 from collections.abc import Iterator, Mapping

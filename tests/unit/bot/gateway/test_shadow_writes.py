@@ -6,12 +6,10 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
-from queue_engine.domain.candidate_port import BranchUpdate, CandidatePort, SnapshotRequest
 from queue_engine.domain.errors import GitHubError, ShadowModeError
-from queue_engine.domain.facts import MergeMethod, PullRequest
-from queue_engine.domain.merge_port import Merges
+from queue_engine.domain.facts import Commit, MergeMethod, PullRequest
 from queue_engine.domain.model import Repository
-from queue_engine.domain.port import GitHub, GitHubComments
+from queue_engine.domain.port import BranchUpdate, Comments, Reads, SnapshotRequest, Writes
 from tests.unit.bot.gateway.sandbox_place import Place
 
 OF_THE_APP = {
@@ -49,7 +47,7 @@ WRITES = {
 
 def operations() -> Iterator[str]:
     """The coroutines of the ports."""
-    for port in (CandidatePort, GitHub, Merges, GitHubComments):
+    for port in (Reads, Writes, Comments):
         for name, member in vars(port).items():
             if inspect.iscoroutinefunction(member):
                 yield name
@@ -110,6 +108,9 @@ def of_candidates(place: Place) -> dict[str, Any]:
         "paths": (".github/workflows/ci.yml",),
         "inputs": {},
         "commit": head,
+        "before": head,
+        "after": head,
+        "landed": Commit(head, place.handle.tree(head), ()),
         "requests": [SnapshotRequest(place.pull.number, "mona", head)] * 2,
     }
 

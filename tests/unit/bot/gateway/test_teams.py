@@ -1,7 +1,4 @@
-"""Who is in a team, and how long IMQ believes what it read of it.
-
-Covers `bot/gateway/teams.py` and `bot/gateway/known_teams.py`.
-"""
+"""Who is in a team, and how long IMQ believes what it read of it."""
 
 from collections.abc import AsyncIterator
 from dataclasses import replace

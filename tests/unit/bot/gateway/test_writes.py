@@ -1,7 +1,4 @@
-"""The effects on GitHub: merges, updates, labels, comments, check runs.
-
-Covers `bot/gateway/gateway.py` and `bot/gateway/comments_and_checks.py`.
-"""
+"""The effects on GitHub: merges, updates, labels, comments, check runs."""
 
 import asyncio
 from typing import Any

@@ -1,7 +1,4 @@
-"""The address of a client behind reverse proxies.
-
-Covers also `bot/settings/proxies.py`.
-"""
+"""The address of a client behind reverse proxies."""
 
 from typing import Any
 
@@ -11,7 +8,7 @@ from multidict import CIMultiDict
 
 from bot.http.client_address import ClientAddresses
 from bot.settings.environment import SettingsProblem, load_host_settings
-from bot.settings.proxies import trusted_proxies
+from bot.settings.page_settings import trusted_proxies
 
 
 class _Transport:

@@ -1,7 +1,4 @@
-"""Whom the server drops when its clients are too many, or hold too much; and how many a process can serve.
-
-Covers `bot/http/site.py` and `bot/http/log_throttle.py`.
-"""
+"""Whom the server drops when its clients are too many, or hold too much; and how many a process can serve."""
 
 import asyncio
 import errno

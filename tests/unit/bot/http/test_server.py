@@ -1,7 +1,4 @@
-"""Attacks on the server over real sockets: slow, half-sent, endless and malformed requests, and crowds of them.
-
-Covers `bot/http/limits.py`.
-"""
+"""Attacks on the server over real sockets: slow, half-sent, endless and malformed requests, and crowds of them."""
 
 import asyncio
 from typing import Any

@@ -1,7 +1,4 @@
-"""Lines of the log: structured, and without secrets.
-
-Covers `bot/logs/secrets.py`.
-"""
+"""Lines of the log: structured, and without secrets."""
 
 import io
 import json

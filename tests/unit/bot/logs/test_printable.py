@@ -1,4 +1,4 @@
-"""Text for consoles: text of strangers cannot control an operator's terminal. Covers `bot/cli/console.py`."""
+"""Text for consoles: text of strangers cannot control an operator's terminal."""
 
 import json
 from pathlib import Path

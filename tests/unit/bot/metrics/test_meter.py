@@ -1,7 +1,4 @@
-"""The figures for Prometheus: what is counted, under which names, and how several processes share one page.
-
-Covers `bot/metrics/exposition.py`, `bot/metrics/families.py` and `bot/metrics/gauges.py`.
-"""
+"""The figures for Prometheus: what is counted, under which names, and how several processes share one page."""
 
 import ast
 import re

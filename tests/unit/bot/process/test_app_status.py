@@ -1,7 +1,4 @@
-"""What IMQ finds of its App at the start, and whether GitHub accepts its credentials, on the sandbox over HTTP.
-
-Covers `bot/gateway/app.py` and `bot/gateway/app_schemas.py`.
-"""
+"""What IMQ finds of its App at the start, and whether GitHub accepts its credentials, on the sandbox over HTTP."""
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager

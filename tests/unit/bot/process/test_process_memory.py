@@ -1,12 +1,13 @@
-"""All threads of a process share one heap, where the C library lets them."""
+"""All threads of a process share one heap, where the C library lets them; what is imported stays uncollected."""
 
 import ctypes
+import gc
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from bot.process.process_memory import share_memory
+from bot.process.process_memory import imported_for_good, share_memory
 
 
 def test_glibc_uses_one_arena(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -34,3 +35,12 @@ def test_another_c_library_is_left_as_it_is(monkeypatch: pytest.MonkeyPatch, err
 
     monkeypatch.setattr(ctypes, "CDLL", fails)
     assert not share_memory()
+
+
+def test_imported_modules_are_never_collected_and_others_are() -> None:
+    """What is frozen is never examined again."""
+    frozen = gc.get_freeze_count()
+    with imported_for_good():
+        assert not gc.isenabled()
+    assert gc.isenabled()
+    assert gc.get_freeze_count() > frozen

@@ -1,7 +1,4 @@
-"""SQLite's file belongs to one process, and a sentence says why another process cannot use the file.
-
-Covers `bot/process/errors.py`.
-"""
+"""SQLite's file belongs to one process, and a sentence says why another process cannot use the file."""
 
 import errno
 import fcntl

@@ -1,11 +1,6 @@
-"""Credentials in each form that an operator or a platform takes.
+"""Credentials in each form that an operator or a platform takes."""
 
-Covers `bot/registration/permissions.py`, `bot/registration/markup.py`, `bot/registration/installed.py`.
-"""
-
-import json
 import shlex
-from dataclasses import replace
 
 import pytest
 from aiohttp import web
@@ -62,15 +57,6 @@ def test_serialized_credentials_are_read_back(credentials: Credentials) -> None:
     """What is encrypted for the database is whole."""
     assert deserialize(serialize(credentials)) == credentials
     assert SECRET not in repr(credentials)
-
-
-def test_credentials_of_an_older_imq_are_read(credentials: Credentials) -> None:
-    """They have no client secret, and the operator's own one counts."""
-    older = replace(credentials, client_id="", client_secret=None)
-    content = {name: value for name, value in json.loads(serialize(older)).items() if not name.startswith("client")}
-    assert deserialize(json.dumps(content).encode()) == older
-    assert "IMQ_GITHUB_CLIENT_SECRET" not in older.settings()
-    assert older.complete({"IMQ_GITHUB_CLIENT_SECRET": "own"})["IMQ_GITHUB_CLIENT_SECRET"] == "own"
 
 
 def test_settings_of_the_operator_count_more_than_stored_ones(credentials: Credentials) -> None:

@@ -1,8 +1,4 @@
-"""The registration as a person goes through it, and everything that somebody else could try.
-
-Covers `bot/registration/pages.py`, `bot/registration/github_site.py`, `bot/registration/one_time_secrets.py`,
-`bot/registration/signed_cookies.py`.
-"""
+"""The registration as a person goes through it, and everything that somebody else could try."""
 
 from datetime import timedelta
 

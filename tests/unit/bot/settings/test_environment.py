@@ -1,7 +1,4 @@
-"""The operator's settings: every form that is accepted, every problem that is named.
-
-Covers `bot/settings/private_key.py` and `bot/settings/advice.py`.
-"""
+"""The operator's settings: every form that is accepted, every problem that is named."""
 
 import base64
 from datetime import timedelta

@@ -2,8 +2,14 @@
 
 import pytest
 
-from bot.settings.environment import SettingsProblem, load_queue_settings, load_settings, unknown_variables
-from bot.settings.setting_names import nearest, unknown_names
+from bot.settings.environment import (
+    SettingsProblem,
+    load_queue_settings,
+    load_settings,
+    nearest,
+    unknown_names,
+    unknown_variables,
+)
 
 KNOWN = (
     "DATABASE_URL",

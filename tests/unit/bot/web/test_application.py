@@ -1,7 +1,4 @@
-"""The web application's own pages and errors.
-
-Covers `bot/web/readiness.py`.
-"""
+"""The web application's own pages and errors."""
 
 import asyncio
 from datetime import timedelta

@@ -1,9 +1,4 @@
-"""The frame of all pages: headers, errors, files, forms.
-
-Covers `bot/web/pages/site.py`, `bot/web/pages/render.py`, `bot/web/pages/static_files.py`,
-`bot/web/addresses.py`, `bot/web/login/viewer.py`, `bot/web/login/forms.py`, `bot/settings/github_website.py`,
-`bot/settings/derived_keys.py`.
-"""
+"""The frame of all pages: headers, errors, files, forms."""
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,4 @@
-"""Signed values.
-
-Covers `bot/web/login/signing.py`.
-"""
+"""Signed values."""
 
 from datetime import UTC, datetime, timedelta
 

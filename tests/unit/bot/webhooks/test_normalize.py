@@ -1,7 +1,4 @@
-"""What each delivery means for a queue.
-
-Covers `bot/webhooks/payloads.py` and `queue_engine/domain/webhook_event.py`.
-"""
+"""What each delivery means for a queue."""
 
 from datetime import UTC, datetime
 from typing import Any

@@ -1,7 +1,4 @@
-"""The sticky comment: its texts, its mentions, and that strangers' text cannot add any.
-
-Covers `notifications/render/body.py`, `notifications/render/formats.py` and `queue_engine/domain/notice.py`.
-"""
+"""The sticky comment: its texts, its mentions, and that strangers' text cannot add any."""
 
 import re
 from dataclasses import dataclass, fields

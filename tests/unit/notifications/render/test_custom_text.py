@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from notifications.render.body import custom_text
 from notifications.render.comment import MARKER, render_comment
-from notifications.render.custom_text import custom_text
 from queue_engine.domain.notice import Notice, NoticeKind
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.replies import ReplyKind

@@ -1,7 +1,4 @@
-"""The history: every event that concerns people has a line, and no value in it adds markup or mentions.
-
-Covers `queue_engine/domain/timeline_event.py`.
-"""
+"""The history: every event that concerns people has a line, and no value in it adds markup or mentions."""
 
 import ast
 from datetime import timedelta

@@ -1,7 +1,4 @@
-"""Answers to commands: each code has its words, and what people typed is quoted, never obeyed.
-
-Covers `notifications/render/why.py`, `notifications/texts/why.py` and `queue_engine/domain/replies.py`.
-"""
+"""Answers to commands: each code has its words, and what people typed is quoted, never obeyed."""
 
 import pytest
 from hypothesis import given, settings

@@ -1,7 +1,4 @@
-"""What people read about trains: chances in plain words, and no facts that are missing.
-
-Covers `notifications/texts/trains.py`, `notifications/texts/actors.py` and `queue_engine/domain/train_notice.py`.
-"""
+"""What people read about trains: chances in plain words, and no facts that are missing."""
 
 import pytest
 

@@ -1,14 +1,11 @@
-"""The JSON for generic webhooks has what a program needs to act.
-
-Covers `notifications/sinks/text.py` and `notifications/texts/sinks.py`.
-"""
+"""The JSON for generic webhooks has what a program needs to act."""
 
 import json
 
 import pytest
 
 from notifications.sinks.message import Message
-from notifications.sinks.payload import payload
+from notifications.sinks.sender import payload
 from notifications.sinks.sink import EventKind
 from notifications.sinks.text import Site, headline, sentence
 from notifications.texts.sinks import HEADLINES

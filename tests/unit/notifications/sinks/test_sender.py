@@ -1,7 +1,4 @@
-"""Messages are sent once at least, and a sink that fails is left alone.
-
-Covers `notifications/sinks/answers.py` and `notifications/sinks/sink.py`.
-"""
+"""Messages are sent once at least, and a sink that fails is left alone."""
 
 import asyncio
 from collections.abc import Mapping

@@ -1,7 +1,4 @@
-"""Which sink gets which event.
-
-Covers `notifications/sinks/message.py`.
-"""
+"""Which sink gets which event."""
 
 from typing import Any
 
@@ -88,7 +85,7 @@ def test_event_causes_a_job_for_each_sink_that_wants_it() -> None:
 
 
 def test_failing_checks_come_with_pages_and_jobs_or_with_names_alone() -> None:
-    """Events of an older IMQ have names; what is malformed harms nothing."""
+    """Some events have names alone; what is malformed harms nothing."""
     old = of_event(event("failed", Reason.CHECKS_FAILED, checks=["a", "b"]), QUEUE, EventKind.EJECTED)
     assert [each.check for each in old.failing] == ["a", "b"]
     failing = [{"check": "a", "url": "https://ci.example/1", "jobs": ["x"]}, {"url": 5, "jobs": 7}, "?"]

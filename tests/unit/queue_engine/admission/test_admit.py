@@ -1,7 +1,4 @@
-"""Who queued a pull request, and in which order: by the labels and their times, whatever order deliveries come in.
-
-Covers `queue_engine/admission/entries.py` and `queue_engine/admission/enqueue_request.py`.
-"""
+"""Who queued a pull request, and in which order: by the labels and their times, whatever order deliveries come in."""
 
 from dataclasses import replace
 from datetime import datetime

@@ -1,7 +1,4 @@
-"""Pushes of a named bot to its own queued pull request, as GitHub's activity of the branch shows them.
-
-Covers `queue_engine/admission/own_pushes.py`.
-"""
+"""Pushes of a named bot to its own queued pull request, as GitHub's activity of the branch shows them."""
 
 from dataclasses import replace
 

@@ -1,7 +1,4 @@
-"""What IMQ stores after it read a pull request that waits outside its queue.
-
-Covers `queue_engine/admission/readiness.py`.
-"""
+"""What IMQ stores after it read a pull request that waits outside its queue."""
 
 from dataclasses import replace
 from datetime import timedelta

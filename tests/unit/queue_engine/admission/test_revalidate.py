@@ -1,7 +1,4 @@
-"""A queued pull request is judged by facts that are no older than its entry's last change (P1, P4).
-
-Covers `queue_engine/handlers/reviews.py`.
-"""
+"""A queued pull request is judged by facts that are no older than its entry's last change (P1, P4)."""
 
 from typing import Any
 from unittest.mock import AsyncMock

@@ -1,7 +1,4 @@
-"""A push to a queued pull request where `on_push: requeue` queues the new head at the end.
-
-Covers `queue_engine/admission/revalidate.py`.
-"""
+"""A push to a queued pull request where `on_push: requeue` queues the new head at the end."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,4 @@
-"""IMQ's update of a branch that two queued pull requests share, as the other one's entry follows it.
-
-Covers `queue_engine/admission/shared_heads.py`.
-"""
+"""IMQ's update of a branch that two queued pull requests share, as the other one's entry follows it."""
 
 from datetime import datetime
 from typing import Any

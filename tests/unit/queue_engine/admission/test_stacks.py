@@ -1,7 +1,4 @@
-"""Where a pull request above others lands, and what becomes of its wait as those below change.
-
-Covers `queue_engine/admission/stacks.py`.
-"""
+"""Where a pull request above others lands, and what becomes of its wait as those below change."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -13,10 +10,9 @@ import pytest
 from queue_engine.admission.stacks import followed, place_of
 from queue_engine.core.database.database import Database
 from queue_engine.domain.errors import StaleRead
-from queue_engine.domain.facts import BranchRules, PullRequest, Snapshot
+from queue_engine.domain.facts import BranchRules, PullRequest, Snapshot, StackMember, StackPosition
 from queue_engine.domain.port import GitHub as Port
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.stack import StackMember, StackPosition
 from queue_engine.domain.unmet_requirement import UnmetRequirement
 from queue_engine.effects.context import Engine
 from queue_engine.rules.eligibility import Reject

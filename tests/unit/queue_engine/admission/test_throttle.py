@@ -1,7 +1,4 @@
-"""How long a person without the right is ignored, and what is remembered of them.
-
-Covers `queue_engine/store/operations/throttles.py`.
-"""
+"""How long a person without the right is ignored, and what is remembered of them."""
 
 from dataclasses import replace
 from datetime import timedelta

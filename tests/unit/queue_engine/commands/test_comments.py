@@ -1,7 +1,4 @@
-"""Which lines of a comment are commands, and which command each is.
-
-Covers `queue_engine/commands/table.py` and `queue_engine/commands/parse.py`.
-"""
+"""Which lines of a comment are commands, and which command each is."""
 
 import re
 

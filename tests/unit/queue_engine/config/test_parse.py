@@ -1,8 +1,4 @@
-"""A configuration as text: all that is wrong with it at once, each with line and place.
-
-Covers `queue_engine/config/kinds.py`, `queue_engine/config/model.py`, `queue_engine/config/push_rules.py` and
-`queue_engine/config/problems.py`.
-"""
+"""A configuration as text: all that is wrong with it at once, each with line and place."""
 
 import json
 import re

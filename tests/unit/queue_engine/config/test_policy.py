@@ -1,7 +1,4 @@
-"""What a configuration makes of the operator's policy, branch by branch.
-
-Covers `queue_engine/domain/policy.py` and `queue_engine/config/wait_limits.py`.
-"""
+"""What a configuration makes of the operator's policy, branch by branch."""
 
 from dataclasses import fields, replace
 from datetime import time, timedelta
@@ -9,9 +6,9 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from queue_engine.config.model import Config
+from queue_engine.config.model import KEYS, Config
 from queue_engine.config.parse import keys, read
-from queue_engine.config.policy import KEYS, as_keys, labels_of, policy_for, queue_only_labels_of
+from queue_engine.config.policy import as_keys, labels_of, policy_for, queue_only_labels_of
 from queue_engine.domain.facts import MergeMethod, Permission, RequiredCheck
 from queue_engine.domain.policy import (
     CommentPolicy,

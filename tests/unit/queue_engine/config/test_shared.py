@@ -1,7 +1,4 @@
-"""What an organisation's shared configuration may change: only what makes the operator's rules stricter.
-
-Covers `queue_engine/config/shared_keys.py`.
-"""
+"""What an organisation's shared configuration may change: only what makes the operator's rules stricter."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -9,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from queue_engine.config.model import KEYS
 from queue_engine.config.parse import read
-from queue_engine.config.policy import KEYS, policy_for
+from queue_engine.config.policy import policy_for
 from queue_engine.config.shared import limited, tightened
-from queue_engine.config.shared_keys import SHARED_KEYS
 from queue_engine.domain.facts import MergeMethod, Permission, RequiredCheck
 from queue_engine.domain.policy import (
     FIX,
@@ -96,21 +93,16 @@ TIGHTENING: dict[str, tuple[str, Any]] = {
 }
 """By key, what makes rules stricter, or is harmless, and is followed."""
 
-FIELDS = {key.name: key.field for key in SHARED_KEYS}
+FIELDS = {key.name: key.field for key in KEYS}
 
 
 def wanted(text: str, operator: Policy | None = None) -> Policy:
     return policy_for(read(text), operator or Policy(), "main")
 
 
-def test_every_key_is_classified() -> None:
-    """Who adds a key to the file says here what a member of the organisation may do with it."""
-    assert [(key.name, key.field) for key in SHARED_KEYS] == [(key.name, key.field) for key in KEYS]
-
-
 def test_every_key_is_attacked_here_unless_nothing_loosens_it() -> None:
     """A key without an example in LOOSENING is one with which nothing can be loosened from IMQ's defaults."""
-    harmless = {key.name for key in SHARED_KEYS if key.risk == "nothing"}
+    harmless = {key.name for key in KEYS if key.risk == "nothing"}
     # Other operators' settings loosen nothing by these: the defaults are at their end already.
     at_their_end = {"mode", "enabled", "checks.cancel_outdated", "timeouts.hold", "freeze.exempt_labels"}
     at_their_end |= {"when_not_ready", "on_push.waiting", "trains.max_size"}

@@ -1,7 +1,4 @@
-"""The section about trains: who has them, and what its keys may be.
-
-Covers `queue_engine/domain/train_policy.py`.
-"""
+"""The section about trains: who has them, and what its keys may be."""
 
 import pytest
 

@@ -1,9 +1,9 @@
-"""Runs with a candidate of their own, as plain data. Covers `queue_engine/domain/candidate_port.py`."""
+"""Runs with a candidate of their own, as plain data."""
 
 from datetime import UTC, datetime
 
-from queue_engine.domain.candidate_port import BranchUpdate
 from queue_engine.domain.candidate_run import CandidateMember, CandidateRun, CandidateState, CandidateTrigger
+from queue_engine.domain.port import BranchUpdate
 
 
 def test_candidate_run_names_its_members_in_order() -> None:

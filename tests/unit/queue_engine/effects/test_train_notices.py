@@ -1,7 +1,4 @@
-"""Notices about members of trains that leave, on both databases.
-
-Covers `queue_engine/queries/train_outcomes.py`.
-"""
+"""Notices about members of trains that leave, on both databases."""
 
 from dataclasses import replace
 

@@ -1,7 +1,4 @@
-"""A red base: when it is looked at, who is let through, and who waits no longer.
-
-Covers `queue_engine/executor/base_labels.py` and `queue_engine/store/red_bases.py`.
-"""
+"""A red base: when it is looked at, who is let through, and who waits no longer."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta

@@ -1,7 +1,4 @@
-"""IMQ's own check before a merge: when the pass may merge, waits, or gives up.
-
-Covers `queue_engine/executor/own_check.py`.
-"""
+"""IMQ's own check before a merge: when the pass may merge, waits, or gives up."""
 
 from datetime import datetime, timedelta
 

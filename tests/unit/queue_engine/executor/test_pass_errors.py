@@ -1,7 +1,4 @@
-"""P5: after an unexpected error of a pass the queue waits; then IMQ dequeues the entry, or pauses the queue.
-
-Covers `queue_engine/domain/dequeue_reason.py`.
-"""
+"""P5: after an unexpected error of a pass the queue waits; then IMQ dequeues the entry, or pauses the queue."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta

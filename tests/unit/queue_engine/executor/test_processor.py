@@ -1,7 +1,4 @@
-"""The processor: one pass over a queue at a time, as part of a work that has a name.
-
-Covers `queue_engine/effects/context.py`.
-"""
+"""The processor: one pass over a queue at a time, as part of a work that has a name."""
 
 import asyncio
 from collections import Counter

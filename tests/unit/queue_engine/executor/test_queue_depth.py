@@ -6,9 +6,8 @@ from datetime import timedelta
 import pytest
 
 from queue_engine.core.database.database import Database
-from queue_engine.domain.entry_order import EntryOrder
 from queue_engine.domain.errors import StaleRecord
-from queue_engine.domain.model import EntryStatus, Queue
+from queue_engine.domain.model import EntryOrder, EntryStatus, Queue
 from queue_engine.domain.notice import NoticeKind
 from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason

@@ -1,8 +1,4 @@
-"""Passes over a stored queue while webhooks change its front: what a pass read before is not believed after.
-
-Covers `queue_engine/executor/entry_trace.py`, `queue_engine/executor/github_requests.py`,
-`queue_engine/executor/hold_queue.py` and `queue_engine/known/own_merges.py`.
-"""
+"""Passes over a stored queue while webhooks change its front: what a pass read before is not believed after."""
 
 from dataclasses import replace
 from datetime import timedelta

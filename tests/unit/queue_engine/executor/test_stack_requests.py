@@ -1,7 +1,4 @@
-"""The requests for a pull request of a stack, and what IMQ makes of GitHub's answers.
-
-Covers `queue_engine/known/own_writes.py` and `queue_engine/known/merge_forwarding.py`.
-"""
+"""The requests for a pull request of a stack, and what IMQ makes of GitHub's answers."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +7,7 @@ import pytest
 
 from queue_engine.domain.errors import Forbidden, GitHubError, HeadConflict, Invalid, NotFound
 from queue_engine.domain.facts import Commit, MergeMethod
-from queue_engine.domain.merge_port import MergeState, PendingMerge
+from queue_engine.domain.port import MergeState, PendingMerge
 from queue_engine.domain.reasons import Reason
 from queue_engine.executor import github_requests, stack_requests
 from queue_engine.planner.actions import Facts, Merge

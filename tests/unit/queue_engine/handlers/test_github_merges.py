@@ -1,7 +1,4 @@
-"""The job that disables GitHub's auto-merge: what it does depends on what holds when it runs.
-
-Covers `queue_engine/handlers/github_merges.py`.
-"""
+"""The job that disables GitHub's auto-merge: what it does depends on what holds when it runs."""
 
 from dataclasses import asdict, replace
 from typing import cast

@@ -1,7 +1,4 @@
-"""No handler loses what another one commits between two of its reads (P2, P4), on PostgreSQL.
-
-Covers `queue_engine/handlers/branches.py` and `queue_engine/handlers/pull_requests.py`.
-"""
+"""No handler loses what another one commits between two of its reads (P2, P4), on PostgreSQL."""
 
 import os
 from collections.abc import Iterable

@@ -1,7 +1,4 @@
-"""What becomes of the engine's jobs when something is in their way, on a real worker.
-
-Covers `queue_engine/core/observability/meter.py`.
-"""
+"""What becomes of the engine's jobs when something is in their way, on a real worker."""
 
 import asyncio
 from dataclasses import replace
@@ -286,21 +283,3 @@ async def test_rename_that_a_webhook_reports_is_stored_before_any_request(databa
     async with handler.engine.store.reading() as tx:
         (queue,) = await tx.queues.all()
     assert queue.repository == replace(REPOSITORY, name="gears")
-
-
-async def test_webhook_that_an_older_version_stored_is_followed(database: Database) -> None:
-    """P2: an upgrade loses no delivery, though the kind of its job has another name now."""
-    handlers = RecordedHandler(database, Refusing(None)).inbox.handlers()
-    assert handlers["hint"] == handlers[WEBHOOK_JOB]
-
-
-async def test_job_that_an_older_version_stored_is_done(database: Database) -> None:
-    """An upgrade leaves no job behind, though its kind has another name now."""
-    handler = RecordedHandler(database, Refusing(None))
-    async with handler.engine.change() as change:
-        await change.tx.jobs.enqueue(kind="retried", request={"webhook": 2}, process_id="retried", now=NOW)
-        assert await change.tx.jobs.next_due() is not None
-    await handler.work()
-    async with handler.engine.store.reading() as tx:
-        assert await tx.jobs.next_due() is None
-    assert await handler.dead() == ()

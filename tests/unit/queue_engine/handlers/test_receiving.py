@@ -1,7 +1,4 @@
-"""P2 of the receiver: what is answered as stored is stored, once, however many deliveries come at the same time.
-
-Covers `queue_engine/handlers/inbox.py` and `queue_engine/effects/stale_records.py`.
-"""
+"""P2 of the receiver: what is answered as stored is stored, once, however many deliveries come at the same time."""
 
 import asyncio
 from collections import Counter

@@ -1,7 +1,4 @@
-""" "Re-run" on IMQ's own check: which pull requests are read again, and what becomes of the check.
-
-Covers `queue_engine/handlers/reruns.py`.
-"""
+""" "Re-run" on IMQ's own check: which pull requests are read again, and what becomes of the check."""
 
 import pytest
 

@@ -1,7 +1,4 @@
-"""Databases that may be restored backups: which are doubted at the start of a process, and what is marked then.
-
-Covers `queue_engine/store/operations/restored.py`.
-"""
+"""Databases that may be restored backups: which are doubted at the start of a process, and what is marked then."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import pytest
 
-from queue_engine.domain.candidate_port import SnapshotRequest
 from queue_engine.domain.errors import Invalid, NotFound, StaleRead
 from queue_engine.domain.facts import Branch, Review, ReviewState, Snapshot
 from queue_engine.domain.known_facts import (
@@ -25,7 +24,8 @@ from queue_engine.domain.known_facts import (
     of_pull,
 )
 from queue_engine.domain.model import Repository
-from queue_engine.known.reads import GitHubReads
+from queue_engine.domain.port import SnapshotRequest
+from queue_engine.known.github_reads import GitHubReads
 from tests.unit.queue_engine.examples import NOW, REPOSITORY, pull, report
 from tests.unit.queue_engine.known.answers import MOVED, SECOND, Setup
 

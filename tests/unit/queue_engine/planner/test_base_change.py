@@ -1,7 +1,4 @@
-"""A base that moved while a run was under way: when the result is kept.
-
-Covers `queue_engine/planner/base_change.py`.
-"""
+"""A base that moved while a run was under way: when the result is kept."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,4 @@
-"""Single decisions on the way to a ready entry: comparisons, updates, heads, and the wait for checks.
-
-Covers `queue_engine/planner/actions.py`.
-"""
+"""Single decisions on the way to a ready entry: comparisons, updates, heads, and the wait for checks."""
 
 from dataclasses import replace
 from datetime import timedelta

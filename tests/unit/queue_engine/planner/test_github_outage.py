@@ -1,7 +1,4 @@
-"""GitHub's bad days, as an entry bears them.
-
-Covers `queue_engine/domain/errors.py`.
-"""
+"""GitHub's bad days, as an entry bears them."""
 
 import logging
 from datetime import timedelta

@@ -1,7 +1,4 @@
-"""Checks that have not reported: what is looked for where nothing is required, and runs that await approval.
-
-Covers `queue_engine/domain/workflow_runs.py`.
-"""
+"""Checks that have not reported: what is looked for where nothing is required, and runs that await approval."""
 
 from dataclasses import replace
 from datetime import timedelta

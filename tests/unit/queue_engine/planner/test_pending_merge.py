@@ -1,15 +1,12 @@
-"""What follows a merge that GitHub makes in the background.
-
-Covers `queue_engine/domain/merge_port.py`.
-"""
+"""What follows a merge that GitHub makes in the background."""
 
 from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
-from queue_engine.domain.merge_port import MergeState, PendingMerge
 from queue_engine.domain.model import Entry
+from queue_engine.domain.port import MergeState, PendingMerge
 from queue_engine.domain.reasons import Reason
 from queue_engine.planner.actions import Action, Dequeue, FactKind, Facts, Landing, Merge, ReadFact, Save, Wait
 from queue_engine.planner.decide import decide

@@ -54,7 +54,7 @@ def test_check_has_its_state_and_time(
 
 
 def test_check_that_ended_and_was_not_read_yet_is_reported() -> None:
-    """A webhook of an older version named it without its times."""
+    """A webhook named it without its times."""
     view = shown(completed_checks=("ci",), pending_checks=("ci",))
     assert (view.status, view.share) == (CheckStatus.REPORTED, None)
 

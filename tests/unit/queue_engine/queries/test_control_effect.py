@@ -6,8 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from queue_engine.domain.entry_order import EntryOrder
-from queue_engine.domain.model import Queue
+from queue_engine.domain.model import EntryOrder, Queue
 from queue_engine.domain.run import CheckTiming
 from queue_engine.queries.control_effect import load_dequeue_effect, load_priority_effect, load_requeue_effect
 from queue_engine.store import Transaction

@@ -10,8 +10,7 @@ from sqlalchemy import Engine, event
 from queue_engine.core.database.database import Database
 from queue_engine.domain.model import Pause
 from queue_engine.domain.policy import FreezeWindow, Policy
-from queue_engine.domain.reasons import Reason
-from queue_engine.domain.wait_reasons import PullRequestActor, WaitReason
+from queue_engine.domain.reasons import PullRequestActor, Reason, WaitReason
 from queue_engine.queries.pull_request_status import QueueHistory, load_pull_request
 from queue_engine.store import Store
 from queue_engine.store.rejections import Rejection

@@ -7,10 +7,9 @@ import pytest
 from queue_engine.domain.blocker import Blocker, BlockerNotices
 from queue_engine.domain.model import EntryStatus, Pause, RedBase, Stall
 from queue_engine.domain.reasons import Reason
-from queue_engine.queries.blocker_state import blocker_states
 from queue_engine.queries.health import FEWEST, health_of_last
 from queue_engine.queries.pull_request_history import SHOWN, load_history, runs_of
-from queue_engine.queries.queue_states import load_health, load_states
+from queue_engine.queries.queue_states import blocker_states, load_health, load_states
 from queue_engine.queries.queue_status import load_summaries
 from queue_engine.store import Transaction, timeline_reads
 from tests.store.examples import changed, stand

@@ -1,7 +1,4 @@
-"""The figures of a report on shadow mode.
-
-Covers `queue_engine/domain/shadow.py`.
-"""
+"""The figures of a report on shadow mode."""
 
 from dataclasses import replace
 from datetime import timedelta

@@ -1,7 +1,4 @@
-"""Find the blockers of a queue, the entries that they exempt, the front, and which entries IMQ notifies.
-
-Covers `queue_engine/domain/blocker.py`.
-"""
+"""Find the blockers of a queue, the entries that they exempt, the front, and which entries IMQ notifies."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -142,12 +142,12 @@ def test_event_that_ends_a_test_has_the_seconds_of_each_check(
 
 
 def test_event_without_a_known_check_says_nothing_of_checks() -> None:
-    """As events of older versions."""
+    """Its readers distinguish it from a test without checks."""
     assert check_data(entry(), NOW) == {}
 
 
 def test_usual_time_of_a_check_is_the_median() -> None:
-    """One slow run changes nothing; events of older versions say nothing."""
+    """One slow run changes nothing; events without times say nothing."""
     events: list[dict[str, Any]] = [
         *({"check_seconds": {"ci": seconds}} for seconds in (60, 61, 4000)),
         {"check_seconds": {"lint": 5}},

@@ -1,7 +1,4 @@
-"""Required checks: which pass, which fail, and which are awaited.
-
-Covers `queue_engine/domain/own_check.py`.
-"""
+"""Required checks: which pass, which fail, and which are awaited."""
 
 from dataclasses import replace
 

@@ -45,12 +45,11 @@ def departed(
     events: list[TimelineEvent],
     blockers: list[TimelineEvent] | None = None,
     others: tuple[float, ...] = (),
-    me: Entry | None = ME,
+    me: Entry = ME,
     **end: Any,
 ) -> Departure:
     """The departure of the entry after so many minutes; it joined at minute 0."""
-    if me is not None:
-        me = changed(me, enqueued_at=NOW)
+    me = changed(me, enqueued_at=NOW)
     left = TimelineEvent(after(minute), "landed", 7, "main", 1, ME.id, id=1000, data=end)
     return departure_of(left, events, blockers or [], [after(each) for each in others], me)
 
@@ -160,14 +159,6 @@ def test_departure_counts_ci_reruns_and_flaky_checks() -> None:
         RerunCheck("ci", ("unit (3.12)",), 1, 50.0, 150.0),
         RerunCheck("lint", (), 1, None, 150.0),
     )
-
-
-def test_departure_of_a_deleted_entry_is_derived_from_its_events_alone() -> None:
-    """Departures from before the table: without title, CI time unknown; a landing knows how long it was queued."""
-    found = departed(9, own((2, "queued", {"position": 1})), me=None)
-    assert (found.joined_at, found.title, found.author, found.ci_seconds) == (after(2), None, None, None)
-    assert departed(9, own((2, "checking")), me=None, queue=600.0).joined_at == after(-1)
-    assert departed(9, [], me=None).waited == 0
 
 
 EVENTS = st.lists(

@@ -1,7 +1,4 @@
-"""Who may queue what: each reason to refuse, to hold and to ignore.
-
-Covers `queue_engine/domain/facts.py`.
-"""
+"""Who may queue what: each reason to refuse, to hold and to ignore."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace

@@ -1,7 +1,4 @@
-"""What an ejection names for programs: a link for each workflow run, and the jobs that failed.
-
-Covers `queue_engine/domain/failing_check.py` too.
-"""
+"""What an ejection names for programs: a link for each workflow run, and the jobs that failed."""
 
 from dataclasses import replace
 

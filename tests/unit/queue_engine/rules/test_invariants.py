@@ -1,7 +1,4 @@
-"""Transitions of entries: which are allowed, and what a queue never shows.
-
-Covers `queue_engine/domain/model.py` and `queue_engine/rules/transitions.py`.
-"""
+"""Transitions of entries: which are allowed, and what a queue never shows."""
 
 from dataclasses import replace
 

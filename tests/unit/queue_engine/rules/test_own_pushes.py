@@ -2,10 +2,10 @@
 
 import pytest
 
-from queue_engine.domain.candidate_port import NO_BRANCH
 from queue_engine.domain.facts import HeadPush
 from queue_engine.domain.model import EntryStatus
 from queue_engine.domain.policy import Policy
+from queue_engine.domain.port import NO_BRANCH
 from queue_engine.rules.own_pushes import keeps_position, made_by, may_push, pushed_by, with_pushed_head
 from tests.unit.queue_engine.examples import NOW, entry
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from queue_engine.domain.merge_port import MergeState, PendingMerge
+from queue_engine.domain.port import MergeState, PendingMerge
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.run import Run
 from queue_engine.rules.pending_merges import is_requested_merge, may_merge_yet

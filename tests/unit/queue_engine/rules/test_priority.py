@@ -1,15 +1,11 @@
-"""What labels give in a queue, and whom that delays by how much.
-
-Covers `queue_engine/domain/entry_order.py`.
-"""
+"""What labels give in a queue, and whom that delays by how much."""
 
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from queue_engine.domain.entry_order import EntryOrder
-from queue_engine.domain.model import Entry
+from queue_engine.domain.model import Entry, EntryOrder
 from queue_engine.domain.policy import Policy, PriorityLabel
 from queue_engine.rules.priority import PriorityEffect, delay, overtakes, precedence_of
 from tests.store import examples as stored

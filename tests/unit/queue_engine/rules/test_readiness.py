@@ -1,8 +1,4 @@
-"""What a pull request waits for outside its queue, and what ends that wait.
-
-Covers `queue_engine/domain/unmet_requirement.py`, `queue_engine/store/new_entry.py`,
-`notifications/texts/reason_text.py` and `notifications/texts/not_ready.py`.
-"""
+"""What a pull request waits for outside its queue, and what ends that wait."""
 
 import json
 from dataclasses import replace
@@ -11,12 +7,11 @@ from typing import Any
 
 import pytest
 
-from queue_engine.domain.facts import Permission, Snapshot
+from queue_engine.domain.facts import Permission, Snapshot, StackPosition
 from queue_engine.domain.failing_check import FailingCheck
 from queue_engine.domain.model import Entry
 from queue_engine.domain.policy import NotReadyPolicy, Policy
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.stack import StackPosition
 from queue_engine.domain.unmet_requirement import MAY_STILL_BE_MET, UnmetRequirement
 from queue_engine.domain.webhook_event import WebhookEvent, WebhookKind
 from queue_engine.rules.eligibility import Admit, Answer, Consent, NotReady, Reject, RequiredFacts, check_eligibility

@@ -1,17 +1,13 @@
-"""Which pull requests lie above another one.
-
-Covers `queue_engine/domain/stack.py`.
-"""
+"""Which pull requests lie above another one."""
 
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from queue_engine.domain.facts import PullRequest, Snapshot
+from queue_engine.domain.facts import PullRequest, Snapshot, StackMember, StackPosition
 from queue_engine.domain.known_facts import PullRequestState
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.stack import StackMember, StackPosition
 from queue_engine.domain.unmet_requirement import UnmetRequirement
 from queue_engine.rules.stacks import (
     StackChange,

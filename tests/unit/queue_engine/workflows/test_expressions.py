@@ -1,7 +1,4 @@
-"""Expressions of GitHub Actions: values as GitHub compares them, and answers that hold for all unknown values.
-
-Covers `queue_engine/workflows/values.py` and `queue_engine/workflows/event_context.py`.
-"""
+"""Expressions of GitHub Actions: values as GitHub compares them, and answers that hold for all unknown values."""
 
 from collections.abc import Mapping
 from itertools import product

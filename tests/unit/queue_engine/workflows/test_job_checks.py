@@ -1,9 +1,6 @@
 """Which checks workflow files report for an event, and which of their jobs run.
 
-Covers `queue_engine/workflows/workflow_file.py`, `queue_engine/workflows/workflow_trigger.py`,
-`queue_engine/workflows/check_names.py`, `queue_engine/workflows/concurrency.py`,
-`queue_engine/workflows/step_proof.py`, `queue_engine/workflows/script_reads.py`,
-`queue_engine/workflows/known_actions.py` and `queue_engine/workflows/event_marks.py`. What steps read is in `cases`.
+What steps read is in `cases`.
 """
 
 import json

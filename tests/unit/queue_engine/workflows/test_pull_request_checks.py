@@ -1,7 +1,4 @@
-"""Which required checks judge the pull request and not the tree, by their workflow files.
-
-Covers `queue_engine/workflows/pull_request_checks.py` and `queue_engine/workflows/script_commands.py`.
-"""
+"""Which required checks judge the pull request and not the tree, by their workflow files."""
 
 from dataclasses import replace
 

@@ -1,7 +1,4 @@
-"""What starts CI on candidates, by workflow files: right on the corpus, and never wrong towards tested.
-
-Covers `queue_engine/workflows/trigger_lines.py`.
-"""
+"""What starts CI on candidates, by workflow files: right on the corpus, and never wrong towards tested."""
 
 import json
 from dataclasses import replace

@@ -1,7 +1,4 @@
-"""The client of the commands for authors: where a token is sent, and how failures read.
-
-Covers `bot/cli/author/exit_codes.py`.
-"""
+"""The client of the commands for authors: where a token is sent, and how failures read."""
 
 import socket
 import sys

@@ -129,7 +129,7 @@ def test_timeout_leaves_it_queued(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_server_without_long_polls_is_asked_ever_more_rarely() -> None:
-    """An older IMQ answers at once."""
+    """A server may answer at once, such as one with many callers."""
     server = Server(*([state("checking")] * 12), LANDED)
     server.waits = False
     assert run(server) is ExitCode.DONE

@@ -1,7 +1,4 @@
-"""What the comparison of trains counts, and when it says that a promise was broken.
-
-Covers `bot/demo/trains/figures.py` and `bot/demo/trains/run.py`.
-"""
+"""What the comparison of trains counts, and when it says that a promise was broken."""
 
 from dataclasses import replace
 

@@ -1,7 +1,4 @@
-"""The comparison of trains as its user runs it: in one mode, with a few pull requests, until it is interrupted.
-
-Covers `bot/demo/trains/run.py` and `bot/demo/trains/landing.py`.
-"""
+"""The comparison of trains as its user runs it: in one mode, with a few pull requests, until it is interrupted."""
 
 import asyncio
 import io

@@ -1,7 +1,4 @@
-"""The pull requests of the comparison are what they are said to be.
-
-Covers `bot/demo/trains/train_changes.py` and `bot/demo/trains/landing.py`.
-"""
+"""The pull requests of the comparison are what they are said to be."""
 
 import pytest
 

@@ -1,7 +1,4 @@
-"""How GitHub's refusals and troubles reach the engine.
-
-Covers `bot/gateway/http/client.py` and `bot/gateway/http/answers.py`.
-"""
+"""How GitHub's refusals and troubles reach the engine."""
 
 from datetime import UTC, datetime, timedelta
 

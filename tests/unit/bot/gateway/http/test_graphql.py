@@ -1,8 +1,6 @@
 """IMQ's GraphQL queries, and how it reads their answers, against GitHub's own schema.
 
 GitHub refuses a whole query for one field that it does not have.
-
-Covers `bot/gateway/snapshots/queries.py` and `bot/gateway/snapshots/schemas.py`.
 """
 
 from typing import Any

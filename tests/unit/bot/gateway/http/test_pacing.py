@@ -1,7 +1,4 @@
-"""GitHub's limits obeyed before they bite: slots, windows, the reserve, and each request sent once.
-
-Covers `bot/gateway/http/limits.py`.
-"""
+"""GitHub's limits obeyed before they bite: slots, windows, the reserve, and each request sent once."""
 
 import asyncio
 from datetime import timedelta

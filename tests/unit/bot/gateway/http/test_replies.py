@@ -1,4 +1,4 @@
-"""Kept replies come back as they came, within a bound of memory. Covers `bot/gateway/http/replies.py`."""
+"""Kept replies come back as they came, within a bound of memory."""
 
 from multidict import CIMultiDict, CIMultiDictProxy
 

@@ -1,7 +1,4 @@
-"""How little each of IMQ's tokens may do.
-
-Covers `bot/gateway/http/grants.py`.
-"""
+"""How little each of IMQ's tokens may do."""
 
 from typing import Any
 

@@ -1,7 +1,4 @@
-"""Installation tokens that processes share through the database.
-
-Covers `queue_engine/store/operations/github_tokens.py`.
-"""
+"""Installation tokens that processes share through the database."""
 
 from datetime import timedelta
 

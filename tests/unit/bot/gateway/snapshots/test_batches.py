@@ -7,10 +7,10 @@ from datetime import timedelta
 
 from bot.gateway import Gateway
 from queue_engine.core.concurrency.request_context import JOB_HOLDER, working
-from queue_engine.domain.candidate_port import SnapshotRequest
 from queue_engine.domain.errors import NotFound
 from queue_engine.domain.facts import Permission, Snapshot
 from queue_engine.domain.model import Repository
+from queue_engine.domain.port import SnapshotRequest
 from tests.unit.bot.conftest import ManualClock
 from tests.unit.bot.gateway.snapshots.graphql_answers import GRAPHQL, PERMISSION, answer, pull, refused
 from tests.unit.bot.github_double import GitHubDouble, Says

@@ -4,8 +4,8 @@ from datetime import timedelta
 from typing import Any
 
 from bot.gateway import Gateway
+from queue_engine.domain.facts import StackMember
 from queue_engine.domain.model import Repository
-from queue_engine.domain.stack import StackMember
 from tests.unit.bot.answers import pull_request
 from tests.unit.bot.conftest import ManualClock
 from tests.unit.bot.gateway.snapshots.graphql_answers import (

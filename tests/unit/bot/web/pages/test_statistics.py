@@ -1,8 +1,4 @@
-"""Statistics as pages, JSON and CSV, and the report of shadow mode as a page.
-
-Covers `bot/web/pages/statistics.py`, `bot/web/pages/departures.py`,
-`bot/web/pages/charts.py`, `bot/web/pages/shadow.py` and `bot/api/statistics.py`.
-"""
+"""Statistics as pages, JSON and CSV, and the report of shadow mode as a page."""
 
 import csv
 import random

@@ -1,7 +1,4 @@
-"""The monitor looks ever less often at what is pending, and stops by itself.
-
-Covers `queue_engine/core/timing/monitor_entry.py`.
-"""
+"""The monitor looks ever less often at what is pending, and stops by itself."""
 
 import asyncio
 from collections.abc import Callable

@@ -4,8 +4,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from queue_engine.core.database import checkpoints
-from queue_engine.core.database.database import Database
+from queue_engine.core.database.database import Checkpoints, Database
 from tests.support.real_time import LIMIT
 
 
@@ -46,8 +45,8 @@ async def test_log_that_is_never_left_a_gap_is_bounded_all_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where commits follow each other without end, SQLite's own bound holds."""
-    monkeypatch.setattr("queue_engine.core.database.database.LOG_PAGES", 100)
-    monkeypatch.setattr(checkpoints.Checkpoints, "committed", lambda self: None)
+    monkeypatch.setattr("queue_engine.core.database.database._LOG_PAGES", 100)
+    monkeypatch.setattr(Checkpoints, "committed", lambda self: None)
     database = Database(f"sqlite:///{tmp_path / 'imq.db'}")
     async with database.transaction() as connection:
         await connection.execute(text("CREATE TABLE notes (id INTEGER PRIMARY KEY, said TEXT)"))
@@ -60,13 +59,13 @@ async def test_writers_do_not_wait_for_the_log_to_be_carried_over(
     sqlite: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A disk that takes for ever to flush the log holds up no commit."""
-    stuck, carried_over = asyncio.Event(), checkpoints.Checkpoints._checkpoint
+    stuck, carried_over = asyncio.Event(), Checkpoints._checkpoint
 
-    async def slowly(self: checkpoints.Checkpoints) -> None:
+    async def slowly(self: Checkpoints) -> None:
         await stuck.wait()
         await carried_over(self)
 
-    monkeypatch.setattr(checkpoints.Checkpoints, "_checkpoint", slowly)
+    monkeypatch.setattr(Checkpoints, "_checkpoint", slowly)
     async with asyncio.timeout(LIMIT):
         await _write(sqlite, 200)
         stuck.set()

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from queue_engine.core.database.database import Database
-from queue_engine.core.database.file_permissions import keep_private
+from queue_engine.core.database.database import Database, keep_private
 from queue_engine.migrations import migrate
 
 
@@ -33,7 +32,7 @@ async def test_database_and_its_companions_are_made_for_their_owner_alone(tmp_pa
     await database.close()
 
 
-async def test_database_of_an_older_version_is_taken_from_the_others(tmp_path: Path) -> None:
+async def test_database_that_others_may_read_becomes_private(tmp_path: Path) -> None:
     """With what a process left behind that was killed."""
     for name in ("imq.db", "imq.db-wal", "imq.db-shm"):
         (tmp_path / name).touch(0o666)

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from queue_engine.core.database.database import Database
-from queue_engine.core.jobs import job_leases
+from queue_engine.core.jobs import job_store
 from queue_engine.core.jobs.job_store import Jobs, JobStatus
 from queue_engine.core.jobs.job_table import FIRST_DUE
 from tests.support.claims import claim_one
@@ -158,9 +158,9 @@ async def test_claim_on_postgresql_reads_a_process_again_that_changed_meanwhile(
         await jobs.retry(await take(jobs), at=NOW, error="not now", now=NOW)
     async with postgres_database.transaction() as one, postgres_database.transaction() as other:
         taken = await take(Jobs(one))
-        chosen = await job_leases._first_due(other, FIRST_DUE, 1, NOW)
+        chosen = await job_store._first_due(other, FIRST_DUE, 1, NOW)
         assert [row.contested for row in chosen] == [True]
         await one.commit()
         by = {"claimed_at": NOW, "claimed_by": "b", "claimed_until": NOW + LEASE}
-        assert await job_leases._claim(other, chosen, by) == {}
+        assert await job_store._claim_chosen(other, chosen, by) == {}
     assert taken.kind == "failed"

@@ -1,7 +1,4 @@
-"""Jobs are stored, claimed by one worker at a time, and finished once.
-
-Covers `queue_engine/core/jobs/job_leases.py` and `queue_engine/core/jobs/job.py`.
-"""
+"""Jobs are stored, claimed by one worker at a time, and finished once."""
 
 import pytest
 

@@ -1,7 +1,4 @@
-"""The job store under any sequence of operations, against cards that a person would keep by hand.
-
-Covers `queue_engine/core/jobs/job_table.py`.
-"""
+"""The job store under any sequence of operations, against cards that a person would keep by hand."""
 
 import asyncio
 from collections.abc import Awaitable

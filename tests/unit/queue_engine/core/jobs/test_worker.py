@@ -1,7 +1,4 @@
-"""The worker: jobs of one process in their order, of many together, and no more than there is room for.
-
-Covers `queue_engine/core/jobs/outcomes.py`.
-"""
+"""The worker: jobs of one process in their order, of many together, and no more than there is room for."""
 
 from datetime import timedelta
 

@@ -1,7 +1,4 @@
-"""The worker's leases: who dies loses no job, who works on keeps it, and who lost it settles nothing.
-
-Covers `queue_engine/core/concurrency/lease.py`.
-"""
+"""The worker's leases: who dies loses no job, who works on keeps it, and who lost it settles nothing."""
 
 from datetime import timedelta
 

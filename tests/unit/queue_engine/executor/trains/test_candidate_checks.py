@@ -1,7 +1,4 @@
-"""What the checks of a candidate say about its members, and which outcomes say nothing.
-
-Covers `queue_engine/executor/trains/candidate_checks.py`.
-"""
+"""What the checks of a candidate say about its members, and which outcomes say nothing."""
 
 from dataclasses import replace
 from typing import Any

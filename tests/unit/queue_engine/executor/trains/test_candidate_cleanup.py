@@ -1,7 +1,4 @@
-"""What IMQ deletes, closes and cancels after a run: only what is its own, by the record of the run.
-
-Covers `queue_engine/executor/trains/candidate_cleanup.py`.
-"""
+"""What IMQ deletes, closes and cancels after a run: only what is its own, by the record of the run."""
 
 from dataclasses import asdict, replace
 from types import SimpleNamespace
@@ -12,10 +9,10 @@ import pytest
 from queue_engine.core.database.database import Database
 from queue_engine.core.jobs.job_store import Job
 from queue_engine.core.jobs.outcomes import Hold
-from queue_engine.domain.candidate_port import NO_BRANCH, BranchUpdate
 from queue_engine.domain.candidate_run import CandidateMember, CandidateRun, CandidateState
 from queue_engine.domain.errors import Forbidden
 from queue_engine.domain.facts import HeadPush
+from queue_engine.domain.port import NO_BRANCH, BranchUpdate
 from queue_engine.executor.trains.candidate_cleanup import CandidateCleanup
 from queue_engine.executor.trains.state import TrainState
 from queue_engine.store import Store

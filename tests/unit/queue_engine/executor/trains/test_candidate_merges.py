@@ -1,7 +1,4 @@
-"""How candidates are built: members that do not merge, or that the base contains, leave the run or the queue.
-
-Covers `queue_engine/executor/trains/candidate_branches.py`.
-"""
+"""How candidates are built: members that do not merge, or that the base contains, leave the run or the queue."""
 
 import pytest
 

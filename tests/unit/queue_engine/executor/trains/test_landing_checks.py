@@ -1,7 +1,4 @@
-"""What checks decide right before a landing: GitHub's refusals for them, and those that count from members' heads.
-
-Covers `queue_engine/executor/trains/landing_checks.py`.
-"""
+"""What checks decide right before a landing: GitHub's refusals for them, and those that count from members' heads."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,4 @@
-"""Which status, base and tested tree an entry has as a member of a run.
-
-Covers also the decision `waiting` of `queue_engine/executor/trains/landing.py`.
-"""
+"""Which status, base and tested tree an entry has as a member of a run."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,4 @@
-"""How a run that passed lands by one move of the base: what is asked of GitHub, and what each answer means.
-
-Covers `queue_engine/executor/trains/landing.py`.
-"""
+"""How a run that passed lands by one move of the base: what is asked of GitHub, and what each answer means."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -10,10 +7,10 @@ from typing import Any
 import pytest
 
 from queue_engine.core.database.database import Database
-from queue_engine.domain.candidate_port import BranchUpdate
 from queue_engine.domain.candidate_run import CandidateMember, CandidateRun, CandidateState
 from queue_engine.domain.errors import HeadConflict, MergeError
 from queue_engine.domain.facts import Branch, MergeMethod
+from queue_engine.domain.port import BranchUpdate
 from queue_engine.executor.trains.landing import begin_landing, continue_landing
 from queue_engine.executor.trains.lost_merges import CLOSE_JOB
 from queue_engine.executor.trains.members import follow_runs

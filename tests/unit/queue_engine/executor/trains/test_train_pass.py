@@ -1,7 +1,4 @@
-"""When a queue in trains is tested one entry after the other, and what is left once trains are off.
-
-Covers `queue_engine/executor/trains/train_pass.py`.
-"""
+"""When a queue in trains is tested one entry after the other, and what is left once trains are off."""
 
 from dataclasses import replace
 from datetime import timedelta

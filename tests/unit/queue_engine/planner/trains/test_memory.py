@@ -1,7 +1,4 @@
-"""What plans remember is read as it was written, and follows the entries of its queue.
-
-Covers `queue_engine/planner/trains/members.py` and `queue_engine/planner/trains/outcomes.py`.
-"""
+"""What plans remember is read as it was written, and follows the entries of its queue."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -81,13 +78,6 @@ def test_memory_is_read_as_it_was_written() -> None:
     )
     assert stored(memory) == memory
     assert from_json({}) == Memory()
-
-
-def test_trigger_of_an_earlier_version_is_chosen_again() -> None:
-    """It was chosen by all required checks: which of them judge the pull request is not stored with it."""
-    written = to_json(Memory(trigger=CandidateTrigger.PUSH))
-    del written["pull_request_checks"]
-    assert from_json(written).trigger is None
 
 
 def test_changed_workflows_and_rules_make_ci_unknown() -> None:

@@ -1,8 +1,4 @@
-"""Plans of queues that show one rule each.
-
-Covers `queue_engine/planner/trains/model.py`, `queue_engine/planner/trains/new_runs.py` and
-`queue_engine/planner/trains/transitions.py`.
-"""
+"""Plans of queues that show one rule each."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,8 +1,4 @@
-"""The one port through which everybody reads: what contradicts what is known is neither judged nor remembered.
-
-Covers `queue_engine/known/facts.py`, `queue_engine/known/reviews.py`, `queue_engine/domain/known_facts.py`,
-`queue_engine/known/forwarding.py` and `queue_engine/store/operations/known.py`.
-"""
+"""The one port through which everybody reads: what contradicts what is known is neither judged nor remembered."""
 
 from dataclasses import replace
 from typing import Any, cast
@@ -13,9 +9,8 @@ from queue_engine.domain.errors import NotFound, ReadLagError, StaleRead
 from queue_engine.domain.facts import MergeMethod
 from queue_engine.domain.known_facts import KEPT, NAMED, RULES, KnownName, of_branch, of_commit
 from queue_engine.known.forwarding import Forwarding
-from queue_engine.known.merge_forwarding import MergeForwarding
+from queue_engine.known.github_reads import GitHubReads
 from queue_engine.known.own_writes import OwnWrites
-from queue_engine.known.reads import GitHubReads
 from tests.unit.queue_engine.examples import NOW, REPOSITORY, comparison, pull, rules
 from tests.unit.queue_engine.known.answers import MOVED, SECOND, Setup
 
@@ -119,7 +114,7 @@ WRITES = {
 
 def test_every_call_of_the_port_is_compared_or_believed_for_a_reason() -> None:
     """Each read is compared with what is known, or the table says why nothing can contradict it."""
-    calls = {name for each in (Forwarding, MergeForwarding) for name in vars(each) if not name.startswith("_")}
+    calls = {name for name in vars(Forwarding) if not name.startswith("_")}
     compared = {*vars(GitHubReads), *vars(OwnWrites)}
     assert calls - compared - WRITES <= set(BELIEVED)
     assert not set(BELIEVED) & compared

@@ -18,7 +18,6 @@ import structlog
 
 from queue_engine.core.observability.meter import Meter, NullMeter
 from queue_engine.core.timing.clock import Clock
-from queue_engine.domain.candidate_port import SnapshotRequest
 from queue_engine.domain.errors import Invalid, NotFound, ReadLagError, StaleRead
 from queue_engine.domain.facts import (
     Branch,
@@ -45,7 +44,7 @@ from queue_engine.domain.known_facts import (
     of_pull,
 )
 from queue_engine.domain.model import Repository
-from queue_engine.domain.port import GitHubPorts
+from queue_engine.domain.port import GitHubPorts, SnapshotRequest
 from queue_engine.known.branches import exists, outdated_tip, pushes
 from queue_engine.known.cached import remembered_answers
 from queue_engine.known.checks import outdated_reports
@@ -75,7 +74,7 @@ Contradiction = Callable[[T, Sequence[Known], datetime], str | None]
 
 
 class GitHubReads(OwnWrites):
-    """Both ports to GitHub, for every part of IMQ but the gateway itself."""
+    """The ports to GitHub, for every part of IMQ but the gateway itself."""
 
     def __init__(self, github: GitHubPorts, store: Store, clock: Clock, *, meter: Meter | None = None) -> None:
         super().__init__(github, KnownFacts(store, clock))

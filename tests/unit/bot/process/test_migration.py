@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import text
 
 from bot.process.errors import NotMigrated
-from bot.process.tables import prepare
+from bot.process.migration import prepare
 from queue_engine.core.database.database import Database
 from queue_engine.migrations import HEAD, current
 
