@@ -160,7 +160,7 @@ def _with_flakes(seeds: Sequence[int], pulls: int) -> list[Goal]:
 
 
 def _bits_of_a_run(flakes: float) -> float:
-    """Return how much a run tells at most that fails by itself so often: the capacity of a Z-channel."""
+    """Return the information of one run at most, which fails by itself so often: the capacity of a Z-channel."""
     return log2(1 + (1 - flakes) * flakes ** (flakes / (1 - flakes)))
 
 

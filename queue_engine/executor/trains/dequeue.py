@@ -2,7 +2,7 @@
 
 A check that is green on the member's own head, and red on a candidate, is no proof in two cases. It may never have
 passed on a candidate. Or another App reports it, and may judge IMQ's draft: no workflow says what it reads. Then the
-member's own branch decides, in sequence: nobody leaves for what is not known.
+member's own branch decides, in sequence: no member leaves for what is not known.
 """
 
 from collections.abc import Mapping, Sequence

@@ -122,6 +122,6 @@ def test_conflicts_count_as_rejections_in_the_bound_of_information() -> None:
 def test_missed_goal_stands_beside_the_bound_of_information(
     value: float, bound: float, verdict: str, possible: bool
 ) -> None:
-    """A miss within the bound is the planner's; no policy can mend another."""
+    """A miss that the bound leaves room for is a fault of the planner; no policy avoids another."""
     goal = Goal("runs per landing", value, 1.2, 0.9, bound, at_most=True)
     assert (goal.verdict, goal.possible) == (verdict, possible)

@@ -41,7 +41,7 @@ async def test_ejected_member_leaves_for_the_reason_of_its_run_and_counts_once(
 async def test_failure_of_two_ejects_one_of_them_only_by_a_check_that_tests_the_tree(
     sqlite_database: Database, draft: bool, own: CheckState, left: bool
 ) -> None:
-    """P5: the other one landed since. What is not known blames nobody: the member's own branch decides, once."""
+    """P5: the other one landed since. No member leaves for what is not known: its own branch decides, once."""
     github = TrainGitHub()
     state, run = await a_state(Store(sqlite_database), github, (1, 2))
     run = replace(run, trigger=CandidateTrigger.PULL_REQUEST if draft else CandidateTrigger.PUSH)
