@@ -96,7 +96,8 @@ async def test_check_run_whose_end_github_lost_ends_by_the_sweep(world: World, t
     pull = await failed(world)
     run = newest_run(world, pull)
     run.status, run.conclusion = "in_progress", None
-    change_database(tmp_path, "UPDATE outbox SET remote_id = ? WHERE kind = 'check_run'", run.id)
+    of_run = "UPDATE outbox SET remote_id = ?, remote_head = ? WHERE kind = 'check_run'"
+    change_database(tmp_path, of_run, run.id, pull.head_sha)
     assert len(await world.contradictions()) == 1
     await world.pass_time(SWEPT)
     assert own_runs(world, pull) == [("completed", "failure")]

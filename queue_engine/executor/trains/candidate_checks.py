@@ -27,7 +27,7 @@ from queue_engine.executor.trains.state import TrainState
 from queue_engine.executor.trains.triggers import trigger_failed
 from queue_engine.planner import actions
 from queue_engine.planner.absent_checks import judge_absent
-from queue_engine.planner.actions import Action, FactKind, Facts, ReadFact
+from queue_engine.planner.actions import Action, FactKind, Facts
 from queue_engine.planner.check_limits import few
 from queue_engine.planner.check_outcome import judge_checks, rerun_answered
 from queue_engine.planner.trains.memory import FailingChecks, Memory
@@ -40,7 +40,6 @@ from queue_engine.rules.checks import CommitChecks, expected_checks, judge, run_
 
 _log = structlog.get_logger("imq.trains")
 
-_READS = len(FactKind) + 3
 _BY_PEOPLE = frozenset({"cancelled", "stale"})
 _MOST_GREEN = 1_000
 MOST_CANCELLED = 3
@@ -124,24 +123,27 @@ def _needs_rerun(state: TrainState, run: CandidateRun) -> bool:
 
 
 async def _judge(state: TrainState, run: CandidateRun, subject: Entry, *, reruns: bool) -> tuple[Action, Facts]:
-    facts = Facts()
-    for _ in range(_READS):
+    def judge_candidate(facts: Facts) -> Action:
         facts, policy = of_tree(state, run, facts)
         policy = policy if reruns else replace(policy, check_reruns=0)
         timed = replace(subject, run=with_reports(subject.run, facts.reports or ()))
         # A candidate is an update of its members' heads: their checks are expected on it.
         updated = replace(timed, queued_head=run.members[0].head)
         absent_or_late = judge_absent(updated, facts, policy, state.now, after=state.trains.first_report)
-        action = absent_or_late or judge_checks(timed, facts, policy, state.now)
-        if not isinstance(action, ReadFact):
-            return action, facts
-        if absent_or_late is not None and action.fact is FactKind.FORMER_REPORTS:
-            facts = replace(facts, former_reports=await _on_own_heads(state, run.members))
-            continue
-        facts = await github_requests.read_fact(state.engine.github, subject, action.fact, facts, policy)
-        if action.fact is FactKind.CHECKS and is_ambiguous(facts.reports or ()):
+        return absent_or_late or judge_checks(timed, facts, policy, state.now)
+
+    async def read(fact: FactKind, facts: Facts) -> Facts:
+        facts, policy = of_tree(state, run, facts)
+        if fact is FactKind.FORMER_REPORTS:
+            return replace(facts, former_reports=await _on_own_heads(state, run.members))
+        facts = await github_requests.read_fact(state.engine.github, subject, fact, facts, policy)
+        if fact is FactKind.CHECKS and is_ambiguous(facts.reports or ()):
             facts = await _of_its_trigger(state, run, subject, facts)
-    raise AssertionError("more facts than there are")
+        return facts
+
+    action, facts = await github_requests.judged(judge_candidate, read)
+    assert action is not None
+    return action, of_tree(state, run, facts)[0]
 
 
 async def _on_own_heads(state: TrainState, members: Iterable[CandidateMember]) -> tuple[CheckReport, ...]:
