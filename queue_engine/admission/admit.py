@@ -39,8 +39,8 @@ from queue_engine.rules.eligibility import (
     check_eligibility,
 )
 from queue_engine.rules.priority import trusted_of
-from queue_engine.store.operations.reconciler_state import stale_comments
 from queue_engine.store.outbox.outbox import OutboxKind
+from queue_engine.store.reconciler_state import stale_comments
 
 _log = structlog.get_logger("imq.admission")
 

@@ -118,6 +118,13 @@ class Reads(Protocol):
         """
         ...
 
+    async def paths_of_head(self, repository: Repository, base: str, tip: str, head: str) -> frozenset[str] | None:
+        """`GET /repos/{o}/{r}/compare/{tip}...{head}`: former and new paths of the files that a pull request changes.
+
+        These count from the commit at which it left the base. None if GitHub does not list all.
+        """
+        ...
+
     async def differing_paths(self, repository: Repository, tree: str, landed: Commit) -> frozenset[str] | None:
         """`GET /repos/{o}/{r}/git/trees/{sha}` of both trees: the files in which they differ.
 
@@ -470,8 +477,8 @@ class Comments(Protocol):
     async def create_comment(self, repository: Repository, number: int, body: str) -> int:
         """`POST .../issues/{n}/comments`. Returns the comment's id.
 
-        Merges go before comments. Raises `RateLimitError` where waiting merges, as `working(yields_to=...)` names them,
-        need the rest of the content that GitHub lets the installation create.
+        Merges go before comments. Raises `CommentLimitError` where the merges that `working(yields_to=...)` names need
+        the rest of the content that GitHub lets the installation create.
         """
         ...
 
