@@ -19,6 +19,7 @@ import structlog
 from rich.console import Console
 
 from benchmarks.burst import burst_row
+from benchmarks.company import company_rows
 from benchmarks.fair_share import fair_share_row
 from benchmarks.fair_share_bot import fair_share_bot_row
 from benchmarks.fairness import fairness_rows
@@ -57,6 +58,7 @@ MEASURES: dict[str, Measure] = {
     "trains": trains_rows,
     "planning": planning_row,
     "strangers": strangers_row,
+    "company": company_rows,
     "burst": burst_row,
     "jobs": jobs_rows,
     "pages": pages_rows,

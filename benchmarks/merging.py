@@ -58,12 +58,17 @@ class Queue:
 
 @asynccontextmanager
 async def imq(
-    directory: Path, ci_time: timedelta, *, settings: Mapping[str, str] = MappingProxyType({})
+    directory: Path,
+    ci_time: timedelta,
+    *,
+    settings: Mapping[str, str] = MappingProxyType({}),
+    prepare: Callable[[Stage], None] = lambda stage: None,
 ) -> AsyncIterator[Queue]:
-    """IMQ with all its loops, and with these settings besides the stage's."""
+    """IMQ with all its loops, and with these settings besides the stage's; `prepare` acts before its start."""
     clock = SharedClock()
     async with a_stage(directory, clock, ci_time=ci_time) as stage:
         environment = stage.environment(f"sqlite:///{directory / 'imq.db'}") | dict(settings)
+        prepare(stage)
         await lay_out(directory / "imq.db")
         with statements_in_place():
             bot, runner = await start_bot(environment, clock)

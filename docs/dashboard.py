@@ -46,6 +46,7 @@ ROWS: Mapping[str, tuple[str, ...]] = {
         "jobs_recovered_total",
         "outbox_waiting",
         "outbox_oldest_due_seconds",
+        "outbox_late",
         "outbox_sent_total",
     ),
     "Dead letters": (

@@ -54,8 +54,8 @@ class GithubWriter:
     async def send(self, item: OutboxItem) -> None:
         """Send an item and mark it done. Raises the errors of the port; completed writes are stored before."""
         async with self._store.reading() as tx:
-            merges_waiting = await tx.entries.count_of_installation(item.repository.installation_id)
-        with working(yields_to=merges_waiting):
+            ahead = await tx.entries.landable(item.repository.installation_id, self._clock.now())
+        with working(yields_to=ahead):
             await self._send(item)
 
     async def _send(self, item: OutboxItem) -> None:
@@ -69,7 +69,8 @@ class GithubWriter:
         if item.kind is OutboxKind.COMMENT:
             await self._comment(item, notice)
         else:
-            with working(RequestPriority.NOW if completes(notice) else RequestPriority.BACKGROUND):
+            urgent = completes(notice) or item.remote_id is None
+            with working(RequestPriority.NOW if urgent else RequestPriority.BACKGROUND):
                 await self._check_run(item, notice)
 
     async def _comment(self, item: OutboxItem, notice: Notice) -> None:

@@ -19,6 +19,7 @@ from queue_engine.core.observability.meter import Meter, NullMeter
 from queue_engine.core.timing.backoff import OUTDATED, OVERLOAD, Backoff, wait
 from queue_engine.core.timing.clock import Clock
 from queue_engine.domain.errors import (
+    CommentLimitError,
     Forbidden,
     GitHubError,
     Invalid,
@@ -32,8 +33,8 @@ from queue_engine.domain.errors import (
     attempt_level,
 )
 from queue_engine.domain.port import Comments
-from queue_engine.store import Store
-from queue_engine.store.outbox.outbox import OutboxItem, OutboxKind
+from queue_engine.store import Store, Transaction
+from queue_engine.store.outbox.outbox import LATE, OutboxItem, OutboxKind
 
 LEASE = timedelta(minutes=2)
 """How long a dispatcher may keep a claimed item before another one claims it.
@@ -170,7 +171,8 @@ class OutboxDispatcher:
             elif isinstance(error, Forbidden | NotFound | Invalid):
                 await self._give_up(item, words, log, retryable=locked)
                 if locked and item.kind is OutboxKind.COMMENT:
-                    await self._show_on_check_run(item)
+                    async with self._store.transaction() as tx:
+                        await self._show_on_check_run(tx, item)
             else:
                 await self._retry(item, words, log)
         except Exception as error:
@@ -188,10 +190,17 @@ class OutboxDispatcher:
     async def _hold(
         self, item: OutboxItem, limited: RateLimitError, log: structlog.typing.FilteringBoundLogger
     ) -> None:
-        """Hold an item until GitHub's rate limit is renewed, without counting an attempt."""
-        at = self._clock.now() + limited.retry_after
+        """Hold an item until GitHub's rate limit is renewed, without counting an attempt.
+
+        A check run shows the words of a comment that would come late, because it creates no content.
+        """
+        now = self._clock.now()
+        at, since = now + limited.retry_after, item.held_since or now
+        elsewhere = isinstance(limited, CommentLimitError) and at - since > LATE
         async with self._store.transaction() as tx:
-            await tx.outbox.hold(item, at=at)
+            await tx.outbox.hold(item, at=at, since=None if elsewhere else since)
+            if elsewhere:
+                await self._show_on_check_run(tx, item)
         log.info("outbox_item_held", message=limited.message, at=at.isoformat())
 
     async def _retry(
@@ -215,14 +224,13 @@ class OutboxDispatcher:
                 await tx.outbox.hold_back(item.repository.id, until=at, error=error)
         log.log(level, "outbox_item_will_be_sent_again", error=error, at=at.isoformat(), attempts=item.attempts + 1)
 
-    async def _show_on_check_run(self, item: OutboxItem) -> None:
-        """Have the check run show the words that a locked conversation does not take, unless it has newer ones."""
+    async def _show_on_check_run(self, tx: Transaction, item: OutboxItem) -> None:
+        """Have the check run show the words that no comment can show now, unless it has newer ones."""
         assert item.notice is not None
-        async with self._store.transaction() as tx:
-            shown = await tx.outbox.wanted(OutboxKind.CHECK_RUN, item.repository.id, item.number)
-            if shown is None or shown.at < item.notice.at:
-                due = self._clock.now()
-                await tx.outbox.want(OutboxKind.CHECK_RUN, item.repository, item.number, due=due, notice=item.notice)
+        shown = await tx.outbox.wanted(OutboxKind.CHECK_RUN, item.repository.id, item.number)
+        if shown is None or shown.at < item.notice.at:
+            due = self._clock.now()
+            await tx.outbox.want(OutboxKind.CHECK_RUN, item.repository, item.number, due=due, notice=item.notice)
 
     async def _give_up(
         self, item: OutboxItem, error: str, log: structlog.typing.FilteringBoundLogger, *, retryable: bool

@@ -28,6 +28,7 @@ they lag 2 s. For the next quarter of an hour such reads wait, and cost no more 
 
 from collections import Counter
 from collections.abc import Mapping
+from typing import Any
 
 from yarl import URL
 
@@ -35,6 +36,7 @@ from bot.gateway import facts
 from bot.gateway.app import App
 from bot.gateway.app_schemas import InstallationAnswer
 from bot.gateway.candidates import CandidateApi
+from bot.gateway.check_run_batches import CheckRunBatches
 from bot.gateway.doctor_reads import DoctorReads
 from bot.gateway.file_changes import FileChanges, differing_paths
 from bot.gateway.github_merges import disable_auto_merge
@@ -81,6 +83,7 @@ class Gateway(CandidateApi, MergeApi):
 
     def __init__(self, connection: Connection) -> None:
         super().__init__(connection)
+        self._check_runs = CheckRunBatches(connection, super().create_check_run, self._node_id)
         self._rules = BranchRulesCache(connection)
         self._changes = FileChanges(connection)
         self.people = People(connection)
@@ -88,6 +91,10 @@ class Gateway(CandidateApi, MergeApi):
         self.app = App(connection, connection.client)
         self.doctor = DoctorReads(connection)
         self.teams = Teams(connection)
+
+    async def create_check_run(self, repository: Repository, check_run: Mapping[str, Any]) -> int:
+        """`POST /repos/{owner}/{repo}/check-runs`, or the mutation `createCheckRun` for several at once."""
+        return await self._check_runs.create(repository, check_run)
 
     @property
     def budget(self) -> Mapping[int | None, Budget]:

@@ -197,5 +197,8 @@ FAMILIES = (
     _database_gauge(
         "outbox_oldest_due_seconds", "How long the outbox item that is due longest has waited; 0 if none is due."
     ),
+    _database_gauge(
+        "outbox_late", "Comments and check runs that GitHub's limits, or a lack of workers, hold for over a minute."
+    ),
 )
 """Counters and timings of a Meter first, then gauges."""

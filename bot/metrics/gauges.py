@@ -15,7 +15,7 @@ from queue_engine.core.concurrency.slots import SlotsStatus
 from queue_engine.core.jobs.job_table import JobStatus
 from queue_engine.core.timing.clock import Clock
 from queue_engine.domain.model import EntryStatus
-from queue_engine.store.operations.figures import JobFigures, OutboxFigures, QueueFigures
+from queue_engine.store.figures import JobFigures, OutboxFigures, QueueFigures
 
 ROLES = ("run", "web", "worker")
 """The commands that start a process."""
@@ -97,6 +97,7 @@ def database_gauges(
         _single("not_ready_pull_requests", queues.not_ready),
         _single("outbox_waiting", outbox.waiting),
         _single("outbox_oldest_due_seconds", age(outbox.due_since)),
+        _single("outbox_late", outbox.late),
     ]
 
 

@@ -9,6 +9,9 @@ from typing import Any, Self
 from queue_engine.domain.model import PROCESSING, Entry
 from queue_engine.domain.reasons import Reason
 
+_OF_ALL = frozenset({Reason.CHECKS_NOT_STARTING, Reason.GITHUB_REFUSES})
+"""Reasons that the entry is waiting for, too, that finds out when they end."""
+
 
 @dataclass(frozen=True, slots=True)
 class Blocker:
@@ -30,13 +33,13 @@ class Blocker:
             # The front keeps waiting for its checks, and notices when one starts.
             return entry.status in PROCESSING
         if self.reason is Reason.GITHUB_REFUSES:
-            # Its retries find out when GitHub accepts requests again.
-            return entry.run.github_failing_since is not None
+            # Its retries find out when GitHub accepts requests again, unless reads of the repository do.
+            return self.until is None and entry.run.github_failing_since is not None
         return self.reason is Reason.BASE_RED and entry.fixes_base
 
     def concerns(self, entry: Entry) -> bool:
         """Return whether the comment of this entry names the blocker."""
-        return self.reason is Reason.CHECKS_NOT_STARTING or not self.exempts(entry)
+        return self.reason in _OF_ALL or not self.exempts(entry)
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,9 +46,15 @@ class GitHubOutage(Unavailable):
 
 
 class Disorder(StrEnum):
-    """Why GitHub refuses an installation or a repository as a whole, in the words of its own answers."""
+    """Why an installation or a repository is out of order: only its owner ends that, and no pull request leaves."""
 
     ARCHIVED = "archived"
+    BLOCKED = "blocked"
+    """GitHub blocks access, as for an unpaid plan."""
+    GONE = "gone"
+    """The App is uninstalled, or may not reach the repository any more."""
+    PERMISSION = "permission"
+    """The owner has not accepted a permission that the App needs."""
     SUSPENDED = "suspended"
     NOT_ALLOWED_ADDRESS = "not_allowed_address"
     SINGLE_SIGN_ON = "single_sign_on"
@@ -88,6 +94,12 @@ class RateLimitError(GitHubError):
         self.retry_after = retry_after
 
 
+class CommentLimitError(RateLimitError):
+    """The content that GitHub lets an installation create is kept for merges, or used up: IMQ did not create a
+    comment. A check run creates no content, and may show its words.
+    """
+
+
 class Busy(RateLimitError):
     """Too many of IMQ's own calls to GitHub wait for a slot: IMQ sent nothing. Try again later."""
 
@@ -103,7 +115,14 @@ class NotFound(GitHubError):
 
 
 class Forbidden(GitHubError):
-    """403 that would repeat: the token's own answer lacks the permission, or GitHub names a rule. See `Refused`."""
+    """403 that would repeat: the token's own answer lacks the permission, or GitHub names a rule. See `Refused`.
+
+    `lacking`: the token lacks the permission, which the owner of the installation may still accept.
+    """
+
+    def __init__(self, message: str, *, status: int | None = None, lacking: bool = False) -> None:
+        super().__init__(message, status=status)
+        self.lacking = lacking
 
 
 class MergeError(GitHubError):

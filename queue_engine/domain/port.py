@@ -472,8 +472,8 @@ class Comments(Protocol):
     async def create_comment(self, repository: Repository, number: int, body: str) -> int:
         """`POST .../issues/{n}/comments`. Returns the comment's id.
 
-        Merges go before comments. Raises `RateLimitError` where waiting merges, as `working(yields_to=...)` names them,
-        need the rest of the content that GitHub lets the installation create.
+        Merges go before comments. Raises `CommentLimitError` where the merges that `working(yields_to=...)` names need
+        the rest of the content that GitHub lets the installation create.
         """
         ...
 

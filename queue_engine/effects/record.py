@@ -5,6 +5,7 @@ at all (P2). `queue_engine.effects.notices` creates the notices.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -114,7 +115,10 @@ async def pause_refused(change: Change, queue_id: int, error: GitHubError, until
     Its own retries go on, and end the pause; with `until` only a read of the repository does, or that instant.
     """
     queue = await change.tx.queues.get(queue_id)
-    if not isinstance(error, Refused) or queue is None or queue.pause(Reason.GITHUB_REFUSES) is not None:
+    known = None if queue is None else queue.pause(Reason.GITHUB_REFUSES)
+    if not isinstance(error, Refused) or queue is None or (known is not None and (until is None or known.until)):
         return
-    await change.tx.pauses.note(queue_id, Pause(Reason.GITHUB_REFUSES, error.message, change.now, until))
-    await change.record("paused", queue, reason=Reason.GITHUB_REFUSES, data={"detail": error.message})
+    pause = Pause(Reason.GITHUB_REFUSES, error.message, change.now, until)
+    await change.tx.pauses.note(queue_id, replace(known, until=until) if known else pause)
+    if known is None:
+        await change.record("paused", queue, reason=Reason.GITHUB_REFUSES, data={"detail": error.message})

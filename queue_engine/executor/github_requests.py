@@ -18,7 +18,7 @@ from queue_engine.executor.stack_requests import merge_stacked, merge_unknown_st
 from queue_engine.planner.absent_checks import broken_runs, is_as_on_base
 from queue_engine.planner.actions import FactKind, Facts, Merge
 from queue_engine.planner.base_change import tips_to_compare
-from queue_engine.planner.github_outage import settled
+from queue_engine.planner.github_outage import out_of_order, settled
 from queue_engine.planner.merge_errors import named, refused_merge
 from queue_engine.rules.base_change import BaseChange, need_no_test
 from queue_engine.rules.checks import absent_checks, cancelled_jobs, former_checks, head_checks, run_checks
@@ -186,9 +186,9 @@ async def update(github: GitHub, entry: Entry, now: datetime) -> Facts:
     except (Forbidden, Invalid, Refused) as refusal:
         if named(refusal.message) is Reason.STACKED:
             return await update_stacked(github, entry, refusal.message)
-        lasting = settled(entry, refusal, now)
+        lasting = settled(entry, out_of_order(refusal), now)
         if isinstance(lasting, Refused) and not await _closed_fork(github, entry, lasting):
-            raise
+            raise lasting from refusal
         return Facts(update_refused=refusal.message, update_forbidden=not isinstance(lasting, Invalid))
     return Facts()
 
@@ -215,9 +215,9 @@ async def merge(
             entry.repository, entry.number, entry.head, how.method, title=how.title, body=how.body
         )
     except (MergeError, HeadConflict, Forbidden, Refused, Invalid) as refusal:
-        lasting = settled(entry, refusal, now)
+        lasting = settled(entry, out_of_order(refusal), now)
         if isinstance(lasting, Refused):
-            raise
+            raise lasting from refusal
         if named(refusal.message) is Reason.STACKED and not how.in_background:
             return await merge_unknown_stack(github, entry, how, refusal.message, refused)
         if isinstance(lasting, Forbidden):

@@ -54,6 +54,7 @@ from queue_engine.planner.github_outage import (
     UNREADABLE,
     longest_wait,
     on_github_error,
+    out_of_order,
     retry_at,
     settled,
     shows_retrying,
@@ -98,6 +99,9 @@ class QueuePass:
         self._depth = depth
         self._hold_ends: datetime | None = None
         self._stall: Stall | None = None
+        if queue.pause(Reason.GITHUB_REFUSES) is not None:
+            # An owner ends what GitHub refuses as a whole: it may last as long as any hold.
+            policy = replace(policy, outage_timeout=policy.hold_timeout)
         self._policy = policy
         self._once = once
         self._updates = updates or EntryUpdates(engine, policy)
@@ -338,6 +342,7 @@ class QueuePass:
         if reading_pull and isinstance(error, Invalid):
             # No parameter of this read can be wrong, so it is no rule: GitHub, or a proxy, is in trouble.
             error = Refused(error.message, status=error.status)
+        error = out_of_order(error)
         if not reading_pull:
             error = settled(entry, error, now)
         if isinstance(error, NotFound | Forbidden | Invalid) and not read and not requested:

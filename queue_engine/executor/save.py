@@ -9,7 +9,7 @@ import structlog
 
 from queue_engine.domain.blocker import Blocker
 from queue_engine.domain.dequeue_reason import DequeueReason
-from queue_engine.domain.errors import GitHubError
+from queue_engine.domain.errors import GitHubError, Refused
 from queue_engine.domain.facts import CheckReport
 from queue_engine.domain.failing_check import FailingCheck, as_data
 from queue_engine.domain.model import Entry, EntryStatus
@@ -139,15 +139,16 @@ class EntryUpdates:
     async def save_retrying(self, changed: Entry, next_try: datetime, error: GitHubError, *, depth: int) -> Entry:
         """Store that the entry waits for a retry, and announce that once GitHub has failed for a while.
 
-        If GitHub refuses requests, the others of the queue read that it is paused for that.
+        If GitHub refuses requests, the queue is paused for that, which all of its entries read instead.
         """
         async with self.engine.change() as change:
             saved = await change.tx.entries.save(changed)
             if may_withdraw(saved) and saved.run.merge_requested_at is None:
                 await withdraw_own_check(change.tx, saved, self.policy, change.now)
             if shows_retrying(saved, change.now):
-                await announce_retrying(change.tx, saved, next_try, self.policy, change.now, depth=depth)
                 await record.pause_refused(change, saved.queue_id, error)
+                if not isinstance(error, Refused):
+                    await announce_retrying(change.tx, saved, next_try, self.policy, change.now, depth=depth)
         return saved
 
     async def block(self, entry: Entry, changed: Entry, reason: Reason, message: str) -> None:

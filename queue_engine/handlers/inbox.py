@@ -6,7 +6,6 @@ In a burst many deliveries share one transaction. IMQ answers a delivery with a 
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
 from datetime import timedelta
 from functools import partial
 
@@ -46,9 +45,9 @@ from queue_engine.handlers.branches import Branches
 from queue_engine.handlers.checks import CheckReports
 from queue_engine.handlers.github_merges import GithubMerges
 from queue_engine.handlers.lost_deliveries import DELIVERIES
-from queue_engine.handlers.permissions import permissions_accepted, resend_refused, teams_changed
+from queue_engine.handlers.permissions import accepted_again, teams_changed
 from queue_engine.handlers.pull_requests import PullRequestChanges
-from queue_engine.handlers.reconciler import REPOSITORY_JOB, Reconciler
+from queue_engine.handlers.reconciler import Reconciler, enqueue_sweep
 from queue_engine.handlers.requests import request_of
 from queue_engine.handlers.reruns import rerun_requested
 from queue_engine.handlers.reviews import reviewed
@@ -165,10 +164,8 @@ class Inbox:
         repository = _repository_of(webhook)
         with structlog.contextvars.bound_contextvars(delivery=webhook.delivery):
             if webhook.kind is WebhookKind.INSTALLED:
-                if webhook.action == "new_permissions_accepted":
-                    await permissions_accepted(self._engine, webhook.installation_id)
                 if webhook.action in _PERMITTING:
-                    await resend_refused(self._engine, webhook.installation_id)
+                    await accepted_again(self._engine, webhook.installation_id)
                 if repository is not None and webhook.action in _RENAMES:
                     await remember_name(self._engine, repository)
                 if repository is not None and webhook.action in _VISIBILITY:
@@ -183,6 +180,8 @@ class Inbox:
                 asked = await self._of_repository(repository, webhook)
                 if not asked and webhook.kind is WebhookKind.LABELED:
                     await self._forget_request(job)
+                if webhook.number is not None:
+                    await self._sweeper.request_labels(repository)
 
     async def _forget_request(self, job: Job) -> None:
         """Forget a label that asked IMQ for nothing."""
@@ -239,12 +238,7 @@ class Inbox:
     async def _sweep_again(self, repository: Repository) -> None:
         """Enqueue a sweep of a repository whose mode switched: the labels that are there count as at a first start."""
         async with self._engine.change() as change:
-            await change.tx.jobs.enqueue_once(
-                kind=REPOSITORY_JOB,
-                request=asdict(repository),
-                process_id=f"{REPOSITORY_JOB}:{repository.id}",
-                now=change.now,
-            )
+            await enqueue_sweep(change, repository)
 
 
 _PERMITTING = frozenset({"new_permissions_accepted", "unsuspend"})

@@ -37,7 +37,14 @@ from queue_engine.effects.repository_names import named_by
 from queue_engine.executor.pending_merges import settle_pending_merge
 from queue_engine.handlers.lost_deliveries import DELIVERIES_JOB, LostDeliveries, Matters
 from queue_engine.handlers.repositories import MISSING_JOB, enqueue_examination, examine_repository
-from queue_engine.handlers.repository_labels import LABEL_JOB, TESTING, TRIGGER, RepositoryLabels, request_labels
+from queue_engine.handlers.repository_labels import (
+    LABEL_JOB,
+    TESTING,
+    TRIGGER,
+    RepositoryLabels,
+    labels_requested,
+    request_labels,
+)
 from queue_engine.handlers.shadow import ShadowHandler
 from queue_engine.handlers.stale_comments import STALE_COMMENTS_JOB, StaleComments, record_activity, request_sweep
 from queue_engine.handlers.table_limits import PURGE_JOB
@@ -53,6 +60,9 @@ REPOSITORY_JOB = "sweep_repository"
 
 PULL_REQUEST_JOB = "sweep_pull_request"
 """Kind of the job that revalidates or admits one pull request. It has the same process id as its webhooks."""
+
+FEW = 25
+"""For how many repositories of an installation a sweep has labels created; more get theirs where people use them."""
 
 _RENEW = timedelta(hours=1)
 _HOLD, _MOST_HOLDS = timedelta(minutes=1), 60
@@ -80,6 +90,8 @@ class Reconciler:
         self._shadow = ShadowHandler(engine)
         self._explained: dict[tuple[int, int], datetime] = {}
         """When IMQ last looked for the comment of a pull request whose label it ignores."""
+        self._with_labels = set[int]()
+        """The repositories whose labels were requested."""
         self._installations: tuple[datetime, tuple[int, ...]] | None = None
         self._repositories: dict[int, tuple[datetime, tuple[Repository, ...]]] = {}
 
@@ -162,7 +174,11 @@ class Reconciler:
 
     async def sweep(self, job: Job) -> None:
         """List the installations and enqueue a sweep of each."""
-        renew, now = bool(job.request.get("renew")), self._engine.clock.now()
+        now = self._engine.clock.now()
+        async with self._engine.store.reading() as tx:
+            refused = any(queue.pause(Reason.GITHUB_REFUSES) for queue in await tx.queues.all())
+        # What ended a refusal may have come without its webhook: permissions, and repositories, are listed anew.
+        renew = refused or bool(job.request.get("renew"))
         known = self._installations
         if renew or known is None or now >= known[0] + _RENEW:
             with working(RequestPriority.BACKGROUND), naming("the list of installations"):
@@ -195,13 +211,10 @@ class Reconciler:
                 known = now, await self._engine.github.repositories(installation_id)
             self._repositories[installation_id] = known
         async with self._engine.change() as change:
+            with_labels = await self._without_labels(change, known[1])
             for repository in known[1]:
-                await change.tx.jobs.enqueue_once(
-                    kind=REPOSITORY_JOB,
-                    request=asdict(repository),
-                    process_id=f"{REPOSITORY_JOB}:{repository.id}",
-                    now=change.now,
-                )
+                labels = len(known[1]) <= FEW or repository.id in with_labels
+                await enqueue_sweep(change, repository, labels=labels)
             listed = {repository.id for repository in known[1]}
             for repository in await change.tx.queues.with_work():
                 if repository.installation_id == installation_id and repository.id not in listed:
@@ -210,14 +223,20 @@ class Reconciler:
     async def sweep_repository(self, job: Job) -> None:
         """Compare one repository's pull requests with its queues, and enqueue a job for each difference.
 
-        One request lists the hundred pull requests that changed last, with labels and heads. If there are more, one
-        request for each trigger label lists the others, and one for ten of them reads those that are queued.
+        One request lists the hundred pull requests that changed last, with labels and heads; it is the only one for a
+        repository of a large installation that asks nothing of IMQ. If there are more, one request for each trigger
+        label lists the others, and one for ten of them reads those that are queued.
         """
-        engine, repository = self._engine, Repository(**job.request)
+        engine, request = self._engine, dict(job.request)
+        labels, repository = request.pop("labels", True), Repository(**request)
         with working(RequestPriority.BACKGROUND), naming(f"repository {repository.full_name}"):
             latest = {pull.number: pull for pull in await engine.github.latest_pull_requests(repository)}
             if latest:
                 repository = named_by(next(iter(latest.values())), repository)
+            if not labels and await self._is_quiet(repository, latest):
+                async with engine.change() as change:
+                    await request_sweep(change, repository)
+                return
             triggers = await engine.policies.labels(repository)
             testing = await engine.policies.testing_labels(repository)
             labeled = await self._labeled(repository, latest, triggers)
@@ -238,6 +257,32 @@ class Reconciler:
                 await read_again(change, repository, number, new=number in new)
             await request_sweep(change, repository)
             await request_labels(change, repository, dict.fromkeys(testing, TESTING) | dict.fromkeys(triggers, TRIGGER))
+
+    async def _is_quiet(self, repository: Repository, latest: Mapping[int, PullRequest]) -> bool:
+        """Whether no pull request has a label, none is queued, and none was: its configuration says nothing yet."""
+        async with self._engine.store.reading() as tx:
+            known = await tx.queues.of_repository(repository.id) or await tx.pending_merges.numbers(repository.id)
+        return not known and len(latest) < PAGE and not any(pull.labels for pull in latest.values())
+
+    async def _without_labels(self, change: Change, repositories: Sequence[Repository]) -> set[int]:
+        """Return a few of these repositories, by their ids, whose labels were never requested."""
+        found = set[int]()
+        for repository in repositories:
+            if len(found) == FEW:
+                break
+            if repository.id not in self._with_labels and not await labels_requested(change, repository):
+                found.add(repository.id)
+            self._with_labels.add(repository.id)
+        return found
+
+    async def request_labels(self, repository: Repository) -> None:
+        """Have a repository's labels created at the first webhook about a pull request, if no sweep did."""
+        if repository.id in self._with_labels:
+            return
+        async with self._engine.change() as change:
+            if not await labels_requested(change, repository):
+                await enqueue_sweep(change, repository)
+        self._with_labels.add(repository.id)
 
     async def sweep_missing_repository(self, job: Job) -> None:
         """Handle a repository that its installation does not list."""
@@ -343,6 +388,17 @@ class Reconciler:
             for number in (judged := [each for each in found if each not in resent]):
                 await change.tx.refusals.clear(repository.id, number)
         return judged
+
+
+async def enqueue_sweep(change: Change, repository: Repository, *, labels: bool = True) -> None:
+    """Enqueue the sweep of a repository, behind what people wait for. `labels`: have its labels created, too."""
+    await change.tx.jobs.enqueue_once(
+        kind=REPOSITORY_JOB,
+        request={**asdict(repository), "labels": labels},
+        process_id=f"{REPOSITORY_JOB}:{repository.id}",
+        now=change.now,
+        priority=-1,
+    )
 
 
 async def read_again(

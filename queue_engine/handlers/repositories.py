@@ -1,7 +1,7 @@
 """Handle repositories that are renamed, transferred, archived, or removed from the installation.
 
-A repository's id is its identity: entries survive a rename. Before IMQ dequeues the entries of a repository that its
-installation no longer lists, it reads the repository by its id (P5).
+A repository's id is its identity: entries survive a rename. A repository that its installation no longer lists is read
+by its id. While it is archived or gone its queues are paused, within the time limit of all holds (P5).
 """
 
 from dataclasses import replace
@@ -18,6 +18,7 @@ from queue_engine.domain.reasons import Reason
 from queue_engine.effects import record
 from queue_engine.effects.context import Change, Engine
 from queue_engine.effects.repository_names import remember_name
+from queue_engine.planner.github_outage import reason_of
 
 _log = structlog.get_logger("imq.repositories")
 
@@ -47,11 +48,10 @@ async def enqueue_examination(change: Change, repository: Repository) -> None:
 
 
 async def examine_repository(engine: Engine, job: Job) -> None:
-    """Dequeue all entries of a repository that is not accessible; otherwise store its present name.
+    """Pause the queues of a repository that is archived or gone until it is back; otherwise store its present name.
 
-    The queues of an archived one are paused until it is writable again, within the time limit of all holds. A webhook
-    may have reported a transfer meanwhile, so the read uses the repository's present installation. Raises GitHubError,
-    and StaleRecord if an entry changed meanwhile.
+    A webhook may have reported a transfer meanwhile, so the read uses the repository's present installation. Raises
+    GitHubError, and StaleRecord if an entry changed meanwhile.
     """
     repository_id = job.request["repository_id"]
     async with engine.store.reading() as tx:
@@ -63,43 +63,60 @@ async def examine_repository(engine: Engine, job: Job) -> None:
     except (NotFound, Forbidden, Refused) as error:
         if isinstance(error, Refused) and not await _is_gone(engine, repository, error):
             raise
-        await _dequeue_all(engine, repository, Reason.REPOSITORY_GONE, error.message)
+        await _follow(engine, repository, Refused(error.message, disorder=Disorder.GONE))
         return
-    await _follow_archived(engine, repository, archived=found.archived)
+    await _follow(engine, repository, _ARCHIVED if found.archived else None)
     if (found.owner, found.name) != (repository.owner, repository.name):
         await remember_name(engine, replace(repository, owner=found.owner, name=found.name))
 
 
 async def _is_gone(engine: Engine, repository: Repository, error: Refused) -> bool:
     """Whether the installation's own list, which GitHub answers, lacks a repository that GitHub does not show."""
+    if error.disorder is Disorder.GONE:
+        return True
     if error.status != _NOT_FOUND:
         return False
     listed = await engine.github.repositories(repository.installation_id)
     return repository.id not in {each.id for each in listed}
 
 
-async def _follow_archived(engine: Engine, repository: Repository, *, archived: bool) -> None:
-    """Pause the queues of an archived repository, end that of a writable one, or end their wait (P5)."""
+async def _follow(engine: Engine, repository: Repository, refused: Refused | None) -> None:
+    """Pause the queues of a repository that is out of order, resume those of another, or end their wait (P5)."""
     async with engine.store.reading() as tx:
         queues = await tx.queues.of_repository(repository.id)
     paused = [(queue, pause) for queue in queues if (pause := queue.pause(Reason.GITHUB_REFUSES)) and pause.until]
     now = engine.clock.now()
-    if archived and any(pause.has_ended(now + _MARGIN) for _, pause in paused):
-        await _dequeue_all(engine, repository, Reason.REPOSITORY_ARCHIVED, None)
-    if archived == bool(paused):
+    if refused is not None and any(pause.has_ended(now + _MARGIN) for _, pause in paused):
+        await _dequeue_all(engine, repository, reason_of(refused), refused.message)
+    if (refused is not None) == bool(paused):
         return
+    limits = {queue.id: (await _policy(engine, queue)).hold_timeout for queue in queues}
     async with engine.change() as change:
-        for queue in queues if archived else [queue for queue, _ in paused]:
-            if archived:
-                limit = now + (await _policy(engine, queue)).hold_timeout + _MARGIN
-                await record.pause_refused(change, queue.id, _ARCHIVED, limit)
-                await change.tx.queues.wake(queue.id, now)
-            else:
-                await change.tx.pauses.lift(queue.id, Reason.GITHUB_REFUSES, now=now)
-                data = {"by": None, "detail": _ARCHIVED.message, "until": None}
-                await change.record("resumed", queue, reason=Reason.GITHUB_REFUSES, data=data)
-        if not archived:
-            await change.tx.outbox.release(repository.id, now)
+        if refused is None:
+            await resume_refused(change, repository)
+            return
+        for queue in queues:
+            await record.pause_refused(change, queue.id, refused, now + limits[queue.id] + _MARGIN)
+            await change.tx.queues.wake(queue.id, now)
+
+
+async def resume_refused(change: Change, repository: Repository) -> int:
+    """Resume the queues of a repository that GitHub refused as a whole, and send what waited for that: how many.
+
+    The count of failures of its entries starts from zero: their waits were no outage. Raises StaleRecord.
+    """
+    for entry in await change.tx.entries.of_repository(repository.id):
+        if entry.run.github_failing_since is not None:
+            await change.tx.entries.save(replace(entry, run=entry.run.without_failures()))
+    for run in await change.tx.candidate_runs.of_repository(repository.id):
+        if run.test.github_failing_since is not None:
+            await change.tx.candidate_runs.save(replace(run, test=run.test.without_failures()))
+    for queue in await change.tx.queues.of_repository(repository.id):
+        if (pause := queue.pause(Reason.GITHUB_REFUSES)) is not None:
+            await change.tx.pauses.lift(queue.id, Reason.GITHUB_REFUSES, now=change.now)
+            data = {"by": None, "detail": pause.detail, "until": None}
+            await change.record("resumed", queue, reason=Reason.GITHUB_REFUSES, data=data)
+    return await change.tx.outbox.release(repository.id, change.now)
 
 
 async def _dequeue_all(engine: Engine, repository: Repository, reason: Reason, detail: str | None) -> None:

@@ -1,5 +1,7 @@
 """Create the labels for IMQ that a repository lacks, at the first sweep after IMQ was installed or configured.
 
+In a large installation that is the first sweep after somebody used a pull request of the repository.
+
 IMQ does not create a label again that a maintainer deleted or renamed. Where GitHub does not let IMQ create it, IMQ
 says so in its log. It tries again a day later, or when the installation has new permissions.
 """
@@ -41,7 +43,14 @@ async def request_labels(change: Change, repository: Repository, labels: Mapping
                 request={"repository": asdict(repository), "label": label, "description": description},
                 process_id=f"{LABEL_JOB}:{repository.id}:{_digest(label)}",
                 now=change.now,
+                priority=-1,
             )
+    await change.tx.sweeps.done(_requested(repository), change.now)
+
+
+async def labels_requested(change: Change, repository: Repository) -> bool:
+    """Return whether the labels of this repository were ever requested."""
+    return await change.tx.sweeps.last(_requested(repository)) is not None
 
 
 class RepositoryLabels:
@@ -65,6 +74,10 @@ class RepositoryLabels:
             _log.warning("label_not_created", **names, error=refusal.message, advice=advice)
         async with self._engine.change() as change:
             await change.tx.sweeps.done(part, change.now)
+
+
+def _requested(repository: Repository) -> str:
+    return f"labels:{repository.id}"
 
 
 def _created(repository: Repository, label: str) -> str:

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from queue_engine.core.timing import backoff
 from queue_engine.core.timing.backoff import OUTDATED
 from queue_engine.domain.errors import (
+    Disorder,
     Forbidden,
     GitHubError,
     Invalid,
@@ -33,6 +34,11 @@ REPEATED = timedelta(minutes=10)
 """How long GitHub has to repeat a refusal, while everything else works, before it counts as one that lasts."""
 
 _REPEATED_AS: Mapping[int, type[GitHubError]] = {403: Forbidden, 422: Invalid}
+_REASONS = {
+    Disorder.ARCHIVED: Reason.REPOSITORY_ARCHIVED,
+    Disorder.GONE: Reason.REPOSITORY_GONE,
+    Disorder.PERMISSION: Reason.PERMISSION_MISSING,
+}
 _SHORTEST = timedelta(seconds=1)
 
 _IN_DOUBT = 6
@@ -45,6 +51,13 @@ SHOWN_AFTER = timedelta(minutes=1)
 def shows_retrying(entry: Entry, now: datetime) -> bool:
     """Whether GitHub has failed for so long that the entry's comment says that IMQ retries."""
     return entry.run.github_failing_since is not None and now - entry.run.github_failing_since >= SHOWN_AFTER
+
+
+def out_of_order(error: GitHubError) -> GitHubError:
+    """Return a missing permission as what it is: an installation whose owner has not accepted it yet."""
+    if isinstance(error, Forbidden) and error.lacking:
+        return Refused(error.message, status=error.status, disorder=Disorder.PERMISSION)
+    return error
 
 
 def settled(entry: Entry, error: GitHubError, now: datetime) -> GitHubError:
@@ -81,7 +94,7 @@ def on_github_error(
         return Wait(replace(entry, run=replace(entry.run, github_failures=entry.run.github_failures + 1)), again)
     since = entry.run.github_failing_since or now
     if now - since >= outage_limit(error, policy) * (_IN_DOUBT if entry.run.merge_requested_at else 1):
-        return Dequeue(Reason.GITHUB_TROUBLE, error.message)
+        return Dequeue(reason_of(error), error.message)
     tries = entry.run.github_failures - 1 if isinstance(error, StaleRead) else entry.run.github_failures
     again = now + backoff.wait(backoff.TROUBLE, tries, random=random)
     return Wait(
@@ -92,10 +105,16 @@ def on_github_error(
     )
 
 
+def reason_of(error: GitHubError) -> Reason:
+    """Return why an entry leaves that GitHub has refused for too long."""
+    disorder = error.disorder if isinstance(error, Refused) else None
+    return _REASONS.get(disorder, Reason.GITHUB_TROUBLE) if disorder else Reason.GITHUB_TROUBLE
+
+
 def outage_limit(error: GitHubError, policy: Policy) -> timedelta:
     """How long requests may fail like this: as long as any hold where only an owner ends it."""
-    out_of_order = isinstance(error, Refused) and error.disorder is not None
-    return policy.hold_timeout if out_of_order else policy.outage_timeout
+    lasts = isinstance(error, Refused) and error.disorder is not None
+    return policy.hold_timeout if lasts else policy.outage_timeout
 
 
 def retry_at(limited: RateLimitError, now: datetime) -> datetime:

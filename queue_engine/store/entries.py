@@ -18,6 +18,7 @@ from sqlalchemy import (
     Select,
     and_,
     bindparam,
+    case,
     delete,
     func,
     select,
@@ -25,10 +26,12 @@ from sqlalchemy import (
 )
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from queue_engine.core.database.database import Upsert
+from queue_engine.core.concurrency.request_context import WaitCount
+from queue_engine.core.database.database import DatabaseInstant, Upsert
 from queue_engine.domain.errors import StaleRecord
 from queue_engine.domain.model import PROCESSING, Entry, EntryOrder, EntryStatus
 from queue_engine.domain.run import NOT_BEGUN
+from queue_engine.store.departure_tables import departures
 from queue_engine.store.entry_query import STORED, entry_of, in_order, placed
 from queue_engine.store.errors import EntryConflict
 from queue_engine.store.order import NOT_READY, WITH_ROOM, Order, delayed, milliseconds, ranked
@@ -81,6 +84,12 @@ _AT_FIRST: Mapping[str, Any] = {
 """The initial values of every entry, unless `NewEntry` has others."""
 
 
+_HOUR, _MEASURED = timedelta(hours=1), timedelta(minutes=10)
+_AT_LEAST = 30
+"""How many landings within an hour a queue is believed to be able to make before any was measured."""
+_TESTS_AN_HOUR = 6
+"""How often an hour each place in a test is believed to land something."""
+
 _ID: BindParameter[str] = bindparam("its_id")
 _QUEUE: BindParameter[int] = bindparam("its_queue")
 _REPOSITORY: BindParameter[int] = bindparam("its_repository")
@@ -112,12 +121,28 @@ _ARRIVALS = select(entries.c.author, entries.c.arrived, entries.c.share_delay).w
     entries.c.queue_id == _QUEUE, ~NOT_READY, entries.c.priority <= 0, ~entries.c.hotfix
 )
 _COUNT = select(func.count()).select_from(entries).where(entries.c.queue_id == _QUEUE, ~NOT_READY)
-_COUNT_OF_INSTALLATION = (
+_SINCE: BindParameter[datetime] = bindparam("since", type_=DatabaseInstant)
+_LANDED = (
     select(func.count())
+    .select_from(departures)
+    .where(
+        departures.c.repository_id == queues.c.repository_id,
+        departures.c.base_branch == queues.c.base_branch,
+        departures.c.left_at > _SINCE,
+        departures.c.outcome == EntryStatus.LANDED,
+    )
+)
+_LANDABLE = (
+    select(
+        func.count().label("waiting"),
+        func.sum(case((entries.c.status.in_(sorted(PROCESSING)), 1), else_=0)).label("begun"),
+        _LANDED.correlate(queues).scalar_subquery().label("landed"),
+    )
     .select_from(entries)
     .join(queues, queues.c.id == entries.c.queue_id)
     .join(repositories, repositories.c.id == entries.c.repository_id)
     .where(repositories.c.installation_id == bindparam("its_installation"), ~PAUSED, WITH_ROOM)
+    .group_by(queues.c.id, queues.c.repository_id, queues.c.base_branch)
 )
 _LOCK = select(entries.c.seq).where(_SAME).with_for_update()
 _SAVE = update(entries).where(_SAME)
@@ -247,10 +272,18 @@ class Entries:
         """Count the entries in this queue."""
         return (await self._connection.execute(_COUNT, {"its_queue": queue_id})).scalar_one()
 
-    async def count_of_installation(self, installation_id: int) -> int:
-        """Count the entries with room in all queues of an installation that are not paused."""
-        its_own = {"its_installation": installation_id}
-        return (await self._connection.execute(_COUNT_OF_INSTALLATION, its_own)).scalar_one()
+    async def landable(self, installation_id: int, now: datetime) -> WaitCount:
+        """Return how many entries of an installation may land at any moment, and how many within this hour.
+
+        Soon lands what is being tested, or the front. Within the hour lands twice what the last minutes landed, and
+        never fewer than `_AT_LEAST`, so that a queue which just began finds room. Paused queues land nothing.
+        """
+        its_own = {"its_installation": installation_id, "since": now - _MEASURED}
+        soon = this_hour = 0
+        for waiting, begun, landed in await self._connection.execute(_LANDABLE, its_own):
+            soon += max(1, begun)
+            this_hour += min(waiting, max(_AT_LEAST, begun * _TESTS_AN_HOUR, 2 * landed * (_HOUR // _MEASURED)))
+        return WaitCount(soon, this_hour)
 
     async def save(self, entry: Entry) -> Entry:
         """Store the changed entry and its run, and return the entry with the new versions.

@@ -51,9 +51,14 @@ class Pauses:
         )
 
     async def lift(self, queue_id: int, *reasons: Reason, now: datetime) -> None:
-        """Lift the pauses for these reasons and no other, and make the queue due now."""
+        """Lift the pauses for these reasons and no other, and make the queue due now.
+
+        After the end of a refusal it is due even during a backoff, which waited for that end.
+        """
         if reasons:
-            await self._connection.execute(_CHANGE, {"its_id": queue_id, **{reason.value: None for reason in reasons}})
+            values: dict[str, Any] = {reason.value: None for reason in reasons}
+            due = {"due_at": now} if Reason.GITHUB_REFUSES in reasons else {}
+            await self._connection.execute(_CHANGE, {"its_id": queue_id, **values, **due})
         await self._wake(queue_id, now)
 
 

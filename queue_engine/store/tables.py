@@ -266,6 +266,7 @@ outbox = Table(
     Column("dead", Boolean, nullable=False),
     Column("updated_at", DatabaseInstant, nullable=False, info=instant(InstantKind.PAST)),
     Column("trace", String(64)),
+    Column("held_since", DatabaseInstant, info=instant(InstantKind.PAST)),
     UniqueConstraint("kind", "repository_id", "number", "label"),
     CheckConstraint("kind IN ('comment', 'check_run', 'label')", name="kind"),
     CheckConstraint("(lease_owner IS NULL) = (leased_until IS NULL)", name="lease"),

@@ -25,6 +25,10 @@ SECONDARY = (
 )
 
 
+MUTATION_ID = "C0DE:GRAPHQL"
+"""The id of the request in the refusal of a mutation."""
+
+
 @dataclass(frozen=True)
 class Violation:
     """A limit that a client ran into by itself; faults on demand are not counted."""
@@ -98,6 +102,7 @@ class Limits:
 
     `updates_create`: whether an update of a branch counts as content. GitHub's reference marks the merge as creating
     content and the update not, and octokit's list (plugin-throttling.js) has it neither; no one has measured it.
+    `check_runs_create`: the same for check runs, which neither of them has.
     `points_together`: whether all endpoints of REST share the points of a minute. GitHub documents them for "too many
     requests to a single endpoint" and "for REST API endpoints", which can be read either way.
     `status` (403, 429, or 422: octokit/plugin-throttling.js #775) and `retry_after` ("when": until the window frees;
@@ -114,6 +119,7 @@ class Limits:
     creations_per_minute: int = 80
     creations_per_hour: int = 500
     updates_create: bool = False
+    check_runs_create: bool = False
     points_together: bool = False
     status: int = 403
     retry_after: int | Literal["when"] | None = "when"
@@ -173,14 +179,23 @@ class Limits:
             self.points_per_minute if resource == "core" else self.graphql_points_per_minute
         ):
             self._refuse("points", key, template, points.frees_at(now), request_id)
-        if creates and (self.updates_create or not template.endswith("/update-branch")):
+        if creates and all(counts for path, counts in self._disputed().items() if template.endswith(path)):
             self._create(key, template, now, request_id)
         points.add(now, cost)
         self.budget(key, resource).used += 1
 
+    def _disputed(self) -> dict[str, bool]:
+        """Whether what no source counts as content does count."""
+        return {"/update-branch": self.updates_create, "/check-runs": self.check_runs_create}
+
     def spend(self, key: str, resource: str, points: int) -> None:
         """Counts what a request costs beyond one point."""
         self.budget(key, resource).used += points
+
+    def create_check_runs(self, key: str, template: str, count: int) -> None:
+        """Counts the check runs that a mutation creates, where they count as content."""
+        for _ in range(count if self.check_runs_create else 0):
+            self._create(key, template, self.clock.now(), MUTATION_ID)
 
     def refund(self, key: str) -> None:
         """A 304 costs nothing of the primary limit."""

@@ -9,8 +9,10 @@ from typing import Any
 from graphql import (
     DocumentNode,
     ExecutionResult,
+    FieldNode,
     GraphQLError,
     GraphQLSchema,
+    OperationDefinitionNode,
     build_schema,
     execute_sync,
     parse,
@@ -24,6 +26,7 @@ from sandbox.core.errors import ApiError
 from sandbox.facade.github import GitHub
 from sandbox.graphql import errors
 from sandbox.graphql.auto_merges import disable_auto_merge
+from sandbox.graphql.check_runs import MUTATION, create_check_run
 from sandbox.graphql.connections import Cost, Info, MissingPageSize, cost_of
 from sandbox.graphql.objects import May, Objects, View
 from sandbox.graphql.ref_updates import update_refs
@@ -84,6 +87,17 @@ class Execution:
             except MissingPageSize as error:
                 self._refused = error
 
+    @property
+    def check_runs(self) -> int:
+        """How many check runs the mutation creates."""
+        mutations = (
+            (each for each in self._document.definitions if isinstance(each, OperationDefinitionNode))
+            if self._document
+            else ()
+        )
+        fields = (field for each in mutations for field in each.selection_set.selections)
+        return sum(isinstance(field, FieldNode) and field.name.value == MUTATION for field in fields)
+
     def answer(self, budget: Budget) -> dict[str, Any]:
         """The body of the answer, `data` with `errors` where fields are refused."""
         if self._mistakes or self._document is None:
@@ -97,6 +111,7 @@ class Execution:
                 "repository": self._repository,
                 "rateLimit": lambda _info, **_: self._rate_limit(budget),
                 "updateRefs": self._update_refs,
+                MUTATION: self._create_check_run,
                 "disablePullRequestAutoMerge": self._disable_auto_merge,
             },
             variable_values=dict(self._variables),
@@ -140,6 +155,13 @@ class Execution:
         assert self._caller.actor is not None
         try:
             return update_refs(self._github, self._caller, self._caller.actor, input)
+        except ApiError as error:
+            raise errors.of_rest(error) from error
+
+    def _create_check_run(self, _info: Info, input: dict[str, Any]) -> dict[str, Any]:
+        assert self._caller.actor is not None
+        try:
+            return create_check_run(self._github, self._caller, self._caller.actor, input)
         except ApiError as error:
             raise errors.of_rest(error) from error
 

@@ -27,7 +27,7 @@ class _Update:
 
 def update_refs(github: GitHub, caller: Caller, actor: Actor, given: dict[str, Any]) -> dict[str, Any]:
     """Check every update, then make them all. Raises ApiError, or Refused for an unknown repository."""
-    repository = _repository(github, caller, given["repositoryId"])
+    repository = repository_of(github, caller, given["repositoryId"])
     names_moved_refs = github.behaviour.names_moved_refs
     updates = [_read(repository, one, names_moved_refs=names_moved_refs) for one in given["refUpdates"]]
     if len({update.branch for update in updates}) < len(updates):
@@ -40,7 +40,8 @@ def update_refs(github: GitHub, caller: Caller, actor: Actor, given: dict[str, A
     return {"clientMutationId": given.get("clientMutationId")}
 
 
-def _repository(github: GitHub, caller: Caller, wanted: str) -> Repository:
+def repository_of(github: GitHub, caller: Caller, wanted: str) -> Repository:
+    """The repository of this id, as far as the caller may know of it."""
     for repository in github.state.repositories.values():
         if node_id("Repository", repository.id) == wanted and visible(github, caller, repository):
             return repository

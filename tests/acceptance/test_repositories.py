@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from sandbox.rest.faults import Fault
 from tests.acceptance.world import LABEL, World
 
 MERGE = "PUT /repos/{owner}/{repo}/pulls/{number}/merge"
@@ -44,32 +43,16 @@ async def test_repository_transferred_to_another_installation_lands_what_is_queu
     assert await world.reasons(pull) == []
 
 
-async def test_repository_transferred_out_of_reach_keeps_nothing_queued(world: World) -> None:
-    """The new owner does not have IMQ: its entries leave within minutes, with a reason of their own."""
+async def test_repository_that_stays_out_of_reach_keeps_nothing_queued(world: World) -> None:
+    """P5: the new owner does not have IMQ, or not yet: entries wait as long as any hold, then leave for that reason."""
     pull = await queued(world)
     world.repository.transfer("globex", by="acme")
     await world.pass_time(timedelta(minutes=5))
+    assert await world.paused() == "github_refuses"
+    world.clock.set(world.clock.now() + timedelta(days=7))
+    await world.pass_time(timedelta(minutes=30))
     assert await world.reasons(pull) == ["repository_gone"]
     assert await world.entries() == ()
-
-
-@pytest.mark.parametrize("webhook", [True, False])
-async def test_archived_repository_keeps_what_is_queued_and_lands_it_once_it_is_writable(
-    world: World, webhook: bool
-) -> None:
-    """P5: for half an hour nothing can be written; no entry leaves, and no one has to act afterwards."""
-    pull, behind = await queued(world), world.open("behind")
-    behind.label(LABEL, by="mona")
-    world.repository.archive(by="acme", webhook=webhook)
-    await world.pass_time(timedelta(minutes=30))
-    assert [await world.reasons(each) for each in (pull, behind)] == [[], []]
-    assert await world.paused() == "github_refuses"
-    world.repository.archive(False, by="acme", webhook=webhook)
-    await world.until(lambda: pull.merged and behind.merged, within=timedelta(minutes=40))
-    await world.settle()
-    assert [await world.reasons(each) for each in (pull, behind)] == [[], []]
-    assert await world.paused() is None
-    assert "anded" in world.comment(pull)
 
 
 async def test_repository_that_stays_archived_keeps_nothing_queued(world: World) -> None:
@@ -87,63 +70,28 @@ async def test_repository_that_stays_archived_keeps_nothing_queued(world: World)
     assert "archived" in world.comment(pull)
 
 
-async def test_suspended_installation_keeps_what_is_queued_and_lands_it_afterwards(world: World) -> None:
-    """P5: GitHub refuses every request meanwhile, and no entry leaves for that."""
-    pull = await queued(world)
-    (installation,) = [each for each in world.github.state.installations.values() if each.app is world.app]
-    world.github.accounts.suspend(installation)
-    await world.pass_time(timedelta(minutes=90))
-    assert await world.reasons(pull) == []
-    world.github.accounts.suspend(installation, False)
-    await world.until(lambda: pull.merged, within=timedelta(minutes=40))
-    await world.settle()
-    assert "anded" in world.comment(pull)
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        "Although you appear to have the correct authorization credentials, the `acme` organization has an IP allow "
-        "list enabled, and your IP address is not permitted to access this resource.",
-        "Resource protected by organization SAML enforcement.",
-    ],
-    ids=["allow_list", "single_sign_on"],
-)
-async def test_organisation_that_shuts_imq_out_keeps_what_is_queued_and_lands_it_afterwards(
-    world: World, words: str
-) -> None:
-    """P5, P6: longer than any outage may take; the queue says why, and no one has to act when it is over."""
-    pull = await queued(world)
-    world.server.faults.add(Fault(times=None, kind="fail", status=403, body={"message": words}))
-    await world.pass_time(timedelta(hours=2))
-    assert await world.reasons(pull) == []
-    assert await world.paused() == "github_refuses"
-    world.server.faults.clear()
-    await world.until(lambda: pull.merged, within=timedelta(hours=2))
-    await world.settle()
-    assert await world.paused() is None
-    assert "anded" in world.comment(pull)
-
-
 async def test_writes_refused_for_a_permission_are_sent_once_it_is_accepted(world: World) -> None:
-    """The pull request lands without its check run, which the accepted permission brings."""
+    """The pull request waits for the permission, and lands once it is accepted; its comment comes then."""
     (installation,) = [each for each in world.github.state.installations.values() if each.app is world.app]
     world.grant("pull_requests", "read")
     pull = await world.behind("add")
     pull.label(LABEL, by="mona")
     await world.pass_time(timedelta(minutes=10))
-    assert await world.reasons(pull) == ["permission_missing"]
+    assert await world.reasons(pull) == []
     world.github.accounts.accept_permissions(installation, dict(world.app.permissions))
-    await world.pass_time(timedelta(minutes=2))
-    assert "lacks a permission" in world.comment(pull)
+    await world.until(lambda: pull.merged, within=timedelta(minutes=10))
+    await world.settle()
+    assert "anded" in world.comment(pull)
     assert LABEL not in pull.labels
 
 
-async def test_uninstalled_app_keeps_nothing_queued_and_asks_for_nothing_more(world: World) -> None:
-    """P7: a token is asked for a few times, not for ever."""
+async def test_uninstalled_app_asks_for_a_token_at_each_sweep_and_no_more(world: World) -> None:
+    """P7: the queue waits for a week, and costs next to nothing."""
     pull = await queued(world)
     (installation,) = [each for each in world.github.state.installations.values() if each.app is world.app]
     world.github.accounts.uninstall(installation)
-    await world.pass_time(timedelta(minutes=5))
-    assert await world.entries() == ()
-    assert await world.reasons(pull) == ["repository_gone"]
+    await world.pass_time(timedelta(minutes=30))
+    assert await world.reasons(pull) == []
+    before = world.requests()
+    await world.pass_time(timedelta(hours=1))
+    assert world.requests() - before <= 6 * 4, "the lists of a sweep, and one read of the repository"

@@ -186,9 +186,11 @@ async def test_missing_approval_is_reported_and_an_approval_helps(world: World, 
 
 
 async def test_missing_permission_to_merge_is_named(world: World) -> None:
-    """The operator reads which permission the App lacks."""
+    """The operator reads which permission the App lacks, and the pull request waits for it."""
     pull = world.open("add")
     await world.pass_time(CI_TIME * 2)
     world.grant("contents", "read")
     pull.label(LABEL, by="mona")
-    assert "contents=write" in await leaves(world, pull, "permission_missing", within=timedelta(minutes=1))
+    await world.pass_time(timedelta(minutes=5))
+    assert await world.reasons(pull) == []
+    assert "contents=write" in world.comment(pull)

@@ -21,6 +21,7 @@ from yarl import URL
 
 from bot import __version__
 from bot.gateway.http.errors import refusal
+from queue_engine.core.concurrency.request_context import NOTHING_WAITS, WaitCount
 from queue_engine.core.timing.clock import Clock
 from queue_engine.domain.errors import GitHubError, GitHubOutage, Unavailable
 from queue_engine.domain.model import Repository
@@ -46,8 +47,8 @@ class Call:
     """A request: a method, a URL template as in GitHub's documentation, and its variables.
 
     Variables are escaped, also a slash, `#` or `%`; a sequence fills `{/name*}` part by part. `link` is a full URL from
-    GitHub that replaces the template, as for paging. `limit` bounds the whole exchange. `merges_waiting` is the number
-    of merges for which comments and check runs leave room.
+    GitHub that replaces the template, as for paging. `limit` bounds the whole exchange. `merges_ahead` are the
+    merges for which comments and check runs leave room.
     """
 
     method: str
@@ -56,7 +57,7 @@ class Call:
     body: Any = None
     limit: timedelta = timedelta(seconds=20)
     link: str | None = None
-    merges_waiting: int = 0
+    merges_ahead: WaitCount = NOTHING_WAITS
     repository_id: int | None = None
     """The repository that the request is counted for."""
     accept: str | None = None

@@ -32,6 +32,7 @@ from queue_engine.core.observability.meter import Meter, NullMeter
 from queue_engine.core.timing.clock import Clock
 from queue_engine.domain.errors import (
     Busy,
+    Disorder,
     GitHubError,
     Invalid,
     NotFound,
@@ -255,7 +256,7 @@ class Connection:
     ) -> Page:
         """Make a call once, in a slot of its installation; a retry soon after a failure keeps the slot."""
         context, arrived = current_work(), self.clock.now()
-        call = replace(call, merges_waiting=context.yields_to)
+        call = replace(call, merges_ahead=context.yields_to)
         try:
             async with self._slots[installation_id].hold(context.priority, context.holder) as slot:
                 self._meter.observe("slot_wait", self._seconds_since(arrived), priority=context.priority.value)
@@ -342,9 +343,21 @@ class Connection:
             answer = parse_answer(TokenAnswer, (await self.call(None, token_request(scope, granted))).data)
         except Invalid as refusal:
             if is_inaccessible(refusal):
-                # As GitHub answers to a call with a token that does not reach the repository.
-                raise NotFound(refusal.message, status=refusal.status) from refusal
+                raise _gone(scope, refusal) from refusal
             raise
+        except NotFound as missing:
+            raise _gone(scope, missing) from missing
         asked = requested_permissions(scope, granted)
         now = self.clock.now()
         return Token(answer.token, answer.expires_at, issued_at=now, permissions=asked, issued=answer.permissions)
+
+
+def _gone(scope: Scope, refusal: GitHubError) -> GitHubError:
+    """Return the error for an installation that is uninstalled, or a repository that it does not reach any more.
+
+    What belongs to no repository of ours may be missing: an organisation's shared configuration.
+    """
+    if scope.repository_id is None:
+        # As GitHub answers to a call with a token that does not reach the repository.
+        return NotFound(refusal.message, status=refusal.status)
+    return Refused(refusal.message, status=refusal.status, disorder=Disorder.GONE)

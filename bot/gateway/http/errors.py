@@ -55,9 +55,11 @@ _DISORDERS: Mapping[str, Disorder] = {
     "installation has been suspended": Disorder.SUSPENDED,
     "ip allow list": Disorder.NOT_ALLOWED_ADDRESS,
     "saml": Disorder.SINGLE_SIGN_ON,
+    "repository access blocked": Disorder.BLOCKED,
 }
 """GitHub's words for an installation or a repository that it refuses as a whole, all with 403 (r-universe-org/help
-#247, hcengineering/platform #7639; the others above)."""
+#247, hcengineering/platform #7639; blocked: caarlos0/fork-cleaner #99, yi-Xu-0100/repo-list-generator #174; the others
+above). Private repositories of an unpaid plan may also be 404 (huboard/huboard #652), as if they were gone."""
 _RULES = (
     "update workflow",  # peter-evans/create-pull-request #1713, repo-sync/github-sync #23
     "merging stacked prs",  # chdsbd/kodiak #923, theBGuy/GitDesktop #142
@@ -128,8 +130,10 @@ def _forbidden(message: str, needed: str | None, granted: Mapping[str, str] | No
     lacks = needed is not None and granted is not None and not _suffices(granted, needed)
     if needed and _NOT_GRANTED in words:
         message = f"{message} (needs {needed})"
-    if granted is None or lacks or any(phrase in words for phrase in _RULES):
+    if any(phrase in words for phrase in _RULES):
         return Forbidden(message, status=403)
+    if granted is None or lacks:
+        return Forbidden(message, status=403, lacking=lacks)
     return Refused(message, status=403)
 
 

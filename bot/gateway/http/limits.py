@@ -15,7 +15,7 @@ from queue_engine.core.concurrency.request_context import RequestPriority
 from queue_engine.core.observability.meter import Meter
 from queue_engine.core.timing.backoff import Backoff, wait
 from queue_engine.core.timing.clock import Clock
-from queue_engine.domain.errors import RateLimitError
+from queue_engine.domain.errors import CommentLimitError, RateLimitError
 
 _RESERVE = 0.1
 """The share of the hour's requests that background work leaves to urgent calls."""
@@ -79,7 +79,7 @@ class Limits:
         if answer.paused_until is not None:
             self._pause((installation_id, call.resource), answer.paused_until)
         if answer.wait is not None:
-            raise self.own_limit_error("keeping a pace that GitHub's limits allow all processes", answer.wait)
+            raise self._kept_back(installation_id, call, answer.wait)
 
     async def share_pause(self, installation_id: int | None) -> None:
         """Share a pause that GitHub asked for with other processes."""
@@ -96,7 +96,7 @@ class Limits:
         if self._shared is None:
             delay = self._paces[installation_id].admit(call, priority, now)
             if delay is not None:
-                raise self.own_limit_error("keeping a pace that GitHub's limits allow", delay)
+                raise self._kept_back(installation_id, call, delay)
         self._in_flight[installation_id] += 1
         try:
             yield
@@ -133,6 +133,8 @@ class Limits:
         if waited is None:
             waited = wait(_UNSPECIFIED, self._unspecified[installation_id], random=lambda: 0)
             self._unspecified[installation_id] += 1
+        if not primary:
+            self._paces[installation_id].refused(call)
         for resource in (call.resource,) if primary else _RESOURCES:
             self._pause((installation_id, resource), now + waited)
         return waited
@@ -141,6 +143,16 @@ class Limits:
         """Return the error of a call that is not sent, because GitHub would refuse it."""
         self._meter.count("github_limited", kind="own")
         return RateLimitError(message, retry_after=wait)
+
+    def counts_check_runs(self, installation_id: int | None) -> bool:
+        """Whether GitHub counts check runs as content, by one that it refused."""
+        return self._paces[installation_id].check_runs_create
+
+    def _kept_back(self, installation_id: int | None, call: Call, wait: timedelta) -> RateLimitError:
+        """Return the error of a call that waits for its pace; for a comment, a check run may find room."""
+        self._meter.count("github_limited", kind="own")
+        kind = CommentLimitError if self._paces[installation_id].has_other_words(call) else RateLimitError
+        return kind("keeping a pace that GitHub's limits allow", retry_after=wait)
 
     def _budgets(self, call: Call) -> dict[int | None, Budget]:
         return self.budget if call.resource == "core" else self._points

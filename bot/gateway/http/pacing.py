@@ -2,15 +2,17 @@
 
 Figures and costs from GitHub's "Rate limits for the REST API"; what counts as content are the endpoints that its
 reference marks with "creating content too quickly". Octokit keeps the same list (plugin-throttling.js,
-`triggers-notification-paths`); `update-branch` is in neither, and is a write like others.
+`triggers-notification-paths`); `update-branch` and check runs are in neither, and are writes like others. Should GitHub
+refuse a check run for a secondary limit all the same, check runs count as content from then on.
 
-Merges come before comments: the hour's content is kept for waiting merges, except a tenth for notices that need an
-action. Comments, check runs and labels also leave enough points for the waiting merges; if few wait, that is little.
+Merges come before comments: content is kept for what this hour can land, except a tenth for notices that need an
+action. Comments, check runs and labels also leave enough points for the merges that may come at any moment.
 
 Updates and merges come before everything else: a share of the points is theirs alone. Reads cost one point and would
 take each one that becomes free, so that a write, which needs five at once, would never find room.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -18,7 +20,7 @@ from datetime import datetime, timedelta
 from bot.gateway.http.client import Call
 from queue_engine.core.concurrency.request_context import RequestPriority
 from queue_engine.core.timing.rate_limit import RateLimit
-from queue_engine.store.operations.rate_limits import GRAPHQL_POINTS, POINTS
+from queue_engine.store.rate_limits import GRAPHQL_POINTS, POINTS
 
 _MINUTE = timedelta(minutes=1)
 _HALF_MINUTE = timedelta(seconds=30)
@@ -43,9 +45,10 @@ _UPDATE_AND_MERGE_SHARE = 0.08
 """The share of REST's points that reads leave to updates and merges: four pull requests land within half a minute."""
 
 _POINTS_PER_MERGE = 20
-"""The points of a waiting merge: an update, the merge, and reads of checks and commits."""
+"""The points of a merge that comes soon: an update, the merge, and reads of checks and commits."""
 
 _READ, _WRITE = 1, 5
+_ANY = 1_000_000
 
 _MERGES = (
     "PUT /repos/{owner}/{repo}/pulls/{pull_number}/merge",
@@ -63,6 +66,7 @@ _UPDATES_AND_MERGES = frozenset(
 """Updates of heads, merges, and what builds candidates."""
 _COMMENT = "POST /repos/{owner}/{repo}/issues/{issue_number}/comments"
 _CONTENT = frozenset({_COMMENT, *_MERGES, "POST /repos/{owner}/{repo}/pulls"})
+_CHECK_RUN = "POST /repos/{owner}/{repo}/check-runs"
 _NOTIFICATION_PATHS = ("/repos/{owner}/{repo}/issues/", "/repos/{owner}/{repo}/check-runs")
 """The beginnings of the templates of comments, labels and check runs."""
 
@@ -99,6 +103,10 @@ class Pacing:
     """The windows of one installation."""
 
     def __init__(self, rates: Rates) -> None:
+        self.check_runs_create = False
+        """Whether GitHub counts check runs as content, by one that it refused."""
+        self._check_runs = RateLimit(_ANY, _MINUTE), RateLimit(_ANY, _HOUR)
+        """The check runs created, in case GitHub counts them as content."""
         self._content = (
             RateLimit(int(rates.content_per_minute * MARGIN), _MINUTE),
             RateLimit(int(rates.content_per_hour * MARGIN), _HOUR),
@@ -114,12 +122,15 @@ class Pacing:
 
     def admit(self, call: Call, priority: RequestPriority, now: datetime) -> timedelta | None:
         """Count a call that is sent now; or return its delay, if it would exceed a window."""
-        comments = call.name == _COMMENT
-        if comments and (delay := self._yield_to_merges(call.merges_waiting, priority, now)) is not None:
+        content = self._content_of(call)
+        if (
+            content == "comment"
+            and (delay := self._yield_to_merges(call.merges_ahead.this_hour, priority, now)) is not None
+        ):
             return delay
         cost = points_of(call)
         costs = [(window, cost, _share_of_points(window, priority, call)) for window in self._points[points_kind(call)]]
-        if content_of(call) is not None:
+        if content is not None:
             costs += [(window, 1, _share(window, priority)) for window in self._content]
         wait, window, cost, share = max(
             ((window.wait(now, cost, of=share), window, cost, share) for window, cost, share in costs),
@@ -129,21 +140,38 @@ class Pacing:
             return window.delay(now, cost, of=share)
         for window, cost, _ in costs:
             window.take(now, cost)
-        if comments:
-            for window in self._comments:
-                window.take(now)
+        logs = (*self._comments,) if content == "comment" else ()
+        for window in (*logs, *(self._check_runs if call.name == _CHECK_RUN else ())):
+            window.take(now)
         return None
+
+    def refused(self, call: Call) -> None:
+        """Record a secondary limit: where GitHub refuses a check run, check runs count as content."""
+        if call.name != _CHECK_RUN or self.check_runs_create:
+            return
+        self.check_runs_create = True
+        for window, created in zip(self._content, self._check_runs, strict=True):
+            window.add(created)
+
+    def has_other_words(self, call: Call) -> bool:
+        """Whether a call is a comment whose words a check run can show, which creates no content."""
+        return call.name == _COMMENT and not self.check_runs_create
+
+    def _content_of(self, call: Call) -> str | None:
+        """Return the kind of content that a call creates, as far as check runs are known to count."""
+        kind = content_of(call)
+        return ("comment" if self.check_runs_create else None) if kind == "check_run" else kind
 
     def fill(self, taken: Iterable[tuple[str, datetime, int]]) -> None:
         """Replace the content of the windows, by kind (of points, or of content as in `content_of`), oldest first."""
-        points: dict[str, list[_Taken]] = {kind: [] for kind in self._points}
-        content, comments = list[_Taken](), list[_Taken]()
+        by_kind: defaultdict[str, list[_Taken]] = defaultdict(list)
         for kind, at, amount in taken:
-            points.get(kind, content).append((at, amount))
-            if kind == "comment":
-                comments.append((at, amount))
-        filled = [(windows, points[kind]) for kind, windows in self._points.items()]
-        for windows, found in (*filled, (self._content, content), (self._comments, comments)):
+            by_kind[kind].append((at, amount))
+        check_runs = by_kind["check_run"] if self.check_runs_create else []
+        comments = sorted((*by_kind["comment"], *check_runs))
+        filled = [(windows, by_kind[kind]) for kind, windows in self._points.items()]
+        filled += [(self._content, sorted((*comments, *by_kind["merge"]))), (self._comments, comments)]
+        for windows, found in (*filled, (self._check_runs, by_kind["check_run"])):
             for window in windows:
                 window.fill(found)
 
@@ -184,9 +212,11 @@ def points_kind(call: Call) -> str:
 
 
 def content_of(call: Call) -> str | None:
-    """Return the content that a call creates: `comment`, `merge` (also a pull request of a candidate) or None."""
-    if call.name == _COMMENT:
-        return "comment"
+    """Return the content that a call creates: `comment`, `merge` (also a pull request of a candidate), `check_run`
+    (which no source counts), or None.
+    """
+    if call.name in (_COMMENT, _CHECK_RUN):
+        return "comment" if call.name == _COMMENT else "check_run"
     return "merge" if call.name in _CONTENT else None
 
 
@@ -213,4 +243,4 @@ def _share_of_points(window: RateLimit, priority: RequestPriority, call: Call) -
         return _share(window, priority)
     if call.reads or not call.template.startswith(_NOTIFICATION_PATHS):
         return _share_of_reads(window, priority, points_kind(call))
-    return window.limit - min(int(window.limit * _MERGE_SHARE[priority]), call.merges_waiting * _POINTS_PER_MERGE)
+    return window.limit - min(int(window.limit * _MERGE_SHARE[priority]), call.merges_ahead.soon * _POINTS_PER_MERGE)

@@ -15,6 +15,16 @@ class RequestPriority(StrEnum):
     BACKGROUND = "background"
 
 
+@dataclass(frozen=True, slots=True)
+class WaitCount:
+    """The more important work that waits: pieces that may be due at any moment, and those that this hour can finish."""
+
+    soon: int = 0
+    this_hour: int = 0
+
+
+NOTHING_WAITS = WaitCount()
+
 JOB_HOLDER = "job:"
 """How the name of a job's work begins; its id follows."""
 
@@ -28,8 +38,8 @@ class RequestContext:
     """The name of the work, which stays the same after a failure: `job:7`."""
     again: timedelta | None = None
     """How soon it is retried at the latest after a transient failure; None if that is not known."""
-    yields_to: int = 0
-    """How many pieces of more important work wait, for which it leaves room."""
+    yields_to: WaitCount = NOTHING_WAITS
+    """The more important work for which it leaves room."""
 
 
 _NOBODYS = RequestContext()
@@ -47,11 +57,11 @@ def working(
     *,
     holder: str | None = None,
     again: timedelta | None = None,
-    yields_to: int | None = None,
+    yields_to: WaitCount | None = None,
 ) -> Iterator[None]:
     """Set the context of the work inside; parameters that are not given keep their values."""
     outer = _work.get()
-    room = outer.yields_to if yields_to is None else yields_to
+    room = yields_to or outer.yields_to
     token = _work.set(RequestContext(priority or outer.priority, holder or outer.holder, again or outer.again, room))
     try:
         yield

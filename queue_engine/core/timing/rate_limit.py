@@ -31,6 +31,10 @@ class RateLimit:
         self._taken = deque(taken)
         self._used = sum(amount for _, amount in self._taken)
 
+    def add(self, other: "RateLimit") -> None:
+        """Take what was taken of another limit too."""
+        self.fill(sorted((*self._taken, *other._taken)))
+
     def used(self, now: datetime) -> int:
         """How much of the limit the last `span` has used up."""
         self._forget(now)

@@ -16,7 +16,7 @@ from queue_engine.executor.github_requests import read_fact
 from queue_engine.executor.trains.state import TrainState
 from queue_engine.planner.absent_checks import judge_absent
 from queue_engine.planner.actions import Block, Dequeue, FactKind, Facts, ReadFact, Save, Unmet, Wait
-from queue_engine.planner.github_outage import on_github_error
+from queue_engine.planner.github_outage import on_github_error, out_of_order
 from queue_engine.planner.member_rules import judge_member
 from queue_engine.planner.merge_errors import await_permission, named
 from queue_engine.rules.checks import head_checks, judge, requires_own_check
@@ -181,6 +181,7 @@ async def on_entry_error(state: TrainState, entry: Entry, error: GitHubError) ->
     if isinstance(error, RateLimitError):
         raise error
     _log.info("github_error", number=entry.number, error=repr(error))
+    error = out_of_order(error)
     if isinstance(error, Forbidden):
         await state.updates.dequeue(entry, Reason.PERMISSION_MISSING, Facts(), detail=error.message)
         return

@@ -34,7 +34,7 @@ from queue_engine.executor.trains.members import follow_runs
 from queue_engine.executor.trains.stale_candidates import end_outdated_run
 from queue_engine.executor.trains.state import TrainState
 from queue_engine.planner.front import Members, QueueWait, first
-from queue_engine.planner.github_outage import SHOWN_AFTER, outage_limit, retry_at
+from queue_engine.planner.github_outage import SHOWN_AFTER, out_of_order, outage_limit, retry_at
 from queue_engine.planner.trains.members import ahead_of_tested_alone, base_moved, follow_queue, visible
 from queue_engine.planner.trains.memory import Memory
 from queue_engine.planner.trains.model import Plan
@@ -324,6 +324,7 @@ class TrainPass:
         """Make the run wait for GitHub; after the time limit of outages, trains are off (P5), and None is returned."""
         state = self._state
         _log.log(attempt_level(error), "github_error", run=run.id, error=repr(error))
+        error = out_of_order(error)
         await state.load()
         run = next((each for each in state.runs if each.id == run.id), run)
         since = run.test.github_failing_since or state.now

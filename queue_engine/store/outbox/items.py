@@ -1,7 +1,7 @@
 """Outbox items: desired state on GitHub, as the dispatcher claims it, and as a dead letter stores it."""
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from hashlib import sha256
 from typing import Any
@@ -21,6 +21,10 @@ _DEAD_ID = "letter"
 
 NAME = ("kind", "repository_id", "number", "label")
 """The key of an item, and the payload of its dead letter. `label` is empty for comments and check runs."""
+
+
+LATE = timedelta(minutes=1)
+"""How long words may wait for a limit of GitHub's, or for a dispatcher, before they are late."""
 
 
 class OutboxKind(StrEnum):
@@ -60,6 +64,8 @@ class OutboxItem:
     """When the former state was sent, or given up."""
     trace: str | None
     """The W3C traceparent of the last change of the desired state."""
+    held_since: datetime | None
+    """Since when a limit of GitHub's holds it, and nothing else shows its words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,4 +120,5 @@ def item_of(row: Row[Any]) -> OutboxItem:
         owner=row.lease_owner,
         settled_at=row.updated_at,
         trace=row.trace,
+        held_since=row.held_since,
     )

@@ -28,6 +28,7 @@ from queue_engine.domain.model import Repository
 from queue_engine.domain.notice import Notice
 from queue_engine.store.outbox import table as sql
 from queue_engine.store.outbox.items import (
+    LATE,
     NAME,
     OUTBOX_JOB,
     CheckRunState,
@@ -39,7 +40,7 @@ from queue_engine.store.outbox.items import (
 )
 from queue_engine.store.repositories import remember
 
-__all__ = ["OUTBOX_JOB", "OutboxItem", "OutboxKind", "Outbox"]
+__all__ = ["LATE", "OUTBOX_JOB", "OutboxItem", "OutboxKind", "Outbox"]
 
 
 class Outbox:
@@ -219,15 +220,18 @@ class Outbox:
         """Store that GitHub shows the claimed version: the item is due only if its state changed meanwhile."""
         if item.kind is OutboxKind.LABEL:
             await self._connection.execute(sql.SENT, _held(item))
-        await self._settle(item, due_at=None, attempts=0, error=None, updated_at=now)
+        await self._settle(item, due_at=None, attempts=0, error=None, updated_at=now, held_since=None)
 
     async def retry(self, item: OutboxItem, *, at: datetime, error: str) -> None:
         """Make the item due again at `at`, after a failure that may be temporary; counts an attempt."""
-        await self._settle(item, due_at=at, attempts=item.attempts + 1, error=error)
+        await self._settle(item, due_at=at, attempts=item.attempts + 1, error=error, held_since=None)
 
-    async def hold(self, item: OutboxItem, *, at: datetime) -> None:
-        """Make the item due again at `at`, without counting an attempt."""
-        await self._settle(item, due_at=at)
+    async def hold(self, item: OutboxItem, *, at: datetime, since: datetime | None) -> None:
+        """Make the item due again at `at`, without counting an attempt.
+
+        `since` is when a limit began to hold its words; None if something else shows them.
+        """
+        await self._settle(item, due_at=at, held_since=since)
 
     async def hold_back(self, repository_id: int, *, until: datetime, error: str) -> None:
         """Make no item of a repository due before `until`: GitHub refuses the repository as a whole."""

@@ -24,6 +24,7 @@ def query(call: Call) -> Answer:
     if not isinstance(variables or {}, dict):
         return Answer({"errors": [{"message": "Variables must be an object."}]})
     execution = Execution(call.github, call.caller, text, variables or {}, operation, branches=call.branches)
+    call.limits.create_check_runs(call.caller.key, TEMPLATE, execution.check_runs)
     # One point is counted for every request already.
     call.limits.spend(call.caller.key, "graphql", execution.cost.points - 1)
     return Answer(execution.answer(call.limits.budget(call.caller.key, "graphql")))

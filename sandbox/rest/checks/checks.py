@@ -45,7 +45,7 @@ def list_suites(call: Call) -> Answer:
     return call.counted_page("check_suites", suites, partial(payloads.check_suite, call.github.source))
 
 
-@routes.repository("POST", "/check-runs", _WRITE, role="write", docs="#create-a-check-run")
+@routes.repository("POST", "/check-runs", _WRITE, role="write", creates=True, docs="#create-a-check-run")
 def create(call: Call) -> Answer:
     """A new run of the calling app."""
     app = call.app

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from itertools import count
 from typing import Any
 
-from queue_engine.core.concurrency.request_context import RequestPriority, current_work
+from queue_engine.core.concurrency.request_context import RequestPriority, WaitCount, current_work
 from queue_engine.domain.errors import NotFound
 from queue_engine.domain.model import Repository
 from queue_engine.domain.notice import MARKER
@@ -108,7 +108,7 @@ class Post:
     fail: dict[str, list[Exception]] = field(default_factory=dict)
     fail_after: dict[str, list[Exception]] = field(default_factory=dict)
     before: Before | None = None
-    asked_with: list[tuple[RequestPriority, int]] = field(default_factory=list)
+    asked_with: list[tuple[RequestPriority, WaitCount]] = field(default_factory=list)
     """Of each creation of a comment: its priority, and how many merges wait."""
     _ids: Iterator[int] = field(default_factory=lambda: count(1001))
 

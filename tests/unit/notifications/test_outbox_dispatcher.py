@@ -7,7 +7,7 @@ import pytest
 
 from notifications.outbox_dispatcher import OutboxDispatcher
 from notifications.render.comment import render_comment
-from queue_engine.core.concurrency.request_context import RequestPriority
+from queue_engine.core.concurrency.request_context import RequestPriority, WaitCount
 from queue_engine.domain.errors import GitHubError, Invalid, NotFound, Unavailable
 from queue_engine.domain.notice import NoticeKind
 from queue_engine.domain.reasons import Reason
@@ -80,9 +80,9 @@ async def test_comment_yields_to_merges_unless_somebody_must_act_on_it(
         await want(store, OutboxKind.COMMENT, wanted, number)
         await dispatcher.run_due()
     assert post.asked_with == [
-        (RequestPriority.BACKGROUND, 1),
-        (RequestPriority.BACKGROUND, 1),
-        (RequestPriority.NOW, 1),
+        (RequestPriority.BACKGROUND, WaitCount(1, 1)),
+        (RequestPriority.BACKGROUND, WaitCount(1, 1)),
+        (RequestPriority.NOW, WaitCount(1, 1)),
     ]
 
 

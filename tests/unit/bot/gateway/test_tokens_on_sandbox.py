@@ -8,7 +8,7 @@ import aiohttp
 import pytest
 
 from bot.gateway.http.scopes import Purpose, Scope
-from queue_engine.domain.errors import Forbidden, NotFound
+from queue_engine.domain.errors import Disorder, Forbidden, NotFound, Refused
 from tests.unit.bot.gateway.sandbox_place import Place
 
 
@@ -104,8 +104,9 @@ async def test_writing_token_is_followed_by_another_before_it_expires(place: Pla
     assert len(tokens) == 2
 
 
-async def test_repository_that_left_the_installation_is_not_found(place: Place) -> None:
-    """GitHub makes no token for it: the same to IMQ as a token that does not reach it."""
+async def test_repository_that_left_the_installation_is_out_of_order(place: Place) -> None:
+    """GitHub makes no token for it, and may again: its owner took it from the installation."""
     elsewhere = replace(place.repository, id=987654)
-    with pytest.raises(NotFound, match="not accessible to the parent installation"):
+    with pytest.raises(Refused, match="not accessible to the parent installation") as refused:
         await place.gateway.pull_request(elsewhere, place.pull.number)
+    assert refused.value.disorder is Disorder.GONE

@@ -8,7 +8,7 @@ import pytest
 
 from bot.gateway.http.client import Call
 from bot.gateway.http.pacing import DOCUMENTED, Pacing
-from queue_engine.core.concurrency.request_context import RequestPriority
+from queue_engine.core.concurrency.request_context import RequestPriority, WaitCount
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -19,7 +19,7 @@ COMMENTS = "/repos/{owner}/{repo}/issues/{issue_number}/comments"
 
 def comment(waiting: int) -> Call:
     """A comment while so many merges wait."""
-    return Call("POST", COMMENTS, merges_waiting=waiting)
+    return Call("POST", COMMENTS, merges_ahead=WaitCount(waiting, waiting))
 
 
 @dataclass

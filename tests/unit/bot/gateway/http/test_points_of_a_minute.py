@@ -8,8 +8,8 @@ import pytest
 
 from bot.gateway.http.client import GRAPHQL, Call
 from bot.gateway.http.pacing import DOCUMENTED, Pacing, content_of, points_kind, points_of
-from queue_engine.core.concurrency.request_context import RequestPriority
-from queue_engine.store.operations.rate_limits import POINTS
+from queue_engine.core.concurrency.request_context import RequestPriority, WaitCount
+from queue_engine.store.rate_limits import POINTS
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -84,19 +84,19 @@ def test_notices_leave_points_to_merges() -> None:
     """While many merges wait, urgent check runs and labels fill half, and others four tenths; merges find room."""
     for priority, room in ((RequestPriority.NOW, 263), (RequestPriority.BACKGROUND, 210)):
         pacing = Pacing(DOCUMENTED)
-        crowded = replace(CHECK_RUN, merges_waiting=100)
+        crowded = replace(CHECK_RUN, merges_ahead=WaitCount(100))
         sent = 0
         while pacing.admit(crowded, priority, START) is None:
             sent += 1
         assert sent == room // 5
-        assert pacing.admit(replace(LABEL, merges_waiting=100), priority, START) is not None
+        assert pacing.admit(replace(LABEL, merges_ahead=WaitCount(100)), priority, START) is not None
         assert pacing.admit(UPDATE, RequestPriority.NOW, START) is None
         assert pacing.admit(MERGE, RequestPriority.NOW, START) is None
 
 
 def test_notices_leave_no_more_points_than_the_waiting_merges_may_need() -> None:
     """Three merges need sixty points; where none waits, all points are there to tell what became of them."""
-    assert used_up(Pacing(DOCUMENTED), replace(CHECK_RUN, merges_waiting=3), START) == (526 - 60) // 5
+    assert used_up(Pacing(DOCUMENTED), replace(CHECK_RUN, merges_ahead=WaitCount(3)), START) == (526 - 60) // 5
     assert used_up(Pacing(DOCUMENTED), CHECK_RUN, START) == 526 // 5
 
 
@@ -117,7 +117,7 @@ def test_ten_pull_requests_wait_for_no_limit(at_once: bool) -> None:
     merged = 0
     for _, call, priority in sorted(calls, key=lambda each: OF_ONE.index(each[1:])) if at_once else calls:
         merged += call is MERGE
-        waiting = replace(call, merges_waiting=TEN - merged)
+        waiting = replace(call, merges_ahead=WaitCount(TEN - merged))
         assert pacing.admit(waiting, priority, now) is None
         now += timedelta(milliseconds=10)
 
@@ -145,7 +145,7 @@ class Quick:
         while self._gone < len(self.sent) and now - self.sent[self._gone][1] >= MINUTE:
             self._gone += 1
         pacing.fill(self.sent[self._gone :])
-        wait = pacing.admit(replace(call, merges_waiting=self.merges_waiting), RequestPriority.NOW, now)
+        wait = pacing.admit(replace(call, merges_ahead=WaitCount(self.merges_waiting)), RequestPriority.NOW, now)
         if wait is None:
             self.merges_waiting -= call is MERGE
             self.sent.append((points_kind(call), now, points_of(call)))

@@ -14,12 +14,12 @@ from bot.gateway.http import pacing
 from bot.gateway.http.connection import Connection
 from bot.gateway.http.pacing import Rates
 from bot.gateway.http.shared_pace import SharedPace, _Reserved
-from queue_engine.core.concurrency.request_context import RequestPriority, working
+from queue_engine.core.concurrency.request_context import RequestPriority, WaitCount, working
 from queue_engine.domain.errors import RateLimitError
 from queue_engine.domain.facts import MergeMethod
 from queue_engine.domain.model import Repository
 from queue_engine.store import Store
-from queue_engine.store.operations.rate_limits import VALID
+from queue_engine.store.rate_limits import VALID
 from tests.store.examples import NOW, TICK
 from tests.unit.bot.answers import pull_request
 from tests.unit.bot.conftest import APP_ID, ManualClock
@@ -81,9 +81,9 @@ async def test_processes_together_create_no_more_content_than_one_may(
             sent += 1
     assert sent == len(github.asked_for("PUT", f"{PULL}/merge")) == 72
     clock.instant += timedelta(minutes=2)
-    with working(RequestPriority.BACKGROUND, yields_to=380), pytest.raises(RateLimitError):
+    with working(RequestPriority.BACKGROUND, yields_to=WaitCount(380, 380)), pytest.raises(RateLimitError):
         await gateways[1].create_comment(repository, 3, "hello")
-    with working(yields_to=300):
+    with working(yields_to=WaitCount(300, 300)):
         await gateways[1].create_comment(repository, 3, "hello")
 
 

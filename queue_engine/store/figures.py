@@ -12,6 +12,7 @@ from queue_engine.core.database.database import DatabaseInstant
 from queue_engine.core.jobs.dead_letters import DeadLetters
 from queue_engine.core.jobs.job_table import JobStatus, failed_jobs, jobs
 from queue_engine.store.order import HELD, NOT_READY, WITH_ROOM
+from queue_engine.store.outbox.items import LATE, OutboxKind
 from queue_engine.store.pauses import PAUSED_UNTIL_RESUMED
 from queue_engine.store.tables import entries, outbox, queues, runs
 
@@ -54,6 +55,8 @@ class OutboxFigures:
 
     waiting: int
     due_since: datetime | None
+    late: int = 0
+    """Comments and check runs that a limit of GitHub's has held for long, or that no dispatcher has taken."""
 
 
 class Figures:
@@ -97,9 +100,12 @@ class Figures:
     async def of_outbox(self, now: datetime) -> OutboxFigures:
         """Count the items of the outbox."""
         free = or_(outbox.c.leased_until.is_(None), outbox.c.leased_until <= now)
+        late = or_(outbox.c.held_since < now - LATE, outbox.c.due_at < now - LATE)
+        words = and_(outbox.c.kind != OutboxKind.LABEL, outbox.c.due_at.is_not(None))
         return OutboxFigures(
             waiting=await self._count(outbox, outbox.c.due_at.is_not(None)),
             due_since=await self._earliest(outbox.c.due_at, and_(outbox.c.due_at <= now, free)),
+            late=await self._count(outbox, words, late),
         )
 
     async def _by_name(self, statement: Select[str, int]) -> dict[str, int]:

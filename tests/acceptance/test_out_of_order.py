@@ -1,0 +1,134 @@
+"""P5, P6: an installation or a repository that is out of order holds its queues, announces that once, and ejects
+no pull request. Its event resumes them; if the event is lost, the sweep does.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from queue_engine.domain.reasons import Reason
+from sandbox.rest.faults import Fault
+from tests.acceptance.world import LABEL, World
+
+LONG = timedelta(minutes=90)
+"""Longer than any outage may last."""
+ALLOW_LIST = (
+    "Although you appear to have the correct authorization credentials, the `acme` organization has an IP allow list "
+    "enabled, and your IP address is not permitted to access this resource."
+)
+UNPAID = "Repository access blocked"
+
+
+@dataclass
+class Disorder:
+    """How it begins and ends. `silent`: GitHub sends no webhook at its end."""
+
+    world: World
+    before: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def installation(self) -> Any:
+        (found,) = [each for each in self.world.github.state.installations.values() if each.app is self.world.app]
+        return found
+
+    def suspended(self, on: bool) -> None:
+        self.world.github.accounts.suspend(self.installation, on)
+
+    def uninstalled(self, on: bool) -> None:
+        if on:
+            self.world.github.accounts.uninstall(self.installation)
+        else:
+            self.world.github.install(self.world.app, "acme")
+
+    def archived(self, on: bool) -> None:
+        self.world.repository.archive(on, by="acme")
+
+    def unpaid(self, on: bool) -> None:
+        self._refuse(on, UNPAID)
+
+    def shut_out(self, on: bool) -> None:
+        self._refuse(on, ALLOW_LIST)
+
+    def unaccepted(self, on: bool) -> None:
+        if on:
+            self.before = dict(self.installation.permissions)
+            self.world.grant("contents", "read")
+        else:
+            self.world.github.accounts.accept_permissions(self.installation, self.before)
+
+    def _refuse(self, on: bool, words: str) -> None:
+        self.world.server.faults.clear()
+        if on:
+            self.world.server.faults.add(Fault(times=None, kind="fail", status=403, body={"message": words}))
+
+
+ORDINARY = (("uninstalled", True), ("unaccepted", False))
+RESUMED_AT_ONCE = ("suspended", "unaccepted")
+CAUSES = ("suspended", "uninstalled", "archived", "unpaid", "shut_out", "unaccepted")
+
+
+async def queue_of_three(world: World) -> list[Any]:
+    """Three pull requests behind their base, the first being checked."""
+    pulls = [await world.behind("first"), world.open("second"), world.open("third")]
+    for pull in pulls:
+        pull.label(LABEL, by="mona")
+    await world.until_status(pulls[0], "checking")
+    return pulls
+
+
+async def announced(world: World, pull: Any) -> list[str]:
+    """What the timeline has of pauses of the queue of this pull request."""
+    async with world.bot.engine.store.reading() as tx:
+        events = await tx.timeline.history(pull.record.repository.id, "main", pull.number, limit=100)
+    return [each.event for each in events if each.reason is Reason.GITHUB_REFUSES]
+
+
+@pytest.mark.parametrize(
+    ("cause", "lost"),
+    [
+        pytest.param(
+            cause, lost, marks=[] if (cause, lost) in ORDINARY else [pytest.mark.thorough], id=f"{cause}-{lost}"
+        )
+        for cause in CAUSES
+        for lost in (False, True)
+    ],
+)
+async def test_queue_of_what_is_out_of_order_keeps_its_entries_and_resumes(
+    world: World, cause: str, lost: bool
+) -> None:
+    """No pull request leaves, one statement, and all land afterwards; the front too, whose checks passed long ago."""
+    pulls = await queue_of_three(world)
+    change: Callable[[bool], None] = getattr(Disorder(world), cause)
+    change(True)
+    await world.pass_time(LONG)
+    assert [await world.reasons(pull) for pull in pulls] == [[], [], []]
+    assert await world.paused() == "github_refuses"
+    assert await announced(world, pulls[2]) == ["paused"]
+    url = world.app.webhook_url
+    world.app.webhook_url = None if lost else url
+    change(False)
+    await world.settle()
+    world.app.webhook_url = url
+    if cause in RESUMED_AT_ONCE and not lost:
+        assert await world.paused() is None
+    await world.until(lambda: all(pull.merged for pull in pulls), within=timedelta(hours=1))
+    await world.settle()
+    assert [await world.reasons(pull) for pull in pulls] == [[], [], []]
+    assert await world.paused() is None
+    assert await announced(world, pulls[2]) == ["paused", "resumed"]
+
+
+async def test_suspension_of_half_a_minute_ejects_no_entry(world: World) -> None:
+    """Whatever is under way: reads, an update, checks."""
+    pulls = await queue_of_three(world)
+    disorder = Disorder(world)
+    for _ in range(5):
+        disorder.suspended(True)
+        await world.pass_time(timedelta(seconds=30))
+        disorder.suspended(False)
+        await world.pass_time(timedelta(seconds=47))
+    await world.until(lambda: all(pull.merged for pull in pulls), within=timedelta(hours=1))
+    assert [await world.reasons(pull) for pull in pulls] == [[], [], []]

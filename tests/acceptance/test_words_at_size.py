@@ -1,0 +1,73 @@
+"""P6, P7: many labels at once: each pull request has a visible word soon, merges come first, and limits are kept."""
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bot.gateway.http import pacing
+from bot.gateway.http.pacing import Rates
+from queue_engine.domain.own_check import OWN_CHECK
+from tests.acceptance.world import CI_TIME, LABEL, World, a_world
+
+SOON = timedelta(minutes=5)
+FEW = Rates(content_per_minute=4, content_per_hour=8)
+"""Fewer contents than pull requests, as a thousand labels have: an hour's content is kept for what it can land."""
+
+
+def without_word(world: World, pulls: list[Any]) -> list[int]:
+    """The pull requests on which nothing of IMQ's can be seen: no comment, and no check run on the head."""
+    return [
+        pull.number
+        for pull in pulls
+        if not world.spoken(pull) and not any(run.name == OWN_CHECK for run in pull.check_runs)
+    ]
+
+
+def limit(world: World, rates: Rates) -> None:
+    """Have GitHub allow so much content. All endpoints share the points of a minute: that reading is stricter."""
+    limits = world.server.limits
+    limits.creations_per_minute, limits.creations_per_hour = rates.content_per_minute, rates.content_per_hour
+    limits.points_together = True
+
+
+async def label_all(world: World, count: int) -> list[Any]:
+    """Label so many green pull requests in one moment."""
+    pulls = [world.open(f"add-{number}") for number in range(count)]
+    await world.pass_time(CI_TIME * 2)
+    for pull in pulls:
+        pull.label(LABEL, by="mona")
+    return pulls
+
+
+async def test_each_of_many_pull_requests_labeled_at_once_has_a_word_although_content_is_kept_for_merges(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A check run shows what no comment may: it creates no content. The queue lands as quickly as without words."""
+    monkeypatch.setattr(pacing, "DOCUMENTED", FEW)
+    async with a_world(tmp_path) as world:
+        limit(world, FEW)
+        pulls = await label_all(world, 8)
+        await world.pass_time(timedelta(minutes=1))
+        assert without_word(world, pulls) == []
+        assert sum(world.spoken(pull) for pull in pulls) == 0, "the hour's content is kept for eight merges"
+        await world.pass_time(SOON - timedelta(minutes=1))
+        assert sum(pull.merged for pull in pulls) == 2, "one at once, the next after its checks"
+        assert world.server.limits.violations == []
+        world.unsettled = "eight merges take longer than the content of an hour"
+
+
+@pytest.mark.thorough
+async def test_check_runs_that_count_as_content_after_all_are_refused_at_one_instant_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No source counts them; should GitHub do it, IMQ counts them as well from the first refusal on."""
+    monkeypatch.setattr(pacing, "DOCUMENTED", FEW)
+    async with a_world(tmp_path) as world:
+        limit(world, FEW)
+        world.server.limits.check_runs_create = True
+        pulls = await label_all(world, 6)
+        await world.until(lambda: all(pull.merged for pull in pulls), within=timedelta(hours=3))
+        assert len({violation.at for violation in world.server.limits.violations}) == 1
+        await world.until(lambda: without_word(world, pulls) == [], within=timedelta(hours=3))
