@@ -28,7 +28,7 @@ from queue_engine.domain.departure import Departure
 from queue_engine.domain.model import EntryStatus
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.timeline_event import TimelineEvent
-from queue_engine.store.operations.tokens import TokenPolicy
+from queue_engine.store.tokens import TokenPolicy
 
 _GOAL_SECONDS = 0.1
 _MOST_GROWTH = 10.0

@@ -33,7 +33,7 @@ from queue_engine.domain.policy import Policy
 from queue_engine.effects.context import Engine
 from queue_engine.migrations import migrate
 from queue_engine.store import Store
-from queue_engine.store.operations.tokens import TokenPolicy
+from queue_engine.store.tokens import TokenPolicy
 from tests.support.policies import StaticPolicies
 
 _GOAL = 0.1

@@ -20,7 +20,7 @@ from queue_engine.domain.errors import GitHubError
 from queue_engine.domain.facts import Permission
 from queue_engine.domain.model import Repository
 from queue_engine.effects.context import Engine
-from queue_engine.store.operations.tokens import Token
+from queue_engine.store.tokens import Token
 
 
 class Access:

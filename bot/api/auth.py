@@ -13,7 +13,7 @@ from queue_engine.core.observability import trace
 from queue_engine.core.timing.clock import Clock
 from queue_engine.domain.facts import Permission
 from queue_engine.store import Store
-from queue_engine.store.operations.tokens import Token, TokenPolicy
+from queue_engine.store.tokens import Token, TokenPolicy
 
 READING = frozenset({"GET", "HEAD", "OPTIONS"})
 """Methods of calls that change nothing."""

@@ -34,8 +34,8 @@ from queue_engine.domain.errors import RateLimitError, StaleRecord
 from queue_engine.domain.model import Repository
 from queue_engine.effects.context import Engine
 from queue_engine.store import Transaction
-from queue_engine.store.operations.tokens import Token
 from queue_engine.store.requests import RequestKind, RequestRecord
+from queue_engine.store.tokens import Token
 
 BULK_JOB, EXPIRY_JOB = "bulk_enqueue", "bulk_expiry"
 

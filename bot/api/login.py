@@ -29,7 +29,7 @@ from bot.http.client_address import ClientAddresses
 from queue_engine.domain.facts import Actor, Permission
 from queue_engine.effects.context import Engine
 from queue_engine.store import Transaction
-from queue_engine.store.operations.tokens import TokenPolicy, name_of_login
+from queue_engine.store.tokens import TokenPolicy, name_of_login
 
 VALID_FOR = timedelta(days=30)
 """How long the token of a login is valid."""

@@ -21,7 +21,7 @@ from queue_engine.domain.errors import Forbidden, GitHubError, Unauthorized
 from queue_engine.domain.facts import Actor, Permission
 from queue_engine.domain.model import Repository
 from queue_engine.store import Store
-from queue_engine.store.operations.tokens import Token
+from queue_engine.store.tokens import Token
 
 CACHED_FOR = timedelta(minutes=5)
 """For so long at most a person who lost access can still read. Each call that changes something asks GitHub."""

@@ -25,7 +25,7 @@ from bot.api.permissions import budget_key
 from bot.http.shared_slots import SharedSlots, SlotRefused
 from queue_engine.domain.timeline_event import TimelineEvent
 from queue_engine.effects.context import Engine
-from queue_engine.store.operations.tokens import Token
+from queue_engine.store.tokens import Token
 
 MOST, MOST_OF_CALLER = 100, 10
 """Waiting calls in one process, and those of one person or service."""

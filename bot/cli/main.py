@@ -12,29 +12,38 @@ from bot.logs.printable import printable
 from bot.process.process_memory import imported_for_good
 
 COMMANDS = {
-    "run": "bot.cli.processes:run",
-    "web": "bot.cli.processes:web",
-    "worker": "bot.cli.processes:worker",
-    "migrate": "bot.cli.processes:migrate",
-    "resume": "bot.cli.processes:resume",
-    "demo": "bot.cli.processes:demo",
-    "doctor": "bot.cli.doctor:doctor",
-    "token": "bot.cli.tokens:token",
-    "jobs": "bot.cli.jobs:jobs",
-    "backup": "bot.cli.backup:backup",
-    "export": "bot.cli.queue_files:export_queues",
-    "import": "bot.cli.queue_files:import_queues",
-    "setup": "bot.cli.register:setup",
-    "shadow": "bot.cli.shadow:shadow",
-    "sinks": "bot.cli.sinks:sinks",
-    "validate": "bot.cli.validate:validate",
-    "login": "bot.cli.author.login:login",
-    "logout": "bot.cli.author.login:logout",
-    "land": "bot.cli.author.land:land",
-    "status": "bot.cli.author.status:status",
-    "why": "bot.cli.author.why:why",
+    "Start here": {
+        "demo": ("bot.cli.processes:demo", "Watch a queue work, on a GitHub of its own on this machine."),
+        "setup": ("bot.cli.register:setup", "Register the GitHub App and keep its credentials."),
+        "doctor": ("bot.cli.doctor:doctor", "Find faults of the set-up, with what to do."),
+        "validate": ("bot.cli.validate:validate", "Check a repository's configuration file."),
+    },
+    "Operate": {
+        "run": ("bot.cli.processes:run", "Run everything in one process."),
+        "web": ("bot.cli.processes:web", "Run the process that receives webhooks and serves pages."),
+        "worker": ("bot.cli.processes:worker", "Run a process that advances the queues."),
+        "migrate": ("bot.cli.processes:migrate", "Create or update the database's tables."),
+        "resume": ("bot.cli.processes:resume", "Resume a paused queue."),
+        "jobs": ("bot.cli.jobs:jobs", "Show, retry or discard dead letters: jobs that failed for good."),
+        "token": ("bot.cli.tokens:token", "Manage tokens of the HTTP API."),
+        "sinks": ("bot.cli.sinks:sinks", "Show and test where messages go besides GitHub."),
+        "shadow": ("bot.cli.shadow:shadow", "Report on repositories in shadow mode."),
+        "backup": ("bot.cli.backup:backup", "Copy SQLite's database while IMQ runs."),
+        "export": ("bot.cli.queue_files:export_queues", "Write the queues in flight as JSON."),
+        "import": ("bot.cli.queue_files:import_queues", "Store exported queues in this database."),
+    },
+    "For authors, in any clone": {
+        "login": ("bot.cli.author.login:login", "Log in to an IMQ with GitHub."),
+        "land": ("bot.cli.author.land:land", "Queue a pull request, and wait for its outcome if you like."),
+        "status": ("bot.cli.author.status:status", "Show the queues of a repository."),
+        "why": ("bot.cli.author.why:why", "Show why a pull request waits."),
+        "logout": ("bot.cli.author.login:logout", "Revoke a login and forget it."),
+    },
 }
-"""Where each command is."""
+"""Where each command is, and its line in the help, by group: the help imports no command."""
+
+
+_PLACES = {name: place for group in COMMANDS.values() for name, (place, _) in group.items()}
 
 
 class CommandTable(MutableMapping[str, click.Command]):
@@ -71,10 +80,17 @@ class CommandTable(MutableMapping[str, click.Command]):
 
 
 class _Commands(click.Group):
-    """Commands that report a fault of the database in a sentence, without a traceback.
+    """Commands that report a fault of the database in a sentence, without a traceback; the help has them in groups.
 
     No message has control characters, also where it quotes foreign text.
     """
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the groups of commands."""
+        width = max(len(name) for group in COMMANDS.values() for name in group)
+        for title, group in COMMANDS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(width), line) for name, (_, line) in group.items()])
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""
@@ -85,6 +101,8 @@ class _Commands(click.Group):
             if type(error) in (click.ClickException, CommandRefused) and error.message != printable(error.message):
                 raise type(error)(printable(error.message)) from None
             raise
+        except (click.exceptions.Exit, click.Abort):
+            raise
         except Exception as error:
             from queue_engine.core.database.outage import fault_of
 
@@ -93,7 +111,7 @@ class _Commands(click.Group):
             raise CommandRefused(fault.sentence) from None
 
 
-@click.group(cls=_Commands, commands=CommandTable(COMMANDS), context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=_Commands, commands=CommandTable(_PLACES), context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="imq")
 def main() -> None:
     """A merge queue for GitHub that you host yourself."""

@@ -10,7 +10,7 @@ from bot.cli.console import CommandRefused, RepositoryName, echo
 from bot.cli.setup import check_file, environ, host_settings, run_with_store
 from bot.cli.setup import settings as _settings
 from bot.logs.printable import printable
-from bot.process.process_memory import imported_for_good, share_memory
+from bot.process.process_memory import imported_for_good, keep_small
 from bot.settings.environment import Settings, may_be_stored
 
 
@@ -96,7 +96,7 @@ def demo(speed: float, seed: int, lag: float, keep_open: bool, trains: bool, fai
 
 def _run(*, web: bool, worker: bool) -> None:
     given = environ()
-    settings = host_settings() if may_be_stored(given) else _settings()
+    settings = host_settings() if may_be_stored(given) else _settings(web=web)
     # Imported when needed, so that `imq --help` and faults in the settings are printed at once.
     with imported_for_good():
         from bot.process import lifecycle, start
@@ -104,7 +104,7 @@ def _run(*, web: bool, worker: bool) -> None:
         from bot.process.traces import exported
         from queue_engine.core.database.outage import fault_of
 
-    share_memory()
+    keep_small()
     try:
         with ExitStack() as stack, exported(given):
             bound = None

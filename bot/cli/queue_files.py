@@ -15,8 +15,8 @@ from bot.process.errors import FileRefused
 from bot.process.sqlite_file import exclusive
 from queue_engine.core.timing.clock import SystemClock
 from queue_engine.store import EntryConflict, Store
-from queue_engine.store.operations.processes import ALIVE
-from queue_engine.store.operations.queue_file import FORMAT, VERSION, QueueFile, read_queues
+from queue_engine.store.processes import ALIVE
+from queue_engine.store.queue_file import FORMAT, VERSION, QueueFile, read_queues
 
 
 @click.command("export")

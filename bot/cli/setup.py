@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -42,12 +43,12 @@ H = TypeVar("H", bound=HostSettings)
 _log = structlog.get_logger("imq.settings")
 
 
-def settings(*, quiet: bool = False) -> Settings:
+def settings(*, quiet: bool = False, web: bool = True) -> Settings:
     """Load the settings and configure logging; exit with code 2 and a list of all problems.
 
-    A `quiet` command logs only warnings, unless the level is debug.
+    A `quiet` command logs only warnings, unless the level is debug. Without `web` no webhooks are received.
     """
-    return _configured(_load(_load_complete), quiet=quiet)
+    return _configured(_load(partial(_load_complete, web=web)), quiet=quiet)
 
 
 def host_settings(*, quiet: bool = False) -> HostSettings:
@@ -68,11 +69,11 @@ def environ() -> dict[str, str]:
         raise CommandRefused(f"{env_file.NAME} cannot be read: {error}") from None
 
 
-def _load_complete(given: Mapping[str, str]) -> Settings:
+def _load_complete(given: Mapping[str, str], *, web: bool) -> Settings:
     """Load the settings, with the credentials of the database if there are none beside them."""
     if may_be_stored(given) and (credentials := _stored_credentials(load_host_settings(given))) is not None:
-        return load_settings(credentials.complete(given))
-    return load_settings(given)
+        return load_settings(credentials.complete(given), web=web)
+    return load_settings(given, web=web)
 
 
 def _stored_credentials(settings: HostSettings) -> "Credentials | None":

@@ -14,7 +14,7 @@ from queue_engine.config.timing import duration
 from queue_engine.core.timing.clock import SystemClock
 from queue_engine.domain.facts import Actor, Permission
 from queue_engine.store import Store, Transaction
-from queue_engine.store.operations.tokens import Token, TokenPolicy
+from queue_engine.store.tokens import Token, TokenPolicy
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _LOGIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}(?:\[bot\])?")

@@ -1,6 +1,7 @@
 """Check the App as GitHub has it against its manifest: credentials, permissions, events, webhook, limits. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
 
 from bot.doctor.facts import AppFacts
 from bot.doctor.finding import Finding
@@ -14,6 +15,9 @@ from queue_engine.domain.facts import Delivery
 
 _LEVELS = ("", "read", "write", "admin")
 _LEAST_BUDGET = 0.1
+_FIRST_DAY = timedelta(days=1)
+"""After its creation GitHub sends an App the first webhooks, often before its IMQ is started."""
+_REFUSED = range(400, 500)
 _NEWEST = 20
 """Deliveries that are judged; older ones may have been redelivered since."""
 
@@ -61,7 +65,7 @@ def app_findings(app: AppFacts, manifest: Manifest) -> Iterator[Finding]:
     yield from _events(app.app.events, manifest)
     yield from _installations(app)
     yield from _webhook(app)
-    yield from recent_deliveries(app.deliveries)
+    yield from recent_deliveries(app.deliveries, app.app.created_at, reached=app.reached)
     for account, (left, limit) in app.budgets.items():
         if left < limit * _LEAST_BUDGET:
             yield _finding(
@@ -164,11 +168,15 @@ def _webhook(app: AppFacts) -> Iterator[Finding]:
         )
 
 
-def recent_deliveries(deliveries: tuple[Delivery, ...]) -> Iterator[Finding]:
+def recent_deliveries(
+    deliveries: tuple[Delivery, ...], created: datetime | None = None, *, reached: bool = False
+) -> Iterator[Finding]:
     """Judge the newest attempt of each delivery: one that was redelivered is in order. `deliveries`: newest first.
 
-    If a later delivery of the same event arrived, the cause is gone: IMQ was not started, or the secret was wrong.
+    If a later delivery of the same event arrived, the cause is gone: IMQ was not started, or the secret was wrong. On
+    the App's first day any later delivery shows that, and so does a call that reached IMQ, unless IMQ itself refused.
     """
+    first_day_ends = None if created is None else created + _FIRST_DAY
     newest: dict[str, Delivery] = {}
     for each in deliveries[:_NEWEST]:
         newest.setdefault(each.guid, each)
@@ -177,6 +185,9 @@ def recent_deliveries(deliveries: tuple[Delivery, ...]) -> Iterator[Finding]:
     for each in newest.values():
         if each.succeeded:
             arrived.add(each.event)
+        elif first_day_ends is not None and each.at < first_day_ends:
+            if not arrived and (each.status_code in _REFUSED or not reached):
+                failed.append(each)
         elif each.event not in arrived:
             failed.append(each)
     if not failed:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
@@ -15,7 +15,7 @@ from bot.doctor.repository_reads import RepositoryReads
 from bot.doctor.sink_checks import sink_findings
 from bot.doctor.train_checks import described, train_findings
 from bot.doctor.update_bots import update_bot_findings
-from bot.doctor.webhook_probe import WebhookProbe, probed
+from bot.doctor.webhook_probe import UNTRUSTED, WebhookProbe, probed
 from bot.gateway.app_schemas import InstallationAnswer, WebhookAnswer
 from bot.gateway.doctor_reads import RulesetBypass
 from bot.gateway.gateway import Gateway
@@ -100,11 +100,12 @@ class Doctor:
     async def examine(self, host: HostFacts, only: str | None = None) -> Report:
         """Examine all, or of the repositories only one. Raises RepositoryNotFound."""
         app = await self._app()
-        findings = [*host_findings(host), *clock_findings(app), *app_findings(app, read_manifest())]
+        way = [] if app.app is None or self._probe is None else await probed(self._probe, app)
+        faulty = any(each.code != UNTRUSTED for each in way)
+        app = replace(app, reached=self._probe is not None and not faulty)
+        findings = [*host_findings(host), *clock_findings(app), *app_findings(app, read_manifest()), *way]
         if app.app is None:
             return Report((*findings, *sink_findings(host, None)))
-        if self._probe is not None:
-            findings += await probed(self._probe, app)
         repositories, unread = await self._repositories(app.installations)
         findings += [*unread, *sink_findings(host, [] if unread else [each.full_name for each in repositories])]
         if not (repositories or unread) and (active := [each for each in app.installations if not each.suspended_at]):
@@ -148,6 +149,7 @@ class Doctor:
                 public_url=self._public_url,
                 relay_url=self._relay_url,
                 deliveries=deliveries,
+                delivered_to=await self._delivered_to(deliveries),
                 budgets=await self._budgets(installations),
             )
         except GitHubError as error:
@@ -165,6 +167,11 @@ class Doctor:
             return (await self._gateway.deliveries(None))[0]
         except NotFound:
             return ()
+
+    async def _delivered_to(self, deliveries: Sequence[Delivery]) -> str | None:
+        with suppress(NotFound):
+            return await self._gateway.app.delivery_address(deliveries[0].id) if deliveries else None
+        return None
 
     async def _clock_ahead(self) -> timedelta | None:
         theirs = await self._gateway.app.server_time()

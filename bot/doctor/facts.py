@@ -51,6 +51,10 @@ class AppFacts:
     relay_url: str | None = None
     deliveries: tuple[Delivery, ...] = ()
     """The last page of attempts, newest first."""
+    delivered_to: str | None = None
+    """The address of the newest one; None if GitHub does not say."""
+    reached: bool = False
+    """Whether a call to the webhook address reached this IMQ just now."""
     budgets: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     """By account, the requests left and the limit of the hour."""
 

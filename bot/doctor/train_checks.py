@@ -7,10 +7,12 @@ from bot.doctor.finding import Finding
 from bot.gateway.doctor_reads import RulesetBypass
 from queue_engine.domain.candidate_run import CandidateTrigger
 from queue_engine.domain.facts import BranchRules, MergeMethod
+from queue_engine.domain.train_policy import TrainForks
 from queue_engine.workflows.trigger_choice import TriggerReport
 from queue_engine.workflows.trigger_lines import WorkflowLines
 
 _CI_PAGE, _RULES_PAGE = "docs/trains.md#what-starts-ci", "docs/trains.md#rules-and-bypasses"
+_FORKS_PAGE = "docs/trains.md#pull-requests-of-forks"
 _OF_CI = frozenset({"trains_without_ci", "trains_unproven", "trains_builds_start_ci"})
 _ONE_BY_ONE = "IMQ tests and lands one pull request after the other."
 _HARMLESS = frozenset({"non_fast_forward", "tag_name_pattern", "copilot_code_review"})
@@ -22,6 +24,13 @@ _STARTS = {
     CandidateTrigger.PUSH: "a push of its branch starts CI",
     CandidateTrigger.PULL_REQUEST: "a draft pull request of its branch starts CI, which costs notifications",
     CandidateTrigger.DISPATCH: "`workflow_dispatch` starts CI on its branch",
+}
+
+
+_FORKS = {
+    TrainForks.OFF: "tested alone",
+    TrainForks.REVIEWED: "tested alone until somebody with write access approves their head",
+    TrainForks.ON: "tested with others, by the label alone",
 }
 
 
@@ -37,6 +46,7 @@ def described(facts: RepositoryFacts) -> str:
         why.append(f"for a push, add to {'; '.join(map(_joined, choice.lines))}")
     if choice.of_heads:
         why.append(f"from the head of each pull request: {', '.join(f'`{each.name}`' for each in choice.of_heads)}")
+    why.append(f"pull requests of forks: {_FORKS[facts.policy.train_forks]}")
     sure = "every required check runs" if choice.proven else "the first train has to show that every check runs"
     return "; ".join([f"{_STARTS[choice.trigger]}, and {sure}", *why])
 
@@ -45,6 +55,14 @@ def train_findings(facts: RepositoryFacts) -> Iterator[Finding]:
     """Yield what keeps trains from running, or from landing by one push."""
     if facts.trains is None:
         return
+    if facts.policy.train_forks is TrainForks.ON:
+        yield _finding(
+            facts,
+            "trains_forks_unreviewed",
+            "`trains.forks` is on: a train tests pull requests of forks on a branch of this repository.",
+            "The label alone runs code of strangers with the secrets of CI.",
+            "Use `trains.forks: reviewed`, the default, unless CI has no secrets.",
+        )
     yield from _trigger(facts, facts.trains)
     yield from _builds(facts, facts.trains)
     yield from _candidate_rules(facts, facts.trains)
@@ -198,5 +216,5 @@ def _words(types: Sequence[str]) -> str:
 
 
 def _finding(facts: RepositoryFacts, code: str, finding: str, impact: str, remedy: str) -> Finding:
-    page = _CI_PAGE if code in _OF_CI else _RULES_PAGE
+    page = _FORKS_PAGE if code == "trains_forks_unreviewed" else _CI_PAGE if code in _OF_CI else _RULES_PAGE
     return Finding(code, facts.repository.full_name, finding, impact, remedy, page)

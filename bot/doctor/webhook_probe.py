@@ -20,9 +20,11 @@ from pydantic import SecretStr
 
 from bot.doctor.facts import AppFacts
 from bot.doctor.finding import Finding
-from bot.doctor.webhook_address import address_fault
+from bot.doctor.webhook_address import PATH, address_fault
 from bot.webhooks.receiver import PROBE
 
+UNTRUSTED = "proxy_untrusted"
+"""The code of the finding with which IMQ was reached all the same."""
 _LIMIT = timedelta(seconds=10)
 _MAX_BODY = 64 * 1024
 _LINK = "docs/operating.md#webhook-answers"
@@ -77,7 +79,10 @@ class WebhookProbe:
             )
         answered = body if isinstance(body, dict) else {}
         if status == 202 and answered.get("result") == "probed":
-            return None if answered.get("app") == self.app_id else _another(address)
+            if answered.get("app") != self.app_id:
+                return _another(address)
+            proxy = answered.get("untrusted_proxy")
+            return _untrusted(proxy) if isinstance(proxy, str) else None
         if status == 202 and answered.get("result") == "ignored":
             # An IMQ of an earlier release, which knows the secret.
             return None
@@ -107,11 +112,17 @@ class WebhookProbe:
 
 
 async def probed(probe: WebhookProbe, app: AppFacts) -> list[Finding]:
-    """Probe the address of the App's webhook, unless it is wrong already."""
+    """Probe the address of the App's webhook; if that is wrong, the one at which IMQ is said to be.
+
+    That GitHub's newest delivery arrived says something of the address to which it was sent alone.
+    """
     address = "" if app.webhook is None else app.webhook.url
     if not address or address_fault(address, app.public_url, app.relay_url) is not None:
-        return []
-    arrives = bool(app.deliveries) and app.deliveries[0].succeeded
+        if app.public_url is None or app.relay_url:
+            return []
+        address = app.public_url.rstrip("/") + PATH
+    newest = app.deliveries[0] if app.deliveries else None
+    arrives = newest is not None and newest.succeeded and app.delivered_to in (None, address)
     found = await probe.find(address, arrives=arrives)
     return [] if found is None else [found]
 
@@ -128,6 +139,17 @@ def _another(address: str) -> Finding:
         "webhook_answered_by_another_imq",
         f"Another IMQ answers at {address}, for another App.",
         "Set the App's webhook URL to the address of this IMQ, or IMQ_PUBLIC_URL to its own.",
+    )
+
+
+def _untrusted(proxy: str) -> Finding:
+    return Finding(
+        UNTRUSTED,
+        "IMQ",
+        f"A reverse proxy at {proxy} forwards requests, and IMQ_TRUSTED_PROXIES does not name it.",
+        "All clients share the limits of one: a single stranger can keep everybody from logging in.",
+        "Set IMQ_TRUSTED_PROXIES to the proxy's network, such as `private`, in every web process.",
+        "docs/operating.md#settings-in-depth",
     )
 
 

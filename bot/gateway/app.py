@@ -9,7 +9,7 @@ from bot.gateway.app_schemas import AppAnswer, InstallationAnswer, WebhookAnswer
 from bot.gateway.http.answers import parse_answer, parse_list
 from bot.gateway.http.client import Call, Client, Credential
 from bot.gateway.http.connection import Connection
-from bot.gateway.schemas import DeliveryAnswer
+from bot.gateway.schemas import DeliveryAddressAnswer, DeliveryAnswer
 
 
 class _BudgetAnswer(BaseModel):
@@ -58,6 +58,12 @@ class App:
         body = {"url": address, "secret": secret.get_secret_value()}
         page = await self._connection.call(None, Call("PATCH", "/app/hook/config", body=body))
         return parse_answer(WebhookAnswer, page.data)
+
+    async def delivery_address(self, delivery: int) -> str | None:
+        """Return where GitHub sent this delivery; None if it does not say."""
+        template = "/app/hook/deliveries/{delivery_id}"
+        page = await self._connection.call(None, Call("GET", template, {"delivery_id": str(delivery)}))
+        return parse_answer(DeliveryAddressAnswer, page.data).url
 
     async def newest_delivery_status(self) -> int | None:
         """Return the HTTP status of the newest delivery; None before the first one."""

@@ -20,6 +20,7 @@ class AppAnswer(BaseModel):
     html_url: str = ""
     permissions: dict[str, str] = Field(default_factory=dict)
     events: tuple[str, ...] = ()
+    created_at: datetime | None = None
 
 
 class InstallationAnswer(BaseModel):

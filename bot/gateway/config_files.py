@@ -5,7 +5,7 @@ from typing import Protocol
 
 from queue_engine.domain.errors import Invalid
 from queue_engine.domain.model import Repository
-from queue_engine.store.operations.config_files import ConfigFile
+from queue_engine.store.config_files import ConfigFile
 
 
 class Files(Protocol):

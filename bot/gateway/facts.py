@@ -56,6 +56,7 @@ def delivery(answer: DeliveryAnswer) -> Delivery:
         succeeded=answer.status == "OK" or 200 <= answer.status_code < 300,
         event=answer.event,
         action=answer.action,
+        status_code=answer.status_code,
     )
 
 
@@ -286,7 +287,7 @@ _WRITERS = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})
 def review(answer: ReviewAnswer) -> Review:
     """Convert a review."""
     author, by_writer = answer.user.login if answer.user else None, answer.author_association in _WRITERS
-    return Review(author, review_state(answer.state), by_writer, answer.submitted_at)
+    return Review(author, review_state(answer.state), by_writer, answer.submitted_at, answer.commit_id)
 
 
 def review_state(word: str) -> ReviewState:

@@ -58,9 +58,14 @@ class FileChanges:
         self._connection = connection
         self._known: LRUCache[tuple[int, str, str], frozenset[str]] = LRUCache(_REMEMBERED)
 
-    async def read(self, repository: Repository, before: str, after: str) -> frozenset[str] | None:
-        """Return former and new paths of the changed files; None if GitHub lists not all, or `after` lacks `before`."""
-        key = repository.id, before, after
+    async def read(
+        self, repository: Repository, before: str, after: str, *, contained: bool = True
+    ) -> frozenset[str] | None:
+        """Return former and new paths of the changed files; None if GitHub lists not all.
+
+        Of two commits that have gone apart, the files changed since their common one: only without `contained`.
+        """
+        key = repository.id, before, f"{after} {contained}"
         if (known := self._known.get(key)) is not None:
             return known
         template = "/repos/{owner}/{repo}/compare/{base}...{head}"
@@ -71,7 +76,9 @@ class FileChanges:
             if may_lack_diff(fault):
                 return None
             raise
-        if answer.status not in _CONTAINED or answer.files is None or len(answer.files) >= _MOST_FILES:
+        if answer.files is None or len(answer.files) >= _MOST_FILES:
+            return None
+        if contained and answer.status not in _CONTAINED:
             return None
         names = [name for each in answer.files for name in (each.filename, each.previous_filename)]
         self._known[key] = frozenset(name for name in names if name is not None)

@@ -12,8 +12,8 @@ from queue_engine.core.timing.clock import Clock
 from queue_engine.domain.model import Repository
 from queue_engine.domain.policy import Policy
 from queue_engine.store import Store
-from queue_engine.store.operations.config_files import ConfigFile
-from queue_engine.store.operations.reconciler_state import changed_teams
+from queue_engine.store.config_files import ConfigFile
+from queue_engine.store.reconciler_state import changed_teams
 
 _CACHED_FOR = timedelta(hours=1)
 _UNREAD_FOR = timedelta(minutes=10)

@@ -34,7 +34,7 @@ from queue_engine.domain.policy import Mode, Policy, SharedConfig
 from queue_engine.rules.eligibility import may_queue
 from queue_engine.rules.policies import PolicyKey
 from queue_engine.store import Store
-from queue_engine.store.operations.config_files import ConfigFile
+from queue_engine.store.config_files import ConfigFile
 
 _CACHED_FOR = timedelta(hours=1)
 """The bound on the effect of a lost webhook. A conditional request for an unchanged file costs nothing."""

@@ -106,6 +106,7 @@ class ReviewAnswer(BaseModel):
     state: str
     author_association: str = "NONE"
     submitted_at: datetime | None = None
+    commit_id: str | None = None
 
 
 class PersonAnswer(BaseModel):
@@ -302,6 +303,12 @@ class DeliveryAnswer(BaseModel):
     status_code: int = 0
     event: str
     action: str | None = None
+
+
+class DeliveryAddressAnswer(BaseModel):
+    """`GET /app/hook/deliveries/{delivery_id}`, of which only the address matters; the schema does not promise it."""
+
+    url: str | None = None
 
 
 class EventAnswer(BaseModel):

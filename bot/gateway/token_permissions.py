@@ -13,7 +13,7 @@ from queue_engine.domain.model import Repository
 from queue_engine.domain.port import GitHubPorts, SnapshotRequest
 from queue_engine.known.forwarding import Forwarding
 from queue_engine.store import Store
-from queue_engine.store.operations.tokens import service_name
+from queue_engine.store.tokens import service_name
 
 
 class TokenPermissions(Forwarding):

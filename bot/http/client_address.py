@@ -2,7 +2,8 @@
 
 A proxy appends the address of its own client to `X-Forwarded-For`, so only its right end can be believed, and only from
 a proxy that the operator trusts (MDN, "X-Forwarded-For"). Heroku's router does so. Fly's proxy writes an address of the
-app itself after that of the client (Fly's docs, "Request headers"), so the operator has to trust that address, too.
+app itself after that of the client (Fly's docs, "Request headers"; superfly/flyctl #121). So on Fly IMQ reads
+`Fly-Client-IP`, which that proxy writes over what the client sent (the same page; arcjet/arcjet-js #5412).
 Of two headers with this name IMQ believes neither: Heroku's first router appended to the first one, and left the second
 as the client wrote it (heroku/roadmap #238; Router 2.0 appends to the last one, rust-lang/crates.io #10249).
 """
@@ -10,22 +11,26 @@ as the client wrote it (heroku/roadmap #238; Router 2.0 appends to the last one,
 from collections.abc import Sequence
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
+import structlog
 from aiohttp import web
 
 Network = IPv4Network | IPv6Network
 
-_HEADER = "X-Forwarded-For"
+FORWARDED_FOR = "X-Forwarded-For"
 _MOST_HOPS = 20
 _SITE = 64
 """Bits of an IPv6 address that one site has in common: a client may choose the others."""
+
+log = structlog.get_logger(__name__)
 
 
 class ClientAddresses:
     """Finds who sent a request."""
 
-    def __init__(self, trusted: Sequence[Network]) -> None:
-        """`trusted` are the networks of reverse proxies whose header is believed."""
+    def __init__(self, trusted: Sequence[Network], header: str = FORWARDED_FOR) -> None:
+        """`trusted` are the networks of reverse proxies whose `header` is believed."""
         self._trusted = tuple(trusted)
+        self._header = header
 
     def of(self, request: web.Request) -> str:
         """Return the client's address; empty if the connection has none."""
@@ -42,9 +47,18 @@ class ClientAddresses:
             return None
         return str(ip_network((found, _SITE), strict=False)) if isinstance(found, IPv6Address) else str(found)
 
+    def untrusted_proxy(self, request: web.Request) -> str | None:
+        """Return the address of a proxy that forwards this request, and that is not trusted; None if there is none.
+
+        Anybody may send the header to a process without a proxy. So this says something of a request of GitHub's alone.
+        """
+        peer = _parsed(request.remote or "")
+        forwarded = FORWARDED_FOR in request.headers
+        return None if peer is None or not forwarded or self._trusts(peer) else str(peer)
+
     def _client(self, request: web.Request) -> IPv4Address | IPv6Address | None:
         found = _parsed(request.remote or "")
-        given = request.headers.getall(_HEADER, [])
+        given = request.headers.getall(self._header, [])
         if found is None or len(given) != 1:
             return found
         for each in reversed(given[0].split(",")[-_MOST_HOPS:]):
@@ -58,6 +72,32 @@ class ClientAddresses:
 
     def _trusts(self, address: IPv4Address | IPv6Address) -> bool:
         return any(address in network for network in self._trusted if network.version == address.version)
+
+
+class UntrustedProxy:
+    """Notices a reverse proxy that IMQ does not trust, by a delivery with GitHub's signature; logs it once."""
+
+    def __init__(self, addresses: ClientAddresses) -> None:
+        self._addresses = addresses
+        self.address: str | None = None
+        """The proxy's address; None while there is none."""
+
+    @property
+    def advice(self) -> str | None:
+        """What the operator has to set; None without such a proxy."""
+        if self.address is None:
+            return None
+        return (
+            f"A reverse proxy at {self.address} forwards requests, and IMQ_TRUSTED_PROXIES does not name it: all "
+            "clients share the limits of one. Set IMQ_TRUSTED_PROXIES to its network."
+        )
+
+    def notice(self, request: web.Request) -> None:
+        """Look at a request that GitHub has signed."""
+        found = self._addresses.untrusted_proxy(request)
+        if found is not None and self.address is None:
+            self.address = found
+            log.warning("proxy_untrusted", address=found, advice=self.advice)
 
 
 def _parsed(text: str) -> IPv4Address | IPv6Address | None:

@@ -17,6 +17,9 @@ class Limits:
     """Connections that are accepted at once."""
     held_bytes: int = 64 * 1024 * 1024
     """Bytes of requests in memory, over all connections. Two deliveries of the largest size and much else fit in."""
+    unfinished_bytes: int = 8 * 1024 * 1024
+    """The part of them that requests may have which are not complete, and so not verified. One of these requests,
+    the largest, does not count: with all of them a process stays below the smallest limit that our manifests set."""
     header: timedelta = timedelta(seconds=10)
     """From the connection, or the first byte of a later request, to the end of its header (as Go's ReadHeaderTimeout
     and hyper's header_read_timeout count it)."""

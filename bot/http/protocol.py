@@ -7,6 +7,7 @@ connections, and it logs whatever is not HTTP as an error of the server's.
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
@@ -27,6 +28,9 @@ _MAX_LINES, _MIN_BYTES_PER_LINE = 512, 64
 """How many lines may come at once, and how long the lines beyond these must be on average. A body in chunks of one byte
 has two lines for each: parsing 10 MB of those had everybody wait for two seconds (aiohttp #11894 bounds their memory;
 h2o/picohttpparser #81 refuses such bodies, too)."""
+
+_MAX_READ = 16 * 1024
+"""Bytes that are read from one connection before the others are read."""
 
 log = structlog.get_logger(__name__)
 
@@ -85,6 +89,8 @@ class ClientConnection(web.RequestHandler):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Start the time limit for the header."""
         super().connection_made(transport)
+        # With asyncio's 256 KiB, 512 clients would fill 128 MiB in one turn of the loop, before any is dropped.
+        transport.max_size = _MAX_READ  # type: ignore[attr-defined]
         self._drop_after(self._limits.header)
         self._connections.opened(self)
 
@@ -134,7 +140,8 @@ class ClientConnection(web.RequestHandler):
         log.debug("request_malformed", error=type(exc).__name__)
         # Its traceback and this frame reference each other, and would keep the bytes until garbage is collected.
         exc.__traceback__ = None
-        answer = web.json_response({"error": "the request is not understood: it is not HTTP/1.1"}, status=400)
+        answer = _Malformed(text='{"error": "the request is not understood: it is not HTTP/1.1"}', status=400)
+        answer.content_type = "application/json"
         answer.force_close()
         return answer
 
@@ -165,12 +172,29 @@ class ClientConnection(web.RequestHandler):
         """Free the connection's bytes, unless its request is still handled, which frees them at its end."""
         self._stop_timer()
         if self.waits:
+            if self._payload is not None and self._payload.exception() is None:
+                # Its buffer would stay until garbage is collected. A handler that waits for bytes has left none.
+                with suppress(RuntimeError):
+                    self._payload.read_nowait()
             self._release()
         self._connections.closed(self)
 
     def _release(self) -> None:
         self._connections.released(self._held)
         self._held = 0
+
+
+async def hide_server(_request: web.BaseRequest, answer: web.StreamResponse) -> None:
+    """Leave out the header `Server`, in which aiohttp names itself and Python with their versions."""
+    answer.headers.popall("Server", None)
+
+
+class _Malformed(web.Response):
+    """An answer that reaches no application, and so no signal of one."""
+
+    async def _prepare_headers(self) -> None:
+        await super()._prepare_headers()
+        self.headers.popall("Server", None)
 
 
 def notifying(make: Callable[..., web.BaseRequest]) -> Callable[..., web.BaseRequest]:

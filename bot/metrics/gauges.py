@@ -15,7 +15,7 @@ from queue_engine.core.concurrency.slots import SlotsStatus
 from queue_engine.core.jobs.job_table import JobStatus
 from queue_engine.core.timing.clock import Clock
 from queue_engine.domain.model import EntryStatus
-from queue_engine.store.operations.figures import JobFigures, OutboxFigures, QueueFigures
+from queue_engine.store.figures import JobFigures, OutboxFigures, QueueFigures
 
 ROLES = ("run", "web", "worker")
 """The commands that start a process."""

@@ -27,4 +27,6 @@ def login_routes(settings: Settings, engine: Engine, session: aiohttp.ClientSess
         client_secret=settings.client_secret,
     )
     ids, limits = LoginIds(settings.github_private_key), LoginLimits(engine.clock)
-    return LoginRoutes(engine, Logins(flow, ids, limits, ClientAddresses(settings.trusted_proxies)))
+    return LoginRoutes(
+        engine, Logins(flow, ids, limits, ClientAddresses(settings.trusted_proxies, settings.client_header))
+    )

@@ -46,7 +46,7 @@ def build_login(settings: Settings, engine: Engine, session: ClientSession, gith
     cookies = Cookies(secure=urlsplit(settings.public_url or "").scheme == "https")
     logins = Logins(engine.store, clock, signer, cookies, is_operator=settings.is_operator)
     identity = _identity(settings, engine, session, github)
-    limits = CodeLimits(clock, signer, cookies, ClientAddresses(settings.trusted_proxies))
+    limits = CodeLimits(clock, signer, cookies, ClientAddresses(settings.trusted_proxies, settings.client_header))
     parts = None if identity is None else LoginParts(identity, Attempts(clock, signer, cookies), logins, limits)
     return PageLogin(logins, Flash(clock, signer, cookies), parts, missing)
 

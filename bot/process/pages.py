@@ -86,5 +86,5 @@ def create_streams(settings: Settings, engine: Engine, access: Access, feed: Fee
     """Create the event streams of a process, as many as its connections allow."""
     limits = StreamLimits(streams=limits_for(file_limit()).connections // STREAMS_SHARE)
     ids = RequestIds(settings.github_private_key)
-    addresses = ClientAddresses(settings.trusted_proxies)
+    addresses = ClientAddresses(settings.trusted_proxies, settings.client_header)
     return EventStreams(engine, access, feed, watch, ids=ids, addresses=addresses, limits=limits)

@@ -22,7 +22,7 @@ from bot.metrics.exposition import CONTENT_TYPE, merged, parsed, text, with_proc
 from queue_engine.core.concurrency.slots import SlotsStatus
 from queue_engine.core.timing.clock import Clock
 from queue_engine.store import Store
-from queue_engine.store.operations.processes import ProcessReport
+from queue_engine.store.processes import ProcessReport
 
 INTERVAL = timedelta(seconds=30)
 """Between two reports of a process."""

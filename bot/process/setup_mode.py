@@ -20,6 +20,7 @@ from bot.registration.site import Offer, RegistrationSite, addresses_of
 from bot.registration.stored import StoredCredentials, StoredSecrets, WrongSecretKey
 from bot.settings.derived_keys import derive_key
 from bot.settings.environment import WAYS_OUT, HostSettings, Settings, load_settings
+from bot.web.application import new_application
 from queue_engine.core.database.database import Database
 from queue_engine.core.database.outage import fault_of
 from queue_engine.core.timing.clock import SystemClock
@@ -139,7 +140,7 @@ class SetupMode:
 
 
 def _application(site: RegistrationSite) -> web.Application:
-    application = web.Application()
+    application = new_application()
     application.add_routes(site.routes())
     application.router.add_get("/setup/installed", InstalledPage(_nothing_delivered).handle)
     application.router.add_get("/healthz", _alive)

@@ -45,5 +45,6 @@ class WebhookCorrection:
 
 def correction_of(app: App, settings: Settings) -> WebhookCorrection:
     """Return the correction that the settings ask for."""
-    address = settings.webhook_address if settings.corrects_webhook else None
+    corrects = settings.corrects_webhook and settings.github_webhook_secret.get_secret_value()
+    address = settings.webhook_address if corrects else None
     return WebhookCorrection(app, address, settings.github_webhook_secret)

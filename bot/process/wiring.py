@@ -25,6 +25,7 @@ from bot.gateway.http.stored_tokens import StoredTokens
 from bot.gateway.known_teams import KnownTeams
 from bot.gateway.policies import Policies
 from bot.gateway.token_permissions import TokenPermissions
+from bot.http.client_address import ClientAddresses, UntrustedProxy
 from bot.metrics import Metrics
 from bot.process.app_status import AppStatus
 from bot.process.logins import login_routes
@@ -136,15 +137,17 @@ class Bot:
 
     def application(self) -> web.Application:
         """Create the web application of this process."""
+        proxy = UntrustedProxy(ClientAddresses(self.settings.trusted_proxies, self.settings.client_header))
         receiver = Receiver(
             secret=self.settings.github_webhook_secret,
             own_app_id=int(self.settings.github_app_id),
             store=self.missed.receive,
             clock=self.clock,
             meter=self.metrics,
+            proxy=proxy,
         )
         checks = {"database": self._database_answers, "migrations": self._migrated, "app": self._app_accepted}
-        app = create_app(receiver, Readiness(checks, self.clock, lambda: self.app_status.advice))
+        app = create_app(receiver, Readiness(checks, self.clock, lambda: self.app_status.advice or proxy.advice))
         access = Access(self.engine, self.gateway.people, public_pages=self.settings.public_pages)
         logins = login_routes(self.settings, self.engine, self._session, self.gateway.app)
         app.router.add_routes([description(described_routes(self.engine, access)), *open_routes(logins)])
@@ -153,7 +156,7 @@ class Bot:
         parts = ApiParts(self._examine, logins, self.gateway.heads, self.waits, streams.serve_token)
         app.add_subapp(PREFIX, create_api(self.engine, access, parts, keys_required=keys_required))
         guarded = for_operators(self.reporter.handle, self.engine.store, self.clock)
-        app.router.add_get("/metrics", guarded if self.settings.metrics == "token" else self.reporter.handle)
+        app.router.add_get("/metrics", guarded if self.settings.metrics_need_token else self.reporter.handle)
         status = QueueStatusHandler(self.engine, access, self.gateway.slots_status, self.settings.max_queue_depth)
         app.router.add_get("/queue/status", status.handle)
         app.router.add_get("/setup/installed", InstalledPage(self._delivered).handle)

@@ -7,14 +7,13 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 import aiohttp
-from aiohttp import web
 
 from bot.gateway.http.client import Client
 from bot.registration.credentials import Credentials
 from bot.registration.one_time_secrets import MemorySecrets
 from bot.registration.site import Offer, RegistrationSite, local_addresses
 from bot.settings.safe_values import HERE
-from bot.web.application import serve
+from bot.web.application import new_application, serve
 from queue_engine.core.timing.clock import SystemClock
 
 
@@ -42,7 +41,7 @@ async def register(
                 save=save_once,
                 announce=lambda _code: None,
             )
-            application = web.Application()
+            application = new_application()
             application.add_routes(site.routes())
             runner = await serve(application, 0, HERE, bound=bound)
             try:

@@ -114,6 +114,14 @@ class QueueSettings(BaseSettings):
     )
     """The permitted effect of an owner's shared configuration."""
 
+    @field_validator("trigger_label")
+    @classmethod
+    def _label_can_be_set(cls, value: str) -> str:
+        label = value.strip()
+        if not label or not label.isprintable():
+            raise ValueError("is blank, or more than one line: give a label's name of at most 50 characters")
+        return label
+
     def policy(self) -> Policy:
         """Return the engine's policy for repositories without configuration."""
         return Policy(
@@ -153,10 +161,11 @@ class HostSettings(QueueSettings, PageSettings):
     timeline_days: Annotated[int, AfterValidator(enough_days)] = Field(365, validation_alias="IMQ_TIMELINE_DAYS", ge=0)
     """The age at which an event of the timeline is deleted; 0 keeps the timeline for good."""
     sinks: Sinks = Field((), validation_alias="IMQ_SINKS")
-    metrics: Annotated[Literal["open", "token"], BeforeValidator(_lower)] = Field(
-        "open", validation_alias="IMQ_METRICS"
+    metrics: Annotated[Literal["open", "token"] | None, BeforeValidator(_lower)] = Field(
+        None, validation_alias="IMQ_METRICS"
     )
-    """Who reads the metrics: everybody who reaches the port, or callers with an operator's token."""
+    """Who reads the metrics: everybody who reaches the port, or callers with an operator's token. None: those with a
+    token, where IMQ has a public address."""
     idempotency_key: Literal["required", "optional"] = Field("required", validation_alias="IMQ_IDEMPOTENCY_KEY")
     """Whether writing calls of the API need the header `Idempotency-Key`."""
     log_level: Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(_lower)] = Field(
@@ -166,6 +175,11 @@ class HostSettings(QueueSettings, PageSettings):
         None, validation_alias="IMQ_LOG_FORMAT"
     )
     """None means console on a terminal, else json."""
+
+    @property
+    def metrics_need_token(self) -> bool:
+        """Whether only callers with an operator's token read the metrics."""
+        return self.metrics == "token" or (self.metrics is None and self.public_url is not None)
 
     @property
     def timeline_kept(self) -> timedelta | None:
@@ -264,6 +278,17 @@ class Settings(HostSettings):
         return SecretStr(strong_secret(value.get_secret_value(), _ON_BOTH_SIDES))
 
 
+class WorkerSettings(Settings):
+    """The settings of a process that receives no webhooks, and so may lack their secret."""
+
+    github_webhook_secret: SecretStr = Field(SecretStr(""), validation_alias="IMQ_GITHUB_WEBHOOK_SECRET")
+
+    @field_validator("github_webhook_secret")
+    @classmethod
+    def _secret_is_strong(cls, value: SecretStr) -> SecretStr:
+        return super()._secret_is_strong(value) if value.get_secret_value() else value
+
+
 _ALIASES = (field.validation_alias for field in Settings.model_fields.values())
 _NAMES = frozenset(alias for alias in _ALIASES if isinstance(alias, str))
 
@@ -273,12 +298,12 @@ def unknown_variables(environ: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(name for name, meant in unknown_names(_set_variables(environ), _NAMES).items() if meant is None)
 
 
-def load_settings(environ: Mapping[str, str]) -> Settings:
-    """Load the settings from `environ`; empty variables count as not set.
+def load_settings(environ: Mapping[str, str], *, web: bool = True) -> Settings:
+    """Load the settings from `environ`; empty variables count as not set. `web`: of a process that receives webhooks.
 
     Raises SettingsProblem, which names every problem at once, misspelt names among them.
     """
-    return _load(Settings, environ)
+    return _load(Settings if web else WorkerSettings, environ)
 
 
 def may_be_stored(environ: Mapping[str, str]) -> bool:
@@ -321,7 +346,7 @@ def _load(kind: type[_S], environ: Mapping[str, str]) -> _S:
 
 def _set_variables(environ: Mapping[str, str]) -> dict[str, str]:
     """Return the variables that are set."""
-    return {name: value for name, value in environ.items() if value.strip()}
+    return {name: value for name, value in environ.items() if value}
 
 
 def _problem(place: str, kind: str, message: str) -> str:

@@ -11,12 +11,10 @@ from bot.settings.safe_values import strong_secret
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 _LOOPBACK = ("127.0.0.0/8", "::1/128")
-_NETWORKS = {
-    "none": (),
-    "loopback": _LOOPBACK,
-    "private": (*_LOOPBACK, "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7", "fe80::/10"),
-}
-"""Words for networks. Private ones are those of RFC 1918, 6598 and 4193, and of one link."""
+_PRIVATE = (*_LOOPBACK, "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7", "fe80::/10")
+_FLY = "fly"
+_NETWORKS = {"none": (), "loopback": _LOOPBACK, "private": _PRIVATE, _FLY: _PRIVATE}
+"""Words for networks. Private ones are those of RFC 1918, 6598 and 4193, and of one link; Fly's proxy has such ones."""
 
 _DEFAULT_PROXIES = "loopback"
 """A proxy on the same machine, where IMQ listens unless a platform or `IMQ_BIND` says otherwise."""
@@ -25,7 +23,7 @@ _DEFAULT_PROXIES = "loopback"
 def trusted_proxies(value: str) -> tuple[Network, ...]:
     """Return the networks that words, addresses or networks name. Raises ValueError."""
     found: list[Network] = []
-    for name in value.replace(",", " ").split():
+    for name in _listed(value):
         try:
             found += [ipaddress.ip_network(each) for each in _NETWORKS.get(name.casefold(), (name,))]
         except ValueError:
@@ -33,9 +31,20 @@ def trusted_proxies(value: str) -> tuple[Network, ...]:
                 "must be addresses or networks such as 10.0.0.0/8, separated by commas, or one of the words "
                 f"{', '.join(_NETWORKS)}"
             ) from None
+    if not _listed(value):
+        raise ValueError(f"names no proxy: give networks, or one of the words {', '.join(_NETWORKS)}")
     if any(network.prefixlen == 0 for network in found):
         raise ValueError("trusts every address, so that each client could choose its own: name the proxy's network")
     return tuple(found)
+
+
+def client_header(value: str) -> str:
+    """Return the header in which these proxies name their client: Fly's proxy has one of its own."""
+    return "Fly-Client-IP" if _FLY in map(str.casefold, _listed(value)) else "X-Forwarded-For"
+
+
+def _listed(value: str) -> list[str]:
+    return value.replace(",", " ").split()
 
 
 _CLIENT_ID = re.compile(r"[A-Za-z0-9._-]{1,100}")
@@ -79,7 +88,10 @@ class PageSettings(BaseSettings):
     @field_validator("operators")
     @classmethod
     def _operators_are_people(cls, value: str | None) -> str | None:
-        if not all(_OPERATOR.fullmatch(each) for each in _names(value)):
+        names = _names(value)
+        if value is not None and not names:
+            raise ValueError("names nobody: give GitHub ids or logins, or remove it")
+        if not all(_OPERATOR.fullmatch(each) for each in names):
             raise ValueError("must be GitHub ids or logins, separated by commas: an id such as 583231 is safer")
         return value
 
@@ -93,6 +105,11 @@ class PageSettings(BaseSettings):
     def trusted_proxies(self) -> tuple[Network, ...]:
         """Return the networks of the trusted reverse proxies."""
         return trusted_proxies(self.proxies)
+
+    @property
+    def client_header(self) -> str:
+        """Return the header in which a trusted reverse proxy names its client."""
+        return client_header(self.proxies)
 
     def is_operator(self, person_id: int, login: str) -> bool:
         """Return whether IMQ_OPERATORS names this person."""

@@ -7,6 +7,7 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from bot.http.limits import Limits, file_limit, limits_for
+from bot.http.protocol import hide_server
 from bot.http.site import LimitedSite
 from bot.web.readiness import Readiness
 from bot.webhooks.receiver import MAX_BODY, Receiver
@@ -19,10 +20,17 @@ log = structlog.get_logger(__name__)
 
 def create_app(receiver: Receiver, readiness: Readiness) -> web.Application:
     """Create the application, with the routes that need no token."""
-    app = web.Application(client_max_size=MAX_BODY, middlewares=[_json_errors])
+    app = new_application()
     app.router.add_post("/webhook", receiver.handle)
     app.router.add_get("/healthz", _alive)
     app.router.add_get("/readyz", readiness.handle)
+    return app
+
+
+def new_application() -> web.Application:
+    """Create an application without routes, whose errors are answered as JSON, with their details in the log alone."""
+    app = web.Application(client_max_size=MAX_BODY, middlewares=[_json_errors])
+    app.on_response_prepare.append(hide_server)
     return app
 
 

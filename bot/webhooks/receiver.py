@@ -14,6 +14,7 @@ from aiohttp import web
 from pydantic import SecretStr
 
 from bot.http.body import MAX_TIME, Refused, read_body
+from bot.http.client_address import ClientAddresses, UntrustedProxy
 from bot.http.log_throttle import LogThrottle
 from bot.webhooks.normalize import MalformedPayload, normalize, why_ignored
 from queue_engine.core.database.outage import fault_of
@@ -54,6 +55,7 @@ class Receiver:
         clock: Clock,
         read_limit: timedelta = MAX_TIME,
         meter: Meter | None = None,
+        proxy: UntrustedProxy | None = None,
     ) -> None:
         if not secret.get_secret_value():
             raise ValueError("a webhook secret is needed: without one anybody could speak for GitHub")
@@ -63,6 +65,7 @@ class Receiver:
         self._read_limit = read_limit
         self._log_throttle = LogThrottle(clock)
         self._meter = meter or NullMeter()
+        self._proxy = proxy or UntrustedProxy(ClientAddresses(()))
 
     async def handle(self, request: web.Request) -> web.Response:
         """Answer 202: stored, known or ignored; 400, 401, 408, 413, 415: refused; 503: not stored, redeliver it."""
@@ -73,6 +76,7 @@ class Receiver:
             _check_content_type(request)
             body = await read_body(request, "delivery", MAX_BODY, self._read_limit)
             self._verify(signature, body)
+            self._proxy.notice(request)
         except Refused as refused:
             if (repeats := self._log_throttle.count(refused.sentence)) is not None:
                 log.warning("delivery refused", status=refused.status, why=refused.sentence, repeats=repeats)
@@ -88,7 +92,8 @@ class Receiver:
     async def _take(self, event_name: str, delivery: str, content_type: str, body: bytes) -> web.Response:
         payload = _payload(content_type, body)
         if event_name == "ping" and delivery.startswith(PROBE):
-            return web.json_response({"result": "probed", "app": self._own_app_id}, status=202)
+            answer = {"result": "probed", "app": self._own_app_id, "untrusted_proxy": self._proxy.address}
+            return web.json_response(answer, status=202)
         try:
             webhook = normalize(event_name, delivery, payload, own_app_id=self._own_app_id)
         except MalformedPayload as error:

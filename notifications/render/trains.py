@@ -131,6 +131,9 @@ def _steps(train: TrainNotice, others: Sequence[int], base_branch: str) -> Itera
             yield texts.HELD_BACK_BY_ONE_OF.format(numbers=_numbers(train.conflicts))
         case TrainProgress.HELD_BACK:
             yield texts.HELD_BACK_UNKNOWN
+        case TrainProgress.OWN_HEAD:
+            yield texts.OWN_HEAD[train.own_head or ""].format(base=code(base_branch))
+            yield texts.OWN_HEAD_HOW
         case TrainProgress.FAILED_ALONE:
             yield texts.FAILED_ALONE.format(base=code(base_branch))
 

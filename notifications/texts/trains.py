@@ -27,6 +27,13 @@ QUALIFIED = "It passed in a CI run with others, and lands with the next run that
 HELD_BACK = "It conflicts with {number}, so IMQ tries it again when {number} has landed or left."
 HELD_BACK_BY_ONE_OF = "It conflicts with one of {numbers}; IMQ tries it again when that has landed or left."
 HELD_BACK_UNKNOWN = "It conflicts with a pull request ahead of it; IMQ tries it again when that has landed or left."
+OWN_HEAD: Mapping[str, str] = {
+    "forks_off": "It comes from a fork, and `trains.forks` is off for {base}.",
+    "unreviewed": "It comes from a fork, and no one with write access has approved its present head.",
+    "workflows": "It comes from a fork, and changes workflow files or local actions.",
+    "unknown": "It comes from a fork, and GitHub does not show whether it changes workflow files or local actions.",
+}
+OWN_HEAD_HOW = "So IMQ tests it alone, by its own head, after those ahead of it: on a train's branch CI has secrets."
 FAILED_ALONE = "The failed CI run tested only this pull request on top of {base}: no other pull request is the cause."
 RUN = "CI run: {run}."
 

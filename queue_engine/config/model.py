@@ -45,7 +45,7 @@ from queue_engine.domain.policy import (
     NotReadyPushPolicy,
     PushPolicy,
 )
-from queue_engine.domain.train_policy import MOST_MEMBERS, Candidates, TrainSplit
+from queue_engine.domain.train_policy import MOST_MEMBERS, Candidates, TrainForks, TrainSplit
 
 _BRANCHES = "IMQ would push branches, and run changes with secrets, in repositories that did not ask for it"
 _LATER = "longer waits would delay all queues"
@@ -78,6 +78,11 @@ def _off_or_auto(value: object) -> object:
     """Accept `on`, and truth values in place of both words."""
     words = {True: "auto", False: "off", "on": "auto"}
     return words.get(value, value) if isinstance(value, str | bool) else value
+
+
+def _off_or_on(value: object) -> object:
+    """Accept truth values: YAML 1.1 reads both words as such."""
+    return {True: "on", False: "off"}[value] if isinstance(value, bool) else value
 
 
 class TrainRules(ConfigModel):
@@ -120,6 +125,21 @@ class TrainRules(ConfigModel):
     ] = Field(
         None,
         description="Whether IMQ bisects a run that failed, or tests each of its pull requests alone.",
+    )
+    forks: Annotated[
+        Annotated[Literal["off", "reviewed", "on"], BeforeValidator(_off_or_on)] | None,
+        Key(
+            "train_forks",
+            "`off`, or `reviewed` in place of `on`",
+            "changes of forks would run with secrets in repositories that did not ask for it",
+            keys.rather(*TrainForks),
+            keys.ValueKind(TrainForks, str),
+        ),
+    ] = Field(
+        None,
+        description="Which pull requests of forks a train may test: CI has the repository's secrets there. "
+        "`reviewed` are those whose queued head somebody with write access has approved. Others are tested alone, by "
+        "their own heads, and so is each that changes workflow files or local actions.",
     )
 
 

@@ -132,6 +132,8 @@ class Delivery:
     succeeded: bool
     event: str
     action: str | None
+    status_code: int = 0
+    """What was answered; 0: nothing was, or GitHub does not say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,6 +303,7 @@ class Review:
     by_writer: bool
     """Whether GitHub says that the reviewer has write permission, so that the review counts."""
     at: datetime | None = None  # When it was submitted; None where the answer lacks it.
+    commit: str | None = None  # The head that was reviewed; None where the answer lacks it.
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 from queue_engine.core.timing.backoff import Backoff
 from queue_engine.domain.facts import MergeMethod, Permission, RequiredCheck
-from queue_engine.domain.train_policy import Candidates, TrainPolicy, TrainSplit
+from queue_engine.domain.train_policy import Candidates, TrainForks, TrainPolicy, TrainSplit
 
 # No jitter in the polls of an entry: each counts from an instant of its own, and a check that takes exactly as long as
 # the first wait must not be polled just before it ends. Fifteen minutes, because checks often take ten, or have a limit
@@ -202,7 +202,8 @@ class Policy:
     train_size: int = 32
     train_first_report: timedelta = timedelta(minutes=5)
     train_split: TrainSplit = TrainSplit.BISECT
-    """These five are the fields of `trains`, stored while trains are off too: the rule of a branch may want them."""
+    train_forks: TrainForks = TrainForks.REVIEWED
+    """These six are the fields of `trains`, stored while trains are off too: the rule of a branch may want them."""
     when_not_ready: NotReadyPolicy = NotReadyPolicy.WAIT
     ready_timeout: timedelta = timedelta(days=30)
     """How long a pull request may wait outside the queue until it is ready."""
@@ -261,7 +262,12 @@ class Policy:
         if self.train_candidates is Candidates.OFF:
             return None
         return TrainPolicy(
-            self.train_candidates, self.train_runs, self.train_size, self.train_first_report, self.train_split
+            self.train_candidates,
+            self.train_runs,
+            self.train_size,
+            self.train_first_report,
+            self.train_split,
+            self.train_forks,
         )
 
     @property

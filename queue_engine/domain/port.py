@@ -118,6 +118,13 @@ class Reads(Protocol):
         """
         ...
 
+    async def paths_of_head(self, repository: Repository, base: str, tip: str, head: str) -> frozenset[str] | None:
+        """`GET /repos/{o}/{r}/compare/{tip}...{head}`: former and new paths of the files that a pull request changes.
+
+        These count from the commit at which it left the base. None if GitHub does not list all.
+        """
+        ...
+
     async def differing_paths(self, repository: Repository, tree: str, landed: Commit) -> frozenset[str] | None:
         """`GET /repos/{o}/{r}/git/trees/{sha}` of both trees: the files in which they differ.
 

@@ -23,6 +23,8 @@ class TrainProgress(StrEnum):
     """It passed in a run that cannot land, and waits for one that can."""
     HELD_BACK = "held_back"
     """It conflicts with another member; IMQ tries again when that one has landed or left."""
+    OWN_HEAD = "own_head"
+    """It comes from a fork, and IMQ tests it by its own head, with no other pull request and on no branch of IMQ's."""
     FAILED_ALONE = "failed_alone"
     """The run that failed had no other member that has not landed."""
 
@@ -49,6 +51,8 @@ class TrainNotice(BaseModel):
     """The member with which it conflicts, while held back."""
     conflicts: tuple[int, ...] = ()
     """The members ahead of it of which it conflicts with one, while held back, where that one is not known."""
+    own_head: str | None = None
+    """Why IMQ tests it by its own head: `forks_off`, `unreviewed`, `workflows` or `unknown`."""
     suspicion: float | None = None
     """The chance that this pull request makes its run fail, from 0 to 1."""
 

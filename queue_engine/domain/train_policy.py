@@ -26,6 +26,20 @@ class TrainSplit(StrEnum):
     """It tests each member of that run alone next: more CI runs, and each result concerns one pull request."""
 
 
+class TrainForks(StrEnum):
+    """Which pull requests of forks a train may test on a branch of the repository, where CI has its secrets.
+
+    One that changes workflow files or local actions is always tested alone, by its own head.
+    """
+
+    OFF = "off"
+    """None."""
+    REVIEWED = "reviewed"
+    """Those whose queued head somebody with write access has approved."""
+    ON = "on"
+    """All that are queued."""
+
+
 MOST_MEMBERS = 32
 """A run tests at most so many members, those beneath them aside."""
 
@@ -43,3 +57,4 @@ class TrainPolicy:
     first_report: timedelta = timedelta(minutes=5)
     """How long the first report of each required check on a candidate may take."""
     split: TrainSplit = TrainSplit.BISECT
+    forks: TrainForks = TrainForks.REVIEWED

@@ -14,8 +14,8 @@ import structlog
 from queue_engine.effects.context import Engine
 from queue_engine.handlers.repositories import resume_refused
 from queue_engine.handlers.repository_labels import refused_labels
-from queue_engine.store.operations.reconciler_state import changed_teams
 from queue_engine.store.outbox.items import OUTBOX_JOB
+from queue_engine.store.reconciler_state import changed_teams
 
 _log = structlog.get_logger("imq.permissions")
 

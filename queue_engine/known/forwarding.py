@@ -34,6 +34,7 @@ class Forwarding:
     snapshots = _handed_on(Reads.snapshots)
     comparison = _handed_on(Reads.comparison)
     changed_paths = _handed_on(Reads.changed_paths)
+    paths_of_head = _handed_on(Reads.paths_of_head)
     differing_paths = _handed_on(Reads.differing_paths)
     commit = _handed_on(Reads.commit)
     permission = _handed_on(Reads.permission)

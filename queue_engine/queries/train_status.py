@@ -43,6 +43,8 @@ class TrainStatus:
     qualified: frozenset[int] = frozenset()
     conflicts: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     """Members that did not merge onto all of these others."""
+    tested_alone: Mapping[int, str] = field(default_factory=dict)
+    """Pull requests of forks that are tested alone, by their own heads, and why."""
     suspicions: Mapping[int, float] = field(default_factory=dict)
     off: TrainBlocker | None = None
 
@@ -66,6 +68,8 @@ class TrainStatus:
             )
         if group is not None:
             return TrainNotice(progress=TrainProgress.BISECTING, failed=group.members, suspicion=suspicion)
+        if (why := self.tested_alone.get(number)) is not None:
+            return TrainNotice(progress=TrainProgress.OWN_HEAD, own_head=why)
         if others := self.conflicts.get(number):
             conflict, unsure = (others[0], ()) if len(others) == 1 else (None, others)
             held = TrainProgress.HELD_BACK
@@ -122,6 +126,11 @@ def train_status(runs: Sequence[CandidateRun], memory: Mapping[str, Any]) -> Tra
         failed=tuple(_group(each, queue) for each in trains.get("failures", ())),
         qualified=frozenset(each["id"] for each in trains.get("queue", ()) if each.get("qualified_at") is not None),
         conflicts=_conflicts(memory.get("conflicts") or {}, queue),
+        tested_alone={
+            int(number): one["why"]
+            for number, one in (memory.get("tested_alone") or {}).items()
+            if int(number) in queue
+        },
         suspicions={int(number): float(chance) for number, chance in (memory.get("suspicions") or {}).items()},
         off=None
         if off is None

@@ -18,7 +18,7 @@ from bot.web.login.viewer import ANONYMOUS, Viewer
 from bot.web.pages.requests import RequestPages
 from bot.web.pages.site import Site, add_pages
 from queue_engine.domain.facts import Permission
-from queue_engine.store.operations.tokens import TokenPolicy
+from queue_engine.store.tokens import TokenPolicy
 from tests.acceptance.failed_requests import opaque_ids
 from tests.acceptance.world import World
 

@@ -7,7 +7,7 @@ from typing import Any
 import aiohttp
 
 from queue_engine.domain.facts import Permission
-from queue_engine.store.operations.tokens import PREFIX
+from queue_engine.store.tokens import PREFIX
 from tests.acceptance.api_walk import Call, calls
 from tests.acceptance.callers import Caller, caller, path_of
 from tests.acceptance.world import CI_TIME, LABEL, REPOSITORY, World

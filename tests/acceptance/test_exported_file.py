@@ -13,7 +13,7 @@ from queue_engine.domain.reasons import Reason
 from queue_engine.effects.context import Change
 from queue_engine.handlers.restored import import_queues
 from queue_engine.store import Store
-from queue_engine.store.operations.queue_file import QueueFile, read_queues
+from queue_engine.store.queue_file import QueueFile, read_queues
 from sandbox.ci.single_check import CISettings
 from sandbox.domain.pulls.pulls import PullRequestOptions
 from tests.acceptance.project import total_at_most_ten

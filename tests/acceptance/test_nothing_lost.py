@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import delete, update
 
-from queue_engine.store.operations.tables import sweeps
+from queue_engine.store.operation_tables import sweeps
 from queue_engine.store.tables import entries, outbox
 from sandbox.rest.faults import Fault, Kind
 from tests.acceptance.naming import naming

@@ -10,7 +10,7 @@ import aiohttp
 import pytest
 
 from queue_engine.domain.webhook_event import WEBHOOK_JOB
-from queue_engine.store.operations.tokens import TokenPolicy
+from queue_engine.store.tokens import TokenPolicy
 from tests.acceptance.world import LABEL, World
 
 _SEED = "20261122"

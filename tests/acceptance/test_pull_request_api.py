@@ -6,7 +6,7 @@ from typing import Any
 
 import aiohttp
 
-from queue_engine.store.operations.tokens import TokenPolicy
+from queue_engine.store.tokens import TokenPolicy
 from tests.acceptance.callers import Answer, Caller, caller, path_of
 from tests.acceptance.pull_request_calls import HOME, order, read_entry
 from tests.acceptance.test_held import held

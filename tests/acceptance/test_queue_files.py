@@ -10,7 +10,7 @@ from queue_engine.domain.reasons import Reason
 from queue_engine.effects.context import Change
 from queue_engine.handlers.restored import import_queues
 from queue_engine.store import EntryConflict, Store
-from queue_engine.store.operations.queue_file import QueueFile, read_queues
+from queue_engine.store.queue_file import QueueFile, read_queues
 from tests.acceptance.test_lost_databases import front, label_in_order
 from tests.acceptance.world import LABEL, World
 from tests.support.databases import MakeUrl

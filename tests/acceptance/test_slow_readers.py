@@ -11,7 +11,7 @@ from aiohttp.test_utils import TestServer
 from bot.api.access import Access
 from bot.http.client_address import ClientAddresses
 from bot.web.live.streams import EventStreams, StreamLimits
-from queue_engine.store.operations.tokens import Token
+from queue_engine.store.tokens import Token
 from tests.acceptance.failed_requests import opaque_ids
 from tests.acceptance.page_readers import person
 from tests.acceptance.test_event_streams import queued, record

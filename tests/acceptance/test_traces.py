@@ -12,7 +12,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from queue_engine.core.observability import trace
-from queue_engine.store.operations.tokens import TokenPolicy
+from queue_engine.store.tokens import TokenPolicy
 from tests.acceptance.world import LABEL, REPOSITORY, World, a_world
 from tests.support.captured import Log, captured
 

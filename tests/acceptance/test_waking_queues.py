@@ -12,8 +12,8 @@ from sqlalchemy.engine import Engine
 
 from bot.gateway.http.pacing import DOCUMENTED
 from bot.gateway.policies import Policies
-from queue_engine.store.operations.rate_limits import POINTS
-from queue_engine.store.operations.tables import configuration_files, installation_tokens
+from queue_engine.store.operation_tables import configuration_files, installation_tokens
+from queue_engine.store.rate_limits import POINTS
 from queue_engine.store.tables import queues
 from sandbox.domain.checks.checks import CheckRunFields
 from sandbox.rest.record import RecordedCall

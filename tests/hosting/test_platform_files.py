@@ -9,7 +9,7 @@ import pytest
 from bot.api.answers import LONGEST_WAIT
 from bot.cli.main import main
 from bot.process import lifecycle
-from bot.settings.environment import CREDENTIALS, load_host_settings
+from bot.settings.environment import CREDENTIALS, SettingsProblem, load_host_settings, load_settings
 from docs.generate import ROOT
 from tests.hosting.debian_image import INSTRUCTIONS
 from tests.hosting.platform_files import (
@@ -139,6 +139,56 @@ def test_image_copies_what_it_needs_and_dockerignore_lets_nothing_else_in() -> N
     assert ignore[0] == "*"
     assert {line[1:] for line in ignore if line.startswith("!")} == copied
     assert all((ROOT / name).exists() for name in copied)
+
+
+def test_kubernetes_gives_each_process_the_secrets_that_it_needs() -> None:
+    """Whoever takes over a worker can neither forge webhooks nor sessions; a migration has the database alone."""
+    given = {
+        container["name"]: [each["secretRef"]["name"] for each in container["envFrom"]] for container in containers()
+    }
+    assert given == {
+        "migrate": ["imq-database"],
+        "web": ["imq-database", "imq-app", "imq-web"],
+        "worker": ["imq-database", "imq-app"],
+    }
+    app = {"IMQ_GITHUB_APP_ID", "IMQ_GITHUB_PRIVATE_KEY"}
+    needed = set(CREDENTIALS) - app
+    with pytest.raises(SettingsProblem) as refused:
+        load_settings({}, web=False)
+    assert all(name in str(refused.value) for name in app)
+    assert not any(name in str(refused.value) for name in needed)
+
+
+def test_kubernetes_lets_pods_reach_no_private_network_but_a_database() -> None:
+    """A process that was taken over finds neither the cloud's metadata nor the services beside it."""
+    (policy,) = (each for each in yaml(KUBERNETES) if each["metadata"]["name"] == "imq" and "egress" in each["spec"])
+    assert policy["spec"]["policyTypes"] == ["Ingress", "Egress"]
+    blocks = [to["ipBlock"] for rule in policy["spec"]["egress"] for to in rule.get("to", ()) if "ipBlock" in to]
+    assert {each["cidr"] for each in blocks} == {"0.0.0.0/0", "::/0"}
+    assert "169.254.0.0/16" in blocks[0]["except"]
+    open_ports = {port["port"] for rule in policy["spec"]["egress"] if "to" not in rule for port in rule["ports"]}
+    assert open_ports == {5432}
+
+
+@pytest.mark.parametrize("service", sorted(SERVICES))
+def test_service_of_compose_has_no_rights(service: str) -> None:
+    """PostgreSQL and Caddy, too: one that a stranger takes over changes neither files nor the machine."""
+    given = SERVICES[service]
+    assert given["read_only"] is True
+    assert given["cap_drop"] == ["ALL"]
+    assert set(given.get("cap_add", ())) <= {"NET_BIND_SERVICE"}
+    assert given["security_opt"] == ["no-new-privileges:true"]
+    assert {"mem_limit", "pids_limit"} <= given.keys()
+
+
+def test_clients_are_told_apart_behind_the_proxy_of_each_platform() -> None:
+    """Otherwise one stranger uses up the limits of all."""
+    (web,) = (container for container in containers() if container["name"] == "web")
+    given = [each["value"] for each in web["env"] if each["name"] == "IMQ_TRUSTED_PROXIES"]
+    given += [fly()["env"]["IMQ_TRUSTED_PROXIES"], heroku()["env"]["IMQ_TRUSTED_PROXIES"]["value"]]
+    given += [SERVICES["imq"]["environment"]["IMQ_TRUSTED_PROXIES"]]
+    given += [each["value"] for each in RENDER["envVars"] if each["key"] == "IMQ_TRUSTED_PROXIES"]
+    assert given == ["private", "fly", "private", "private", "private"]
 
 
 @pytest.mark.parametrize("container", containers(), ids=lambda container: container["name"])

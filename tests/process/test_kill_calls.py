@@ -13,7 +13,7 @@ from queue_engine.core.database.database import Database
 from queue_engine.core.timing.clock import SystemClock
 from queue_engine.domain.facts import Permission
 from queue_engine.store import Store
-from queue_engine.store.operations.tokens import TokenPolicy
+from queue_engine.store.tokens import TokenPolicy
 from tests.acceptance.template import Template
 from tests.acceptance.world import LABEL, REPOSITORY
 from tests.process.processes import Theatre, a_theatre

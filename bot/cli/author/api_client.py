@@ -5,7 +5,7 @@ import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http.client import HTTPException
-from typing import IO, Any
+from typing import IO, Any, ClassVar
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
@@ -50,6 +50,9 @@ class _NoRedirects(HTTPRedirectHandler):
 class ApiClient:
     """One server, and the token for it."""
 
+    last_answered: ClassVar[str | None] = None
+    """The address of the server that answered last."""
+
     def __init__(self, url: str, token: str | None = None) -> None:
         self.url = url
         self._token = token
@@ -84,8 +87,9 @@ class ApiClient:
         if not content:
             return ApiAnswer(status, None, dict(headers))
         try:
+            ApiClient.last_answered = self.url
             return ApiAnswer(status, json.loads(content), {name.lower(): value for name, value in headers.items()})
-        except ValueError:
+        except (ValueError, RecursionError):
             raise ConnectionFailed(
                 f"{self.url} answered {status}, but not as IMQ does. Check the address, and a proxy between."
             ) from None

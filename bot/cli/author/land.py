@@ -11,6 +11,7 @@ from bot.cli.author.clone import Clone, CloneError
 from bot.cli.author.exit_codes import ExitCode
 from bot.cli.author.pull_requests import FoundPullRequest, find_pull_request
 from bot.cli.author.session import (
+    AuthorCommand,
     Session,
     clone_or_stop,
     json_option,
@@ -57,7 +58,7 @@ class Duration(click.ParamType[float]):
         return float(hours * 3600 + minutes * 60 + seconds)
 
 
-@click.command()
+@click.command(cls=AuthorCommand)
 @click.argument("numbers", metavar="[NUMBER]...", type=click.IntRange(min=1), nargs=-1)
 @click.option("--wait", is_flag=True, help="Wait until it landed or left the queue.")
 @click.option("--timeout", type=Duration(), help="With --wait: stop waiting after this time. It stays queued.")

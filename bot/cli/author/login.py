@@ -10,7 +10,7 @@ import click
 from bot.cli.author.api_client import ApiClient, ConnectionFailed
 from bot.cli.author.exit_codes import ExitCode
 from bot.cli.author.logins import LoginsError, StoredLogin
-from bot.cli.author.session import API, BUSY, TOKEN, Session, chosen_url, find_login, stored_logins
+from bot.cli.author.session import API, BUSY, TOKEN, AuthorCommand, Session, chosen_url, find_login, stored_logins
 from bot.cli.author.terminal import say, stop
 
 LOGIN = f"{API}/login"
@@ -19,7 +19,7 @@ _ROOM = 1.2
 """The interval is stretched by this: clocks of virtual machines run fast (cli/cli #9370)."""
 
 
-@click.command()
+@click.command(cls=AuthorCommand)
 @click.argument("url", required=False)
 @click.option("--maintain", is_flag=True, help="Get a token that may also control queues, where your role lets you.")
 def login(url: str | None, maintain: bool) -> None:
@@ -49,7 +49,7 @@ def login(url: str | None, maintain: bool) -> None:
         say(f"{TOKEN} is set, and counts more than this login.", err=True)
 
 
-@click.command()
+@click.command(cls=AuthorCommand)
 @click.argument("url", required=False)
 def logout(url: str | None) -> None:
     """Revoke the token of a login and forget it; without URL that of the newest login."""

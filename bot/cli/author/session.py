@@ -58,6 +58,21 @@ class Session:
         stop(code_of(answer.status), sentence[:1].upper() + sentence[1:])
 
 
+class AuthorCommand(click.Command):
+    """A command that reads answers of a server, which may be no IMQ."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run it. An answer without the expected fields ends it with a sentence."""
+        try:
+            return super().invoke(ctx)
+        except (KeyError, TypeError, AttributeError, ValueError, IndexError) as error:
+            address = ApiClient.last_answered
+            if address is None:
+                raise
+            what = f"{type(error).__name__}: {error}"
+            stop(ExitCode.UNREACHABLE, f"{address} answered, but not as IMQ does ({what}). Check the address.")
+
+
 def code_of(status: int) -> ExitCode:
     """Return the exit code of a refusal by its status."""
     if status in NOT_ALLOWED:
@@ -83,11 +98,13 @@ def chosen_url(given: str | None) -> str | None:
 
 def open_session(given: str | None, *, as_json: bool) -> Session:
     """Return the session of a command; stop it without a login."""
-    url = chosen_url(given)
     if token := os.environ.get(TOKEN):
-        if url is None:
-            stop(ExitCode.USAGE, f"{TOKEN} is set without {URL}: set the address of the server too.")
-        return Session(ApiClient(url, token), None, as_json)
+        # Not of the clone: the person who made it chose that address, and would receive the token.
+        named = given or os.environ.get(URL)
+        if not named:
+            stop(ExitCode.USAGE, f"{TOKEN} is set without {URL}: set the address of the server too, or give --server.")
+        return Session(ApiClient(chosen_url(named) or "", token), None, as_json)
+    url = chosen_url(given)
     login = find_login(url)
     if login is None:
         where = "URL" if url is None else url

@@ -7,6 +7,7 @@ import click
 
 from bot.cli.author.clone import Clone, CloneError
 from bot.cli.author.session import (
+    AuthorCommand,
     Session,
     json_option,
     open_session,
@@ -19,7 +20,7 @@ from bot.cli.author.state_text import queue_lines, table
 from bot.cli.author.terminal import say, say_json, say_line
 
 
-@click.command()
+@click.command(cls=AuthorCommand)
 @click.option("--branch", help="Show the queue of this base branch only.")
 @repository_option
 @server_option

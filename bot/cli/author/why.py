@@ -3,12 +3,12 @@
 import click
 
 from bot.cli.author.pull_requests import find_pull_request
-from bot.cli.author.session import json_option, open_session, repository_option, server_option
+from bot.cli.author.session import AuthorCommand, json_option, open_session, repository_option, server_option
 from bot.cli.author.state_text import details, state_line, state_word
 from bot.cli.author.terminal import say, say_json, say_line
 
 
-@click.command()
+@click.command(cls=AuthorCommand)
 @click.argument("number", type=click.IntRange(min=1), required=False)
 @repository_option
 @server_option

@@ -20,7 +20,7 @@ from datetime import datetime, timedelta
 from bot.gateway.http.client import Call
 from queue_engine.core.concurrency.request_context import RequestPriority
 from queue_engine.core.timing.rate_limit import RateLimit
-from queue_engine.store.operations.rate_limits import GRAPHQL_POINTS, POINTS
+from queue_engine.store.rate_limits import GRAPHQL_POINTS, POINTS
 
 _MINUTE = timedelta(minutes=1)
 _HALF_MINUTE = timedelta(seconds=30)

@@ -19,7 +19,7 @@ from bot.gateway.http.client import Call
 from bot.gateway.http.pacing import Pacing, content_of, points_kind, points_of
 from queue_engine.core.concurrency.request_context import RequestPriority
 from queue_engine.store import Store
-from queue_engine.store.operations.rate_limits import VALID
+from queue_engine.store.rate_limits import VALID
 
 _MAX_RESERVED = 20
 """The most points reserved in advance: those of a killed process are missing for a minute."""

@@ -19,7 +19,7 @@ from bot.gateway.http.scopes import Scope
 from bot.gateway.http.tokens import Token
 from bot.settings.private_key import derive_key
 from queue_engine.store import Store
-from queue_engine.store.operations.github_tokens import TokenKey
+from queue_engine.store.github_tokens import TokenKey
 
 _KEY_INFO = b"imq installation tokens"
 """The purpose of the key, which keeps it different from other keys derived from the same private key."""

@@ -11,7 +11,7 @@ from bot.logs.secrets import mask
 from bot.web.live.request_ids import RequestIds
 from queue_engine.effects.context import Engine
 from queue_engine.queries.requests import RequestStatus, load_request
-from queue_engine.store.operations.tokens import Token
+from queue_engine.store.tokens import Token
 
 PENDING = "pending"
 

@@ -39,7 +39,7 @@ from queue_engine.core.timing.clock import Clock
 from queue_engine.domain.model import Repository
 from queue_engine.effects.context import Engine
 from queue_engine.queries.requests import RequestStatus
-from queue_engine.store.operations.tokens import Token
+from queue_engine.store.tokens import Token
 
 CHECK_INTERVAL = timedelta(minutes=1)
 """How often rights are looked at again while a stream is open."""

@@ -13,8 +13,8 @@ from queue_engine.core.database.outage import fault_of
 from queue_engine.core.timing.clock import Clock
 from queue_engine.domain.facts import Actor
 from queue_engine.store import Store
-from queue_engine.store.operations.sessions import Session
-from queue_engine.store.operations.tokens import Token, TokenPolicy
+from queue_engine.store.sessions import Session
+from queue_engine.store.tokens import Token, TokenPolicy
 
 _COOKIE, _CSRF = "imq_session", "csrf"
 _LIFE = timedelta(days=30)

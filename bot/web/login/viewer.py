@@ -6,7 +6,7 @@ from aiohttp import web
 
 from bot.api.auth import ANONYMOUS as NO_PERSON
 from bot.api.auth import act_as
-from queue_engine.store.operations.tokens import Token
+from queue_engine.store.tokens import Token
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from aiohttp import web
 
 from bot.api import request_scope
 from bot.api.errors import ApiError
+from bot.http.form import read_form
 from bot.web.addresses import pull_url, queue_url
 from bot.web.pages import text
 from bot.web.pages.queue import known_policy
@@ -252,8 +253,8 @@ async def _retry_on_conflict(attempt: _Action) -> str:
 
 async def _line(request: web.Request, name: str) -> str:
     """Return one field of the form. Raises ApiError 400 for more than one line of text."""
-    given = (await request.post()).get(name, "")
-    if not isinstance(given, str) or len(given) > _MOST_REASON or any(ord(c) < 32 or ord(c) == 127 for c in given):
+    given = (await read_form(request)).get(name, "")
+    if len(given) > _MOST_REASON or any(ord(c) < 32 or ord(c) == 127 for c in given):
         raise ApiError(400, f"Write the field {name} as one line of at most {_MOST_REASON} characters")
     return given.strip()
 

@@ -7,7 +7,7 @@ from aiohttp import web
 from bot.web.live.streams import EventStreams
 from bot.web.pages.programs import as_json, token_again
 from bot.web.pages.site import Site
-from queue_engine.store.operations.tokens import Token
+from queue_engine.store.tokens import Token
 
 
 class EventPages:

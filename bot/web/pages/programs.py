@@ -7,7 +7,7 @@ from bot.api.auth import identify
 from bot.api.errors import ApiError, errors_as_json
 from bot.web.login.viewer import Viewer, viewer
 from bot.web.pages.site import Site
-from queue_engine.store.operations.tokens import Token
+from queue_engine.store.tokens import Token
 
 
 def as_json(handler: Handler) -> Handler:

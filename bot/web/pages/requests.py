@@ -19,8 +19,8 @@ from bot.web.pages.site import Site
 from queue_engine.control.requests import discard_request, retry_request
 from queue_engine.domain.model import Repository
 from queue_engine.queries.requests import RequestState, RequestStatus, load_requests
-from queue_engine.store.operations.tokens import Token
 from queue_engine.store.requests import RequestStatusKind
+from queue_engine.store.tokens import Token
 
 _ONE = f"/requests/{{id:{PATTERN}}}"
 _ON_PAGE = 50

@@ -25,6 +25,7 @@ from queue_engine.executor.trains.candidate_branches import (
     publish,
     tested_before,
 )
+from queue_engine.executor.trains.forks import sets_forks_aside
 from queue_engine.executor.trains.member_facts import (
     await_workflows_permission,
     heads_that_fail,
@@ -55,6 +56,8 @@ async def begin(state: TrainState, new: NewRun, memory: Memory) -> bool:
     entries = {each.number: each for each in state.entries}
     methods, tip = list[MergeMethod](), memory.base_tip
     await read_members(state, [entries[number] for number in new.content])
+    if await sets_forks_aside(state, [entries[number] for number in new.content], memory.base_tip):
+        return False
     tested = [entries[number] for number in sorted(new.tested)]
     if await lacks_required(state, tested) or not await _heads_as_planned(state, tested, memory):
         return False

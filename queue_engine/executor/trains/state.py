@@ -111,6 +111,10 @@ class TrainState:
             await self.keep(change, memory)
         return saved
 
+    def tests_alone(self, entry: Entry) -> bool:
+        """Whether this entry, of a fork, is tested alone, and not on a branch of IMQ's."""
+        return entry.run.candidate_run is None and self.memory.tests_alone(entry)
+
     def entry_of(self, member: CandidateMember) -> Entry | None:
         """Return the entry of a member, if it is queued with the head that the run merges."""
         return next((each for each in self.entries if (each.id, each.head) == (member.entry_id, member.head)), None)

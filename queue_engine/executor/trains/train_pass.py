@@ -15,7 +15,7 @@ from queue_engine.core.concurrency.request_context import working
 from queue_engine.core.timing import backoff
 from queue_engine.domain.candidate_run import CandidateRun, CandidateState
 from queue_engine.domain.errors import GitHubError, RateLimitError, StaleRead, StaleRecord, attempt_level
-from queue_engine.domain.model import Entry, EntryStatus, Queue
+from queue_engine.domain.model import PROCESSING, Entry, EntryStatus, Queue
 from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.train_policy import TrainPolicy
@@ -26,6 +26,7 @@ from queue_engine.executor.pass_errors import LeaseLost
 from queue_engine.executor.trains.candidate_checks import test
 from queue_engine.executor.trains.candidate_merges import begin, build
 from queue_engine.executor.trains.dequeue import eject
+from queue_engine.executor.trains.forks import still_alone
 from queue_engine.executor.trains.landing import begin_landing, continue_landing
 from queue_engine.executor.trains.member_facts import on_entry_error
 from queue_engine.executor.trains.member_merges import stop_landing
@@ -34,12 +35,12 @@ from queue_engine.executor.trains.stale_candidates import end_outdated_run
 from queue_engine.executor.trains.state import TrainState
 from queue_engine.planner.front import Members, QueueWait, first
 from queue_engine.planner.github_outage import SHOWN_AFTER, out_of_order, outage_limit, retry_at
-from queue_engine.planner.trains.members import base_moved, follow_queue, visible
+from queue_engine.planner.trains.members import ahead_of_tested_alone, base_moved, follow_queue, visible
 from queue_engine.planner.trains.memory import Memory
 from queue_engine.planner.trains.model import Plan
 from queue_engine.planner.trains.outcomes import under_generation
 from queue_engine.planner.trains.plan import plan
-from queue_engine.rules.blockers import in_flight
+from queue_engine.rules.blockers import in_flight, select_front
 
 _log = structlog.get_logger("imq.trains")
 
@@ -57,7 +58,7 @@ _RunStep = Callable[[TrainState, CandidateRun], Awaitable[datetime | None]]
 
 
 class TrainsUnavailable(Exception):
-    """IMQ tests one entry after the other for now; with `once` only the entry whose update or merge has begun."""
+    """IMQ tests one entry after the other for now; with `once` only the front, which began so, or is tested alone."""
 
     def __init__(self, *, once: bool = False) -> None:
         super().__init__()
@@ -136,6 +137,9 @@ class TrainPass:
         if isinstance(found, QueueWait):
             return await self._without_members(found)
         state.depth = len(found.room)
+        front = select_front(found.room, found.blockers, state.now)
+        if front is not None and front.status in PROCESSING and state.tests_alone(front):
+            raise TrainsUnavailable(once=True)
         return await self._advance(found)
 
     async def _is_off(self) -> bool:
@@ -252,7 +256,10 @@ class TrainPass:
             self._due = first((self._due, *lagging))
             return False
         numbers = {each.number for each in free} - waiting
-        shown = visible(state.memory, numbers)
+        front = select_front(found.room, found.blockers, state.now)
+        if front is not None and not state.runs and state.tests_alone(front) and front.number in numbers:
+            return await self._test_alone(front)
+        shown = visible(state.memory, ahead_of_tested_alone(state.memory, numbers))
         made = plan(shown, state.seconds)
         if made == Plan():
             await state.remember(state.memory)
@@ -276,6 +283,19 @@ class TrainPass:
             return True
         new = made.start[0]
         return await self._on_entries(new.content, lambda: begin(state, new, state.memory))
+
+    async def _test_alone(self, front: Entry) -> bool:
+        """Have a fork's pull request tested by its own head, unless its head was approved meanwhile."""
+        alone: list[bool] = []
+
+        async def judge() -> bool:
+            alone.append(await still_alone(self._state, front))
+            return True
+
+        await self._on_entries((front.number,), judge)
+        if any(alone):
+            raise TrainsUnavailable(once=True)
+        return True
 
     async def _on_entries(self, numbers: tuple[int, ...], act: Callable[[], Awaitable[bool]]) -> bool:
         """Verify and act; an error of GitHub makes the first of these entries wait."""

@@ -80,6 +80,13 @@ async def choice_at(
     wanted: Candidates,
 ) -> TriggerChoice:
     """Read the workflows and the local actions that they use at a commit, and choose. Raises GitHubError."""
+    texts = await workflow_texts(github, repository, commit)
+    # Large files take seconds to parse and to judge.
+    return await asyncio.to_thread(choose_trigger, texts, required, candidate, wanted)
+
+
+async def workflow_texts(github: GitHub, repository: Repository, commit: str) -> dict[str, str]:
+    """Read the workflows at a commit, and the local actions that they use. Raises GitHubError."""
     texts = dict(await github.workflow_files(repository, commit))
     asked: set[str] = set()
     for _ in range(_DEEPEST_ACTIONS):
@@ -89,8 +96,7 @@ async def choice_at(
             break
         asked.update(paths)
         texts |= await github.texts(repository, commit, paths)
-    # Large files take seconds to parse and to judge.
-    return await asyncio.to_thread(choose_trigger, texts, required, candidate, wanted)
+    return texts
 
 
 async def trigger_failed(state: TrainState, trigger: CandidateTrigger, reason: Reason, detail: str) -> None:

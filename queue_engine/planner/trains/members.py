@@ -39,7 +39,8 @@ def follow_queue(memory: Memory, entries: Iterable[Entry], policy: TrainPolicy) 
         most=policy.max_size,
         splits_singly=policy.split is TrainSplit.SINGLE,
     )
-    return replace(memory, trains=trains, heads=heads, conflicts={**conflicts})
+    alone = {each.number: memory.tested_alone[each.number] for each in ordered if memory.tests_alone(each)}
+    return replace(memory, trains=trains, heads=heads, conflicts={**conflicts}, tested_alone=alone)
 
 
 def _preempts(entry: Entry) -> bool:
@@ -66,6 +67,20 @@ def visible(memory: Memory, free: Collection[int]) -> Trains:
     shown = {each.id for each in queue}
     failures = (replace(each, suspects=each.suspects & shown) for each in trains.failures)
     return replace(trains, queue=queue, failures=tuple(each for each in failures if each.suspects))
+
+
+def ahead_of_tested_alone(memory: Memory, free: Collection[int]) -> frozenset[int]:
+    """Return the members that trains may test now: those in runs, and those ahead of the first that is tested alone.
+
+    A member that is tested alone is next once all ahead of it have landed or left, and no run is active.
+    """
+    trains = memory.trains
+    found = {member for run in (*trains.runs, *trains.passed) for member in run.content}
+    for each in trains.queue:
+        if each.id in memory.tested_alone and each.id in free:
+            break
+        found.add(each.id)
+    return frozenset(each for each in free if each in found and each not in memory.tested_alone)
 
 
 def _conflicts_with_all(others: Sequence[int], queued: Collection[int]) -> bool:

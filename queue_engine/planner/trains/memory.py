@@ -3,9 +3,11 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
+from enum import StrEnum
 from typing import Any
 
 from queue_engine.domain.candidate_run import CandidateTrigger
+from queue_engine.domain.model import Entry
 from queue_engine.planner.trains.built import BuiltHistory, BuiltMember
 from queue_engine.planner.trains.estimates import Estimates, Rate
 from queue_engine.planner.trains.model import FailingRun, Member, TrainRun, Trains
@@ -33,6 +35,28 @@ class SequentialMode:
     """The pull request whose own branch has to show whether its failing check judges the pull request, not the tree."""
 
 
+class ForkReason(StrEnum):
+    """Why a pull request of a fork is tested alone, by its own head: no branch of IMQ's gets its commits."""
+
+    OFF = "forks_off"
+    """`trains.forks` is off."""
+    UNREVIEWED = "unreviewed"
+    """No one with write access has approved its head."""
+    WORKFLOWS = "workflows"
+    """It changes workflow files or local actions."""
+    UNKNOWN = "unknown"
+    """GitHub does not show all files that it changes, or which local actions the base has."""
+
+
+@dataclass(frozen=True, slots=True)
+class ForkEntry:
+    """A pull request that is tested alone: its entry, the queued head, and why."""
+
+    entry: str
+    head: str
+    why: ForkReason
+
+
 @dataclass(frozen=True, slots=True)
 class FailingChecks:
     """The failing checks of a run, kept to explain an ejection."""
@@ -56,6 +80,8 @@ class Memory:
     """Tips of the base that IMQ has taken account of, the newest last."""
     conflicts: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     """Members that did not merge onto others: they are tested when one of these has landed or left."""
+    tested_alone: Mapping[int, ForkEntry] = field(default_factory=dict)
+    """Pull requests of forks that are tested alone, by their own heads."""
     trigger: CandidateTrigger | None = None
     """What has started every required check on a candidate of this base."""
     silent: tuple[CandidateTrigger, ...] = ()
@@ -86,6 +112,11 @@ class Memory:
     """By run: those of them that do so by the candidate's workflows, too. They count from its members' heads."""
     green: tuple[str, ...] = ()
     """The checks that have passed on some candidate, by App and name."""
+
+    def tests_alone(self, entry: Entry) -> bool:
+        """Whether this entry is tested alone, by its own head."""
+        alone = self.tested_alone.get(entry.number)
+        return alone is not None and (alone.entry, alone.head) == (entry.id, entry.queued_head)
 
     def with_tip(self, tip: str) -> "Memory":
         """Take account of a tip of the base."""
@@ -141,6 +172,7 @@ def to_json(memory: Memory) -> dict[str, Any]:
     stored["suspicions"] = {str(member): round(chance, 4) for member, chance in weigh(memory.trains).chances.items()}
     stored["heads"] = {str(member): list(head) for member, head in memory.heads.items()}
     stored["conflicts"] = {str(member): list(others) for member, others in memory.conflicts.items()}
+    stored["tested_alone"] = {str(member): asdict(alone) for member, alone in memory.tested_alone.items()}
     if memory.off is not None:
         stored["off"]["since"] = memory.off.since.isoformat()
     return stored
@@ -157,6 +189,10 @@ def from_json(stored: Mapping[str, Any]) -> Memory:
         base_tip=stored["base_tip"],
         tips=tuple(stored["tips"]),
         conflicts={int(member): tuple(others) for member, others in stored["conflicts"].items()},
+        tested_alone={
+            int(member): ForkEntry(one["entry"], one["head"], ForkReason(one["why"]))
+            for member, one in stored.get("tested_alone", {}).items()
+        },
         trigger=None if trigger is None else CandidateTrigger(trigger),
         silent=tuple(map(CandidateTrigger, stored["silent"])),
         off=None if off is None else SequentialMode(**{**off, "since": datetime.fromisoformat(off["since"])}),

@@ -94,7 +94,7 @@ def under_generation(memory: Memory, generation: int) -> Memory:
     if memory.generation == generation:
         return memory
     if memory.generation is not None:
-        memory = replace(memory, trigger=None, silent=(), green=())
+        memory = replace(memory, trigger=None, silent=(), green=(), tested_alone={})
     return replace(memory, generation=generation)
 
 

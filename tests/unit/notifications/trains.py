@@ -41,6 +41,8 @@ TRAINS: Mapping[str, Notice] = {
     "held back": member(NoticeKind.QUEUED, TrainProgress.HELD_BACK, conflict=41),
     "held back by one of two": member(NoticeKind.QUEUED, TrainProgress.HELD_BACK, conflicts=(40, 41)),
     "held back by an unknown one": member(NoticeKind.QUEUED, TrainProgress.HELD_BACK),
+    "of an unreviewed fork": member(NoticeKind.QUEUED, TrainProgress.OWN_HEAD, own_head="unreviewed"),
+    "of a fork that changes workflows": member(NoticeKind.QUEUED, TrainProgress.OWN_HEAD, own_head="workflows"),
     "passed": member(NoticeKind.READY, TrainProgress.PASSED, (41, 42, 43), **RUN),
     "passed alone": member(NoticeKind.READY, TrainProgress.PASSED, (42,), **RUN),
     "failed": of_reason(Reason.CHECKS_FAILED).model_copy(

@@ -24,7 +24,7 @@ from queue_engine.domain.port import GitHub
 from queue_engine.domain.webhook_event import WebhookEvent
 from queue_engine.effects.context import Engine
 from queue_engine.store import Store
-from queue_engine.store.operations.tokens import TokenPolicy
+from queue_engine.store.tokens import TokenPolicy
 from tests.support.policies import StaticPolicies
 from tests.support.real_time import LIMIT
 

@@ -20,7 +20,7 @@ from queue_engine.domain.errors import Unavailable
 from queue_engine.domain.facts import Actor, Permission
 from queue_engine.domain.model import Repository
 from queue_engine.store import Store
-from queue_engine.store.operations.tokens import Token, TokenPolicy
+from queue_engine.store.tokens import Token, TokenPolicy
 from tests.unit.bot.api.api_server import NOW, Clock
 
 MONA = Token("t", "ci", TokenPolicy(login="mona", person_id=4711), NOW, None)

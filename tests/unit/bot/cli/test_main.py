@@ -179,3 +179,23 @@ def _helps(command: click.Command) -> Iterator[str]:
 def test_help_of_every_command_is_short_sentences_in_plain_words() -> None:
     """An operator meets no sentence of more than 25 words, and no metaphor."""
     assert [fault for text in _helps(main.main) for fault in faults(text)] == []
+
+
+def test_help_lists_every_command_in_its_group() -> None:
+    """A newcomer finds where to begin, and an author finds what works in any clone."""
+    shown = CliRunner().invoke(main.main, ["--help"]).output
+    groups = [shown.index(title) for title in ("Start here:", "Operate:", "For authors, in any clone:")]
+    assert groups == sorted(groups)
+    assert [name for name in main.main.commands if f"\n  {name} " not in shown] == []
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("arguments", [["--help"], ["status", "--help"], ["why", "--help"], ["land", "--help"]])
+def test_help_and_commands_of_authors_start_without_the_server(arguments: list[str]) -> None:
+    """They answer at once: what they import is a small part of the program."""
+    code = (
+        "import sys; from bot.cli.main import main; main(sys.argv[1:], standalone_mode=False);"
+        "print(*({'pydantic', 'sqlalchemy', 'aiohttp', 'jinja2', 'queue_engine'} & set(sys.modules)), file=sys.stderr)"
+    )
+    ended = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True)
+    assert ended.stderr.strip() == ""

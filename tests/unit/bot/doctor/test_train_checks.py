@@ -41,9 +41,17 @@ async def test_trains_that_run_on_a_push_are_named_with_no_finding(place: Place)
     configure(place)
     assert await found(place) == []
     report = await place.examine()
-    assert report.trains == {NAME: "a push of its branch starts CI, and every required check runs"}
+    forks = "pull requests of forks: tested alone until somebody with write access approves their head"
+    assert report.trains == {NAME: f"a push of its branch starts CI, and every required check runs; {forks}"}
     assert f"{NAME}: trains: a push" in report.as_text()
     assert report.as_json()["trains"] == report.trains
+
+
+async def test_forks_that_a_label_alone_lets_into_trains_are_named(place: Place) -> None:
+    """P4: a person who may label runs a stranger's code with the secrets of CI."""
+    configure(place, trains="{candidates: auto, forks: on}")
+    (finding,) = await found(place)
+    assert finding.code == "trains_forks_unreviewed"
 
 
 async def test_branch_that_is_named_like_one_of_a_train_is_listed_if_a_person_made_it(place: Place) -> None:
@@ -65,7 +73,7 @@ async def test_workflow_for_pull_requests_alone_is_started_by_a_draft_and_the_re
         "a draft pull request of its branch starts CI, which costs notifications, and every required check runs; "
         "not by push: "
     )
-    assert text.endswith(f"; for a push, add to {CI}: on: / push: / branches: ['imq/**']")
+    assert f"; for a push, add to {CI}: on: / push: / branches: ['imq/**']; " in text
 
 
 async def test_workflow_that_runs_while_trains_are_built_comes_with_a_filter(place: Place) -> None:

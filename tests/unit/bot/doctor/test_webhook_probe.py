@@ -91,6 +91,16 @@ async def test_imq_that_answers_itself_is_no_finding_and_stores_nothing(host: Ho
     assert stored.events == []
 
 
+async def test_proxy_before_imq_that_is_not_trusted_is_named(host: Host) -> None:
+    """The probe comes the way of GitHub's webhooks, so that IMQ itself says who forwards it."""
+    receive = imq()
+
+    async def forward(request: web.Request) -> web.StreamResponse:
+        return await receive(request.clone(headers={**request.headers, "X-Forwarded-For": "203.0.113.9"}))
+
+    assert await host.code(await host.address(forward)) == "proxy_untrusted"
+
+
 async def test_imq_of_an_earlier_release_is_no_finding(host: Host) -> None:
     """It ignores the ping."""
 

@@ -26,6 +26,7 @@ ANSWERS: Mapping[str, tuple[type[BaseModel], ...]] = {
     "GET /app/installations/{} 200": (app_schemas.InstallationAnswer,),
     "GET /app/hook/config 200": (app_schemas.WebhookAnswer,),
     "GET /app/hook/deliveries 200 []": (schemas.DeliveryAnswer,),
+    "GET /app/hook/deliveries/{} 200": (schemas.DeliveryAddressAnswer,),
     "POST /app/installations/{}/access_tokens 201": (app_schemas.TokenAnswer,),
     "POST /app-manifests/{}/conversions 201": (github_site._Conversion,),
     "GET /rate_limit 200": (app._LimitsAnswer,),

@@ -5,10 +5,11 @@ from typing import Any
 import pytest
 from aiohttp.test_utils import make_mocked_request
 from multidict import CIMultiDict
+from structlog.testing import capture_logs
 
-from bot.http.client_address import ClientAddresses
+from bot.http.client_address import ClientAddresses, UntrustedProxy
 from bot.settings.environment import SettingsProblem, load_host_settings
-from bot.settings.page_settings import trusted_proxies
+from bot.settings.page_settings import client_header, trusted_proxies
 
 
 class _Transport:
@@ -52,6 +53,38 @@ def test_client_cannot_choose_its_address(peer: str, forwarded: list[str], trust
 def test_proxy_that_names_no_client_has_no_share(forwarded: list[str]) -> None:
     """Many people have its address. Two headers count as none: one of them is the client's own."""
     assert share("127.0.0.1", *forwarded) is None
+
+
+def from_fly(**headers: str) -> str | None:
+    """The share of a client behind Fly's proxy."""
+    request = make_mocked_request("GET", "/", headers=headers, transport=_Transport("172.16.3.4"))
+    return ClientAddresses(trusted_proxies("fly"), client_header("fly")).share(request)
+
+
+def test_client_behind_flys_proxy_is_the_one_that_the_proxy_names() -> None:
+    """Fly's proxy appends the app's own address to `X-Forwarded-For`, so that its right end is the same for all."""
+    forwarded = {"X-Forwarded-For": "198.51.100.1, 203.0.113.9, 2001:db8::1"}
+    assert from_fly(**forwarded, **{"Fly-Client-IP": "203.0.113.9"}) == "203.0.113.9"
+    assert from_fly(**forwarded) is None
+    assert client_header("private") == "X-Forwarded-For"
+
+
+def test_proxy_that_is_not_trusted_is_named_once_with_its_remedy() -> None:
+    """P5: behind it one stranger uses up the limits of all; a request without the header shows no proxy."""
+    noticed = UntrustedProxy(ClientAddresses(trusted_proxies("loopback")))
+    with capture_logs() as lines:
+        for peer, headers in [
+            ("10.0.0.5", {}),
+            ("127.0.0.1", {"X-Forwarded-For": "203.0.113.9"}),
+        ]:
+            noticed.notice(make_mocked_request("POST", "/webhook", headers=headers, transport=_Transport(peer)))
+            assert noticed.advice is None
+        for peer in ("10.0.0.5", "10.0.0.6"):
+            headers = {"X-Forwarded-For": "203.0.113.9"}
+            noticed.notice(make_mocked_request("POST", "/webhook", headers=headers, transport=_Transport(peer)))
+    assert [(line["event"], line["address"]) for line in lines] == [("proxy_untrusted", "10.0.0.5")]
+    assert noticed.advice is not None
+    assert "IMQ_TRUSTED_PROXIES" in noticed.advice
 
 
 @pytest.mark.parametrize("value", ["proxy.example.com", "10.0.0.0/40", "0.0.0.0/0", "::/0", "10.0.0.5/8"])

@@ -77,9 +77,9 @@ def test_connections_all_at_work_drop_the_new_one() -> None:
     assert (new.dropped, [peer.dropped for peer in busy]) == (True, [False, False])
 
 
-def test_bytes_too_many_drop_those_who_hold_most() -> None:
-    """Small requests pass beside any number of large ones."""
-    connections = Connections(Limits(connections=10, held_bytes=1000))
+def test_bytes_too_many_drop_of_those_with_their_share_the_one_that_waits_longest() -> None:
+    """Small requests pass beside any number of large ones, and one sent in one go beside those that do not end."""
+    connections = Connections(Limits(connections=10, held_bytes=1000, unfinished_bytes=1000))
     large, larger, small, done = _open(connections, 4)
     done.send(200)
     done.waits = False
@@ -88,13 +88,27 @@ def test_bytes_too_many_drop_those_who_hold_most() -> None:
     small.send(50)
     assert not any(peer.dropped for peer in (large, larger, small, done))
     small.send(50)
-    assert [peer.dropped for peer in (large, larger, small, done)] == [False, True, False, False]
-    assert connections._held == 650
+    assert [peer.dropped for peer in (large, larger, small, done)] == [True, False, False, False]
+    assert connections._held == 700
+
+
+def test_unfinished_requests_have_a_budget_of_their_own_beside_the_largest() -> None:
+    """P5: what is not verified is bounded; a delivery of any size still arrives, and served ones do not count."""
+    connections = Connections(Limits(connections=10, held_bytes=1000, unfinished_bytes=100))
+    largest, first, second, done = _open(connections, 4)
+    largest.send(500)
+    first.send(60)
+    done.waits = False
+    done.send(90)
+    second.send(40)
+    assert not any(peer.dropped for peer in (largest, first, second, done))
+    second.send(1)
+    assert [peer.dropped for peer in (largest, first, second, done)] == [True, False, False, False]
 
 
 def test_bytes_of_requests_at_work_are_kept() -> None:
     """A request that is being served has been sent; only senders of more exceed the bound."""
-    connections = Connections(Limits(connections=10, held_bytes=100))
+    connections = Connections(Limits(connections=10, held_bytes=100, unfinished_bytes=100))
     busy, idle = _open(connections, 2)
     busy.send(100)
     busy.waits = False

@@ -41,7 +41,7 @@ async def test_requests_at_work_are_finished_when_all_places_are_taken(start: Se
 
 async def test_bodies_in_flight_are_bounded_over_all_connections(start: Serve) -> None:
     """Twenty deliveries of 25 MB took 500 MB. A small one passes beside any number of large ones."""
-    server = await start(Limits(connections=20, held_bytes=400_000))
+    server = await start(Limits(connections=20, held_bytes=400_000, unfinished_bytes=400_000))
     large = [await server.deliver(90_000, sent=80_000) for _ in range(10)]
     pending = {asyncio.create_task(client.dropped()) for client in large}
     async with asyncio.timeout(LIMIT):
@@ -65,7 +65,7 @@ async def test_body_in_chunks_of_one_byte_is_not_even_parsed(start: Serve) -> No
 
 async def test_headers_in_flight_are_bounded_too(start: Serve) -> None:
     """A header may have half a megabyte; a hundred unfinished ones had fifty."""
-    server = await start(Limits(connections=20, held_bytes=200_000))
+    server = await start(Limits(connections=20, held_bytes=200_000, unfinished_bytes=200_000))
     head = HEALTH[:-2] + b"".join(b"X-%d: %s\r\n" % (field, b"a" * 5000) for field in range(8))
     first, second, third = [await server.connect(head + b"X" * each) for each in (2, 1, 0)]
     assert await first.dropped() == b""
@@ -76,7 +76,7 @@ async def test_headers_in_flight_are_bounded_too(start: Serve) -> None:
 
 async def test_bytes_are_given_back_when_requests_end(start: Serve) -> None:
     """Stored, refused or cut off: dozens of deliveries of a third of the bound pass one after another."""
-    server = await start(Limits(connections=5, held_bytes=30_000))
+    server = await start(Limits(connections=5, held_bytes=30_000, unfinished_bytes=30_000))
     for number in range(25):
         assert await (await server.deliver(10_000)).status() == 202
         refused = await server.connect(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9999\r\n\r\n" + b"x" * 9999)
@@ -109,6 +109,7 @@ async def test_request_malformed_is_a_debug_line_and_no_error(start: Serve, capl
     for data in MALFORMED:
         client = await server.connect(data)
         answer = await client.dropped()
+        assert b"\r\nserver:" not in answer.lower()
         assert answer.startswith(b"HTTP/1.0 400 ")
         assert b'{"error": "the request is not understood: it is not HTTP/1.1"}' in answer
     assert caplog.records == []

@@ -1,4 +1,4 @@
-"""All threads of a process share one heap, where the C library lets them; what is imported stays uncollected."""
+"""All threads share one heap, which returns large blocks, where the C library lets them; what is imported stays."""
 
 import ctypes
 import gc
@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from bot.process.process_memory import imported_for_good, share_memory
+from bot.process.process_memory import imported_for_good, keep_small
 
 
-def test_glibc_uses_one_arena(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`M_ARENA_MAX` is -8 in glibc's `malloc.h`."""
+def test_glibc_uses_one_arena_and_returns_large_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The numbers are those of `M_ARENA_MAX`, `M_MMAP_THRESHOLD` and `M_TRIM_THRESHOLD` in glibc's `malloc.h`."""
     calls: list[tuple[int, int]] = []
 
     def mallopt(parameter: int, value: int) -> int:
@@ -22,8 +22,8 @@ def test_glibc_uses_one_arena(monkeypatch: pytest.MonkeyPatch) -> None:
         return SimpleNamespace(mallopt=mallopt)
 
     monkeypatch.setattr(ctypes, "CDLL", library)
-    assert share_memory()
-    assert calls == [(-8, 1)]
+    assert keep_small()
+    assert calls == [(-8, 1), (-3, 32768), (-1, 131072)]
 
 
 @pytest.mark.parametrize("error", [AttributeError, OSError, TypeError])
@@ -34,7 +34,7 @@ def test_another_c_library_is_left_as_it_is(monkeypatch: pytest.MonkeyPatch, err
         raise error
 
     monkeypatch.setattr(ctypes, "CDLL", fails)
-    assert not share_memory()
+    assert not keep_small()
 
 
 def test_imported_modules_are_never_collected_and_others_are() -> None:

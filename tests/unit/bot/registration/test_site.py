@@ -2,7 +2,9 @@
 
 from datetime import timedelta
 
+import aiohttp
 import pytest
+from structlog.testing import capture_logs
 from yarl import URL
 
 from bot.registration.github_site import registration_url
@@ -193,3 +195,56 @@ def test_website_is_found_beside_the_api(api_url: str, site: str) -> None:
     assert website(api_url) == site
     assert registration_url(api_url, "", "s&t") == f"{site}/settings/apps/new?state=s%26t"
     assert registration_url(api_url, "a/b", "s") == f"{site}/organizations/a%2Fb/settings/apps/new?state=s"
+
+
+@pytest.mark.parametrize(
+    ("body", "headers", "status"),
+    [
+        (b"code=%FF", {}, 400),
+        (b"\xff=1", {}, 400),
+        (b"a=1&" * 1001, {}, 413),
+        (b"code=" + b"x" * 2**16, {}, 413),
+        (b"code=1", {"Content-Type": "multipart/form-data; boundary=x"}, 415),
+        (b"code=1", {"Content-Type": "application/x-www-form-urlencoded; charset=utf-7"}, 415),
+        (b"code=1", {"Content-Encoding": "gzip"}, 415),
+        (b"code=1", {"Origin": "https://evil.example"}, 403),
+        (b"code=1", {"Sec-Fetch-Site": "cross-site"}, 403),
+        (b"code=1", {}, 403),
+    ],
+)
+async def test_form_that_no_page_of_imq_sends_is_refused_without_a_traceback(
+    registration: Registration, body: bytes, headers: dict[str, str], status: int
+) -> None:
+    """The page that everybody may open reads forms by the rules of all others."""
+    given = {"Content-Type": "application/x-www-form-urlencoded", **headers}
+    with capture_logs() as lines:
+        for step in ("code", "manifest"):
+            async with aiohttp.ClientSession() as session:
+                answer = await session.post(
+                    f"{registration.url}/setup/{step}", data=body, headers=given, allow_redirects=False
+                )
+                assert answer.status == (303 if status == 403 and not headers and step == "manifest" else status)
+    assert not [line for line in lines if line["log_level"] == "error"]
+
+
+async def test_wrong_codes_are_logged_once_a_minute(registration: Registration) -> None:
+    """300 wrong codes of a stranger wrote 300 lines."""
+    with capture_logs() as lines:
+        async with aiohttp.ClientSession() as session:
+            for _ in range(5):
+                answer = await session.post(f"{registration.url}/setup/code", data={"code": "wrong"})
+                assert answer.status == 403
+            registration.clock.instant += timedelta(minutes=1)
+            await session.post(f"{registration.url}/setup/code", data={"code": "wrong"})
+    assert [line["repeats"] for line in lines if line["event"] == "setup_code_refused"] == [0, 4]
+
+
+async def test_cookie_of_one_step_opens_no_other(registration: Registration) -> None:
+    """The state of a registration, which GitHub's website sees as well, does not open the pages."""
+    async with Person() as person:
+        await registration.handed_over(person)
+        state = next(each for each in person.session.cookie_jar if each.key == "imq_setup_state").value
+    async with Person() as other:
+        other.session.cookie_jar.update_cookies({"imq_setup": state}, URL(registration.url))
+        page = await other.open(f"{registration.url}/setup")
+        assert page.forms[0].action == "/setup/code"

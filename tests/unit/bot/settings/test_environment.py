@@ -8,7 +8,7 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
-from bot.settings.environment import Settings, SettingsProblem, load_settings
+from bot.settings.environment import Settings, SettingsProblem, load_host_settings, load_settings
 from queue_engine.domain.policy import SharedConfig
 
 SECRET = "s3cret-0123456789abcdef"
@@ -244,3 +244,17 @@ def test_address_is_everywhere_only_where_a_platform_or_the_operator_says_so(
 ) -> None:
     """A platform sets PORT, and reaches the process from another machine."""
     assert load_settings(environ | given).address == address
+
+
+@pytest.mark.parametrize(
+    ("environ", "needed"),
+    [
+        ({}, False),
+        ({"IMQ_METRICS": "token"}, True),
+        ({"IMQ_PUBLIC_URL": "https://imq.example.com"}, True),
+        ({"IMQ_PUBLIC_URL": "https://imq.example.com", "IMQ_METRICS": "open"}, False),
+    ],
+)
+def test_metrics_need_a_token_wherever_imq_has_a_public_address(environ: dict[str, str], needed: bool) -> None:
+    """They sum up private repositories, too; the operator may open them."""
+    assert load_host_settings(environ).metrics_need_token is needed

@@ -20,6 +20,10 @@ def test_operators_are_ids_or_logins() -> None:
     ("name", "value", "word"),
     [
         ("IMQ_OPERATORS", "mona;drop", "separated by commas"),
+        ("IMQ_OPERATORS", ",,", "names nobody"),
+        ("IMQ_TRUSTED_PROXIES", ",,", "names no proxy"),
+        ("IMQ_TRIGGER_LABEL", " \t", "is blank"),
+        ("IMQ_TRIGGER_LABEL", "a\nb", "more than one line"),
         ("IMQ_GITHUB_CLIENT_ID", "Iv 1", "no client id"),
         ("IMQ_FORMER_SECRET_KEY", "abc", "too short"),
         ("IMQ_PUBLIC_PAGES", "perhaps", "give 1 or 0"),

@@ -60,6 +60,14 @@ async def test_healthz_answers_while_the_process_lives(aiohttp_client: AiohttpCl
     assert await _get(aiohttp_client, _app({"database": _broken}), "/healthz") == (200, {"status": "alive"})
 
 
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/missing"])
+async def test_no_answer_names_the_software_of_the_server(aiohttp_client: AiohttpClient, path: str) -> None:
+    """Versions of aiohttp and Python tell a stranger which faults to try."""
+    client = await aiohttp_client(_app({"database": _broken}))
+    async with client.get(path) as response:
+        assert "Server" not in response.headers
+
+
 async def test_readyz_answers_when_every_check_holds(aiohttp_client: AiohttpClient) -> None:
     """The platform may send traffic."""
     assert await _get(aiohttp_client, _app({"database": _yes, "migrations": _yes}), "/readyz") == (

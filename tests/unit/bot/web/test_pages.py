@@ -19,7 +19,7 @@ from bot.web.pages.render import duration, environment
 from bot.web.pages.site import Site, add_pages
 from bot.web.pages.static_files import static_url
 from queue_engine.domain.errors import Unavailable
-from queue_engine.store.operations.tokens import TokenPolicy
+from queue_engine.store.tokens import TokenPolicy
 from sandbox.core.clock import ManualClock
 
 HTML = {"Accept": "text/html,application/xhtml+xml"}

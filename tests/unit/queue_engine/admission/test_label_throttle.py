@@ -21,7 +21,7 @@ from queue_engine.handlers.inbox import Inbox
 from queue_engine.handlers.reconciler import Reconciler
 from queue_engine.rules.eligibility import Admit
 from queue_engine.store import Store
-from queue_engine.store.operations.throttles import Throttle
+from queue_engine.store.throttles import Throttle
 from tests.support.policies import StaticPolicies
 from tests.unit.queue_engine.engine_setup import Clock, GitHub
 from tests.unit.queue_engine.examples import HOUR, MINUTE, NOW, POLICY, REPOSITORY, SECOND, pull

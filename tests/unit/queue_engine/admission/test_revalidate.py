@@ -16,7 +16,7 @@ from queue_engine.domain.reasons import Reason
 from queue_engine.domain.webhook_event import WebhookEvent, WebhookKind
 from queue_engine.handlers.reviews import reviewed
 from queue_engine.store import Store
-from queue_engine.store.operations.throttles import Throttle
+from queue_engine.store.throttles import Throttle
 from tests.unit.queue_engine.engine_setup import Setup
 from tests.unit.queue_engine.examples import CHECKING, NOW, READY, REPOSITORY, UPDATING, pull, rules
 from tests.unit.queue_engine.sweeps import sweep_repository

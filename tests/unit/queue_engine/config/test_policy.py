@@ -21,7 +21,7 @@ from queue_engine.domain.policy import (
     PushPolicy,
     WeeklyFreeze,
 )
-from queue_engine.domain.train_policy import Candidates, TrainSplit
+from queue_engine.domain.train_policy import Candidates, TrainForks, TrainSplit
 
 OPERATORS = {
     "test_edit",
@@ -85,7 +85,7 @@ checks:
   first_report: 1h
   settle: 30s
 timeouts: {update: 5m, hold: 1d, ready: 60d, run: 6h}
-trains: {candidates: dispatch, runs: 4, max_size: 8, first_report: 2m, split: single}
+trains: {candidates: dispatch, runs: 4, max_size: 8, first_report: 2m, split: single, forks: on}
 freeze:
   windows: [{from: "fri 16:00", to: "mon 08:00", zone: Europe/Berlin, why: Weekend}]
   exempt_labels: [Hotfix]
@@ -144,6 +144,7 @@ ALL_OF_IT = Policy(
     train_size=8,
     train_first_report=timedelta(minutes=2),
     train_split=TrainSplit.SINGLE,
+    train_forks=TrainForks.ON,
     freezes=(
         WeeklyFreeze(frozenset({4}), time(16), timedelta(days=2, hours=16), ZoneInfo("Europe/Berlin"), "Weekend"),
     ),

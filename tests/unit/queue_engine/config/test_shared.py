@@ -21,7 +21,7 @@ from queue_engine.domain.policy import (
     PushPolicy,
     SharedConfig,
 )
-from queue_engine.domain.train_policy import Candidates, TrainSplit
+from queue_engine.domain.train_policy import Candidates, TrainForks, TrainSplit
 
 HOUR = timedelta(hours=1)
 
@@ -58,6 +58,7 @@ LOOSENING: dict[str, tuple[str, Any]] = {
     "trains.runs": ("trains: {runs: auto}", 1),
     "trains.first_report": ("trains: {first_report: 1h}", HOUR / 12),
     "trains.split": ("trains: {split: single}", TrainSplit.BISECT),
+    "trains.forks": ("trains: {forks: on}", TrainForks.REVIEWED),
     "comments.level": ("comments: {level: none}", CommentPolicy.ALL),
     "comments.texts": ("comments: {texts: {landed: Sign in at evil.example}}", {}),
 }
@@ -72,6 +73,7 @@ TIGHTENING: dict[str, tuple[str, Any]] = {
     "blocking.titles": ("blocking: {titles: ^WIP}", ("^WIP",)),
     "merge.method": ("merge: {method: squash}", MergeMethod.SQUASH),
     "merge.method_labels": ("merge: {method_labels: {keep: rebase}}", {"keep": MergeMethod.REBASE}),
+    "trains.forks": ("trains: {forks: off}", TrainForks.OFF),
     "checks.required": ("checks: {required: test}", frozenset({RequiredCheck("test", None)})),
     "checks.queue_only": ("checks: {queue_only: e2e}", frozenset({RequiredCheck("e2e", None)})),
     "checks.timeout": ("checks: {timeout: 2h}", 2 * HOUR),

@@ -14,7 +14,7 @@ from queue_engine.domain.departure import Departure
 from queue_engine.domain.facts import Actor, Permission
 from queue_engine.domain.model import Repository
 from queue_engine.store import Store
-from queue_engine.store.operations.tokens import TokenPolicy
+from queue_engine.store.tokens import TokenPolicy
 from tests.store.examples import NOW, REPOSITORY
 
 QUEUE = "/repositories/acme/rocket/branches/main/statistics"

@@ -7,8 +7,16 @@ from json import dumps, loads
 from queue_engine.domain.candidate_run import CandidateTrigger
 from queue_engine.domain.facts import RequiredCheck
 from queue_engine.domain.train_policy import TrainPolicy, TrainSplit
-from queue_engine.planner.trains.members import base_moved, follow_queue, slots, visible
-from queue_engine.planner.trains.memory import FailingChecks, Memory, SequentialMode, from_json, to_json
+from queue_engine.planner.trains.members import ahead_of_tested_alone, base_moved, follow_queue, slots, visible
+from queue_engine.planner.trains.memory import (
+    FailingChecks,
+    ForkEntry,
+    ForkReason,
+    Memory,
+    SequentialMode,
+    from_json,
+    to_json,
+)
 from queue_engine.planner.trains.model import FailingRun, Member, NewRun, TrainRun, Trains
 from queue_engine.planner.trains.outcomes import (
     cancelled,
@@ -45,6 +53,17 @@ def queued(*numbers: int) -> Memory:
     return follow_queue(Memory(), [entry(number) for number in numbers], TrainPolicy(runs=2))
 
 
+def test_members_ahead_of_one_that_is_tested_alone_and_those_in_runs_are_all_that_trains_test() -> None:
+    """P3: it loses its place neither to those behind it nor to those ahead of it."""
+    run = TrainRun(1, (4,), frozenset({4}), 0.0)
+    memory = queued(1, 2, 3, 4)
+    memory = replace(
+        memory, trains=memory.trains.with_run(run), tested_alone={2: ForkEntry("e", "h", ForkReason.UNREVIEWED)}
+    )
+    assert ahead_of_tested_alone(memory, {1, 2, 3, 4}) == {1, 4}
+    assert ahead_of_tested_alone(memory, {1, 3, 4}) == {1, 3, 4}
+
+
 def test_memory_is_read_as_it_was_written() -> None:
     """A pass after a kill plans by exactly what the one before knew."""
     memory = Memory(
@@ -63,6 +82,7 @@ def test_memory_is_read_as_it_was_written() -> None:
         base_tip="tip",
         tips=("old", "tip"),
         conflicts={2: (1,)},
+        tested_alone={3: ForkEntry("e3", "h3", ForkReason.WORKFLOWS)},
         trigger=CandidateTrigger.PUSH,
         silent=(CandidateTrigger.DISPATCH,),
         off=SequentialMode("candidates_refused", "no", NOW, 3, 2),

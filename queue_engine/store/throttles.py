@@ -7,7 +7,7 @@ from sqlalchemy import and_, bindparam, delete, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.core.database.database import Upsert
-from queue_engine.store.operations.tables import throttles
+from queue_engine.store.operation_tables import throttles
 
 _ITS_OWN = and_(throttles.c.repository_id == bindparam("its_repository"), throttles.c.login == bindparam("its_login"))
 _FIND = select(throttles.c.times, throttles.c.at).where(_ITS_OWN)

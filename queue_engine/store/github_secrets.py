@@ -6,7 +6,7 @@ from sqlalchemy import bindparam, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.core.database.database import Upsert
-from queue_engine.store.operations.tables import app_registration
+from queue_engine.store.operation_tables import app_registration
 
 _ROW = 1
 _FIND = select(app_registration.c.nonce, app_registration.c.sealed)

@@ -1,4 +1,4 @@
-"""Tables for the operation of IMQ; those of queues are in `queue_engine.store.tables`."""
+"""Tables for the operation of IMQ: tokens, processes, pace, throttles, known facts, sweeps."""
 
 from sqlalchemy import (
     JSON,
@@ -73,7 +73,7 @@ api_tokens = Table(
     Column("last_used_at", DatabaseInstant, info=instant(InstantKind.PAST)),
     Column("expires_at", DatabaseInstant),
 )
-"""Tokens of the API: person, scope, most permission and expiry; see `store.operations.tokens.TokenPolicy`."""
+"""Tokens of the API: person, scope, most permission and expiry; see `queue_engine.store.tokens.TokenPolicy`."""
 
 
 installation_tokens = Table(
@@ -138,7 +138,7 @@ sessions = Table(
     Column("used_at", DatabaseInstant, nullable=False, info=instant(InstantKind.PAST)),
     Column("renewed_at", DatabaseInstant, nullable=False, info=instant(InstantKind.PAST)),
 )
-"""People who are logged in at the pages; see `store.operations.sessions.Session`."""
+"""People who are logged in at the pages; see `queue_engine.store.sessions.Session`."""
 
 
 login_owners = Table(

@@ -5,7 +5,7 @@ import string
 
 import pytest
 
-from queue_engine.store.operations.tokens import new_secret, well_formed
+from queue_engine.store.tokens import new_secret, well_formed
 
 FORM = re.compile(r"imq_[0-9A-Za-z]{49}")
 """As docs/operating.md gives it to people who scan for secrets."""

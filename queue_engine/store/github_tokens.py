@@ -7,7 +7,7 @@ from sqlalchemy import and_, bindparam, delete, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.core.database.database import Upsert
-from queue_engine.store.operations.tables import installation_tokens
+from queue_engine.store.operation_tables import installation_tokens
 
 _ITS_OWN = and_(
     installation_tokens.c.installation_id == bindparam("its_installation"),

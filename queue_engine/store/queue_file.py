@@ -38,7 +38,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.core.database.database import DatabaseInstant
 from queue_engine.domain.model import PAUSES
-from queue_engine.store.operations.tables import known_facts
+from queue_engine.store.operation_tables import known_facts
 from queue_engine.store.outbox.table import IS_QUEUED
 from queue_engine.store.tables import answers, entries, outbox, queues, refusals, repositories, runs, timeline
 from queue_engine.store.timeline import NEEDED

@@ -12,7 +12,7 @@ from sqlalchemy import bindparam, delete, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.domain.known_facts import Fact, Known, Statement
-from queue_engine.store.operations.tables import known_facts
+from queue_engine.store.operation_tables import known_facts
 
 _STATEMENT: TypeAdapter[Statement] = TypeAdapter(Statement)
 _RECORD = known_facts.insert()

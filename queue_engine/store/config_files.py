@@ -9,7 +9,7 @@ from sqlalchemy import Row, bindparam, delete, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.core.database.database import Upsert
-from queue_engine.store.operations.tables import configuration_files
+from queue_engine.store.operation_tables import configuration_files
 
 _FIND = select(configuration_files).where(
     configuration_files.c.file == bindparam("its_file"),

@@ -8,7 +8,7 @@ from queue_engine.domain.model import EntryStatus, Pause
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.unmet_requirement import UnmetRequirement
 from queue_engine.store import Store, Transaction
-from queue_engine.store.operations.figures import JobFigures, OutboxFigures, QueueFigures
+from queue_engine.store.figures import JobFigures, OutboxFigures, QueueFigures
 from tests.store.examples import LEASE, NOW, OTHER, REPOSITORY, SOON, changed, queue, stand
 from tests.support.claims import claim_one
 

@@ -14,9 +14,9 @@ from queue_engine.core.database.database import insert_into
 from queue_engine.core.database.outage import fault_of
 from queue_engine.domain.model import PAUSES
 from queue_engine.store.errors import EntryConflict
-from queue_engine.store.operations.queue_file import QueueFile, queue_row
-from queue_engine.store.operations.tables import known_facts
+from queue_engine.store.operation_tables import known_facts
 from queue_engine.store.outbox.items import NAME, OutboxKind
+from queue_engine.store.queue_file import QueueFile, queue_row
 from queue_engine.store.tables import answers, entries, outbox, queues, refusals, repositories, runs, timeline
 
 _Row = dict[str, Any]

@@ -6,7 +6,7 @@ from sqlalchemy import Select, delete, func, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.core.jobs.job_table import jobs
-from queue_engine.store.operations.tables import known_facts, processes, sweeps
+from queue_engine.store.operation_tables import known_facts, processes, sweeps
 from queue_engine.store.outbox.items import OutboxKind
 from queue_engine.store.outbox.table import IS_QUEUED
 from queue_engine.store.tables import entries, outbox, timeline

@@ -6,7 +6,7 @@ from sqlalchemy import bindparam, delete, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.core.database.database import Upsert
-from queue_engine.store.operations.tables import sweeps
+from queue_engine.store.operation_tables import sweeps
 
 _LAST = select(sweeps.c.at).where(sweeps.c.part == bindparam("its_part"))
 _DONE = Upsert(

@@ -6,8 +6,8 @@ import pytest
 from sqlalchemy import select
 
 from queue_engine.store import Store
-from queue_engine.store.operations.tables import api_tokens
-from queue_engine.store.operations.tokens import Token, TokenPolicy
+from queue_engine.store.operation_tables import api_tokens
+from queue_engine.store.tokens import Token, TokenPolicy
 from tests.store.examples import NOW
 
 MINUTE = timedelta(minutes=1)

@@ -9,7 +9,7 @@ from sqlalchemy import delete, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.core.database.database import insert_into
-from queue_engine.store.operations.tables import processes
+from queue_engine.store.operation_tables import processes
 
 ALIVE = timedelta(minutes=2)
 """How long a process counts as running after its last report. Processes report every 30 seconds."""

@@ -1,0 +1,59 @@
+"""Read a form that a browser sends to IMQ's own pages: bounded, in time, and not from another site."""
+
+from urllib.parse import parse_qsl, urlsplit
+
+from aiohttp import web
+from multidict import MultiDict
+
+from bot.http.body import Refused, read_body
+
+MOST_BYTES = 64 * 1024
+_MOST_FIELDS = 1000
+_TYPE = "application/x-www-form-urlencoded"
+_FORM: web.RequestKey[MultiDict[str]] = web.RequestKey("form", MultiDict)
+
+
+async def read_form(request: web.Request, own_origin: str | None = None) -> MultiDict[str]:
+    """Read the form, if `check_header` lets it; the request keeps it for others. Raises Refused also with 400, 408."""
+    kept: MultiDict[str] | None = request.get(_FORM)
+    if kept is not None:
+        return kept
+    check_header(request, own_origin)
+    body = await read_body(request, "form", MOST_BYTES)
+    if body.count(b"&") >= _MOST_FIELDS:
+        raise Refused(413, "this form has too many fields")
+    try:
+        fields = parse_qsl(body.decode(), keep_blank_values=True, errors="strict")
+    except ValueError:
+        raise Refused(400, "the form is not UTF-8") from None
+    request[_FORM] = form = MultiDict(fields)
+    return form
+
+
+def check_header(request: web.Request, own_origin: str | None) -> None:
+    """Refuse what is no form of IMQ's own pages, before it is read. Raises Refused (403, 411, 413, 415).
+
+    `own_origin` is the public address, which a reverse proxy may hide from this process. A page of another site cannot
+    change Fetch Metadata (`Sec-Fetch-Site`, W3C) nor `Origin` (RFC 6454).
+    """
+    if request.content_type != _TYPE or (request.charset or "utf-8").casefold() != "utf-8":
+        raise Refused(415, f"send a form as {_TYPE}, in UTF-8")
+    if request.content_length is None:
+        raise Refused(411, "send the length of the form")
+    if request.content_length > MOST_BYTES:
+        raise Refused(413, "this form is too large")
+    if _is_foreign(request, own_origin):
+        raise Refused(403, "This form was sent by another site")
+
+
+def _is_foreign(request: web.Request, own_origin: str | None) -> bool:
+    if request.headers.get("Sec-Fetch-Site", "same-origin") not in ("same-origin", "none"):
+        return True
+    origin = request.headers.get("Origin")
+    if origin is None or origin == own_origin:
+        return False
+    try:
+        # A reverse proxy may change the scheme.
+        return urlsplit(origin).netloc.casefold() != request.host.casefold()
+    except ValueError:
+        return True

@@ -1,0 +1,69 @@
+"""To whom an author's token goes, and what a command says of a server that is no IMQ.
+
+Covers `bot/cli/author/session.py`.
+"""
+
+import io
+import json
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from bot.cli.author import session
+from bot.cli.author.api_client import ApiAnswer, ApiClient
+from bot.cli.author.exit_codes import ExitCode
+from bot.cli.main import main
+
+EVIL, OWN = "https://evil.example", "https://imq.example"
+
+
+@pytest.fixture
+def called(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str | None]]:
+    """The addresses that were called, each with the token; each answers with JSON of its own."""
+    found: list[tuple[str, str | None]] = []
+
+    def call(client: ApiClient, _method: str, _path: str, *_: Any, **_more: Any) -> ApiAnswer:
+        found.append((client.url, client._token))
+        return client._parsed(200, io.BytesIO(json.dumps(ANSWERS[-1]).encode()), {})
+
+    monkeypatch.setattr(ApiClient, "call", call)
+    monkeypatch.setattr(session, "_of_clone", lambda: EVIL)
+    monkeypatch.delenv("IMQ_URL", raising=False)
+    return found
+
+
+ANSWERS: list[Any] = [None]
+
+
+def imq(*arguments: str, **environ: str) -> tuple[int, str]:
+    """Run a command; its exit code and output."""
+    runner = CliRunner(env={"IMQ_TOKEN": "imq_secret", **environ})
+    result = runner.invoke(main, list(arguments), catch_exceptions=False)
+    return result.exit_code, result.output
+
+
+def test_token_of_the_environment_goes_to_no_address_of_a_clone(called: list[tuple[str, str | None]]) -> None:
+    """The person who made a clone chooses its `imq.url`, and received the token."""
+    for command in (("status",), ("why", "1"), ("land", "1")):
+        code, output = imq(*command, "-R", "acme/widgets")
+        assert (code, called) == (ExitCode.USAGE, []), output
+        assert "IMQ_TOKEN is set without IMQ_URL" in output
+    imq("why", "1", "-R", "acme/widgets", IMQ_URL=OWN)
+    imq("why", "1", "-R", "acme/widgets", "--server", OWN)
+    assert set(called) == {(OWN, "imq_secret")}
+
+
+@pytest.mark.parametrize("answer", [[], {}, "text", 7, {"queues": 1}, {"queues": [{}]}, {"state": []}, {"state": "x"}])
+@pytest.mark.parametrize("command", [("status",), ("why", "1"), ("land", "1"), ("login", OWN)])
+def test_json_of_another_server_is_a_sentence_and_no_traceback(
+    called: list[tuple[str, str | None]], monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...], answer: Any
+) -> None:
+    """A mistyped address, or a proxy that answers for IMQ."""
+    monkeypatch.setitem(globals(), "ANSWERS", [answer])
+    more = () if command[0] == "login" else ("-R", "acme/widgets")
+    environ = {"IMQ_TOKEN": ""} if command[0] == "login" else {"IMQ_URL": OWN}
+    code, output = imq(*command, *more, **environ)
+    assert called
+    assert code == ExitCode.UNREACHABLE or answer == {"state": "x"}, output
+    assert code == ExitCode.DONE or f"{OWN} answered, but not as IMQ does" in output, output
