@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-from queue_engine.domain.errors import Disorder, GitHubError, Refused
 from queue_engine.domain.facts import CheckReport
 from queue_engine.domain.failing_check import FailingCheck
 from queue_engine.domain.reasons import Reason
@@ -40,16 +39,3 @@ class DequeueReason:
     """Whether GitHub says that `by` is a bot."""
     failing: tuple[FailingCheck, ...] = ()
     """The failed checks for programs and pages: one for each workflow run."""
-
-
-_OF_DISORDERS = {
-    Disorder.ARCHIVED: Reason.REPOSITORY_ARCHIVED,
-    Disorder.GONE: Reason.REPOSITORY_GONE,
-    Disorder.PERMISSION: Reason.PERMISSION_MISSING,
-}
-
-
-def reason_of(error: GitHubError) -> Reason:
-    """Return why an entry leaves that GitHub has refused for too long."""
-    disorder = error.disorder if isinstance(error, Refused) else None
-    return _OF_DISORDERS.get(disorder, Reason.GITHUB_TROUBLE) if disorder else Reason.GITHUB_TROUBLE

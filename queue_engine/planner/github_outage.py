@@ -10,7 +10,6 @@ from datetime import datetime, timedelta
 
 from queue_engine.core.timing import backoff
 from queue_engine.core.timing.backoff import OUTDATED
-from queue_engine.domain.dequeue_reason import reason_of
 from queue_engine.domain.errors import (
     Disorder,
     Forbidden,
@@ -25,7 +24,7 @@ from queue_engine.domain.errors import (
 )
 from queue_engine.domain.model import Entry
 from queue_engine.domain.policy import Policy
-from queue_engine.domain.reasons import Reason
+from queue_engine.domain.reasons import Reason, reason_of
 from queue_engine.planner.actions import Dequeue, Wait
 
 UNREADABLE = frozenset({Reason.GITHUB_TROUBLE, Reason.PERMISSION_MISSING})
