@@ -144,6 +144,10 @@ class Limits:
         self._meter.count("github_limited", kind="own")
         return RateLimitError(message, retry_after=wait)
 
+    def count_check_runs(self, installation_id: int | None) -> None:
+        """Record that GitHub refused a mutation of check runs for a secondary limit."""
+        self._paces[installation_id].count_check_runs(self._clock.now())
+
     def counts_check_runs(self, installation_id: int | None) -> bool:
         """Whether GitHub counts check runs as content, by one that it refused within the hour."""
         return self._paces[installation_id].check_runs_create

@@ -149,12 +149,17 @@ class Pacing:
         return None
 
     def refused(self, call: Call, now: datetime) -> None:
-        """Record a secondary limit: where GitHub refuses a check run, check runs count as content for an hour.
+        """Record a secondary limit."""
+        if call.name == _CHECK_RUN:
+            self.count_check_runs(now)
+
+    def count_check_runs(self, now: datetime) -> None:
+        """Have check runs count as content for an hour, since GitHub refused some.
 
         GitHub may have meant another limit: its words for content are also those for too many calls at once
         (JasonEtco/create-an-issue #142, nix-community/buildbot-nix #178).
         """
-        if call.name != _CHECK_RUN or self.check_runs_create:
+        if self.check_runs_create:
             return
         self.check_runs_create, self._believed_until = True, now + _HOUR
         for window, created in zip(self._content, self._check_runs, strict=True):
