@@ -54,7 +54,7 @@ _DISORDERS: Mapping[str, Disorder] = {
     "was archived so is read-only": Disorder.ARCHIVED,
     "installation has been suspended": Disorder.SUSPENDED,
     "suspended your access": Disorder.SUSPENDED,
-    "ip allow list": Disorder.NOT_ALLOWED_ADDRESS,
+    "appear to have the correct authorization credentials": Disorder.NOT_ALLOWED_ADDRESS,
     "saml": Disorder.SINGLE_SIGN_ON,
     "repository access blocked": Disorder.BLOCKED,
     "account was suspended": Disorder.BLOCKED,
@@ -66,7 +66,8 @@ A token is refused to a suspended installation in other words (hcengineering/pla
 that it has (octokit.rb's `lib/octokit/error.rb`). Blocked: PyGithub #1015, caarlos0/fork-cleaner #99; with 451:
 github/rest-api-description #3314, ossf/allstar #36. Accounts: octokit.rb #761, sourcegraph #16638; unpaid: octokit.rb
 #1115, which has no second source. Unpaid private repositories may also be 404 (huboard/huboard #652), as if they were
-gone. The others: above. GraphQL uses the same words (vscode-remote-repositories-github #491, aquaproj/user-list #2101).
+gone. The others: above; what names an allow list follows the quoted name of an organization, as a file's name might.
+GraphQL uses the same words (vscode-remote-repositories-github #491, aquaproj/user-list #2101).
 """
 _RULES = (
     "update workflow",  # peter-evans/create-pull-request #1713, repo-sync/github-sync #23
@@ -146,7 +147,7 @@ def _forbidden(message: str, needed: str | None, granted: Mapping[str, str] | No
 
 def disorder_of(message: str) -> Disorder | None:
     """Return why GitHub refuses an installation or a repository as a whole, by its words; None if it does not."""
-    words = message.lower()
+    words = _unquoted(message)
     return next((each for phrase, each in _DISORDERS.items() if phrase in words), None)
 
 

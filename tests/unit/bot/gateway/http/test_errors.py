@@ -31,6 +31,11 @@ from tests.unit.bot.conftest import ManualClock
 from tests.unit.bot.gateway.http.error_examples import MERGE, PULL, _merge
 from tests.unit.bot.github_double import GitHubDouble, Says
 
+ALLOW_LIST = (
+    "Although you appear to have the correct authorization credentials, the `ada` organization has an IP allow list "
+    "enabled, and your IP address is not permitted to access this resource."
+)
+
 
 @pytest.mark.parametrize(
     ("says", "error", "words"),
@@ -100,7 +105,7 @@ async def test_merge_refused_or_in_trouble_raises_our_own_error(
         (403, "Sorry. Your account was suspended.", Disorder.BLOCKED),
         (403, "Your account is locked due to a billing issue.", Disorder.BLOCKED),
         (451, "Repository access blocked", Disorder.BLOCKED),
-        (403, "The `ada` organization has an IP allow list enabled", Disorder.NOT_ALLOWED_ADDRESS),
+        (403, ALLOW_LIST, Disorder.NOT_ALLOWED_ADDRESS),
         (403, "Access is not possible now.", None),
     ],
 )
@@ -169,6 +174,8 @@ async def test_limit_met_raises_rate_limited_with_githubs_wait(
     [
         (Says({"message": "refusing to update workflow `.github/workflows/rate limit.yml`"}, 403), Forbidden),
         (Says({"message": "Branch 'abuse detection' is protected"}, 403), Refused),
+        (Says({"message": "refusing to update workflow `.github/workflows/saml.yml`"}, 403), Forbidden),
+        (Says({"message": "refusing to update workflow `.github/workflows/a`ip allow list`.yml`"}, 403), Forbidden),
         (Says({"message": "Validation Failed", "errors": ["no branch 'submitted too quickly'"]}, 422), Invalid),
         (Says({"message": "Validation Failed", "errors": [{"code": "custom", "field": "abuse"}]}, 422), Invalid),
     ],
