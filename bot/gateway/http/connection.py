@@ -148,7 +148,11 @@ class Connection:
         """Make a call, and repeat it with a new token if GitHub refuses the old one. `fresh` skips the cache."""
         await assert_may_write(target, call, self.may_write)
         if target is None:
-            return await self._attempt(None, call, Credential(jwt=self._key.jwt()), None)
+            try:
+                return await self._attempt(None, call, Credential(jwt=self._key.jwt()), None)
+            except Forbidden as refusal:
+                # The App itself needs no permission that could be missing.
+                raise Refused(refusal.message, status=refusal.status) from refusal
         scope, cache = scope_of(target, call), None
         call = replace(call, repository_id=scope.repository_id)
         if call.method == "GET" and not fresh:
@@ -348,9 +352,6 @@ class Connection:
             raise
         except NotFound as missing:
             raise _gone(scope, missing) from missing
-        except Forbidden as refusal:
-            # The request of a token needs no permission that could be missing.
-            raise Refused(refusal.message, status=refusal.status) from refusal
         asked = requested_permissions(scope, granted)
         now = self.clock.now()
         return Token(answer.token, answer.expires_at, issued_at=now, permissions=asked, issued=answer.permissions)
