@@ -70,6 +70,18 @@ async def test_repository_that_stays_archived_keeps_nothing_queued(world: World)
     assert "archived" in world.comment(pull)
 
 
+async def test_words_that_an_archive_held_are_sent_at_its_end_although_the_queue_is_empty(world: World) -> None:
+    """P6: the last pull request landed right before, so no queue was paused."""
+    pull = await queued(world)
+    world.meanwhile(MERGE, lambda: world.repository.archive(by="acme"), phase="after")
+    await world.pass_time(timedelta(hours=5))
+    assert pull.merged
+    assert "anded" not in world.comment(pull)
+    world.repository.archive(False, by="acme")
+    await world.settle()
+    assert "anded" in world.comment(pull)
+
+
 async def test_writes_refused_for_a_permission_are_sent_once_it_is_accepted(world: World) -> None:
     """The pull request waits for the permission, and lands once it is accepted; its comment comes then."""
     (installation,) = [each for each in world.github.state.installations.values() if each.app is world.app]
