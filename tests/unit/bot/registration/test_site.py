@@ -9,8 +9,8 @@ from pytest_aiohttp.plugin import AiohttpClient
 from structlog.testing import capture_logs
 from yarl import URL
 
-from bot.registration.github_site import registration_url
 from bot.gateway.http.client import Client
+from bot.registration.github_site import registration_url
 from bot.registration.one_time_secrets import MemorySecrets
 from bot.registration.site import Offer, RegistrationSite, addresses_of
 from bot.settings.github_website import website
