@@ -362,6 +362,10 @@ class Reconciler:
         A rejected head does not count as new, even if somebody set the label again: IMQ ignores that label.
         """
         async with self._engine.change() as change:
+            known = await change.tx.queues.of_repository(repository.id)
+            if any(queue.repository.installation_id != repository.installation_id for queue in known):
+                # Installed again, or transferred: words wait for that even where its queues are empty.
+                await change.tx.outbox.release(repository.id, change.now)
             await change.tx.queues.refresh_repository(repository)
             entries = await change.tx.entries.of_repository(repository.id)
             queued = {entry.number for entry in entries}
