@@ -292,7 +292,7 @@ async def _run_loop(
     database_is_back: Callable[[], None] = lambda: None,
 ) -> None:
     """Do due work; then wait for a wakeup, for the next due work, or for `longest`, whichever comes first."""
-    failures, away = 0, False
+    failures, faults = 0, set[OutageKind]()
     while not ending.is_set():
         try:
             if await work():
@@ -300,16 +300,18 @@ async def _run_loop(
             due = await next_due()
         except Exception as error:
             # The database may be down for a while; the loop must survive that.
-            failures, away = failures + 1, away or fault_of(error) not in (None, OutageKind.LOST_RACE)
+            failures += 1
+            if (fault := fault_of(error)) is not None:
+                faults.add(fault)
             if _should_log(failures):
                 _log.exception("loop_failed", loop=name, attempt=failures)
             await _wait_for(ending, _POLL)
             continue
         if failures:
-            _log.info("loop_recovered", loop=name, after=failures)
-            if away:
+            _log.info("loop_recovered", loop=name, after=failures, **({"fault": max(faults)} if faults else {}))
+            if faults - {OutageKind.LOST_RACE}:
                 database_is_back()
-            failures, away = 0, False
+            failures, faults = 0, set()
         most = longest()
         pause = most if due is None else min(most, due - clock.now())
         # Due work that could not be started has no room now; a wakeup comes when there is some.

@@ -15,9 +15,6 @@ from bot.api.app import PREFIX, ApiParts, create_api, described_routes, descript
 from bot.api.auth import for_operators
 from bot.api.bulk import BulkJobs
 from bot.api.waits import ChangeWaits
-from bot.doctor.doctor import Doctor
-from bot.doctor.host_facts import read_host
-from bot.doctor.webhook_probe import WebhookProbe
 from bot.gateway.gateway import Gateway
 from bot.gateway.http.connection import Connection
 from bot.gateway.http.shared_pace import SharedPace
@@ -278,6 +275,11 @@ class Bot:
 
     async def _examine(self, repository: str | None) -> Mapping[str, Any]:
         """Examine the installation for a caller of the API. Raises RepositoryNotFound."""
+        # Imported when used: few processes ever examine an installation.
+        from bot.doctor.doctor import Doctor
+        from bot.doctor.host_facts import read_host
+        from bot.doctor.webhook_probe import WebhookProbe
+
         doctor = Doctor(
             self.gateway,
             self.clock,
