@@ -22,9 +22,9 @@ import pytest
 from queue_engine.core.database.database import Database
 from queue_engine.core.database.outage import OutageKind
 from queue_engine.migrations import migrate
-from tests.acceptance.template import Template
+from tests.acceptance.template import ROOT, Template
 from tests.acceptance.world import LABEL
-from tests.process.processes import ROOT, Theatre, a_theatre
+from tests.process.processes import Theatre, a_theatre
 from tests.support.private_postgres import PrivatePostgres
 from tests.support.real_time import LIMIT
 
