@@ -4,6 +4,7 @@ import os
 import socket
 from collections.abc import Callable, Mapping
 from datetime import datetime
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -164,7 +165,7 @@ class Bot:
         """Create the listener that wakes this process for work of others; None on SQLite."""
         if self.database.dialect == "sqlite":
             return None
-        notifier, notify = self.engine.store.notifier, self.engine.wakeup.notify
+        notifier, notify = self.engine.store.notifier, partial(self.engine.wakeup.notify, by_other=True)
         return DatabaseListener(
             self.database, notifier, notify, clock=self.clock, random=self._random, lost=self.sweeper.schedule_now
         )
