@@ -36,9 +36,11 @@ _SWEEPS = frozenset(
         "GET /repos/{owner}/{repo}/issues",
         "GET /repos/{owner}/{repo}/issues/comments",
         "GET /repos/{owner}/{repo}/pulls",
+        "POST /app/installations/{installation_id}/access_tokens",
     }
 )
 """What sweeps ask and no merge does: lost deliveries, installations, repositories, lists of pull requests, comments.
+Tokens are renewed each hour, by the App's own limit and not the installation's.
 No pull request here has its branch deleted, which would need a list as well."""
 _KODIAK = {"ready": 13, "60 s": 66, "180 s": 155, "100 idle": 60}
 """Requests per merge of Kodiak itself, as measured once on a stand of its own."""

@@ -38,6 +38,9 @@ log = structlog.get_logger(__name__)
 _OF_LOST_ENTRIES = frozenset({Reason.NOT_QUEUED, Reason.MERGED_ELSEWHERE})
 """Reasons of entries that a lost database may have had: IMQ itself may have landed them."""
 
+_TESTED = frozenset({NoticeKind.UPDATING, NoticeKind.CHECKING, NoticeKind.READY})
+_SHOWN_TO_MAINTAINERS = frozenset({Reason.MISCONFIGURED, Reason.TREE_MISMATCH})
+
 
 class GithubWriter:
     """Updates GitHub to the content of a claimed item, and stores the result."""
@@ -174,16 +177,14 @@ class GithubWriter:
 
         The comment says that the pull request was queued there; only such pull requests have a check run.
         """
-        identity = external_id(item.repository, notice)
+        identity, now = external_id(item.repository, notice), self._clock.now()
         of_head = (item.repository, notice.head_sha, OWN_CHECK, identity)
-        async with self._store.reading() as tx:
-            if await tx.outbox.exists(OutboxKind.CHECK_RUN, item.repository.id, item.number):
-                return
-        if await self._github.find_check_run(*of_head, unfinished=True) is None:
-            return
-        now = self._clock.now()
         async with self._store.transaction() as tx:
+            known = await tx.outbox.wanted(OutboxKind.CHECK_RUN, item.repository.id, item.number)
             await tx.outbox.search_first(item.repository, item.number, now, kind=OutboxKind.CHECK_RUN)
+        if known is not None or await self._github.find_check_run(*of_head, unfinished=True) is None:
+            return
+        async with self._store.transaction() as tx:
             await tx.outbox.want(OutboxKind.CHECK_RUN, item.repository, item.number, due=now, notice=notice)
 
     async def _check_run(self, item: OutboxItem, notice: Notice) -> None:
@@ -192,15 +193,20 @@ class GithubWriter:
         known = item.remote_id if item.remote_head == notice.head_sha else None
         if known is None and item.remote_id is not None:
             await self._supersede(item, item.remote_id, unmerged_conclusion(notice))
-        if notice.reason in _OF_LOST_ENTRIES or (item.maybe_created and notice.reason is Reason.CLOSED):
+        elif known is None:
+            # The comment, which was sent since this item was claimed, may have shown that the database was lost.
+            async with self._store.reading() as tx:
+                item = replace(item, maybe_created=await tx.outbox.may_be_created(item))
+        if notice.reason in _OF_LOST_ENTRIES or _may_be_none(item, notice):
             known = await self._find_unfinished(item, notice, identity, known)
             if known is None:
                 await self._record_nothing_written(item)
                 return
         elif known is None and item.maybe_created:
-            # Of a head whose run passed for a merge that failed, the former runs are completed, and stay as they are.
+            # A run that has ended stays as it is: of an earlier time in the queue, or of a merge that failed.
             of_head = (item.repository, notice.head_sha, OWN_CHECK, identity)
-            known = await self._github.find_check_run(*of_head, unfinished=notice.own_check_required)
+            unfinished = notice.own_check_required or not completes(notice)
+            known = await self._github.find_check_run(*of_head, unfinished=unfinished)
         if known is not None:
             try:
                 changes = {name: value for name, value in run.items() if name != "head_sha"}
@@ -283,6 +289,14 @@ class GithubWriter:
     async def _done(self, item: OutboxItem) -> None:
         async with self._store.transaction() as tx:
             await tx.outbox.done(item, self._clock.now())
+
+
+def _may_be_none(item: OutboxItem, notice: Notice) -> bool:
+    """Whether IMQ does not know that there is a check run, so that none is created only to end."""
+    if not item.maybe_created:
+        return False
+    needed = notice.merges_now or notice.kind in _TESTED or notice.reason in _SHOWN_TO_MAINTAINERS
+    return notice.reason is Reason.CLOSED or (item.announced_at is None and not needed)
 
 
 def _is_unread(reply: CommandReply | None, item: OutboxItem) -> bool:

@@ -68,7 +68,7 @@ class OutboxDispatcher:
         owner: str,
         random: Callable[[], float],
         lease: timedelta = LEASE,
-        concurrency: int = 4,
+        concurrency: int = 12,
         meter: Meter | None = None,
     ) -> None:
         self._store = store

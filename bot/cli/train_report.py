@@ -32,7 +32,7 @@ async def train_report(
     )
     required, wanted = run_checks(rules, policy), policy.trains.candidates
     choice = await choice_at(github, repository, comparison.base_tip, required, candidate, wanted)
-    found = (*_trigger(choice), *_of_heads(choice), *_reasons(choice), *_lines(choice), *_on_builds(choice))
+    found = (*_trigger(choice), *_pull_request_checks(choice), *_reasons(choice), *_lines(choice), *_on_builds(choice))
     return (_size(policy.trains), *found)
 
 
@@ -53,9 +53,9 @@ def _trigger(choice: TriggerChoice) -> Iterable[str]:
         yield f"IMQ would dispatch {', '.join(choice.workflows)}"
 
 
-def _of_heads(choice: TriggerChoice) -> Iterable[str]:
-    if choice.of_heads:
-        names = ", ".join(f"`{each.name}`" for each in choice.of_heads)
+def _pull_request_checks(choice: TriggerChoice) -> Iterable[str]:
+    if choice.pull_request_checks:
+        names = ", ".join(f"`{each.name}`" for each in choice.pull_request_checks)
         yield f"from the head of each pull request, since they judge it and not the tree, IMQ would take: {names}"
 
 

@@ -10,10 +10,11 @@ from pathlib import Path
 
 from bot.demo import comments
 from queue_engine.core.database.database import Database
-from queue_engine.domain.notice import WAITING, NoticeKind, kind_of
-from queue_engine.domain.own_check import OWN_CHECK
+from queue_engine.domain.model import Entry
+from queue_engine.domain.notice import MARKER, WAITING, Notice, NoticeKind, kind_of
 from queue_engine.domain.policy import Mode, Policy
 from queue_engine.store import Store
+from queue_engine.store.outbox.outbox import OutboxKind
 from sandbox.facade.github import GitHub
 from sandbox.facade.pull_request_handle import PullRequestHandle
 from sandbox.state import App, PullRequest
@@ -112,24 +113,45 @@ async def contradictions(store: Store, github: GitHub, app: App) -> list[str]:
             if await tx.shadow.mode(repository.id) is Mode.SHADOW:
                 continue  # there IMQ writes nothing, and only comments from before shadow mode may be left
             entry = await tx.entries.find(repository.id, pull.number)
-            own = [each.body for each in pull.comments.values() if "<!-- imq:comment" in each.body]
+            comment = await tx.outbox.wanted(OutboxKind.COMMENT, repository.id, pull.number)
+            check_run = await tx.outbox.wanted(OutboxKind.CHECK_RUN, repository.id, pull.number)
+            own = [each.body for each in pull.comments.values() if MARKER in each.body]
             kind = kind_of(own[-1]) if own else None
-            on = Policy().has_trigger_label(label.name for label in pull.labels)
-            open_now = pull.state == "open"
-            of_head = repository.suites_by_sha.get(pull.head_sha, ())
-            runs = [run for suite in of_head if suite.app is app for run in suite.runs if run.name == OWN_CHECK]
-            newest = max(runs, key=lambda run: run.id, default=None)
-            unfinished = newest is not None and newest.status != "completed"
-            name = f"#{pull.number} ({'queued' if entry else 'not queued'}, {'open' if open_now else 'closed'}, {kind})"
-            if open_now and on and entry is None and (kind is None or kind in WAITING):
-                found.append(f"{name} has the label, which IMQ neither knows nor explains")
-            elif entry is None and kind in WAITING:
-                found.append(f"{name} has a comment that says it is queued")
-            if entry is not None and entry.is_ready and kind is not None and kind not in WAITING:
-                found.append(f"{name} has a comment that says it has left")
-            if entry is None and unfinished:
-                found.append(f"{name} has a check run that has not ended")
+            state = "merged" if pull.merged else pull.state
+            name = f"#{pull.number} ({entry.status if entry else 'not queued'}, {state}, {kind})"
+            wrong = [*_of_comment(pull, kind, entry, comment), *_of_check_runs(pull, app, entry, check_run)]
+            found += [f"{name} has {each}" for each in wrong]
     return found
+
+
+def _of_comment(pull: PullRequest, kind: str | None, entry: Entry | None, wanted: Notice | None) -> Iterator[str]:
+    on = Policy().has_trigger_label(label.name for label in pull.labels)
+    if pull.state == "open" and on and entry is None and (kind is None or kind in WAITING):
+        yield "the label, which IMQ neither knows nor explains"
+    elif entry is None and kind in WAITING:
+        yield "a comment that says it is queued"
+    if entry is not None and entry.is_ready and kind is not None and kind not in WAITING:
+        yield "a comment that says it has left"
+    # IMQ closes what GitHub does not mark as merged, and says so; so it does of commits that were pushed too late.
+    explained = wanted is not None and (wanted.closed_unmerged or wanted.unlanded_head is not None)
+    if kind == NoticeKind.LANDED and not pull.merged and not explained:
+        yield "a comment that says it has landed"
+
+
+def _of_check_runs(pull: PullRequest, app: App, entry: Entry | None, wanted: Notice | None) -> Iterator[str]:
+    suites = [each for some in pull.repository.suites_by_sha.values() for each in some if each.app is app]
+    identity = f"imq:{pull.repository.id}:{pull.number}:"
+    runs = [run for suite in suites for run in suite.runs if (run.external_id or "").startswith(identity)]
+    newest = max(runs, key=lambda run: run.id, default=None)
+    for run in runs:
+        at_rest = entry is not None and run is newest and run.head_sha == entry.head
+        if run.status != "completed" and not at_rest:
+            yield f"a check run on {run.head_sha[:7]} that has not ended"
+    if newest is None or entry is None or not entry.is_ready:
+        return
+    merges_now = wanted is not None and wanted.merges_now
+    if newest.status == "completed" and newest.head_sha == entry.head and not merges_now:
+        yield f"a check run that has ended: {newest.conclusion}"
 
 
 async def contradictions_left(url: str, github: GitHub, app: App, *, within: float = 20) -> list[str]:

@@ -44,8 +44,10 @@ def described(facts: RepositoryFacts) -> str:
     why = [f"not by {each.trigger.value.replace('_', ' ')}: {'; '.join(each.reasons)}" for each in better]
     if better and choice.lines:
         why.append(f"for a push, add to {'; '.join(map(_joined, choice.lines))}")
-    if choice.of_heads:
-        why.append(f"from the head of each pull request: {', '.join(f'`{each.name}`' for each in choice.of_heads)}")
+    if choice.pull_request_checks:
+        why.append(
+            f"from the head of each pull request: {', '.join(f'`{each.name}`' for each in choice.pull_request_checks)}"
+        )
     why.append(f"pull requests of forks: {_FORKS[facts.policy.train_forks]}")
     sure = "every required check runs" if choice.proven else "the first train has to show that every check runs"
     return "; ".join([f"{_STARTS[choice.trigger]}, and {sure}", *why])

@@ -86,7 +86,7 @@ class CommentApi:
             for comment in parse_list(CommentAnswer, page.data):
                 if comment.updated_at is not None and await self._is_own(comment):
                     number = int(comment.issue_url.rpartition("/")[2])
-                    own.append(OwnComment(number, comment.body or "", comment.updated_at))
+                    own.append(OwnComment(number, comment.body or "", comment.updated_at, comment.id))
             pages += 1
             if pages == _MAX_PAGES:
                 break

@@ -155,7 +155,7 @@ class Gateway(CandidateApi, MergeApi):
         answer = await self._connection.get(repository, CommitAnswer, template, variables)
         return facts.commit(answer)
 
-    async def branch_rules(self, repository: Repository, base_branch: str) -> BranchRules:
+    async def branch_rules(self, repository: Repository, base_branch: str, *, kept: bool = False) -> BranchRules:
         """Classic protection and rulesets together, remembered for two hours."""
         return await self._rules.read(repository, base_branch)
 
@@ -190,6 +190,10 @@ class Gateway(CandidateApi, MergeApi):
         """Drop remembered rules and merge methods of this repository."""
         self._rules.forget(repository_id)
         self._forget_methods(repository_id)
+
+    def expire_rules(self, repository_id: int) -> None:
+        """Drop remembered rules of this repository some seconds after they were read."""
+        self._rules.expire(repository_id)
 
     async def update_branch(self, repository: Repository, number: int, expected_head: str) -> None:
         """`PUT /repos/{owner}/{repo}/pulls/{pull_number}/update-branch`."""

@@ -179,12 +179,12 @@ async def _run_until_stopped(
     worker: bool,
     bound: socket.socket | None = None,
 ) -> None:
-    application = bot.application()
+    application = bot.application() if web else None
     # What is there by now stays. To look through its 140,000 objects again stops every answer for 90 ms (measured),
     # and the goal of `make bench` for the answers to webhooks in a burst is a p99 of 100 ms.
     gc.collect()
     gc.freeze()
-    runner = await listen(application, bot.settings, bound) if web else None
+    runner = await listen(application, bot.settings, bound) if application is not None else None
     if runner is not None:
         _log.info("listening", address=bot.settings.address, port=runner.addresses[0][1])
         if bot.settings.bind is None:

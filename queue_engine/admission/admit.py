@@ -39,6 +39,8 @@ from queue_engine.rules.eligibility import (
     check_eligibility,
 )
 from queue_engine.rules.priority import trusted_of
+from queue_engine.store.outbox.outbox import OutboxKind
+from queue_engine.store.reconciler_state import stale_comments
 
 _log = structlog.get_logger("imq.admission")
 
@@ -190,6 +192,9 @@ async def admit(
         await change.tx.queues.lock_order(queue.id)
         if pull.comments != 0:
             await change.tx.outbox.search_first(repository, pull.number, change.now)
+        if request.arrived_at is not None and await change.tx.sweeps.last(stale_comments(repository.id)) is None:
+            # A sweep found the label: another database may have known the pull request.
+            await change.tx.outbox.search_first(repository, pull.number, change.now, kind=OutboxKind.CHECK_RUN)
         if left is not None and request.leaves_for is not None:
             await record.dequeue(change, left, DequeueReason(request.leaves_for, delivery=case.delivery), policy)
         # If somebody else has queued the pull request since the case was loaded, it is judged as an entry then.

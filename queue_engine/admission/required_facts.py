@@ -45,13 +45,15 @@ async def _requirements_of(
     if pull.head_repository == repository.full_name:
         guarded = await engine.github.is_guarded(repository, pull.head_branch, pull.default_branch)
         taken = replace(taken, head_guarded=guarded)
-    rules = await engine.github.branch_rules(repository, pull.base_branch)
+    rules = await engine.github.branch_rules(repository, pull.base_branch, kept=True)
     requirements = await read_requirements(engine.github, repository, taken, rules, policy)
     unmet = unmet_requirement(pull, repository, requirements, policy) is not None
     if unmet or (not is_waiting and unmet_by_rules(pull, requirements, policy)):
-        # The rules may have changed since they were cached: IMQ rejects no pull request by cached rules alone.
-        engine.github.forget_rules(repository.id)
-        fresh = await engine.github.branch_rules(repository, pull.base_branch)
+        # The rules may have changed since they were cached: IMQ rejects no pull request by cached rules alone. One that
+        # waits is judged again, so that rules of the last seconds do.
+        drop = engine.github.forget_rules if unmet else engine.github.expire_rules
+        drop(repository.id)
+        fresh = await engine.github.branch_rules(repository, pull.base_branch, kept=True)
         if merge_method(pull, fresh, policy) is None:
             allowed = (await engine.github.snapshot(repository, pull.number, login=None)).pull.methods
             taken = replace(taken, pull=replace(pull, methods=allowed))

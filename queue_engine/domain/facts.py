@@ -343,3 +343,4 @@ class OwnComment:
     number: int
     body: str
     updated_at: datetime
+    id: int

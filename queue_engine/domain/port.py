@@ -144,10 +144,11 @@ class Reads(Protocol):
         """`GET /user/{account_id}`: the present login of an account; None if the account was deleted."""
         ...
 
-    async def branch_rules(self, repository: Repository, base_branch: str) -> BranchRules:
+    async def branch_rules(self, repository: Repository, base_branch: str, *, kept: bool = False) -> BranchRules:
         """Classic protection (branch object) and rulesets together; cached for two hours.
 
-        `forget_rules` drops the cache. Raises NotFound when the branch does not exist.
+        `forget_rules` drops the cache. Soon after a change only `kept` takes what was read seconds ago, for those who
+        land nothing. Raises NotFound when the branch does not exist.
         """
         ...
 
@@ -168,6 +169,10 @@ class Reads(Protocol):
 
     def forget_rules(self, repository_id: int) -> None:
         """Drop the cached rules of this repository, after a webhook about a change."""
+        ...
+
+    def expire_rules(self, repository_id: int) -> None:
+        """Drop the cached rules of this repository some seconds after they were read; at once if that is past."""
         ...
 
     async def check_reports(

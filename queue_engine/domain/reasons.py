@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from queue_engine.domain.errors import Disorder, GitHubError, Refused
+
 
 class ReasonActor(StrEnum):
     """Who has to act after an entry left."""
@@ -282,3 +284,16 @@ class WaitReason(StrEnum):
     GITHUB_FAILING = "github_failing"
     NEVER_QUEUED = "never_queued"
     LANDED = "landed"
+
+
+_OF_DISORDER = {
+    Disorder.ARCHIVED: Reason.REPOSITORY_ARCHIVED,
+    Disorder.GONE: Reason.REPOSITORY_GONE,
+    Disorder.PERMISSION: Reason.PERMISSION_MISSING,
+}
+
+
+def reason_of(error: GitHubError) -> Reason:
+    """Return why an entry leaves that GitHub has refused for too long."""
+    disorder = error.disorder if isinstance(error, Refused) else None
+    return _OF_DISORDER.get(disorder, Reason.GITHUB_TROUBLE) if disorder else Reason.GITHUB_TROUBLE

@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Any
 
 from queue_engine.domain.model import Entry, EntryStatus
-from queue_engine.domain.notice import Notice, NoticeKind
+from queue_engine.domain.notice import WAITING, Notice, NoticeKind
 from queue_engine.domain.policy import Policy
 from queue_engine.store import Transaction
 from queue_engine.store.outbox.outbox import OutboxKind
@@ -49,9 +49,22 @@ async def has_check_run(tx: Transaction, entry: Entry) -> bool:
 
 
 async def is_shown(tx: Transaction, entry: Entry) -> bool:
-    """Whether the check run shows progress, so that it belongs to this entry, which was preempted after it began."""
+    """Whether the head has a check run that has to show this entry, although its test has not begun.
+
+    It shows progress of this entry, which was preempted after it began, or it ended when the pull request left before.
+    IMQ looks for one that a lost database may have known.
+    """
     shown = await tx.outbox.wanted(OutboxKind.CHECK_RUN, entry.repository.id, entry.number)
-    return shown is not None and shown.kind in PROGRESS | {NoticeKind.PAUSED, NoticeKind.HELD}
+    if shown is None:
+        return await tx.outbox.exists(OutboxKind.CHECK_RUN, entry.repository.id, entry.number)
+    return shown.kind in PROGRESS | {NoticeKind.PAUSED, NoticeKind.HELD} or await contradicts(tx, entry)
+
+
+async def contradicts(tx: Transaction, entry: Entry) -> bool:
+    """Whether the check run on the head of an entry has ended, although the entry is in its queue (P6)."""
+    shown = await tx.outbox.wanted(OutboxKind.CHECK_RUN, entry.repository.id, entry.number)
+    ended = shown is not None and shown.kind not in WAITING and shown.head_sha == entry.head
+    return ended and entry.is_ready
 
 
 async def begins_quietly(tx: Transaction, entry: Entry, notice: Notice) -> bool:

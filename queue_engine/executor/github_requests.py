@@ -3,9 +3,10 @@
 A refusal that depends on the pull request becomes a fact for `decide`; every other error is raised.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import TypeVar
 
 from queue_engine.domain.errors import Forbidden, HeadConflict, Invalid, MergeError, NotFound, Refused
 from queue_engine.domain.facts import CheckReport, Commit, MergeMethod, Snapshot
@@ -16,7 +17,7 @@ from queue_engine.domain.reasons import Reason
 from queue_engine.domain.workflow_runs import CommitFacts
 from queue_engine.executor.stack_requests import merge_stacked, merge_unknown_stack, pending_merge, update_stacked
 from queue_engine.planner.absent_checks import broken_runs, is_as_on_base
-from queue_engine.planner.actions import FactKind, Facts, Merge
+from queue_engine.planner.actions import FactKind, Facts, Merge, ReadFact
 from queue_engine.planner.base_change import tips_to_compare
 from queue_engine.planner.github_outage import out_of_order, settled
 from queue_engine.planner.merge_errors import named, refused_merge
@@ -26,6 +27,7 @@ from queue_engine.rules.consent import needs_signature
 from queue_engine.rules.reviews import reviews_of
 
 _FORBIDDEN = 403
+_T = TypeVar("_T")
 
 
 async def read_fact(
@@ -86,6 +88,23 @@ async def read_fact(
             return replace(facts, rules=await github.branch_rules(repository, base))
         case FactKind.PENDING_MERGE:
             return await pending_merge(github, entry, facts)
+
+
+async def judged(
+    judge: Callable[[Facts], _T],
+    read: Callable[[FactKind, Facts], Awaitable[Facts | None]],
+    facts: Facts | None = None,
+) -> tuple[_T | None, Facts]:
+    """Judge, and read missing facts, until there is an answer; None if a read ends that. Raises GitHubError."""
+    facts = facts or Facts()
+    for _ in range(len(FactKind) + 4):
+        answer = judge(facts)
+        if not isinstance(answer, ReadFact):
+            return answer, facts
+        if (found := await read(answer.fact, facts)) is None:
+            return None, facts
+        facts = found
+    raise AssertionError("more facts than there are")
 
 
 async def _recent_commits(github: GitHub, entry: Entry, facts: Facts, policy: Policy, heads_only: bool) -> CommitFacts:

@@ -46,7 +46,13 @@ from queue_engine.handlers.repository_labels import (
     request_labels,
 )
 from queue_engine.handlers.shadow import ShadowHandler
-from queue_engine.handlers.stale_comments import STALE_COMMENTS_JOB, StaleComments, record_activity, request_sweep
+from queue_engine.handlers.stale_comments import (
+    STALE_COMMENTS_JOB,
+    StaleComments,
+    correct_check_runs,
+    record_activity,
+    request_sweep,
+)
 from queue_engine.handlers.table_limits import PURGE_JOB
 
 SWEEP_JOB = "sweep"
@@ -252,6 +258,7 @@ class Reconciler:
         queued, new, ignored = await self._compare(repository, labeled, {n: p.head_sha for n, p in latest.items()})
         new += await self._unexplained(repository, [latest[number] for number in ignored])
         read = [n for n in queued if await needs_read(engine, repository, n, latest, whole=whole)]
+        await correct_check_runs(engine, repository)
         async with engine.change() as change:
             for number in sorted({*new, *read, *departed}):
                 await read_again(change, repository, number, new=number in new)

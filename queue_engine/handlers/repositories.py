@@ -14,11 +14,10 @@ from queue_engine.domain.dequeue_reason import DequeueReason
 from queue_engine.domain.errors import Disorder, Forbidden, GitHubError, NotFound, Refused
 from queue_engine.domain.model import Queue, Repository
 from queue_engine.domain.policy import Policy
-from queue_engine.domain.reasons import Reason
+from queue_engine.domain.reasons import Reason, reason_of
 from queue_engine.effects import record
 from queue_engine.effects.context import Change, Engine
 from queue_engine.effects.repository_names import remember_name
-from queue_engine.planner.github_outage import reason_of
 
 _log = structlog.get_logger("imq.repositories")
 

@@ -1,14 +1,17 @@
-"""Correct stale comments: those that say "queued" or "checking" on pull requests in no queue, or the opposite.
+"""Correct stale comments and check runs: those that say "queued" of pull requests in no queue, or the opposite.
 
-They remain when a database was restored or replaced, and after shadow mode. IMQ sweeps each repository once a day, some
-minutes after it is installed, after a pause without writes, and after shadow mode. Sweeps of labels come first: what
-they queue or refuse is not stale any more. A sweep lists IMQ's own comments that changed since the last one. IMQ
-corrects those that show a waiting pull request, and their check runs. It changes an outcome only of a pull request that
-is queued again; a landing stays.
+They remain when a database was restored or replaced, when GitHub lost a write, and after shadow mode. IMQ sweeps each
+repository once a day, some minutes after it is installed, after a pause without writes, and after shadow mode. Sweeps
+of labels come first: what they queue or refuse is not stale any more. A sweep lists IMQ's own comments that changed
+since the last one. IMQ corrects those that show a waiting pull request, and their check runs. It changes an outcome
+only of a pull request that is queued again, or if GitHub shows an older one than IMQ wrote. It changes a landing only
+where GitHub shows the pull request as open, with a head that its base branch lacks.
 """
 
+from collections.abc import Iterable
 from dataclasses import asdict
-from datetime import timedelta
+from datetime import datetime, timedelta
+from enum import Enum
 
 import structlog
 
@@ -20,7 +23,7 @@ from queue_engine.domain.model import Repository
 from queue_engine.domain.notice import WAITING, Notice, NoticeKind, kind_of
 from queue_engine.domain.policy import CommentPolicy, Policy
 from queue_engine.domain.reasons import Reason
-from queue_engine.effects.check_runs import NOTICE_OF_STATUS
+from queue_engine.effects.check_runs import NOTICE_OF_STATUS, contradicts, want_check_run
 from queue_engine.effects.context import Change, Engine
 from queue_engine.effects.notices import announce, progress_notice
 from queue_engine.executor.trains.candidate_cleanup import request_lost
@@ -98,8 +101,10 @@ class StaleComments:
                 comments = await self._engine.github.own_comments(repository, since)
             except NotFound:
                 return  # The App was uninstalled meanwhile: IMQ can correct nothing there.
-            for comment in newest(comments):
-                await self._correct(repository, comment)
+            shown = newest(comments)
+            unlanded = await self._unlanded(repository, shown)
+            for comment in shown:
+                await self._correct(repository, comment, unlanded=comment.number in unlanded)
         trains = last is None and await self._has_trains(repository)
         async with self._engine.change() as change:
             await change.tx.sweeps.done(stale_comments(repository.id), now)
@@ -112,25 +117,55 @@ class StaleComments:
         policies = [await self._engine.policies.of(repository, queue.base_branch) for queue in queues]
         return any(policy.trains is not None for policy in policies)
 
-    async def _correct(self, repository: Repository, comment: OwnComment) -> None:
-        """Announce whether the pull request is queued, unless the database has a newer notice."""
+    async def _unlanded(self, repository: Repository, comments: Iterable[OwnComment]) -> frozenset[int]:
+        """Return the pull requests with a comment that says "Landed" which did not land. Raises GitHubError.
+
+        GitHub may mark as merged later what landed with a train; `executor/trains/lost_merges.py` follows that.
+        """
+        github, doubted = self._engine.github, {each.number for each in comments if is_landing(each)}
         async with self._engine.store.reading() as tx:
-            if not await _is_stale(tx, repository, comment):
-                return
+            for number in sorted(doubted):
+                wanted = await tx.outbox.wanted(OutboxKind.COMMENT, repository.id, number)
+                if wanted is not None and wanted.landed_with is not None:
+                    doubted.remove(number)
+        if not doubted:
+            return frozenset()
+        found = [each for each in await github.latest_pull_requests(repository) if each.number in doubted]
+        return frozenset(
+            [
+                each.number
+                for each in found
+                if each.open and not (await github.comparison(repository, each.base_branch, each.head_sha)).head_landed
+            ]
+        )
+
+    async def _correct(self, repository: Repository, comment: OwnComment, *, unlanded: bool) -> None:
+        """Send the comment again, or announce whether the pull request is queued, if the comment is false."""
+        async with self._engine.store.reading() as tx:
+            fault = await _fault_of(tx, repository, comment, self._engine.clock.now(), unlanded=unlanded)
             entry = await tx.entries.find(repository.id, comment.number)
-        if entry is not None:
-            policy = await self._engine.policies.of(repository, entry.base_branch)
-            async with self._engine.change() as change:
-                await _announce_queued(change, repository, comment, policy)
+        if fault is None:
             return
-        try:
-            pull = await self._engine.github.pull_request(repository, comment.number)
-        except NotFound:
-            return
-        policy = await self._engine.policies.of(repository, pull.base_branch)
+        pull = None
+        if fault is _Fault.CONTRADICTS and entry is None:
+            try:
+                pull = await self._engine.github.pull_request(repository, comment.number)
+            except NotFound:
+                return
+        branch = entry.base_branch if entry is not None else pull.base_branch if pull is not None else None
+        policy = Policy() if branch is None else await self._engine.policies.of(repository, branch)
         async with self._engine.change() as change:
-            if await _is_stale(change.tx, repository, comment):
+            if await _fault_of(change.tx, repository, comment, change.now, unlanded=unlanded) is not fault:
+                return
+            if fault is _Fault.OUTDATED:
+                await change.tx.outbox.resend(repository.id, comment.number, due=change.now)
+                _log.info("stale_comment_corrected", repository=repository.full_name, number=comment.number)
+            elif pull is not None:
                 await self._announce_not_queued(change, repository, pull, policy)
+            else:
+                await _announce_queued(change, repository, comment, policy)
+            if unlanded:  # Otherwise a landing stays.
+                await change.tx.outbox.adopt(repository.id, comment.number, comment.id)
 
     async def _announce_not_queued(
         self, change: Change, repository: Repository, pull: PullRequest, policy: Policy
@@ -156,7 +191,7 @@ class StaleComments:
 async def _announce_queued(change: Change, repository: Repository, comment: OwnComment, policy: Policy) -> None:
     """Replace an outcome by the progress, also where the configuration asks for outcomes only: it is false now."""
     entry = await change.tx.entries.find(repository.id, comment.number)
-    if entry is None or policy.comments is CommentPolicy.NONE or not await _is_stale(change.tx, repository, comment):
+    if entry is None or policy.comments is CommentPolicy.NONE:
         return
     depth = await change.tx.entries.count(entry.queue_id)
     kind = NOTICE_OF_STATUS[entry.status]
@@ -164,6 +199,47 @@ async def _announce_queued(change: Change, repository: Repository, comment: OwnC
     await change.tx.outbox.search_first(repository, comment.number, change.now)
     await change.tx.outbox.want(OutboxKind.COMMENT, repository, comment.number, due=change.now, notice=notice)
     _log.info("stale_comment_corrected", repository=repository.full_name, number=comment.number, reason=kind.value)
+
+
+async def correct_check_runs(engine: Engine, repository: Repository) -> None:
+    """Send check runs again that contradict the queue by IMQ's own records; no request.
+
+    One has ended beside an entry in the queue; another has not, although its entry left.
+    """
+    async with engine.store.reading() as tx:
+        queued = await tx.entries.of_repository(repository.id)
+        ended = [each for each in queued if await contradicts(tx, each)]
+        unfinished = await tx.outbox.left_unfinished(repository.id)
+    policies = {each.base_branch: await engine.policies.of(repository, each.base_branch) for each in ended}
+    if not ended and not unfinished:
+        return
+    async with engine.change() as change:
+        for entry in ended:
+            present = await change.tx.entries.find(repository.id, entry.number)
+            if present is None or not await contradicts(change.tx, present):
+                continue
+            kind, policy = NOTICE_OF_STATUS[present.status], policies[entry.base_branch]
+            depth = await change.tx.entries.count(present.queue_id)
+            notice = await progress_notice(change.tx, present, kind, policy, change.now, depth=depth)
+            await want_check_run(change.tx, present, notice, policy, change.now)
+        for number in unfinished:
+            await _end_check_run(change, repository, number)
+
+
+async def _end_check_run(change: Change, repository: Repository, number: int) -> None:
+    """Have the check run of an entry that left show its outcome, if IMQ knows that."""
+    if await change.tx.entries.is_queued(repository.id, number):
+        return
+    for kind in (OutboxKind.CHECK_RUN, OutboxKind.COMMENT):
+        notice = await change.tx.outbox.wanted(kind, repository.id, number)
+        if notice is not None and notice.kind not in {*WAITING, NoticeKind.ANSWERED}:
+            await change.tx.outbox.want(OutboxKind.CHECK_RUN, repository, number, due=change.now, notice=notice)
+            return
+
+
+def is_landing(comment: OwnComment) -> bool:
+    """Whether a comment says that its pull request landed."""
+    return kind_of(comment.body) == NoticeKind.LANDED
 
 
 def newest(comments: tuple[OwnComment, ...]) -> list[OwnComment]:
@@ -178,12 +254,32 @@ def newest(comments: tuple[OwnComment, ...]) -> list[OwnComment]:
     return list(latest.values())
 
 
-async def _is_stale(tx: Transaction, repository: Repository, comment: OwnComment) -> bool:
+class _Fault(Enum):
+    """What is wrong with a comment."""
+
+    OUTDATED = "outdated"
+    """GitHub shows an older one than IMQ wrote, as it did after it lost a write."""
+    CONTRADICTS = "contradicts"
+    """It contradicts the queue, and the database knows no better words."""
+
+
+async def _fault_of(
+    tx: Transaction, repository: Repository, comment: OwnComment, now: datetime, *, unlanded: bool
+) -> _Fault | None:
     kind = kind_of(comment.body)
+    if kind == NoticeKind.LANDED and not unlanded:
+        return None
     queued = await tx.entries.is_queued(repository.id, comment.number)
-    if kind == NoticeKind.LANDED or queued == (kind in WAITING):
-        return False
     wanted = await tx.outbox.wanted(OutboxKind.COMMENT, repository.id, comment.number)
-    if wanted is None:
-        return True
-    return wanted.kind is not NoticeKind.LANDED and comment.updated_at > wanted.at + _LAG
+    written = await tx.outbox.shown_since(OutboxKind.COMMENT, repository.id, comment.number)
+    other = wanted is not None and wanted.kind != kind and (wanted.kind in WAITING) == queued
+    lost = written is not None and comment.updated_at < written < now - _LAG
+    if other and (unlanded or lost):
+        return _Fault.OUTDATED
+    if unlanded:
+        return _Fault.CONTRADICTS
+    if queued == (kind in WAITING):
+        return None
+    if wanted is None or (wanted.kind is not NoticeKind.LANDED and comment.updated_at > wanted.at + _LAG):
+        return _Fault.CONTRADICTS
+    return None

@@ -44,6 +44,7 @@ class Forwarding:
     is_guarded = _handed_on(Reads.is_guarded)
     forget_token = _handed_on(Reads.forget_token)
     forget_rules = _handed_on(Reads.forget_rules)
+    expire_rules = _handed_on(Reads.expire_rules)
     check_reports = _handed_on(Reads.check_reports)
     workflow_runs = _handed_on(Reads.workflow_runs)
     cancelled_for = _handed_on(Reads.cancelled_for)

@@ -168,13 +168,16 @@ class GitHubReads(OwnWrites):
         ask = partial(self._github.commit, repository, sha)
         return await self._compared(repository, of_commit(sha), ask, _never, COMMIT)
 
-    async def branch_rules(self, repository: Repository, base_branch: str) -> BranchRules:
-        """Read rules, and do not cache them soon after they changed."""
+    async def branch_rules(self, repository: Repository, base_branch: str, *, kept: bool = False) -> BranchRules:
+        """Read rules; soon after they changed, what was read is `kept` for seconds, as nothing in it shows a lag."""
+        changed = (await self._facts.about(repository.id, {RULES})).get(RULES, ())
+        lag = any(self._clock.now() - one.at < NAMED for one in changed)
+        if lag and not kept:
+            self._github.forget_rules(repository.id)
         ask = partial(self._github.branch_rules, repository, base_branch)
         rules = await self._compared(repository, of_branch(base_branch), ask, _never)
-        changed = (await self._facts.about(repository.id, {RULES})).get(RULES, ())
-        if any(self._clock.now() - one.at < NAMED for one in changed):
-            self._github.forget_rules(repository.id)
+        if lag:
+            self._github.expire_rules(repository.id)
         return rules
 
     async def check_reports(

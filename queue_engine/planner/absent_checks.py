@@ -50,41 +50,25 @@ def judge_absent(
 
     `after`: how long the checks of an update have to report, if that is not what the policy says.
     """
-    if facts.rules is None or facts.reports is None or entry.run.merge_refusals or entry.run.rerun_at is not None:
+    if (lacks := _lacking(entry, facts, policy)) is None:
         return None
-    required = head_checks(facts.rules, policy)
-    if unreported_check(required, policy) is not None:
-        return None
-    reports = of_now(entry.run, facts.reports, policy)
-    if not required and not reports:
-        # Where nothing is required, the checks of the queued head have to report again.
-        required = former_checks(entry.run)
-    absent = absent_checks(required, reports)
-    verdict = judge(required, reports)
-    silent = not required and not reports and not policy.land_without_checks
-    runs = any(each.state is CheckState.PENDING and each.by_actions for each in reports)
-    if not (absent or silent) or runs or verdict.pending or verdict.failed:
-        return None
+    absent, verdict = lacks
     if facts.workflow_runs is None:
         return ReadFact(FactKind.WORKFLOW_RUNS)
     if any(run.under_way or run.awaits_approval for run in facts.workflow_runs):
         return None
-    broken = broken_runs(facts.workflow_runs, facts.reports)
+    broken = broken_runs(facts.workflow_runs, facts.reports or ())
     # The other workflows need time to start.
     others_due = max((run.created_at + policy.later_workflows for run in broken), default=None)
     if others_due is not None and now >= others_due:
         if facts.others is None:
             return ReadFact(FactKind.RECENT_COMMITS)
-        if silent or _by_actions(absent, facts.others.reports):
+        if not absent or _by_actions(absent, facts.others.reports):
             return _of_base(entry, broken, facts) or leave_for_runs(Reason.WORKFLOW_WITHOUT_JOBS, broken)
         others_due = None
-    if silent:
+    if not absent:
         return None if others_due is None else Wait(entry, others_due)
-    is_update = entry.head != entry.queued_head
-    since = entry.status_since if is_update else _known_since(entry, reports, facts.suites or ())
-    # IMQ reads the checks of its own update no sooner: their webhooks come before.
-    polled = max(policy.first_report, policy.check_poll.base) if after is None else after
-    due = since + (polled if is_update else policy.first_report)
+    is_update, due = entry.head != entry.queued_head, _reports_due(entry, facts, policy, after)
     if now < due and not is_update and facts.suites is None:
         return ReadFact(FactKind.SUITES)
     if now < due:
@@ -96,6 +80,31 @@ def judge_absent(
     if is_update and _may_come(entry, absent, facts, policy, now):
         return _wait_on(entry, absent, verdict, policy, now, now + policy.check_poll.base)
     return _never_or_not_here(entry, absent, facts, policy, now)
+
+
+def _lacking(entry: Entry, facts: Facts, policy: Policy) -> tuple[Sequence[RequiredCheck], CommitChecks] | None:
+    """Return the absent checks, while no other check decides; none where nothing is required, and nothing reports."""
+    if facts.rules is None or facts.reports is None or entry.run.merge_refusals or entry.run.rerun_at is not None:
+        return None
+    required = head_checks(facts.rules, policy)
+    if unreported_check(required, policy) is not None:
+        return None
+    reports = of_now(entry.run, facts.reports, policy)
+    # Where nothing is required, the checks of the queued head have to report again.
+    required = required if required or reports else former_checks(entry.run)
+    absent, verdict = absent_checks(required, reports), judge(required, reports)
+    silent = not required and not reports and not policy.land_without_checks
+    runs = any(each.state is CheckState.PENDING and each.by_actions for each in reports)
+    return None if not (absent or silent) or runs or verdict.pending or verdict.failed else (absent, verdict)
+
+
+def _reports_due(entry: Entry, facts: Facts, policy: Policy, after: timedelta | None) -> datetime:
+    """Return when the checks of the head have to be there, if they come at all."""
+    if entry.head == entry.queued_head:
+        reports = of_now(entry.run, facts.reports or (), policy)
+        return _known_since(entry, reports, facts.suites or ()) + policy.first_report
+    # IMQ reads the checks of its own update no sooner: their webhooks come before.
+    return entry.status_since + (max(policy.first_report, policy.check_poll.base) if after is None else after)
 
 
 def _wait_on(

@@ -24,7 +24,7 @@ from queue_engine.domain.errors import (
 )
 from queue_engine.domain.model import Entry
 from queue_engine.domain.policy import Policy
-from queue_engine.domain.reasons import Reason
+from queue_engine.domain.reasons import Reason, reason_of
 from queue_engine.planner.actions import Dequeue, Wait
 
 UNREADABLE = frozenset({Reason.GITHUB_TROUBLE, Reason.PERMISSION_MISSING})
@@ -34,11 +34,6 @@ REPEATED = timedelta(minutes=10)
 """How long GitHub has to repeat a refusal, while everything else works, before it counts as one that lasts."""
 
 _REPEATED_AS: Mapping[int, type[GitHubError]] = {403: Forbidden, 422: Invalid}
-_REASONS = {
-    Disorder.ARCHIVED: Reason.REPOSITORY_ARCHIVED,
-    Disorder.GONE: Reason.REPOSITORY_GONE,
-    Disorder.PERMISSION: Reason.PERMISSION_MISSING,
-}
 _SHORTEST = timedelta(seconds=1)
 
 _IN_DOUBT = 6
@@ -103,12 +98,6 @@ def on_github_error(
         ),
         again,
     )
-
-
-def reason_of(error: GitHubError) -> Reason:
-    """Return why an entry leaves that GitHub has refused for too long."""
-    disorder = error.disorder if isinstance(error, Refused) else None
-    return _REASONS.get(disorder, Reason.GITHUB_TROUBLE) if disorder else Reason.GITHUB_TROUBLE
 
 
 def outage_limit(error: GitHubError, policy: Policy) -> timedelta:

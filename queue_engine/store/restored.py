@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from sqlalchemy import Select, delete, func, or_, select, update
+from sqlalchemy import Select, delete, false, func, insert, literal, or_, select, true, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.core.jobs.job_table import jobs
@@ -30,6 +30,34 @@ REFETCH_ALL = (
     .where(~entries.c.needs_refetch)
     .returning(entries.c.queue_id)
 )
+_SEARCHED = ("kind", "repository_id", "number", "maybe_created", "version", "attempts", "dead", "updated_at")
+SEARCH_CHECK_RUNS = (
+    update(outbox)
+    .values(maybe_created=True, announced_at=None)
+    .where(outbox.c.kind == OutboxKind.CHECK_RUN, IS_QUEUED),
+    insert(outbox).from_select(
+        _SEARCHED,
+        select(
+            literal(OutboxKind.CHECK_RUN.value),
+            entries.c.repository_id,
+            entries.c.number,
+            true(),
+            literal(1),
+            literal(0),
+            false(),
+            entries.c.enqueued_at,
+        ).where(
+            ~select(outbox.c.id)
+            .where(
+                outbox.c.kind == OutboxKind.CHECK_RUN,
+                outbox.c.repository_id == entries.c.repository_id,
+                outbox.c.number == entries.c.number,
+            )
+            .exists()
+        ),
+    ),
+)
+"""Check runs of entries that the backup does not know."""
 SEARCH_COMMENTS = (
     update(outbox)
     .values(maybe_created=True)
@@ -51,8 +79,10 @@ async def unmark_copy(connection: AsyncConnection) -> bool:
 async def refetch_all(connection: AsyncConnection) -> frozenset[int]:
     """Mark every entry `needs_refetch`, so that IMQ reads its pull request first. Returns the queues of these entries.
 
-    The dispatcher searches GitHub for the comment of each entry, and for each due comment, before it edits.
+    The dispatcher searches GitHub for the comment and the check run of each entry, and for each due comment, before it
+    edits.
     """
     marked = frozenset(await connection.scalars(REFETCH_ALL))
-    await connection.execute(SEARCH_COMMENTS)
+    for statement in (SEARCH_COMMENTS, *SEARCH_CHECK_RUNS):
+        await connection.execute(statement)
     return marked

@@ -61,7 +61,7 @@ class TriggerChoice:
     """What to change, so that every required check runs on a push."""
     on_builds: tuple[WorkflowLines, ...] = ()
     """What to change, so that no workflow runs for each member while IMQ builds a candidate."""
-    of_heads: tuple[RequiredCheck, ...] = ()
+    pull_request_checks: tuple[RequiredCheck, ...] = ()
     """Checks that judge the pull request, not the tree: they count from the members' own heads."""
 
     @property
@@ -83,11 +83,11 @@ def choose_trigger(
     of_actions = [each for each in needed if each.app_id in (None, GITHUB_ACTIONS)]
     judging = pull_request_checks(files, (*author, *checks[CandidateTrigger.PUSH]), of_actions, candidate)
     # Without another check, nothing would test the tree.
-    of_heads = [each for each in needed if each in judging and len(judging) < len(needed)]
+    apart = [each for each in needed if each in judging and len(judging) < len(needed)]
     perhaps = {each.name.known for each in person if each.runs is None} - {
         each.name.known for each in person if each.runs
     }
-    tested = [each for each in needed if each not in of_heads]
+    tested = [each for each in needed if each not in apart]
     answers = tuple(
         _answer(trigger, tested, found, author, (unrequired, unread, perhaps)) for trigger, found in checks.items()
     )
@@ -103,7 +103,7 @@ def choose_trigger(
         answers=answers,
         lines=lines,
         on_builds=lines_against_builds(files, candidate),
-        of_heads=tuple(of_heads),
+        pull_request_checks=tuple(apart),
     )
 
 

@@ -1,6 +1,6 @@
 """Required checks that judge the pull request and not the tree: its title, or the sign-off of its commits."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -12,7 +12,7 @@ import pytest
 from sandbox.ci.single_check import CISettings
 from sandbox.ci.workflow_runner import WorkflowRunner
 from sandbox.ci.workflows import Job, Trigger
-from sandbox.state import WorkflowRun
+from sandbox.state import PullRequest, WorkflowRun
 from tests.acceptance.project import total_at_most_ten
 from tests.acceptance.test_train_refusals import events
 from tests.acceptance.test_workflow_permission import accept
@@ -74,6 +74,7 @@ async def titles(
     on: str = "pull_request",
     method: str = "merge",
     trains: str = "auto",
+    judges: Callable[[PullRequest], bool] | None = None,
 ) -> AsyncIterator[Titles]:
     """A world whose titles a workflow checks, or without its file another App by statuses."""
     async with a_world(directory, ci=False, protect=False) as world:
@@ -88,7 +89,11 @@ async def titles(
         )
         if file is None:
             settings = CISettings(
-                app="words", status=True, duration=MINUTE, on=("pull_request",), judges=lambda pull: _good(pull.title)
+                app="words",
+                status=True,
+                duration=MINUTE,
+                on=("pull_request",),
+                judges=judges or (lambda pull: _good(pull.title)),
             )
             world.repository.add_ci(TITLE, settings=settings)
         else:
@@ -181,6 +186,18 @@ async def test_title_check_of_another_app_ejects_no_pull_request(tmp_path: Path)
         assert [await made.world.reasons(pull) for pull in (*pulls, *more)] == [[]] * 5
         off = [each[1:] for each in await events(made.world) if each[0] == "trains_off"]
         assert off == [("check_fails_on_candidates", TITLE)]
+
+
+@pytest.mark.parametrize("red", [0, 1])
+async def test_check_of_another_app_that_likes_some_drafts_ejects_no_pull_request(tmp_path: Path, red: int) -> None:
+    """P5: it judges the number of IMQ's draft, and passes on some candidates; each member's own head is green."""
+    async with titles(tmp_path, None, judges=lambda pull: _good(pull.title) or pull.number % 2 == red) as made:
+        pulls = await made.ready(*[0] * 6)
+        queue_all(pulls)
+        await made.world.until(lambda: all(pull.merged for pull in pulls))
+        await made.world.settle()
+        assert [await made.world.reasons(pull) for pull in pulls] == [[]] * 6
+        assert "landed" in await made.outcomes()
 
 
 async def test_fault_that_only_the_base_shows_ejects_after_its_own_branch_is_red_too(tmp_path: Path) -> None:

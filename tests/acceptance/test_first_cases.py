@@ -1,5 +1,6 @@
 """Cases that come once in the life of an installation or a repository, and are explained to people."""
 
+import hmac
 import re
 from datetime import timedelta
 from pathlib import Path
@@ -66,6 +67,26 @@ async def test_first_start_without_repositories_says_where_to_install_and_then_s
         pull = world.open("one")
         pull.label(LABEL, by="mona")
         await world.until(lambda: pull.merged)
+
+
+async def test_proxy_that_is_not_trusted_is_advice_of_readyz_by_a_signed_webhook_alone(tmp_path: Path) -> None:
+    """P5: behind it one stranger uses up the limits of all; no stranger can raise a false alarm."""
+    async with a_world(tmp_path, settings={"IMQ_TRUSTED_PROXIES": "none"}) as world:
+        for secret in ("a stranger's guess", world.bot.settings.github_webhook_secret.get_secret_value()):
+            assert await readyz(world) == (200, {"status": "ready"})
+            signature = hmac.new(secret.encode(), b"{}", "sha256").hexdigest()
+            headers = {
+                "X-Forwarded-For": "203.0.113.9",
+                "X-GitHub-Event": "ping",
+                "X-GitHub-Delivery": "d-1",
+                "X-Hub-Signature-256": f"sha256={signature}",
+                "Content-Type": "application/json",
+            }
+            async with aiohttp.ClientSession() as session:
+                await session.post(world.app.webhook_url, data=b"{}", headers=headers)
+        status, answer = await readyz(world)
+        assert status == 200
+        assert "A reverse proxy at 127.0.0.1 forwards requests" in answer["advice"]
 
 
 async def readyz(world: World) -> tuple[int, dict[str, str]]:

@@ -25,6 +25,8 @@ SWEEPS = {
 }
 """Sent at fixed intervals, whatever is merged."""
 BYPASS = ["imq", "rhea"]
+_OF_BRANCH = "GET /repos/{owner}/{repo}/branches/{branch}"
+READS_OF_RULES = ("GET /repos/{owner}/{repo}/rules/branches/{branch}", _OF_BRANCH, f"{_OF_BRANCH}/protection")
 
 
 def table() -> dict[str, Counter[str]]:
@@ -77,7 +79,25 @@ async def test_merge_costs_what_the_table_says_also_where_imq_may_bypass_a_rules
             assert await requests_of_merge(world, "line/one", behind=behind, by="rhea") == expected
 
 
-@pytest.mark.parametrize(("column", "minutes"), [("behind", 20), ("unbound, behind", 3), ("unbound, behind", 14)])
+@pytest.mark.parametrize("ready", [True, False])
+async def test_rules_read_after_they_changed_serve_all_labels_of_some_seconds(world: World, ready: bool) -> None:
+    """P1, P7: only what decides a landing reads them again; each such read may still show the former rules."""
+    pulls = [world.open(f"change-{number}") for number in range(10)]
+    await world.pass_time(CI_TIME * 2)
+    world.repository.protect(
+        "main", required_checks=["ci/test" if ready else "never"], required_approvals=int(not ready), by="rhea"
+    )
+    await world.settle()
+    before = world.requests(*READS_OF_RULES)
+    for pull in pulls:
+        pull.label(LABEL, by="mona")
+    await world.pass_time(timedelta(seconds=4))
+    assert world.requests(*READS_OF_RULES) - before <= (6 if ready else 4)
+
+
+@pytest.mark.parametrize(
+    ("column", "minutes"), [("behind", 20), ("unbound, behind", 3), ("unbound, behind", 10), ("unbound, behind", 14)]
+)
 async def test_a_queue_of_ten_costs_at_most_twelve_requests_a_merge(tmp_path: Path, column: str, minutes: int) -> None:
     """Neither the wait behind others nor longer CI costs one: the check run alone says when a test begins (P7)."""
     async with a_world(tmp_path, ci=False, protect=False) as world:

@@ -11,6 +11,7 @@ from bot.gateway.http.pacing import Rates
 from queue_engine.domain.own_check import OWN_CHECK
 from tests.acceptance.world import CI_TIME, LABEL, World, a_world
 
+CREATE = "POST /repos/{owner}/{repo}/check-runs"
 SOON = timedelta(minutes=5)
 FEW = Rates(content_per_minute=4, content_per_hour=8)
 """Fewer contents than pull requests, as a thousand labels have: an hour's content is kept for what it can land."""
@@ -52,10 +53,24 @@ async def test_each_of_many_pull_requests_labeled_at_once_has_a_word_although_co
         await world.pass_time(timedelta(minutes=1))
         assert without_word(world, pulls) == []
         assert sum(world.spoken(pull) for pull in pulls) == 0, "the hour's content is kept for eight merges"
+        assert world.requests(CREATE) < 8, "one mutation creates several"
         await world.pass_time(SOON - timedelta(minutes=1))
         assert sum(pull.merged for pull in pulls) == 2, "one at once, the next after its checks"
         assert world.server.limits.violations == []
         world.unsettled = "eight merges take longer than the content of an hour"
+
+
+@pytest.mark.long
+async def test_each_of_a_thousand_pull_requests_labeled_at_once_has_a_word_within_minutes(tmp_path: Path) -> None:
+    """The true size, at GitHub's documented limits."""
+    async with a_world(tmp_path, settings={"IMQ_MAX_QUEUE_DEPTH": "0"}) as world:
+        limit(world, pacing.DOCUMENTED)
+        pulls = await label_all(world, 1_000)
+        await world.pass_time(SOON)
+        assert without_word(world, pulls) == []
+        assert sum(pull.merged for pull in pulls) == 2, "one at once, the next after its checks"
+        assert world.server.limits.violations == []
+        world.unsettled = "a thousand merges take days"
 
 
 @pytest.mark.thorough

@@ -6,7 +6,7 @@ process received a change, every process reads them again (`Queue.generation`), 
 
 import asyncio
 from collections import Counter
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TypeVar
 from weakref import WeakValueDictionary
 
@@ -28,6 +28,8 @@ _CACHED_FOR = timedelta(hours=2)
 """The bound on the effect of a lost webhook."""
 _ONE_ADMISSION = timedelta(minutes=1)
 """An admission reads the rulesets for the head branch and for the base branch."""
+_KEPT = timedelta(seconds=5)
+"""How long rules are kept of which a read may lag."""
 _MAX_BRANCHES = 10_000
 _NOT_BYPASSABLE = (None, "never")
 """GitHub's values for a ruleset that IMQ is not known to bypass."""
@@ -56,6 +58,10 @@ class BranchRulesCache:
             _MAX_BRANCHES, ttl=_ONE_ADMISSION.total_seconds(), timer=lambda: clock.now().timestamp()
         )
         """The rulesets that were just read, by repository and id."""
+        self._oldest: dict[int, datetime] = {}
+        """By repository, when the oldest of its remembered rules were read."""
+        self._expires: dict[int, datetime] = {}
+        """By repository, when its remembered rules are dropped, if that is soon."""
         self._invalidations: Counter[int] = Counter()
         self._locks: WeakValueDictionary[tuple[int, str], asyncio.Lock] = WeakValueDictionary()
         """One lock per branch, so that concurrent callers share one read."""
@@ -69,11 +75,12 @@ class BranchRulesCache:
 
     def cached(self, repository: Repository, branch: str) -> BranchRules | None:
         """Return the cached rules of a branch; None if `read` would read them."""
+        self._drop_expired(repository.id)
         known: BranchRules | None = self._cache.get((repository.id, branch))
         return known
 
     async def _fetch(self, repository: Repository, branch: str) -> BranchRules:
-        key = repository.id, branch
+        key, begun = (repository.id, branch), self._connection.clock.now()
         forgotten = self._invalidations[repository.id]
         variables = {**owner_and_repo(repository), "branch": branch}
         protection = await self._protection(repository, variables)
@@ -91,6 +98,7 @@ class BranchRulesCache:
         if forgotten == self._invalidations[repository.id]:
             # Otherwise the rules changed while they were read, so they are not cached.
             self._cache[key] = rules
+            self._oldest.setdefault(repository.id, begun)
         return rules
 
     async def refuses_outdated(self, repository: Repository, branch: str) -> bool:
@@ -113,6 +121,7 @@ class BranchRulesCache:
         That costs no request, unless IMQ cannot tell whether a ruleset past which it may push applies to the branch.
         Classic protection is not looked at: who may push past it is shown to administrators only.
         """
+        self._drop_expired(repository.id)
         async with self._locks.setdefault((repository.id, ""), asyncio.Lock()):
             bypassed = await self._pushes_past(repository)
         found = {
@@ -127,10 +136,11 @@ class BranchRulesCache:
         known: dict[int, RulesetAnswer] | None = self._bypassed.get(repository.id)
         if known is not None:
             return known
-        forgotten = self._invalidations[repository.id]
+        forgotten, begun = self._invalidations[repository.id], self._connection.clock.now()
         bypassed = await self._read_bypassed(repository)
         if forgotten == self._invalidations[repository.id]:
             self._bypassed[repository.id] = bypassed
+            self._oldest.setdefault(repository.id, begun)
         return bypassed
 
     async def _read_bypassed(self, repository: Repository) -> dict[int, RulesetAnswer]:
@@ -141,9 +151,22 @@ class BranchRulesCache:
         answers = {number: await self._ruleset(repository, number) for number in ids}
         return {number: answers[number] for number in ids if answers[number].current_user_can_bypass in _PUSHES_PAST}
 
+    def expire(self, repository_id: int) -> None:
+        """Drop the cached rules of this repository some seconds after they were read; at once if that is past."""
+        if (oldest := self._oldest.get(repository_id)) is not None:
+            self._expires[repository_id] = oldest + _KEPT
+        self._drop_expired(repository_id)
+
+    def _drop_expired(self, repository_id: int) -> None:
+        expires = self._expires.get(repository_id)
+        if expires is not None and self._connection.clock.now() >= expires:
+            self.forget(repository_id)
+
     def forget(self, repository_id: int) -> None:
         """Drop the cached rules of this repository."""
         self._invalidations[repository_id] += 1
+        self._oldest.pop(repository_id, None)
+        self._expires.pop(repository_id, None)
         self._bypassed.pop(repository_id, None)
         for key in [key for key in (*self._cache, *self._outdated) if key[0] == repository_id]:
             self._cache.pop(key, None)

@@ -57,7 +57,7 @@ async def tested_before(state: TrainState, run: CandidateRun) -> bool:
 async def key_of(state: TrainState, run: CandidateRun) -> str:
     """Name the result of this run: its tree, and the checks required of it. Raises GitHubError."""
     rules = await state.engine.github.branch_rules(state.queue.repository, state.queue.base_branch)
-    required = run_checks(rules, state.policy) - of_heads(state, run, rules)
+    required = run_checks(rules, state.policy) - pull_request_checks_of(state, run, rules)
     return result_key(run.members[-1].tree or "", required)
 
 
@@ -68,39 +68,41 @@ async def learn_of_workflows(state: TrainState, run: CandidateRun) -> CandidateR
     it is what these workflows need; None if there is none: trains are off then. GitHub takes the files from
     the commit or ref of the event (docs, "Triggering a workflow"; github/docs #44323). Raises GitHubError.
     """
-    if str(run.id) in state.memory.of_heads_in_runs:
+    if str(run.id) in state.memory.pull_request_checks_in_runs:
         return run
     assert run.candidate is not None
     # `pull_request_target` takes its files from the default branch, whose own were judged before.
     choice = await read_choice(state, run.candidate, run.base_branch)
-    found = set() if choice is None else {each.name for each in choice.of_heads}
-    names = tuple(each for each in state.memory.of_heads if each in found)
+    found = set() if choice is None else {each.name for each in choice.pull_request_checks}
+    names = tuple(each for each in state.memory.pull_request_checks if each in found)
     # Files that GitHub does not show prove no push; a draft starts what the members' own pull requests start.
     usable = choice is None and run.trigger is CandidateTrigger.PULL_REQUEST
     for each in choice.answers if choice is not None else ():
         usable |= each.trigger is run.trigger and (bool(each.runs) or each.can_be_tried)
-    trigger = choice.trigger if choice is not None and not (usable and names == state.memory.of_heads) else None
+    trigger = (
+        choice.trigger if choice is not None and not (usable and names == state.memory.pull_request_checks) else None
+    )
     if not usable and trigger is None:
         await state.switch_off(Reason.CI_UNPROVEN_ON_CANDIDATES, lines(choice))
         return None
-    in_runs = {**state.memory.of_heads_in_runs, str(run.id): names}
-    memory = replace(state.memory, of_heads_in_runs=in_runs)
+    in_runs = {**state.memory.pull_request_checks_in_runs, str(run.id): names}
+    memory = replace(state.memory, pull_request_checks_in_runs=in_runs)
     return await state.save_run(replace(run, trigger=trigger or run.trigger), memory)
 
 
-def of_heads(state: TrainState, run: CandidateRun, rules: BranchRules) -> frozenset[RequiredCheck]:
+def pull_request_checks_of(state: TrainState, run: CandidateRun, rules: BranchRules) -> frozenset[RequiredCheck]:
     """Return the checks that judge the pull request: they count from the heads of the members, not on the candidate."""
-    names = state.memory.of_heads_in_runs.get(str(run.id), ())
+    names = state.memory.pull_request_checks_in_runs.get(str(run.id), ())
     required = run_checks(rules, state.policy) or {RequiredCheck(each, None) for each in names}
     return frozenset(each for each in required if each.name in names and each.app_id in (None, GITHUB_ACTIONS))
 
 
 def of_tree(state: TrainState, run: CandidateRun, facts: Facts) -> tuple[Facts, Policy]:
     """Return facts and policy without those checks, as the candidate is judged."""
-    names = state.memory.of_heads_in_runs.get(str(run.id), ())
+    names = state.memory.pull_request_checks_in_runs.get(str(run.id), ())
     if not names:
         return facts, state.policy
-    left_out = of_heads(state, run, facts.rules) if facts.rules is not None else frozenset()
+    left_out = pull_request_checks_of(state, run, facts.rules) if facts.rules is not None else frozenset()
     policy = replace(state.policy, required_checks=state.policy.required_checks - left_out)
     if facts.rules is not None:
         facts = replace(facts, rules=replace(facts.rules, required_checks=facts.rules.required_checks - left_out))

@@ -4,9 +4,10 @@ A check that was skipped counts only where it was skipped on the members' own he
 not tested.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
 import structlog
 
@@ -20,25 +21,25 @@ from queue_engine.domain.unmet_requirement import UnmetRequirement
 from queue_engine.executor import github_requests
 from queue_engine.executor.hold_queue import StallFacts, hold_for_base, record_stall
 from queue_engine.executor.trains.candidate_branches import key_of, of_tree
+from queue_engine.executor.trains.dequeue import kept, key_of_check, proving
 from queue_engine.executor.trains.member_facts import leaves_for_absent
 from queue_engine.executor.trains.state import TrainState
 from queue_engine.executor.trains.triggers import trigger_failed
 from queue_engine.planner import actions
 from queue_engine.planner.absent_checks import judge_absent
-from queue_engine.planner.actions import Action, FactKind, Facts, ReadFact
+from queue_engine.planner.actions import Action, FactKind, Facts
 from queue_engine.planner.check_limits import few
 from queue_engine.planner.check_outcome import judge_checks, rerun_answered
 from queue_engine.planner.trains.memory import FailingChecks, Memory
-from queue_engine.planner.trains.outcomes import cancelled, failed, find_run, passed, unblamed
+from queue_engine.planner.trains.outcomes import cancelled, failed, find_run, passed
 from queue_engine.planner.trains.plan import failure_ejects
 from queue_engine.rules.candidate_checks import is_ambiguous, of_candidate
 from queue_engine.rules.check_progress import run_progress
 from queue_engine.rules.check_timing import with_reports
-from queue_engine.rules.checks import CommitChecks, expected_checks, former_names, judge, run_checks
+from queue_engine.rules.checks import CommitChecks, expected_checks, judge, run_checks
 
 _log = structlog.get_logger("imq.trains")
 
-_READS = len(FactKind) + 3
 _BY_PEOPLE = frozenset({"cancelled", "stale"})
 _MOST_GREEN = 1_000
 MOST_CANCELLED = 3
@@ -122,24 +123,27 @@ def _needs_rerun(state: TrainState, run: CandidateRun) -> bool:
 
 
 async def _judge(state: TrainState, run: CandidateRun, subject: Entry, *, reruns: bool) -> tuple[Action, Facts]:
-    facts = Facts()
-    for _ in range(_READS):
+    def judge_candidate(facts: Facts) -> Action:
         facts, policy = of_tree(state, run, facts)
         policy = policy if reruns else replace(policy, check_reruns=0)
         timed = replace(subject, run=with_reports(subject.run, facts.reports or ()))
         # A candidate is an update of its members' heads: their checks are expected on it.
         updated = replace(timed, queued_head=run.members[0].head)
         absent_or_late = judge_absent(updated, facts, policy, state.now, after=state.trains.first_report)
-        action = absent_or_late or judge_checks(timed, facts, policy, state.now)
-        if not isinstance(action, ReadFact):
-            return action, facts
-        if absent_or_late is not None and action.fact is FactKind.FORMER_REPORTS:
-            facts = replace(facts, former_reports=await _on_own_heads(state, run.members))
-            continue
-        facts = await github_requests.read_fact(state.engine.github, subject, action.fact, facts, policy)
-        if action.fact is FactKind.CHECKS and is_ambiguous(facts.reports or ()):
+        return absent_or_late or judge_checks(timed, facts, policy, state.now)
+
+    async def read(fact: FactKind, facts: Facts) -> Facts:
+        facts, policy = of_tree(state, run, facts)
+        if fact is FactKind.FORMER_REPORTS:
+            return replace(facts, former_reports=await _on_own_heads(state, run.members))
+        facts = await github_requests.read_fact(state.engine.github, subject, fact, facts, policy)
+        if fact is FactKind.CHECKS and is_ambiguous(facts.reports or ()):
             facts = await _of_its_trigger(state, run, subject, facts)
-    raise AssertionError("more facts than there are")
+        return facts
+
+    action, facts = await github_requests.judged(judge_candidate, read)
+    assert action is not None
+    return action, of_tree(state, run, facts)[0]
 
 
 async def _on_own_heads(state: TrainState, members: Iterable[CandidateMember]) -> tuple[CheckReport, ...]:
@@ -273,42 +277,21 @@ async def _failed(
     if checks and all(each.conclusion in _BY_PEOPLE for each in checks) and times <= MOST_CANCELLED:
         await state.end(run, cancelled(state.memory.with_cancelled(key), run.id), why="checks_cancelled")
         return
-    memory = _with_green(state.memory, facts)
-    if len(planned.content) == 1 and checks:
-        member = next(each for each in run.members if each.number == planned.content[0])
-        unproved = await _not_red_on_head(state, member, [each for each in checks if _key(each) not in memory.green])
-        checks = tuple(each for each in checks if each not in unproved)
-        if not checks:
-            # It may be the member's fault together with the base, or judge the pull request: its own branch shows it.
-            await state.remember(unblamed(memory))
-            names = few(tuple(each.name for each in unproved))
-            await state.switch_off(Reason.CHECK_FAILS_ON_CANDIDATES, names, suspect=member.number)
-            return
-    shown = tuple({"name": each.name, "url": each.url, "conclusion": each.conclusion} for each in checks)
-    evidence = FailingChecks(run.id, planned.content, shown, detail, reason.value)
-    memory = failed(memory, planned, key, evidence, times=2 if run.test.rerun_checks else 1)
+    await state.remember(_with_green(state.memory, facts))
+    shown: Sequence[Mapping[str, Any]] = kept(run, checks)
+    if len(planned.content) == 1 and shown and not (shown := await proving(state, planned.content[0], shown)):
+        return
+    evidence = FailingChecks(run.id, planned.content, tuple(shown), detail, reason.value)
+    of_tree_alone = not any(each["may_judge_draft"] for each in shown)
+    times = 2 if run.test.rerun_checks else 1
+    memory = failed(state.memory, planned, key if of_tree_alone else None, evidence, times=times)
     await state.end(run, _with_span(memory, run), why="failed")
-
-
-def _key(report: CheckReport) -> str:
-    return former_names([report])[0]
 
 
 def _with_green(memory: Memory, facts: Facts) -> Memory:
     """Keep which checks ran on a candidate and passed: so they can."""
     ran = [each for each in facts.reports or () if each.state is CheckState.PASSED and not each.skipped]
-    return replace(memory, green=tuple(sorted({*memory.green, *map(_key, ran)}))[:_MOST_GREEN])
-
-
-async def _not_red_on_head(
-    state: TrainState, member: CandidateMember, failed_here: Sequence[CheckReport]
-) -> tuple[CheckReport, ...]:
-    """Return those of the failed checks that are green on the member's own head, or run there again."""
-    if not failed_here:
-        return ()
-    own = await _on_own_heads(state, [member])
-    red = {_key(each) for each in own if each.state is CheckState.FAILED}
-    return tuple(each for each in failed_here if _key(each) in {*map(_key, own)} - red)
+    return replace(memory, green=tuple(sorted({*memory.green, *map(key_of_check, ran)}))[:_MOST_GREEN])
 
 
 def _with_span(memory: Memory, run: CandidateRun) -> Memory:

@@ -74,7 +74,7 @@ async def begin(state: TrainState, new: NewRun, memory: Memory) -> bool:
     trigger = None if await merges_refused(state, methods) else await trigger_for(state, tip)
     if trigger is None:
         return False
-    memory = replace(memory, of_heads=state.memory.of_heads)
+    memory = replace(memory, pull_request_checks=state.memory.pull_request_checks)
     members = tuple(
         CandidateMember(number, entries[number].id, entries[number].head, method)
         for number, method in zip(new.content, methods, strict=True)

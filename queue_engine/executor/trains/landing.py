@@ -18,7 +18,7 @@ from queue_engine.domain.model import Entry
 from queue_engine.domain.port import BranchUpdate
 from queue_engine.domain.reasons import Reason
 from queue_engine.executor.landing import land
-from queue_engine.executor.trains.candidate_branches import key_of, of_heads
+from queue_engine.executor.trains.candidate_branches import key_of, pull_request_checks_of
 from queue_engine.executor.trains.landing_checks import (
     REPLICAS,
     may_count_later,
@@ -186,7 +186,7 @@ async def _refused(state: TrainState, run: CandidateRun, refusal: str) -> None:
     """
     github, queue = state.engine.github, state.queue
     rules = await github.branch_rules(queue.repository, queue.base_branch)
-    passes = not of_heads(state, run, rules) & rules.required_checks
+    passes = not pull_request_checks_of(state, run, rules) & rules.required_checks
     if passes and may_count_later(run, refusal) and (waiting := waits_on(state, run, REPLICAS)) is not None:
         await give_back(state, waiting)
         return

@@ -17,8 +17,9 @@ from queue_engine.domain.candidate_run import CandidateRun, CandidateTrigger
 from queue_engine.domain.facts import CheckReport, CheckState, RequiredCheck
 from queue_engine.domain.model import Entry
 from queue_engine.domain.reasons import Reason
-from queue_engine.executor.trains.candidate_branches import key_of, of_heads
+from queue_engine.executor.trains.candidate_branches import key_of, pull_request_checks_of
 from queue_engine.executor.trains.candidate_checks import MOST_CANCELLED, read_again
+from queue_engine.executor.trains.dequeue import kept
 from queue_engine.executor.trains.member_facts import leaves_for_absent
 from queue_engine.executor.trains.state import TrainState
 from queue_engine.planner.actions import Facts
@@ -91,8 +92,8 @@ async def _test_again(state: TrainState, run: CandidateRun, verdict: CommitCheck
     memory = cancelled(replace(state.memory, results=results), run.id)
     memory = memory.with_cancelled(key)
     if times > MOST_CANCELLED and planned is not None:
-        shown = tuple({"name": each.name, "url": each.url, "conclusion": each.conclusion} for each in verdict.failed)
-        memory = failed(memory, planned, key, FailingChecks(run.id or 0, planned.content, shown))
+        evidence = FailingChecks(run.id or 0, planned.content, kept(run, verdict.failed))
+        memory = failed(memory, planned, key, evidence)
     await state.end(run, memory, why="checks_changed")
 
 
@@ -104,7 +105,7 @@ async def own_heads_pass(state: TrainState, run: CandidateRun, entries: Sequence
     """
     github, repository = state.engine.github, state.queue.repository
     rules = await github.branch_rules(repository, state.queue.base_branch)
-    judging = of_heads(state, run, rules)
+    judging = pull_request_checks_of(state, run, rules)
     required = judging | (rules.required_checks if merges else frozenset())
     if not required:
         return True

@@ -12,10 +12,10 @@ from queue_engine.domain.model import Entry
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.run import Run
 from queue_engine.executor.entry_facts import read_entry_fact, read_entry_snapshots
-from queue_engine.executor.github_requests import read_fact
+from queue_engine.executor.github_requests import judged, read_fact
 from queue_engine.executor.trains.state import TrainState
 from queue_engine.planner.absent_checks import judge_absent
-from queue_engine.planner.actions import Block, Dequeue, FactKind, Facts, ReadFact, Save, Unmet, Wait
+from queue_engine.planner.actions import Block, Dequeue, FactKind, Facts, Save, Unmet, Wait
 from queue_engine.planner.github_outage import on_github_error, out_of_order
 from queue_engine.planner.member_rules import judge_member
 from queue_engine.planner.merge_errors import await_permission, named
@@ -23,8 +23,6 @@ from queue_engine.rules.checks import head_checks, judge, requires_own_check
 from queue_engine.rules.invariants import check_transition
 
 _log = structlog.get_logger("imq.trains")
-
-_READS = len(FactKind) + 4
 
 _UP_TO_DATE = "GitHub merges only branches that are up to date"
 
@@ -84,21 +82,20 @@ async def leaves_for_absent(state: TrainState, entry: Entry) -> bool:
     facts = Facts()
     for fact in (FactKind.RULES, FactKind.CHECKS):
         facts = await read_fact(github, subject, fact, facts, policy)
-    for _ in range(_READS):
-        match judge_absent(subject, facts, policy, state.now):
-            case ReadFact(fact):
-                facts = await read_fact(github, subject, fact, facts, policy, heads_only=True)
-            case Unmet(_, unmet):
-                await state.updates.unready(entry, unmet)
-                return True
-            case Dequeue(Reason.CHECK_ABSENT as reason, detail):
-                await state.updates.dequeue(entry, reason, facts, detail=detail)
-                return True
-            case Wait(never=str(names)):
-                await state.remember(replace(state.memory, unreported=names))
-                return False
-            case _:
-                return False
+    action, facts = await judged(
+        lambda facts: judge_absent(subject, facts, policy, state.now),
+        lambda fact, facts: read_fact(github, subject, fact, facts, policy, heads_only=True),
+        facts,
+    )
+    match action:
+        case Unmet(_, unmet):
+            await state.updates.unready(entry, unmet)
+            return True
+        case Dequeue(Reason.CHECK_ABSENT as reason, detail):
+            await state.updates.dequeue(entry, reason, facts, detail=detail)
+            return True
+        case Wait(never=str(names)):
+            await state.remember(replace(state.memory, unreported=names))
     return False
 
 
@@ -107,32 +104,23 @@ async def verify(state: TrainState, entry: Entry, *, mergeable: bool) -> MergeMe
 
     Raises GitHubError.
     """
-    facts = state.verified.get((entry.id, entry.version), Facts())
-    for _ in range(_READS):
-        judged = judge_member(entry, facts, state.policy, state.now, mergeable=mergeable)
-        if isinstance(judged, MergeMethod):
-            state.verified[entry.id, entry.version] = facts
-            required = facts.rules is not None and requires_own_check(facts.rules, state.policy)
-            if not required or any(each.state is CandidateState.LANDING for each in state.runs):
-                return judged
-            # IMQ's check passes on one head at a time: no candidate could land.
-            await state.switch_off(Reason.CANDIDATE_LANDING_REFUSED, "the base branch requires IMQ's own check")
-            return None
-        match judged:
-            case ReadFact(fact):
-                read = await read_entry_fact(state.engine, entry, fact, facts, state.policy)
-                if read is None:
-                    return None
-                facts = read
-            case Dequeue(reason, detail, checks):
-                await state.updates.dequeue(entry, reason, facts, detail=detail, checks=checks)
-                return None
-            case Save(changed):
-                check_transition(entry.status, changed.status)
-                await state.updates.save(entry, changed, depth=state.depth)
-                return None
-            case _:
-                return None
+    answer, facts = await judged(
+        lambda facts: judge_member(entry, facts, state.policy, state.now, mergeable=mergeable),
+        lambda fact, facts: read_entry_fact(state.engine, entry, fact, facts, state.policy),
+        state.verified.get((entry.id, entry.version)),
+    )
+    if isinstance(answer, MergeMethod):
+        state.verified[entry.id, entry.version] = facts
+        required = facts.rules is not None and requires_own_check(facts.rules, state.policy)
+        if not required or any(each.state is CandidateState.LANDING for each in state.runs):
+            return answer
+        # IMQ's check passes on one head at a time: no candidate could land.
+        await state.switch_off(Reason.CANDIDATE_LANDING_REFUSED, "the base branch requires IMQ's own check")
+    elif isinstance(answer, Dequeue):
+        await state.updates.dequeue(entry, answer.reason, facts, detail=answer.detail, checks=answer.checks)
+    elif isinstance(answer, Save):
+        check_transition(entry.status, answer.entry.status)
+        await state.updates.save(entry, answer.entry, depth=state.depth)
     return None
 
 

@@ -140,8 +140,8 @@ class TrainState:
         ended = await change.tx.candidate_runs.save(replace(run, state=CandidateState.ENDED))
         built = with_ended(memory.built, run, memory.base_tip)
         candidates = former_candidates(built, (*memory.candidates, run.candidate))
-        of_heads = {each: names for each, names in memory.of_heads_in_runs.items() if each != str(run.id)}
-        memory = replace(memory, built=built, candidates=candidates, of_heads_in_runs=of_heads)
+        learnt = {each: names for each, names in memory.pull_request_checks_in_runs.items() if each != str(run.id)}
+        memory = replace(memory, built=built, candidates=candidates, pull_request_checks_in_runs=learnt)
         await change.tx.jobs.enqueue(
             kind=CLEAN_JOB,
             request={
@@ -163,19 +163,19 @@ class TrainState:
         """End a run without an outcome."""
         await self.end(run, cancelled(self.memory, run.id), why=why)
 
-    async def switch_off(self, reason: Reason, detail: str, *, suspect: int | None = None) -> None:
+    async def switch_off(self, reason: Reason, detail: str, *, suspect: int | None = None, once: bool = False) -> None:
         """Test one entry after the other from now on, until configuration, rules or workflows change.
 
-        `suspect`: until this one left, unless it lands.
+        `suspect`: until this one left, unless it lands; `once`: in any case.
         """
         memory = self.memory
         for run in self.runs:
             memory = cancelled(memory, run.id)
-        off = SequentialMode(reason.value, detail, self.now, self.queue.generation, suspect)
+        off = SequentialMode(reason.value, detail, self.now, self.queue.generation, suspect, once)
         async with self.engine.change() as change:
             for run in self.runs:
                 await self.end_within(change, run, memory, why="trains_off")
-            await self.keep(change, replace(memory, off=off, built=(), candidates=(), of_heads_in_runs={}))
+            await self.keep(change, replace(memory, off=off, built=(), candidates=(), pull_request_checks_in_runs={}))
             await change.record("trains_off", self.queue, reason=reason, data={"detail": detail})
         self.runs = ()
         repository, base = self.queue.repository.full_name, self.queue.base_branch

@@ -151,6 +151,8 @@ class TrainPass:
             return state.now - off.since < _OFF_FOR
         if off.suspect is None or any(each.number == off.suspect for each in state.entries):
             return True
+        if off.once:
+            return False
         async with state.engine.store.reading() as tx:
             history = await tx.timeline.of_pull_request(queue.repository.id, off.suspect)
         if not any(each.event == EntryStatus.LANDED and each.at >= off.since for each in history):
@@ -276,8 +278,7 @@ class TrainPass:
                 return False
             return await self._on_entries(run.numbers, lambda: begin_landing(state, run, planned))
         if made.eject:
-            await eject(state, made.eject[0])
-            return True
+            return await self._on_entries(made.eject[:1], lambda: eject(state, made.eject[0]))
         if made.cancel:
             await state.cancel(state.find(made.cancel[0]), why="cancelled")
             return True
@@ -297,7 +298,7 @@ class TrainPass:
             raise TrainsUnavailable(once=True)
         return True
 
-    async def _on_entries(self, numbers: tuple[int, ...], act: Callable[[], Awaitable[bool]]) -> bool:
+    async def _on_entries(self, numbers: tuple[int, ...], act: Callable[[], Awaitable[object]]) -> bool:
         """Verify and act; an error of GitHub makes the first of these entries wait."""
         try:
             await act()

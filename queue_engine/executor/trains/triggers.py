@@ -35,10 +35,10 @@ async def trigger_for(state: TrainState, tip: str) -> CandidateTrigger | None:
         return memory.trigger
     left = [each for each in allowed if each not in memory.silent]
     choice = await read_choice(state, tip)
-    answers, found = ((), ()) if choice is None else (choice.answers, choice.of_heads)
+    answers, found = ((), ()) if choice is None else (choice.answers, choice.pull_request_checks)
     # No head outside the queue has a queue-only check.
     names = tuple(each.name for each in found if each.name not in queue_only_names(state.policy))
-    await state.remember(replace(memory, of_heads=names))
+    await state.remember(replace(memory, pull_request_checks=names))
     # A draft starts what the members' own pull requests start, so it needs no proof from files that nobody shows.
     usable = {each.trigger for each in answers if each.can_be_tried}
     tried = {CandidateTrigger.PULL_REQUEST} if choice is None else usable

@@ -33,6 +33,8 @@ class SequentialMode:
     """Of configuration, workflows and rules: IMQ tries trains again when these have changed."""
     suspect: int | None = None
     """The pull request whose own branch has to show whether its failing check judges the pull request, not the tree."""
+    once: bool = False
+    """Whether the check has passed on other candidates, so that trains go on after the suspect."""
 
 
 class ForkReason(StrEnum):
@@ -106,9 +108,9 @@ class Memory:
     """GitHub's message when it refused to move the base branch: since then IMQ lands members one by one."""
     generation: int | None = None
     """Of configuration, workflows and rules, under which IMQ learnt what follows, `trigger` and `silent`."""
-    of_heads: tuple[str, ...] = ()
+    pull_request_checks: tuple[str, ...] = ()
     """The checks that, by the base's workflows, judge the pull request: `trigger` was chosen without them."""
-    of_heads_in_runs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    pull_request_checks_in_runs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """By run: those of them that do so by the candidate's workflows, too. They count from its members' heads."""
     green: tuple[str, ...] = ()
     """The checks that have passed on some candidate, by App and name."""
@@ -211,8 +213,8 @@ def from_json(stored: Mapping[str, Any]) -> Memory:
         candidates=tuple(stored["candidates"]),
         by_api=stored["by_api"],
         generation=stored["generation"],
-        of_heads=tuple(stored["of_heads"]),
-        of_heads_in_runs={run: tuple(names) for run, names in stored["of_heads_in_runs"].items()},
+        pull_request_checks=tuple(stored["pull_request_checks"]),
+        pull_request_checks_in_runs={run: tuple(names) for run, names in stored["pull_request_checks_in_runs"].items()},
         green=tuple(stored["green"]),
         unreported=stored["unreported"],
     )

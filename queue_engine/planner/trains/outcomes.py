@@ -55,10 +55,13 @@ def passed(memory: Memory, run: TrainRun, key: str, now: float, *, seconds: floa
     return memory if seconds is None else memory.with_duration(seconds)
 
 
-def failed(memory: Memory, run: TrainRun, key: str, evidence: FailingChecks, times: int = 1) -> Memory:
-    """Keep a failed run as evidence; `times`: how often CI ran on it and failed."""
-    trains = run_failed(memory.trains, run, times)
-    return replace(memory.with_result(key, False).with_failure(evidence), trains=trains)
+def failed(memory: Memory, run: TrainRun, key: str | None, evidence: FailingChecks, times: int = 1) -> Memory:
+    """Keep a failed run as evidence; `times`: how often CI ran on it and failed.
+
+    Without a key, the failure says nothing of other candidates with the same tree.
+    """
+    known = memory if key is None else memory.with_result(key, False)
+    return replace(known.with_failure(evidence), trains=run_failed(memory.trains, run, times))
 
 
 def known_result(memory: Memory, run: TrainRun, key: str) -> bool | None:

@@ -125,7 +125,8 @@ class Outbox:
     ) -> None:
         """Search for a comment or check run before the first one is created, if none is known.
 
-        One may exist from before the database was lost, or restored from a backup.
+        One may exist from before the database was lost, or restored from a backup. A check run is searched for before
+        the next one is created as well: each time in the queue has its own.
         """
         await remember(self._connection, repository)
         row = {
@@ -138,7 +139,13 @@ class Outbox:
             "dead": False,
             "updated_at": now,
         }
-        await self._connection.execute(sql.SEARCH_FIRST.on(self._connection), row)
+        statement = sql.SEARCH_AGAIN if kind is OutboxKind.CHECK_RUN else sql.SEARCH_FIRST
+        await self._connection.execute(statement.on(self._connection), row)
+
+    async def adopt(self, repository_id: int, number: int, comment_id: int) -> None:
+        """Write into this comment without a search, whatever it says."""
+        its_own = _its_own(OutboxKind.COMMENT, repository_id, number)
+        await self._connection.execute(sql.ADOPT, {**its_own, "its_remote": comment_id})
 
     async def resend(
         self, repository_id: int, number: int, *, due: datetime, kind: OutboxKind = OutboxKind.COMMENT
@@ -168,8 +175,19 @@ class Outbox:
         refused = row.dead or (row.error or "").startswith(Forbidden.__name__)
         return CheckRunState(Notice.model_validate(row.notice), shown=shown, error=row.error if refused else None)
 
+    async def shown_since(self, kind: OutboxKind, repository_id: int, number: int) -> datetime | None:
+        """Return since when GitHub shows the desired notice, by IMQ's records; None if it does not."""
+        since = await self._connection.execute(sql.SHOWN_SINCE, _its_own(kind, repository_id, number))
+        found: datetime | None = since.scalar_one_or_none()
+        return found
+
+    async def left_unfinished(self, repository_id: int) -> tuple[int, ...]:
+        """Return the pull requests in no queue with a check run that has not ended, and that no item is due to end."""
+        found = await self._connection.scalars(sql.LEFT_UNFINISHED, {"its_repository_id": repository_id})
+        return tuple(found)
+
     async def exists(self, kind: OutboxKind, repository_id: int, number: int) -> bool:
-        """Return whether the comment or check run exists on GitHub, or may soon."""
+        """Return whether the comment or check run exists on GitHub, or may, or may soon."""
         return bool((await self._connection.execute(sql.EXISTS, _its_own(kind, repository_id, number))).scalar_one())
 
     async def claim(self, *, owner: str, now: datetime, lease: timedelta) -> OutboxItem | None:
@@ -192,6 +210,10 @@ class Outbox:
         """Store that a comment or check run is about to be created for this notice; commit before the request."""
         announced_at = None if item.notice is None else item.notice.at
         await self._save_delivery(item, maybe_created=True, announced_at=announced_at)
+
+    async def may_be_created(self, item: OutboxItem) -> bool:
+        """Return whether the item has to be searched for before it is created, as the database has it now."""
+        return bool((await self._connection.execute(sql.GET, {"its_id": item.id})).one().maybe_created)
 
     async def not_created(self, item: OutboxItem) -> None:
         """Restore the claimed facts: GitHub created nothing."""

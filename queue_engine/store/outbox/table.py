@@ -54,13 +54,17 @@ LABELS = select(outbox.c.label, outbox.c.label_on).where(
 )
 WANTED = select(outbox.c.notice).where(_ITS_OWN)
 SHOWN = select(outbox.c.notice, outbox.c.due_at, outbox.c.dead, outbox.c.error).where(_ITS_OWN)
-_BEGUN = or_(
-    outbox.c.remote_id.is_not(None),
-    and_(outbox.c.maybe_created, outbox.c.notice.is_not(None)),
-    outbox.c.due_at.is_not(None),
-)
+SHOWN_SINCE = select(outbox.c.updated_at).where(_ITS_OWN, outbox.c.due_at.is_(None), outbox.c.dead.is_(False))
+_BEGUN = or_(outbox.c.remote_id.is_not(None), outbox.c.maybe_created, outbox.c.due_at.is_not(None))
 EXISTS = select(func.count()).select_from(outbox).where(_ITS_OWN, _BEGUN)
 SEARCH_FIRST = Upsert(outbox, lambda insert: insert.on_conflict_do_nothing(index_elements=NAME))
+SEARCH_AGAIN = Upsert(
+    outbox,
+    lambda insert: insert.on_conflict_do_update(
+        index_elements=NAME, set_={"maybe_created": True, "announced_at": None}
+    ),
+)
+ADOPT = update(outbox).where(_ITS_OWN).values(remote_id=bindparam("its_remote"), maybe_created=False)
 _OF_REPOSITORY = and_(outbox.c.repository_id == bindparam("its_repository_id"), outbox.c.lease_owner.is_(None))
 HOLD_BACK = (
     update(outbox).where(_OF_REPOSITORY, outbox.c.due_at < _DUE).values(due_at=_DUE, error=bindparam("its_error"))
@@ -93,6 +97,18 @@ IS_QUEUED = (
     select(entries.c.seq)
     .where(entries.c.repository_id == outbox.c.repository_id, entries.c.number == outbox.c.number)
     .exists()
+)
+LEFT_UNFINISHED = (
+    select(outbox.c.number)
+    .where(
+        outbox.c.repository_id == bindparam("its_repository_id"),
+        outbox.c.kind == OutboxKind.CHECK_RUN,
+        outbox.c.remote_id.is_not(None),
+        outbox.c.due_at.is_(None),
+        outbox.c.dead.is_(False),
+        ~IS_QUEUED,
+    )
+    .order_by(outbox.c.number)
 )
 PURGE = delete(outbox).where(outbox.c.due_at.is_(None), outbox.c.updated_at < bindparam("before"), ~IS_QUEUED)
 

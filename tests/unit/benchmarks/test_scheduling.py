@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from benchmarks.scheduling import __main__ as command
-from benchmarks.scheduling.goals import goals, samples
+from benchmarks.scheduling.goals import Goal, goals, samples
 from benchmarks.scheduling.grid import cells, measure, saturated
 from benchmarks.scheduling.policies import ORACLE, OURS, POLICIES, REFERENCE
 from benchmarks.scheduling.report import costs_table, goals_table, losses_table, policies_table
@@ -80,7 +80,7 @@ def test_report_has_every_goal_policy_and_losing_cell(monkeypatch: pytest.Monkey
 
 
 def test_command_writes_what_it_measured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Into the document, below what people wrote; the exit code names a miss that a policy avoids."""
+    """Into the document, below what people wrote; the exit code names a miss that the bound leaves room for."""
     document, start = tmp_path / "scheduling.md", command._START
     document.write_text(f"By people.\n\n{start}\n\nOf the last time.\n")
     monkeypatch.setattr("benchmarks.scheduling.goals._QUEUES", 1)
@@ -90,7 +90,8 @@ def test_command_writes_what_it_measured(monkeypatch: pytest.MonkeyPatch, tmp_pa
         monkeypatch.setattr(command, name, value)
     result = CliRunner().invoke(command.main, ["--pulls", "20", "--scenarios", "20"])
     text = document.read_text()
-    assert result.exit_code == ("MISSED |" in result.stdout)
+    assert result.exit_code == ("MISSED, bound" in result.stdout)
+    assert result.stderr.count(", bound") == result.stdout.count(", bound")
     assert text.startswith(f"By people.\n\n{start}\n\n2 feasible cells of the grid, 20 pull requests each.")
     assert text.rstrip().endswith(result.stdout.rstrip())
     assert "Of the last time" not in text
@@ -112,3 +113,15 @@ def test_conflicts_count_as_rejections_in_the_bound_of_information() -> None:
     assert not slow.feasible
     assert fast.feasible
     assert Cell(10, 30, 0.1, 0.02, 4).rejected == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize(
+    ("value", "bound", "verdict", "possible"),
+    [(1.3, 1.0, "MISSED, bound 1.00", True), (1.3, 1.25, "out of reach, bound 1.25", False), (1.1, 1.0, "must", True)],
+)
+def test_missed_goal_stands_beside_the_bound_of_information(
+    value: float, bound: float, verdict: str, possible: bool
+) -> None:
+    """A miss that the bound leaves room for is a fault of the planner; no policy avoids another."""
+    goal = Goal("runs per landing", value, 1.2, 0.9, bound, at_most=True)
+    assert (goal.verdict, goal.possible) == (verdict, possible)

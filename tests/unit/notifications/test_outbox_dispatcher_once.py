@@ -113,7 +113,6 @@ async def test_comment_of_a_lost_database_is_found_and_edited(
     post.comments[7] = Comment(42, [render_comment(of_kind(NoticeKind.CHECKING))])
     async with store.transaction() as tx:
         await tx.outbox.search_first(REPOSITORY, 42, NOW)
-        assert not await tx.outbox.exists(OutboxKind.COMMENT, REPOSITORY.id, 42)
     for kind in (NoticeKind.QUEUED, NoticeKind.UPDATING):
         await want(store, OutboxKind.COMMENT, of_kind(kind))
         await dispatcher.run_due()

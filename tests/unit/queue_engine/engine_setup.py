@@ -131,7 +131,7 @@ class GitHub:
     async def is_guarded(self, *_: object) -> bool:
         return False
 
-    async def branch_rules(self, *_: object) -> BranchRules:
+    async def branch_rules(self, *_: object, kept: bool = False) -> BranchRules:
         return await self._answer("rules", rules("ci", approvals=self.approvals))
 
     def cached_rules(self, *_: object) -> BranchRules | None:

@@ -31,13 +31,15 @@ class Rules:
     async def is_guarded(self, *_: object) -> bool:
         return False
 
-    async def branch_rules(self, *_: object) -> BranchRules:
+    async def branch_rules(self, *_: object, kept: bool = False) -> BranchRules:
         self.asked.append("rules")
         return self.remembered
 
     def forget_rules(self, repository_id: int) -> None:
         assert repository_id == REPOSITORY.id
         self.remembered = self.fresh
+
+    expire_rules = forget_rules
 
     async def snapshot(self, *_: object, login: str | None) -> Snapshot:
         assert login is None

@@ -31,7 +31,7 @@ class Stacks(GitHub):
         self.pull = below
         self.members = members
 
-    async def branch_rules(self, *_: object) -> BranchRules:
+    async def branch_rules(self, *_: object, kept: bool = False) -> BranchRules:
         return rules()
 
     async def stack_members(self, _: object, branch: str) -> tuple[StackMember, ...]:

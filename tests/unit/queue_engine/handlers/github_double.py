@@ -70,7 +70,7 @@ class Hub:
     async def is_guarded(self, *_: object) -> bool:
         return False
 
-    async def branch_rules(self, *_: object) -> BranchRules:
+    async def branch_rules(self, *_: object, kept: bool = False) -> BranchRules:
         return rules("ci")
 
     async def permission(self, *_: object) -> Permission:

@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from queue_engine.core.database.database import Database
-from queue_engine.domain.facts import OwnComment, PullRequest
+from queue_engine.domain.facts import Commit, Comparison, OwnComment, PullRequest
 from queue_engine.domain.model import Repository
 from queue_engine.domain.notice import MARKER, Notice, NoticeKind
 from queue_engine.domain.policy import Policy
@@ -34,7 +34,7 @@ HOUR = timedelta(hours=1)
 
 
 def shows(kind: str, number: int = 1, at: datetime = NOW - HOUR) -> OwnComment:
-    return OwnComment(number, f"{MARKER} {kind} -->\n**Words**", at)
+    return OwnComment(number, f"{MARKER} {kind} -->\n**Words**", at, 7)
 
 
 class Comments:
@@ -44,6 +44,8 @@ class Comments:
         self.comments: tuple[OwnComment, ...] = (shows("checking"),)
         self.parts: Mapping[str, Any] = {"labels": frozenset()}
         self.since: list[datetime] = []
+        self.contained = True
+        """Whether the base has the head of the pull request."""
 
     async def own_comments(self, _: Repository, since: datetime) -> tuple[OwnComment, ...]:
         self.since.append(since)
@@ -51,6 +53,12 @@ class Comments:
 
     async def pull_request(self, _: Repository, number: int) -> PullRequest:
         return pull(number=number, **self.parts)
+
+    async def latest_pull_requests(self, _: Repository) -> tuple[PullRequest, ...]:
+        return (pull(number=1, **self.parts),)
+
+    async def comparison(self, _: Repository, base_branch: str, head_sha: str) -> Comparison:
+        return Comparison("tip", head_sha if self.contained else "fork", 0, Commit(head_sha, "tree", ("fork",)))
 
 
 @pytest.fixture

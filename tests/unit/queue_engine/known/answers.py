@@ -51,6 +51,9 @@ class GitHub:
     def forget_rules(self, repository_id: int) -> None:
         self.asked.append(("forget_rules", repository_id))
 
+    def expire_rules(self, repository_id: int) -> None:
+        self.asked.append(("expire_rules", repository_id))
+
     @property
     def last(self) -> str:
         return str(self.asked[-1][0])

@@ -97,6 +97,7 @@ WRITES = {
     "delete_comment",
     "disable_auto_merge",
     "dispatch_workflow",
+    "expire_rules",
     "forget_rules",
     "forget_token",
     "merge_into",
@@ -119,12 +120,14 @@ def test_every_call_of_the_port_is_compared_or_believed_for_a_reason() -> None:
     assert not set(BELIEVED) & compared
 
 
-async def test_rules_read_just_after_they_changed_are_not_remembered(scene: Setup) -> None:
-    """Those of before would hold for two hours."""
+@pytest.mark.parametrize(("kept", "asked"), [(True, 0), (False, 1)])
+async def test_rules_read_just_after_they_changed_are_kept_for_seconds(scene: Setup, kept: bool, asked: int) -> None:
+    """P1: those of before would hold for two hours; what decides a landing reads them afresh."""
     scene.inner.answers["branch_rules"] = rules("ci")
     await scene.report((RULES, KnownName()))
-    assert await scene.github.branch_rules(REPOSITORY, "main") == rules("ci")
-    assert scene.inner.last == "forget_rules"
+    assert await scene.github.branch_rules(REPOSITORY, "main", kept=kept) == rules("ci")
+    assert scene.inner.last == "expire_rules"
+    assert [each[0] for each in scene.inner.asked].count("forget_rules") == asked
     scene.clock.instant += NAMED
     await scene.github.branch_rules(REPOSITORY, "main")
     assert scene.inner.last == "branch_rules"

@@ -20,8 +20,8 @@ def judging(text: str, **more: str) -> bool:
     """Whether the required check `title` of this workflow judges the pull request."""
     others = {f".github/workflows/{name}.yml": each for name, each in more.items()}
     choice = choose_trigger({CI: TESTS, OF_TITLE: text, **others}, {TITLE, TEST}, CANDIDATE, Candidates.AUTO)
-    assert TEST not in choice.of_heads
-    return TITLE in choice.of_heads
+    assert TEST not in choice.pull_request_checks
+    return TITLE in choice.pull_request_checks
 
 
 def title_job(job: str, on: str = "pull_request") -> str:
@@ -176,7 +176,9 @@ def test_check_of_a_called_workflow_is_judged_by_both_files(steps: str, is_judgi
     caller = f"on: pull_request\njobs: {{title: {{uses: ./.github/workflows/called.yml, with: {given}}}}}\n"
     files = {CI: TESTS, OF_TITLE: caller, ".github/workflows/called.yml": called}
     check = RequiredCheck("title / of", None)
-    assert choose_trigger(files, {check, TEST}, CANDIDATE, Candidates.AUTO).of_heads == ((check,) if is_judging else ())
+    assert choose_trigger(files, {check, TEST}, CANDIDATE, Candidates.AUTO).pull_request_checks == (
+        (check,) if is_judging else ()
+    )
 
 
 def test_push_is_proven_without_the_checks_of_pull_requests() -> None:
@@ -193,21 +195,21 @@ def test_push_is_proven_without_the_checks_of_pull_requests() -> None:
 def test_title_alone_is_no_test_of_a_tree() -> None:
     """P1: where every required check judges the pull request, a candidate needs them as well."""
     choice = choose_trigger({OF_TITLE: JUDGING["semantic_pull_request"]}, {TITLE}, CANDIDATE, Candidates.AUTO)
-    assert (choice.of_heads, choice.lines) == ((), ())
+    assert (choice.pull_request_checks, choice.lines) == ((), ())
 
 
 def test_check_by_another_app_is_no_job_of_a_workflow() -> None:
     """A status of that name may be anything."""
     files = {CI: TESTS, OF_TITLE: JUDGING["semantic_pull_request"]}
     other = RequiredCheck("title", 7)
-    assert choose_trigger(files, {other, TEST}, CANDIDATE, Candidates.AUTO).of_heads == ()
+    assert choose_trigger(files, {other, TEST}, CANDIDATE, Candidates.AUTO).pull_request_checks == ()
 
 
 def test_target_of_another_branch_than_the_default_one_is_not_known() -> None:
     """Its workflow files are those of the default branch, which were not read."""
     files = {CI: TESTS, OF_TITLE: JUDGING["semantic_pull_request_by_target"]}
     other = replace(CANDIDATE, default_branch="trunk")
-    assert choose_trigger(files, {TITLE, TEST}, other, Candidates.AUTO).of_heads == ()
+    assert choose_trigger(files, {TITLE, TEST}, other, Candidates.AUTO).pull_request_checks == ()
 
 
 @pytest.mark.parametrize(

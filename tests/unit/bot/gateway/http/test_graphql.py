@@ -21,6 +21,7 @@ from graphql import (
 )
 
 from bot.gateway import Gateway
+from bot.gateway.check_run_batches import mutation
 from bot.gateway.snapshots import queries, schemas
 from queue_engine.domain.facts import Permission, Snapshot
 from queue_engine.domain.model import Repository
@@ -32,6 +33,7 @@ QUERIES = {
     "one with stacks": queries.with_stacks(queries.PULL_REQUEST),
     "several": queries.with_stacks(queries.of_several(10, 2)),
     "conversations": queries.THREADS,
+    "check runs": mutation(2),
 }
 VARIABLES = {
     "owner": "ada",

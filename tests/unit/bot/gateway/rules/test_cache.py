@@ -1,5 +1,6 @@
 """Classic protection in full, where the App may read it, joined with rulesets; the summary where it may not."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -8,7 +9,7 @@ from bot.gateway import Gateway
 from queue_engine.domain.errors import Unavailable
 from queue_engine.domain.facts import BranchRules, RequiredCheck
 from queue_engine.domain.model import Repository
-from tests.unit.bot.conftest import APP_ID
+from tests.unit.bot.conftest import APP_ID, ManualClock
 from tests.unit.bot.github_double import LACKING, GitHubDouble, Says
 
 REPO = "/repos/ada/engine"
@@ -156,4 +157,21 @@ async def test_cached_rules_are_those_that_were_read_until_they_are_forgotten(
     assert gateway.cached_rules(repository, "main") == rules
     assert gateway.cached_rules(repository, "next") is None
     gateway.forget_rules(repository.id)
+    assert gateway.cached_rules(repository, "main") is None
+
+
+async def test_rules_that_expire_are_kept_for_seconds_after_their_read(
+    gateway: Gateway, github: GitHubDouble, repository: Repository, clock: ManualClock
+) -> None:
+    """P1, P7: labels that come together share a read, and no later decision rests on it."""
+    rules = await rules_of(gateway, github, repository, {"required_linear_history": {"enabled": True}})
+    clock.instant += timedelta(seconds=4)
+    gateway.expire_rules(repository.id)
+    assert gateway.cached_rules(repository, "main") == rules
+    clock.instant += timedelta(seconds=1)
+    assert gateway.cached_rules(repository, "main") is None
+    await gateway.branch_rules(repository, "main")
+    clock.instant += timedelta(minutes=1)
+    assert gateway.cached_rules(repository, "main") == rules
+    gateway.expire_rules(repository.id)
     assert gateway.cached_rules(repository, "main") is None

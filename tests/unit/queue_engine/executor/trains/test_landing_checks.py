@@ -49,7 +49,9 @@ async def passed(store: Store, github: TrainGitHub, *names: str) -> tuple[TrainS
     state, run = await a_state(
         store, github, (1, 2), members=both, candidate="c2", state=CandidateState.PASSED, base_tip="base-1"
     )
-    await state.remember(replace(state.memory, of_heads=("title",), of_heads_in_runs={"1": names}))
+    await state.remember(
+        replace(state.memory, pull_request_checks=("title",), pull_request_checks_in_runs={"1": names})
+    )
     return state, run
 
 
@@ -113,10 +115,10 @@ async def test_member_that_changes_the_title_check_has_its_own_version_judged(
     github = TrainGitHub(**answers)
     github.required = ("ci", "title")
     state, run = await passed(store, github)
-    await state.remember(replace(state.memory, of_heads_in_runs={}))
+    await state.remember(replace(state.memory, pull_request_checks_in_runs={}))
     learnt = await learn_of_workflows(state, run)
     assert learnt is not None
-    assert (state.memory.of_heads_in_runs, learnt.trigger) == ({"1": names}, trigger)
+    assert (state.memory.pull_request_checks_in_runs, learnt.trigger) == ({"1": names}, trigger)
     assert github.named("workflow_files") == [("c2",)]
     await learn_of_workflows(state, run)
     assert len(github.named("workflow_files")) == 1

@@ -45,7 +45,7 @@ class TrainGitHub(GitHub):
     async def own_login(self) -> str:
         return "imq[bot]"
 
-    async def branch_rules(self, *_: object) -> BranchRules:
+    async def branch_rules(self, *_: object, kept: bool = False) -> BranchRules:
         return rules(*self.required)
 
     async def check_reports(self, repository: object, sha: str, *given: object) -> tuple[CheckReport, ...]:

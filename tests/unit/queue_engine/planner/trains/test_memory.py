@@ -92,8 +92,8 @@ def test_memory_is_read_as_it_was_written() -> None:
         durations=(60.0,),
         by_api="refused",
         generation=3,
-        of_heads=("title", "size"),
-        of_heads_in_runs={"7": ("title",)},
+        pull_request_checks=("title", "size"),
+        pull_request_checks_in_runs={"7": ("title",)},
         green=("15368:ci",),
     )
     assert stored(memory) == memory
