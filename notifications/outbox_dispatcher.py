@@ -183,7 +183,7 @@ class OutboxDispatcher:
                 async with self._store.transaction() as tx:
                     await tx.outbox.release(item.repository.id, self._clock.now())
             self._meter.count("outbox_sent", kind=item.kind)
-            log.info("outbox_item_sent", version=item.version)
+            log.debug("outbox_item_sent", version=item.version)
             return True
         return False
 
@@ -201,7 +201,7 @@ class OutboxDispatcher:
             await tx.outbox.hold(item, at=at, since=None if elsewhere else since)
             if elsewhere:
                 await self._show_on_check_run(tx, item)
-        log.info("outbox_item_held", message=limited.message, at=at.isoformat())
+        log.debug("outbox_item_held", message=limited.message, at=at.isoformat())
 
     async def _retry(
         self,

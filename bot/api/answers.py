@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from typing import Any, Self
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
+from bot.api.payload import AnswerModel
 from notifications.render.answer import answer_text
 from queue_engine.domain.failing_check import FailingCheck
 from queue_engine.domain.model import Repository
@@ -16,14 +17,14 @@ LONGEST_WAIT = 60
 """Seconds for which a call may wait for a change."""
 
 
-class CallAnswer(BaseModel):
+class CallAnswer(AnswerModel):
     """A call of this API: its method, and its path with the query."""
 
     method: str
     path: str
 
 
-class StepAnswer(BaseModel):
+class StepAnswer(AnswerModel):
     """One instruction: a sentence, and the call that it leads to, if there is one.
 
     Make the call at once if the pull request waits, was never queued, or if `retry_safe`. Otherwise somebody has to do
@@ -34,7 +35,7 @@ class StepAnswer(BaseModel):
     call: CallAnswer | None = None
 
 
-class FailingAnswer(BaseModel):
+class FailingAnswer(AnswerModel):
     """A failing check. For GitHub Actions it is one for each workflow run, with the names of its failed jobs."""
 
     check: str
@@ -47,7 +48,7 @@ class FailingAnswer(BaseModel):
         return cls(check=failing.check, url=failing.url, jobs=failing.jobs)
 
 
-class StateAnswer(BaseModel):
+class StateAnswer(AnswerModel):
     """The state of a pull request, and what has to happen next.
 
     `state` is the entry's status, `held`, `not_ready`, or `not_queued`; null in an error before IMQ looked at the pull

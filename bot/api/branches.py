@@ -4,14 +4,14 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
 from aiohttp import web
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from bot.api import request_scope
 from bot.api.access import Access
 from bot.api.errors import ApiError
 from bot.api.idempotent import finish_call
 from bot.api.instants import Instant
-from bot.api.payload import EmptyBody, Payload, payload
+from bot.api.payload import AnswerModel, EmptyBody, Payload, payload
 from bot.api.routes import Caller, Route
 from bot.api.views import BlockerView, QueueAnswer, QueuesAnswer, QueueSummary
 from queue_engine.commands.instants import FARTHEST
@@ -43,7 +43,7 @@ class FreezeCall(PauseCall):
     until: Instant
 
 
-class ControlAnswer(BaseModel):
+class ControlAnswer(AnswerModel):
     """The result for a queue: whether this call changed anything, what blocks it now, and its pull requests.
 
     After a queue was resumed, `halts` has only blockers that end by themselves or with another configuration.

@@ -3,11 +3,11 @@
 from datetime import datetime
 from typing import Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from bot.api.answers import StateAnswer
 from bot.api.calls import QueueCall
-from bot.api.payload import Payload
+from bot.api.payload import AnswerModel, Payload
 
 MOST = 100
 """Pull requests of one call."""
@@ -32,7 +32,7 @@ class BulkCall(Payload):
         return self
 
 
-class BulkRequest(BaseModel):
+class BulkRequest(AnswerModel):
     """The request of one job: the pull request, and on whose behalf."""
 
     model_config = ConfigDict(frozen=True)
@@ -53,7 +53,7 @@ class BulkResult(StateAnswer):
     error: str | None = None
 
 
-class ProcessAnswer(BaseModel):
+class ProcessAnswer(AnswerModel):
     """A call that queues many pull requests: how far it is, and the results one by one, in the order of the call."""
 
     process_id: str

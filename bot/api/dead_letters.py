@@ -6,13 +6,13 @@ from functools import partial
 from typing import Any
 
 from aiohttp import web
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from bot.api.auth import operator
 from bot.api.cursors import cursor_after, parse_cursor
 from bot.api.errors import ApiError
 from bot.api.idempotent import finish_call
-from bot.api.payload import EmptyBody, Payload, payload, query
+from bot.api.payload import AnswerModel, EmptyBody, Payload, payload, query
 from bot.api.routes import Caller, Route
 from bot.logs.secrets import mask
 from queue_engine.core.jobs.dead_letters import DeadLetter
@@ -30,7 +30,7 @@ class Listing(Payload):
     retryable: bool | None = None
 
 
-class DeadLetterAnswer(BaseModel):
+class DeadLetterAnswer(AnswerModel):
     """A dead letter as callers see it."""
 
     id: str
@@ -61,7 +61,7 @@ class DeadLetterAnswer(BaseModel):
         )
 
 
-class Page(BaseModel):
+class Page(AnswerModel):
     """Some dead letters, the latest first; `count` is how many there are on all pages."""
 
     dead_letters: tuple[DeadLetterAnswer, ...]
@@ -69,7 +69,7 @@ class Page(BaseModel):
     next: str | None
 
 
-class Reprocessed(BaseModel):
+class Reprocessed(AnswerModel):
     """How many dead letters are jobs again."""
 
     reprocessed: int

@@ -4,11 +4,11 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from aiohttp import web
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from bot.api.auth import operator
 from bot.api.errors import ApiError
-from bot.api.payload import Payload, query
+from bot.api.payload import AnswerModel, Payload, query
 from bot.api.routes import Caller, Route
 
 Examine = Callable[[str | None], Awaitable[Mapping[str, Any]]]
@@ -21,7 +21,7 @@ class DoctorQuery(Payload):
     repository: str | None = Field(None, pattern=r"^[^/\s]{1,100}/[^/\s]{1,100}$")
 
 
-class FindingAnswer(BaseModel):
+class FindingAnswer(AnswerModel):
     """A fault, with its effect, its remedy, and the document with more."""
 
     code: str
@@ -32,7 +32,7 @@ class FindingAnswer(BaseModel):
     link: str
 
 
-class ReportAnswer(BaseModel):
+class ReportAnswer(AnswerModel):
     """All findings; `left_out` is how many repositories were not examined, `shadow` which are in shadow mode.
 
     `trains`: by repository with trains, what starts CI on them, and why.

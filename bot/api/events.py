@@ -6,9 +6,9 @@ from typing import Any
 
 from aiohttp import web
 from aiohttp.typedefs import Handler
-from pydantic import BaseModel, Field
+from pydantic import Field
 
-from bot.api.payload import Payload
+from bot.api.payload import AnswerModel, Payload
 from bot.api.routes import Caller, Route
 from queue_engine.domain.model import Repository
 from queue_engine.domain.timeline_event import WHOLE_QUEUE, TimelineEvent
@@ -37,7 +37,7 @@ class EventFilter(Payload):
         return self.number is None or event.number in {self.number, WHOLE_QUEUE}
 
 
-class EventAnswer(BaseModel):
+class EventAnswer(AnswerModel):
     """An event of a queue. `number` is null for an event of the whole queue, `data` depends on the event."""
 
     id: int

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from typing import Literal, Protocol
 
 from aiohttp import web
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from bot.api import request_scope
 from bot.api.access import Access
 from bot.api.errors import ApiError
-from bot.api.payload import Payload, query
+from bot.api.payload import AnswerModel, Payload, query
 from bot.api.routes import Caller, Route
 from queue_engine.core.concurrency.request_context import RequestPriority, working
 from queue_engine.domain.facts import PullRequest
@@ -35,7 +35,7 @@ class HeadQuery(Payload):
     state: Literal["open", "all"] = "open"
 
 
-class PullAnswer(BaseModel):
+class PullAnswer(AnswerModel):
     """A pull request of the branch, as GitHub shows it now; `state` is `open`, `closed` or `merged`."""
 
     number: int
@@ -47,7 +47,7 @@ class PullAnswer(BaseModel):
     base_branch: str
 
 
-class PullsAnswer(BaseModel):
+class PullsAnswer(AnswerModel):
     """The pull requests of a head branch, the newest first."""
 
     repository: str

@@ -22,7 +22,7 @@ from bot.api.auth import caller
 from bot.api.device_logins import DeviceLogin, LoginIds, LoginLimits, within_bounds
 from bot.api.errors import ApiError, errors_as_json
 from bot.api.idempotent import finish_call
-from bot.api.payload import EmptyBody, Payload, payload, receive
+from bot.api.payload import AnswerModel, EmptyBody, Payload, payload, receive
 from bot.api.routes import Caller, Route
 from bot.gateway.device_flow import DeviceFlow, DeviceFlowRefused, LoginRefused, Wait
 from bot.http.client_address import ClientAddresses
@@ -62,7 +62,7 @@ class LoginTokenCall(Payload):
     id: SecretStr = Field(max_length=2000)
 
 
-class LoginAnswer(BaseModel):
+class LoginAnswer(AnswerModel):
     """A login that waits for its person, who types the code on GitHub's page."""
 
     id: str
@@ -73,13 +73,13 @@ class LoginAnswer(BaseModel):
     access: Literal["write", "maintain"]
 
 
-class PendingAnswer(BaseModel):
+class PendingAnswer(AnswerModel):
     """A login whose code the person has not typed; ask again after `interval` seconds."""
 
     interval: int
 
 
-class LoginTokenAnswer(BaseModel):
+class LoginTokenAnswer(AnswerModel):
     """A login that is done, with its token, which is shown once."""
 
     token: str

@@ -1,4 +1,4 @@
-"""Parse the body and the query of a call into models, and name every fault."""
+"""Parse the body and the query of a call into models, and name every fault; the bases of all models of the API."""
 
 import json
 from collections import Counter
@@ -23,7 +23,13 @@ _BODY: web.RequestKey[bytes] = web.RequestKey("body", bytes)
 class Payload(BaseModel):
     """Base of all models of input. Unknown fields are refused, because the caller expects them to do something."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+
+
+class AnswerModel(BaseModel):
+    """Base of all models of answers. Each is built at its first use: most processes send few of them."""
+
+    model_config = ConfigDict(defer_build=True)
 
 
 class EmptyBody(Payload):

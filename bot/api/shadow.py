@@ -4,12 +4,11 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
 from aiohttp import web
-from pydantic import BaseModel
 
 from bot.api import request_scope
 from bot.api.access import Access
 from bot.api.instants import Instant
-from bot.api.payload import Payload, query
+from bot.api.payload import AnswerModel, Payload, query
 from bot.api.routes import Caller, Route
 from queue_engine.domain.shadow import ShadowAction, ShadowLanding, ShadowPull
 from queue_engine.effects.context import Engine
@@ -25,7 +24,7 @@ class ShadowQuery(Payload):
     since: Instant | None = None
 
 
-class ActionAnswer(BaseModel):
+class ActionAnswer(AnswerModel):
     """What IMQ would have done last about the label. `predicted` is a prediction, everything else is not."""
 
     outcome: str
@@ -50,7 +49,7 @@ class ActionAnswer(BaseModel):
         )
 
 
-class MergeAnswer(BaseModel):
+class MergeAnswer(AnswerModel):
     """A merge by somebody else. `differences` is empty if IMQ would have merged this head on this base, too.
 
     `tree_tested` is null where GitHub does not name the landed commit, and `base_red_before` where IMQ does not know.
@@ -92,7 +91,7 @@ class MergeAnswer(BaseModel):
         )
 
 
-class ShadowPullAnswer(BaseModel):
+class ShadowPullAnswer(AnswerModel):
     """A pull request: its label with the decision, and its merge, where there are any."""
 
     repository: str
@@ -119,7 +118,7 @@ class ShadowPullAnswer(BaseModel):
         )
 
 
-class FiguresAnswer(BaseModel):
+class FiguresAnswer(AnswerModel):
     """Counts and medians; durations are in seconds, and null without a pull request."""
 
     labeled: int
@@ -148,7 +147,7 @@ class FiguresAnswer(BaseModel):
         )
 
 
-class ShadowAnswer(BaseModel):
+class ShadowAnswer(AnswerModel):
     """A report. `repositories` are those in shadow mode now; their former merges and decisions stay for 90 days."""
 
     since: datetime

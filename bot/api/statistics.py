@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 
 from aiohttp import web
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from bot.api import request_scope
 from bot.api.access import Access
-from bot.api.payload import Payload, query
+from bot.api.payload import AnswerModel, Payload, query
 from bot.api.routes import Caller, Route
 from queue_engine.domain.model import Repository
 from queue_engine.effects.context import Engine
@@ -35,7 +35,7 @@ class StatisticsQuery(Payload):
     days: int = Field(USUAL_DAYS, ge=1, le=MOST_DAYS)
 
 
-class LandingsView(BaseModel):
+class LandingsView(AnswerModel):
     """How many pull requests landed from one day to another, both included, in UTC."""
 
     first: date
@@ -48,7 +48,7 @@ class LandingsView(BaseModel):
         return cls(first=count.first, last=count.last, landed=count.landed)
 
 
-class ReasonView(BaseModel):
+class ReasonView(AnswerModel):
     """How many pull requests last left for a reason, which is null for `landed`."""
 
     outcome: str
@@ -61,7 +61,7 @@ class ReasonView(BaseModel):
         return cls(outcome=count.outcome.value, reason=count.reason and count.reason.value, pull_requests=count.pulls)
 
 
-class FlakyView(BaseModel):
+class FlakyView(AnswerModel):
     """A check or a job that failed and passed in a rerun; `ci_seconds` is null if IMQ does not know the time."""
 
     name: str
@@ -82,7 +82,7 @@ class FlakyView(BaseModel):
         )
 
 
-class LimitView(BaseModel):
+class LimitView(AnswerModel):
     """A figure, its limit, and whether the figure is below the limit. A figure that is null exceeds nothing."""
 
     figure: float | None
@@ -95,7 +95,7 @@ class LimitView(BaseModel):
         return cls(figure=each.figure, limit=each.limit, met=each.is_met)
 
 
-class HealthView(BaseModel):
+class HealthView(AnswerModel):
     """The figures of a queue against their limits: waits in seconds, and the share of failures."""
 
     good: bool
@@ -114,7 +114,7 @@ class HealthView(BaseModel):
         )
 
 
-class TrainsView(BaseModel):
+class TrainsView(AnswerModel):
     """The CI runs of trains, the pull requests that landed by them, and the runs and seconds that this saved."""
 
     runs: int
@@ -128,7 +128,7 @@ class TrainsView(BaseModel):
         return cls(runs=found.runs, landed=found.landed, runs_saved=found.runs_saved, seconds_saved=found.seconds_saved)
 
 
-class StatisticsAnswer(BaseModel):
+class StatisticsAnswer(AnswerModel):
     """The statistics of a queue from one day to another, both included, in UTC.
 
     Durations are in seconds, and null without a landing. `mean_wait` divides the mean wait of a landing. `reasons` has

@@ -2,9 +2,10 @@
 
 from datetime import datetime
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from bot.api.answers import StateAnswer, state_fields
+from bot.api.payload import AnswerModel
 from notifications.render.answer import answer_text
 from notifications.render.trains import train_text
 from queue_engine.domain.blocker import Blocker
@@ -20,7 +21,7 @@ from queue_engine.rules.depth import waits_for_room
 from queue_engine.rules.priority import PriorityEffect
 
 
-class BlockerView(BaseModel):
+class BlockerView(AnswerModel):
     """A blocker of a queue: its reason code, details, and when it ends by itself, if that is known."""
 
     reason: str
@@ -33,14 +34,14 @@ class BlockerView(BaseModel):
         return cls(reason=blocker.reason.value, detail=blocker.detail, until=blocker.until)
 
 
-class Landing(BaseModel):
+class Landing(AnswerModel):
     """When an entry is likely to land, by earlier landings."""
 
     earliest: datetime
     latest: datetime
 
 
-class TrainAnswer(BaseModel):
+class TrainAnswer(AnswerModel):
     """What a train does with an entry: `state`, in `sentences`.
 
     `run` tests all `members` in one CI run on `branch`, whose tip is `candidate`; they are null outside of a run.
@@ -80,7 +81,7 @@ class TrainAnswer(BaseModel):
         )
 
 
-class EntryAnswer(BaseModel):
+class EntryAnswer(AnswerModel):
     """An entry. `position` counts from 0, `since` is when its status began.
 
     `awaited` are the pending checks; `halts` are the queue's blockers, unless the entry is exempt;
@@ -128,7 +129,7 @@ class EntryAnswer(BaseModel):
         )
 
 
-class QueueSummary(BaseModel):
+class QueueSummary(AnswerModel):
     """A queue: its base branch, how many have room, wait for room, and wait until they are ready; what blocks it."""
 
     branch: str
@@ -149,7 +150,7 @@ class QueueSummary(BaseModel):
         )
 
 
-class QueuesAnswer(BaseModel):
+class QueuesAnswer(AnswerModel):
     """The queues of a repository, by their branches."""
 
     repository: str
@@ -176,7 +177,7 @@ class QueueAnswer(QueueSummary):
         )
 
 
-class LastOutcome(BaseModel):
+class LastOutcome(AnswerModel):
     """How a pull request last left a queue: landed, failed or cancelled; or that it was rejected."""
 
     event: str
@@ -191,14 +192,14 @@ class LastOutcome(BaseModel):
         return cls(event=history.event, reason=reason, detail=history.detail, at=history.at)
 
 
-class FairShare(BaseModel):
+class FairShare(AnswerModel):
     """Why entries that joined later are ahead: the author has so many here; 0 for one of many bots and agents."""
 
     author: str
     pull_requests: int
 
 
-class UnmetAnswer(BaseModel):
+class UnmetAnswer(AnswerModel):
     """A requirement that a pull request does not meet yet."""
 
     reason: str
@@ -247,7 +248,7 @@ class WhyAnswer(StateAnswer):
         )
 
 
-class Delays(BaseModel):
+class Delays(AnswerModel):
     """The pull requests that a priority delays, and for about how many seconds each, if that is known.
 
     `interrupts` is the preempted entry.

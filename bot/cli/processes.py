@@ -95,16 +95,16 @@ def demo(speed: float, seed: int, lag: float, keep_open: bool, trains: bool, fai
 
 
 def _run(*, web: bool, worker: bool) -> None:
+    keep_small()
     given = environ()
     settings = host_settings() if may_be_stored(given) else _settings(web=web)
     # Imported when needed, so that `imq --help` and faults in the settings are printed at once.
     with imported_for_good():
-        from bot.process import lifecycle, start
+        from bot.process import lifecycle
         from bot.process.errors import StartRefused
         from bot.process.traces import exported
         from queue_engine.core.database.outage import fault_of
 
-    keep_small()
     try:
         with ExitStack() as stack, exported(given):
             bound = None
@@ -114,6 +114,8 @@ def _run(*, web: bool, worker: bool) -> None:
             if isinstance(settings, Settings):
                 asyncio.run(lifecycle.run(settings, web=web, worker=worker, bound=bound))
             else:
+                from bot.process import start
+
                 asyncio.run(start.run(given, settings, web=web, worker=worker, bound=bound))
     except StartRefused as problem:
         raise CommandRefused(printable(str(problem))) from None

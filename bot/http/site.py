@@ -9,8 +9,8 @@ from aiohttp import web
 
 from bot.http.connections import Connections
 from bot.http.limits import Limits
-from bot.http.log_throttle import LogThrottle
 from bot.http.protocol import ClientConnection, notifying
+from bot.logs.throttle import LogThrottle
 from queue_engine.core.timing.clock import Clock
 
 _ACCEPTING = "socket.accept() out of system resource"

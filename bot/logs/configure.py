@@ -11,8 +11,10 @@ from structlog.typing import EventDict, ExcInfo, Processor, WrappedLogger
 
 from bot.logs.printable import on_one_line, printable
 from bot.logs.secrets import mask_rendered
+from bot.logs.throttle import LogThrottle
 from queue_engine.core.database.outage import fault_of
 from queue_engine.core.observability import trace
+from queue_engine.core.timing.clock import Clock, SystemClock
 from queue_engine.domain.errors import GitHubError, Invalid
 
 _OWN = frozenset({"imq", "bot", "notifications", "queue_engine"})
@@ -22,10 +24,13 @@ _VERBOSE_LIBRARIES = ("aiosqlite", "asyncio")
 """Libraries whose debug lines have every statement with its values, or are useless to an operator."""
 
 
-def configure(level: str = "info", log_format: str | None = None, stream: TextIO | None = None) -> None:
+def configure(
+    level: str = "info", log_format: str | None = None, stream: TextIO | None = None, clock: Clock | None = None
+) -> None:
     """Send structlog's and the standard library's records to `stream`, the standard error if None.
 
-    `log_format` is `json` or `console`; None means console on a terminal, else json.
+    `log_format` is `json` or `console`; None means console on a terminal, else json. Above the level debug, a fault of
+    the database is a line a minute by `clock`.
     """
     stream = stream or sys.stderr
     console = log_format == "console" or (log_format is None and stream.isatty())
@@ -46,6 +51,8 @@ def configure(level: str = "info", log_format: str | None = None, stream: TextIO
             processors=[*_rendering(console), mask_rendered],  # type: ignore[list-item]
         )
     )
+    if level != "debug":
+        handler.addFilter(_OutageFilter(clock or SystemClock()))
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
@@ -65,6 +72,28 @@ def configure(level: str = "info", log_format: str | None = None, stream: TextIO
         wrapper_class=structlog.stdlib.BoundLogger,
         cache_logger_on_first_use=False,
     )
+
+
+class _OutageFilter(logging.Filter):
+    """Lets one line a minute pass for each fault of the database, and as many that say that a loop recovered.
+
+    In an outage every loop, request and delivery fails, each with a line of the same meaning.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__()
+        self._throttle = LogThrottle(clock)
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Return whether to write the line; it gets the number of lines that were left out since the last one."""
+        event = record.msg if isinstance(record.msg, dict) else {}
+        error = record.exc_info[1] if record.exc_info else None
+        if (fault := event.get("fault") or fault_of(error)) is None:
+            return True
+        repeats = self._throttle.count(f"{fault} {'recovers' if record.levelno <= logging.INFO else 'fails'}")
+        if repeats:
+            event["repeats"] = repeats
+        return repeats is not None
 
 
 def _summarize_faults(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:

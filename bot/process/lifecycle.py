@@ -262,10 +262,14 @@ def _loops(
     of_web = ((bot.missed, MISSED), (bot.feed, WakeupKind.TIMELINE), (bot.watch, REQUESTS))
     receiving: list[_Part] = [(topic, part.run_due, part.next_due, (topic,)) for part, topic in of_web]
     parts = [*reporting, *(receiving if web else []), *(working if worker else [])]
-    wakeup = bot.engine.wakeup
+    wakeup, shared = bot.engine.wakeup, {WakeupKind.JOBS, WakeupKind.QUEUES, WakeupKind.OUTBOX}
     back = bot.sweeper.schedule_now if worker else bot.missed.note
     return [
-        _run_loop(name, work, due, wakeup.waiter(topics), bot.clock, longest, ending, database_is_back=back)
+        _run_loop(
+            *(name, work, due, wakeup.waiter(topics, shared=not shared.isdisjoint(topics))),
+            *(bot.clock, longest, ending),
+            database_is_back=back,
+        )
         for name, work, due, topics in parts
     ]
 
@@ -292,26 +296,31 @@ async def _run_loop(
     database_is_back: Callable[[], None] = lambda: None,
 ) -> None:
     """Do due work; then wait for a wakeup, for the next due work, or for `longest`, whichever comes first."""
-    failures, away = 0, False
+    failures, faults, found = 0, set[OutageKind](), False
     while not ending.is_set():
         try:
             if await work():
+                found = True
                 continue
             due = await next_due()
         except Exception as error:
             # The database may be down for a while; the loop must survive that.
-            failures, away = failures + 1, away or fault_of(error) not in (None, OutageKind.LOST_RACE)
+            failures += 1
+            if (fault := fault_of(error)) is not None:
+                faults.add(fault)
             if _should_log(failures):
                 _log.exception("loop_failed", loop=name, attempt=failures)
             await _wait_for(ending, _POLL)
             continue
         if failures:
-            _log.info("loop_recovered", loop=name, after=failures)
-            if away:
+            _log.info("loop_recovered", loop=name, after=failures, **({"fault": max(faults)} if faults else {}))
+            if faults - {OutageKind.LOST_RACE}:
                 database_is_back()
-            failures, away = 0, False
+            failures, faults = 0, set()
         most = longest()
         pause = most if due is None else min(most, due - clock.now())
+        wakeup.served(found=found)
+        found = False
         # Due work that could not be started has no room now; a wakeup comes when there is some.
         await wakeup.wait(max(pause, timedelta(milliseconds=50)))
 

@@ -2,8 +2,15 @@
 
 import ctypes
 import gc
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder
+from importlib.util import spec_from_file_location
+from types import ModuleType
+from typing import Any
 
 _OPTIONS = {"M_ARENA_MAX": (-8, 1), "M_MMAP_THRESHOLD": (-3, 32 * 1024), "M_TRIM_THRESHOLD": (-1, 128 * 1024)}
 """The numbers of parameters in glibc's `malloc.h`, and their values in bytes.
@@ -25,10 +32,58 @@ def keep_small() -> bool:
 
 @contextmanager
 def imported_for_good() -> Iterator[None]:
-    """Import modules without a search for garbage among what they define: a sixth of the time of a start."""
+    """Import modules without a search for garbage among what they define: a sixth of the time of a start.
+
+    Libraries are imported without the parts that IMQ never uses, which are a tenth of its memory at the start.
+    """
     gc.disable()
+    before = sys.modules.get(_PICTURES)
+    sys.meta_path.insert(0, _EngineAlone())
+    if before is None:
+        sys.modules[_PICTURES] = None  # type: ignore[assignment]
     try:
         yield
     finally:
+        del sys.meta_path[0]
+        if before is None:
+            sys.modules.pop(_PICTURES, None)
         gc.freeze()
         gc.enable()
+
+
+_PICTURES = "rich"
+"""structlog imports it, if it is installed, for pictures of tracebacks that IMQ does not write. The demo needs it."""
+
+_ASYNCIO = "sqlalchemy.ext.asyncio"
+
+
+class _EngineAlone(MetaPathFinder, Loader):
+    """Imports SQLAlchemy's asyncio extension without its sessions, which import the object mapper: 6 MB."""
+
+    def find_spec(self, fullname: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        """Find the package itself; its modules are found as ever."""
+        if fullname != _ASYNCIO:
+            return None
+        found = PathFinder.find_spec(fullname, sys.modules["sqlalchemy.ext"].__path__)
+        if found is None or found.origin is None:
+            return found
+        return spec_from_file_location(
+            fullname, found.origin, loader=self, submodule_search_locations=found.submodule_search_locations
+        )
+
+    def create_module(self, spec: ModuleSpec) -> None:
+        """Let Python create the module."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Import the engine; every other name is looked up in the modules that define it, at its first use."""
+        engine = import_module(f"{_ASYNCIO}.engine")
+        for name in ("AsyncConnection", "AsyncEngine", "create_async_engine"):
+            setattr(module, name, getattr(engine, name))
+
+        def other(name: str) -> Any:
+            for each in ("engine", "result", "session", "scoping", "exc"):
+                if hasattr(part := import_module(f"{_ASYNCIO}.{each}"), name):
+                    return getattr(part, name)
+            raise AttributeError(name)
+
+        module.__getattr__ = other  # type: ignore[method-assign]

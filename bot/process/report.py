@@ -96,7 +96,7 @@ class ProcessReporter:
             async with self._store.transaction() as tx:
                 await tx.processes.forget(self._owner)
         except Exception as error:
-            _log.warning("not_forgotten", error=repr(error))
+            _log.warning("not_forgotten", exc_info=error)
 
     def status(self) -> dict[str, Any]:
         """Return the role, slots and remaining budgets of this process as plain data."""
@@ -146,7 +146,7 @@ class ProcessReporter:
         try:
             return reading.result()
         except Exception as error:
-            _log.warning("figures_unread", error=repr(error))
+            _log.warning("figures_unread", exc_info=error)
             return gauges.database_down_gauges()
 
     async def _read(self) -> list[Metric]:

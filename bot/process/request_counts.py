@@ -44,7 +44,7 @@ class RequestCounts:
         try:
             await self._write(self._clock.now())
         except Exception as error:
-            _log.warning("requests_not_counted", error=repr(error))
+            _log.warning("requests_not_counted", exc_info=error)
 
     async def _write(self, now: datetime) -> None:
         if not (counts := dict(self._counts)):

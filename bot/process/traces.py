@@ -23,7 +23,7 @@ from opentelemetry.trace import (
 )
 
 from bot import __version__
-from bot.http.log_throttle import LogThrottle
+from bot.logs.throttle import LogThrottle
 from queue_engine.core.observability.trace_record import TraceRecord, recording
 from queue_engine.core.timing.clock import SystemClock
 

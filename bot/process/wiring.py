@@ -4,6 +4,7 @@ import os
 import socket
 from collections.abc import Callable, Mapping
 from datetime import datetime
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -15,9 +16,6 @@ from bot.api.app import PREFIX, ApiParts, create_api, described_routes, descript
 from bot.api.auth import for_operators
 from bot.api.bulk import BulkJobs
 from bot.api.waits import ChangeWaits
-from bot.doctor.doctor import Doctor
-from bot.doctor.host_facts import read_host
-from bot.doctor.webhook_probe import WebhookProbe
 from bot.gateway.gateway import Gateway
 from bot.gateway.http.connection import Connection
 from bot.gateway.http.shared_pace import SharedPace
@@ -167,7 +165,7 @@ class Bot:
         """Create the listener that wakes this process for work of others; None on SQLite."""
         if self.database.dialect == "sqlite":
             return None
-        notifier, notify = self.engine.store.notifier, self.engine.wakeup.notify
+        notifier, notify = self.engine.store.notifier, partial(self.engine.wakeup.notify, by_other=True)
         return DatabaseListener(
             self.database, notifier, notify, clock=self.clock, random=self._random, lost=self.sweeper.schedule_now
         )
@@ -278,6 +276,11 @@ class Bot:
 
     async def _examine(self, repository: str | None) -> Mapping[str, Any]:
         """Examine the installation for a caller of the API. Raises RepositoryNotFound."""
+        # Imported when used: few processes ever examine an installation.
+        from bot.doctor.doctor import Doctor
+        from bot.doctor.host_facts import read_host
+        from bot.doctor.webhook_probe import WebhookProbe
+
         doctor = Doctor(
             self.gateway,
             self.clock,

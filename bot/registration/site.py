@@ -14,7 +14,7 @@ from multidict import MultiDict
 from bot.gateway.http.client import Client
 from bot.http.body import Refused
 from bot.http.form import read_form
-from bot.http.log_throttle import LogThrottle
+from bot.logs.throttle import LogThrottle
 from bot.registration import pages
 from bot.registration.credentials import Credentials
 from bot.registration.github_site import CodeRefused, exchange, registration_url

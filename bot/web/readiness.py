@@ -64,5 +64,5 @@ async def _failing(name: str, check: Check) -> str | None:
         return str(error)
     except Exception as error:
         fault = fault_of(error)
-        log.warning("readiness check failed", check=name, error=repr(error), fault=fault)
+        log.warning("readiness check failed", check=name, exc_info=error)
         return "" if fault is None else fault.sentence

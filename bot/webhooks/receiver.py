@@ -15,7 +15,7 @@ from pydantic import SecretStr
 
 from bot.http.body import MAX_TIME, Refused, read_body
 from bot.http.client_address import ClientAddresses, UntrustedProxy
-from bot.http.log_throttle import LogThrottle
+from bot.logs.throttle import LogThrottle
 from bot.webhooks.normalize import MalformedPayload, normalize, why_ignored
 from queue_engine.core.database.outage import fault_of
 from queue_engine.core.observability import trace
@@ -106,9 +106,9 @@ class Receiver:
             log.exception("delivery not stored", kind=webhook.kind.value)
             fault = fault_of(error)
             why = "" if fault is None else f" {fault.sentence}"
-            raise Refused(503, f"the delivery could not be stored; redeliver it.{why}") from None
+            return self._refusal(Refused(503, f"the delivery could not be stored; redeliver it.{why}"))
         subject = _subject(webhook, payload)
-        log.info(
+        log.debug(
             "delivery stored" if new else "delivery known", kind=webhook.kind.value, action=webhook.action, **subject
         )
         return _accepted("stored" if new else "known")

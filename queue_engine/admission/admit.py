@@ -218,8 +218,12 @@ async def admit(
             case Reject(reason, detail) if not answered:
                 by, delivery = request.by, case.delivery
                 await refuse(change, queue, pull, reason, policy, by=by, delivery=delivery, detail=detail)
-    result = "Admit" if isinstance(answer, Entry) else type(answer).__name__
-    _log.info("eligibility", repository=repository.full_name, number=pull.number, answer=result)
+    names = {"repository": repository.full_name, "number": pull.number, "by": request.by}
+    if isinstance(answer, Entry) and answer.is_ready:
+        _log.info("queued", **names, base_branch=answer.base_branch, position=answer.position, head=answer.head)
+    else:
+        result = "NotReady" if isinstance(answer, Entry) else type(answer).__name__
+        _log.info("eligibility", **names, answer=result)
     return answer
 
 

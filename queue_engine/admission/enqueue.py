@@ -6,8 +6,6 @@ Changes to queued entries are stored within the caller's transaction, together w
 
 from dataclasses import dataclass, replace
 
-import structlog
-
 from queue_engine.admission.admit import admit
 from queue_engine.admission.case import Case
 from queue_engine.admission.enqueue_request import EnqueueRequest
@@ -21,8 +19,6 @@ from queue_engine.effects.context import Change, Engine
 from queue_engine.queries.position import load_delay
 from queue_engine.rules.eligibility import Reject
 from queue_engine.rules.priority import PriorityEffect
-
-_log = structlog.get_logger("imq.enqueue")
 
 CONTROL_ROLES = frozenset({Permission.MAINTAIN, Permission.ADMIN})
 """The permissions that allow to pause, freeze and resume queues, and to set priorities."""
@@ -100,7 +96,6 @@ async def _admit(engine: Engine, request: EnqueueRequest, taken: Snapshot) -> Qu
     if not isinstance(answer, Entry):
         reason, detail = (answer.reason, answer.detail) if isinstance(answer, Reject) else (Reason.LABEL_REMOVED, None)
         raise RejectionError(reason, policy.trigger_label, detail)
-    _log.info("queued", repository=answer.repository.full_name, number=answer.number, by=request.by)
     return Queued(answer, policy, new=True)
 
 

@@ -111,7 +111,9 @@ async def _judge(engine: Engine, case: Case, entry: Entry, before: Entry, taken:
                 saved = await _join(change, case, entry, taken, requirements.rules, unmet)
             case _:
                 return case
-    _log.info("readiness", repository=repository.full_name, number=case.number, answer=type(answer).__name__)
+    joined = saved.is_ready and not entry.is_ready
+    log = _log.info if joined else _log.debug
+    log("queued" if joined else "readiness", repository=repository.full_name, number=case.number, head=saved.head)
     return replace(case, entry=saved)
 
 

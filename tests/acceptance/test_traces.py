@@ -50,7 +50,7 @@ async def test_delivery_is_followed_from_the_webhook_to_the_merge_and_the_letter
         await lands(world, pull)
     guid = delivery_of_the_label(world)
     lines = lines_of(log, guid)
-    steps = ["delivery stored", "eligibility", "updating", "checking", "ready", "landed"]
+    steps = ["delivery stored", "queued", "updating", "checking", "ready", "landed"]
     followed = [one(lines, step) for step in steps]
     assert [line["timestamp"] for line in followed] == sorted(line["timestamp"] for line in followed)
     assert {line["delivery"] for line in (*followed, one(lines, "github", call=MERGE))} == {guid}
@@ -97,7 +97,7 @@ async def test_pull_request_that_waited_for_room_keeps_its_own_trace(tmp_path: P
         guids = {d.guid for d in world.github.state.deliveries if d.app is world.app and d.action == "labeled"}
     assert len(guids) == 2
     assert {one(lines_of(log, guid), "landed")["delivery"] for guid in guids} == guids
-    assert [line["answer"] for line in log.lines(event="eligibility")] == ["Admit", "Admit"]
+    assert [line["number"] for line in log.lines(event="queued")] == [pull.number for pull in pulls]
 
 
 async def test_pass_that_breaks_down_names_the_delivery(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

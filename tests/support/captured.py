@@ -11,6 +11,7 @@ from typing import Any
 import structlog
 
 from bot.logs.configure import configure
+from queue_engine.core.timing.clock import Clock
 
 
 class Log:
@@ -31,12 +32,12 @@ class Log:
 
 
 @contextmanager
-def captured(level: str = "debug") -> Iterator[Log]:
+def captured(level: str = "debug", clock: Clock | None = None) -> Iterator[Log]:
     """Catch the log; what was configured before is back afterwards."""
     root, before = logging.getLogger(), structlog.get_config()
     handlers, root_level = root.handlers[:], root.level
     log = Log()
-    configure(level, "json", log.stream)
+    configure(level, "json", log.stream, clock)
     try:
         yield log
     finally:

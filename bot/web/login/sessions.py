@@ -91,7 +91,7 @@ class Logins:
         except Exception as error:
             if fault_of(error) is None:
                 raise
-            _log.warning("session_use_not_recorded", error=repr(error))
+            _log.warning("session_use_not_recorded", exc_info=error)
             return
         if renewed is not None:
             self._set(request, renewed)

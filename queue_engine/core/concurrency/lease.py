@@ -36,7 +36,7 @@ async def kept(clock: Clock, duration: timedelta, renew: Renew) -> AsyncIterator
             try:
                 held.still = await renew(clock.now() + duration)
             except Exception as error:
-                _log.warning("lease_not_renewed", error=repr(error))
+                _log.warning("lease_not_renewed", exc_info=error)
 
     renewal = asyncio.create_task(renew_until_end())
     try:

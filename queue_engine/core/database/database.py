@@ -21,7 +21,7 @@ from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import aiosqlite
 import structlog
@@ -38,13 +38,16 @@ from sqlalchemy import (
     make_url,
     text,
 )
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.dialects import sqlite
 from sqlalchemy.exc import ArgumentError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection
 from sqlalchemy.types import TypeDecorator
 
 from queue_engine.core.database.outage import Busy, ReadOnly
+
+if TYPE_CHECKING:
+    from sqlalchemy.dialects import postgresql
 
 metadata = MetaData(
     naming_convention={
@@ -232,7 +235,12 @@ class Upsert:
 
 
 def _insert(dialect: str, table: Table) -> Insert:
-    return postgresql.insert(table) if dialect == "postgresql" else sqlite.insert(table)
+    if dialect != "postgresql":
+        return sqlite.insert(table)
+    # Imported when needed: on SQLite PostgreSQL's dialect is never loaded.
+    from sqlalchemy.dialects.postgresql import insert
+
+    return insert(table)
 
 
 def _patience(url: URL) -> dict[str, str]:

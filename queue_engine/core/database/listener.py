@@ -123,6 +123,7 @@ class DatabaseListener:
                 self._notify(topic)
         elif not self.connected:
             # No notification is missed from here on; earlier work has to be polled.
+            log = _log.debug if self._failures else _log.info
             self.connected, self._failures = True, 0
             self._notify(None)
-            _log.info("listening_to_other_processes")
+            log("listening_to_other_processes")

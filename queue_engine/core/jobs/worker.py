@@ -198,7 +198,7 @@ class Worker:
             return await handler(job) or JobResult()
         except Exception as error:
             if (fault := fault_of(error)) is not None:
-                _log.info("job_waits_for_database", kind=job.kind, job=job.id, fault=fault.value)
+                _log.debug("job_waits_for_database", kind=job.kind, job=job.id, fault=fault.value)
                 return Hold(_DATABASE_AWAY)
             level = self._settings.attempt_level(error)
             _log.log(level, "job_raised", kind=job.kind, job=job.id, attempt=job.attempt + 1, exc_info=error)

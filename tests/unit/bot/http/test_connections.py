@@ -13,8 +13,8 @@ from structlog.testing import capture_logs
 
 from bot.http.connections import Connections
 from bot.http.limits import Limits, file_limit, limits_for
-from bot.http.log_throttle import LogThrottle
 from bot.http.site import AcceptErrors
+from bot.logs.throttle import LogThrottle
 from tests.support.real_time import LIMIT
 from tests.unit.bot.conftest import ManualClock
 

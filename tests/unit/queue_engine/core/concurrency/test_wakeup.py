@@ -61,3 +61,38 @@ async def test_wakeup_of_a_topic_wakes_only_its_waiters() -> None:
     assert not any(task.done() for task in waiting)
     wakeup.notify()
     await asyncio.gather(*waiting)
+
+
+async def test_loop_that_other_processes_wake_for_nothing_waits_longer_until_it_finds_work() -> None:
+    """Of several workers one gets the work; the others leave it to that one, for a tenth of a second at most."""
+    wakeup = Wakeup()
+    waiter, alone = wakeup.waiter({"jobs"}, shared=True), wakeup.waiter({"jobs"})
+    delays = list[timedelta]()
+    for _ in range(6):
+        wakeup.notify("jobs", by_other=True)
+        # News of this process ends the delay, so that the test waits for none.
+        asyncio.get_running_loop().call_soon(wakeup.notify, "jobs")
+        await waiter.wait(NEVER)
+        wakeup.notify("jobs", by_other=True)
+        waiter.delay, before = timedelta(0), waiter.delay
+        await waiter.wait(NEVER)
+        waiter.delay = before
+        waiter.served(found=False)
+        alone.served(found=False)
+        delays.append(waiter.delay)
+    assert delays == [timedelta(milliseconds=each) for each in (10, 20, 40, 80, 100, 100)]
+    assert alone.delay == timedelta(0)
+    waiter.served(found=True)
+    assert waiter.delay == timedelta(0)
+
+
+async def test_own_wakeup_is_never_delayed_nor_counted() -> None:
+    """What this process stored itself is due here at once."""
+    wakeup = Wakeup()
+    waiter = wakeup.waiter(shared=True)
+    wakeup.notify(by_other=True)
+    wakeup.notify()
+    waiter.delay = NEVER
+    await asyncio.wait_for(waiter.wait(NEVER), 60)
+    waiter.served(found=False)
+    assert waiter.delay == NEVER

@@ -1,4 +1,4 @@
-"""What strangers can make a process hold in memory, beside the smallest limit that a manifest of ours sets.
+"""What a process holds in memory at its start, and what strangers can make it hold.
 
 Covers `bot/http/connections.py`, `bot/http/limits.py`, `bot/http/body.py`, `bot/process/process_memory.py`.
 """
@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from bot.demo.bot_process import port_in
+from tests.acceptance.starting import lay_out
 from tests.acceptance.template import ROOT
 from tests.support.real_time import LIMIT
 
@@ -78,6 +79,7 @@ FLOODS: dict[str, Callable[[], Iterator[bytes]]] = {
 async def process(tmp_path: Path) -> AsyncIterator[tuple[int, int]]:
     """A process on SQLite, beside a GitHub that is not there: its id and its port."""
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    await lay_out(tmp_path / "imq.db")
     environment = {
         "PATH": os.environ["PATH"],
         "PORT": "0",
@@ -110,6 +112,43 @@ def resident(pid: int, name: str = "VmRSS") -> int:
     """Bytes of a process in memory now; `VmHWM`: the most so far."""
     status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
     return int(re.findall(rf"{name}:\s+(\d+) kB", status)[0]) * KIB
+
+
+NEVER_AT_START = {
+    *("alembic", "bot.demo", "bot.doctor.doctor", "bot.registration.site", "jinja2", "jsonschema", "mako", "psycopg"),
+    *("pygal", "pygit2", "pygments", "rich", "sandbox", "sqlalchemy.dialects.postgresql", "sqlalchemy.orm", "tests"),
+}
+"""What most processes on SQLite never use, or use once: each is imported when it is used."""
+
+MOST_MODULES = 1340
+MOST_AT_START = 118 * KIB**2
+_IMPORTS = """
+import sys
+from bot.cli.main import main
+main.commands["run"]
+from bot.process.process_memory import imported_for_good
+with imported_for_good():
+    from bot.process import lifecycle
+print(*sys.modules)
+"""
+
+
+async def test_run_imports_nothing_that_it_does_not_use() -> None:
+    """A library that comes along by an import at the top of some module is memory for as long as a process runs."""
+    child = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", _IMPORTS), cwd=ROOT, stdout=asyncio.subprocess.PIPE
+    )
+    output, _ = await child.communicate()
+    imported = set(output.decode().split())
+    assert child.returncode == 0
+    assert imported & NEVER_AT_START == set()
+    assert 800 < len(imported) <= MOST_MODULES
+
+
+async def test_process_is_small_at_its_start(process: tuple[int, int]) -> None:
+    """On a database that has its tables; to make them takes 12 MB more until the next start."""
+    pid, _ = process
+    assert resident(pid) <= MOST_AT_START, resident(pid) >> 20
 
 
 async def flood(port: int, requests: Iterator[bytes]) -> None:
