@@ -189,7 +189,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def put_variants_off(items: Sequence[pytest.Item]) -> None:
     """Move to the long gate all but `MOST_VARIANTS` variants of each test in tests/acceptance.
 
-    The first ones stay, and before them those that are not thorough: whoever wrote the test chose these.
+    Those that are not thorough stay before the thorough ones, and of both kinds the first.
     """
     variants: defaultdict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:
