@@ -7,12 +7,15 @@ GitHub refuses comments, check runs and labels without a permission, and all req
 writes are held, or dead letters after days. IMQ sends them again by itself once GitHub may accept them.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import structlog
 
-from queue_engine.effects.context import Engine
-from queue_engine.handlers.repositories import resume_refused
+from queue_engine.domain.model import Queue, Repository
+from queue_engine.domain.reasons import Reason
+from queue_engine.effects.context import Change, Engine
+from queue_engine.handlers.repositories import enqueue_examination, resume_refused
 from queue_engine.handlers.repository_labels import refused_labels
 from queue_engine.store.outbox.items import OUTBOX_JOB
 from queue_engine.store.reconciler_state import changed_teams
@@ -39,7 +42,7 @@ async def accepted_again(engine: Engine, installation_id: int) -> None:
                     await change.tx.queues.wake(queue.id, change.now)
                     _log.info("unblocked", repository=entry.repository.full_name, number=entry.number)
         own = {each.repository.id: each.repository for each in queues}
-        released = [await resume_refused(change, repository) for _, repository in sorted(own.items())]
+        released = [await _resume(change, repository, queues) for _, repository in sorted(own.items())]
         letters = await change.tx.dead_letters.list(_MOST_RESENT, job_type=OUTBOX_JOB, retryable=True)
         refused = [each.payload for each in letters if each.payload.get("repository_id") in own]
         sent = [await change.tx.outbox.requeue(payload, change.now) for payload in refused]
@@ -47,6 +50,15 @@ async def accepted_again(engine: Engine, installation_id: int) -> None:
         await change.tx.sweeps.done(changed_teams(installation_id), change.now)
     if count := sum(sent) + sum(released):
         _log.info("refused_writes_sent_again", installation=installation_id, count=count)
+
+
+async def _resume(change: Change, repository: Repository, queues: Sequence[Queue]) -> int:
+    """Resume a repository; one that was found archived or gone is read first: how many writes are sent again."""
+    pauses = [each.pause(Reason.GITHUB_REFUSES) for each in queues if each.repository.id == repository.id]
+    if any(pause is not None and pause.until is not None for pause in pauses):
+        await enqueue_examination(change, repository)
+        return 0
+    return await resume_refused(change, repository)
 
 
 async def teams_changed(engine: Engine, installation_id: int) -> None:

@@ -82,6 +82,8 @@ async def _why_alone(state: TrainState, entry: Entry, pull: PullRequest, tip: st
         texts = await workflow_texts(state.engine.github, repository, tip or entry.base_branch)
     except Forbidden:
         return ForkReason.UNKNOWN
+    if not all(texts.values()):  # of a file too large for GitHub to show it, or of an empty one
+        return ForkReason.UNKNOWN
     folders = _folders_of_actions(texts.values())
     if any(_is_of_ci(path, folders) for path in paths):
         return ForkReason.WORKFLOWS
