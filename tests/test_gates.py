@@ -108,11 +108,13 @@ def test_gate_of_a_test_is_that_of_its_mark_or_its_folder(request: pytest.Fixtur
 
 
 def test_all_but_two_variants_of_a_test_run_in_the_long_gate(request: pytest.FixtureRequest) -> None:
-    """Unless each variant has a cause of its own, which the mark says. Other tests stay as they are."""
+    """Those that are not thorough stay before others, and all whose mark says that each has a cause of its own."""
     repeated = [variant(request, "acceptance/test_a.py", f"test_a[{n}]") for n in range(4)]
     marked = [variant(request, "acceptance/test_b.py", f"test_b[{n}]", "every_variant") for n in range(4)]
     others = [variant(request, "store/test_c.py", f"test_c[{n}]") for n in range(4)]
-    put_variants_off([*repeated, *marked, *others])
+    thorough = [variant(request, "acceptance/test_d.py", f"test_d[{n}]", *["thorough"] * (n < 3)) for n in range(5)]
+    put_variants_off([*repeated, *marked, *others, *thorough])
+    assert [gate_of(item) for item in thorough] == [Gate.LONG] * 3 + [Gate.LANDING] * 2
     assert [gate_of(item) for item in repeated] == [Gate.LANDING] * 2 + [Gate.LONG] * 2
     assert {gate_of(item) for item in marked + others} == {Gate.LANDING}
     assert may_have(TESTS / "acceptance" / "test_who_did_it.py", Gate.LONG)

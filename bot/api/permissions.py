@@ -17,7 +17,7 @@ from bot.api.errors import ApiError
 from queue_engine.core.concurrency.request_context import RequestPriority, working
 from queue_engine.core.timing.clock import Clock
 from queue_engine.core.timing.rate_limit import RateLimit
-from queue_engine.domain.errors import Forbidden, GitHubError, Unauthorized
+from queue_engine.domain.errors import Forbidden, GitHubError, Refused, Unauthorized
 from queue_engine.domain.facts import Actor, Permission
 from queue_engine.domain.model import Repository
 from queue_engine.store import Store
@@ -179,7 +179,9 @@ class Permissions:
                 return none
             await self._bind(token, present)
             account, permission = await self._people.collaborator(repository, present.login)
-        except (Forbidden, Unauthorized) as error:
+        except (Forbidden, Refused, Unauthorized) as error:
+            if isinstance(error, Refused) and error.disorder is None:
+                raise
             # IMQ has lost access to the repository, so for callers it does not exist.
             _log.warning("permission_unknown", error=f"{type(error).__name__}: {error.message}")
             return none

@@ -32,6 +32,8 @@ class _Created(BaseModel):
 MOST = 10
 """The most check runs in one mutation: GitHub ends a request after ten seconds."""
 _MAX_BATCHES = 1_000
+_SECONDARY = (403, 429)
+"""How GitHub refuses a mutation for a secondary limit; for the hour's points it answers 200."""
 _Item = tuple[Repository, Mapping[str, Any]]
 _Create = Callable[[Repository, Mapping[str, Any]], Awaitable[int]]
 
@@ -89,6 +91,8 @@ class CheckRunBatches:
         except (Unsupported, Forbidden, NotFound):
             return [None] * len(items)
         except GitHubError as error:
+            if isinstance(error, RateLimitError) and error.status in _SECONDARY:
+                self._connection.limits.count_check_runs(repository.installation_id)
             return [error] * len(items)
         refused = {str(error.path[0]): error for error in answer.errors if error.path}
         created = answer.data or {}

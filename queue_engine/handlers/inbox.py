@@ -171,6 +171,10 @@ class Inbox:
                 if repository is not None and webhook.action in _VISIBILITY:
                     async with self._engine.change() as change:
                         await change.tx.queues.renew_settings(repository.id)
+                if repository is not None and webhook.action == "unarchived":
+                    # Its queues may be empty, so that no pause of theirs ends: words of what landed wait all the same.
+                    async with self._engine.change() as change:
+                        await change.tx.outbox.release(repository.id, change.now)
                 await self._sweeper.request(renew=True)
             elif webhook.kind is WebhookKind.TEAMS:
                 await teams_changed(self._engine, webhook.installation_id)

@@ -29,7 +29,7 @@ from queue_engine.domain.errors import StaleRecord, naming
 from queue_engine.domain.facts import PullRequest
 from queue_engine.domain.model import EntryStatus, Repository
 from queue_engine.domain.notice import WAITING, kind_of
-from queue_engine.domain.policy import CommentPolicy, has_label
+from queue_engine.domain.policy import CommentPolicy, Mode, has_label
 from queue_engine.domain.port import PAGE
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects.context import Change, Engine
@@ -263,13 +263,19 @@ class Reconciler:
             for number in sorted({*new, *read, *departed}):
                 await read_again(change, repository, number, new=number in new)
             await request_sweep(change, repository)
-            await request_labels(change, repository, dict.fromkeys(testing, TESTING) | dict.fromkeys(triggers, TRIGGER))
+            if labels or labeled or queued or await labels_requested(change, repository):
+                wanted = dict.fromkeys(testing, TESTING) | dict.fromkeys(triggers, TRIGGER)
+                await request_labels(change, repository, wanted)
 
     async def _is_quiet(self, repository: Repository, latest: Mapping[int, PullRequest]) -> bool:
-        """Whether no pull request has a label, none is queued, and none was: its configuration says nothing yet."""
+        """Whether no pull request has a label, none is queued, and none was: its configuration says nothing yet.
+
+        In shadow mode a pull request may be followed that was merged, or that lost its label.
+        """
         async with self._engine.store.reading() as tx:
             known = await tx.queues.of_repository(repository.id) or await tx.pending_merges.numbers(repository.id)
-        return not known and len(latest) < PAGE and not any(pull.labels for pull in latest.values())
+            followed = await tx.shadow.mode(repository.id) is Mode.SHADOW
+        return not known and not followed and len(latest) < PAGE and not any(pull.labels for pull in latest.values())
 
     async def _without_labels(self, change: Change, repositories: Sequence[Repository]) -> set[int]:
         """Return a few of these repositories, by their ids, whose labels were never requested."""
@@ -356,6 +362,10 @@ class Reconciler:
         A rejected head does not count as new, even if somebody set the label again: IMQ ignores that label.
         """
         async with self._engine.change() as change:
+            known = await change.tx.queues.of_repository(repository.id)
+            if any(queue.repository.installation_id != repository.installation_id for queue in known):
+                # Installed again, or transferred: words wait for that even where its queues are empty.
+                await change.tx.outbox.release(repository.id, change.now)
             await change.tx.queues.refresh_repository(repository)
             entries = await change.tx.entries.of_repository(repository.id)
             queued = {entry.number for entry in entries}

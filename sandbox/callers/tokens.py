@@ -15,6 +15,7 @@ from jwt.api_jws import PyJWS
 from sandbox.callers.errors import Refusal, bad_credentials
 from sandbox.core.clock import Clock
 from sandbox.facade.github import GitHub
+from sandbox.payloads.times import timestamp
 from sandbox.state import Actor, App, Installation, Repository, User
 
 _LIFE = timedelta(hours=1)
@@ -139,7 +140,10 @@ class Tokens:
         if installation.id not in self._github.state.installations:
             raise bad_credentials()
         if installation.suspended_at is not None:
-            raise Refusal(403, "This installation has been suspended")
+            # In other words than the request of a token (octokit.rb's `lib/octokit/error.rb` knows both).
+            since = timestamp(installation.suspended_at)
+            owner = installation.account.login
+            raise Refusal(403, f"Sorry. This installation owned by {owner} suspended your access at {since}.")
         actor = Actor(installation.app.bot, installation.app, token.permissions)
         return Caller(f"installation {installation.id}", actor, installation.app, installation, token.repositories)
 

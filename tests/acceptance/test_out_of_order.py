@@ -19,7 +19,12 @@ ALLOW_LIST = (
     "Although you appear to have the correct authorization credentials, the `acme` organization has an IP allow list "
     "enabled, and your IP address is not permitted to access this resource."
 )
-UNPAID = "Repository access blocked"
+IN_GRAPHQL = {
+    "data": {"repository": None},
+    "errors": [{"type": "FORBIDDEN", "path": ["repository"], "message": ALLOW_LIST}],
+}
+"""As GraphQL refuses, with status 200 (vscode-remote-repositories-github #491, aquaproj/user-list #2101)."""
+BLOCKED = "Repository access blocked"
 
 
 @dataclass
@@ -46,10 +51,22 @@ class Disorder:
     def archived(self, on: bool) -> None:
         self.world.repository.archive(on, by="acme")
 
+    def blocked(self, on: bool) -> None:
+        self._refuse(on, BLOCKED)
+
+    def blocked_by_law(self, on: bool) -> None:
+        self._refuse(on, BLOCKED, status=451)
+
     def unpaid(self, on: bool) -> None:
-        self._refuse(on, UNPAID)
+        self._refuse(on, "Your account is locked due to a billing issue.")
+
+    def account_suspended(self, on: bool) -> None:
+        self._refuse(on, "Sorry. Your account was suspended.")
 
     def shut_out(self, on: bool) -> None:
+        if on:
+            in_graphql = Fault(times=None, kind="fail", route="/graphql", status=200, body=IN_GRAPHQL)
+            self.world.server.faults.add(in_graphql)
         self._refuse(on, ALLOW_LIST)
 
     def unaccepted(self, on: bool) -> None:
@@ -59,15 +76,17 @@ class Disorder:
         else:
             self.world.github.accounts.accept_permissions(self.installation, self.before)
 
-    def _refuse(self, on: bool, words: str) -> None:
-        self.world.server.faults.clear()
+    def _refuse(self, on: bool, words: str, status: int = 403) -> None:
         if on:
-            self.world.server.faults.add(Fault(times=None, kind="fail", status=403, body={"message": words}))
+            self.world.server.faults.add(Fault(times=None, kind="fail", status=status, body={"message": words}))
+        else:
+            self.world.server.faults.clear()
 
 
-ORDINARY = (("uninstalled", True), ("unaccepted", False))
+ORDINARY = (("uninstalled", True), ("unaccepted", False), ("blocked_by_law", True))
 RESUMED_AT_ONCE = ("suspended", "unaccepted")
-CAUSES = ("suspended", "uninstalled", "archived", "unpaid", "shut_out", "unaccepted")
+FAULTS = ("blocked", "blocked_by_law", "unpaid", "account_suspended", "shut_out")
+CAUSES = ("suspended", "uninstalled", "archived", "unaccepted", *FAULTS)
 
 
 async def queue_of_three(world: World) -> list[Any]:
@@ -93,7 +112,7 @@ async def announced(world: World, pull: Any) -> list[str]:
             cause, lost, marks=[] if (cause, lost) in ORDINARY else [pytest.mark.thorough], id=f"{cause}-{lost}"
         )
         for cause in CAUSES
-        for lost in (False, True)
+        for lost in ((True,) if cause in FAULTS else (False, True))
     ],
 )
 async def test_queue_of_what_is_out_of_order_keeps_its_entries_and_resumes(
@@ -119,6 +138,19 @@ async def test_queue_of_what_is_out_of_order_keeps_its_entries_and_resumes(
     assert [await world.reasons(pull) for pull in pulls] == [[], [], []]
     assert await world.paused() is None
     assert await announced(world, pulls[2]) == ["paused", "resumed"]
+
+
+async def test_refusal_of_a_token_in_unknown_words_ejects_no_entry(world: World) -> None:
+    """The request of a token needs no permission: its refusal ejects no entry."""
+    pulls = await queue_of_three(world)
+    world.bot.gateway.forget_token(Disorder(world).installation.id)
+    words = {"message": "Access is not possible now."}
+    tokens = "/app/installations/{installation_id}/access_tokens"
+    world.server.faults.add(Fault(times=None, kind="fail", route=tokens, status=403, body=words))
+    await world.pass_time(timedelta(minutes=30))
+    assert [await world.reasons(pull) for pull in pulls] == [[], [], []]
+    world.server.faults.clear()
+    await world.until(lambda: all(pull.merged for pull in pulls), within=timedelta(hours=1))
 
 
 async def test_suspension_of_half_a_minute_ejects_no_entry(world: World) -> None:

@@ -1,12 +1,15 @@
 """A repository's id is its identity: what is queued survives a new name, and leaves one that is out of reach (P5)."""
 
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from tests.acceptance.test_out_of_order import Disorder
 from tests.acceptance.world import LABEL, World
 
+EDIT = "PATCH /repos/{owner}/{repo}/issues/comments/{comment_id}"
 MERGE = "PUT /repos/{owner}/{repo}/pulls/{number}/merge"
 
 
@@ -68,6 +71,23 @@ async def test_repository_that_stays_archived_keeps_nothing_queued(world: World)
     await world.pass_time(timedelta(hours=1))
     assert LABEL not in pull.labels
     assert "archived" in world.comment(pull)
+
+
+@pytest.mark.parametrize("cause", ["archived", "uninstalled"])
+async def test_words_that_were_refused_are_sent_at_the_end_of_that_although_the_queue_is_empty(
+    world: World, cause: str
+) -> None:
+    """P6: the last pull request landed right before, so no queue was paused."""
+    pull = await queued(world)
+    change: Callable[[bool], None] = getattr(Disorder(world), cause)
+    world.meanwhile(MERGE, lambda: world.meanwhile(EDIT, lambda: change(True)), phase="after")
+    await world.pass_time(timedelta(hours=3))
+    assert pull.merged
+    assert LABEL in pull.labels
+    change(False)
+    await world.pass_time(timedelta(minutes=1))
+    assert LABEL not in pull.labels
+    assert "anded" in world.comment(pull)
 
 
 async def test_writes_refused_for_a_permission_are_sent_once_it_is_accepted(world: World) -> None:

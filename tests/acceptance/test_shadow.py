@@ -9,6 +9,7 @@ import pytest
 from queue_engine.domain.facts import CheckState
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.shadow import BaseState, ShadowOutcome
+from queue_engine.handlers import reconciler
 from sandbox.ci.single_check import CISettings
 from tests.acceptance.shadow_mode import SHADOW, configure, decision, landing, shadowed
 from tests.acceptance.test_label_early_checks import rerun
@@ -188,8 +189,12 @@ async def test_merge_by_hand_with_unfinished_checks_is_named(shadow: World) -> N
     assert (await decision(shadow, pull)).outcome is ShadowOutcome.WAITING
 
 
-async def test_merge_whose_webhook_was_lost_is_judged_by_a_poll(shadow: World) -> None:
-    """IMQ does not know then who merged."""
+@pytest.mark.parametrize("few", [25, 0], ids=["small installation", "large installation"])
+async def test_merge_whose_webhook_was_lost_is_judged_by_a_poll(
+    shadow: World, few: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """IMQ does not know then who merged. Afterwards no open pull request has a label."""
+    monkeypatch.setattr(reconciler, "FEW", few)
     pull = shadow.open("silent")
     await shadow.settle()
     pull.label(LABEL, by="mona")

@@ -1,14 +1,17 @@
 """Webhooks as GitHub may send them: twice, late, in any order, or never. One merge and one comment come of it."""
 
+import hashlib
+import hmac
 from datetime import timedelta
 from pathlib import Path
 from random import Random
 from typing import Any
 
+import aiohttp
 import pytest
 
 from sandbox.webhooks.faults import ResponseFault, WebhookFaults
-from tests.acceptance.world import CI_TIME, LABEL, World, a_world
+from tests.acceptance.world import CI_TIME, LABEL, SECRET, World, a_world
 
 
 async def both_land(world: World) -> None:
@@ -40,6 +43,27 @@ async def test_webhooks_in_any_order_lead_to_the_same_end(tmp_path: Path, seed: 
     async with a_world(tmp_path, seed=seed) as world:
         world.github.webhooks.faults.reorder(timedelta(minutes=2))
         await both_land(world)
+
+
+async def test_proxy_that_is_not_trusted_is_reported_by_what_github_signed(
+    tmp_path: Path, session: aiohttp.ClientSession
+) -> None:
+    """P5: a stranger who lies about a proxy cannot have IMQ warn of it; `/readyz` says what to set."""
+    body = b'{"zen": "Keep it logically awesome."}'
+    async with a_world(tmp_path, settings={"IMQ_TRUSTED_PROXIES": "203.0.113.0/24"}) as world:
+        url = f"http://127.0.0.1:{world.runner.addresses[0][1]}"
+        for key, status, warned in (("a stranger's", 401, False), (SECRET, 202, True)):
+            headers = {
+                "X-Forwarded-For": "203.0.113.9",
+                "X-GitHub-Event": "ping",
+                "X-GitHub-Delivery": "d-1",
+                "X-Hub-Signature-256": f"sha256={hmac.new(key.encode(), body, hashlib.sha256).hexdigest()}",
+                "Content-Type": "application/json",
+            }
+            async with session.post(f"{url}/webhook", data=body, headers=headers) as answer:
+                assert answer.status == status
+            async with session.get(f"{url}/readyz") as answer:
+                assert ("IMQ_TRUSTED_PROXIES" in await answer.text()) is warned
 
 
 async def test_webhooks_an_hour_late_lead_to_the_same_end(world: World) -> None:

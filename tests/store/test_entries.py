@@ -7,8 +7,10 @@ import pytest
 from sqlalchemy import insert, update
 from sqlalchemy.exc import IntegrityError
 
+from queue_engine.core.concurrency.request_context import WaitCount
 from queue_engine.domain.errors import StaleRecord
-from queue_engine.domain.model import Entry, EntryStatus
+from queue_engine.domain.model import Entry, EntryStatus, Pause
+from queue_engine.domain.reasons import Reason
 from queue_engine.store import EntryConflict, Store, Transaction
 from queue_engine.store.tables import entries
 from tests.store.examples import NOW, OTHER, REPOSITORY, SOON, changed, queue, stand
@@ -40,6 +42,16 @@ async def test_add_of_one_that_stands_already_is_refused_in_any_queue_of_its_rep
             await stand(t, again, 1)
     assert await t.entries.of_repository(REPOSITORY.id) == (first,)
     await stand(t, await queue(t, "main", OTHER), 1)
+
+
+async def test_comments_yield_to_what_may_land_and_to_nothing_in_a_paused_queue(t: Transaction) -> None:
+    """P7: content is kept for no more merges than wait; a paused queue lands none."""
+    main, paused = await queue(t), await queue(t, "release")
+    for number in (1, 2, 3):
+        await stand(t, main, number)
+    await stand(t, paused, 4)
+    await t.pauses.put(paused.id, Pause(reason=Reason.TREE_MISMATCH, detail="", since=NOW))
+    assert await t.entries.landable(REPOSITORY.installation_id, NOW) == WaitCount(soon=1, this_hour=3)
 
 
 async def test_add_by_two_at_once_stands_once(store: Store) -> None:

@@ -6,8 +6,8 @@ The gate of a test is decided by its mark, or by its folder:
   runs them.
 - *long* (`long`): tests that take minutes; `make long` runs them. So it does unit tests on their second database,
   PostgreSQL, but for the shared core's: every statement has its tests in tests/store, on both databases.
-- *landing*: all others; of a test in tests/acceptance with many variants, the first `MOST_VARIANTS`, and the long gate
-  runs the others. A test whose variants have a cause each is marked `every_variant`.
+- *landing*: all others; of a test in tests/acceptance with many variants, `MOST_VARIANTS`, and the long gate runs the
+  others. A test whose variants have a cause each is marked `every_variant`.
 
 What a test of the landing gate may not do makes tests pass nearly always, on a quiet machine:
 
@@ -24,7 +24,7 @@ import sys
 import time
 import traceback
 from asyncio import events, tasks
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -187,13 +187,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def put_variants_off(items: Sequence[pytest.Item]) -> None:
-    """Move to the long gate all but the first `MOST_VARIANTS` variants of each test in tests/acceptance."""
-    counts: Counter[str] = Counter()
+    """Move to the long gate all but `MOST_VARIANTS` variants of each test in tests/acceptance.
+
+    Those that are not thorough stay before the thorough ones, and of both kinds the first.
+    """
+    variants: defaultdict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:
         if item.path.is_relative_to(ACCEPTANCE) and gate_of(item) is Gate.LANDING:
-            function = item.nodeid.partition("[")[0]
-            counts[function] += 1
-            if counts[function] > MOST_VARIANTS and not is_marked(item, "every_variant"):
+            variants[item.nodeid.partition("[")[0]].append(item)
+    for found in variants.values():
+        for item in sorted(found, key=is_thorough)[MOST_VARIANTS:]:
+            if not is_marked(item, "every_variant"):
                 item.add_marker("long")
 
 

@@ -33,6 +33,7 @@ from queue_engine.core.timing.clock import Clock
 from queue_engine.domain.errors import (
     Busy,
     Disorder,
+    Forbidden,
     GitHubError,
     Invalid,
     NotFound,
@@ -147,7 +148,11 @@ class Connection:
         """Make a call, and repeat it with a new token if GitHub refuses the old one. `fresh` skips the cache."""
         await assert_may_write(target, call, self.may_write)
         if target is None:
-            return await self._attempt(None, call, Credential(jwt=self._key.jwt()), None)
+            try:
+                return await self._attempt(None, call, Credential(jwt=self._key.jwt()), None)
+            except Forbidden as refusal:
+                # The App itself needs no permission that could be missing.
+                raise Refused(refusal.message, status=refusal.status) from refusal
         scope, cache = scope_of(target, call), None
         call = replace(call, repository_id=scope.repository_id)
         if call.method == "GET" and not fresh:

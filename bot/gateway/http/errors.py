@@ -53,13 +53,22 @@ _NOT_GRANTED = "not accessible by integration"
 _DISORDERS: Mapping[str, Disorder] = {
     "was archived so is read-only": Disorder.ARCHIVED,
     "installation has been suspended": Disorder.SUSPENDED,
-    "ip allow list": Disorder.NOT_ALLOWED_ADDRESS,
+    "suspended your access": Disorder.SUSPENDED,
+    "appear to have the correct authorization credentials": Disorder.NOT_ALLOWED_ADDRESS,
     "saml": Disorder.SINGLE_SIGN_ON,
     "repository access blocked": Disorder.BLOCKED,
+    "account was suspended": Disorder.BLOCKED,
+    "billing issue": Disorder.BLOCKED,
 }
-"""GitHub's words for an installation or a repository that it refuses as a whole, all with 403 (r-universe-org/help
-#247, hcengineering/platform #7639; blocked: caarlos0/fork-cleaner #99, yi-Xu-0100/repo-list-generator #174; the others
-above). Private repositories of an unpaid plan may also be 404 (huboard/huboard #652), as if they were gone."""
+"""GitHub's words for an installation or a repository that it refuses as a whole (archived: r-universe-org/help #247).
+
+A token is refused to a suspended installation in other words (hcengineering/platform #7639) than a call with a token
+that it has (octokit.rb's `lib/octokit/error.rb`). Blocked: PyGithub #1015, caarlos0/fork-cleaner #99; with 451:
+github/rest-api-description #3314, ossf/allstar #36. Accounts: octokit.rb #761, sourcegraph #16638; unpaid: octokit.rb
+#1115, which has no second source. Unpaid private repositories may also be 404 (huboard/huboard #652), as if they were
+gone. The others: above; what names an allow list follows the quoted name of an organization, as a file's name might.
+GraphQL uses the same words (vscode-remote-repositories-github #491, aquaproj/user-list #2101).
+"""
 _RULES = (
     "update workflow",  # peter-evans/create-pull-request #1713, repo-sync/github-sync #23
     "merging stacked prs",  # chdsbd/kodiak #923, theBGuy/GitDesktop #142
@@ -113,6 +122,8 @@ def refusal(
         return RateLimitError(message, retry_after=requested_wait(headers, now) or _DEFAULT_WAIT, status=status)
     if status >= 500 or status < 400 or status == 408:
         return Unavailable(message, status=status)
+    if status in (403, 451) and (disorder := disorder_of(message)) is not None:
+        return Refused(message, status=status, disorder=disorder)
     if status == 403:
         return _forbidden(message, headers.get("x-accepted-github-permissions"), granted)
     unexplained = message == "Validation Failed" or "message" not in answer
@@ -124,9 +135,6 @@ def refusal(
 def _forbidden(message: str, needed: str | None, granted: Mapping[str, str] | None) -> GitHubError:
     """Return the error for a 403: what would repeat is Forbidden."""
     words = _unquoted(message)
-    disorder = next((each for phrase, each in _DISORDERS.items() if phrase in message.lower()), None)
-    if disorder is not None:
-        return Refused(message, status=403, disorder=disorder)
     lacks = needed is not None and granted is not None and not _suffices(granted, needed)
     if needed and _NOT_GRANTED in words:
         message = f"{message} (needs {needed})"
@@ -135,6 +143,12 @@ def _forbidden(message: str, needed: str | None, granted: Mapping[str, str] | No
     if granted is None or lacks:
         return Forbidden(message, status=403, lacking=lacks)
     return Refused(message, status=403)
+
+
+def disorder_of(message: str) -> Disorder | None:
+    """Return why GitHub refuses an installation or a repository as a whole, by its words; None if it does not."""
+    words = _unquoted(message)
+    return next((each for phrase, each in _DISORDERS.items() if phrase in words), None)
 
 
 def _suffices(granted: Mapping[str, str], needed: str) -> bool:

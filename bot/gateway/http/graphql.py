@@ -7,7 +7,8 @@ from pydantic import BaseModel, Field
 from yarl import URL
 
 from bot.gateway.http.client import GRAPHQL, Call
-from queue_engine.domain.errors import Forbidden, GitHubError, NotFound, Unavailable
+from bot.gateway.http.errors import disorder_of
+from queue_engine.domain.errors import Forbidden, GitHubError, NotFound, Refused, Unavailable
 
 _LIMITS = frozenset({"RATE_LIMIT", "RATE_LIMITED"})
 """Both were seen (githubkit #271)."""
@@ -74,6 +75,8 @@ def check(answer: QueryAnswer, needed: Iterable[tuple[str, ...]]) -> None:
 
 def _to_error(error: ErrorAnswer) -> GitHubError:
     """Convert an error; unknown types are transient: timeouts come as "Something went wrong"."""
+    if (disorder := disorder_of(error.message)) is not None:
+        return Refused(error.message, status=403, disorder=disorder)
     if error.type == "NOT_FOUND":
         return NotFound(error.message, status=404)
     if error.type in {"FORBIDDEN", "INSUFFICIENT_SCOPES"}:

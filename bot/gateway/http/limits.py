@@ -134,7 +134,7 @@ class Limits:
             waited = wait(_UNSPECIFIED, self._unspecified[installation_id], random=lambda: 0)
             self._unspecified[installation_id] += 1
         if not primary:
-            self._paces[installation_id].refused(call)
+            self._paces[installation_id].refused(call, now)
         for resource in (call.resource,) if primary else _RESOURCES:
             self._pause((installation_id, resource), now + waited)
         return waited
@@ -144,8 +144,12 @@ class Limits:
         self._meter.count("github_limited", kind="own")
         return RateLimitError(message, retry_after=wait)
 
+    def count_check_runs(self, installation_id: int | None) -> None:
+        """Record that GitHub refused a mutation of check runs for a secondary limit."""
+        self._paces[installation_id].count_check_runs(self._clock.now())
+
     def counts_check_runs(self, installation_id: int | None) -> bool:
-        """Whether GitHub counts check runs as content, by one that it refused."""
+        """Whether GitHub counts check runs as content, by one that it refused within the hour."""
         return self._paces[installation_id].check_runs_create
 
     def _kept_back(self, installation_id: int | None, call: Call, wait: timedelta) -> RateLimitError:

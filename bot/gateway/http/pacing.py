@@ -3,7 +3,7 @@
 Figures and costs from GitHub's "Rate limits for the REST API"; what counts as content are the endpoints that its
 reference marks with "creating content too quickly". Octokit keeps the same list (plugin-throttling.js,
 `triggers-notification-paths`); `update-branch` and check runs are in neither, and are writes like others. Should GitHub
-refuse a check run for a secondary limit all the same, check runs count as content from then on.
+refuse a check run for a secondary limit all the same, check runs count as content for an hour.
 
 Merges come before comments: content is kept for what this hour can land, except a tenth for notices that need an
 action. Comments, check runs and labels also leave enough points for the merges that may come at any moment.
@@ -104,8 +104,9 @@ class Pacing:
 
     def __init__(self, rates: Rates) -> None:
         self.check_runs_create = False
-        """Whether GitHub counts check runs as content, by one that it refused."""
-        self._check_runs = RateLimit(_ANY, _MINUTE), RateLimit(_ANY, _HOUR)
+        """Whether GitHub counts check runs as content, by one that it refused within the hour."""
+        self._believed_until: datetime | None = None
+        self._check_runs = _uncounted()
         """The check runs created, in case GitHub counts them as content."""
         self._content = (
             RateLimit(int(rates.content_per_minute * MARGIN), _MINUTE),
@@ -122,6 +123,8 @@ class Pacing:
 
     def admit(self, call: Call, priority: RequestPriority, now: datetime) -> timedelta | None:
         """Count a call that is sent now; or return its delay, if it would exceed a window."""
+        if self._believed_until is not None and now >= self._believed_until:
+            self.check_runs_create, self._believed_until, self._check_runs = False, None, _uncounted()
         content = self._content_of(call)
         if (
             content == "comment"
@@ -145,11 +148,20 @@ class Pacing:
             window.take(now)
         return None
 
-    def refused(self, call: Call) -> None:
-        """Record a secondary limit: where GitHub refuses a check run, check runs count as content."""
-        if call.name != _CHECK_RUN or self.check_runs_create:
+    def refused(self, call: Call, now: datetime) -> None:
+        """Record a secondary limit."""
+        if call.name == _CHECK_RUN:
+            self.count_check_runs(now)
+
+    def count_check_runs(self, now: datetime) -> None:
+        """Have check runs count as content for an hour, since GitHub refused some.
+
+        GitHub may have meant another limit: its words for content are also those for too many calls at once
+        (JasonEtco/create-an-issue #142, nix-community/buildbot-nix #178).
+        """
+        if self.check_runs_create:
             return
-        self.check_runs_create = True
+        self.check_runs_create, self._believed_until = True, now + _HOUR
         for window, created in zip(self._content, self._check_runs, strict=True):
             window.add(created)
 
@@ -218,6 +230,11 @@ def content_of(call: Call) -> str | None:
     if call.name in (_COMMENT, _CHECK_RUN):
         return "comment" if call.name == _COMMENT else "check_run"
     return "merge" if call.name in _CONTENT else None
+
+
+def _uncounted() -> tuple[RateLimit, RateLimit]:
+    """Return windows of a minute and of an hour without a limit, in which calls are only counted."""
+    return RateLimit(_ANY, _MINUTE), RateLimit(_ANY, _HOUR)
 
 
 def _minute_windows(points: int) -> tuple[RateLimit, RateLimit]:

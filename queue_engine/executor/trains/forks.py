@@ -5,9 +5,10 @@ put a fork's commits there. What may not go there is tested alone, by its own he
 workflows without secrets, and asks a maintainer where it does so today.
 """
 
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from posixpath import basename, dirname
+from posixpath import basename, dirname, normpath
 
 import structlog
 
@@ -25,6 +26,9 @@ from queue_engine.workflows.step_proof import local_actions
 _MOST_ASKED = 10
 """For how many people who approved IMQ asks GitHub for the permission."""
 _OF_CI = (".github/workflows/", ".github/actions/")
+_ABOVE = frozenset({".github", ".github/workflows", ".github/actions"})
+_PATH = re.compile(r"\bpath[\"']?:\s*[\"']?([^\s\"'#,}\]]+)")
+"""The folder into which a step checks a repository out, among other values of inputs with this name."""
 _METADATA = frozenset({"action.yml", "action.yaml"})
 
 _log = structlog.get_logger("imq.trains")
@@ -78,7 +82,7 @@ async def _why_alone(state: TrainState, entry: Entry, pull: PullRequest, tip: st
         texts = await workflow_texts(state.engine.github, repository, tip or entry.base_branch)
     except Forbidden:
         return ForkReason.UNKNOWN
-    folders = {dirname(each) for each in local_actions(texts.values())}
+    folders = _folders_of_actions(texts.values())
     if any(_is_of_ci(path, folders) for path in paths):
         return ForkReason.WORKFLOWS
     if state.trains.forks is TrainForks.REVIEWED and not await _is_approved(state, entry):
@@ -86,10 +90,27 @@ async def _why_alone(state: TrainState, entry: Entry, pull: PullRequest, tip: st
     return None
 
 
+def _folders_of_actions(texts: Collection[str]) -> set[str]:
+    """Return the folders of the local actions, also of those that a workflow uses in a checkout with a `path`."""
+    folders = {dirname(each) for each in local_actions(texts)}
+    checkouts = {normpath(found[1]) for text in texts for found in _PATH.finditer(text)}
+    return folders | {
+        each.removeprefix(within).removeprefix("/")
+        for each in folders
+        for within in checkouts
+        if f"{each}/".startswith(f"{within}/")
+    }
+
+
 def _is_of_ci(path: str, folders: Collection[str]) -> bool:
-    """Whether a file belongs to a workflow or to a local action, those in `folders` among them."""
-    of_action = any(not folder or path.startswith(f"{folder}/") for folder in folders)
-    return path.startswith(_OF_CI) or basename(path) in _METADATA or of_action
+    """Whether a file belongs to a workflow or to a local action, those in `folders` among them.
+
+    The path of a symbolic link or a submodule is the folder's own, or one above it.
+    """
+    of_action = any(
+        not folder or path.startswith(f"{folder}/") or f"{folder}/".startswith(f"{path}/") for folder in folders
+    )
+    return path.startswith(_OF_CI) or path in _ABOVE or basename(path) in _METADATA or of_action
 
 
 async def _is_approved(state: TrainState, entry: Entry) -> bool:

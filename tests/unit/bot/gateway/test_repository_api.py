@@ -99,7 +99,7 @@ async def test_reviews_are_read_oldest_first_with_whether_their_authors_may_writ
     ]
     github.on("GET", f"{REPO}/pulls/3/reviews", Says(reviews))
     assert await gateway.reviews(repository, 3) == (
-        Review("bob", ReviewState.CHANGES_REQUESTED, True),
+        Review("bob", ReviewState.CHANGES_REQUESTED, True, commit="h1"),
         Review(None, ReviewState.APPROVED, False),
         Review("eve", ReviewState.COMMENTED, False),
     )

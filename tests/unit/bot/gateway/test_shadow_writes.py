@@ -103,6 +103,7 @@ def of_candidates(place: Place) -> dict[str, Any]:
         "updates": (BranchUpdate("topic/1", head, None),),
         "head": "topic/1",
         "base": "main",
+        "tip": "main",
         "title": "Test",
         "path": ".github/workflows/ci.yml",
         "paths": (".github/workflows/ci.yml",),

@@ -80,7 +80,7 @@ def test_connections_all_at_work_drop_the_new_one() -> None:
 def test_bytes_too_many_drop_of_those_with_their_share_the_one_that_waits_longest() -> None:
     """Small requests pass beside any number of large ones, and one sent in one go beside those that do not end."""
     connections = Connections(Limits(connections=10, held_bytes=1000, unfinished_bytes=1000))
-    large, larger, small, done = _open(connections, 4)
+    small, large, larger, done = _open(connections, 4)
     done.send(200)
     done.waits = False
     large.send(350)

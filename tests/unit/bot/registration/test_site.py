@@ -4,11 +4,15 @@ from datetime import timedelta
 
 import aiohttp
 import pytest
+from aiohttp import web
+from pytest_aiohttp.plugin import AiohttpClient
 from structlog.testing import capture_logs
 from yarl import URL
 
+from bot.gateway.http.client import Client
 from bot.registration.github_site import registration_url
 from bot.registration.one_time_secrets import MemorySecrets
+from bot.registration.site import Offer, RegistrationSite, addresses_of
 from bot.settings.github_website import website
 from sandbox.rest.faults import Fault
 from tests.support.browser_forms import Person
@@ -120,7 +124,7 @@ async def test_access_to_the_pages_ends_after_an_hour(registration: Registration
 async def test_registration_of_another_browser_is_refused(registration: Registration) -> None:
     """An attacker cannot have IMQ take the attacker's App: the state belongs to the browser that began."""
     async with Person() as attacker, Person() as person:
-        await registration.opened(person)
+        await registration.handed_over(person)
         page = await registration.handed_over(attacker)
         async with attacker.session.post(
             page.url.join(URL(page.forms[0].action)), data=page.forms[0].fields, allow_redirects=False
@@ -225,6 +229,31 @@ async def test_form_that_no_page_of_imq_sends_is_refused_without_a_traceback(
                 )
                 assert answer.status == (303 if status == 403 and not headers and step == "manifest" else status)
     assert not [line for line in lines if line["log_level"] == "error"]
+
+
+async def test_page_behind_a_proxy_takes_its_own_form_and_keeps_its_cookie_for_this_host(
+    registration: Registration, aiohttp_client: AiohttpClient
+) -> None:
+    """The proxy may hide the public address; a subdomain can neither set the cookie nor read it over http."""
+    async with aiohttp.ClientSession() as session:
+        site = RegistrationSite(
+            Offer(addresses_of("https://imq.example.com"), registration.server.url),
+            client=Client(session, api_url=registration.server.url, clock=registration.clock),
+            clock=registration.clock,
+            one_time=registration.one_time,
+            key=b"k" * 32,
+            save=registration.save,
+            announce=registration.announced.append,
+        )
+        application = web.Application()
+        application.add_routes(site.routes())
+        browser = await aiohttp_client(application)
+        code, own = {"code": await registration.one_time.code()}, {"Origin": "https://imq.example.com"}
+        answer = await browser.post("/setup/code", data=code, headers=own, allow_redirects=False)
+    assert answer.status == 303
+    cookie = answer.headers["Set-Cookie"]
+    assert cookie.startswith("__Host-imq_setup=")
+    assert "; Secure" in cookie
 
 
 async def test_wrong_codes_are_logged_once_a_minute(registration: Registration) -> None:

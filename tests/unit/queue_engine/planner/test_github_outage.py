@@ -40,6 +40,7 @@ def test_trouble_is_waited_out_in_the_series_of_overload() -> None:
     while isinstance(action := on_github_error(borne, DOWN, POLICY, now, middle), Wait):
         waits.append((action.until - now).total_seconds())
         borne, now = action.entry, action.until
+        assert now < NOW + 2 * POLICY.outage_timeout, "it waits for ever"
     assert waits[:9] == [1, 2, 4, 30, 60, 120, 240, 300, 300]
     assert set(waits[8:]) == {300}
     assert (action, borne.run.github_failing_since) == (Dequeue(Reason.GITHUB_TROUBLE, "GitHub answered 503"), NOW)
@@ -52,6 +53,7 @@ def test_outdated_read_is_asked_again_within_seconds_before_it_is_trouble() -> N
     while isinstance(action := on_github_error(borne, StaleRead("older"), POLICY, now, middle), Wait):
         waits.append((action.until - now).total_seconds())
         borne, now = action.entry, action.until
+        assert now < NOW + 2 * POLICY.outage_timeout, "it waits for ever"
         silent += borne.run.github_failing_since is None
     assert waits[:9] == [1, 2, 4, 8, 30, 60, 120, 240, 300]
     assert silent == 4

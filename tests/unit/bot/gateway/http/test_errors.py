@@ -1,5 +1,6 @@
 """How GitHub's refusals and troubles reach the engine."""
 
+import json
 from datetime import UTC, datetime, timedelta
 
 import aiohttp
@@ -7,10 +8,12 @@ import pytest
 from pydantic import SecretStr
 
 from bot.gateway import Gateway
+from bot.gateway.http import graphql
 from bot.gateway.http.client import Call, Client, Credential
 from bot.gateway.http.connection import Connection
-from bot.gateway.http.errors import requested_wait
+from bot.gateway.http.errors import refusal, requested_wait
 from queue_engine.domain.errors import (
+    Disorder,
     Forbidden,
     GitHubError,
     HeadConflict,
@@ -27,6 +30,11 @@ from tests.unit.bot.answers import pull_request
 from tests.unit.bot.conftest import ManualClock
 from tests.unit.bot.gateway.http.error_examples import MERGE, PULL, _merge
 from tests.unit.bot.github_double import GitHubDouble, Says
+
+ALLOW_LIST = (
+    "Although you appear to have the correct authorization credentials, the `ada` organization has an IP allow list "
+    "enabled, and your IP address is not permitted to access this resource."
+)
 
 
 @pytest.mark.parametrize(
@@ -85,6 +93,39 @@ async def test_merge_refused_or_in_trouble_raises_our_own_error(
     assert type(caught.value) is error
 
 
+@pytest.mark.parametrize(
+    ("status", "words", "disorder"),
+    [
+        (403, "This installation has been suspended", Disorder.SUSPENDED),
+        (
+            403,
+            "Sorry. This installation owned by ada suspended your access at 2026-01-05T09:00:00Z.",
+            Disorder.SUSPENDED,
+        ),
+        (403, "Sorry. Your account was suspended.", Disorder.BLOCKED),
+        (403, "Your account is locked due to a billing issue.", Disorder.BLOCKED),
+        (451, "Repository access blocked", Disorder.BLOCKED),
+        (403, ALLOW_LIST, Disorder.NOT_ALLOWED_ADDRESS),
+        (403, "Access is not possible now.", None),
+    ],
+)
+def test_refusal_of_all_is_known_by_its_words_in_rest_and_in_graphql(
+    status: int, words: str, disorder: Disorder | None
+) -> None:
+    """P5: what is out of order holds its queues, whichever API says so first. GraphQL has the status 200."""
+    found = refusal(status, {}, json.dumps({"message": words}).encode(), datetime(2026, 1, 5, tzinfo=UTC), granted={})
+    assert isinstance(found, Refused)
+    assert found.disorder is disorder
+    if disorder is None:
+        return
+    answer = graphql.QueryAnswer(
+        data={"repository": None}, errors=[graphql.ErrorAnswer(type="FORBIDDEN", message=words, path=["repository"])]
+    )
+    with pytest.raises(Refused) as caught:
+        graphql.check(answer, [("repository",)])
+    assert caught.value.disorder is disorder
+
+
 @pytest.mark.parametrize("errors", [{}, {"errors": None}, {"errors": []}])
 async def test_refusal_without_errors_has_githubs_message_alone(
     gateway: Gateway, github: GitHubDouble, repository: Repository, errors: dict[str, object]
@@ -133,6 +174,8 @@ async def test_limit_met_raises_rate_limited_with_githubs_wait(
     [
         (Says({"message": "refusing to update workflow `.github/workflows/rate limit.yml`"}, 403), Forbidden),
         (Says({"message": "Branch 'abuse detection' is protected"}, 403), Refused),
+        (Says({"message": "refusing to update workflow `.github/workflows/saml.yml`"}, 403), Forbidden),
+        (Says({"message": "refusing to update workflow `.github/workflows/a`ip allow list`.yml`"}, 403), Forbidden),
         (Says({"message": "Validation Failed", "errors": ["no branch 'submitted too quickly'"]}, 422), Invalid),
         (Says({"message": "Validation Failed", "errors": [{"code": "custom", "field": "abuse"}]}, 422), Invalid),
     ],

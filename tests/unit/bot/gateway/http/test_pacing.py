@@ -7,7 +7,8 @@ import pytest
 
 from bot.gateway import Gateway
 from bot.gateway.http import pacing
-from bot.gateway.http.pacing import Rates
+from bot.gateway.http.client import Call
+from bot.gateway.http.pacing import Pacing, Rates
 from queue_engine.core.concurrency.request_context import RequestPriority, working
 from queue_engine.domain.facts import MergeMethod
 from queue_engine.domain.model import Repository
@@ -148,3 +149,20 @@ async def test_wait_for_a_limit_begins_again_when_the_clock_is_set_back(
     assert await limited(gateway.pull_request(repository, 3)) == 30 * SECOND
     clock.instant += 30 * SECOND
     await gateway.pull_request(repository, 3)
+
+
+def test_refused_check_run_counts_check_runs_as_content_for_an_hour(clock: ManualClock) -> None:
+    """P6: GitHub may have meant another limit, and without check runs many pull requests would have no word."""
+    pace = Pacing(Rates(content_per_minute=10, content_per_hour=10))
+    check_run, comment = (
+        Call("POST", f"/repos/{{owner}}/{{repo}}/{what}") for what in ("check-runs", "issues/{issue_number}/comments")
+    )
+    for _ in range(20):
+        assert pace.admit(check_run, RequestPriority.NOW, clock.now()) is None
+    assert pace.has_other_words(comment)
+    pace.refused(check_run, clock.now())
+    assert not pace.has_other_words(comment)
+    assert pace.admit(check_run, RequestPriority.NOW, clock.now()) is not None
+    clock.instant += timedelta(hours=1)
+    assert pace.admit(check_run, RequestPriority.NOW, clock.now()) is None
+    assert pace.has_other_words(comment)
