@@ -72,6 +72,7 @@ async def test_outage_of_ten_minutes_is_eleven_lines(tmp_path: Path, monkeypatch
             return event.is_set()
 
         monkeypatch.setattr(lifecycle, "_wait_for", wait_for)
+        monkeypatch.setattr(lifecycle, "_BURST_PAUSE_SECONDS", 0)
         database, ending = world.bot.database, asyncio.Event()
         loops = lifecycle._loops(world.bot, None, ending, web=True, worker=True)
         with captured("info", world.clock) as log:
