@@ -180,4 +180,4 @@ async def test_strangers_flood_keeps_a_process_below_the_smallest_limit_that_we_
             await flood(port, requests())
         figures[name] = (resident(pid) >> 20, resident(pid, "VmHWM") >> 20)
     assert resident(pid, "VmHWM") < smallest - 32 * KIB**2, (before >> 20, figures)
-    assert resident(pid) < before + 72 * KIB**2, (before >> 20, figures)
+    assert resident(pid) < smallest - 48 * KIB**2, (before >> 20, figures)
