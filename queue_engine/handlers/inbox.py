@@ -221,9 +221,9 @@ class Inbox:
             case WebhookKind.CONSENT:
                 await self._changes.changed(repository, webhook)
             case WebhookKind.UNLOCKED:
+                comment = {"repository_id": repository.id, "number": webhook.number, "label": ""}
                 async with self._engine.change() as change:
-                    refused = {"kind": OutboxKind.COMMENT, "repository_id": repository.id, "number": webhook.number}
-                    await change.tx.outbox.requeue(refused, change.now)
+                    await change.tx.outbox.requeue({"kind": OutboxKind.COMMENT, **comment}, change.now)
             case WebhookKind.REVIEW | WebhookKind.CONVERSATION:
                 await reviewed(self._engine, repository, webhook)
                 await self._commands.execute(repository, webhook)
