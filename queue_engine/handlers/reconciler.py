@@ -25,7 +25,7 @@ from queue_engine.core.concurrency.request_context import RequestPriority, worki
 from queue_engine.core.jobs.job_store import Job
 from queue_engine.core.jobs.outcomes import Hold
 from queue_engine.core.jobs.worker import Handler
-from queue_engine.domain.errors import StaleRecord, naming
+from queue_engine.domain.errors import GitHubError, StaleRecord, naming
 from queue_engine.domain.facts import PullRequest
 from queue_engine.domain.model import EntryStatus, Repository
 from queue_engine.domain.notice import WAITING, kind_of
@@ -39,8 +39,6 @@ from queue_engine.handlers.lost_deliveries import DELIVERIES_JOB, LostDeliveries
 from queue_engine.handlers.repositories import MISSING_JOB, enqueue_examination, examine_repository
 from queue_engine.handlers.repository_labels import (
     LABEL_JOB,
-    TESTING,
-    TRIGGER,
     RepositoryLabels,
     labels_requested,
     request_labels,
@@ -263,9 +261,8 @@ class Reconciler:
             for number in sorted({*new, *read, *departed}):
                 await read_again(change, repository, number, new=number in new)
             await request_sweep(change, repository)
-            if labels or labeled or queued or await labels_requested(change, repository):
-                wanted = dict.fromkeys(testing, TESTING) | dict.fromkeys(triggers, TRIGGER)
-                await request_labels(change, repository, wanted)
+            if labels or labeled or queued or await labels_requested(change.tx, repository):
+                await request_labels(change, repository, triggers, testing)
 
     async def _is_quiet(self, repository: Repository, latest: Mapping[int, PullRequest]) -> bool:
         """Whether no pull request has a label, none is queued, and none was: its configuration says nothing yet.
@@ -283,18 +280,30 @@ class Reconciler:
         for repository in repositories:
             if len(found) == FEW:
                 break
-            if repository.id not in self._with_labels and not await labels_requested(change, repository):
+            if repository.id not in self._with_labels and not await labels_requested(change.tx, repository):
                 found.add(repository.id)
             self._with_labels.add(repository.id)
         return found
 
     async def request_labels(self, repository: Repository) -> None:
-        """Have a repository's labels created at the first webhook about a pull request, if no sweep did."""
+        """Have a repository's labels created at the first webhook about a pull request, if no sweep did.
+
+        If GitHub does not show the configuration, the next webhook tries again.
+        """
         if repository.id in self._with_labels:
             return
-        async with self._engine.change() as change:
-            if not await labels_requested(change, repository):
-                await enqueue_sweep(change, repository)
+        engine = self._engine
+        async with engine.store.reading() as tx:
+            known = await labels_requested(tx, repository)
+        if not known:
+            try:
+                with working(RequestPriority.BACKGROUND):
+                    triggers = await engine.policies.labels(repository)
+                    testing = await engine.policies.testing_labels(repository)
+            except GitHubError:
+                return
+            async with engine.change() as change:
+                await request_labels(change, repository, triggers, testing)
         self._with_labels.add(repository.id)
 
     async def sweep_missing_repository(self, job: Job) -> None:

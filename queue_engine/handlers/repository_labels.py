@@ -7,7 +7,7 @@ says so in its log. It tries again a day later, or when the installation has new
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import asdict
 from datetime import timedelta
 
@@ -18,6 +18,7 @@ from queue_engine.core.jobs.job_store import Job
 from queue_engine.domain.errors import Forbidden, Invalid, NotFound, naming
 from queue_engine.domain.model import Repository
 from queue_engine.effects.context import Change, Engine
+from queue_engine.store import Transaction
 
 _log = structlog.get_logger("imq.labels")
 
@@ -31,9 +32,11 @@ TESTING = "IMQ sets this label while it tests the pull request"
 _AGAIN = timedelta(days=1)
 
 
-async def request_labels(change: Change, repository: Repository, labels: Mapping[str, str]) -> None:
-    """Enqueue the job of each label, given with its description, that IMQ has not created or found yet."""
-    for label, description in labels.items():
+async def request_labels(
+    change: Change, repository: Repository, triggers: Iterable[str], testing: Iterable[str] = ()
+) -> None:
+    """Enqueue the job of each trigger label and testing label that IMQ has not created or found yet."""
+    for label, description in (dict.fromkeys(testing, TESTING) | dict.fromkeys(triggers, TRIGGER)).items():
         if await change.tx.sweeps.last(_created(repository, label)) is not None:
             continue
         refused = await change.tx.sweeps.last(_refused(repository, label))
@@ -48,9 +51,9 @@ async def request_labels(change: Change, repository: Repository, labels: Mapping
     await change.tx.sweeps.done(_requested(repository), change.now)
 
 
-async def labels_requested(change: Change, repository: Repository) -> bool:
+async def labels_requested(tx: Transaction, repository: Repository) -> bool:
     """Return whether the labels of this repository were ever requested."""
-    return await change.tx.sweeps.last(_requested(repository)) is not None
+    return await tx.sweeps.last(_requested(repository)) is not None
 
 
 class RepositoryLabels:

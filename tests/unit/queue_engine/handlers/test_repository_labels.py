@@ -21,7 +21,7 @@ def scene(sqlite_database: Database) -> Setup:
 async def requested(scene: Setup, label: str, *, later: timedelta = timedelta(0)) -> bool:
     """Request the label; returns whether a job is to create it."""
     async with scene.engine.change() as change:
-        await request_labels(replace(change, now=change.now + later), REPOSITORY, {label: "For IMQ"})
+        await request_labels(replace(change, now=change.now + later), REPOSITORY, [label])
         return bool(await change.tx.jobs.unfinished_requests(LABEL_JOB, LABEL_JOB))
 
 
