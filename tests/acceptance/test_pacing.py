@@ -29,8 +29,7 @@ def set_limits(world: World) -> None:
     limits.creations_per_minute, limits.creations_per_hour = RATES.content_per_minute, RATES.content_per_hour
 
 
-@pytest.mark.slow
-@pytest.mark.thorough
+@pytest.mark.long
 async def test_hours_of_more_work_than_githubs_limits_allow_meet_no_limit_and_land_everything(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
