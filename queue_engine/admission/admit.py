@@ -23,7 +23,7 @@ from queue_engine.domain.model import Entry, EntryStatus
 from queue_engine.domain.policy import Mode, Policy, has_label
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects import record
-from queue_engine.effects.context import Engine
+from queue_engine.effects.context import Change, Engine
 from queue_engine.effects.labels import LabelStates, label_states
 from queue_engine.rules.consent_changes import withdrawn_since_label
 from queue_engine.rules.depth import waits_for_room
@@ -190,11 +190,7 @@ async def admit(
     async with engine.change() as change:
         queue = await change.tx.queues.find_or_create(repository, pull.base_branch, change.now)
         await change.tx.queues.lock_order(queue.id)
-        if pull.comments != 0:
-            await change.tx.outbox.search_first(repository, pull.number, change.now)
-        if request.arrived_at is not None and await change.tx.sweeps.last(stale_comments(repository.id)) is None:
-            # A sweep found the label: another database may have known the pull request.
-            await change.tx.outbox.search_first(repository, pull.number, change.now, kind=OutboxKind.CHECK_RUN)
+        await _search_first(change, request, pull)
         if left is not None and request.leaves_for is not None:
             await record.dequeue(change, left, DequeueReason(request.leaves_for, delivery=case.delivery), policy)
         # If somebody else has queued the pull request since the case was loaded, it is judged as an entry then.
@@ -218,13 +214,27 @@ async def admit(
             case Reject(reason, detail) if not answered:
                 by, delivery = request.by, case.delivery
                 await refuse(change, queue, pull, reason, policy, by=by, delivery=delivery, detail=detail)
-    names = {"repository": repository.full_name, "number": pull.number, "by": request.by}
+    _log_answer(request, pull, answer)
+    return answer
+
+
+async def _search_first(change: Change, request: EnqueueRequest, pull: PullRequest) -> None:
+    """Have the comment and check run searched for that another database may have made for this pull request."""
+    repository, outbox = request.case.repository, change.tx.outbox
+    if pull.comments != 0:
+        await outbox.search_first(repository, pull.number, change.now)
+    if request.arrived_at is not None and await change.tx.sweeps.last(stale_comments(repository.id)) is None:
+        # A sweep found the label.
+        await outbox.search_first(repository, pull.number, change.now, kind=OutboxKind.CHECK_RUN)
+
+
+def _log_answer(request: EnqueueRequest, pull: PullRequest, answer: Admission) -> None:
+    names = {"repository": request.case.repository.full_name, "number": pull.number, "by": request.by}
     if isinstance(answer, Entry) and answer.is_ready:
         _log.info("queued", **names, base_branch=answer.base_branch, position=answer.position, head=answer.head)
     else:
         result = "NotReady" if isinstance(answer, Entry) else type(answer).__name__
         _log.info("eligibility", **names, answer=result)
-    return answer
 
 
 def _check_room(engine: Engine, entry: Entry, policy: Policy, *, may_wait: bool) -> None:

@@ -181,7 +181,7 @@ class Reconciler:
         now = self._engine.clock.now()
         async with self._engine.store.reading() as tx:
             refused = any(queue.pause(Reason.GITHUB_REFUSES) for queue in await tx.queues.all())
-        # What ended a refusal may have come without its webhook: permissions, and repositories, are listed anew.
+        # What ended a refusal may have come without its webhook: permissions, and repositories, are listed again.
         renew = refused or bool(job.request.get("renew"))
         known = self._installations
         if renew or known is None or now >= known[0] + _RENEW:

@@ -142,7 +142,7 @@ def test_image_copies_what_it_needs_and_dockerignore_lets_nothing_else_in() -> N
 
 
 def test_kubernetes_gives_each_process_the_secrets_that_it_needs() -> None:
-    """Whoever takes over a worker can neither forge webhooks nor sessions; a migration has the database alone."""
+    """An attacker in a worker can forge neither webhooks nor sessions; a migration has the database alone."""
     given = {
         container["name"]: [each["secretRef"]["name"] for each in container["envFrom"]] for container in containers()
     }
