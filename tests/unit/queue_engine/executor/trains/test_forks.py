@@ -60,6 +60,7 @@ class ForkGitHub(TrainGitHub):
         (TrainForks.REVIEWED, {"permission": Permission.TRIAGE}, ForkReason.UNREVIEWED),
         (TrainForks.ON, {"paths_of_head": None}, ForkReason.UNKNOWN),
         (TrainForks.ON, {"workflow_files": Forbidden("no GraphQL")}, ForkReason.UNKNOWN),
+        (TrainForks.ON, {"workflow_files": {**TEXTS, ".github/workflows/large.yml": ""}}, ForkReason.UNKNOWN),
     ],
 )
 async def test_fork_is_tested_alone_for_one_cause(
