@@ -59,12 +59,17 @@ async def test_repository_that_stays_out_of_reach_keeps_nothing_queued(world: Wo
 
 
 async def test_repository_that_stays_archived_keeps_nothing_queued(world: World) -> None:
-    """P5: every wait has a limit."""
+    """P5: every wait has a limit, which a permission that is accepted meanwhile does not move."""
+    (installation,) = [each for each in world.github.state.installations.values() if each.app is world.app]
     pull = await queued(world)
     world.repository.archive(by="acme")
     await world.pass_time(timedelta(minutes=5))
     assert await world.paused() == "github_refuses"
-    world.clock.set(world.clock.now() + timedelta(days=7))
+    world.clock.set(world.clock.now() + timedelta(days=6))
+    world.github.accounts.accept_permissions(installation, dict(world.app.permissions))
+    await world.pass_time(timedelta(minutes=5))
+    assert await world.paused() == "github_refuses"
+    world.clock.set(world.clock.now() + timedelta(days=1))
     await world.pass_time(timedelta(minutes=30))
     assert await world.reasons(pull) == ["repository_archived"]
     world.repository.archive(False, by="acme")
