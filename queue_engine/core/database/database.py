@@ -19,7 +19,7 @@ import stat
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -257,7 +257,7 @@ def _sqlite_engine(url: URL, begin: str, busy: timedelta, *, query_only: bool, p
         record.info["begin"] = begin
         dbapi_connection.isolation_level = None
         try:
-            dbapi_connection.run_async(partial(_use_wal, busy=busy))
+            dbapi_connection.run_async(_use_wal)
             cursor = dbapi_connection.cursor()
             own = (f"query_only={int(query_only)}", f"wal_autocheckpoint={_LOG_PAGES}")
             for pragma in ("synchronous=NORMAL", "foreign_keys=ON", *own):
@@ -287,15 +287,19 @@ def _connect_privately(file: str, **arguments: Any) -> aiosqlite.Connection:
     return connection
 
 
-async def _use_wal(connection: aiosqlite.Connection, *, busy: timedelta) -> None:
-    """Switch the file to WAL. Two that do so at once refuse each other without regard to the busy timeout."""
+async def _use_wal(connection: aiosqlite.Connection) -> None:
+    """Switch the file to WAL. Two that do so at once refuse each other without regard to the busy timeout.
+
+    A transaction does regard it: the refused one waits by an empty transaction until the other is done.
+    """
     for left in reversed(range(_WAL_TRIES)):
         try:
             await connection.execute("PRAGMA journal_mode=WAL")
         except aiosqlite.OperationalError as error:
             if "locked" not in str(error) or not left:
                 raise
-            await asyncio.sleep(busy.total_seconds() / _WAL_TRIES)
+            await connection.execute("BEGIN EXCLUSIVE")
+            await connection.rollback()
         else:
             return
 

@@ -2,6 +2,7 @@ import asyncio
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
+import aiosqlite
 import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError, StatementError
@@ -142,6 +143,24 @@ async def test_sqlite_commits_survive_the_process_and_foreign_keys_hold(sqlite_d
         assert pragmas["synchronous"] == 1
         assert pragmas["foreign_keys"] == 1
         assert pragmas["busy_timeout"] >= 5000
+
+
+async def test_sqlite_opened_twice_at_once_waits_for_the_switch_to_wal(
+    make_sqlite_url: MakeUrl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQLite refuses the second at once, without its busy timeout; the guard of the gate fails a wait of our own."""
+    execute, refusals = aiosqlite.Connection.execute, iter(["database is locked"])
+
+    async def refuse_the_first_switch(connection: aiosqlite.Connection, sql: str) -> aiosqlite.Cursor:
+        if "journal_mode" in sql and (refusal := next(refusals, None)):
+            raise aiosqlite.OperationalError(refusal)
+        return await execute(connection, sql)
+
+    monkeypatch.setattr(aiosqlite.Connection, "execute", refuse_the_first_switch)
+    database = Database(make_sqlite_url())
+    async with database.reading() as connection:
+        assert (await connection.execute(text("PRAGMA journal_mode"))).scalar_one() == "wal"
+    await database.close()
 
 
 async def test_sqlite_twelve_processes_enqueue_at_once_and_all_succeed(make_sqlite_url: MakeUrl) -> None:
