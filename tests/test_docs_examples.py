@@ -11,7 +11,7 @@ import aiohttp
 
 from bot.api.app import PREFIX
 from queue_engine.core.observability import trace
-from queue_engine.domain.webhook_event import WEBHOOK_JOB
+from queue_engine.domain.webhooks import WEBHOOK_JOB
 from queue_engine.store.tokens import TokenPolicy
 from sandbox.ci.single_check import CISettings
 from tests.acceptance.world import CI_TIME, LABEL, World, a_world

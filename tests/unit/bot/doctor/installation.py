@@ -18,7 +18,7 @@ from bot.registration.manifest import read_manifest
 from bot.webhooks.receiver import Receiver
 from queue_engine.core.timing.clock import Clock, SystemClock
 from queue_engine.domain.policy import Policy
-from queue_engine.domain.webhook_event import WebhookEvent
+from queue_engine.domain.webhooks import WebhookEvent
 from sandbox.ci.single_check import CISettings
 from sandbox.core.clock import ManualClock
 from sandbox.core.clock import SystemClock as SandboxClock

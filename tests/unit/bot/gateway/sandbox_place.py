@@ -6,7 +6,7 @@ from typing import Any
 
 from bot.gateway import Gateway
 from queue_engine.domain.model import Repository
-from queue_engine.domain.webhook_event import WebhookEvent
+from queue_engine.domain.webhooks import WebhookEvent
 from sandbox.core.clock import ManualClock
 from sandbox.facade.github import GitHub
 from sandbox.rest.server import SandboxServer
@@ -41,7 +41,7 @@ class Place:
     handle: Any
     pull: Any
     app: Any
-    webhook_events: list[WebhookEvent] = field(default_factory=list)
+    webhook_events: list[Any] = field(default_factory=list)
 
     async def store(self, webhook_event: WebhookEvent) -> bool:
         self.webhook_events.append(webhook_event)
