@@ -9,6 +9,7 @@ import aiohttp
 
 from bot.cli.current_status import describe_status
 from bot.settings.environment import load_settings
+from github_emulator import Fault
 from notifications import texts
 from queue_engine.admission.case import Case
 from queue_engine.commands import query
@@ -16,7 +17,6 @@ from queue_engine.commands.context import CommandContext
 from queue_engine.commands.parse import CommandRequest, read
 from queue_engine.domain.model import RedBase
 from queue_engine.domain.reasons import Reason
-from sandbox.rest.faults import Fault
 from tests.acceptance.callers import Caller, caller, path_of
 from tests.acceptance.test_freezes import frozen_for
 from tests.acceptance.world import CI_TIME, LABEL, World, a_world

@@ -10,8 +10,7 @@ from bot.registration.manifest import _EVENTS_OF, InvalidManifest, fill_in, read
 from bot.registration.permissions import chosen_permissions
 from bot.registration.site import addresses_of
 from bot.webhooks.normalize import _NORMALIZERS
-from sandbox.core.event_permissions import EVENT_PERMISSIONS
-from sandbox.facade.github import GitHub
+from github_emulator import EVENT_PERMISSIONS, GitHub
 
 MANIFEST = read_manifest()
 
