@@ -21,9 +21,8 @@ from queue_engine.core.timing import backoff
 from queue_engine.core.timing.backoff import OUTDATED
 from queue_engine.domain.errors import LabelOrderError, ReadLagError, StaleRead
 from queue_engine.domain.known_facts import Fact, HeldLabel, of_labels
-from queue_engine.domain.model import Repository
 from queue_engine.domain.policy import has_label
-from queue_engine.domain.webhook_event import WEBHOOK_JOB, WebhookEvent, WebhookKind
+from queue_engine.domain.webhooks import WEBHOOK_JOB, Labeled
 from queue_engine.effects.context import Engine
 from queue_engine.store import Transaction
 
@@ -42,35 +41,33 @@ _MOST_WAITS = 60
 """How often it does so: twice the lease of a killed process."""
 
 
-async def await_earlier(engine: Engine, repository: Repository, webhook: WebhookEvent, labels: Collection[str]) -> None:
+async def await_earlier(engine: Engine, webhook: Labeled, labels: Collection[str]) -> None:
     """Raise LabelOrderError while an earlier one of these labels on the same base branch is not answered.
 
     This holds after any number of own waits, even before the last read: otherwise two labels whose last reads are due
     within the jitter of their waits would be reordered. Such waits end nevertheless, see `postpone`.
     """
-    subject, now = of_labels(webhook.branch or ""), engine.clock.now()
+    subject, now, attempt = of_labels(webhook.branch), engine.clock.now(), webhook.attempt
     async with engine.store.reading() as tx:
-        known = (await tx.known.about(repository.id, [subject], since=now - _LONGEST)).get(subject, [])
-        waits = webhook.awaited < _MOST_WAITS and await _answered_elsewhere(engine, tx, repository, webhook, labels)
+        known = (await tx.known.about(webhook.repository_id, [subject], since=now - _LONGEST)).get(subject, [])
+        waits = attempt.awaited < _MOST_WAITS and await _answered_elsewhere(engine, tx, webhook, labels)
     postponed = (each.statement for each in known if isinstance(each.statement, HeldLabel))
-    until = max((each.until for each in postponed if each.order < webhook.order), default=now)
+    until = max((each.until for each in postponed if each.order < attempt.order), default=now)
     until = max(until, now + _AGAIN) if waits else until
     if until > now:
         raise LabelOrderError("an earlier label is answered first", retry_after=until - now)
 
 
-async def _answered_elsewhere(
-    engine: Engine, tx: Transaction, repository: Repository, webhook: WebhookEvent, labels: Collection[str]
-) -> bool:
+async def _answered_elsewhere(engine: Engine, tx: Transaction, webhook: Labeled, labels: Collection[str]) -> bool:
     """Whether an earlier label still waits for a process other than this one, living or killed.
 
     Labels that this process answers have an order of their own, see `KeyOrder`.
     """
     earlier = await tx.jobs.unanswered_before(
-        webhook.order,
+        webhook.attempt.order,
         WEBHOOK_JOB,
-        f"{repository.id}:",
-        {"kind": WebhookKind.LABELED.value, "branch": webhook.branch or ""},
+        f"{webhook.repository_id}:",
+        {"kind": webhook.kind, "branch": webhook.branch},
     )
     return any(has_label({job.request["label"]}, labels) for job in earlier if not _known_here(engine, job))
 
@@ -82,22 +79,21 @@ def _known_here(engine: Engine, job: Job) -> bool:
     return bool(job.holds) and EARLIER_LABEL not in job.holds
 
 
-async def postpone(
-    engine: Engine, repository: Repository, webhook: WebhookEvent, why: StaleRead | ReadLagError | LabelOrderError
-) -> None:
+async def postpone(engine: Engine, webhook: Labeled, why: StaleRead | ReadLagError | LabelOrderError) -> None:
     """Store that a label is not judged yet, and until when later labels wait.
 
     Each label does so at most as often as IMQ repeats a read, so that no label waits for it longer than that (P5).
     """
-    if OUTDATED.exhausted(webhook.tries):
+    if OUTDATED.exhausted(webhook.attempt.tries):
         return
     async with engine.change() as change:
         until = change.now + _answered_after(webhook, why)
-        fact = Fact(subject=of_labels(webhook.branch or ""), statement=HeldLabel(order=webhook.order, until=until))
-        await change.tx.known.record(repository.id, [fact], change.now)
+        statement = HeldLabel(order=webhook.attempt.order, until=until)
+        fact = Fact(subject=of_labels(webhook.branch), statement=statement)
+        await change.tx.known.record(webhook.repository_id, [fact], change.now)
 
 
-def _answered_after(webhook: WebhookEvent, why: StaleRead | ReadLagError | LabelOrderError) -> timedelta:
+def _answered_after(webhook: Labeled, why: StaleRead | ReadLagError | LabelOrderError) -> timedelta:
     """Return after how long the label is judged, or its read repeated, at the latest."""
     match why:
         case LabelOrderError():
@@ -105,4 +101,4 @@ def _answered_after(webhook: WebhookEvent, why: StaleRead | ReadLagError | Label
         case ReadLagError():
             return why.retry_after + _READ
         case StaleRead():
-            return backoff.longest(OUTDATED, webhook.outdated) + _READ
+            return backoff.longest(OUTDATED, webhook.attempt.outdated) + _READ

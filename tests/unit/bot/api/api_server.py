@@ -21,7 +21,7 @@ from bot.web.readiness import Readiness
 from bot.webhooks.receiver import Receiver
 from queue_engine.domain.policy import Policy
 from queue_engine.domain.port import GitHub
-from queue_engine.domain.webhook_event import WebhookEvent
+from queue_engine.domain.webhooks import WebhookEvent
 from queue_engine.effects.context import Engine
 from queue_engine.store import Store
 from queue_engine.store.tokens import TokenPolicy

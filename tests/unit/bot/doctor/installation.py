@@ -20,7 +20,7 @@ from github_emulator import App, CISettings, EmulatorServer, GitHub, Installatio
 from github_emulator import SystemClock as EmulatorClock
 from queue_engine.core.timing.clock import Clock, SystemClock
 from queue_engine.domain.policy import Policy
-from queue_engine.domain.webhook_event import WebhookEvent
+from queue_engine.domain.webhooks import WebhookEvent
 from tests.support.gates import NOW
 
 NAME = "acme/rocket"

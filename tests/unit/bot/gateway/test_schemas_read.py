@@ -275,4 +275,4 @@ def test_every_model_is_compared_and_every_field_of_it_is_known_to_github() -> N
 
 
 def test_normalizer_of_every_event_has_its_model_here() -> None:
-    assert normalize._NORMALIZERS.keys() == WEBHOOKS.keys()
+    assert normalize.EVENTS.keys() == WEBHOOKS.keys()
