@@ -200,14 +200,12 @@ def _checks_shown(values: Iterable[RequiredCheck]) -> list[object]:
     ]
 
 
-_FIELDS = {"first": "hotfix", "interrupts": "preempts", "fixes_base": "fixes_base"}
-"""The fields of a `PriorityLabel` that a label may give, by their keys in the file."""
+_MARKS = ("hotfix", "preempts", "fixes_base")
+"""What a label may give beside its priority."""
 
 
 def _priorities(rules: Mapping[str, Iterable[tuple[str, Any]]]) -> tuple[PriorityLabel, ...]:
-    given = tuple(
-        PriorityLabel(label, **{_FIELDS.get(key, key): value for key, value in rule}) for label, rule in rules.items()
-    )
+    given = tuple(PriorityLabel(label, **dict(rule)) for label, rule in rules.items())
     named = any(each.fixes_base for each in given) or has_label(rules, [FIX.label])
     return given if named else (*given, FIX)
 
@@ -217,7 +215,7 @@ def _priorities_shown(given: Iterable[PriorityLabel]) -> dict[str, object]:
 
 
 def _label_priority(given: PriorityLabel) -> object:
-    marks = {key: True for key, name in _FIELDS.items() if getattr(given, name)}
+    marks = {name: True for name in _MARKS if getattr(given, name)}
     return {"priority": given.priority, **marks} if marks else given.priority
 
 

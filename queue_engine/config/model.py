@@ -258,8 +258,8 @@ class PriorityRule(ConfigModel):
     """The priority that one label gives."""
 
     priority: int = Field(0, ge=-1000, le=1000, description="Higher goes first.")
-    first: bool = Field(False, description="Lands before all others.")
-    interrupts: bool = Field(False, description="Interrupts even the pull request that is being checked.")
+    hotfix: bool = Field(False, description="Lands before all others.")
+    preempts: bool = Field(False, description="Preempts even the pull request that is being checked.")
     fixes_base: bool = Field(False, description="May land while the base branch is red, because it is the fix.")
 
 
@@ -281,7 +281,7 @@ class Priority(ConfigModel):
     ] = Field(
         None,
         max_length=MOST,
-        description="By label a number, or a section of `priority`, `first`, `interrupts`, `fixes_base`. "
+        description="By label a number, or a section of `priority`, `hotfix`, `preempts`, `fixes_base`. "
         "Where no label has `fixes_base`, `merge-queue-fix` is one.",
     )
     ageing: Annotated[Timeout | None, Key("ageing", "nothing", _ORDER, keys.operators, keys.DURATION)] = Field(

@@ -62,7 +62,7 @@ priority:
   ageing: 30m
   labels:
     urgent: 10
-    hotfix: {priority: 100, first: true, interrupts: true}
+    hotfix: {priority: 100, hotfix: true, preempts: true}
     mends: {fixes_base: true}
 fair_share: {enabled: false, waiting: 5, agents: Robot-*}
 merge:
@@ -260,7 +260,7 @@ def test_as_keys_shows_what_was_written() -> None:
     assert shown["priority"] == {
         "labels": {
             "urgent": 10,
-            "hotfix": {"priority": 100, "first": True, "interrupts": True},
+            "hotfix": {"priority": 100, "hotfix": True, "preempts": True},
             "mends": {"priority": 0, "fixes_base": True},
         },
         "ageing": "30m",
@@ -280,7 +280,7 @@ def test_as_keys_shows_what_was_written() -> None:
     [
         (None, ("merge-queue-fix",)),
         ("{}", ("merge-queue-fix",)),
-        ("{hotfix: {first: true}}", ("merge-queue-fix",)),
+        ("{hotfix: {hotfix: true}}", ("merge-queue-fix",)),
         ("{mends: {fixes_base: true}}", ("mends",)),
         ("{mends: {fixes_base: true}, Mends too: {fixes_base: true}}", ("mends", "Mends too")),
         ("{Merge-Queue-Fix: 7}", ()),

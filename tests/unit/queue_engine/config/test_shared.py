@@ -35,7 +35,7 @@ LOOSENING: dict[str, tuple[str, Any]] = {
     "who_may_queue.permission": ("who_may_queue: {permission: triage}", Permission.WRITE),
     "who_may_queue.people": ("who_may_queue: {people: mallory}", frozenset()),
     "who_may_queue.teams": ("who_may_queue: {teams: friends}", frozenset()),
-    "priority.labels": ("priority: {labels: {mine: {first: true, interrupts: true, fixes_base: true}}}", (FIX,)),
+    "priority.labels": ("priority: {labels: {mine: {hotfix: true, preempts: true, fixes_base: true}}}", (FIX,)),
     "priority.ageing": ("priority: {ageing: 7d}", HOUR),
     "fair_share.enabled": ("fair_share: off", True),
     "fair_share.waiting": ("fair_share: {waiting: 100}", 3),
