@@ -15,7 +15,7 @@ from benchmarks.fair_share import AGENTS, HIGH_LOAD, LANDING, arrivals, p95, wai
 from benchmarks.merging import Queue, imq
 from benchmarks.sizes import Size
 from benchmarks.table import Row
-from queue_engine.domain.policy import Policy
+from queue_engine.config.model import Policy
 from sandbox.facade.pull_request_handle import PullRequestHandle
 
 _PEOPLE = 20

@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bot.demo import comments
+from queue_engine.config.model import Policy
 from queue_engine.core.database.database import Database
 from queue_engine.domain.model import Entry
 from queue_engine.domain.notice import MARKER, WAITING, Notice, NoticeKind, kind_of
-from queue_engine.domain.policy import Mode, Policy
+from queue_engine.domain.policy import Mode
 from queue_engine.store import Store
 from queue_engine.store.outbox.outbox import OutboxKind
 from sandbox.facade.github import GitHub

@@ -16,8 +16,8 @@ from bot.gateway.gateway import Gateway
 from bot.gateway.http.connection import Connection
 from bot.registration.manifest import read_manifest
 from bot.webhooks.receiver import Receiver
+from queue_engine.config.model import Policy
 from queue_engine.core.timing.clock import Clock, SystemClock
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.webhook_event import WebhookEvent
 from sandbox.ci.single_check import CISettings
 from sandbox.core.clock import ManualClock
