@@ -15,11 +15,11 @@ from bot.api.payload import AnswerModel, EmptyBody, Payload, payload
 from bot.api.routes import Caller, Route
 from bot.api.views import BlockerView, QueueAnswer, QueuesAnswer, QueueSummary
 from queue_engine.commands.instants import FARTHEST
+from queue_engine.config.model import Policy
 from queue_engine.control import pauses
 from queue_engine.control.pauses import ControlResult
 from queue_engine.core.observability import trace
 from queue_engine.domain.model import Repository
-from queue_engine.domain.policy import Policy
 from queue_engine.effects.context import Change, Engine
 from queue_engine.queries.queue_status import load_queue, load_summaries, queue_blockers
 

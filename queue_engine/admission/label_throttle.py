@@ -14,12 +14,12 @@ from datetime import datetime, timedelta
 import structlog
 
 from queue_engine.admission.throttle import count_without_right, labeling, throttled_until
+from queue_engine.config.model import Policy
 from queue_engine.core.concurrency.key_order import KeyOrder, OrderWait
 from queue_engine.core.jobs.job import Job
 from queue_engine.core.jobs.job_table import JobStatus
 from queue_engine.domain.facts import Permission
 from queue_engine.domain.model import Repository
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import SENDER_REASONS
 from queue_engine.domain.webhooks import LabelAttempt, Labeled
 from queue_engine.effects.context import Change, Engine

@@ -177,7 +177,7 @@ class PullRequestChanges:
                 saved = None if present is None else await change.tx.entries.save(replace(present, title=title))
             case = replace(case, entry=saved)
         case = await case.with_policy(self._engine, entry.base_branch)
-        return case, bool(case.policy.blocking_titles)
+        return case, bool(case.policy.blocking.titles)
 
     async def _withdraws(self, case: Case, entry: Entry, webhook: Changed) -> bool:
         """Whether a changed auto-merge may take the entry out; otherwise IMQ disables it without a read, or ignores it.

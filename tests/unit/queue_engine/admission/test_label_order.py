@@ -6,9 +6,9 @@ from typing import Any, cast
 import pytest
 
 from queue_engine.admission.label_order import await_earlier, postpone
+from queue_engine.config.model import Policy
 from queue_engine.core.database.database import Database
 from queue_engine.domain.errors import LabelOrderError, ReadLagError, StaleRead
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.port import GitHub as Port
 from queue_engine.domain.webhooks import LabelAttempt, Labeled
 from queue_engine.effects.context import Engine

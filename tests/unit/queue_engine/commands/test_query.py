@@ -7,10 +7,10 @@ from queue_engine.admission.case import Case
 from queue_engine.commands import query
 from queue_engine.commands.context import CommandContext
 from queue_engine.commands.parse import read
+from queue_engine.config.model import Policy
 from queue_engine.core.database.database import Database
 from queue_engine.domain.facts import Snapshot
 from queue_engine.domain.notice import Reply
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects.context import Engine
 from queue_engine.store import Store, Transaction
@@ -80,7 +80,7 @@ async def test_status_lists_ten_entries_and_counts_all(sqlite_database: Database
         main = await queue(t)
         for number in range(1, 14):
             await stand(t, main, number)
-        shown = await facts(query.status, t, replace(POLICY, max_depth=12))
+        shown = await facts(query.status, t, replace(POLICY, depth=12))
     assert empty == {"base_branch": "main", "depth": 0, "entries": [], "held": 0, "not_ready": 0}
     assert shown["entries"] == [[number, "pending", NOW.isoformat()] for number in range(1, 11)]
     assert (shown["depth"], shown["held"], "reason" in shown) == (12, 1, False)
