@@ -47,7 +47,7 @@ class LabelThrottle:
 
     def enter(self, repository: Repository, webhook: WebhookEvent) -> AbstractContextManager[OrderWait]:
         """Join the order of labels of the same person."""
-        return self._lines.enter(_person(repository, webhook))
+        return self._lines.enter(_person(repository, webhook), webhook.order)
 
     async def put_off(self, repository: Repository, webhook: WebhookEvent, in_order: OrderWait) -> bool:
         """Store a job for the label and return True, if its sender is throttled.

@@ -56,7 +56,8 @@ def label(order: int, *, tries: int = 0, outdated: int | None = None, branch: st
 async def waits_until(engine: Engine, event: WebhookEvent) -> datetime | None:
     """Until when a label waits for an earlier one; None if for none."""
     try:
-        await await_earlier(engine, REPOSITORY, event, ["merge-queue"])
+        order, awaited = event.order, event.awaited
+        await await_earlier(engine, REPOSITORY, event.branch or "", ["merge-queue"], order=order, awaited=awaited)
     except LabelOrderError as earlier:
         return engine.clock.now() + earlier.retry_after
     return None
