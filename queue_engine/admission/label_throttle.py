@@ -47,7 +47,7 @@ class LabelThrottle:
 
     def enter(self, webhook: Labeled) -> AbstractContextManager[OrderWait]:
         """Join the order of labels of the same person."""
-        return self._lines.enter(_person(webhook))
+        return self._lines.enter(_person(webhook), webhook.attempt.order)
 
     async def put_off(self, webhook: Labeled, in_order: OrderWait) -> bool:
         """Store a job for the label and return True, if its sender is throttled.

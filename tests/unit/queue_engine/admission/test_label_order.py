@@ -57,7 +57,10 @@ def label(order: int, *, tries: int = 0, outdated: int | None = None, branch: st
 async def waits_until(engine: Engine, event: Labeled) -> datetime | None:
     """Until when a label waits for an earlier one; None if for none."""
     try:
-        await await_earlier(engine, event, ["merge-queue"])
+        attempt = event.attempt
+        await await_earlier(
+            engine, REPOSITORY, event.branch, ["merge-queue"], order=attempt.order, awaited=attempt.awaited
+        )
     except LabelOrderError as earlier:
         return engine.clock.now() + earlier.retry_after
     return None
