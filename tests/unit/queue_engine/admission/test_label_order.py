@@ -59,7 +59,7 @@ async def waits_until(engine: Engine, event: Labeled) -> datetime | None:
     try:
         attempt = event.attempt
         await await_earlier(
-            engine, REPOSITORY, event.branch, ["merge-queue"], order=attempt.order, awaited=attempt.awaited
+            engine, event.repository, event.branch, ["merge-queue"], order=attempt.order, awaited=attempt.awaited
         )
     except LabelOrderError as earlier:
         return engine.clock.now() + earlier.retry_after
