@@ -15,11 +15,11 @@ from bot.api.payload import AnswerModel, EmptyBody, Payload, payload
 from bot.api.routes import Caller, Route
 from bot.api.views import BlockerView, QueueAnswer, QueuesAnswer, QueueSummary
 from queue_engine.commands.instants import FARTHEST
+from queue_engine.config.model import Policy
 from queue_engine.control import pauses
 from queue_engine.control.pauses import ControlResult
 from queue_engine.core.observability import trace
 from queue_engine.domain.model import Repository
-from queue_engine.domain.policy import Policy
 from queue_engine.effects.context import Change, Engine
 from queue_engine.queries.queue_status import load_queue, load_summaries, queue_blockers
 
@@ -46,13 +46,13 @@ class FreezeCall(PauseCall):
 class ControlAnswer(AnswerModel):
     """The result for a queue: whether this call changed anything, what blocks it now, and its pull requests.
 
-    After a queue was resumed, `halts` has only blockers that end by themselves or with another configuration.
+    After a queue was resumed, `blockers` has only blockers that end by themselves or with another configuration.
     """
 
     repository: str
     queue: str
     changed: bool
-    halts: tuple[BlockerView, ...]
+    blockers: tuple[BlockerView, ...]
     concerned: tuple[int, ...]
 
 
@@ -188,6 +188,6 @@ def _answer(result: ControlResult, policy: Policy, change: Change) -> ControlAns
         repository=result.queue.repository.full_name,
         queue=result.queue.base_branch,
         changed=result.changed,
-        halts=tuple(map(BlockerView.of, queue_blockers(result.queue, policy, change.now))),
+        blockers=tuple(map(BlockerView.of, queue_blockers(result.queue, policy, change.now))),
         concerned=result.concerned,
     )

@@ -8,9 +8,9 @@ from bot.api.answers import StateAnswer, state_fields
 from bot.api.payload import AnswerModel
 from notifications.render.answer import answer_text
 from notifications.render.trains import train_text
+from queue_engine.config.model import Policy
 from queue_engine.domain.blocker import Blocker
 from queue_engine.domain.model import Entry, Repository
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.train_notice import TrainNotice
 from queue_engine.domain.unmet_requirement import UnmetRequirement
 from queue_engine.queries.pull_request_status import HELD, NOT_READY, PullRequestStatus, QueueHistory
@@ -82,10 +82,10 @@ class TrainAnswer(AnswerModel):
 
 
 class EntryAnswer(AnswerModel):
-    """An entry. `position` counts from 0, `since` is when its status began.
+    """An entry. `position` counts from 0, `status_since` is when its status began.
 
-    `awaited` are the pending checks; `halts` are the queue's blockers, unless the entry is exempt;
-    `trouble_since` is when requests to GitHub began to fail; `train` is what a train does with it, if it does.
+    `pending_checks` are the pending checks; `blockers` are the queue's blockers, unless the entry is exempt;
+    `outage` is when requests to GitHub began to fail; `train` is what a train does with it, if it does.
     """
 
     number: int
@@ -96,12 +96,12 @@ class EntryAnswer(AnswerModel):
     status: str
     head_sha: str
     priority: int
-    first: bool
-    joined: datetime
-    since: datetime
-    awaited: tuple[str, ...]
-    halts: tuple[BlockerView, ...]
-    trouble_since: datetime | None
+    hotfix: bool
+    enqueued_at: datetime
+    status_since: datetime
+    pending_checks: tuple[str, ...]
+    blockers: tuple[BlockerView, ...]
+    outage: datetime | None
     train: TrainAnswer | None
     eta: Landing | None
 
@@ -118,12 +118,12 @@ class EntryAnswer(AnswerModel):
             status=entry.status.value,
             head_sha=entry.head,
             priority=entry.priority,
-            first=entry.hotfix,
-            joined=entry.enqueued_at,
-            since=view.since,
-            awaited=view.pending_checks,
-            halts=tuple(map(BlockerView.of, view.blockers)),
-            trouble_since=None if view.outage is None else view.outage.since,
+            hotfix=entry.hotfix,
+            enqueued_at=entry.enqueued_at,
+            status_since=view.since,
+            pending_checks=view.pending_checks,
+            blockers=tuple(map(BlockerView.of, view.blockers)),
+            outage=None if view.outage is None else view.outage.since,
             train=None if view.train is None else TrainAnswer.of(view.train, entry),
             eta=None if eta is None else Landing(earliest=eta[0], latest=eta[1]),
         )
@@ -136,7 +136,7 @@ class QueueSummary(AnswerModel):
     depth: int
     held: int
     not_ready: int
-    halts: tuple[BlockerView, ...]
+    blockers: tuple[BlockerView, ...]
 
     @classmethod
     def of(cls, found: Summary) -> "QueueSummary":
@@ -146,7 +146,7 @@ class QueueSummary(AnswerModel):
             depth=found.depth,
             held=found.held,
             not_ready=found.not_ready,
-            halts=tuple(map(BlockerView.of, found.blockers)),
+            blockers=tuple(map(BlockerView.of, found.blockers)),
         )
 
 
@@ -171,7 +171,7 @@ class QueueAnswer(QueueSummary):
             depth=found.depth,
             held=found.held,
             not_ready=len(found.not_ready),
-            halts=tuple(map(BlockerView.of, found.blockers)),
+            blockers=tuple(map(BlockerView.of, found.blockers)),
             repository=found.queue.repository.full_name,
             entries=tuple(map(EntryAnswer.of, found.entries)),
         )
@@ -216,7 +216,7 @@ class UnmetAnswer(AnswerModel):
 class WhyAnswer(StateAnswer):
     """The status of a pull request: its entry, if that has room; how many entries get room before it, if it is held.
 
-    `state` is the entry's status, `held`, `not_ready`, or `not_queued`. `lacks` is what a pull request lacks that is
+    `state` is the entry's status, `held`, `not_ready`, or `not_queued`. `unmet` is what a pull request lacks that is
     not ready, the most important first.
     """
 
@@ -225,9 +225,9 @@ class WhyAnswer(StateAnswer):
     queue: str | None
     depth: int
     entry: EntryAnswer | None
-    waiting_before: int | None
+    held_behind: int | None
     fair_share: FairShare | None
-    lacks: tuple[UnmetAnswer, ...] = ()
+    unmet: tuple[UnmetAnswer, ...] = ()
     last: LastOutcome | None
     version: str = Field("", description="Changes with the answer, but not with its estimates.")
 
@@ -241,9 +241,9 @@ class WhyAnswer(StateAnswer):
             queue=found.base_branch,
             depth=found.depth,
             entry=None if found.entry is None else EntryAnswer.of(found.entry),
-            waiting_before=found.held_behind,
+            held_behind=found.held_behind,
             fair_share=None if found.share is None else FairShare(author=found.share[0], pull_requests=found.share[1]),
-            lacks=tuple(UnmetAnswer.of(each, found.base_branch, policy) for each in found.unmet),
+            unmet=tuple(UnmetAnswer.of(each, found.base_branch, policy) for each in found.unmet),
             last=None if found.previous is None else LastOutcome.of(found.previous),
         )
 
@@ -251,18 +251,18 @@ class WhyAnswer(StateAnswer):
 class Delays(AnswerModel):
     """The pull requests that a priority delays, and for about how many seconds each, if that is known.
 
-    `interrupts` is the preempted entry.
+    `preempts` is the preempted entry.
     """
 
     numbers: tuple[int, ...]
     seconds: int | None
-    interrupts: int | None
+    preempts: int | None
 
     @classmethod
     def of(cls, delay: PriorityEffect) -> "Delays":
         """Convert the effect of a priority."""
         seconds = None if delay.by is None else round(delay.by.total_seconds())
-        return cls(numbers=delay.numbers, seconds=seconds, interrupts=delay.preempts)
+        return cls(numbers=delay.numbers, seconds=seconds, preempts=delay.preempts)
 
 
 class QueuedAnswer(StateAnswer):

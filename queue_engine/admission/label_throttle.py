@@ -14,12 +14,12 @@ from datetime import datetime, timedelta
 import structlog
 
 from queue_engine.admission.throttle import count_without_right, labeling, throttled_until
+from queue_engine.config.model import Policy
 from queue_engine.core.concurrency.key_order import KeyOrder, OrderWait
 from queue_engine.core.jobs.job import Job
 from queue_engine.core.jobs.job_table import JobStatus
 from queue_engine.domain.facts import Permission
 from queue_engine.domain.model import Repository
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import SENDER_REASONS
 from queue_engine.domain.webhooks import LabelAttempt, Labeled
 from queue_engine.effects.context import Change, Engine
@@ -47,7 +47,7 @@ class LabelThrottle:
 
     def enter(self, webhook: Labeled) -> AbstractContextManager[OrderWait]:
         """Join the order of labels of the same person."""
-        return self._lines.enter(_person(webhook))
+        return self._lines.enter(_person(webhook), webhook.attempt.order)
 
     async def put_off(self, webhook: Labeled, in_order: OrderWait) -> bool:
         """Store a job for the label and return True, if its sender is throttled.

@@ -23,7 +23,7 @@ async def bind_own_push(engine: Engine, case: Case, webhook: HeadPushed) -> bool
     `case` has its policy.
     """
     policy = case.policy
-    if case.entry is None or not policy.requeue_for:
+    if case.entry is None or not policy.on_push.requeue_for:
         return False
     async with engine.change() as change:
         entry = await change.tx.entries.get(case.entry.id)

@@ -12,9 +12,10 @@ import structlog
 from queue_engine.admission.case import Case
 from queue_engine.admission.revalidate import revalidate
 from queue_engine.admission.throttle import count_without_right, is_throttled, labeling
+from queue_engine.config.model import Policy
 from queue_engine.domain.facts import PullRequest
 from queue_engine.domain.model import Entry, EntryOrder, Repository
-from queue_engine.domain.policy import Policy, has_label
+from queue_engine.domain.policy import has_label
 from queue_engine.domain.webhooks import Labeled, Unlabeled
 from queue_engine.effects import record
 from queue_engine.effects.context import Engine
@@ -40,7 +41,7 @@ class LabelChanges:
             return False
         case = await case.with_policy(self._engine, case.entry.base_branch)
         ranks = _ranks(case.policy, webhook)
-        if not has_label([webhook.label or ""], case.policy.blocking_labels) and not (
+        if not has_label([webhook.label or ""], case.policy.blocking.labels) and not (
             ranks and not await is_throttled(self._engine, repository, labeling(webhook.sender or ""))
         ):
             return ranks
@@ -77,7 +78,9 @@ class LabelChanges:
             trusted, order = given = _order_after(entry, pull, policy, webhook)
             if given == _order_of(entry):
                 return
-            placed = await change.tx.entries.reprioritise(replace(entry, trusted_labels=trusted), order, policy.ageing)
+            placed = await change.tx.entries.reprioritise(
+                replace(entry, trusted_labels=trusted), order, policy.priority.ageing
+            )
             if order == _order_of(entry)[1]:
                 return
             await change.tx.queues.wake(entry.queue_id, change.now)
@@ -135,10 +138,10 @@ def _order_of(entry: Entry) -> tuple[tuple[str, ...], EntryOrder]:
 
 
 def _priorities(policy: Policy) -> list[str]:
-    return [each.label for each in policy.priorities]
+    return [each.label for each in policy.priority.labels]
 
 
 def _ranks(policy: Policy, webhook: Labeled | Unlabeled) -> bool:
     """Whether a label gives a priority, an exemption or a merge method, or is a trigger label."""
-    ranking = (*_priorities(policy), *policy.freeze_exempt_labels, *policy.method_labels, *policy.trigger_labels)
+    ranking = (*_priorities(policy), *policy.freeze.exempt_labels, *policy.merge.method_labels, *policy.trigger_labels)
     return has_label([webhook.label or ""], ranking)

@@ -4,8 +4,10 @@ They cost requests only if they may concern a queued pull request. IMQ decides b
 by the payload alone.
 """
 
+from collections.abc import Collection
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 
 from queue_engine.admission.admit import handle_enqueue_request
 from queue_engine.admission.case import Case, load_case
@@ -60,7 +62,7 @@ class PullRequestChanges:
         repository = webhook.repository
         # The request takes its place in the order before any read, so that requests are answered in order (P3).
         with (
-            self._enqueue_order.enter(repository.id) as order,
+            self._enqueue_order.enter(repository.id, webhook.attempt.order) as order,
             self._throttled.enter(webhook) as person_order,
         ):
             if await self._shadow.is_shadow(repository, webhook):
@@ -95,16 +97,19 @@ class PullRequestChanges:
 
     async def _judge(self, case: Case, webhook: Labeled, order: OrderWait) -> None:
         """Handle the enqueue request of a trigger label, after those of the labels before it."""
-        engine, labels = self._engine, case.policy.trigger_labels
-        if webhook.attempt.arrived_at is not None:
+        engine, repository, attempt = self._engine, case.repository, webhook.attempt
+        answered = partial(
+            await_earlier, engine, repository, order=attempt.order, awaited=attempt.awaited, own=engine.owner
+        )
+        if attempt.arrived_at is not None:
             # An earlier label has to be answered before any read.
-            await await_earlier(engine, webhook, labels)
+            await answered(webhook.branch, case.policy.trigger_labels)
         async with engine.change() as change:
-            await change.tx.queues.refresh_repository(case.repository)
+            await change.tx.queues.refresh_repository(repository)
 
-        async def in_order() -> None:
+        async def in_order(branch: str, labels: Collection[str]) -> None:
             await order()
-            await await_earlier(engine, webhook, labels)
+            await answered(branch, labels)
 
         await handle_enqueue_request(engine, _request_of(case, webhook), in_order=in_order)
         await self._throttled.judged(webhook)
@@ -177,7 +182,7 @@ class PullRequestChanges:
                 saved = None if present is None else await change.tx.entries.save(replace(present, title=title))
             case = replace(case, entry=saved)
         case = await case.with_policy(self._engine, entry.base_branch)
-        return case, bool(case.policy.blocking_titles)
+        return case, bool(case.policy.blocking.titles)
 
     async def _withdraws(self, case: Case, entry: Entry, webhook: Changed) -> bool:
         """Whether a changed auto-merge may take the entry out; otherwise IMQ disables it without a read, or ignores it.

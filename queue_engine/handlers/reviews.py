@@ -7,9 +7,9 @@ from queue_engine.admission.case import Case
 from queue_engine.admission.readiness import judge_again
 from queue_engine.admission.revalidate import left_to_pass
 from queue_engine.admission.throttle import is_outsider, is_throttled
+from queue_engine.config.model import Policy
 from queue_engine.domain.dequeue_reason import DequeueReason
 from queue_engine.domain.model import Entry, EntryStatus
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.unmet_requirement import UnmetRequirement
 from queue_engine.domain.webhooks import Conversation, Reviewed

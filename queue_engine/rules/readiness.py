@@ -7,9 +7,9 @@ from collections.abc import Collection
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from queue_engine.config.model import Policy
 from queue_engine.domain.facts import Permission, PullRequest, Snapshot
 from queue_engine.domain.model import Entry
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.unmet_requirement import failing_in
 from queue_engine.domain.webhooks import CheckReported
@@ -33,7 +33,7 @@ def wait_ended(entry: Entry, pull: PullRequest, policy: Policy, now: datetime) -
     """Return why this entry waits no longer, and does not join its queue; None if it may wait or join."""
     if (lost := consent_lost(entry, pull, policy)) is not None:
         return lost
-    if policy.fault is None and now >= entry.enqueued_at + policy.ready_timeout:
+    if policy.fault is None and now >= entry.enqueued_at + policy.timeouts.ready:
         return Reject(Reason.NOT_READY_TIMED_OUT, entry.unmet[0].reason.value.replace("_", " "))
     return None
 

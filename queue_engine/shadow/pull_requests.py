@@ -13,10 +13,11 @@ from queue_engine.admission.case import Case
 from queue_engine.admission.enqueue_request import EnqueueRequest
 from queue_engine.admission.entries import record_consent
 from queue_engine.admission.stacks import placed
+from queue_engine.config.model import Policy
 from queue_engine.domain import webhooks
 from queue_engine.domain.facts import Permission, PullRequest
 from queue_engine.domain.model import EntryStatus, Repository
-from queue_engine.domain.policy import Policy, PushPolicy, has_label
+from queue_engine.domain.policy import PushPolicy, has_label
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.shadow import BaseState, ShadowAction, ShadowOutcome, ShadowPull
 from queue_engine.domain.unmet_requirement import UnmetRequirement
@@ -151,7 +152,7 @@ class ShadowPulls:
         decided = self._correct(pull, policy) if pull.entry is None else self._decide(pull, refetch=True)
         decision = await decided
         left = decision is not None and decision.reason is Reason.HEAD_CHANGED
-        if left and isinstance(webhook, webhooks.HeadPushed) and policy.on_push is PushPolicy.REQUEUE:
+        if left and isinstance(webhook, webhooks.HeadPushed) and policy.on_push.queued is PushPolicy.REQUEUE:
             await self._request(EnqueueRequest(case, by=webhook.sender, head_sha=webhook.head_sha))
 
     async def _correct(self, pull: ShadowPull, policy: Policy) -> ShadowAction | None:

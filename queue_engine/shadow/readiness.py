@@ -8,9 +8,10 @@ from queue_engine.admission.enqueue_request import EnqueueRequest
 from queue_engine.admission.entries import record_consent
 from queue_engine.admission.required_facts import requirements_of
 from queue_engine.admission.stacks import followed
+from queue_engine.config.model import Policy
 from queue_engine.domain.facts import Snapshot
 from queue_engine.domain.model import Entry, Repository
-from queue_engine.domain.policy import NotReadyPushPolicy, Policy
+from queue_engine.domain.policy import NotReadyPushPolicy
 from queue_engine.domain.shadow import ShadowAction, ShadowOutcome, ShadowPull
 from queue_engine.domain.webhooks import HeadPushed
 from queue_engine.effects.context import Change, Engine
@@ -72,7 +73,7 @@ async def with_waiting_push(engine: Engine, pull: ShadowPull, webhook: HeadPushe
     entry, head, by = pull.entry, webhook.head_sha, webhook.sender
     if entry is None or entry.is_ready or by is None:
         return pull
-    if webhook.before != entry.head or policy.on_waiting_push is not NotReadyPushPolicy.BIND:
+    if webhook.before != entry.head or policy.on_push.waiting is not NotReadyPushPolicy.BIND:
         return pull
     may_bind = may_push(entry, by, policy) or (
         may_queue(policy, by, await engine.github.permission(pull.repository, by)) is None

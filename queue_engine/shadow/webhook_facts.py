@@ -7,9 +7,10 @@ sends no request: it corrects such a decision when the webhook comes.
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
+from queue_engine.config.model import Policy
 from queue_engine.domain.known_facts import KEPT, Consent, Known, PullRequestState, Push, of_branch, of_pull
 from queue_engine.domain.model import Repository
-from queue_engine.domain.policy import Policy, has_label
+from queue_engine.domain.policy import has_label
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.shadow import ShadowOutcome, ShadowPull
 from queue_engine.domain.webhooks import HeadPushed, Labeled

@@ -14,9 +14,7 @@ from typing import Any
 
 import pytest
 
-from sandbox.ci.single_check import CISettings
-from sandbox.rest.faults import Fault
-from sandbox.rest.record import RecordedCall
+from github_emulator import CISettings, Fault, RecordedCall
 from tests.acceptance.test_queue_only_checks import QUEUE_ONLY, long_checks
 from tests.acceptance.test_refused_for_half_a_minute import Window, assert_all_landed
 from tests.acceptance.test_stacked import green

@@ -7,7 +7,7 @@ GraphQL is not offered, `compare` shows the base.
 
 from datetime import timedelta
 
-from sandbox.rest.faults import Fault
+from github_emulator import Fault
 from tests.acceptance.world import CI_TIME, LABEL, World
 
 SECOND = timedelta(seconds=1)

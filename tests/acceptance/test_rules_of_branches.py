@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from sandbox.state import ReviewRule
+from github_emulator import ReviewRule
 from tests.acceptance.branch_rules import CASES, Case, guard, rule
 from tests.acceptance.choosing import configure
 from tests.acceptance.world import CI_TIME, LABEL, World

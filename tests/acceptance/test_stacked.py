@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from sandbox.rest.faults import Fault
+from github_emulator import Fault
 from tests.acceptance.world import CI_TIME, LABEL, World
 
 PULL = "/repos/{owner}/{repo}/pulls/{number}"

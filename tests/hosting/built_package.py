@@ -7,7 +7,7 @@ from pathlib import Path
 
 from docs.generate import ROOT
 
-FOLDERS = ("bot", "notifications", "queue_engine", "sandbox")
+FOLDERS = ("bot", "notifications", "queue_engine")
 FILES = ("pyproject.toml", "README.md", "LICENSE", "app.yml")
 
 

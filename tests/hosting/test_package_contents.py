@@ -35,12 +35,7 @@ def test_package_has_every_module_and_what_they_read(package: zipfile.ZipFile) -
 def test_package_has_no_tests_and_no_tools(package: zipfile.ZipFile) -> None:
     """What people install is the product; no package of IMQ's takes a name such as `tests` or `docs`."""
     tops = {name.split("/")[0] for name in package.namelist()}
-    assert {top for top in tops if not top.endswith(".dist-info")} == {
-        "bot",
-        "notifications",
-        "queue_engine",
-        "sandbox",
-    }
+    assert {top for top in tops if not top.endswith(".dist-info")} == {"bot", "notifications", "queue_engine"}
     assert not [name for name in package.namelist() if re.search(r"(^|/)test", name)]
 
 

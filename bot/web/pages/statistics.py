@@ -228,7 +228,7 @@ def _flaky_row(table: str, count: RerunCount, first: str, last: str) -> Sequence
 
 def _pull_row(scope: Scope, each: Departure) -> Sequence[Cell]:
     repository = scope.repositories[each.repository_id]
-    times = (at - timedelta(microseconds=at.microsecond) for at in (each.joined_at, each.left_at))
+    times = (at - timedelta(microseconds=at.microsecond) for at in (each.enqueued_at, each.left_at))
     return (
         *(repository.full_name, each.base_branch, each.number, each.title, each.author),
         *(at.isoformat() for at in times),

@@ -11,9 +11,9 @@ from notifications.render.history import first_line, without_itself
 from notifications.render.trains import train_text
 from notifications.render.why import share_sentence
 from notifications.texts.history import HISTORY, ONE_OF, RUN_OUTCOMES
+from queue_engine.config.model import Policy
 from queue_engine.domain.failing_check import FailingCheck
 from queue_engine.domain.model import EntryStatus
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import PullRequestActor, Reason, WaitReason
 from queue_engine.domain.timeline_event import TimelineEvent
 from queue_engine.queries.check_view import CheckStatus

@@ -17,7 +17,7 @@ from bot.gateway import app, app_schemas, doctor_reads, people, schemas, teams
 from bot.gateway.rules import schemas as rules
 from bot.registration import site
 from bot.webhooks import normalize, payloads
-from tests.sandbox_rest.octokit import descriptions
+from github_schemas.octokit import descriptions
 
 R = "/repos/{}/{}"
 ANSWERS: Mapping[str, tuple[type[BaseModel], ...]] = {

@@ -9,8 +9,7 @@ from bot.gateway.http.scopes import OPTIONAL
 from bot.registration.manifest import _EVENTS_OF, InvalidManifest, chosen_permissions, fill_in, read_manifest
 from bot.registration.site import addresses_of
 from bot.webhooks.normalize import EVENTS
-from sandbox.core.event_permissions import EVENT_PERMISSIONS
-from sandbox.facade.github import GitHub
+from github_emulator import EVENT_PERMISSIONS, GitHub
 
 MANIFEST = read_manifest()
 

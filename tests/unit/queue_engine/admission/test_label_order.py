@@ -6,9 +6,9 @@ from typing import Any, cast
 import pytest
 
 from queue_engine.admission.label_order import await_earlier, postpone
+from queue_engine.config.model import Policy
 from queue_engine.core.database.database import Database
 from queue_engine.domain.errors import LabelOrderError, ReadLagError, StaleRead
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.port import GitHub as Port
 from queue_engine.domain.webhooks import LabelAttempt, Labeled
 from queue_engine.effects.context import Engine
@@ -57,7 +57,10 @@ def label(order: int, *, tries: int = 0, outdated: int | None = None, branch: st
 async def waits_until(engine: Engine, event: Labeled) -> datetime | None:
     """Until when a label waits for an earlier one; None if for none."""
     try:
-        await await_earlier(engine, event, ["merge-queue"])
+        attempt = event.attempt
+        await await_earlier(
+            engine, event.repository, event.branch, ["merge-queue"], order=attempt.order, awaited=attempt.awaited
+        )
     except LabelOrderError as earlier:
         return engine.clock.now() + earlier.retry_after
     return None

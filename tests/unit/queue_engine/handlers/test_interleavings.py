@@ -13,12 +13,13 @@ from sqlalchemy.exc import DBAPIError
 
 from queue_engine.admission.case import Case
 from queue_engine.admission.dequeue import DequeuePermission, NotQueued, dequeue_by_user
+from queue_engine.config.model import Policy
 from queue_engine.core.database.database import Database
 from queue_engine.core.database.outage import OutageKind, fault_of
 from queue_engine.domain.dequeue_reason import DequeueReason
 from queue_engine.domain.errors import StaleRecord
 from queue_engine.domain.model import Entry
-from queue_engine.domain.policy import Policy, PushPolicy
+from queue_engine.domain.policy import PushPolicy
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects.record import dequeue
 from queue_engine.executor.processor import Processor
@@ -179,12 +180,12 @@ SCENARIOS: dict[str, tuple[Act, Policy, tuple[tuple[Handler, Handler], ...]]] = 
     "updating": (updating, POLICY, ((CHECKED, OWN_UPDATE),)),
     "announced": (announced, POLICY, ((CHECKED, PASS),)),
     "checking": (checking, POLICY, ((CHECKED, UNLABELED), (BASE_MOVED, CHECKED))),
-    "held": (waiting, replace(POLICY, max_depth=2), ((ROOM, UNLABELED),)),
+    "held": (waiting, replace(POLICY, depth=2), ((ROOM, UNLABELED),)),
 }
 """What is so at first, the rules, and which handler is stopped for which: those that have lost something once."""
 
 if "IMQ_INTERLEAVINGS" in os.environ:
-    SCENARIOS["requeued"] = (checking, replace(POLICY, on_push=PushPolicy.REQUEUE), ())
+    SCENARIOS["requeued"] = (checking, replace(POLICY, on_push=replace(POLICY.on_push, queued=PushPolicy.REQUEUE)), ())
 
 SLOW = {"held"}
 """Scenarios with many reads before a write: only interleavings between statements of one transaction matter."""

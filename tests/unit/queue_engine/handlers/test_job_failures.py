@@ -9,6 +9,7 @@ import pytest
 from sqlalchemy import select
 from structlog.testing import capture_logs
 
+from queue_engine.config.model import Policy
 from queue_engine.core.database.database import Database
 from queue_engine.core.jobs.dead_letters import DeadLetter
 from queue_engine.core.jobs.job_store import Jobs, jobs
@@ -27,7 +28,6 @@ from queue_engine.domain.errors import (
     Unavailable,
     is_retryable,
 )
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.port import GitHub
 from queue_engine.domain.webhooks import WEBHOOK_JOB
 from queue_engine.effects.context import Engine
