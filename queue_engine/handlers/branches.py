@@ -7,7 +7,7 @@ from datetime import timedelta
 from queue_engine.domain.candidate_run import CandidateState
 from queue_engine.domain.known_facts import SETTLED, SHARED_RULES
 from queue_engine.domain.model import Queue, Repository
-from queue_engine.domain.webhooks import BranchPushed, RulesChanged
+from queue_engine.domain.webhooks import BranchPush, RuleChange
 from queue_engine.effects.context import Engine
 from queue_engine.handlers.base_pushes import record_push
 from queue_engine.handlers.reconciler import read_again
@@ -22,7 +22,7 @@ class Branches:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    async def moved(self, webhook: BranchPushed) -> None:
+    async def moved(self, webhook: BranchPush) -> None:
         """Handle a push to a branch: entries that were compared with its old tip count as behind."""
         repository = webhook.repository
         async with self._engine.store.reading() as tx:
@@ -52,7 +52,7 @@ class Branches:
             await change.tx.queues.wake(queue.id, change.now)
         await record_push(self._engine, queue, webhook)
 
-    async def _candidate_moved(self, webhook: BranchPushed) -> None:
+    async def _candidate_moved(self, webhook: BranchPush) -> None:
         """Have a run cancelled to whose branch somebody else pushed: CI may have tested what IMQ did not build."""
         if webhook.head_sha is None or webhook.sender == await self._engine.github.own_login():
             return
@@ -65,7 +65,7 @@ class Branches:
                     )
                     await change.tx.queues.wake(run.queue_id, change.now)
 
-    def _configures(self, webhook: BranchPushed, *, served: bool) -> bool:
+    def _configures(self, webhook: BranchPush, *, served: bool) -> bool:
         """Whether a push may have changed a configuration that IMQ uses.
 
         A push that creates or rewrites a branch does not list all files. Such a push counts only on the default branch,
@@ -85,7 +85,7 @@ class Branches:
         self._engine.policies.forget(repository.id)
         await self._refresh([repository], queues)
 
-    async def rules_changed(self, webhook: RulesChanged) -> None:
+    async def rules_changed(self, webhook: RuleChange) -> None:
         """Drop the cached rules of the repository, or of all repositories of the installation if it names none."""
         repository = webhook.repository
         async with self._engine.store.reading() as tx:

@@ -8,7 +8,7 @@ from queue_engine.admission.readiness import judge_again
 from queue_engine.core.concurrency.micro_batch import MicroBatch
 from queue_engine.domain.candidate_run import CandidateRun
 from queue_engine.domain.model import Entry
-from queue_engine.domain.webhooks import CheckReported, CheckWebhook
+from queue_engine.domain.webhooks import CheckOutcome, CheckWebhook
 from queue_engine.effects.context import Change, Engine
 from queue_engine.rules.check_progress import progress, run_progress
 from queue_engine.rules.check_timing import with_webhook
@@ -53,10 +53,10 @@ class CheckReports:
                     await _count_on_candidate(change, run, webhook)
             await change.tx.red_bases.reported(repository.id, webhook.head_sha, change.now)
             await change.tx.stalls.reported(repository.id, webhook.head_sha, change.now, webhook.check_name)
-        if isinstance(webhook, CheckReported):
+        if isinstance(webhook, CheckOutcome):
             await self._judge_waiting(webhook)
 
-    async def _judge_waiting(self, webhook: CheckReported) -> None:
+    async def _judge_waiting(self, webhook: CheckOutcome) -> None:
         """Judge again those that wait outside their queues until this check passes, or until it reports."""
         async with self._engine.store.reading() as tx:
             outside = await tx.entries.waiting_outside(webhook.repository_id)

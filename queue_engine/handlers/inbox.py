@@ -160,13 +160,13 @@ class Inbox:
         webhook = webhooks.WEBHOOK_EVENTS.validate_python(job.request)
         with structlog.contextvars.bound_contextvars(delivery=webhook.delivery):
             match webhook:
-                case webhooks.InstallationChanged():
+                case webhooks.InstallationChange():
                     await self._installation_changed(webhook)
-                case webhooks.TeamsChanged():
+                case webhooks.TeamChange():
                     await teams_changed(self._engine, webhook.installation_id)
-                case webhooks.RulesChanged():
+                case webhooks.RuleChange():
                     await self._branches.rules_changed(webhook)
-                case webhooks.Labeled():
+                case webhooks.LabelRequest():
                     webhook = webhook.model_copy(update={"attempt": _attempt_of(job)})
                     if not await self._changes.labeled(webhook):
                         await self._forget_request(job)
@@ -175,7 +175,7 @@ class Inbox:
             if isinstance(webhook, webhooks.PullRequestWebhook):
                 await self._sweeper.request_labels(webhook.repository)
 
-    async def _installation_changed(self, webhook: webhooks.InstallationChanged) -> None:
+    async def _installation_changed(self, webhook: webhooks.InstallationChange) -> None:
         repository = webhook.repository
         if webhook.action in _PERMITTING:
             await accepted_again(self._engine, webhook.installation_id)
@@ -209,7 +209,7 @@ class Inbox:
     async def _of_repository(self, webhook: webhooks.RepositoryWebhook) -> None:
         """Handle the webhook of a repository, unless it is a label."""
         repository = webhook.repository
-        if isinstance(webhook, webhooks.BranchPushed):
+        if isinstance(webhook, webhooks.BranchPush):
             await self._branches.moved(webhook)
             if webhook.config and webhook.default_branch and await self._shadow.configuration_pushed(repository):
                 await self._sweep_again(repository)
@@ -217,19 +217,19 @@ class Inbox:
             await self._shadow.follow(webhook)
             return
         match webhook:
-            case webhooks.Changed() | webhooks.Unlabeled() | webhooks.Edited() | webhooks.HeadPushed():
+            case webhooks.StateChange() | webhooks.LabelChange() | webhooks.HeadChange():
                 await self._changes.changed(webhook)
-            case webhooks.Unlocked():
+            case webhooks.ConversationReady():
                 comment = {"repository_id": repository.id, "number": webhook.number, "label": ""}
                 async with self._engine.change() as change:
                     await change.tx.outbox.requeue({"kind": OutboxKind.COMMENT, **comment}, change.now)
-            case webhooks.Reviewed() | webhooks.Conversation():
+            case webhooks.ReviewWebhook() | webhooks.ConversationWebhook():
                 await reviewed(self._engine, webhook)
-            case webhooks.CheckReported() | webhooks.ChecksReported():
+            case webhooks.CheckOutcome() | webhooks.SuiteReport():
                 await self._reports.reported(webhook)
-            case webhooks.RerunRequested():
+            case webhooks.RerunRequest():
                 await rerun_requested(self._engine, webhook)
-        if isinstance(webhook, webhooks.CommandWebhook):
+        if isinstance(webhook, webhooks.CommandEvent):
             await self._commands.execute(webhook)
 
     async def _sweep_again(self, repository: Repository) -> None:
@@ -251,7 +251,7 @@ def _process_of(webhook: webhooks.WebhookEvent) -> str:
     match webhook:
         case webhooks.PullRequestWebhook():
             subject = webhook.number
-        case webhooks.BranchPushed():
+        case webhooks.BranchPush():
             subject = webhook.branch
         case webhooks.CommitWebhook():
             subject = webhook.head_sha
@@ -262,9 +262,9 @@ def _process_of(webhook: webhooks.WebhookEvent) -> str:
 def _request_of(job_id: str, webhook: webhooks.WebhookEvent, now: datetime) -> RequestRecord | None:
     """Return what a webhook asks for in somebody's name: a label or commands; None for any other webhook."""
     match webhook:
-        case webhooks.Labeled():
+        case webhooks.LabelRequest():
             asked = RequestKind.LABEL, webhook.label
-        case webhooks.Commented() | webhooks.ReviewedWithCommands():
+        case webhooks.CommentCommand() | webhooks.ReviewCommand():
             asked = RequestKind.COMMAND, " ".join(f"/{line}" for line in webhook.commands)
         case _:
             return None
@@ -278,9 +278,9 @@ _HELD_FOR: Mapping[type[Exception], str] = {ReadLagError: "too_early", LabelOrde
 """Reasons of a hold that the job counts, and the errors that hold it for them."""
 
 
-def _attempt_of(job: Job) -> webhooks.LabelAttempt:
+def _attempt_of(job: Job) -> webhooks.LabelRetry:
     """Return how often a label was put off; limits, failures and killed workers do not count."""
-    return webhooks.LabelAttempt(
+    return webhooks.LabelRetry(
         order=job.seq,
         stored_at=job.created_at,
         arrived_at=job.created_at if job.claims > 1 else None,

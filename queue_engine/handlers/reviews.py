@@ -12,7 +12,7 @@ from queue_engine.domain.dequeue_reason import DequeueReason
 from queue_engine.domain.model import Entry, EntryStatus
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.unmet_requirement import UnmetRequirement
-from queue_engine.domain.webhooks import Conversation, Reviewed
+from queue_engine.domain.webhooks import ConversationWebhook, ReviewWebhook
 from queue_engine.effects import record
 from queue_engine.effects.context import Engine
 from queue_engine.effects.queue_depth import set_aside
@@ -22,7 +22,7 @@ from queue_engine.rules.readiness import may_be_renewed
 from queue_engine.rules.reviews import missing_approval, reviews_of
 
 
-async def reviewed(engine: Engine, webhook: Reviewed | Conversation) -> None:
+async def reviewed(engine: Engine, webhook: ReviewWebhook | ConversationWebhook) -> None:
     """Handle a new or dismissed review, or a conversation that was resolved or opened again.
 
     IMQ dequeues the entry if its rules require an approval that is now missing. In the queue it reads conversations
@@ -32,7 +32,7 @@ async def reviewed(engine: Engine, webhook: Reviewed | Conversation) -> None:
     repository = webhook.repository
     async with engine.store.reading() as tx:
         entry = await tx.entries.find(repository.id, webhook.number)
-    conversation = isinstance(webhook, Conversation)
+    conversation = isinstance(webhook, ConversationWebhook)
     by = webhook.sender if webhook.action != "dismissed" and not webhook.sender_is_bot else None
     if entry is None or (conversation and entry.is_ready):
         return

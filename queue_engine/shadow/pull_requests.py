@@ -50,17 +50,17 @@ class ShadowPulls:
     async def follow(self, webhook: webhooks.RepositoryWebhook) -> None:
         """Follow a webhook of a repository in shadow mode. Raises GitHubError."""
         match webhook:
-            case webhooks.Labeled():
+            case webhooks.LabelRequest():
                 await self._labeled(webhook)
-            case webhooks.Changed(action="closed"):
+            case webhooks.StateChange(action="closed"):
                 await self._closed(webhook.repository, webhook.number, by=webhook.sender)
-            case webhooks.Changed() | webhooks.Unlabeled() | webhooks.Edited() | webhooks.HeadPushed():
+            case webhooks.StateChange() | webhooks.LabelChange() | webhooks.HeadChange():
                 await self._changed(webhook)
-            case webhooks.Reviewed() | webhooks.Conversation():
+            case webhooks.ReviewWebhook() | webhooks.ConversationWebhook():
                 await self._reviewed(webhook)
-            case webhooks.CheckReported() | webhooks.ChecksReported():
+            case webhooks.CheckOutcome() | webhooks.SuiteReport():
                 await self._checked(webhook)
-            case webhooks.BranchPushed():
+            case webhooks.BranchPush():
                 await self._base_moved(webhook)
 
     async def find_due(self, repository: Repository, labeled: set[int]) -> list[int]:
@@ -87,7 +87,7 @@ class ShadowPulls:
             # The webhook of the merge was lost.
             await self._closed(repository, number, by=None)
 
-    async def _labeled(self, webhook: webhooks.Labeled) -> None:
+    async def _labeled(self, webhook: webhooks.LabelRequest) -> None:
         """Judge a trigger label. Another label of an entry that waits may change what holds it."""
         engine, repository, number = self._engine, webhook.repository, webhook.number
         triggers = (await engine.policies.of(repository, webhook.branch)).trigger_labels
@@ -143,7 +143,7 @@ class ShadowPulls:
             return
         policy = await self._engine.policies.of(repository, pull.base_branch)
         case = Case(repository, pull.number, delivery=webhook.delivery)
-        if isinstance(webhook, webhooks.HeadPushed):
+        if isinstance(webhook, webhooks.HeadChange):
             pull = await with_waiting_push(self._engine, pull, webhook, policy)
             if is_rebase(pull, webhook, policy):
                 # A queue binds the new head, or queues it again: here the would-be entry starts with it.
@@ -152,7 +152,7 @@ class ShadowPulls:
         decided = self._correct(pull, policy) if pull.entry is None else self._decide(pull, refetch=True)
         decision = await decided
         left = decision is not None and decision.reason is Reason.HEAD_CHANGED
-        if left and isinstance(webhook, webhooks.HeadPushed) and policy.on_push.queued is PushPolicy.REQUEUE:
+        if left and isinstance(webhook, webhooks.HeadChange) and policy.on_push.queued is PushPolicy.REQUEUE:
             await self._request(EnqueueRequest(case, by=webhook.sender, head_sha=webhook.head_sha))
 
     async def _correct(self, pull: ShadowPull, policy: Policy) -> ShadowAction | None:
@@ -184,7 +184,7 @@ class ShadowPulls:
         await self._follow_base(shadowed)
         count_shadow_landing(engine.meter, landing)
 
-    async def _reviewed(self, webhook: webhooks.Reviewed | webhooks.Conversation) -> None:
+    async def _reviewed(self, webhook: webhooks.ReviewWebhook | webhooks.ConversationWebhook) -> None:
         """Dequeue a would-be entry that no longer meets the rules, as after a dismissed approval."""
         engine, repository, number = self._engine, webhook.repository, webhook.number
         pull = await self._find(repository, number)
@@ -192,7 +192,7 @@ class ShadowPulls:
             return
         entry = pull.entry
         awaited = any(each.reason is Reason.CONVERSATIONS_UNRESOLVED for each in entry.unmet)
-        if isinstance(webhook, webhooks.Conversation) and not awaited:
+        if isinstance(webhook, webhooks.ConversationWebhook) and not awaited:
             # IMQ reads all conversations again before a decision to merge.
             return
         if not entry.is_ready:
@@ -213,7 +213,7 @@ class ShadowPulls:
         """Judge again what a report may decide: a failure, or the last of the pending checks."""
         async with self._engine.store.reading() as tx:
             pulls = await tx.shadow.of_commit(webhook.repository_id, webhook.head_sha)
-        passed = webhook if isinstance(webhook, webhooks.CheckReported) and webhook.passed else None
+        passed = webhook if isinstance(webhook, webhooks.CheckOutcome) and webhook.passed else None
         for pull in pulls:
             if pull.landing is not None and pull.landing.sha == webhook.head_sha:
                 await self._follow_base(pull)
@@ -228,7 +228,7 @@ class ShadowPulls:
                 else:
                     await self._decide(pull)
 
-    async def _base_moved(self, webhook: webhooks.BranchPushed) -> None:
+    async def _base_moved(self, webhook: webhooks.BranchPush) -> None:
         """Judge again the would-be entries of a branch that moved, and those that a changed configuration concerns."""
         async with self._engine.store.reading() as tx:
             pulls = await tx.shadow.of_branch(webhook.repository_id, webhook.branch)

@@ -13,7 +13,7 @@ from queue_engine.domain.facts import Snapshot
 from queue_engine.domain.model import Entry, Repository
 from queue_engine.domain.policy import NotReadyPushPolicy
 from queue_engine.domain.shadow import ShadowAction, ShadowOutcome, ShadowPull
-from queue_engine.domain.webhooks import HeadPushed
+from queue_engine.domain.webhooks import HeadChange
 from queue_engine.effects.context import Change, Engine
 from queue_engine.rules.eligibility import Answer, NotReady, Reject, may_queue
 from queue_engine.rules.own_pushes import may_push, with_pushed_head
@@ -68,7 +68,7 @@ async def _answer(engine: Engine, entry: Entry, taken: Snapshot, policy: Policy)
     return await behind_shared_head(engine, entry.repository, taken, policy, answer)
 
 
-async def with_waiting_push(engine: Engine, pull: ShadowPull, webhook: HeadPushed, policy: Policy) -> ShadowPull:
+async def with_waiting_push(engine: Engine, pull: ShadowPull, webhook: HeadChange, policy: Policy) -> ShadowPull:
     """Bind a head that somebody pushed who may queue, while the pull request waits outside the queue."""
     entry, head, by = pull.entry, webhook.head_sha, webhook.sender
     if entry is None or entry.is_ready or by is None:
