@@ -16,9 +16,9 @@ from bot.doctor.sink_checks import sink_findings
 from bot.doctor.train_checks import described, train_findings
 from bot.doctor.update_bots import update_bot_findings
 from bot.doctor.webhook_probe import UNTRUSTED, WebhookProbe, probed
-from bot.gateway.app_schemas import InstallationAnswer, WebhookAnswer
 from bot.gateway.doctor_reads import RulesetBypass
 from bot.gateway.gateway import Gateway
+from bot.gateway.schemas import InstallationAnswer, WebhookAnswer
 from bot.registration.manifest import read_manifest
 from queue_engine.config.model import Policy
 from queue_engine.core.timing.clock import Clock

@@ -8,7 +8,7 @@ import structlog
 
 from bot.doctor.webhook_address import address_fault
 from bot.gateway.app import App
-from bot.gateway.app_schemas import AppAnswer, InstallationAnswer, WebhookAnswer
+from bot.gateway.schemas import AppAnswer, InstallationAnswer, WebhookAnswer
 from queue_engine.core.timing.clock import Clock
 from queue_engine.domain.errors import GitHubError, NotFound, Unauthorized, Unavailable
 from queue_engine.domain.model import Repository

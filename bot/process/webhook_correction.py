@@ -4,7 +4,7 @@ import structlog
 from pydantic import SecretStr
 
 from bot.gateway.app import App
-from bot.gateway.app_schemas import WebhookAnswer
+from bot.gateway.schemas import WebhookAnswer
 from bot.settings.environment import Settings
 from queue_engine.domain.errors import GitHubError
 

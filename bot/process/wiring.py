@@ -20,8 +20,8 @@ from bot.gateway.gateway import Gateway
 from bot.gateway.http.connection import Connection
 from bot.gateway.http.shared_pace import SharedPace
 from bot.gateway.http.stored_tokens import StoredTokens
-from bot.gateway.known_teams import KnownTeams
 from bot.gateway.policies import Policies
+from bot.gateway.teams import KnownTeams
 from bot.gateway.token_permissions import TokenPermissions
 from bot.http.client_address import ClientAddresses, UntrustedProxy
 from bot.metrics import Metrics

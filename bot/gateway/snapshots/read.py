@@ -12,14 +12,12 @@ from cachetools import LRUCache
 
 from bot.gateway import facts
 from bot.gateway.http import graphql
-from bot.gateway.http.answers import parse_answer, parse_list
-from bot.gateway.http.client import Call, owner_and_repo
+from bot.gateway.http.client import Call, owner_and_repo, parse_answer, parse_list
 from bot.gateway.http.connection import Connection
 from bot.gateway.http.graphql import QueryAnswer, Unsupported
 from bot.gateway.repository_api import RepositoryApi
 from bot.gateway.schemas import PermissionAnswer, PullRequestAnswer, UserAnswer
 from bot.gateway.snapshots.queries import PULL_REQUEST, THREADS, with_stacks
-from bot.gateway.snapshots.review_requests import code_owners
 from bot.gateway.snapshots.schemas import (
     Answer,
     CommitPart,
@@ -28,6 +26,7 @@ from bot.gateway.snapshots.schemas import (
     RepositoryPart,
     Threads,
     ThreadsAnswer,
+    code_owners,
     is_failing,
 )
 from queue_engine.domain.errors import NotFound, Unavailable
