@@ -11,6 +11,7 @@ from functools import partial
 
 import structlog
 
+from queue_engine.admission.case import Case, load_case
 from queue_engine.admission.label_order import EARLIER_LABEL
 from queue_engine.admission.label_throttle import THROTTLED_LABEL_JOB, put_off_again, queued_by_others, webhook_of
 from queue_engine.commands.handler import Commands
@@ -22,9 +23,13 @@ from queue_engine.core.observability.trace import current
 from queue_engine.core.timing import backoff
 from queue_engine.core.timing.backoff import OUTDATED
 from queue_engine.domain import webhooks
+from queue_engine.domain.dequeue_reason import DequeueReason
 from queue_engine.domain.errors import (
     Forbidden,
+    HeadConflict,
+    Invalid,
     LabelOrderError,
+    NotFound,
     RateLimitError,
     ReadLagError,
     Refused,
@@ -33,26 +38,26 @@ from queue_engine.domain.errors import (
     StaleRecord,
     Unauthorized,
 )
-from queue_engine.domain.model import Repository
+from queue_engine.domain.model import Entry, Repository
+from queue_engine.domain.policy import GithubMergePolicy
+from queue_engine.domain.reasons import Reason
+from queue_engine.effects import record
 from queue_engine.effects.context import Engine
 from queue_engine.effects.github_merges import AUTO_MERGE_JOB
 from queue_engine.effects.repository_names import remember_name
 from queue_engine.effects.stale_records import repeated_if_stale
-from queue_engine.effects.stale_runs import CANCEL_RUNS_JOB
+from queue_engine.effects.stale_runs import CANCEL_RUNS_JOB, to_cancel
 from queue_engine.executor.cleanup import BRANCH_JOB, Cleanup
 from queue_engine.executor.trains.candidate_cleanup import train_jobs
 from queue_engine.handlers.branches import Branches
-from queue_engine.handlers.checks import CheckReports
-from queue_engine.handlers.github_merges import GithubMerges
+from queue_engine.handlers.checks import CheckReports, rerun_requested
 from queue_engine.handlers.lost_deliveries import DELIVERIES
 from queue_engine.handlers.permissions import accepted_again, teams_changed
 from queue_engine.handlers.pull_requests import PullRequestChanges
 from queue_engine.handlers.reconciler import Reconciler, enqueue_sweep
-from queue_engine.handlers.reruns import rerun_requested
 from queue_engine.handlers.reviews import reviewed
 from queue_engine.handlers.shadow import ShadowHandler
 from queue_engine.handlers.table_limits import PURGE_JOB, TableLimits
-from queue_engine.handlers.workflow_runs import WorkflowRuns
 from queue_engine.shadow.readiness import SHADOW_JOB
 from queue_engine.store.outbox.outbox import OUTBOX_JOB, OutboxKind
 from queue_engine.store.requests import RequestKind, RequestRecord
@@ -324,3 +329,79 @@ def _obeying_limits(handler: Handler, random: Callable[[], float]) -> Handler:
             return Dead(f"{type(refused).__name__}: {refused.message}", retryable=True)
 
     return handle
+
+
+class WorkflowRuns:
+    """Cancels runs of GitHub Actions on IMQ's outdated updates (`queue_engine.effects.stale_runs`)."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    async def cancel(self, job: Job) -> None:
+        """Cancel the runs on one head, unless IMQ lacks the permission. It may run twice.
+
+        Raises RateLimitError and Unavailable.
+        """
+        github, head = self._engine.github, job.request["head"]
+        async with self._engine.store.reading() as tx:
+            queue = await tx.queues.get(job.request["queue_id"])
+            entries = () if queue is None else await tx.entries.of_repository(queue.repository.id)
+        if queue is None or any(head in {entry.head, entry.queued_head, entry.run.new_head} for entry in entries):
+            # The head was queued again: its checks count.
+            return
+        repository, left = queue.repository, datetime.fromisoformat(job.request["left"])
+        runs = await github.workflow_runs(repository, head)
+        own_login = await github.own_login()
+        for run in to_cancel(runs, head, own_login, left):
+            if not await self._cancel_one(repository, run, number=job.request["number"]):
+                return
+
+    async def _cancel_one(self, repository: Repository, run: int, *, number: int) -> bool:
+        """Cancel one run; False if IMQ lacks the permission (`actions: write`) to cancel any."""
+        try:
+            await self._engine.github.cancel_run(repository, run)
+        except Forbidden as refusal:
+            _log.info("runs_not_cancelled", repository=repository.full_name, number=number, message=refusal.message)
+            return False
+        except (HeadConflict, Invalid, NotFound) as refusal:
+            # 409: it ended meanwhile ("Cannot cancel a workflow run that is completed.", Homebrew/actions #70).
+            _log.info("run_already_ended", repository=repository.full_name, run=run, message=refusal.message)
+        else:
+            _log.info("run_cancelled", repository=repository.full_name, number=number, run=run)
+        return True
+
+
+class GithubMerges:
+    """Disables GitHub's auto-merge of queued pull requests: GitHub would merge them past the queue."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    async def disable(self, job: Job) -> None:
+        """Disable the auto-merge of one pull request, if it is queued. The job may run twice.
+
+        If GitHub does not let IMQ do that, the entry leaves. Raises GitHubError, and StaleRecord.
+        """
+        repository, number = Repository(**job.request["repository"]), job.request["number"]
+        case = await load_case(self._engine, repository, number)
+        if (entry := case.entry) is None:
+            return
+        case = await case.with_policy(self._engine, entry.base_branch)
+        if case.policy.auto_merge is not GithubMergePolicy.DISABLE:
+            return
+        pull = await self._engine.github.pull_request(repository, number)
+        try:
+            disabled = await self._engine.github.disable_auto_merge(repository, pull.node_id)
+        except Forbidden as refusal:
+            await self._dequeue(case, entry, refusal.message)
+            return
+        if disabled:
+            async with self._engine.change() as change:
+                await change.record("auto_merge_disabled", entry, data={"head": entry.head})
+                await change.tx.outbox.resend(repository.id, number, due=change.now)
+            _log.info("auto_merge_disabled", repository=repository.full_name, number=number)
+
+    async def _dequeue(self, case: Case, entry: Entry, message: str) -> None:
+        why = DequeueReason(Reason.AUTO_MERGE_ENABLED, message, people=(entry.author,))
+        async with self._engine.change() as change:
+            await record.dequeue(change, entry, why, case.policy)
