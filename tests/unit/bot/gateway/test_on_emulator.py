@@ -144,13 +144,9 @@ async def test_pull_request_is_read_whole_where_permissions_and_settings_need_pu
     """The token that reads them may push."""
     place.handle.record.private = True
     place.github.behaviour.permissions_need_push = place.github.behaviour.merge_settings_need_push = True
-    for offered in (True, False):
-        place.github.behaviour.graphql = offered
-        place.gateway.forget_rules(place.repository.id)
-        snapshot = await place.gateway.snapshot(place.repository, place.pull.number, login="mona")
-        assert snapshot.permission is Permission.WRITE
-        assert snapshot.pull.methods == tuple(MergeMethod)
-        place.gateway._unsupported_until = None
+    snapshot = await place.gateway.snapshot(place.repository, place.pull.number, login="mona")
+    assert snapshot.permission is Permission.WRITE
+    assert snapshot.pull.methods == tuple(MergeMethod)
 
 
 @pytest.mark.parametrize("shown", [True, False])
