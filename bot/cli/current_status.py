@@ -66,7 +66,7 @@ async def _describe(
 
 def _position(found: PullRequestStatus) -> Iterator[str]:
     if found.entry is not None:
-        position = found.entry.position.position + 1
+        position = found.entry.entry.position + 1
         yield f"Queued for {found.base_branch} at position {position}, {found.state}."
     elif found.held_behind is not None:
         yield "Waiting for room in the queue."

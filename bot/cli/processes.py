@@ -85,9 +85,9 @@ def demo(speed: float, seed: int, lag: float, keep_open: bool, trains: bool, fai
     """Queue ten pull requests on a local GitHub: good ones land, the others are ejected with a reason."""
     try:
         from imq_demo.run import run_demo
-    except ModuleNotFoundError as missing:
+    except ModuleNotFoundError:
         raise CommandRefused(
-            f"The demo needs {missing.name}: get it by `pip install 'imq[demo]'`, or run `make demo` in a clone of IMQ."
+            "The demo is not installed: get it by `pip install 'imq[demo]'`, or run `make demo` in a clone of IMQ."
         ) from None
 
     sys.exit(run_demo(speed, seed, keep_open, lag=lag, trains=trains, failing=failing / 100, pairs=pairs))

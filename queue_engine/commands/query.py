@@ -1,6 +1,6 @@
 """Read commands: why a pull request waits, and its queue. They ask GitHub nothing."""
 
-from dataclasses import asdict
+from dataclasses import asdict, astuple
 from datetime import datetime
 from typing import Any
 
@@ -33,7 +33,7 @@ async def why(tx: Transaction, context: CommandContext, request: CommandRequest,
 
 def _facts(found: PullRequestStatus, label: str) -> dict[str, Any]:
     """Return the facts of a pull request; `share` if entries that joined later are ahead for its author's share."""
-    share = {} if found.share is None else {"share": list(found.share)}
+    share = {} if found.fair_share is None else {"share": list(astuple(found.fair_share))}
     if found.entry is not None:
         return entry_facts(found.entry) | share
     if found.unmet:
@@ -59,9 +59,9 @@ def entry_facts(view: EntryView) -> dict[str, Any]:
     """
     entry, position = view.entry, view.position
     facts: dict[str, Any] = {
-        "position": position.position,
+        "position": entry.position,
         "depth": position.depth,
-        "status_since": view.since.isoformat(),
+        "status_since": entry.status_since.isoformat(),
         "enqueued_at": entry.enqueued_at.isoformat(),
         "queued_by": entry.queued_by,
         "priority": entry.priority,
@@ -96,7 +96,7 @@ async def status(tx: Transaction, context: CommandContext, request: CommandReque
         "depth": found.depth,
         "entries": [[each.number, each.status.value, each.status_since.isoformat()] for each in entries],
         "held": found.held,
-        "not_ready": len(found.not_ready),
+        "not_ready": found.not_ready,
     }
     if found.blockers:
         facts["blockers"] = [blocker_facts(blocker) for blocker in found.blockers]

@@ -10,6 +10,7 @@ entry lands.
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from statistics import median
 
@@ -73,11 +74,16 @@ def earliest_key(
     return max(arrived, last, wanted)
 
 
-def share_behind(entries: Sequence[Entry], entry: Entry) -> tuple[str, int] | None:
-    """Return author and number of entries if later entries without priority are ahead because of the author's share.
+@dataclass(frozen=True, slots=True)
+class FairShare:
+    """Why entries that joined later are ahead: the author has so many here; 0 for one of many bots and agents."""
 
-    0 if the author has no other: then other bots and agents fill the share.
-    """
+    author: str
+    pulls: int
+
+
+def share_behind(entries: Sequence[Entry], entry: Entry) -> FairShare | None:
+    """Return the share of an entry if later entries without priority are ahead because of it."""
     later = (
         each.seq > entry.seq and each.position < entry.position and each.priority <= 0 and not each.hotfix
         for each in entries
@@ -85,7 +91,7 @@ def share_behind(entries: Sequence[Entry], entry: Entry) -> tuple[str, int] | No
     if not entry.share_delay or entry.priority > 0 or not any(later):
         return None
     count = sum(each.author.casefold() == entry.author.casefold() for each in entries)
-    return entry.author, count if count > 1 and not entry.author.casefold().endswith(_BOT) else 0
+    return FairShare(entry.author, count if count > 1 and not entry.author.casefold().endswith(_BOT) else 0)
 
 
 def _milliseconds(length: timedelta) -> int:

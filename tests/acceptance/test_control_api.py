@@ -117,14 +117,14 @@ async def test_branch_with_a_slash_is_steered_and_one_that_is_not_there_is_not(w
     world.repository.push("release/1", {"notes.txt": "0\n"}, "Begin", by="rhea")
     await world.settle()
     paused = await rhea.ask("POST", f"{HOME}/branches/release%2F1/pause")
-    assert (paused.status, paused.body["queue"]) == (200, "release/1")
+    assert (paused.status, paused.body["base_branch"]) == (200, "release/1")
     shown = await rhea.ask("GET", f"{HOME}/branches/release%2F1/queue")
     assert [halt["reason"] for halt in shown.body["blockers"]] == ["paused_by_hand"]
     for strange in ("mian", "release%2F2", "%00", "a%20b", "%0A", "..%2Fmain%3F", "x" * 300):
         assert (await rhea.ask("POST", f"{HOME}/branches/{strange}/pause")).status == 404
         assert (await rhea.ask("GET", f"{HOME}/branches/{strange}/queue")).status == 404
     listed = (await rhea.ask("GET", f"{HOME}/queues")).body
-    assert [queue["branch"] for queue in listed["queues"]] == ["release/1"]
+    assert [queue["base_branch"] for queue in listed["queues"]] == ["release/1"]
 
 
 async def test_who_may_merge_only_steers_nothing_by_the_api(

@@ -81,11 +81,11 @@ async def test_comment_names_everything_that_is_missing(world: World) -> None:
     """What comes first is shown first; the rest is a list."""
     rule(world, reviews=ReviewRule(1))
     pull = await early(world, options=DRAFT)
-    assert "It also unmet this:" in world.comment(pull)
+    assert "It also lacks this:" in world.comment(pull)
     assert "0 of 1" in world.comment(pull)
     pull.review("APPROVED", by="rhea")
     await world.pass_time(timedelta(seconds=15))
-    assert "It also unmet this:" not in world.comment(pull)
+    assert "It also lacks this:" not in world.comment(pull)
     pull.ready_for_review(by="mona")
     await world.until(lambda: pull.merged, within=SOON)
 
@@ -262,7 +262,7 @@ async def test_command_asks_as_the_label_does_and_why_says_what_is_missing(world
 
 
 async def test_api_and_pages_say_what_is_missing(world: World, mona: Caller) -> None:
-    """Programs read the state `not_ready` with all that the pull request unmet; the queue counts it apart."""
+    """Programs read the state `not_ready` with all that the pull request lacks; the queue counts it apart."""
     rule(world, reviews=ReviewRule(1))
     pull = await green(world, "called", options=DRAFT)
     queued, why = await mona.queue(pull), await mona.ask("GET", path_of(pull))

@@ -92,12 +92,12 @@ async def test_pull_request_is_explained_from_admission_to_its_landing(world: Wo
         "repository": "acme/widgets",
         "number": pull.number,
         "state": "not_queued",
-        "queue": None,
+        "base_branch": None,
         "depth": 0,
         "entry": None,
         "held_behind": None,
         "fair_share": None,
-        "last": None,
+        "previous": None,
         "outcome": None,
         "reason": "never_queued",
         "whose_move": "author",
@@ -110,17 +110,21 @@ async def test_pull_request_is_explained_from_admission_to_its_landing(world: Wo
     read = await read_entry(mona, pull)
     assert world.requests() == before, "the right is remembered"
     assert (read["whose_move"], read["reason"], read["next"]["call"]["method"]) == ("ci", "checks_pending", "GET")
-    assert (read["state"], read["queue"], read["depth"], read["entry"]["position"]) == ("checking", "main", 1, 0)
+    assert (read["state"], read["base_branch"], read["depth"], read["entry"]["position"]) == ("checking", "main", 1, 0)
     assert (read["entry"]["pending_checks"], read["entry"]["queued_by"]) == (["ci/test"], "mona")
     shown = (await mona.ask("GET", f"{HOME}/branches/main/queue")).body
     assert shown["entries"] == [read["entry"]]
     await world.until(lambda: pull.merged)
     await world.settle()
     landed = await read_entry(mona, pull)
-    assert (landed["state"], landed["last"]["event"], landed["last"]["reason"]) == ("not_queued", "landed", None)
+    assert (landed["state"], landed["previous"]["event"], landed["previous"]["reason"]) == (
+        "not_queued",
+        "landed",
+        None,
+    )
     assert (landed["outcome"], landed["whose_move"], landed["next"]["call"]) == ("landed", "nobody", None)
     assert (await mona.ask("GET", f"{HOME}/queues")).body["queues"] == [
-        {"branch": "main", "depth": 0, "held": 0, "not_ready": 0, "blockers": []}
+        {"base_branch": "main", "depth": 0, "held": 0, "not_ready": 0, "blockers": []}
     ]
 
 

@@ -53,8 +53,8 @@ def as_people_read(status: PullRequestStatus | StatusHistory) -> dict[str, Any]:
     else:
         view = status.entry
         entry = {
-            "position": view.position.position,
-            "since": view.since,
+            "position": view.entry.position,
+            "since": view.entry.status_since,
             "enqueued_at": view.entry.enqueued_at,
             "queued_by": view.entry.queued_by,
             "blockers": [(each.reason, each.detail, each.until) for each in view.blockers],

@@ -17,7 +17,7 @@ def state_word(answer: Answer) -> str:
 def state_line(answer: Answer) -> str:
     """Return one line: state, position and the sentence. Two answers with the same line show no change."""
     entry = answer.get("entry")
-    place = f" at position {entry['position'] + 1} for {answer['queue']}" if entry else ""
+    place = f" at position {entry['position'] + 1} for {answer['base_branch']}" if entry else ""
     return f"{state_word(answer)}{place}: {answer['sentence']}"
 
 
@@ -31,8 +31,8 @@ def details(answer: Answer) -> Iterator[str]:
     entry = answer.get("entry") or {}
     train = entry.get("train") or {}
     yield from (f"  train: {sentence}" for sentence in train.get("sentences", ()))
-    if train.get("progress"):
-        yield f"  reported: {train['progress']}"
+    if train.get("reported"):
+        yield f"  reported: {train['reported']}"
     if entry.get("pending_checks"):
         yield f"  waits for: {', '.join(entry['pending_checks'])}"
     if entry.get("eta"):
@@ -54,7 +54,7 @@ def queue_lines(queue: Answer) -> Iterator[str]:
     """Yield a queue as a heading, its blockers, and a line for each entry."""
     held = f", {queue['held']} waiting for room" if queue["held"] else ""
     outside = f", {queue['not_ready']} not ready" if queue.get("not_ready") else ""
-    yield f"{queue['repository']} {queue['branch']}: {queue['depth']} queued{held}{outside}"
+    yield f"{queue['repository']} {queue['base_branch']}: {queue['depth']} queued{held}{outside}"
     for halt in queue["blockers"]:
         until = f", until {datetime.fromisoformat(halt['until']).astimezone():%Y-%m-%d %H:%M}" if halt["until"] else ""
         yield f"  blocked: {halt['reason']}{' (' + halt['detail'] + ')' if halt['detail'] else ''}{until}"

@@ -160,10 +160,10 @@ def test_command_on_a_database_that_refuses_it_says_so_in_a_sentence(
 
 def test_demo_without_its_libraries_says_where_it_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """A production install has neither the demo nor the emulator."""
-    monkeypatch.setitem(sys.modules, "imq_demo", None)
+    monkeypatch.setitem(sys.modules, "imq_demo.run", None)
     result = CliRunner().invoke(main.main, ["demo"])
     assert result.exit_code == 2
-    assert result.output.startswith("Error: The demo needs imq_demo: get it by `pip install 'imq[demo]'`")
+    assert result.output.startswith("Error: The demo is not installed: get it by `pip install 'imq[demo]'`")
 
 
 def _helps(command: click.Command) -> Iterator[str]:

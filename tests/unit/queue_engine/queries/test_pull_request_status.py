@@ -34,7 +34,7 @@ async def test_status_of_an_entry_is_its_own_with_what_holds_it(sqlite_database:
         without = await load_pull_request(t, REPOSITORY.id, 2, {"main": WINDOW}, NOW)
     assert (found.state, found.base_branch, found.depth) == ("checking", "release", 2)
     assert found.entry is not None
-    assert (found.entry.position.position, found.entry.pending_checks) == (0, ("ci",))
+    assert (found.entry.entry.position, found.entry.pending_checks) == (0, ("ci",))
     assert [blocker.reason for blocker in found.entry.blockers] == [Reason.FROZEN]
     assert without.entry is not None
     assert without.entry.blockers == (), "another branch's policy says nothing of it"

@@ -68,7 +68,7 @@ def test_blockers_of_the_policy_are_known_without_it_as_far_as_announced(
 def test_entry_behind_the_front_waits_for_it() -> None:
     """No person has to act; the range is that of the two runs to come."""
     view = viewed(2, of=entries(2))
-    assert (view.position.ahead, view.since, view.pending_checks, view.blockers) == ((1,), NOW, (), ())
+    assert (view.position.ahead, view.entry.status_since, view.pending_checks, view.blockers) == ((1,), NOW, (), ())
     assert view.eta == view.position.eta == (NOW + 20 * MINUTE, NOW + 20 * MINUTE + 5 * MINUTE)
     assert view.next_actor is ReasonActor.NONE
 

@@ -16,6 +16,7 @@ from queue_engine.rules.fair_share import (
     LANDINGS,
     LONGEST,
     UNKNOWN,
+    FairShare,
     earliest_key,
     share_behind,
     share_of,
@@ -104,9 +105,9 @@ def test_entry_behind_later_ones_names_its_share() -> None:
     late = entry(seq=3, position=3, author="Ada", share_delay=9)
     first, second = entry(seq=1, position=0, author="ada"), entry(seq=2, position=1, author="ada")
     later = entry(seq=4, position=2, author="bob")
-    assert share_behind([first, second, later, late], late) == ("Ada", 3)
+    assert share_behind([first, second, later, late], late) == FairShare("Ada", 3)
     assert share_behind([first, second, late], late) is None
     assert share_behind([first, replace(later, priority=1), late], late) is None
     assert share_behind([first, later, late], replace(late, share_delay=0)) is None
     agents = replace(late, author="x[bot]")
-    assert share_behind([later, agents], agents) == ("x[bot]", 0)
+    assert share_behind([later, agents], agents) == FairShare("x[bot]", 0)

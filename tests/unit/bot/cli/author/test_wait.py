@@ -21,7 +21,7 @@ def state(name: str, position: int = 0, *, outcome: str | None = None, sentence:
     body: dict[str, Any] = {
         "state": name,
         "outcome": outcome,
-        "queue": "main",
+        "base_branch": "main",
         "entry": entry,
         "sentence": sentence,
         "detail": None,
