@@ -98,7 +98,7 @@ class Control:
         return web.json_response(asdict(behaviour))
 
     async def _pass_time(self, request: web.Request) -> web.Response:
-        """Let time pass on a clock that stands still, and everything happen that is planned for it."""
+        """Move a clock that is stopped, and do all that is planned for that time."""
         given = await _body(request, {"seconds"})
         if not isinstance(self._github.clock, ManualClock):
             raise _bad("time passes by itself here; `--speed 0` stops it")
