@@ -16,7 +16,7 @@ from benchmarks.merging import Queue, imq
 from benchmarks.sizes import Size
 from benchmarks.table import Row
 from github_emulator import PullRequestHandle
-from queue_engine.domain.policy import Policy
+from queue_engine.config.model import Policy
 
 _PEOPLE = 20
 _SETTINGS = {"IMQ_MAX_QUEUE_DEPTH": "0", "IMQ_INTERVAL_SECONDS": "600", "IMQ_SWEEP_SECONDS": "7200"}

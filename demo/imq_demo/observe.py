@@ -10,10 +10,11 @@ from pathlib import Path
 
 from github_emulator import App, GitHub, PullRequest, PullRequestHandle
 from imq_demo import comments
+from queue_engine.config.model import Policy
 from queue_engine.core.database.database import Database
 from queue_engine.domain.model import Entry
 from queue_engine.domain.notice import MARKER, WAITING, Notice, NoticeKind, kind_of
-from queue_engine.domain.policy import Mode, Policy
+from queue_engine.domain.policy import Mode
 from queue_engine.store import Store
 from queue_engine.store.outbox.outbox import OutboxKind
 

@@ -29,9 +29,8 @@ class Crowd:
     def lag_at_random(self) -> None:
         """Give each kind of read a lag of its own: none, always the same, or another one for each request.
 
-        Reads of bases always lag; a GitHub without GraphQL shows bases by REST.
+        Reads of bases always lag.
         """
-        self.world.github.behaviour.graphql = self.chance.random() < 0.7
         lag = self.world.server.lag
         for kind in READ_KINDS:
             most = LONGEST_LAG * self.chance.choice([0.1, 0.4, 1] if kind in OF_BASES else [0, 0.1, 0.4, 1])

@@ -18,7 +18,7 @@ on_push: requeue
 priority:
   labels:
     urgent: 3
-    hotfix: {priority: 1, first: true, interrupts: true}
+    hotfix: {priority: 1, hotfix: true, preempts: true}
     mends: {fixes_base: true}
 freeze:
   exempt_labels: [allowed]

@@ -22,7 +22,7 @@ async def test_queued_by_the_api_is_labeled_and_lands_for_that_person(world: Wor
     """The label is the visible truth, set by IMQ; the comment names who asked; one comment, one merge."""
     pull = world.open("add")
     answer = await mona.queue(pull, head_sha=pull.head_sha)
-    assert (answer.status, answer.body["position"], answer.body["queue"]) == (202, 0, "main")
+    assert (answer.status, answer.body["position"], answer.body["base_branch"]) == (202, 0, "main")
     assert answer.body["queued_by"] == "mona"
     await world.settle()
     assert LABEL in pull.labels

@@ -26,7 +26,7 @@ SIZES = (0, 0, 0, 4, 7)
 MOST_PULLS = 10
 LONGEST_LAG = timedelta(seconds=5)
 MORE = (
-    "priority: {labels: {hotfix: {priority: 100, first: true, interrupts: true}, "
+    "priority: {labels: {hotfix: {priority: 100, hotfix: true, preempts: true}, "
     "merge-queue-fix: {priority: 0, fixes_base: true}}}\n"
 )
 _MOST_HOURS = 20

@@ -18,9 +18,9 @@ from bot.registration.manifest import read_manifest
 from bot.webhooks.receiver import Receiver
 from github_emulator import App, CISettings, EmulatorServer, GitHub, Installation, ManualClock, RepositoryHandle
 from github_emulator import SystemClock as EmulatorClock
+from queue_engine.config.model import Policy
 from queue_engine.core.timing.clock import Clock, SystemClock
-from queue_engine.domain.policy import Policy
-from queue_engine.domain.webhook_event import WebhookEvent
+from queue_engine.domain.webhooks import WebhookEvent
 from tests.support.gates import NOW
 
 NAME = "acme/rocket"

@@ -7,7 +7,7 @@ from typing import Any
 from bot.gateway import Gateway
 from github_emulator import EmulatorServer, GitHub, ManualClock
 from queue_engine.domain.model import Repository
-from queue_engine.domain.webhook_event import WebhookEvent
+from queue_engine.domain.webhooks import WebhookEvent
 
 PERMISSIONS = {
     "administration": "read",  # without it GitHub sends no webhooks about rulesets
@@ -39,7 +39,7 @@ class Place:
     handle: Any
     pull: Any
     app: Any
-    webhook_events: list[WebhookEvent] = field(default_factory=list)
+    webhook_events: list[Any] = field(default_factory=list)
 
     async def store(self, webhook_event: WebhookEvent) -> bool:
         self.webhook_events.append(webhook_event)

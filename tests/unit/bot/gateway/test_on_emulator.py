@@ -9,7 +9,6 @@ from github_emulator import Fault
 from queue_engine.domain.errors import HeadConflict, Invalid, MergeError, NotFound, RateLimitError, Unavailable
 from queue_engine.domain.facts import CheckState, MergeMethod, Permission, RequiredCheck
 from queue_engine.domain.notice import MARKER
-from queue_engine.domain.webhook_event import WebhookKind
 from tests.unit.bot.gateway.emulator_place import Place
 
 MERGE = "/repos/{owner}/{repo}/pulls/{number}/merge"
@@ -145,13 +144,9 @@ async def test_pull_request_is_read_whole_where_permissions_and_settings_need_pu
     """The token that reads them may push."""
     place.handle.record.private = True
     place.github.behaviour.permissions_need_push = place.github.behaviour.merge_settings_need_push = True
-    for offered in (True, False):
-        place.github.behaviour.graphql = offered
-        place.gateway.forget_rules(place.repository.id)
-        snapshot = await place.gateway.snapshot(place.repository, place.pull.number, login="mona")
-        assert snapshot.permission is Permission.WRITE
-        assert snapshot.pull.methods == tuple(MergeMethod)
-        place.gateway._unsupported_until = None
+    snapshot = await place.gateway.snapshot(place.repository, place.pull.number, login="mona")
+    assert snapshot.permission is Permission.WRITE
+    assert snapshot.pull.methods == tuple(MergeMethod)
 
 
 @pytest.mark.parametrize("shown", [True, False])
@@ -203,24 +198,22 @@ async def test_webhooks_of_a_pull_requests_life_become_hints(place: Place) -> No
     place.handle.add_ruleset("linear", linear_history=True)
     pull.close(by="mona")
     await place.run_ci()
-    webhook_events = {(each.kind, each.action): each for each in place.webhook_events}
-    labeled = webhook_events[WebhookKind.LABELED, "labeled"]
+    webhook_events = {(each.kind, getattr(each, "action", "")): each for each in place.webhook_events}
+    labeled = webhook_events["labeled", ""]
     assert (labeled.number, labeled.label, labeled.head_sha) == (pull.number, "merge-queue", before)
     assert (labeled.repository_id, labeled.owner, labeled.name) == (place.repository.id, "acme", "widgets")
     assert (labeled.installation_id, labeled.sender) == (place.repository.installation_id, "mona")
-    pushed = webhook_events[WebhookKind.CONSENT, "synchronize"]
+    pushed = webhook_events["consent", "synchronize"]
     assert (pushed.before, pushed.head_sha) == (before, head)
-    assert {action for kind, action in webhook_events if kind is WebhookKind.CONSENT} == {
+    assert {action for kind, action in webhook_events if kind == "consent"} == {
         "synchronize",
         "converted_to_draft",
         "unlabeled",
         "closed",
     }
-    checks = {(each.check_name, each.passed) for each in place.webhook_events if each.kind is WebhookKind.CHECK}
+    checks = {(each.check_name, each.passed) for each in place.webhook_events if each.kind == "check"}
     assert checks == {("ci/test", True), ("ci/lint", True)}
-    moved = [
-        each.head_sha for each in place.webhook_events if (each.kind, each.branch) == (WebhookKind.BASE_MOVED, "main")
-    ]
+    moved = [each.head_sha for each in place.webhook_events if each.kind == "base_moved" and each.branch == "main"]
     assert moved[-1] == place.handle.sha("main")
-    assert WebhookKind.RULES in {kind for kind, _ in webhook_events}
+    assert "rules" in {kind for kind, _ in webhook_events}
     assert len({each.delivery for each in place.webhook_events}) == len(place.webhook_events)

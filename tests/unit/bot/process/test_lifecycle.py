@@ -24,18 +24,16 @@ from queue_engine.core.concurrency.wakeup import Wakeup
 from queue_engine.core.database.outage import ReadOnly
 from queue_engine.core.timing.clock import SystemClock
 from queue_engine.core.timing.clock_changes import ClockChange
-from queue_engine.domain.webhook_event import WebhookEvent, WebhookKind
 from queue_engine.migrations import migrate
 from tests.support.databases import MakeUrl
 from tests.support.real_time import LIMIT
 from tests.support.unfinished_jobs import unfinished_jobs
+from tests.support.webhooks import a_webhook
 
 pytestmark = pytest.mark.process
 
 FAR = timedelta(hours=1)
-RULES = WebhookEvent(
-    kind=WebhookKind.RULES, delivery="d", repository_id=5, owner="ada", name="engine", installation_id=9
-)
+RULES = a_webhook("rules", delivery="d", repository_id=5, owner="ada", name="engine", installation_id=9)
 
 
 @pytest.fixture

@@ -4,10 +4,10 @@ import pytest
 
 from imq_demo.trains.landing import LandingMode
 from imq_demo.trains.train_changes import BASE_LIMIT, CHECK, WORKFLOW, changes_of, passes, start_files
+from queue_engine.config.model import Policy
 from queue_engine.config.parse import read
 from queue_engine.config.policy import policy_for
 from queue_engine.domain.facts import MergeMethod
-from queue_engine.domain.policy import Policy
 
 
 def test_bad_recipes_pass_alone_and_fail_on_the_base_that_moved() -> None:
@@ -42,8 +42,8 @@ def test_modes_differ_by_the_configuration_of_trains_alone(runs: int) -> None:
     files = start_files(runs)
     policy = policy_for(read(files[".github/imq.yml"]), Policy(), "main")
     trains = policy.trains
-    assert (trains.runs if trains else 0) == runs
-    assert policy.method is MergeMethod.MERGE
+    assert (trains.runs if trains.enabled else 0) == runs
+    assert policy.merge.method is MergeMethod.MERGE
     assert f"  {CHECK}:\n" in files[WORKFLOW]
     assert '"imq/**"' in files[WORKFLOW]
 
