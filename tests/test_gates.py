@@ -12,7 +12,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.gates import EMULATOR_TESTS, GUARD, PROCESSES, ROOT, TESTS, Gate, gate_of, may_have, put_variants_off
+from tests.support.gates import (
+    EMULATOR_TESTS,
+    GUARD,
+    PROCESSES,
+    PROMISES,
+    ROOT,
+    TESTS,
+    Gate,
+    gate_of,
+    may_have,
+    put_variants_off,
+)
 from tests.support.processes_gate import MOST_RERUNS, Failures, verdict
 
 CLOCKS = {
@@ -107,16 +118,19 @@ def test_gate_of_a_test_is_that_of_its_mark_or_its_folder(request: pytest.Fixtur
     assert gate_of(request.node) is Gate.LONG
 
 
-def test_all_but_two_variants_of_a_test_run_in_the_long_gate(request: pytest.FixtureRequest) -> None:
-    """Those that are not thorough stay before others, and all whose mark says that each has a cause of its own."""
+def test_all_but_the_first_variants_of_a_test_run_in_the_long_gate(request: pytest.FixtureRequest) -> None:
+    """Another answer stays as well. Thorough ones go before others, and none whose mark says that each has a cause."""
     repeated = [variant(request, "acceptance/test_a.py", f"test_a[{n}]") for n in range(4)]
     marked = [variant(request, "acceptance/test_b.py", f"test_b[{n}]", "every_variant") for n in range(4)]
     others = [variant(request, "store/test_c.py", f"test_c[{n}]") for n in range(4)]
     thorough = [variant(request, "acceptance/test_d.py", f"test_d[{n}]", *["thorough"] * (n < 3)) for n in range(5)]
-    put_variants_off([*repeated, *marked, *others, *thorough])
-    assert [gate_of(item) for item in thorough] == [Gate.LONG] * 3 + [Gate.LANDING] * 2
-    assert [gate_of(item) for item in repeated] == [Gate.LANDING] * 2 + [Gate.LONG] * 2
-    assert {gate_of(item) for item in marked + others} == {Gate.LANDING}
+    answers = [variant(request, "acceptance/test_e.py", f"test_e[{n}-{n > 1}]") for n in range(4)]
+    promises = [variant(request, f"acceptance/{PROMISES}", f"test_f[{n}]") for n in range(2)]
+    put_variants_off([*repeated, *marked, *others, *thorough, *answers, *promises])
+    assert [gate_of(item) for item in thorough] == [Gate.LONG] * 3 + [Gate.LANDING] + [Gate.LONG]
+    assert [gate_of(item) for item in repeated] == [Gate.LANDING] + [Gate.LONG] * 3
+    assert [gate_of(item) for item in answers] == [Gate.LANDING, Gate.LONG] * 2
+    assert {gate_of(item) for item in marked + others + promises} == {Gate.LANDING}
     assert may_have(TESTS / "acceptance" / "test_who_did_it.py", Gate.LONG)
 
 
