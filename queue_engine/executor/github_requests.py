@@ -205,7 +205,7 @@ async def update(github: GitHub, entry: Entry, now: datetime) -> Facts:
     except (Forbidden, Invalid, Refused) as refusal:
         if named(refusal.message) is Reason.STACKED:
             return await update_stacked(github, entry, refusal.message)
-        lasting = settled(entry, out_of_order(refusal), now)
+        lasting = settled(entry.run, out_of_order(refusal), now)
         if isinstance(lasting, Refused) and not await _closed_fork(github, entry, lasting):
             raise lasting from refusal
         return Facts(update_refused=refusal.message, update_forbidden=not isinstance(lasting, Invalid))
@@ -234,7 +234,7 @@ async def merge(
             entry.repository, entry.number, entry.head, how.method, title=how.title, body=how.body
         )
     except (MergeError, HeadConflict, Forbidden, Refused, Invalid) as refusal:
-        lasting = settled(entry, out_of_order(refusal), now)
+        lasting = settled(entry.run, out_of_order(refusal), now)
         if isinstance(lasting, Refused):
             raise lasting from refusal
         if named(refusal.message) is Reason.STACKED and not how.in_background:
@@ -298,7 +298,7 @@ async def rerun(github: GitHub, entry: Entry, failed: Iterable[CheckReport], now
         try:
             await github.rerun(entry.repository, run)
         except (Forbidden, NotFound, Invalid, Refused) as refusal:
-            if isinstance(settled(entry, refusal, now), Refused):
+            if isinstance(settled(entry.run, refusal, now), Refused):
                 raise
             return refusal.message
     return None

@@ -20,7 +20,6 @@ from queue_engine.effects.context import Engine
 from queue_engine.executor.pass_batch import PassBatch
 from queue_engine.executor.pass_errors import LeaseLost, on_error
 from queue_engine.executor.queue_pass import QueuePass
-from queue_engine.executor.trains.train_pass import TrainPass, TrainsUnavailable
 from queue_engine.planner.github_outage import retry_at
 from queue_engine.store import WakeupKind
 
@@ -38,17 +37,7 @@ async def advance(engine: Engine, queue: Queue, held: Callable[[], bool]) -> dat
         return retry_at(limited, engine.clock.now())
     except GitHubError as error:
         return await QueuePass(engine, queue, held, Policy()).on_unreadable_policy(error)
-    once = False
-    if policy.trains is not None or queue.in_trains:
-        trains = TrainPass(engine, queue, held, policy)
-        try:
-            if policy.trains is not None or policy.fault is not None:
-                return await trains.run()
-            if (due := await trains.leave()) is not None:
-                return due
-        except TrainsUnavailable as unavailable:
-            once = unavailable.once
-    return await QueuePass(engine, queue, held, policy, once=once).run()
+    return await QueuePass(engine, queue, held, policy).run()
 
 
 class Processor:

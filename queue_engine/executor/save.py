@@ -145,7 +145,7 @@ class EntryUpdates:
             saved = await change.tx.entries.save(changed)
             if may_withdraw(saved) and saved.run.merge_requested_at is None:
                 await withdraw_own_check(change.tx, saved, self.policy, change.now)
-            if shows_retrying(saved, change.now):
+            if shows_retrying(saved.run, change.now):
                 await record.pause_refused(change, saved.queue_id, error)
                 if not isinstance(error, Refused):
                     await announce_retrying(change.tx, saved, next_try, self.policy, change.now, depth=depth)

@@ -47,8 +47,10 @@ from queue_engine.rules.transitions import after_poll, bind_head, enter, up_to_d
 
 
 def decide(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Action:
-    """Return the one next action for the front entry."""
+    """Return the one next action for the front entry, or for a member whose train lands by merges."""
     facts = _of_head(entry, facts)
+    if entry.run.candidate_run is not None:
+        return _member(entry, facts, policy, now)
     if (first := _before_status(entry, facts, policy, now, entry)) is not None:
         return first
     if facts.rules is not None and not entry.own_check_required and requires_own_check(facts.rules, policy):
@@ -57,13 +59,13 @@ def decide(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Action:
     return _BY_STATUS[entry.status](entry, facts, policy, now)
 
 
-def decide_member(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Action:
+def _member(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Action:
     """Return the next action for a member whose train lands by merges, one after the other.
 
     The run of the train tested the tree that the base has to hold after this member (`tested_tree`), on the commit that
     the base has to be at now (`base_tip`). All else is verified as for any other entry.
     """
-    facts, run = _of_head(entry, facts), entry.run
+    run = entry.run
     waiting = replace(entry, status=EntryStatus.PENDING, run=run.ended())
     if (first := _before_status(entry, facts, policy, now, waiting)) is not None:
         return first

@@ -6,7 +6,6 @@ from dataclasses import replace
 import structlog
 
 from queue_engine.domain.candidate_run import CandidateMember, CandidateRun, CandidateState
-from queue_engine.domain.errors import Forbidden, GitHubError, RateLimitError
 from queue_engine.domain.facts import MergeMethod, PullRequest
 from queue_engine.domain.model import Entry
 from queue_engine.domain.reasons import Reason
@@ -16,7 +15,6 @@ from queue_engine.executor.github_requests import judged, read_fact
 from queue_engine.executor.trains.state import TrainState
 from queue_engine.planner.absent_checks import judge_absent
 from queue_engine.planner.actions import Block, Dequeue, FactKind, Facts, Save, Unmet, Wait
-from queue_engine.planner.github_outage import on_github_error, out_of_order
 from queue_engine.planner.member_rules import judge_member
 from queue_engine.planner.merge_errors import await_permission, named
 from queue_engine.rules.checks import head_checks, judge, requires_own_check
@@ -162,20 +160,3 @@ async def await_workflows_permission(
         case Dequeue(reason, text):
             await state.updates.dequeue(entry, reason, Facts(), detail=text)
     return True
-
-
-async def on_entry_error(state: TrainState, entry: Entry, error: GitHubError) -> None:
-    """Make the entry wait for GitHub, or dequeue it after the time limit. Raises RateLimitError as it is."""
-    if isinstance(error, RateLimitError):
-        raise error
-    _log.info("github_error", number=entry.number, error=repr(error))
-    error = out_of_order(error)
-    if isinstance(error, Forbidden):
-        await state.updates.dequeue(entry, Reason.PERMISSION_MISSING, Facts(), detail=error.message)
-        return
-    match on_github_error(entry, error, state.policy, state.now, state.engine.random):
-        case Dequeue(reason, detail):
-            await state.updates.dequeue(entry, reason, Facts(), detail=detail)
-        case Wait(changed, until):
-            waiting = replace(changed, run=replace(changed.run, next_poll_at=until))
-            await state.updates.save_retrying(waiting, until, error, depth=state.depth)

@@ -16,12 +16,10 @@ from queue_engine.domain.model import Entry, RedBase
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects.context import Change
 from queue_engine.executor.entry_trace import entry_trace
-from queue_engine.executor.queue_pass import QueuePass
 from queue_engine.executor.trains.lost_merges import schedule_close
 from queue_engine.executor.trains.members import follow_runs
 from queue_engine.executor.trains.state import TrainState
 from queue_engine.known.own_merges import record_merge_request
-from queue_engine.planner.decide import decide_member
 from queue_engine.planner.trains.members import base_moved
 from queue_engine.planner.trains.outcomes import landed
 from queue_engine.rules.blockers import blockers_of, is_blocked
@@ -37,15 +35,7 @@ async def merge_members(state: TrainState, run: CandidateRun) -> datetime | None
 
     Raises GitHubError, and StaleRecord if a member changed since it was read.
     """
-    steps = QueuePass(
-        state.engine,
-        state.queue,
-        state.held,
-        state.policy,
-        updates=state.updates,
-        decide=decide_member,
-        depth=len(state.entries),
-    )
+    steps = state.steps()
     for _ in range(_STEPS):
         await state.load()
         run = state.find(run.id or 0)

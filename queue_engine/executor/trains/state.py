@@ -12,6 +12,7 @@ from queue_engine.domain.policy import CommentPolicy, Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.train_policy import TrainPolicy
 from queue_engine.effects.context import Change, Engine
+from queue_engine.executor.entry_steps import EntrySteps
 from queue_engine.executor.save import EntryUpdates
 from queue_engine.planner.actions import Facts
 from queue_engine.planner.trains.built import former_candidates, with_ended
@@ -70,6 +71,12 @@ class TrainState:
         """What stores changes of entries: comments show outcomes only, and queue-only checks run on candidates."""
         comments = CommentPolicy.OUTCOMES if self.policy.comments is CommentPolicy.ALL else self.policy.comments
         return EntryUpdates(self.engine, replace(self.policy, comments=comments, queue_only_checks=frozenset()))
+
+    def steps(self) -> EntrySteps:
+        """Return what takes the steps of single entries."""
+        steps = EntrySteps(self.engine, self.queue, self.held, self.policy, updates=self.updates, in_trains=True)
+        steps.depth = self.depth or len(self.entries)
+        return steps
 
     async def load(self) -> None:
         """Read everything again."""
