@@ -1,4 +1,4 @@
-"""Names are made of the words of the glossary in ARCHITECTURE.md, or of plain technical ones.
+"""Names are made of the words of the glossary in CONTRIBUTING.md, or of plain technical ones.
 
 `plain_words.txt` has those of the engine, `plain_words_edges.txt` those of HTTP, GitHub's API and the command line.
 `plain_words_sandbox.txt` has GitHub's own nouns, and those of a simulation, which only the sandbox needs.
@@ -67,7 +67,7 @@ def names(package: str) -> Iterator[str]:
                 yield node.name
 
 
-def glossary(page: Path = ROOT / "ARCHITECTURE.md") -> set[str]:
+def glossary(page: Path = ROOT / "CONTRIBUTING.md") -> set[str]:
     """Read the words of the terms from the glossary's first column."""
     table = page.read_text(encoding="utf-8").partition("\n## Glossary\n")[2].partition("\n## ")[0]
     terms = re.findall(r"^\| ([^|]+) \|", table, re.MULTILINE)[2:]

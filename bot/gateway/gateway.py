@@ -1,6 +1,6 @@
 """The gateway: every read and write of `queue_engine.domain.port` as requests to GitHub's APIs.
 
-Beside the requests of a usual merge (the table in ARCHITECTURE.md) there are, where they are needed:
+Beside the requests of a usual merge (the table in docs/sizing.md) there are, where they are needed:
 
 - `GET /actions/runs` before a rerun, while a required check is absent at the first read, and where jobs of one name
   in several runs disagree; another read of checks where nothing is required and a new one reports.
