@@ -8,7 +8,7 @@ from queue_engine.domain.model import Repository
 from queue_engine.domain.policy import Policy
 from queue_engine.domain.port import GitHub
 from queue_engine.domain.train_policy import TrainPolicy
-from queue_engine.executor.trains.triggers import choice_at
+from queue_engine.executor.triggers import choice_at
 from queue_engine.rules.checks import run_checks
 from queue_engine.workflows.event_context import CandidateContext
 from queue_engine.workflows.trigger_choice import TriggerChoice, TriggerReport

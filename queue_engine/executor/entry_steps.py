@@ -5,12 +5,14 @@ request that changes GitHub, and GitHub is read after a kill (P2). Facts are kep
 changes the entry.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 
 import structlog
 
+from queue_engine.core.observability import trace
 from queue_engine.domain.errors import (
     Forbidden,
     GitHubError,
@@ -30,12 +32,19 @@ from queue_engine.domain.reasons import REASONS, Outcome, Reason
 from queue_engine.domain.unmet_requirement import UnmetRequirement
 from queue_engine.effects.context import Engine
 from queue_engine.effects.queue_depth import set_aside
-from queue_engine.executor import github_requests
-from queue_engine.executor.entry_facts import read_entry_fact
-from queue_engine.executor.hold_queue import StallFacts, hold_for_base, record_refused_merge, record_stall
+from queue_engine.executor import requests
+from queue_engine.executor.entry_store import (
+    AS_USUAL,
+    PASSES_ON,
+    CheckResults,
+    Checks,
+    EntryChange,
+    EntryUpdates,
+    await_own_check,
+)
+from queue_engine.executor.front import StallFacts, hold_for_base, record_refused_merge, record_stall
 from queue_engine.executor.landing import land_merged
-from queue_engine.executor.own_check import await_own_check
-from queue_engine.executor.save import AS_USUAL, PASSES_ON, CheckResults, Checks, EntryChange, EntryUpdates
+from queue_engine.executor.reads import read_entry_fact
 from queue_engine.known.own_merges import answered_merge, merged_by_imq
 from queue_engine.planner import actions
 from queue_engine.planner.actions import OF_PULL, Action, FactKind, Facts, ReadFact, Step, Wait
@@ -57,6 +66,19 @@ from queue_engine.rules.readiness import may_be_renewed
 from queue_engine.rules.transitions import with_refusal
 
 _log = structlog.get_logger("imq.queue_pass")
+
+
+@contextmanager
+def entry_trace(entry: Entry) -> Iterator[None]:
+    """Continue the entry's trace, and add its delivery to every log line within."""
+    delivery = {} if entry.delivery is None else {"delivery": entry.delivery}
+    with trace.continued(entry.trace, "pass"), structlog.contextvars.bound_contextvars(**delivery):
+        try:
+            yield
+        except Exception as error:
+            # The caller logs the error outside of the trace.
+            error.add_note(f"#{entry.number}, delivery {entry.delivery}, trace {trace.ids()['trace_id']}")
+            raise
 
 
 class EntrySteps:
@@ -189,7 +211,7 @@ class EntrySteps:
         saved = await self.save(entry, changed)
         self._facts = Facts()
         try:
-            self._facts = await github_requests.update(self._engine.github, saved, self._engine.clock.now())
+            self._facts = await requests.update(self._engine.github, saved, self._engine.clock.now())
         except RateLimitError as limited:  # Nothing was sent.
             due = retry_at(limited, self._engine.clock.now())
             await self.save(saved, _not_requested(saved, due))
@@ -205,7 +227,7 @@ class EntrySteps:
     async def _merge(self, entry: Entry, how: actions.Merge) -> datetime | None:
         refused, self._facts = self._facts.refused_methods, Facts()
         try:
-            answer = await github_requests.merge(self._engine.github, entry, how, refused, self._engine.clock.now())
+            answer = await requests.merge(self._engine.github, entry, how, refused, self._engine.clock.now())
         except RateLimitError as limited:  # GitHub did not merge, so there is no lost answer to find.
             await record_refused_merge(self._engine, entry)
             await self.save(entry, replace(entry, run=replace(entry.run, merge_requested_at=None)))
@@ -227,7 +249,7 @@ class EntrySteps:
     async def _rerun(self, entry: Entry, failed: Checks) -> datetime | None:
         results, self._facts = CheckResults(failing=failing_checks(failed, self._facts.reports)), Facts()
         try:
-            message = await github_requests.rerun(self._engine.github, entry, failed, self._engine.clock.now())
+            message = await requests.rerun(self._engine.github, entry, failed, self._engine.clock.now())
         except GitHubError as error:
             return await self.on_error(entry, error)
         if message is not None:

@@ -32,18 +32,13 @@ from queue_engine.domain.reasons import Reason
 from queue_engine.domain.train_policy import TrainPolicy
 from queue_engine.effects import record
 from queue_engine.effects.context import Engine
-from queue_engine.executor.entry_steps import EntrySteps
-from queue_engine.executor.entry_trace import entry_trace
+from queue_engine.executor.candidate import begin, build
+from queue_engine.executor.entry_steps import EntrySteps, entry_trace
 from queue_engine.executor.front import find_front, find_members
-from queue_engine.executor.pass_errors import LeaseLost, PassError
-from queue_engine.executor.trains.candidate_checks import test
-from queue_engine.executor.trains.candidate_merges import begin, build
-from queue_engine.executor.trains.dequeue import eject
-from queue_engine.executor.trains.forks import still_alone
-from queue_engine.executor.trains.landing import begin_landing, continue_landing
-from queue_engine.executor.trains.member_merges import stop_landing
-from queue_engine.executor.trains.members import follow_runs
-from queue_engine.executor.trains.state import TrainState
+from queue_engine.executor.members import still_alone
+from queue_engine.executor.run_checks import eject, test
+from queue_engine.executor.run_landing import begin_landing, continue_landing, stop_landing
+from queue_engine.executor.run_store import TrainState, follow_runs
 from queue_engine.planner.front import Members, QueueWait, first
 from queue_engine.planner.github_outage import (
     Retry,
@@ -61,7 +56,20 @@ from queue_engine.planner.trains.plan import plan
 from queue_engine.rules.blockers import in_flight, select_front
 from queue_engine.rules.transitions import preempted
 
-_log = structlog.get_logger("imq.trains")
+_log = structlog.get_logger("imq.queue_pass")
+
+
+class LeaseLost(Exception):
+    """Another worker has the queue's lease now; the pass ends without another step."""
+
+
+class PassError(Exception):
+    """A pass met an unexpected error, which is its cause. `entry` is the front, if the pass had selected one."""
+
+    def __init__(self, entry: Entry | None) -> None:
+        super().__init__("a pass met an unexpected error")
+        self.entry = entry
+
 
 _STEPS = 300
 """More steps than any real pass needs; a pass with so many ends, and its queue is due again, behind the others."""

@@ -39,8 +39,7 @@ from queue_engine.effects.github_merges import AUTO_MERGE_JOB
 from queue_engine.effects.repository_names import remember_name
 from queue_engine.effects.stale_records import repeated_if_stale
 from queue_engine.effects.stale_runs import CANCEL_RUNS_JOB
-from queue_engine.executor.cleanup import BRANCH_JOB, Cleanup
-from queue_engine.executor.trains.candidate_cleanup import train_jobs
+from queue_engine.executor.cleanup import BRANCH_JOB, Cleanup, train_jobs
 from queue_engine.handlers.branches import Branches
 from queue_engine.handlers.checks import CheckReports
 from queue_engine.handlers.github_merges import GithubMerges

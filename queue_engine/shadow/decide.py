@@ -19,7 +19,7 @@ from queue_engine.domain.reasons import Reason
 from queue_engine.domain.shadow import ShadowAction, ShadowOutcome
 from queue_engine.domain.unmet_requirement import UnmetRequirement
 from queue_engine.effects.context import Engine
-from queue_engine.executor.github_requests import read_fact
+from queue_engine.executor.reads import read_fact
 from queue_engine.planner import actions
 from queue_engine.planner.actions import Facts, ReadFact, Step
 from queue_engine.planner.decide import decide

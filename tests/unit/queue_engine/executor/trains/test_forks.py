@@ -10,7 +10,7 @@ from queue_engine.core.database.database import Database
 from queue_engine.domain.errors import Forbidden
 from queue_engine.domain.facts import Permission, Review, ReviewState
 from queue_engine.domain.train_policy import TrainForks, TrainPolicy
-from queue_engine.executor.trains.forks import sets_forks_aside
+from queue_engine.executor.members import sets_forks_aside
 from queue_engine.planner.actions import Facts
 from queue_engine.planner.trains.memory import ForkReason
 from queue_engine.store import Store

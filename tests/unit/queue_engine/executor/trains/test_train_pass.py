@@ -13,7 +13,7 @@ from queue_engine.domain.facts import CheckState
 from queue_engine.domain.model import EntryStatus
 from queue_engine.domain.train_policy import Candidates
 from queue_engine.executor.queue_pass import QueuePass
-from queue_engine.executor.trains.state import TrainState
+from queue_engine.executor.run_store import TrainState
 from queue_engine.planner.trains.memory import SequentialMode
 from queue_engine.store import Store
 from tests.unit.queue_engine.examples import HOUR, NOW, POLICY, report
