@@ -29,7 +29,7 @@ from bot.demo.trains.train_changes import (
     passes,
     start_files,
 )
-from queue_engine.planner.trains.new_runs import entropy
+from queue_engine.planner.trains.plan import entropy
 from sandbox.ci.workflow_runner import WorkflowRunner
 from sandbox.ci.workflows import Job, Trigger
 from sandbox.facade.pull_request_handle import PullRequestHandle

@@ -33,8 +33,7 @@ from queue_engine.executor.members import (
 from queue_engine.executor.run_store import TrainState
 from queue_engine.executor.triggers import lines, read_choice, trigger_failed, trigger_for
 from queue_engine.planner.actions import Facts
-from queue_engine.planner.trains.built import begun_on, history_of
-from queue_engine.planner.trains.commits import merge_message
+from queue_engine.planner.trains.built import begun_on, history_of, merge_message
 from queue_engine.planner.trains.members import base_moved
 from queue_engine.planner.trains.memory import Memory
 from queue_engine.planner.trains.model import NewRun

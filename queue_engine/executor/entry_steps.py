@@ -49,7 +49,7 @@ from queue_engine.known.own_merges import answered_merge, merged_by_imq
 from queue_engine.planner import actions
 from queue_engine.planner.actions import OF_PULL, Action, FactKind, Facts, ReadFact, Step, Wait
 from queue_engine.planner.check_outcome import rerun_answered
-from queue_engine.planner.decide import decide
+from queue_engine.planner.decide import decide, with_pending_merge
 from queue_engine.planner.github_outage import (
     UNREADABLE,
     Retry,
@@ -60,7 +60,6 @@ from queue_engine.planner.github_outage import (
     shows_retrying,
 )
 from queue_engine.planner.merge_errors import misses_own_check
-from queue_engine.planner.pending_merge import with_pending_merge
 from queue_engine.rules.failing_checks import failing_checks
 from queue_engine.rules.readiness import may_be_renewed
 from queue_engine.rules.transitions import with_refusal

@@ -53,7 +53,7 @@ from queue_engine.handlers.reviews import reviewed
 from queue_engine.handlers.shadow import ShadowHandler
 from queue_engine.handlers.table_limits import PURGE_JOB, TableLimits
 from queue_engine.handlers.workflow_runs import WorkflowRuns
-from queue_engine.shadow.readiness import SHADOW_JOB
+from queue_engine.shadow.decide import SHADOW_JOB
 from queue_engine.store.outbox.outbox import OUTBOX_JOB, OutboxKind
 
 _log = structlog.get_logger("imq.inbox")
