@@ -14,7 +14,6 @@ member. Between the first merge and the last the base has trees that no run test
 then. A landing that stops in between has its tip tested first.
 """
 
-import re
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -39,6 +38,7 @@ from queue_engine.executor.run_store import TrainState, follow_runs
 from queue_engine.known.own_merges import record_merge_request
 from queue_engine.planner.actions import Facts
 from queue_engine.planner.check_limits import few
+from queue_engine.planner.merge_errors import misses_checks
 from queue_engine.planner.trains.members import base_moved
 from queue_engine.planner.trains.memory import FailingChecks
 from queue_engine.planner.trains.model import TrainRun
@@ -397,11 +397,6 @@ async def stop_landing(
     _log.warning("landing_stopped", repository=state.queue.repository.full_name, message=why)
 
 
-_QUOTED = re.compile(r'"[^"\n]*"')
-_OF_CHECKS = ("status check", "waiting for results", "still expecting")
-"""Words of refusals for checks; `planner.merge_errors` has their sources."""
-
-
 REPLICAS = timedelta(minutes=1)
 """How long GitHub may miss a check that passed: pascalgn/automerge-action #35 saw that for a minute."""
 
@@ -412,12 +407,6 @@ def may_count_later(run: CandidateRun, message: str) -> bool:
     It counts none that a dispatch started (ThemeParks_JavaScript #37, hivecommons/hive #5286).
     """
     return misses_checks(message) and run.published_at is not None and run.trigger is not CandidateTrigger.DISPATCH
-
-
-def misses_checks(message: str) -> bool:
-    """Return whether GitHub refuses to move the base for checks alone."""
-    words = _QUOTED.sub("", message.lower())
-    return any(phrase in words for phrase in _OF_CHECKS) and "pull request" not in words
 
 
 def waits_on(state: TrainState, run: CandidateRun, limit: timedelta) -> CandidateRun | None:

@@ -36,8 +36,8 @@ from queue_engine.planner.actions import (
 )
 from queue_engine.planner.base_change import follow_base, keeps_result, may_keep_result, prove, start_over
 from queue_engine.planner.check_outcome import judge_checks
-from queue_engine.planner.member_rules import judge_landing, judge_lost_consent, judge_member, judge_refused_member
-from queue_engine.planner.merge_errors import judge_refused_merge, judge_refused_update
+from queue_engine.planner.member_rules import judge_landing, judge_lost_consent, judge_member
+from queue_engine.planner.merge_errors import judge_refused_member, judge_refused_merge, judge_refused_update
 from queue_engine.rules.check_timing import with_reports
 from queue_engine.rules.checks import expected_checks, judge, of_now, requires_own_check, run_checks
 from queue_engine.rules.consent import consent_lost, is_own_update, may_be_updated_silently
