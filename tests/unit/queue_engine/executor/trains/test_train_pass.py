@@ -8,7 +8,7 @@ import pytest
 
 from queue_engine.core.database.database import Database
 from queue_engine.domain.candidate_run import CandidateState
-from queue_engine.domain.errors import Unavailable
+from queue_engine.domain.errors import Forbidden, GitHubError, Invalid, StaleRead, Unavailable
 from queue_engine.domain.facts import CheckState
 from queue_engine.domain.model import EntryStatus
 from queue_engine.domain.train_policy import Candidates
@@ -82,3 +82,38 @@ async def test_outage_while_a_candidate_is_built_has_trains_off_after_its_limit(
     assert due > NOW
     await state.load()
     assert (state.memory.off is not None, state.runs == ()) == (is_late, is_late)
+
+
+async def test_pass_that_an_event_wakes_asks_no_sooner_than_the_entry_waits_for_github(store: Store) -> None:
+    """P7: webhooks wake a queue in trains, because its other runs go on; the wait of an entry is stored with it."""
+    github = a_github(branch_tip=Unavailable("down"))
+    state, run = await a_state(store, github, (1,))
+    await state.cancel(run, why="left")
+    await state.remember(replace(state.memory, base_tip=None))
+    due = await a_pass(state).run()
+    assert due is not None
+    assert due > NOW
+    assert await a_pass(state).run() == due
+    assert len(github.named("branch_tip")) == 1
+
+
+@pytest.mark.parametrize("error", [Forbidden, Invalid, StaleRead])
+async def test_run_whose_checks_github_does_not_show_waits_and_keeps_its_trains(
+    store: Store, error: type[GitHubError], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """P5: what GitHub refuses of a run as a whole is no fault of its members, and may pass."""
+
+    async def fails(*_: object) -> None:
+        raise error("no")
+
+    github = a_github()
+    monkeypatch.setattr(github, "check_reports", fails)
+    state, run = await a_state(store, github, (1,), candidate="c1", state=CandidateState.TESTING, published_at=NOW)
+    await state.save_run(replace(run, test=replace(run.test, next_poll_at=NOW)))
+    due = await a_pass(state).run()
+    assert due is not None
+    assert due > NOW
+    await state.load()
+    assert state.memory.off is None
+    assert [each.test.github_failures for each in state.runs] == [1]
+    assert (state.runs[0].test.github_failing_since is None) is (error is StaleRead)
