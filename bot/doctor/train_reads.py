@@ -9,7 +9,7 @@ from queue_engine.config.model import Policy
 from queue_engine.domain.errors import NotFound
 from queue_engine.domain.facts import BranchRules
 from queue_engine.domain.model import Repository
-from queue_engine.executor.trains.triggers import choice_at
+from queue_engine.executor.triggers import choice_at
 from queue_engine.rules.checks import run_checks
 from queue_engine.rules.own_pushes import made_by
 from queue_engine.workflows.event_context import CandidateContext

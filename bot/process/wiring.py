@@ -52,7 +52,7 @@ from queue_engine.core.jobs.worker import Worker
 from queue_engine.core.observability.progress import ProgressLog, ProgressNotifiers
 from queue_engine.core.timing.clock import Clock
 from queue_engine.effects.context import Engine
-from queue_engine.executor.processor import Processor
+from queue_engine.executor.scheduler import Processor
 from queue_engine.handlers.inbox import Inbox
 from queue_engine.handlers.lost_deliveries import DELIVERIES
 from queue_engine.handlers.reconciler import Reconciler

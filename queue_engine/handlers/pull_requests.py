@@ -27,8 +27,8 @@ from queue_engine.domain.webhooks import HeadChange, LabelChange, LabelRequest, 
 from queue_engine.effects.context import Engine
 from queue_engine.effects.github_merges import disable_later
 from queue_engine.effects.labels import queued_by
-from queue_engine.executor.pending_merges import settle_pending_merge
-from queue_engine.executor.trains.lost_merges import follow_landed
+from queue_engine.executor.cleanup import follow_landed
+from queue_engine.executor.landing import settle_pending_merge
 from queue_engine.handlers.labels import LabelChanges
 from queue_engine.handlers.reconciler import read_again
 from queue_engine.handlers.shadow import ShadowHandler

@@ -7,32 +7,33 @@ from dataclasses import replace
 from datetime import datetime
 
 from queue_engine.config.model import Policy
-from queue_engine.core.timing.backoff import no_jitter, wait
 from queue_engine.domain.facts import BranchRules, MergeMethod, PullRequest, Snapshot
 from queue_engine.domain.model import Entry, EntryStatus
 from queue_engine.domain.reasons import Reason
-from queue_engine.planner.actions import Action, Dequeue, FactKind, Facts, HoldLanding, ReadFact, Save, Wait
+from queue_engine.planner.actions import Action, Dequeue, FactKind, Facts, ReadFact, Save, Update
 from queue_engine.planner.base_change import prove
-from queue_engine.planner.merge_errors import await_permission, forbids_merge_commits, named
-from queue_engine.planner.own_pushes import judge_lost_consent
+from queue_engine.planner.merge_errors import forbids_merge_commits, named
 from queue_engine.rules.consent import consent_lost
-from queue_engine.rules.eligibility import may_queue, unread_teams
+from queue_engine.rules.eligibility import Reject, may_queue, unread_teams
 from queue_engine.rules.merge_method import merge_method, no_method
+from queue_engine.rules.own_pushes import may_push, pushed_by, with_pushed_head
 from queue_engine.rules.reviews import counted_reviews, missing_approval
 from queue_engine.rules.stacks import is_stacked_above
+from queue_engine.rules.transitions import updating
 
-_OF_PULL = frozenset(
-    {
-        Reason.STACKED,
-        Reason.CHANGES_REQUESTED,
-        Reason.CODE_OWNER_MISSING,
-        Reason.APPROVAL_MISSING,
-        Reason.CONVERSATIONS_UNRESOLVED,
-        Reason.SIGNATURES_MISSING,
-        Reason.DEPLOYMENT_MISSING,
-    }
-)
-"""What the pull request itself lacks: others of its train may land without it."""
+
+def judge_lost_consent(
+    entry: Entry, lost: Reject, pull: PullRequest, facts: Facts, policy: Policy, now: datetime
+) -> Action:
+    """Dequeue the entry, unless the bot that opened the pull request alone pushed: then its run starts over."""
+    if lost != Reject(Reason.HEAD_CHANGED) or not may_push(entry, pull.author, policy):
+        return Dequeue(lost.reason, lost.detail)
+    if facts.head_pushes is None:
+        return ReadFact(FactKind.HEAD_PUSHES)
+    if not pushed_by(pull.author, facts.head_pushes, entry, pull.head_sha):
+        return Dequeue(lost.reason)
+    bound = with_pushed_head(entry, pull.head_sha)
+    return Save(bound) if entry.status is EntryStatus.PENDING else Update(updating(bound, None, policy, now))
 
 
 def judge_member(entry: Entry, facts: Facts, policy: Policy, now: datetime, *, mergeable: bool) -> MergeMethod | Action:
@@ -127,24 +128,3 @@ def _withdrawn_approval(snapshot: Snapshot | None, rules: BranchRules) -> Dequeu
     if reviews is not None and (missing := missing_approval(reviews, rules, snapshot.decision, owners)) is not None:
         return Dequeue(missing[0], detail=missing[1])
     return Dequeue(Reason.CONVERSATIONS_UNRESOLVED) if rules.conversations and snapshot.open_conversations else None
-
-
-def judge_refused_member(entry: Entry, message: str, facts: Facts, policy: Policy, now: datetime) -> Action | None:
-    """Judge the refused merge of a train's member. None: try again at once with fresh facts.
-
-    A member leaves only for what its own pull request lacks. Any other obstacle stops the landing, at once if it is
-    final: the base must not rest for long on members whose tree no run tested.
-    """
-    known = named(message)
-    if known is Reason.WORKFLOWS_PERMISSION:
-        return await_permission(entry, message, policy, now)
-    if known in _OF_PULL:
-        return Dequeue(known, detail=message)
-    if known is Reason.METHOD_NOT_ALLOWED and facts.refused_methods:
-        return None
-    deadline = (entry.run.refused_since or now) + policy.refusal_timeout
-    if facts.merge_denied is not None or (now >= deadline and entry.run.merge_refusals >= policy.merge_refusals):
-        return HoldLanding(message)
-    again = now + wait(policy.ask_again, entry.run.merge_refusals, random=no_jitter)
-    run = replace(entry.run, merge_requested_at=None, next_poll_at=again)
-    return Wait(replace(entry, run=run), again)

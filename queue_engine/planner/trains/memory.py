@@ -9,8 +9,7 @@ from typing import Any
 from queue_engine.domain.candidate_run import CandidateTrigger
 from queue_engine.domain.model import Entry
 from queue_engine.planner.trains.built import BuiltHistory, BuiltMember
-from queue_engine.planner.trains.estimates import Estimates, Rate
-from queue_engine.planner.trains.model import FailingRun, Member, TrainRun, Trains
+from queue_engine.planner.trains.model import Estimates, FailingRun, Member, Rate, TrainRun, Trains
 from queue_engine.planner.trains.suspicion import weigh
 
 _TIPS_KEPT = 100

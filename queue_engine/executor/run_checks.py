@@ -1,7 +1,11 @@
 """Follow the checks of published candidates as those of any head: compare with the base, rerun for one member, judge.
 
-A check that was skipped counts only where it was skipped on the members' own heads, too: otherwise the candidate is
-not tested.
+A check that was skipped counts only where it was skipped on the members' own heads, too: otherwise the candidate is not
+tested. A member that makes runs fail is ejected, with the checks that failed in a run with it alone: what they prove.
+
+A check that is green on the member's own head, and red on a candidate, is no proof in two cases. It may never have
+passed on a candidate. Or another App reports it, and may judge IMQ's draft: no workflow says what it reads. Then the
+member's own branch decides, in sequence: no member leaves for what is not known.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,25 +22,25 @@ from queue_engine.domain.facts import CheckReport, CheckState
 from queue_engine.domain.model import Entry, EntryStatus
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.unmet_requirement import UnmetRequirement
-from queue_engine.executor import github_requests
-from queue_engine.executor.hold_queue import StallFacts, hold_for_base, record_stall
-from queue_engine.executor.trains.candidate_branches import key_of, of_tree
-from queue_engine.executor.trains.dequeue import kept, key_of_check, proving
-from queue_engine.executor.trains.member_facts import leaves_for_absent
-from queue_engine.executor.trains.state import TrainState
-from queue_engine.executor.trains.triggers import trigger_failed
+from queue_engine.executor import requests
+from queue_engine.executor.candidate import key_of, of_tree
+from queue_engine.executor.front import StallFacts, hold_for_base, record_stall
+from queue_engine.executor.members import leaves_for_absent
+from queue_engine.executor.reads import judged, read_fact
+from queue_engine.executor.run_store import TrainState
+from queue_engine.executor.triggers import trigger_failed
 from queue_engine.planner import actions
 from queue_engine.planner.absent_checks import judge_absent
 from queue_engine.planner.actions import Action, FactKind, Facts
 from queue_engine.planner.check_limits import few
 from queue_engine.planner.check_outcome import judge_checks, rerun_answered
 from queue_engine.planner.trains.memory import FailingChecks, Memory
-from queue_engine.planner.trains.outcomes import cancelled, failed, find_run, passed
+from queue_engine.planner.trains.outcomes import cancelled, ejected_member, failed, find_run, passed, unblamed
 from queue_engine.planner.trains.plan import failure_ejects
 from queue_engine.rules.candidate_checks import is_ambiguous, of_candidate
 from queue_engine.rules.check_progress import run_progress
 from queue_engine.rules.check_timing import with_reports
-from queue_engine.rules.checks import CommitChecks, expected_checks, judge, run_checks
+from queue_engine.rules.checks import CommitChecks, expected_checks, former_names, judge, run_checks
 
 _log = structlog.get_logger("imq.trains")
 
@@ -136,12 +140,12 @@ async def _judge(state: TrainState, run: CandidateRun, subject: Entry, *, reruns
         facts, policy = of_tree(state, run, facts)
         if fact is FactKind.FORMER_REPORTS:
             return replace(facts, former_reports=await _on_own_heads(state, run.members))
-        facts = await github_requests.read_fact(state.engine.github, subject, fact, facts, policy)
+        facts = await read_fact(state.engine.github, subject, fact, facts, policy)
         if fact is FactKind.CHECKS and is_ambiguous(facts.reports or ()):
             facts = await _of_its_trigger(state, run, subject, facts)
         return facts
 
-    action, facts = await github_requests.judged(judge_candidate, read)
+    action, facts = await judged(judge_candidate, read)
     assert action is not None
     return action, of_tree(state, run, facts)[0]
 
@@ -157,7 +161,7 @@ async def read_again(state: TrainState, run: CandidateRun) -> CommitChecks:
     """Read the checks of a candidate that passed, and judge the newest run of each. Raises GitHubError."""
     subject, github = subject_of(run, state.entries_of(run)[0], fixes_base=False), state.engine.github
     facts = Facts(rules=await github.branch_rules(state.queue.repository, state.queue.base_branch))
-    facts = await github_requests.read_fact(github, subject, FactKind.CHECKS, facts, state.policy)
+    facts = await read_fact(github, subject, FactKind.CHECKS, facts, state.policy)
     if is_ambiguous(facts.reports or ()):
         facts = await _of_its_trigger(state, run, subject, facts)
     facts, policy = of_tree(state, run, facts)
@@ -168,7 +172,7 @@ async def read_again(state: TrainState, run: CandidateRun) -> CommitChecks:
 async def _of_its_trigger(state: TrainState, run: CandidateRun, subject: Entry, facts: Facts) -> Facts:
     """Leave out reports that a push to another branch caused, or a pull request of other people."""
     github = state.engine.github
-    read = await github_requests.read_fact(github, subject, FactKind.WORKFLOW_RUNS, facts, state.policy)
+    read = await read_fact(github, subject, FactKind.WORKFLOW_RUNS, facts, state.policy)
     own = of_candidate(facts.reports or (), read.workflow_runs or (), run.trigger, run.branch)
     return replace(facts, reports=own)
 
@@ -188,7 +192,7 @@ async def _act(state: TrainState, run: CandidateRun, subject: Entry, action: Act
         case actions.Rerun(changed, checks):
             saved = await state.save_run(_with(run, changed))
             asked = replace(changed, run=saved.test)
-            message = await github_requests.rerun(state.engine.github, asked, checks, state.now)
+            message = await requests.rerun(state.engine.github, asked, checks, state.now)
             answered = rerun_answered(asked, checks, message, state.policy, state.now)
             await state.save_run(_with(saved, answered))
         case actions.HoldBase() if run.base_tip != state.memory.base_tip:
@@ -327,3 +331,74 @@ async def _untested(state: TrainState, run: CandidateRun, reason: Reason, detail
         return
     await state.cancel(run, why="untested")
     await trigger_failed(state, run.trigger, reason, detail)
+
+
+_Checks = Sequence[Mapping[str, Any]]
+"""As `FailingChecks` keeps them."""
+
+
+def kept(run: CandidateRun, checks: Sequence[CheckReport]) -> tuple[Mapping[str, Any], ...]:
+    """Return failing checks of a run as evidence."""
+    return tuple(
+        {
+            "name": each.name,
+            "url": each.url,
+            "conclusion": each.conclusion,
+            "key": key_of_check(each),
+            "may_judge_draft": run.trigger is CandidateTrigger.PULL_REQUEST and not each.by_actions,
+        }
+        for each in checks
+    )
+
+
+def key_of_check(report: CheckReport) -> str:
+    """Name a check by its App and name."""
+    return former_names([report])[0]
+
+
+async def proving(state: TrainState, number: int, checks: _Checks) -> _Checks:
+    """Return those of the failing checks that prove a fault of this member; without any, its own branch has to.
+
+    Trains are off then. Raises GitHubError.
+    """
+    doubted = [each for each in checks if each.get("may_judge_draft") or each.get("key", "") not in state.memory.green]
+    entry = next((each for each in state.entries if each.number == number), None)
+    if entry is None or not (doubted := [each for each in doubted if "key" in each]):
+        return checks
+    reports = await state.engine.github.check_reports(entry.repository, entry.head, frozenset())
+    red = {key_of_check(each) for each in reports if each.state is CheckState.FAILED}
+    unproved = [each for each in doubted if each["key"] in {*map(key_of_check, reports)} - red]
+    if len(unproved) < len(checks):
+        return [each for each in checks if each not in unproved]
+    # It may be the member's fault together with the base, or judge the pull request.
+    on_some = {each["key"] for each in unproved} <= {*state.memory.green}
+    await state.remember(unblamed(state.memory))
+    names = few(tuple(each["name"] for each in unproved))
+    await state.switch_off(Reason.CHECK_FAILS_ON_CANDIDATES, names, suspect=number, once=on_some)
+    return ()
+
+
+async def eject(state: TrainState, number: int) -> None:
+    """Dequeue the member, then count that; unless its own branch has to show its fault. Raises GitHubError."""
+    entry = next((each for each in state.entries if each.number == number), None)
+    failure = state.memory.failure_of(number)
+    if entry is not None:
+        found: _Checks = failure.checks if failure is not None else ()
+        if found and not (found := await proving(state, number, found)):
+            return
+        checks = tuple(
+            CheckReport(
+                name=each["name"],
+                app_id=None,
+                state=CheckState.FAILED,
+                conclusion=each["conclusion"],
+                url=each["url"],
+                started_at=None,
+                completed_at=None,
+            )
+            for each in found
+        )
+        reason = Reason.CHECKS_FAILED if failure is None else Reason(failure.reason)
+        detail = None if failure is None else failure.detail
+        await state.updates.dequeue(entry, reason, Facts(), detail=detail, checks=checks)
+    await state.remember(ejected_member(state.memory, number))

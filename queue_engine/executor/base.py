@@ -1,7 +1,13 @@
-"""Poll a base branch that holds its queue: the base is red, or somebody's push made its tip untested."""
+"""Poll a base branch that holds its queue: the base is red, or somebody's push made its tip untested.
+
+A red base may be fixed by pull requests with a label for fixes. IMQ follows a label's webhook only if the configuration
+names the label then. If the configuration names the label later, IMQ asks GitHub which pull requests have the label,
+and who set it. So the label need not be set again.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime
 
 import structlog
 
@@ -12,17 +18,11 @@ from queue_engine.domain.model import Entry, Queue, RedBase, Stall
 from queue_engine.domain.port import GitHub
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects.context import Change, Engine
-from queue_engine.executor import base_labels
 from queue_engine.planner.absent_checks import broken_runs
 from queue_engine.planner.github_outage import retry_at
-from queue_engine.rules.blockers import (
-    base_checked,
-    base_unread,
-    failed_jobs,
-    in_flight,
-    untested_checked,
-)
+from queue_engine.rules.blockers import base_checked, base_unread, failed_jobs, in_flight, untested_checked
 from queue_engine.rules.checks import absent_checks, head_checks, run_checks, with_runs
+from queue_engine.rules.eligibility import may_queue
 
 _log = structlog.get_logger("imq.base")
 
@@ -43,16 +43,12 @@ async def poll_red_base(engine: Engine, queue: Queue, red: RedBase, entries: Seq
         if known is not None:
             if again := failed_jobs(known, tip, reports, policy):
                 known = replace(known, rerun=tip)
-            fixes = await base_labels.find_fixes(engine, queue, entries, policy)
-    except RateLimitError as limited:
-        known = replace(red, next_poll_at=retry_at(limited, now))
+            fixes = await find_fixes(engine, queue, entries, policy)
     except GitHubError as error:
-        words = f"{type(error).__name__}: {error}"
-        _log.log(attempt_level(error), "base_unread", repository=queue.repository.full_name, error=words)
-        known = base_unread(red, policy, now)
+        known = _unread(queue, red, error, policy, now)
     async with engine.change() as change:
         for entry_id, by in fixes.items():
-            await base_labels.mark_as_fix(change, entry_id, by)
+            await mark_as_fix(change, entry_id, by)
         # A report, a push or a command during this poll is not part of its result: then the next poll comes at once.
         noted = await change.tx.red_bases.note(queue.id, known, expected=red)
         for entry in await change.tx.entries.of_queue(queue.id) if noted and tip != red.tip else ():
@@ -102,12 +98,8 @@ async def poll_untested_tip(engine: Engine, queue: Queue, red: RedBase, policy: 
         required = run_checks(await github.branch_rules(queue.repository, queue.base_branch), policy)
         reports = await github.check_reports(queue.repository, tip, required)
         known = untested_checked(red, tip, required, reports, policy, now)
-    except RateLimitError as limited:
-        known = replace(red, next_poll_at=retry_at(limited, now))
     except GitHubError as error:
-        words = f"{type(error).__name__}: {error}"
-        _log.log(attempt_level(error), "base_unread", repository=queue.repository.full_name, error=words)
-        known = base_unread(red, policy, now)
+        known = _unread(queue, red, error, policy, now)
     async with engine.change() as change:
         stored = await change.tx.queues.get(queue.id)
         if not await change.tx.red_bases.note(queue.id, known, expected=red) or stored is None:
@@ -132,10 +124,22 @@ async def poll_missing_checks(
         if not any(each.name in stall.checks for each in missing):
             after = None
     except GitHubError as error:
-        words = f"{type(error).__name__}: {error}"
-        _log.log(attempt_level(error), "base_unread", repository=queue.repository.full_name, error=words)
+        _log_unread(queue, error)
     async with engine.change() as change:
         await change.tx.stalls.note(queue.id, after, expected=stall)
+
+
+def _unread(queue: Queue, red: RedBase, error: GitHubError, policy: Policy, now: datetime) -> RedBase:
+    """Return the base as it waits for the next poll after an error of GitHub."""
+    if isinstance(error, RateLimitError):
+        return replace(red, next_poll_at=retry_at(error, now))
+    _log_unread(queue, error)
+    return base_unread(red, policy, now)
+
+
+def _log_unread(queue: Queue, error: GitHubError) -> None:
+    words = f"{type(error).__name__}: {error}"
+    _log.log(attempt_level(error), "base_unread", repository=queue.repository.full_name, error=words)
 
 
 async def _lift_mismatch(change: Change, queue: Queue, tip: str, *, passed: bool) -> None:
@@ -145,3 +149,36 @@ async def _lift_mismatch(change: Change, queue: Queue, tip: str, *, passed: bool
     data = {"by": None, "detail": detail, "until": None}
     await change.record("resumed", queue, reason=Reason.TREE_MISMATCH, data=data)
     _log.info("resumed", repository=queue.repository.full_name, base_branch=queue.base_branch, detail=detail)
+
+
+async def find_fixes(engine: Engine, queue: Queue, entries: Sequence[Entry], policy: Policy) -> dict[str, str]:
+    """Return which of these entries are unknown fixes, as the entry's id with the login of the person who said so.
+
+    A label counts if the pull request had it when it was queued, or if a person who may queue has set it since. Costs
+    one request for each label. Raises GitHubError.
+    """
+    github, repository, found = engine.github, queue.repository, dict[str, str]()
+    waiting = {entry.number: entry for entry in entries if not entry.fixes_base}
+    if not waiting:
+        return found
+    for label in policy.fix_labels:
+        for number in await github.labeled_pull_requests(repository, label):
+            if (entry := waiting.get(number)) is None or entry.id in found:
+                continue
+            last = await github.last_labeled_event(repository, number, label)
+            if last is None:
+                continue
+            if last.at <= entry.enqueued_at:
+                found[entry.id] = entry.queued_by
+            elif last.by and may_queue(policy, last.by, await github.permission(repository, last.by)) is None:
+                found[entry.id] = last.by
+    return found
+
+
+async def mark_as_fix(change: Change, entry_id: str, by: str) -> None:
+    """Mark the entry as a fix of the base. Raises StaleRecord if the entry changed meanwhile."""
+    entry = await change.tx.entries.get(entry_id)
+    if entry is None or entry.fixes_base:
+        return
+    await change.tx.entries.save(replace(entry, fixes_base=True))
+    await change.record("priority", entry, data={"by": by, "priority": entry.priority, "position": entry.position})

@@ -1,32 +1,27 @@
-"""Send the requests for the front entry: read facts, update, merge, rerun.
+"""Read facts about entries from GitHub, with the labels of their pull requests that count."""
 
-A refusal that depends on the pull request becomes a fact for `decide`; every other error is raised.
-"""
-
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 from queue_engine.config.model import Policy
-from queue_engine.domain.errors import Forbidden, HeadConflict, Invalid, MergeError, NotFound, Refused
-from queue_engine.domain.facts import CheckReport, Commit, MergeMethod, Snapshot
+from queue_engine.domain.errors import Forbidden, NotFound
+from queue_engine.domain.facts import PullRequest, Snapshot
 from queue_engine.domain.model import Entry
-from queue_engine.domain.port import GitHub, PendingMerge, SnapshotRequest
-from queue_engine.domain.reasons import Reason
+from queue_engine.domain.port import GitHub, MergeState, PendingMerge, SnapshotRequest
 from queue_engine.domain.workflow_runs import CommitFacts
-from queue_engine.executor.stack_requests import merge_stacked, merge_unknown_stack, pending_merge, update_stacked
+from queue_engine.effects.actors import followed_login, is_somebody_else
+from queue_engine.effects.context import Engine
+from queue_engine.effects.labels import LabelStates, effective_labels, wanted_labels
+from queue_engine.effects.repository_names import named_by, remember_name
 from queue_engine.planner.absent_checks import broken_runs, is_as_on_base
-from queue_engine.planner.actions import FactKind, Facts, Merge, ReadFact
+from queue_engine.planner.actions import OF_PULL, FactKind, Facts, ReadFact
 from queue_engine.planner.base_change import tips_to_compare
-from queue_engine.planner.github_outage import out_of_order, settled
-from queue_engine.planner.merge_errors import named, refused_merge
-from queue_engine.rules.base_change import BaseChange, need_no_test
+from queue_engine.rules.base_change import BaseChange
 from queue_engine.rules.checks import absent_checks, cancelled_jobs, former_checks, head_checks, run_checks
 from queue_engine.rules.consent import needs_signature
 from queue_engine.rules.reviews import reviews_of
 
-_FORBIDDEN = 403
 _T = TypeVar("_T")
 
 
@@ -189,116 +184,64 @@ def with_snapshot(facts: Facts, snapshot: Snapshot) -> Facts:
     )
 
 
-async def update(github: GitHub, entry: Entry, now: datetime) -> Facts:
-    """Request the update of the entry's branch; return GitHub's refusal as a fact, or no facts.
+NOT_MERGED = frozenset({MergeState.FAILED, MergeState.ENQUEUED})
+"""GitHub's own queue would merge by its own rules, and was not asked for."""
 
-    IMQ may bypass rules of a branch that hold for people with write permission. With a pull request from `main` to
-    their own branch, they would have IMQ merge that branch into `main` ("merged dev into master": react-boilerplate
-    #2585).
-    """
-    if entry.shared_head is not None:
-        tip = await github.branch_tip(entry.repository, entry.shared_head)
-        if tip is not None and tip.protected:
-            return Facts(update_refused=entry.shared_head, head_protected=True)
+
+async def pending_merge(github: GitHub, entry: Entry, facts: Facts) -> Facts:
+    """Read the merge in the background; its failure is a refusal, and a merge that GitHub does not know is none."""
+    assert entry.run.merge_uuid is not None
     try:
-        await github.update_branch(entry.repository, entry.number, entry.head)
-    except (Forbidden, Invalid, Refused) as refusal:
-        if named(refusal.message) is Reason.STACKED:
-            return await update_stacked(github, entry, refusal.message)
-        lasting = settled(entry, out_of_order(refusal), now)
-        if isinstance(lasting, Refused) and not await _closed_fork(github, entry, lasting):
-            raise lasting from refusal
-        return Facts(update_refused=refusal.message, update_forbidden=not isinstance(lasting, Invalid))
-    return Facts()
+        pending = await github.pending_merge(entry.repository, entry.number, entry.run.merge_uuid)
+    except NotFound as missing:
+        pending = PendingMerge(MergeState.PENDING, missing.message)
+    if pending.state not in NOT_MERGED:
+        return replace(facts, pending_merge=pending)
+    github.forget_rules(entry.repository.id)
+    return replace(facts, pending_merge=pending, merge_refused=pending.message)
 
 
-async def _closed_fork(github: GitHub, entry: Entry, refusal: Refused) -> bool:
-    """Whether GitHub refuses an update because a fork's author does not let maintainers push to the branch."""
-    if refusal.status != _FORBIDDEN or refusal.disorder is not None:
-        return False
-    pull = await github.pull_request(entry.repository, entry.number)
-    return pull.head_repository != entry.repository.full_name and not pull.maintainer_can_modify
+_WITH_PULL = OF_PULL | {FactKind.FRESH_RULES}
 
 
-async def merge(
-    github: GitHub, entry: Entry, how: Merge, refused: frozenset[MergeMethod], now: datetime
-) -> str | PendingMerge | Facts:
-    """Merge the entry's head; return the commit that landed, GitHub's merge in the background, or its refusal.
+async def read_entry_fact(engine: Engine, entry: Entry, fact: FactKind, facts: Facts, policy: Policy) -> Facts | None:
+    """Read a fact from GitHub, and return the facts with it; None if the repository has another name by now.
 
-    `refused` are the methods that GitHub refused before; a refusal that names this method adds it.
+    Raises GitHubError.
     """
-    try:
-        if how.in_background:
-            return await merge_stacked(github, entry, how, refused)
-        return await github.merge(
-            entry.repository, entry.number, entry.head, how.method, title=how.title, body=how.body
-        )
-    except (MergeError, HeadConflict, Forbidden, Refused, Invalid) as refusal:
-        lasting = settled(entry, out_of_order(refusal), now)
-        if isinstance(lasting, Refused):
-            raise lasting from refusal
-        if named(refusal.message) is Reason.STACKED and not how.in_background:
-            return await merge_unknown_stack(github, entry, how, refusal.message, refused)
-        if isinstance(lasting, Forbidden):
-            return Facts(merge_refused=refusal.message, merge_denied=Reason.PERMISSION_MISSING)
-        github.forget_rules(entry.repository.id)
-        return refused_merge(refusal.message, how.method, refused)
+    before = (await wanted_labels(engine.store, entry))[entry.id] if fact in _WITH_PULL else None
+    read = await read_fact(engine.github, entry, fact, facts, policy)
+    if read.pull is None or read.pull is facts.pull:
+        return read
+    if (named := named_by(read.pull, entry.repository)) != entry.repository:
+        await remember_name(engine, named)
+        return None
+    if fact is not FactKind.PULL and await followed_login(engine, entry, read.snapshot) is not None:
+        return None
+    return await _with_labels(engine, entry, read, read.pull, policy, before)
 
 
-@dataclass(frozen=True, slots=True)
-class LandingCommit:
-    """The commit that landed an entry, and the branch that it landed on."""
+async def read_entry_snapshots(engine: Engine, entries: Sequence[Entry], policy: Policy) -> dict[str, Facts]:
+    """Read these entries in few requests, and return their facts by the entry's id; some may be missing.
 
-    commit: Commit
-    branch: str
-    untested: tuple[str, ...] = ()
-    """The files in which its tree differs from the tested one, if these need no test; empty for any other trees."""
-
-
-async def landed(github: GitHub, entry: Entry, sha: str | None, facts: Facts, policy: Policy) -> LandingCommit:
-    """Read the commit that landed the entry: the base's tip if `sha` is None."""
-    if sha is None:
-        sha = (await github.comparison(entry.repository, entry.base_branch, entry.head)).base_tip
-    commit = await github.commit(entry.repository, sha)
-    untested = await _untested(github, entry, commit, policy)
-    return LandingCommit(commit, await landed_on(github, entry, commit, facts, tested=bool(untested)), untested)
-
-
-async def _untested(github: GitHub, entry: Entry, landed: Commit, policy: Policy) -> tuple[str, ...]:
-    """Return the files in which the trees differ, if none of them needs a test: the base moved after the test."""
-    tested = entry.run.tested_tree
-    if not policy.checks.untested_paths or tested is None or landed.tree == tested:
-        return ()
-    paths = await github.differing_paths(entry.repository, tested, landed)
-    return tuple(sorted(paths)) if paths and need_no_test(paths, policy) else ()
-
-
-async def landed_on(github: GitHub, entry: Entry, landed: Commit, facts: Facts, *, tested: bool = False) -> str:
-    """Return the branch that the entry was merged into: its author may change the base branch until GitHub merges.
-
-    GitHub's merge takes the head as a condition, and not the base (docs, "Merge a pull request": `sha`;
-    InterCooperative-Network/icn #2659). A merged pull request keeps its base branch (go-github #3456). So IMQ reads the
-    pull request, unless the landed commit has the tested tree (or one that is as good: `tested`) on the tested base.
+    Raises GitHubError.
     """
-    pull = facts.pull
-    if pull is None or not pull.merged:
-        if (tested or landed.tree == entry.run.tested_tree) and entry.run.base_tip in landed.parents:
-            return entry.base_branch
-        try:
-            pull = await github.pull_request(entry.repository, entry.number)
-        except (Forbidden, NotFound):
-            # The mismatch of the trees has to be reported in any case.
-            return entry.base_branch
-    return pull.base_branch if pull.merged else entry.base_branch
+    before = await wanted_labels(engine.store, *entries)
+    read = await read_snapshots(engine.github, entries, policy)
+    found = dict[str, Facts]()
+    for entry in entries:
+        facts = read.get(entry.id)
+        if facts is None or facts.pull is None or named_by(facts.pull, entry.repository) != entry.repository:
+            continue
+        if facts.snapshot is not None and is_somebody_else(entry, facts.snapshot):
+            continue
+        found[entry.id] = await _with_labels(engine, entry, facts, facts.pull, policy, before[entry.id])
+    return found
 
 
-async def rerun(github: GitHub, entry: Entry, failed: Iterable[CheckReport], now: datetime) -> str | None:
-    """Rerun these jobs of GitHub Actions, each workflow run once; return GitHub's message if it refuses one."""
-    for run in dict.fromkeys(check.actions_run for check in failed if check.actions_run is not None):
-        try:
-            await github.rerun(entry.repository, run)
-        except (Forbidden, NotFound, Invalid, Refused) as refusal:
-            if isinstance(settled(entry, refusal, now), Refused):
-                raise
-            return refusal.message
-    return None
+async def _with_labels(
+    engine: Engine, entry: Entry, read: Facts, pull: PullRequest, policy: Policy, before: LabelStates | None
+) -> Facts:
+    trusted = entry.trusted_labels
+    pull = await effective_labels(engine.store, entry.repository, pull, trusted, policy, before=before)
+    return replace(read, pull=pull)

@@ -1,8 +1,14 @@
-"""Store the front entry's changes, each with its effects in one transaction (P2)."""
+"""Store the changes of entries, each with its effects in one transaction (P2).
+
+Where the rules of the base branch require that IMQ's own check passes, it passes right before the merge. The outbox is
+the one writer of the check run. So a pass stores that the check is to pass, and ends; the dispatcher writes that, and
+wakes the queue. The next pass reads GitHub again before it merges. If the process dies in between, the outbox still has
+what GitHub shows. Then the next pass merges the head, or withdraws the check.
+"""
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import structlog
@@ -19,20 +25,15 @@ from queue_engine.domain.reasons import Reason
 from queue_engine.domain.unmet_requirement import UnmetRequirement
 from queue_engine.effects import record
 from queue_engine.effects.causes import explained
-from queue_engine.effects.check_runs import withdraw_own_check
+from queue_engine.effects.check_runs import pass_own_check, withdraw_own_check
 from queue_engine.effects.context import Change, Engine
 from queue_engine.effects.labels import remove_testing_label, start_queue_only_checks
-from queue_engine.effects.notices import (
-    announce_blockers,
-    announce_progress,
-    announce_retrying,
-)
+from queue_engine.effects.notices import announce_blockers, announce_progress, announce_retrying
 from queue_engine.effects.queue_depth import announce_not_ready
 from queue_engine.effects.stale_runs import cancel_later
 from queue_engine.effects.train_notices import announce_run_ended
-from queue_engine.executor.own_check import may_withdraw
 from queue_engine.known.own_merges import record_merge_request
-from queue_engine.planner.actions import Facts
+from queue_engine.planner.actions import Dequeue, Facts
 from queue_engine.planner.github_outage import shows_retrying
 from queue_engine.rules.check_figures import check_limits_by
 from queue_engine.rules.check_progress import progress
@@ -45,7 +46,7 @@ from queue_engine.rules.shared_heads import named, updated_for
 from queue_engine.rules.transitions import preempted
 from queue_engine.store import Transaction
 
-_log = structlog.get_logger("imq.save")
+_log = structlog.get_logger("imq.entries")
 
 _NOTICE_OF_STATUS = {EntryStatus.UPDATING: NoticeKind.UPDATING, EntryStatus.CHECKING: NoticeKind.CHECKING}
 
@@ -145,7 +146,7 @@ class EntryUpdates:
             saved = await change.tx.entries.save(changed)
             if may_withdraw(saved) and saved.run.merge_requested_at is None:
                 await withdraw_own_check(change.tx, saved, self.policy, change.now)
-            if shows_retrying(saved, change.now):
+            if shows_retrying(saved.run, change.now):
                 await record.pause_refused(change, saved.queue_id, error)
                 if not isinstance(error, Refused):
                     await announce_retrying(change.tx, saved, next_try, self.policy, change.now, depth=depth)
@@ -260,3 +261,37 @@ async def _landed_meanwhile(tx: Transaction, entry: Entry) -> str | None:
     return (
         f"since it was queued, {', '.join(f'#{n}' for n in numbers)} landed on {entry.base_branch}" if numbers else None
     )
+
+
+_ASK_AGAIN = timedelta(seconds=10)
+"""When the pass looks again whether the check run was written, in case that the wake-up was lost."""
+
+
+async def await_own_check(engine: Engine, entry: Entry, policy: Policy) -> datetime | Dequeue | None:
+    """Return when to look again, None once GitHub shows that IMQ's check passes on this head, or need not pass.
+
+    Raises StaleRecord if the entry changed since it was read.
+    """
+    if not entry.own_check_required:
+        return None
+    now = engine.clock.now()
+    async with engine.store.reading() as tx:
+        state = await tx.outbox.check_run(entry.repository.id, entry.number)
+    if state is not None and state.notice.merges_now and state.notice.head_sha == entry.head:
+        if state.shown:
+            return None
+        if state.error is not None:
+            return Dequeue(Reason.PERMISSION_MISSING, f"IMQ's check run was not written: {state.error}")
+        if now - state.notice.at >= policy.outage_timeout:
+            return Dequeue(Reason.GITHUB_TROUBLE, "IMQ's check run was not written")
+    else:
+        async with engine.change() as change:
+            # The save proves that no webhook changed the entry since it was judged.
+            saved = await change.tx.entries.save(entry)
+            await pass_own_check(change.tx, saved, policy, now)
+    return now + _ASK_AGAIN
+
+
+def may_withdraw(entry: Entry) -> bool:
+    """Whether IMQ's check may pass on this entry, so that a change of the entry has to withdraw that."""
+    return entry.own_check_required and entry.status is EntryStatus.READY
