@@ -224,7 +224,7 @@ def test_kinds_of_jobs_that_may_fail_for_good_stand_in_the_table_of_dead_letters
     assert named_in(page) == kinds
 
 
-_PACKAGES = ("bot", "notifications", "queue_engine", "sandbox", "tests", "benchmarks", "docs")
+_PACKAGES = ("bot", "notifications", "queue_engine", "emulator", "demo", "tests", "benchmarks", "docs")
 
 
 def test_tracked_files_hold_no_machines_paths_registries_or_loose_ends() -> None:

@@ -10,10 +10,10 @@ from typing import Any
 import aiohttp
 
 from bot.api.app import PREFIX
+from github_emulator import CISettings
 from queue_engine.core.observability import trace
-from queue_engine.domain.webhook_event import WEBHOOK_JOB
+from queue_engine.domain.webhooks import WEBHOOK_JOB
 from queue_engine.store.tokens import TokenPolicy
-from sandbox.ci.single_check import CISettings
 from tests.acceptance.world import CI_TIME, LABEL, World, a_world
 from tests.support.device_page import type_code
 from tests.support.documents import read, rows

@@ -20,6 +20,7 @@ from typing import Any
 
 import structlog
 
+from queue_engine.config.model import Policy
 from queue_engine.core.concurrency.request_context import RequestPriority, working
 from queue_engine.core.jobs.job_store import Job
 from queue_engine.core.jobs.outcomes import Hold
@@ -39,7 +40,6 @@ from queue_engine.domain.facts import MergeMethod, PullRequest
 from queue_engine.domain.known_facts import KEPT, PullRequestState, of_pull
 from queue_engine.domain.model import Entry, Queue, Repository
 from queue_engine.domain.notice import Notice, NoticeKind
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.port import BranchUpdate
 from queue_engine.effects.base_branches import is_landed_on
 from queue_engine.effects.context import Change, Engine
@@ -60,7 +60,7 @@ _POLLS, _POLL_AFTER = 5, timedelta(seconds=10)
 
 async def schedule_branch_deletion(tx: Transaction, entry: Entry, policy: Policy, now: datetime) -> None:
     """Enqueue the job that deletes the branch of a landed entry, if the repository's configuration asks for that."""
-    if policy.delete_branch:
+    if policy.merge.delete_branch:
         await tx.jobs.enqueue(
             kind=BRANCH_JOB,
             request={"queue_id": entry.queue_id, "number": entry.number, "head": entry.head},

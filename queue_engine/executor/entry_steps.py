@@ -12,6 +12,7 @@ from datetime import datetime
 
 import structlog
 
+from queue_engine.config.model import Policy
 from queue_engine.core.observability import trace
 from queue_engine.domain.errors import (
     Forbidden,
@@ -26,7 +27,6 @@ from queue_engine.domain.errors import (
 )
 from queue_engine.domain.facts import MergeMethod
 from queue_engine.domain.model import Entry, EntryStatus, Queue, Stall
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.port import PendingMerge
 from queue_engine.domain.reasons import REASONS, Outcome, Reason
 from queue_engine.domain.unmet_requirement import UnmetRequirement
@@ -106,7 +106,7 @@ class EntrySteps:
         self._facts_for: tuple[str, int] | None = None  # The entry, by id and version, that `_facts` were read for.
         if queue.pause(Reason.GITHUB_REFUSES) is not None:
             # An owner ends what GitHub refuses as a whole: it may last as long as any hold.
-            policy = replace(policy, outage_timeout=policy.hold_timeout)
+            policy = replace(policy, outage_timeout=policy.timeouts.hold)
         self._policy = policy
         self._updates = updates or EntryUpdates(engine, policy)
         self._in_trains = in_trains

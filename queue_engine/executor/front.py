@@ -11,6 +11,7 @@ from typing import Any
 
 import structlog
 
+from queue_engine.config.model import Policy
 from queue_engine.domain.blocker import Blocker, BlockerNotice, BlockerNotices
 from queue_engine.domain.dequeue_reason import DequeueReason
 from queue_engine.domain.errors import StaleRecord
@@ -18,7 +19,6 @@ from queue_engine.domain.facts import CheckReport
 from queue_engine.domain.failing_check import FailingCheck, as_data
 from queue_engine.domain.model import NOWHERE, Entry, EntryStatus, Pause, Queue, RedBase, Stall
 from queue_engine.domain.notice import NoticeKind
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects import notices, record
 from queue_engine.effects.context import Change, Engine
@@ -235,7 +235,7 @@ async def hold_for_base(
     now = engine.clock.now()
     async with engine.change() as change:
         # The first poll, at once, reruns a failed job of GitHub Actions.
-        later = now if check.by_actions and policy.check_reruns else now + policy.ask_again.maximum
+        later = now if check.by_actions and policy.checks.reruns else now + policy.ask_again.maximum
         red = RedBase(check.name, tip, now, 0, later, check.app_id, failing=failing)
         # Only a move of the base sets the polls of a broken workflow file back to none.
         await change.tx.red_bases.note(queue.id, replace(red, polls=1) if red.is_workflow else red)

@@ -11,12 +11,12 @@ from typing import Any
 
 import structlog
 
+from queue_engine.config.model import Policy
 from queue_engine.domain.dequeue_reason import DequeueReason
 from queue_engine.domain.errors import Forbidden, NotFound
 from queue_engine.domain.facts import Commit, PullRequest
 from queue_engine.domain.known_facts import KEPT, Fact, Push, of_branch
 from queue_engine.domain.model import Entry, EntryStatus, Queue, RedBase, Repository
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.port import GitHub, PendingMerge
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects import record
@@ -56,7 +56,7 @@ async def landing_commit(github: GitHub, entry: Entry, sha: str | None, facts: F
 async def _untested(github: GitHub, entry: Entry, landed: Commit, policy: Policy) -> tuple[str, ...]:
     """Return the files in which the trees differ, if none of them needs a test: the base moved after the test."""
     tested = entry.run.tested_tree
-    if not policy.untested_paths or tested is None or landed.tree == tested:
+    if not policy.checks.untested_paths or tested is None or landed.tree == tested:
         return ()
     paths = await github.differing_paths(entry.repository, tested, landed)
     return tuple(sorted(paths)) if paths and need_no_test(paths, policy) else ()
@@ -124,7 +124,7 @@ async def land(
             EntryStatus.LANDED.value, entry, delivery=entry.delivery, data=await _landing_data(change, entry, landed)
         )
         await tx.known.record(entry.repository.id, moves(entry, landed), now)
-        for other in await tx.entries.of_queue(queue.id, most=policy.max_depth or None):
+        for other in await tx.entries.of_queue(queue.id, most=policy.depth or None):
             await tx.entries.save(replace(other, newer_tip=landed.sha))
         if mismatch is None:
             # The base has a tree whose checks passed.

@@ -17,9 +17,9 @@ from queue_engine.domain.candidate_run import CandidateMember, CandidateRun, Can
 from queue_engine.domain.errors import Forbidden
 from queue_engine.domain.facts import MergeMethod, PullRequest, ReviewState
 from queue_engine.domain.model import Entry
+from queue_engine.domain.policy import TrainForks
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.run import Run
-from queue_engine.domain.train_policy import TrainForks
 from queue_engine.executor.reads import judged, read_entry_fact, read_entry_snapshots, read_fact
 from queue_engine.executor.run_store import TrainState
 from queue_engine.executor.triggers import workflow_texts

@@ -15,6 +15,7 @@ from datetime import datetime, timedelta
 
 import structlog
 
+from queue_engine.config.model import Policy, TrainRules
 from queue_engine.core.concurrency.request_context import working
 from queue_engine.domain.candidate_run import CandidateRun, CandidateState
 from queue_engine.domain.errors import (
@@ -27,9 +28,8 @@ from queue_engine.domain.errors import (
     is_retryable,
 )
 from queue_engine.domain.model import PROCESSING, Entry, EntryStatus, Queue
-from queue_engine.domain.policy import Policy
+from queue_engine.domain.policy import Candidates
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.train_policy import TrainPolicy
 from queue_engine.effects import record
 from queue_engine.effects.context import Engine
 from queue_engine.executor.candidate import begin, build
@@ -90,9 +90,10 @@ class QueuePass:
     def __init__(self, engine: Engine, queue: Queue, held: Callable[[], bool], policy: Policy) -> None:
         """`held` returns whether this worker still has the lease."""
         self._engine, self._queue, self._policy = engine, queue, policy
-        self._state = TrainState(engine, queue, policy, policy.trains or TrainPolicy(), held)
+        trains = policy.trains if policy.trains.enabled else TrainRules(Candidates.AUTO)
+        self._state = TrainState(engine, queue, policy, trains, held)
         self._steps = EntrySteps(engine, queue, held, policy)
-        self._one_by_one = policy.trains is None and not queue.in_trains
+        self._one_by_one = not (policy.trains.enabled or queue.in_trains)
         self._once = False
         """Whether trains begin after the first entry, which began without them, or is tested alone."""
         self._front_id: str | None = None
@@ -176,7 +177,7 @@ class QueuePass:
         if landing:
             self._due = await self._on_run(landing[0], continue_landing)
             return self._due is None
-        if self._policy.trains is None and self._policy.fault is None:
+        if not self._policy.trains.enabled and self._policy.fault is None:
             return await self._leave()
         if any(in_flight(each) and each.run.candidate_run is None for each in state.entries):
             # What began before trains ends first.

@@ -4,10 +4,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
+from queue_engine.config.model import Policy
 from queue_engine.domain.errors import Forbidden, NotFound
 from queue_engine.domain.facts import PullRequest, Snapshot
 from queue_engine.domain.model import Entry
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.port import GitHub, MergeState, PendingMerge, SnapshotRequest
 from queue_engine.domain.workflow_runs import CommitFacts
 from queue_engine.effects.actors import followed_login, is_somebody_else

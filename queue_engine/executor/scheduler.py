@@ -19,6 +19,7 @@ from functools import partial
 import structlog
 from sqlalchemy.exc import SQLAlchemyError
 
+from queue_engine.config.model import Policy
 from queue_engine.core.concurrency.lease import kept
 from queue_engine.core.concurrency.pool import Pool
 from queue_engine.core.concurrency.request_context import RequestPriority, working
@@ -28,7 +29,6 @@ from queue_engine.core.timing.backoff import Backoff, wait
 from queue_engine.domain.dequeue_reason import DequeueReason
 from queue_engine.domain.errors import GitHubError, RateLimitError, StaleRecord
 from queue_engine.domain.model import Entry, Queue, QueueFront
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects import record
 from queue_engine.effects.context import Engine
@@ -245,7 +245,7 @@ class PassBatch:
         return found
 
     def _wait(self, queue: Queue, entries: tuple[Entry, ...], policy: Policy, now: datetime) -> QueueWait | None:
-        if queue.in_trains or policy.trains is not None:
+        if queue.in_trains or policy.trains.enabled:
             return None
         try:
             rules = self._engine.github.cached_rules(queue.repository, queue.base_branch)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from queue_engine.config.model import Policy
 from queue_engine.core.timing import backoff
 from queue_engine.core.timing.backoff import OUTDATED
 from queue_engine.domain.errors import (
@@ -22,7 +23,6 @@ from queue_engine.domain.errors import (
     Unauthorized,
     is_retryable,
 )
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason, reason_of
 from queue_engine.domain.run import Run
 from queue_engine.planner.actions import Dequeue
@@ -105,7 +105,7 @@ def on_github_error(
 def _outage_limit(error: GitHubError, policy: Policy) -> timedelta:
     """How long requests may fail like this: as long as any hold where only an owner ends it."""
     lasts = isinstance(error, Refused) and error.disorder is not None
-    return policy.hold_timeout if lasts else policy.outage_timeout
+    return policy.timeouts.hold if lasts else policy.outage_timeout
 
 
 def retry_at(limited: RateLimitError, now: datetime) -> datetime:

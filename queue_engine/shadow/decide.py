@@ -15,13 +15,14 @@ from queue_engine.admission.enqueue_request import EnqueueRequest
 from queue_engine.admission.entries import record_consent
 from queue_engine.admission.required_facts import requirements_of
 from queue_engine.admission.stacks import followed
+from queue_engine.config.model import Policy
 from queue_engine.domain.facts import CheckReport, Snapshot
 from queue_engine.domain.model import Entry, EntryStatus, Queue, Repository
-from queue_engine.domain.policy import NotReadyPushPolicy, Policy
+from queue_engine.domain.policy import NotReadyPushPolicy
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.shadow import ShadowAction, ShadowOutcome, ShadowPull
 from queue_engine.domain.unmet_requirement import UnmetRequirement
-from queue_engine.domain.webhook_event import WebhookEvent
+from queue_engine.domain.webhooks import HeadPushed
 from queue_engine.effects.context import Change, Engine
 from queue_engine.executor.reads import read_fact
 from queue_engine.planner import actions
@@ -113,7 +114,11 @@ async def next_decision(engine: Engine, entry: Entry, policy: Policy) -> ShadowR
 
     No label of IMQ starts the queue-only checks here, so the decision is made without them.
     """
-    now, facts, policy = engine.clock.now(), Facts(), replace(policy, queue_only_checks=frozenset())
+    now, facts, policy = (
+        engine.clock.now(),
+        Facts(),
+        replace(policy, checks=replace(policy.checks, queue_only=frozenset())),
+    )
     queue = Queue(entry.queue_id, entry.repository, entry.base_branch, None, 0)
     blocker = next((each for each in blockers_of(queue, policy, now) if not each.exempts(entry)), None)
     if blocker is not None and not entry.needs_refetch and not in_flight(entry):
@@ -167,7 +172,7 @@ async def _predicted(engine: Engine, entry: Entry, policy: Policy, now: datetime
     rules = await engine.github.branch_rules(entry.repository, entry.base_branch)
     required = head_checks(rules, policy)
     reports = await engine.github.check_reports(entry.repository, entry.head, required)
-    counted = set(judge_checks(required, reports, policy.ignored_checks).completed_names)
+    counted = set(judge_checks(required, reports, policy.checks.ignored).completed_names)
     taken = duration_of([report for report in reports if report.name in counted])
     return None if taken is None else now + taken
 
@@ -234,12 +239,12 @@ async def _answer(engine: Engine, entry: Entry, taken: Snapshot, policy: Policy)
     return await behind_shared_head(engine, entry.repository, taken, policy, answer)
 
 
-async def with_waiting_push(engine: Engine, pull: ShadowPull, webhook: WebhookEvent, policy: Policy) -> ShadowPull:
+async def with_waiting_push(engine: Engine, pull: ShadowPull, webhook: HeadPushed, policy: Policy) -> ShadowPull:
     """Bind a head that somebody pushed who may queue, while the pull request waits outside the queue."""
     entry, head, by = pull.entry, webhook.head_sha, webhook.sender
-    if webhook.action != "synchronize" or entry is None or entry.is_ready or head is None or by is None:
+    if entry is None or entry.is_ready or by is None:
         return pull
-    if webhook.before != entry.head or policy.on_waiting_push is not NotReadyPushPolicy.BIND:
+    if webhook.before != entry.head or policy.on_push.waiting is not NotReadyPushPolicy.BIND:
         return pull
     may_bind = may_push(entry, by, policy) or (
         may_queue(policy, by, await engine.github.permission(pull.repository, by)) is None

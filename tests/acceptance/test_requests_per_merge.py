@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sandbox.ci.single_check import CISettings
+from github_emulator import CISettings
 from tests.acceptance.world import CI_TIME, LABEL, World, a_world
 
 ROOT = Path(__file__).parents[2]

@@ -15,10 +15,10 @@ import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
-from queue_engine.config.merge_commit import commit_message
+from queue_engine.config.merge_commit import MergeCommit, commit_message
+from queue_engine.config.model import Policy
 from queue_engine.domain.candidate_run import CandidateMember, CandidateRun
 from queue_engine.domain.facts import MergeMethod, PullRequest
-from queue_engine.domain.policy import Policy
 
 _KEPT = 4
 """Histories kept: those of the runs that failed one after the other are mostly parts of the first."""
@@ -111,7 +111,7 @@ def merge_message(pull: PullRequest, policy: Policy, method: MergeMethod) -> str
 
     A commit that is squashed for the candidate never lands: it has no number at all, whatever the templates say.
     """
-    wanted = commit_message(policy, pull, ())
+    wanted = commit_message(MergeCommit(policy.merge.title, policy.merge.body), pull, (), label=policy.trigger_label)
     title = wanted.title or f"Merge pull request {pull.number} from {pull.head_branch}"
     body = wanted.body if wanted.body is not None else _NUMBER.sub("", pull.title)
     text = _without_skips(f"{title}\n\n{body}".strip())

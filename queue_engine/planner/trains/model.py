@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field, replace
 
-from queue_engine.domain.train_policy import MOST_MEMBERS
+from queue_engine.domain.policy import MOST_MEMBERS
 
 LEAST_FLAKES = 0.002
 """A queue that has never seen a flake still expects one in 500 runs."""

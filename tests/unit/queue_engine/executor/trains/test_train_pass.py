@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
+from queue_engine.config.model import TrainRules
 from queue_engine.core.database.database import Database
 from queue_engine.domain.candidate_run import CandidateState
 from queue_engine.domain.errors import Forbidden, GitHubError, Invalid, StaleRead, Unavailable
 from queue_engine.domain.facts import CheckState
 from queue_engine.domain.model import EntryStatus
-from queue_engine.domain.train_policy import Candidates
+from queue_engine.domain.policy import Candidates
 from queue_engine.executor.queue_pass import QueuePass
 from queue_engine.executor.run_store import TrainState
 from queue_engine.planner.trains.memory import SequentialMode
@@ -34,7 +35,7 @@ def a_github(**answers: Any) -> TrainGitHub:
 
 def a_pass(state: TrainState, candidates: Candidates = Candidates.AUTO) -> QueuePass:
     """A new pass over the queue of this state."""
-    return QueuePass(state.engine, state.queue, lambda: True, replace(POLICY, train_candidates=candidates))
+    return QueuePass(state.engine, state.queue, lambda: True, replace(POLICY, trains=TrainRules(candidates)))
 
 
 @pytest.mark.parametrize(

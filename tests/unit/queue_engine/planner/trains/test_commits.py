@@ -2,12 +2,12 @@
 
 import pytest
 
+from queue_engine.config.model import MergeRules, Policy
 from queue_engine.domain.facts import MergeMethod
-from queue_engine.domain.policy import Policy
 from queue_engine.planner.trains.built import merge_message
 from tests.unit.queue_engine.examples import pull
 
-BODY = Policy(commit_title="{title} (#{number})", commit_body="{body}")
+BODY = Policy(merge=MergeRules(title="{title} (#{number})", body="{body}"))
 
 
 @pytest.mark.parametrize(
