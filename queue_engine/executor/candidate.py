@@ -383,9 +383,8 @@ def of_tree(state: TrainState, run: CandidateRun, facts: Facts) -> tuple[Facts, 
     if not names:
         return facts, state.policy
     left_out = pull_request_checks_of(state, run, facts.rules) if facts.rules is not None else frozenset()
-    policy = replace(
-        state.policy, checks=replace(state.policy.checks, required=state.policy.checks.required - left_out)
-    )
+    checks = state.policy.checks
+    policy = replace(state.policy, checks=replace(checks, required=checks.required - left_out))
     if facts.rules is not None:
         facts = replace(facts, rules=replace(facts.rules, required_checks=facts.rules.required_checks - left_out))
     if facts.reports is not None:

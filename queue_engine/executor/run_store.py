@@ -68,17 +68,11 @@ class TrainState:
     @property
     def updates(self) -> EntryUpdates:
         """What stores changes of entries: comments show outcomes only, and queue-only checks run on candidates."""
-        comments = (
-            CommentPolicy.OUTCOMES if self.policy.comments.level is CommentPolicy.ALL else self.policy.comments.level
-        )
-        return EntryUpdates(
-            self.engine,
-            replace(
-                self.policy,
-                comments=replace(self.policy.comments, level=comments),
-                checks=replace(self.policy.checks, queue_only=frozenset()),
-            ),
-        )
+        comments = self.policy.comments
+        if comments.level is CommentPolicy.ALL:
+            comments = replace(comments, level=CommentPolicy.OUTCOMES)
+        checks = replace(self.policy.checks, queue_only=frozenset())
+        return EntryUpdates(self.engine, replace(self.policy, comments=comments, checks=checks))
 
     def steps(self) -> EntrySteps:
         """Return what takes the steps of single entries."""

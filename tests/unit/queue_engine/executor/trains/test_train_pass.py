@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from queue_engine.config.model import TrainRules
 from queue_engine.core.database.database import Database
 from queue_engine.domain.candidate_run import CandidateState
 from queue_engine.domain.errors import Forbidden, GitHubError, Invalid, StaleRead, Unavailable
@@ -34,9 +35,7 @@ def a_github(**answers: Any) -> TrainGitHub:
 
 def a_pass(state: TrainState, candidates: Candidates = Candidates.AUTO) -> QueuePass:
     """A new pass over the queue of this state."""
-    return QueuePass(
-        state.engine, state.queue, lambda: True, replace(POLICY, trains=replace(POLICY.trains, candidates=candidates))
-    )
+    return QueuePass(state.engine, state.queue, lambda: True, replace(POLICY, trains=TrainRules(candidates)))
 
 
 @pytest.mark.parametrize(
