@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.gates import GUARD, PROCESSES, TESTS, Gate, gate_of, may_have, put_variants_off
+from tests.support.gates import EMULATOR_TESTS, GUARD, PROCESSES, ROOT, TESTS, Gate, gate_of, may_have, put_variants_off
 from tests.support.processes_gate import MOST_RERUNS, Failures, verdict
 
 CLOCKS = {
@@ -24,8 +24,8 @@ TIMES_ITSELF = {"tests/test_gates.py", "tests.support.gates.py"}
 
 def landing_modules() -> Iterator[tuple[str, ast.Module]]:
     """The modules that only tests of the landing gate use."""
-    for path in sorted(TESTS.rglob("*.py")):
-        name = path.relative_to(TESTS.parent).as_posix()
+    for path in sorted([*TESTS.rglob("*.py"), *EMULATOR_TESTS.rglob("*.py")]):
+        name = path.relative_to(ROOT).as_posix()
         module = ast.parse(text := path.read_text(encoding="utf-8"))
         elsewhere = "pytestmark = pytest.mark.process" in text or "pytestmark = [pytest.mark.process" in text
         if may_have(path, Gate.LANDING) and not elsewhere and "/support/" not in name and "/fuzz/" not in name:

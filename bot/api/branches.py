@@ -15,12 +15,12 @@ from bot.api.payload import AnswerModel, EmptyBody, Payload, payload
 from bot.api.routes import Caller, Route
 from bot.api.views import QueueAnswer, QueuesAnswer
 from queue_engine.commands.instants import FARTHEST
+from queue_engine.config.model import Policy
 from queue_engine.control import pauses
 from queue_engine.control.pauses import ControlResult
 from queue_engine.core.observability import trace
 from queue_engine.domain.blocker import Blocker
 from queue_engine.domain.model import Repository, RepositoryName
-from queue_engine.domain.policy import Policy
 from queue_engine.effects.context import Change, Engine
 from queue_engine.queries.queue_status import load_queue, load_summaries, queue_blockers
 

@@ -15,10 +15,10 @@ from queue_engine.admission.dequeue import NotQueued
 from queue_engine.admission.enqueue import MergePending, Queued
 from queue_engine.admission.rejection import RejectionError
 from queue_engine.commands.table import PRIORITIES
+from queue_engine.config.model import Policy
 from queue_engine.core.concurrency.slots import SlotsBusy
 from queue_engine.domain.errors import StaleRecord
 from queue_engine.domain.model import Repository
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects.context import Engine
 from queue_engine.queries.pull_request_status import PullRequestStatus, load_pull_request

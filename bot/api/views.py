@@ -19,9 +19,9 @@ from bot.api.answers import StateAnswer, state_fields
 from bot.api.payload import AnswerModel
 from notifications.render.status import Names, answer_text, plain, status_lines
 from notifications.render.trains import train_text
+from queue_engine.config.model import Policy
 from queue_engine.domain.blocker import Blocker
 from queue_engine.domain.model import Entry, EntryStatus, Repository, RepositoryName
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.train_notice import TrainNotice
 from queue_engine.queries.pull_request_status import HELD, NOT_READY, PullRequestStatus, QueueHistory

@@ -8,9 +8,9 @@ from bot.settings.environment import Settings
 from notifications.render.formats import instant
 from notifications.render.status import Names, blocker_sentence, plain, status_lines
 from notifications.texts.why import QUEUE_BLOCKED
+from queue_engine.config.model import Policy
 from queue_engine.core.database.database import Database
 from queue_engine.core.database.outage import fault_of
-from queue_engine.domain.policy import Policy
 from queue_engine.migrations import MigrationState, migration_state
 from queue_engine.queries.pull_request_status import load_reply_facts
 from queue_engine.store import Store, Transaction
@@ -54,5 +54,7 @@ async def _describe(
     if queue is None:
         return (*lines, f"No pull request was queued for {base_branch} yet.")
     if found.entry is None:
+        if policy.depth and queue.depth + queue.held >= policy.depth:
+            lines.append(f"The queue is full with {queue.depth} pull requests.")
         lines += [plain(QUEUE_BLOCKED.format(sentence=blocker_sentence(each, names))) for each in queue.blockers]
     return (*lines, f"Pull requests in the queue for {base_branch}: {queue.depth}.")

@@ -17,9 +17,9 @@ from notifications.texts import why
 from notifications.texts.not_ready import NOT_READY
 from notifications.texts.reasons import ReasonText
 from notifications.texts.waiting import WAITS
+from queue_engine.config.model import Policy
 from queue_engine.domain.blocker import Blocker
 from queue_engine.domain.dequeue_reason import Cause
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason, WaitReason
 from queue_engine.domain.unmet_requirement import UnmetRequirement
 from queue_engine.queries.pull_request_status import PullRequestStatus, QueueHistory

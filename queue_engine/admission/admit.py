@@ -1,6 +1,6 @@
 """Admit pull requests: read the facts, check the eligibility, and store the result."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import replace
 from datetime import datetime
 
@@ -15,12 +15,13 @@ from queue_engine.admission.rejection_history import RejectionHistory, announce_
 from queue_engine.admission.required_facts import requirements_of
 from queue_engine.admission.shared_heads import behind_shared_head
 from queue_engine.admission.stacks import placed
+from queue_engine.config.model import Policy
 from queue_engine.core.concurrency.slots import SlotsBusy
 from queue_engine.domain.dequeue_reason import DequeueReason
 from queue_engine.domain.facts import LabelEvent, Permission, PullRequest, Snapshot
 from queue_engine.domain.known_facts import KEPT, OwnLabel, PullRequestState, of_pull
 from queue_engine.domain.model import Entry, EntryStatus
-from queue_engine.domain.policy import Mode, Policy, has_label
+from queue_engine.domain.policy import Mode, has_label
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects import record
 from queue_engine.effects.context import Change, Engine
@@ -49,13 +50,15 @@ Admission = Entry | Answer
 """The result of an enqueue request: the queued entry, or the answer of the eligibility check."""
 
 
-async def _at_once() -> None:
+InOrder = Callable[[str, Collection[str]], Awaitable[None]]
+"""Waits for the earlier requests to queue a pull request for a base branch, by its trigger labels."""
+
+
+async def _at_once(branch: str, labels: Collection[str]) -> None:
     """Wait for no earlier request."""
 
 
-async def handle_enqueue_request(
-    engine: Engine, request: EnqueueRequest, *, in_order: Callable[[], Awaitable[None]] = _at_once
-) -> None:
+async def handle_enqueue_request(engine: Engine, request: EnqueueRequest, *, in_order: InOrder = _at_once) -> None:
     """Check the eligibility of a pull request that is not queued, and store the answer. Raises GitHubError.
 
     `in_order` waits for earlier requests: facts are read concurrently, entries are stored in order (P3).
@@ -173,7 +176,7 @@ async def admit(
     taken: Snapshot,
     *,
     answered: bool = False,
-    in_order: Callable[[], Awaitable[None]] = _at_once,
+    in_order: InOrder = _at_once,
 ) -> Admission:
     """Judge a pull request by facts just read, and store the result.
 
@@ -186,7 +189,7 @@ async def admit(
     repository, policy = case.repository, case.policy
     taken, requirements = await requirements_of(engine, repository, taken, policy)
     pull, left = taken.pull, case.entry if request.leaves_for is not None else None
-    await in_order()
+    await in_order(pull.base_branch, policy.trigger_labels)
     async with engine.change() as change:
         queue = await change.tx.queues.find_or_create(repository, pull.base_branch, change.now)
         await change.tx.queues.lock_order(queue.id)

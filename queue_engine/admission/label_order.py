@@ -23,9 +23,8 @@ from queue_engine.domain.errors import LabelOrderError, ReadLagError, StaleRead
 from queue_engine.domain.known_facts import Fact, HeldLabel, of_labels
 from queue_engine.domain.model import Repository
 from queue_engine.domain.policy import has_label
-from queue_engine.domain.webhook_event import WEBHOOK_JOB, WebhookEvent, WebhookKind
+from queue_engine.domain.webhooks import WEBHOOK_JOB, Labeled
 from queue_engine.effects.context import Engine
-from queue_engine.store import Transaction
 
 EARLIER_LABEL = "earlier_label"
 """The reason of a hold, which the job of a label counts, while an earlier label is answered."""
@@ -42,62 +41,62 @@ _MOST_WAITS = 60
 """How often it does so: twice the lease of a killed process."""
 
 
-async def await_earlier(engine: Engine, repository: Repository, webhook: WebhookEvent, labels: Collection[str]) -> None:
-    """Raise LabelOrderError while an earlier one of these labels on the same base branch is not answered.
+async def await_earlier(
+    engine: Engine,
+    repository: Repository,
+    branch: str,
+    labels: Collection[str],
+    *,
+    order: int,
+    awaited: int,
+    own: str | None = None,
+) -> None:
+    """Raise LabelOrderError while one of these labels on a base branch, stored before `order`, is not answered.
+
+    `awaited` is how often the later label has waited so. The labels that the process `own` answers have an order of
+    their own, see `KeyOrder`.
 
     This holds after any number of own waits, even before the last read: otherwise two labels whose last reads are due
     within the jitter of their waits would be reordered. Such waits end nevertheless, see `postpone`.
     """
-    subject, now = of_labels(webhook.branch or ""), engine.clock.now()
+    subject, now = of_labels(branch), engine.clock.now()
     async with engine.store.reading() as tx:
         known = (await tx.known.about(repository.id, [subject], since=now - _LONGEST)).get(subject, [])
-        waits = webhook.awaited < _MOST_WAITS and await _answered_elsewhere(engine, tx, repository, webhook, labels)
-    postponed = (each.statement for each in known if isinstance(each.statement, HeldLabel))
-    until = max((each.until for each in postponed if each.order < webhook.order), default=now)
-    until = max(until, now + _AGAIN) if waits else until
+        statements = [each.statement for each in known if isinstance(each.statement, HeldLabel)]
+        held = [each for each in statements if each.order < order and each.until > now]
+        earlier = await tx.jobs.unanswered_before(
+            order, WEBHOOK_JOB, f"{repository.id}:", {"kind": "labeled", "branch": branch}
+        )
+    held_orders = {each.order for each in held}
+    unanswered = [job for job in earlier if job.seq not in held_orders and not _lets_pass(job, own)]
+    waits = awaited < _MOST_WAITS and any(has_label({job.request["label"]}, labels) for job in unanswered)
+    until = max([each.until for each in held] + [now + _AGAIN] * waits, default=now)
     if until > now:
         raise LabelOrderError("an earlier label is answered first", retry_after=until - now)
 
 
-async def _answered_elsewhere(
-    engine: Engine, tx: Transaction, repository: Repository, webhook: WebhookEvent, labels: Collection[str]
-) -> bool:
-    """Whether an earlier label still waits for a process other than this one, living or killed.
-
-    Labels that this process answers have an order of their own, see `KeyOrder`.
-    """
-    earlier = await tx.jobs.unanswered_before(
-        webhook.order,
-        WEBHOOK_JOB,
-        f"{repository.id}:",
-        {"kind": WebhookKind.LABELED.value, "branch": webhook.branch or ""},
-    )
-    return any(has_label({job.request["label"]}, labels) for job in earlier if not _known_here(engine, job))
-
-
-def _known_here(engine: Engine, job: Job) -> bool:
-    """Whether this process runs the job, or its own wait for a read is known, see `postpone`."""
+def _lets_pass(job: Job, own: str | None) -> bool:
+    """Whether the process `own` runs the job, or IMQ has postponed the label as often as `postpone` stores."""
     if job.status is JobStatus.IN_PROGRESS:
-        return job.owner == engine.owner
-    return bool(job.holds) and EARLIER_LABEL not in job.holds
+        return job.owner == own
+    return EARLIER_LABEL not in job.holds and OUTDATED.exhausted(sum(job.holds.values()))
 
 
-async def postpone(
-    engine: Engine, repository: Repository, webhook: WebhookEvent, why: StaleRead | ReadLagError | LabelOrderError
-) -> None:
+async def postpone(engine: Engine, webhook: Labeled, why: StaleRead | ReadLagError | LabelOrderError) -> None:
     """Store that a label is not judged yet, and until when later labels wait.
 
     Each label does so at most as often as IMQ repeats a read, so that no label waits for it longer than that (P5).
     """
-    if OUTDATED.exhausted(webhook.tries):
+    if OUTDATED.exhausted(webhook.attempt.tries):
         return
     async with engine.change() as change:
         until = change.now + _answered_after(webhook, why)
-        fact = Fact(subject=of_labels(webhook.branch or ""), statement=HeldLabel(order=webhook.order, until=until))
-        await change.tx.known.record(repository.id, [fact], change.now)
+        statement = HeldLabel(order=webhook.attempt.order, until=until)
+        fact = Fact(subject=of_labels(webhook.branch), statement=statement)
+        await change.tx.known.record(webhook.repository_id, [fact], change.now)
 
 
-def _answered_after(webhook: WebhookEvent, why: StaleRead | ReadLagError | LabelOrderError) -> timedelta:
+def _answered_after(webhook: Labeled, why: StaleRead | ReadLagError | LabelOrderError) -> timedelta:
     """Return after how long the label is judged, or its read repeated, at the latest."""
     match why:
         case LabelOrderError():
@@ -105,4 +104,4 @@ def _answered_after(webhook: WebhookEvent, why: StaleRead | ReadLagError | Label
         case ReadLagError():
             return why.retry_after + _READ
         case StaleRead():
-            return backoff.longest(OUTDATED, webhook.outdated) + _READ
+            return backoff.longest(OUTDATED, webhook.attempt.outdated) + _READ

@@ -3,10 +3,10 @@
 from dataclasses import replace
 from typing import Any
 
+from queue_engine.config.model import Policy
 from queue_engine.domain.failing_check import as_data
 from queue_engine.domain.model import Entry, EntryStatus
 from queue_engine.domain.notice import NoticeKind
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.unmet_requirement import UnmetRequirement, failing_in
 from queue_engine.effects import notices, record

@@ -13,11 +13,13 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from datetime import datetime, timedelta
+from functools import partial
 from itertools import chain
 
 from queue_engine.admission.admit import handle_enqueue_request
 from queue_engine.admission.case import load_case
 from queue_engine.admission.enqueue_request import EnqueueRequest
+from queue_engine.admission.label_order import EARLIER_LABEL, await_earlier
 from queue_engine.admission.label_throttle import numbers_put_off
 from queue_engine.admission.lost_webhooks import LOST_LABEL_JOB
 from queue_engine.admission.revalidate import needs_read, read_unlisted, revalidate
@@ -324,7 +326,10 @@ class Reconciler:
             elif job.request["new"]:
                 late = bool(job.request.get("webhook_is_late"))
                 request = EnqueueRequest(case, by=None, head_sha=None, webhook_is_late=late)
-                await handle_enqueue_request(self._engine, request)
+                # A label whose webhook has not come is later than those whose webhooks have (P3).
+                waited = job.holds.get(EARLIER_LABEL, 0)
+                in_order = partial(await_earlier, self._engine, repository, order=job.seq, awaited=waited)
+                await handle_enqueue_request(self._engine, request, in_order=in_order)
             else:
                 await settle_pending_merge(self._engine, repository, number)
 
@@ -403,7 +408,7 @@ class Reconciler:
         self._explained = {key: at for key, at in self._explained.items() if now < at + _EXPLAINED}
         unsure = [each for each in ignored if (repository.id, each.number) not in self._explained]
         for pull in unsure[:_MOST_UNEXPLAINED]:
-            if (await engine.policies.of(repository, pull.base_branch)).comments is CommentPolicy.NONE:
+            if (await engine.policies.of(repository, pull.base_branch)).comments.level is CommentPolicy.NONE:
                 continue
             self._explained[repository.id, pull.number] = now
             bodies = await engine.github.find_comments(repository, pull.number)

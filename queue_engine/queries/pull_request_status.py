@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from queue_engine.config.model import Policy
 from queue_engine.domain.dequeue_reason import Cause
 from queue_engine.domain.failing_check import FailingCheck
 from queue_engine.domain.model import EntryStatus, Queue
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import (
     MERGED_REASONS,
     REASONS,

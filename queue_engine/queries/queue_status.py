@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from queue_engine.config.model import Policy
 from queue_engine.domain.blocker import Blocker, BlockerNotices
 from queue_engine.domain.model import Entry, Queue
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import REASONS, Reason, ReasonActor
 from queue_engine.domain.train_notice import TrainNotice
 from queue_engine.queries.position import Position, load_durations, position_of

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 from statistics import median
 
+from queue_engine.config.model import Policy
 from queue_engine.config.patterns import branch_matches
 from queue_engine.domain.model import Entry
-from queue_engine.domain.policy import Policy
 
 AGENTS = ""
 """The share of all bots and agents; no login is empty."""
@@ -39,7 +39,7 @@ _BOT = "[bot]"
 def share_of(author: str, policy: Policy) -> str:
     """Return the share to which the entries of an author belong."""
     login = author.casefold()
-    is_agent = login.endswith(_BOT) or any(branch_matches(each, login) for each in policy.agents)
+    is_agent = login.endswith(_BOT) or any(branch_matches(each, login) for each in policy.fair_share.agents)
     return AGENTS if is_agent else login
 
 
@@ -62,14 +62,14 @@ def earliest_key(
     `queued` has author, arrival and delay of each entry in the queue without a priority of its own. Only those count
     that arrived before: IMQ may answer a request late. Within a share the first entry stays first.
     """
-    if not policy.fair_share:
+    if not policy.fair_share.enabled:
         return arrived
     share = share_of(author, policy)
     own = [at + delay for other, at, delay in queued if at <= arrived and share_of(other, policy) == share]
     if not own:
         return arrived
     last = max(own)
-    step = interval(durations, share) if len(own) >= policy.share_waiting else timedelta(0)
+    step = interval(durations, share) if len(own) >= policy.fair_share.waiting else timedelta(0)
     wanted = min(last + _milliseconds(step), arrived + _milliseconds(LONGEST))
     return max(arrived, last, wanted)
 

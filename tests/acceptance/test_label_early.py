@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from sandbox.domain.pulls.pulls import PullRequestOptions
-from sandbox.state import ReviewRule
+from github_emulator import PullRequestOptions, ReviewRule
 from tests.acceptance.branch_rules import rule
 from tests.acceptance.callers import Caller, path_of
 from tests.acceptance.choosing import configure, green

@@ -80,12 +80,12 @@ async def test_label_that_is_never_answered_holds_up_later_ones_for_seconds(worl
     assert world.landed() == [second.number]
 
 
-async def claimed_elsewhere(world: World) -> tuple[Job, ...]:
+async def claimed_elsewhere(world: World, *, owner: str = "other") -> tuple[Job, ...]:
     """Let GitHub send what is due, and another process claim the jobs for its lease of half a minute."""
     await world.github.schedule.run_due()
     async with world.bot.database.transaction() as connection:
         jobs = Jobs(connection)
-        return await jobs.claim_some(5, owner="other", now=world.clock.now(), lease=30 * SECOND)
+        return await jobs.claim_some(5, owner=owner, now=world.clock.now(), lease=30 * SECOND)
 
 
 @pytest.mark.parametrize("lag", [timedelta(0), 2 * SECOND])
@@ -104,15 +104,30 @@ async def test_label_of_a_killed_process_lands_before_later_ones(world: World, l
     assert world.landed() == [pull.number for pull in pulls]
 
 
-async def test_label_whose_job_waits_for_the_database_lands_before_later_ones(world: World) -> None:
-    """A process that lost its database puts its jobs back, for a second."""
+@pytest.mark.parametrize("why", [None, "outdated_read"])
+async def test_label_whose_job_is_put_back_lands_before_later_ones(world: World, why: str | None) -> None:
+    """A process that lost its database puts its jobs back for a second, and no process may be free to read again."""
     pulls = [world.open(name) for name in ("first", "second")]
     await world.pass_time(CI_TIME * 2)
     pulls[0].label(LABEL, by="mona")
     (job,) = await claimed_elsewhere(world)
     async with world.bot.database.transaction() as connection:
-        await Jobs(connection).hold(job, at=world.clock.now() + SECOND, now=world.clock.now())
+        await Jobs(connection).hold(job, at=world.clock.now() + SECOND, now=world.clock.now(), why=why)
     pulls[1].label(LABEL, by="mona")
+    await world.until(lambda: all(pull.merged for pull in pulls), within=CI_TIME * 8)
+    assert world.landed() == [pull.number for pull in pulls]
+
+
+@pytest.mark.parametrize("here", [False, True])
+async def test_label_that_a_sweep_finds_lands_after_the_earlier_one(world: World, here: bool) -> None:
+    """The sweep lists the later label before its webhook comes, while a process answers the earlier one."""
+    pulls = [world.open(name) for name in ("first", "second")]
+    await world.pass_time(CI_TIME * 2)
+    pulls[0].label(LABEL, by="mona")
+    assert await claimed_elsewhere(world, owner=world.bot.engine.owner if here else "other")
+    world.github.webhooks.faults.delay(timedelta(minutes=1), event="pull_request", action="labeled")
+    pulls[1].label(LABEL, by="mona")
+    world.bot.sweeper.schedule_now()
     await world.until(lambda: all(pull.merged for pull in pulls), within=CI_TIME * 8)
     assert world.landed() == [pull.number for pull in pulls]
 

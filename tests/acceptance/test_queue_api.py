@@ -9,9 +9,7 @@ import aiohttp
 import pytest
 
 from bot.api.permissions import PER_MINUTE, WRITE_COST
-from sandbox.domain.pulls.pulls import PullRequestOptions
-from sandbox.rest.faults import Fault
-from sandbox.rest.record import RecordedCall
+from github_emulator import Fault, PullRequestOptions, RecordedCall
 from tests.acceptance.callers import Answer, Caller, caller, path_of
 from tests.acceptance.choosing import configure
 from tests.acceptance.test_held import held

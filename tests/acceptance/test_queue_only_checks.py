@@ -10,9 +10,7 @@ from typing import Any
 
 import pytest
 
-from sandbox.ci.workflow_runner import WorkflowRunner
-from sandbox.ci.workflows import Job, Trigger
-from sandbox.state import WorkflowRun
+from github_emulator import Job, Trigger, WorkflowRun, WorkflowRunner
 from tests.acceptance.choosing import configure
 from tests.acceptance.test_check_outcomes import sound
 from tests.acceptance.test_configuration import validate

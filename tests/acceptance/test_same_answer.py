@@ -9,10 +9,10 @@ import aiohttp
 
 from bot.cli.current_status import describe_status
 from bot.settings.environment import load_settings
+from github_emulator import Fault
 from notifications.render.status import Names, plain, status_lines
 from queue_engine.domain.model import RedBase
 from queue_engine.queries.pull_request_status import load_reply_facts
-from sandbox.rest.faults import Fault
 from tests.acceptance.callers import Caller, caller, path_of
 from tests.acceptance.test_freezes import frozen_for
 from tests.acceptance.world import CI_TIME, LABEL, World, a_world
@@ -63,8 +63,8 @@ async def by_command(world: World, pull: Any) -> Answer:
     depth = found.depth if found.is_queued else None
     sentences = tuple(plain(line.sentence) for line in status_lines(found, Names.of("main", policy)))
     if view is None:
-        reason = found.previous and found.previous.reason
-        left_for = reason and reason.value
+        reason = None if found.previous is None else found.previous.reason
+        left_for = None if reason is None else reason.value
         return Answer(found.state, None, depth, found.held_behind, left_for=left_for, sentences=sentences)
     return Answer(
         found.state,
@@ -73,7 +73,7 @@ async def by_command(world: World, pull: Any) -> Answer:
         None,
         view.pending_checks,
         tuple(blocker.reason.value for blocker in view.blockers),
-        view.outage and view.outage.since.isoformat(),
+        None if view.outage is None else view.outage.since.isoformat(),
         sentences=sentences,
     )
 

@@ -1,4 +1,4 @@
-"""Statistics over HTTP, of pull requests that people queued on the sandbox."""
+"""Statistics over HTTP, of pull requests that people queued on the emulator."""
 
 from functools import partial
 

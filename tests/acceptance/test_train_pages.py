@@ -5,9 +5,9 @@ from typing import Any
 import aiohttp
 
 from bot.cli.author.state_text import details
+from github_emulator import PullRequestHandle
 from queue_engine.domain.candidate_run import CandidateMember, CandidateRun, CandidateState, CandidateTrigger
 from queue_engine.store.trains import TrainMemory
-from sandbox.facade.pull_request_handle import PullRequestHandle
 from tests.acceptance.callers import caller, path_of
 from tests.acceptance.page_readers import reader
 from tests.acceptance.world import LABEL, World

@@ -10,9 +10,9 @@ from notifications.render.history import first_line, without_itself
 from notifications.render.status import Names, answer_text, status_lines
 from notifications.texts.history import HISTORY, ONE_OF, RUN_OUTCOMES
 from notifications.texts.why import AHEAD_OF_IT, LAST, NEXT, STATE
+from queue_engine.config.model import Policy
 from queue_engine.domain.failing_check import FailingCheck
 from queue_engine.domain.model import EntryStatus
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import PullRequestActor, Reason, WaitReason
 from queue_engine.domain.timeline_event import TimelineEvent
 from queue_engine.queries.check_view import CheckStatus

@@ -4,13 +4,13 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from queue_engine.config.model import Policy
 from queue_engine.domain.blocker import Blocker
 from queue_engine.domain.dequeue_reason import Cause
 from queue_engine.domain.facts import CheckReport, CheckState
 from queue_engine.domain.failing_check import FailingCheck
 from queue_engine.domain.model import EntryStatus, Queue, Repository
 from queue_engine.domain.notice import BlockerFacts, CommandReply, Notice, NoticeKind, Reply
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import REASONS, Outcome, Reason
 from queue_engine.domain.replies import ReplyKind
 from queue_engine.domain.timeline_event import TimelineEvent

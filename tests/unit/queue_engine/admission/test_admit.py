@@ -1,5 +1,6 @@
 """Who queued a pull request, and in which order: by the labels and their times, whatever order deliveries come in."""
 
+from collections.abc import Collection
 from dataclasses import replace
 from datetime import datetime
 from typing import cast
@@ -10,10 +11,10 @@ from queue_engine.admission.admit import handle_enqueue_request
 from queue_engine.admission.case import Case
 from queue_engine.admission.enqueue_request import EnqueueRequest
 from queue_engine.admission.throttle import labeling
+from queue_engine.config.model import Policy
 from queue_engine.core.database.database import Database
 from queue_engine.domain.dequeue_reason import DequeueReason
 from queue_engine.domain.facts import LabelEvent, Permission, PullRequest, Snapshot
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.port import GitHub as Port
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects.context import Change, Engine
@@ -103,7 +104,7 @@ async def test_label_on_a_former_head_is_refused_unless_it_was_set_again_since(
 async def test_label_waits_for_those_before_it_when_its_facts_are_read_first(engine: Engine) -> None:
     """P3: facts are read side by side, places are given in the order of the labels."""
 
-    async def before() -> None:
+    async def before(_branch: str, _labels: Collection[str]) -> None:
         assert await queued(engine) == []
         await handle_enqueue_request(engine, EnqueueRequest(Case(REPOSITORY, 1), "max", "head-1"))
 

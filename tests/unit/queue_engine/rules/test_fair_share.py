@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.fair_share import GOAL, HIGH_LOAD, LOAD, compared, likely, ratio
-from queue_engine.domain.policy import Policy
+from queue_engine.config.model import FairShareRule, Policy
 from queue_engine.rules.fair_share import (
     AGENT_LANDINGS,
     AGENTS,
@@ -25,7 +25,7 @@ from tests.unit.queue_engine.examples import entry
 
 HOUR = timedelta(hours=1)
 MINUTE = 60_000
-POLICY = Policy(agents=("robot-*",))
+POLICY = Policy(fair_share=FairShareRule(agents=("robot-*",)))
 
 
 @pytest.mark.parametrize(
@@ -56,8 +56,8 @@ def test_further_entries_count_as_later_by_an_interval_of_landings() -> None:
     after_an_hour = LANDINGS * HOUR // timedelta(milliseconds=1)
     assert earliest_key("ada", queued, [HOUR] * 3, POLICY, arrived=5) == 2 + after_an_hour
     assert earliest_key("ada", queued, [], POLICY, arrived=5) == 2 + LANDINGS * UNKNOWN // timedelta(milliseconds=1)
-    assert earliest_key("ada", queued, [HOUR], Policy(fair_share=False), arrived=5) == 5
-    assert earliest_key("ada", queued, [HOUR], Policy(share_waiting=4), arrived=5) == 5
+    assert earliest_key("ada", queued, [HOUR], Policy(fair_share=FairShareRule(enabled=False)), arrived=5) == 5
+    assert earliest_key("ada", queued, [HOUR], Policy(fair_share=FairShareRule(waiting=4)), arrived=5) == 5
     assert earliest_key("ada", queued, [HOUR], POLICY, arrived=1) == 1, "answered late, but it arrived as the second"
 
 
@@ -90,7 +90,7 @@ def test_fifty_agents_delay_people_by_at_most_a_third(load: float) -> None:
     low, high = likely(pairs, Random(1))
     assert 1 < low <= ratio(pairs) <= high
     assert ratio(pairs) <= GOAL
-    assert ratio(compared([1], landings=300, load=load, policy=Policy(fair_share=False))) > 4
+    assert ratio(compared([1], landings=300, load=load, policy=Policy(fair_share=FairShareRule(enabled=False)))) > 4
 
 
 def test_agents_together_get_half_as_many_landings_ahead_of_others_as_a_person() -> None:

@@ -50,6 +50,27 @@ async def test_order_without_a_caller_that_gave_up_is_the_same_for_the_others() 
     assert passed == ["first", "third"]
 
 
+async def test_order_lets_a_lower_rank_pass_first_that_begins_later() -> None:
+    """A task that is tried again begins after those that it precedes."""
+    order, passed = KeyOrder(), list[str]()
+
+    async def follow() -> None:
+        with order.enter("a", 2) as wait:
+            await wait()
+            passed.append("second")
+
+    with order.enter("a", 1) as first:
+        task = asyncio.create_task(follow())
+        await _settled()
+        with order.enter("a", 0) as earlier:
+            await earlier()
+            passed.append("earlier")
+        await first()
+        passed.append("first")
+    await task
+    assert passed == ["earlier", "first", "second"]
+
+
 async def test_order_lets_a_caller_wait_for_the_first_ahead_alone() -> None:
     """The order is still one: a wait for all ahead includes the others as well."""
     order, passed = KeyOrder(), list[str]()
