@@ -271,6 +271,7 @@ class Bot:
             lease=self.settings.lease * _OUTBOX_LEASES,
             meter=self.metrics,
         )
+        dispatcher.answer_by(self.engine.policies)
         dispatcher.link_to(website(self.settings.github_api_url))
         return dispatcher
 
