@@ -163,21 +163,24 @@ class Inbox:
     async def _follow(self, job: Job) -> None:
         webhook = webhooks.WEBHOOK_EVENTS.validate_python(job.request)
         with structlog.contextvars.bound_contextvars(delivery=webhook.delivery):
-            match webhook:
-                case webhooks.InstallationChange():
-                    await self._installation_changed(webhook)
-                case webhooks.TeamChange():
-                    await teams_changed(self._engine, webhook.installation_id)
-                case webhooks.RuleChange():
-                    await self._branches.rules_changed(webhook)
-                case webhooks.LabelRequest():
-                    webhook = webhook.model_copy(update={"attempt": _attempt_of(job)})
-                    if not await self._changes.labeled(webhook):
-                        await self._forget_request(job)
-                case _:
-                    await self._of_repository(webhook)
+            await self._handle(webhook, job)
             if isinstance(webhook, webhooks.PullRequestWebhook):
                 await self._sweeper.request_labels(webhook.repository)
+
+    async def _handle(self, webhook: webhooks.WebhookEvent, job: Job) -> None:
+        match webhook:
+            case webhooks.InstallationChange():
+                await self._installation_changed(webhook)
+            case webhooks.TeamChange():
+                await teams_changed(self._engine, webhook.installation_id)
+            case webhooks.RuleChange():
+                await self._branches.rules_changed(webhook)
+            case webhooks.LabelRequest():
+                webhook = webhook.model_copy(update={"attempt": _attempt_of(job)})
+                if not await self._changes.labeled(webhook):
+                    await self._forget_request(job)
+            case _:
+                await self._of_repository(webhook)
 
     async def _installation_changed(self, webhook: webhooks.InstallationChange) -> None:
         repository = webhook.repository
