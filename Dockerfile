@@ -19,7 +19,6 @@ COPY pyproject.toml README.md LICENSE app.yml ./
 COPY bot bot
 COPY notifications notifications
 COPY queue_engine queue_engine
-COPY sandbox sandbox
 # Symbols for debuggers are a fifth of the environment. Libraries in *.libs keep theirs: they were patched after linking.
 RUN pip wheel --no-cache-dir --no-deps --no-build-isolation --wheel-dir /wheels . \
     && pip --python /opt/imq/bin/python install --no-cache-dir --no-deps /wheels/*.whl \

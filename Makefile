@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+# The other projects of this clone, each with a package of its own: they are in the lock by what they need alone.
+PROJECTS := emulator demo
 GUARD := .venv-guard
 HOSTING := .venv-hosting
 TYPESCRIPT := .ci/typescript/node_modules
@@ -14,12 +16,12 @@ unexport PYTHONDONTWRITEBYTECODE
 .PHONY: all demo test lint types arrows check processes tools long machines secrets-of-history fuzz audit secrets sbom hosting typescript actions packages campaign mutants bench bench-scheduling release-check release-database docs pictures screenshots lock clean
 all: $(STAMP)
 
-$(STAMP): requirements-dev.txt pyproject.toml
+$(STAMP): requirements-dev.txt pyproject.toml $(PROJECTS:%=%/pyproject.toml)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "IMQ needs Python 3.11 or later; this is %d.%d. Set PYTHON=." % sys.version_info[:2])'
 	@echo 'Installing into $(VENV); this may take a few minutes.'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --no-deps --no-compile --require-hashes -r requirements-dev.txt
-	$(BIN)/pip install --quiet --no-deps --no-build-isolation --editable .
+	$(BIN)/pip install --quiet --no-deps --no-build-isolation $(patsubst %,--editable %,. $(PROJECTS))
 	touch $@
 
 demo: $(STAMP)
@@ -186,7 +188,7 @@ lock:
 	$(VENV)-lock/bin/pip install --quiet uv
 	$(VENV)-lock/bin/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --python-version 3.11 \
 		--custom-compile-command 'make lock' --extra demo --extra dev --extra otlp pyproject.toml \
-		-o requirements-dev.txt
+		--no-emit-package imq --no-emit-package imq-demo --no-emit-package github-emulator -o requirements-dev.txt
 	$(VENV)-lock/bin/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --python-version 3.11 \
 		--custom-compile-command 'make lock' --constraint requirements-dev.txt pyproject.toml -o requirements.txt
 	$(VENV)-lock/bin/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --python-version 3.11 \

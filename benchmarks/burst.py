@@ -77,7 +77,7 @@ def _row(
 
 
 async def _bodies(theatre: Theatre, pulls: int) -> list[tuple[str, str]]:
-    """What a sandbox with some life in it sends: real payloads of the events that are stored."""
+    """What an emulator with some life in it sends: real payloads of the events that are stored."""
     theatre.repository.push("main", {"more.py": "more\n"}, "More", by="rhea")
     for number in range(pulls):
         pull = theatre.repository.open_pull_request(

@@ -11,11 +11,10 @@ from benchmarks.merging import imq
 from benchmarks.sizes import Size
 from benchmarks.stage import Stage
 from benchmarks.table import Row
+from github_emulator import Limits, PullRequestHandle
+from queue_engine.config.model import Policy
 from queue_engine.domain.own_check import OWN_CHECK
-from queue_engine.domain.policy import Policy
 from queue_engine.handlers.reconciler import FEW
-from sandbox.callers.limits import Limits
-from sandbox.facade.pull_request_handle import PullRequestHandle
 from tests.acceptance.project import FILES
 
 _CI = timedelta(minutes=3)

@@ -12,7 +12,7 @@ from random import Random
 
 from benchmarks.sizes import Size
 from benchmarks.table import Row, percentile
-from queue_engine.domain.policy import Policy
+from queue_engine.config.model import Policy
 from queue_engine.rules.fair_share import earliest_key
 
 LANDING = timedelta(minutes=10)
@@ -117,7 +117,14 @@ def _row(load: float, seeds: Sequence[int], landings: int) -> Row:
     pairs = compared(seeds, landings=landings, load=load)
     fair, (low, high) = ratio(pairs), likely(pairs, Random(seeds[0]))
     # Fewer seeds show as well that it is a multiple.
-    first_come = ratio(compared(seeds[:4], landings=landings, load=load, policy=replace(POLICY, fair_share=False)))
+    first_come = ratio(
+        compared(
+            seeds[:4],
+            landings=landings,
+            load=load,
+            policy=replace(POLICY, fair_share=replace(POLICY.fair_share, enabled=False)),
+        )
+    )
     judged = load != HIGHEST_LOAD
     return Row(
         f"fair share, load {load:.0%}",

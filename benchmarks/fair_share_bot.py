@@ -1,4 +1,4 @@
-"""People's time in queue beside fifty agents, through the whole bot on the sandbox (virtual time).
+"""People's time in queue beside fifty agents, through the whole bot on the emulator (virtual time).
 
 People queue pull requests at the instants of `benchmarks.fair_share`, and each agent always has one in the queue. Every
 landing takes one CI run on top of the landing before. The simulation of the same instants stands beside the result.
@@ -15,8 +15,8 @@ from benchmarks.fair_share import AGENTS, HIGH_LOAD, LANDING, arrivals, p95, wai
 from benchmarks.merging import Queue, imq
 from benchmarks.sizes import Size
 from benchmarks.table import Row
-from queue_engine.domain.policy import Policy
-from sandbox.facade.pull_request_handle import PullRequestHandle
+from github_emulator import PullRequestHandle
+from queue_engine.config.model import Policy
 
 _PEOPLE = 20
 _SETTINGS = {"IMQ_MAX_QUEUE_DEPTH": "0", "IMQ_INTERVAL_SECONDS": "600", "IMQ_SWEEP_SECONDS": "7200"}

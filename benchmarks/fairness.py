@@ -18,6 +18,7 @@ from typing import Any, cast
 
 from benchmarks.sizes import Size, database_urls
 from benchmarks.table import Row, timed
+from queue_engine.config.model import Policy
 from queue_engine.core.database.database import Database
 from queue_engine.core.timing.clock import SystemClock
 from queue_engine.domain.facts import (
@@ -31,7 +32,6 @@ from queue_engine.domain.facts import (
     Snapshot,
 )
 from queue_engine.domain.model import EntryStatus, Repository
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.port import GitHub
 from queue_engine.domain.workflow_runs import CheckSuite, WorkflowRun
 from queue_engine.effects.context import Engine

@@ -12,8 +12,7 @@ from typing import Any
 from benchmarks.reaction import DEFAULTS
 from benchmarks.sizes import Size, database_urls
 from benchmarks.table import Row, timed
-from sandbox.ci.single_check import CISettings
-from sandbox.facade.repository_handle import RepositoryHandle
+from github_emulator import CISettings, RepositoryHandle
 from tests.acceptance.project import FILES, total_at_most_ten
 from tests.acceptance.world import LABEL
 from tests.process.processes import CI_TIME, Theatre, a_theatre

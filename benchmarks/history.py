@@ -160,7 +160,7 @@ def _departures(now: datetime, count: int) -> Iterator[Departure]:
             number=100 + life,
             title=f"Change {life}",
             author="mona",
-            joined_at=left - timedelta(minutes=10),
+            enqueued_at=left - timedelta(minutes=10),
             left_at=left,
             outcome=EntryStatus.LANDED if life % 20 else EntryStatus.FAILED,
             reason=None if life % 20 else Reason.CHECKS_FAILED,

@@ -112,7 +112,7 @@ async def _wake_all(bot: Bot) -> None:
 async def bot_with_queues(url: str, directory: Path, count: int, depth: int) -> AsyncIterator[tuple[Bot, Any]]:
     """A bot whose first sweep is over and whose fronts all wait for another try; and how many requests it has sent.
 
-    The sandbox has none of the repositories, so it would issue no token for them. A process that shares the database
+    The emulator has none of the repositories, so it would issue no token for them. A process that shares the database
     has read their configuration files already.
     """
     clock = SharedClock()

@@ -9,7 +9,7 @@ from benchmarks.reaction import DEFAULTS
 from benchmarks.sizes import Size
 from benchmarks.stage import READS_LAG
 from benchmarks.table import Row
-from sandbox.facade.pull_request_handle import PullRequestHandle
+from github_emulator import PullRequestHandle
 from tests.acceptance.world import LABEL
 from tests.process.processes import Theatre, a_theatre
 from tests.support.real_time import LIMIT

@@ -18,7 +18,7 @@ from benchmarks.sizes import Size
 from benchmarks.stage import Stage, a_stage
 from benchmarks.table import Row
 from benchmarks.virtual import VirtualTime, client_of_bot, client_of_poller, virtual_time
-from sandbox.facade.pull_request_handle import PullRequestHandle
+from github_emulator import PullRequestHandle
 from tests.acceptance.in_place import statements_in_place
 from tests.acceptance.starting import SharedClock, lay_out, start_bot
 

@@ -25,11 +25,11 @@ from bot.web.live.request_ids import RequestIds
 from bot.web.login.viewer import ANONYMOUS, Viewer
 from bot.web.pages.requests import RequestPages
 from bot.web.pages.site import Site, add_pages
+from queue_engine.config.model import Policy
 from queue_engine.core.database.database import Database
 from queue_engine.core.timing.clock import SystemClock
 from queue_engine.domain.facts import Actor, Permission
 from queue_engine.domain.model import Repository
-from queue_engine.domain.policy import Policy
 from queue_engine.effects.context import Engine
 from queue_engine.migrations import migrate
 from queue_engine.store import Store

@@ -122,7 +122,7 @@ def _departures(year: BusyYear) -> Iterator[Departure]:
             number=index + 1,
             title=f"Change {index}",
             author=chance.choice(("ada", "linus", "grace")),
-            joined_at=left - timedelta(seconds=waited),
+            enqueued_at=left - timedelta(seconds=waited),
             left_at=left,
             outcome=EntryStatus.LANDED if landed else EntryStatus.FAILED,
             reason=None if landed else chance.choice(REASONS),
@@ -175,7 +175,7 @@ def _events(departure: Departure) -> Iterator[TimelineEvent]:
         step = timedelta(seconds=departure.waited * index / (len(names) - 1))
         data: dict[str, Any] = {"head": f"{departure.number:040x}", "checks": list(CHECKS)}
         yield TimelineEvent(
-            at=departure.joined_at + step,
+            at=departure.enqueued_at + step,
             event=name,
             repository_id=departure.repository_id,
             base_branch=departure.base_branch,

@@ -13,10 +13,7 @@ from benchmarks.sizes import Size
 from benchmarks.stage import a_stage
 from benchmarks.table import Row, seconds_text, timed
 from benchmarks.virtual import client_of_poller, virtual_time
-from sandbox.ci.single_check import CISettings
-from sandbox.facade.github import GitHub
-from sandbox.facade.pull_request_handle import PullRequestHandle
-from sandbox.rest.server import SandboxServer
+from github_emulator import CISettings, EmulatorServer, GitHub, PullRequestHandle
 from tests.acceptance.starting import SharedClock
 from tests.acceptance.world import LABEL
 from tests.process.processes import a_theatre
@@ -36,7 +33,7 @@ class Reports:
         self._clock = github.clock
         github.webhooks.observers.append(self._observe)
 
-    def reactions(self, server: SandboxServer, pulls: list[PullRequestHandle]) -> list[float]:
+    def reactions(self, server: EmulatorServer, pulls: list[PullRequestHandle]) -> list[float]:
         """Seconds from the last report to the first merge call of each pull request."""
         merges: dict[str, datetime] = {}
         for exchange in server.requests.of(MERGE):
@@ -49,7 +46,7 @@ class Reports:
 
 
 async def reaction_row(size: Size, seed: int) -> list[Row]:
-    """The row: IMQ as its own process on SQLite, against the poller on a sandbox of its own."""
+    """The row: IMQ as its own process on SQLite, against the poller on an emulator of its own."""
     count, by_poller = size.of(
         (12, 20), (3, 3), (1, 1)
     )  # A quarter of a minute of landings: more would wait for their share of GitHub's limits.

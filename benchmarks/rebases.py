@@ -16,8 +16,7 @@ from pathlib import Path
 from benchmarks.merging import Queue, imq, without_sweeps
 from benchmarks.sizes import Size
 from benchmarks.table import Row
-from sandbox.facade.pull_request_handle import PullRequestHandle
-from sandbox.rest.record import RecordedCall
+from github_emulator import PullRequestHandle, RecordedCall
 
 BOT = "dependabot[bot]"
 _CI = timedelta(seconds=60)

@@ -1,4 +1,4 @@
-"""A sandbox with one repository and an app, for a queue that is not IMQ, or for IMQ within this process."""
+"""An emulator with one repository and an app, for a queue that is not IMQ, or for IMQ within this process."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -7,13 +7,17 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
-from sandbox.ci.single_check import CI, CISettings
-from sandbox.core.clock import Clock
-from sandbox.facade.github import GitHub
-from sandbox.facade.pull_request_handle import PullRequestHandle
-from sandbox.facade.repository_handle import RepositoryHandle
-from sandbox.rest.server import SandboxServer
-from sandbox.state import App, Installation
+from github_emulator import (
+    CI,
+    App,
+    CISettings,
+    Clock,
+    EmulatorServer,
+    GitHub,
+    Installation,
+    PullRequestHandle,
+    RepositoryHandle,
+)
 from tests.acceptance.project import EVENTS, FILES, PERMISSIONS
 from tests.acceptance.world import KEY, LABEL, REPOSITORY
 
@@ -25,10 +29,10 @@ CHECK = "ci/test"
 
 @dataclass(slots=True)
 class Stage:
-    """The sandbox and the hands on it."""
+    """The emulator and the hands on it."""
 
     github: GitHub
-    server: SandboxServer
+    server: EmulatorServer
     repository: RepositoryHandle
     app: App
     installation: Installation
@@ -62,7 +66,7 @@ async def a_stage(
 ) -> AsyncIterator[Stage]:
     """A stage whose branches are all protected, strictly, by one check that takes `ci_time`, plus up to `jitter`."""
     github = GitHub(clock, seed=seed, directory=directory / "github")
-    server = SandboxServer(github)
+    server = EmulatorServer(github)
     await server.start()
     for login in ("mona", "rhea"):
         github.create_user(login)

@@ -8,7 +8,7 @@ from pathlib import Path
 from benchmarks.merging import imq
 from benchmarks.sizes import Size
 from benchmarks.table import Row
-from sandbox.facade.pull_request_handle import PullRequestHandle
+from github_emulator import PullRequestHandle
 from tests.acceptance.project import FILES
 
 _CI = timedelta(seconds=20)

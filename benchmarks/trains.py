@@ -20,7 +20,8 @@ from pathlib import Path
 from benchmarks.merging import without_sweeps
 from benchmarks.sizes import Size
 from benchmarks.table import Row
-from bot.demo.trains.train_changes import (
+from github_emulator import Activity, Job, PullRequestHandle, Trigger, WorkflowRun, WorkflowRunner
+from imq_demo.trains.train_changes import (
     BASE_LIMIT,
     CHECK,
     WORKFLOW,
@@ -30,10 +31,6 @@ from bot.demo.trains.train_changes import (
     start_files,
 )
 from queue_engine.planner.trains.new_runs import entropy
-from sandbox.ci.workflow_runner import WorkflowRunner
-from sandbox.ci.workflows import Job, Trigger
-from sandbox.facade.pull_request_handle import PullRequestHandle
-from sandbox.state import Activity, WorkflowRun
 from tests.acceptance.world import LABEL, World, a_world
 
 _CI = timedelta(minutes=10)

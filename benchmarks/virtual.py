@@ -1,4 +1,4 @@
-"""Virtual time: sandbox and client run side by side in one process, and the clock moves only when all of them wait.
+"""Virtual time: emulator and client run side by side in one process, and the clock moves only when all of them wait.
 
 The clock moves as soon as neither side has anything under way. Where answers are delayed, tasks wait for them: then it
 moves when neither HTTP nor a database was used for hundreds of rounds of the event loop. What threads would do is done
@@ -19,8 +19,8 @@ from sqlalchemy import Engine, Pool, event
 from benchmarks.pollers import Poller
 from benchmarks.stage import Stage
 from bot.process.wiring import Bot
+from github_emulator import RecordedCall
 from queue_engine.core.concurrency.wakeup import Wakeup, WakeupListener
-from sandbox.rest.record import RecordedCall
 from tests.acceptance.starting import SharedClock
 from tests.support.real_time import LIMIT
 
@@ -34,7 +34,7 @@ _ROUNDS_OF_REST = 50
 _STEPS_TO_WAKE = 5
 """Rounds of the event loop after which a loop that was woken is at work."""
 _DELAYED = "a delayed answer"
-"""What the sandbox's schedule calls an answer that is on its way."""
+"""What the emulator's schedule calls an answer that is on its way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +175,7 @@ class VirtualTime:
 
     def _wake(self) -> None:
         self._client.wakeup.notify()
-        # An appointment for now is what wakes the sandbox's schedule, which cannot know that its clock was moved.
+        # An appointment for now is what wakes the emulator's schedule, which cannot know that its clock was moved.
         self._stage.github.schedule.at(self._clock.now(), self._touch, name="the clock moved")
 
     def _touch(self, *_: object) -> None:

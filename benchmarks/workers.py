@@ -71,7 +71,7 @@ def _row(one: Throughput, alone: Throughput) -> Row:
         value=ratio,
         goal="",
         met=None,
-        note=f"processor time: {used}; the sandbox has one process, which shares {os.cpu_count()} processors with all "
+        note=f"processor time: {used}; the emulator has one process, which shares {os.cpu_count()} processors with all "
         "others, so that more workers gain only what one waits for GitHub",
     )
 
@@ -96,9 +96,9 @@ async def throughput(url: str, directory: Path, count: int, owners: int, each: i
             ]
             # One worker sends its words after its merges: without them it would seem to do less.
             await theatre.until(lambda: all(map(_is_reported, pulls)))
-            seconds, sandbox = time.perf_counter() - begun, time.process_time() - ran
+            seconds, emulator = time.perf_counter() - begun, time.process_time() - ran
             web_used, *workers_used = [_used(pid) - since for pid, since in zip((web, *workers), before, strict=True)]
-    used = {"workers": sum(workers_used), "web": web_used, "sandbox": sandbox}
+    used = {"workers": sum(workers_used), "web": web_used, "github_emulator": emulator}
     return Throughput(count, len(pulls), seconds, used)
 
 

@@ -4,11 +4,10 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from queue_engine.config.file import json_schema
 from queue_engine.config.merge_commit import PLACEHOLDERS
-from queue_engine.config.model import KEYS
+from queue_engine.config.model import KEYS, Policy
 from queue_engine.config.policy import as_keys
-from queue_engine.config.schema import json_schema
-from queue_engine.domain.policy import Policy
 
 _SCHEMA = json_schema()
 
@@ -24,7 +23,7 @@ def shared_keys() -> str:
     """What an organisation's shared configuration may do with each key, and what it could do without the limit."""
     rows = ["| key | may only be | because else |", "| --- | --- | --- |"]
     for key in KEYS:
-        may, risk = (word if word != "nothing" else "" for word in (key.may, key.risk))
+        may, risk = (word if word != "nothing" else "" for word in key.shared[1:])
         rows.append(f"| `{key.name}` | {may or 'not set at all'} | {risk} |")
     return "\n".join(rows) + "\n"
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 from bot.gateway.http.pacing import DOCUMENTED, MARGIN
 
-_ARCHITECTURE = Path(__file__).resolve().parents[1] / "ARCHITECTURE.md"
+_PAGE = Path(__file__).with_suffix(".md")
 _COLUMN = "behind"
-"""The column of ARCHITECTURE.md's table of requests: a pull request that IMQ updates before it lands."""
+"""The column of the page's table of requests: a pull request that IMQ updates before it lands."""
 
 _CONTENT = ("/comments`", "/merge`")
 """The endings of the requests that create content."""
@@ -42,8 +42,8 @@ def landings() -> str:
 
 
 def _requests() -> dict[str, int]:
-    """Return the requests of one landing, as ARCHITECTURE.md lists them; a test measures them."""
-    text = _ARCHITECTURE.read_text(encoding="utf-8")
+    """Return the requests of one landing, as the page lists them; a test measures them."""
+    text = _PAGE.read_text(encoding="utf-8")
     lines = text[text.index("| request | ") :].split("\n\n")[0].splitlines()
     header, _, *rows = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines]
     return {row[0]: int(row[header.index(_COLUMN)]) for row in rows}

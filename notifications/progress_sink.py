@@ -1,12 +1,12 @@
 """Send progress to the event bus, and to the check run of an entry whose checks take long."""
 
 from notifications.event_bus import Event, EventBus
+from queue_engine.config.model import Policy
 from queue_engine.core.observability.progress import ProgressEvent
 from queue_engine.core.timing.clock import Clock
 from queue_engine.domain.facts import CheckReport, CheckState
 from queue_engine.domain.model import Entry
 from queue_engine.domain.notice import Notice, NoticeKind
-from queue_engine.domain.policy import Policy
 from queue_engine.rules.check_progress import pending_checks, tally
 from queue_engine.store import Store
 from queue_engine.store.outbox.outbox import OutboxKind

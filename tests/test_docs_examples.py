@@ -10,10 +10,10 @@ from typing import Any
 import aiohttp
 
 from bot.api.app import PREFIX
+from github_emulator import CISettings
 from queue_engine.core.observability import trace
-from queue_engine.domain.webhook_event import WEBHOOK_JOB
+from queue_engine.domain.webhooks import WEBHOOK_JOB
 from queue_engine.store.tokens import TokenPolicy
-from sandbox.ci.single_check import CISettings
 from tests.acceptance.world import CI_TIME, LABEL, World, a_world
 from tests.support.device_page import type_code
 from tests.support.documents import read, rows
@@ -22,7 +22,7 @@ MOST_REQUESTS = 15
 """To land one pull request, whatever is required; the goal of the design."""
 
 
-async def test_requests_of_a_merge_are_those_of_the_architectures_table(tmp_path: Path) -> None:
+async def test_requests_of_a_merge_are_those_of_the_table(tmp_path: Path) -> None:
     """P7: every request of a merge is known, with its reason; one more or less is seen here."""
     async with a_world(tmp_path) as world:
         columns = [await _landing(world, await _green(world, name)) for name in ("warm", "fresh")][1:]
@@ -36,7 +36,7 @@ async def test_requests_of_a_merge_are_those_of_the_architectures_table(tmp_path
         outdated = await _green(world, "outdated-apart")
         await _landing(world, await _green(world, "warm-apart"))
         assert await _landing(world, outdated) == columns[-1]
-    table = {row[0].strip("`"): row[1:5] for row in rows(read("ARCHITECTURE.md")) if re.match(r"`[A-Z]+ /", row[0])}
+    table = {row[0].strip("`"): row[1:5] for row in rows(read("docs/sizing.md")) if re.match(r"`[A-Z]+ /", row[0])}
     for at, sent in enumerate(columns):
         assert sent == {name: int(counts[at]) for name, counts in table.items() if counts[at] != "0"}
         assert sum(sent.values()) <= MOST_REQUESTS

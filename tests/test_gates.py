@@ -12,7 +12,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.gates import GUARD, PROCESSES, PROMISES, TESTS, Gate, gate_of, may_have, put_variants_off
+from tests.support.gates import (
+    EMULATOR_TESTS,
+    GUARD,
+    PROCESSES,
+    PROMISES,
+    ROOT,
+    TESTS,
+    Gate,
+    gate_of,
+    may_have,
+    put_variants_off,
+)
 from tests.support.processes_gate import MOST_RERUNS, Failures, verdict
 
 CLOCKS = {
@@ -23,8 +34,8 @@ CLOCKS = {
 
 def landing_modules() -> Iterator[tuple[str, str]]:
     """The names and texts of the modules that only tests of the landing gate use."""
-    for path in sorted(TESTS.rglob("*.py")):
-        name, text = path.relative_to(TESTS.parent).as_posix(), path.read_text(encoding="utf-8")
+    for path in sorted([*TESTS.rglob("*.py"), *EMULATOR_TESTS.rglob("*.py")]):
+        name, text = path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8")
         elsewhere = "pytestmark = pytest.mark.process" in text or "pytestmark = [pytest.mark.process" in text
         if may_have(path, Gate.LANDING) and not elsewhere and "/support/" not in name and "/fuzz/" not in name:
             yield name, text

@@ -1,7 +1,7 @@
-"""Names are made of the words of the glossary in ARCHITECTURE.md, or of plain technical ones.
+"""Names are made of the words of the glossary in CONTRIBUTING.md, or of plain technical ones.
 
 `plain_words.txt` has those of the engine, `plain_words_edges.txt` those of HTTP, GitHub's API and the command line.
-`plain_words_sandbox.txt` has GitHub's own nouns, and those of a simulation, which only the sandbox needs.
+`plain_words_emulator.txt` has GitHub's own nouns, and those of a simulation, which only the emulator needs.
 """
 
 import ast
@@ -20,10 +20,11 @@ MOST_WORDS = 227
 
 EDGES = ("bot", "notifications")
 
+EMULATOR = "emulator/github_emulator"
+
 DESCRIBED = (
-    *(*EDGES, "sandbox", "queue_engine", "benchmarks", "docs"),
-    *(f"tests/{each}" for each in ("acceptance", "campaign", "fuzz", "guard", "process", "sandbox", "sandbox_rest")),
-    *(f"tests/{each}" for each in ("store", "support", "unit")),
+    *(*EDGES, "queue_engine", "benchmarks", "docs", EMULATOR, "emulator/tests", "demo"),
+    *(f"tests/{each}" for each in ("acceptance", "campaign", "fuzz", "guard", "process", "store", "support", "unit")),
 )
 """Trees in which no identifier and no docstring has a word of the private language."""
 
@@ -37,7 +38,7 @@ PLAIN = listed("plain_words.txt")
 """Technical words that mean in the engine what they mean everywhere."""
 PLAIN_AT_EDGES = listed("plain_words_edges.txt")
 """Further ones of the packages around the engine."""
-PLAIN_IN_SANDBOX = listed("plain_words_sandbox.txt")
+PLAIN_IN_EMULATOR = listed("plain_words_emulator.txt")
 """Further ones of the simulated GitHub."""
 
 
@@ -67,7 +68,7 @@ def names(package: str) -> Iterator[str]:
                 yield node.name
 
 
-def glossary(page: Path = ROOT / "ARCHITECTURE.md") -> set[str]:
+def glossary(page: Path = ROOT / "CONTRIBUTING.md") -> set[str]:
     """Read the words of the terms from the glossary's first column."""
     table = page.read_text(encoding="utf-8").partition("\n## Glossary\n")[2].partition("\n## ")[0]
     terms = re.findall(r"^\| ([^|]+) \|", table, re.MULTILINE)[2:]
@@ -83,8 +84,8 @@ def words_in(*packages: str) -> set[str]:
     ("package", "plain"),
     [
         ("queue_engine", PLAIN),
-        *((package, PLAIN | PLAIN_AT_EDGES) for package in EDGES),
-        ("sandbox", PLAIN | PLAIN_AT_EDGES | PLAIN_IN_SANDBOX),
+        *((package, PLAIN | PLAIN_AT_EDGES) for package in (*EDGES, "demo")),
+        (EMULATOR, PLAIN | PLAIN_AT_EDGES | PLAIN_IN_EMULATOR),
     ],
 )
 def test_names_of_a_package_are_made_of_glossary_words(package: str, plain: set[str]) -> None:
@@ -102,11 +103,11 @@ def test_engine_needs_few_words() -> None:
 def test_plain_words_are_used_and_are_not_in_the_glossary() -> None:
     """The lists beside this test hold no word that a renaming left behind, and none twice."""
     assert words_in("queue_engine") >= PLAIN
-    assert words_in(*EDGES) >= PLAIN_AT_EDGES
-    assert words_in("sandbox") >= PLAIN_IN_SANDBOX
-    assert not glossary() & (PLAIN | PLAIN_AT_EDGES | PLAIN_IN_SANDBOX)
+    assert words_in(*EDGES, "demo") >= PLAIN_AT_EDGES
+    assert words_in(EMULATOR) >= PLAIN_IN_EMULATOR
+    assert not glossary() & (PLAIN | PLAIN_AT_EDGES | PLAIN_IN_EMULATOR)
     assert not PLAIN & PLAIN_AT_EDGES
-    assert not PLAIN_IN_SANDBOX & (PLAIN | PLAIN_AT_EDGES)
+    assert not PLAIN_IN_EMULATOR & (PLAIN | PLAIN_AT_EDGES)
 
 
 @pytest.mark.parametrize("package", DESCRIBED)

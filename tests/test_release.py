@@ -18,6 +18,7 @@ WHOLE = Release(
     oldest="0029",
     databases={"1.0.0": "0029", "1.1.0": "0031"},
     tags=("v1.0.0",),
+    demo=("1.1.0", "1.1.0"),
 )
 
 
@@ -30,7 +31,12 @@ def test_release_that_is_whole_has_no_fault() -> None:
     ("changes", "tag", "words"),
     [
         ({"version": "1.1"}, None, "1.1 is no version"),
-        ({"version": "1.2.0", "databases": {"1.0.0": "0029", "1.2.0": "0031"}}, None, "must be that of 1.2.0"),
+        (
+            {"version": "1.2.0", "databases": {"1.0.0": "0029", "1.2.0": "0031"}, "demo": ("1.2.0",)},
+            None,
+            "must be that of 1.2.0",
+        ),
+        ({"demo": ("1.1.0", "1.0.0")}, None, "names the versions 1.1.0, 1.0.0: write 1.1.0 in demo/"),
         ({"sections": (Section("1.1.0", None, "- New."),), "tags": ()}, None, "write `## 1.1.0 (2026-12-01)`"),
         ({"sections": (Section("1.1.0", date(2026, 12, 2), "- New."),), "tags": ()}, None, "date in the future"),
         ({"sections": (Section("1.1.0", TODAY, ""),), "tags": ()}, None, "says nothing about 1.1.0"),
@@ -73,11 +79,18 @@ def test_previous_releases_processes_may_run_on_the_present_tables() -> None:
     assert [fault for fault in faults(release, today=TODAY) if "OLDEST" in fault] == []
 
 
+def test_demo_is_of_the_present_version() -> None:
+    """`pip install 'imq[demo]'` gets the demo of the IMQ that it installs."""
+    assert present().demo == (__version__, __version__)
+
+
 def test_release_check_prints_the_faults_and_fails(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`make release-check` ends with 1 unless the tag may be pushed."""
-    monkeypatch.setattr(checked, "present", lambda: replace(WHOLE, version="1.2.0", databases={"1.2.0": "0031"}))
+    monkeypatch.setattr(
+        checked, "present", lambda: replace(WHOLE, version="1.2.0", databases={"1.2.0": "0031"}, demo=("1.2.0",))
+    )
     assert main(["--tag", "v1.1.0"]) == 1
     printed = capsys.readouterr().out.splitlines()
     assert len(printed) == 2

@@ -1,6 +1,6 @@
 import pytest
 
-from tests.conftest import refuse_skip
+from conftest import refuse_skip
 
 
 def report(outcome: str) -> pytest.TestReport:

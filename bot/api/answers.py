@@ -1,15 +1,15 @@
 """The fields that every answer about a pull request has: its state, whose move it is, and what to do next."""
 
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any
 
 from pydantic import Field
 
 from bot.api.payload import AnswerModel
 from notifications.render.answer import answer_text
+from queue_engine.config.model import Policy
 from queue_engine.domain.failing_check import FailingCheck
 from queue_engine.domain.model import Repository
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import RETRY_REASONS, Reason
 from queue_engine.queries.pull_request_status import PullRequestStatus, whose_move
 
@@ -35,19 +35,6 @@ class StepAnswer(AnswerModel):
     call: CallAnswer | None = None
 
 
-class FailingAnswer(AnswerModel):
-    """A failing check. For GitHub Actions it is one for each workflow run, with the names of its failed jobs."""
-
-    check: str
-    url: str | None
-    jobs: tuple[str, ...]
-
-    @classmethod
-    def of(cls, failing: FailingCheck) -> Self:
-        """Convert a failing check."""
-        return cls(check=failing.check, url=failing.url, jobs=failing.jobs)
-
-
 class StateAnswer(AnswerModel):
     """The state of a pull request, and what has to happen next.
 
@@ -64,7 +51,7 @@ class StateAnswer(AnswerModel):
     sentence: str
     detail: str | None = None
     retry_safe: bool = False
-    failing: tuple[FailingAnswer, ...] = Field((), examples=[[{"check": "ci/test", "url": None, "jobs": ["test"]}]])
+    failing: tuple[FailingCheck, ...] = Field((), examples=[[{"check": "ci/test", "url": None, "jobs": ["test"]}]])
     next: StepAnswer
 
 
@@ -83,7 +70,7 @@ def state_fields(
         "sentence": text.sentence,
         "detail": found.detail if why is None else None,
         "retry_safe": found.retry_safe if why is None else not found.is_queued and why in RETRY_REASONS,
-        "failing": tuple(map(FailingAnswer.of, found.failing)) if why is None else (),
+        "failing": found.failing if why is None else (),
         "next": StepAnswer(sentence=text.next_step, call=_next_call(found, repository)),
     }
 

@@ -13,13 +13,14 @@ from bot.api.idempotent import finish_call
 from bot.api.instants import Instant
 from bot.api.payload import AnswerModel, EmptyBody, Payload, payload
 from bot.api.routes import Caller, Route
-from bot.api.views import BlockerView, QueueAnswer, QueuesAnswer, QueueSummary
+from bot.api.views import QueueAnswer, QueuesAnswer
 from queue_engine.commands.instants import FARTHEST
+from queue_engine.config.model import Policy
 from queue_engine.control import pauses
 from queue_engine.control.pauses import ControlResult
 from queue_engine.core.observability import trace
-from queue_engine.domain.model import Repository
-from queue_engine.domain.policy import Policy
+from queue_engine.domain.blocker import Blocker
+from queue_engine.domain.model import Repository, RepositoryName
 from queue_engine.effects.context import Change, Engine
 from queue_engine.queries.queue_status import load_queue, load_summaries, queue_blockers
 
@@ -46,13 +47,13 @@ class FreezeCall(PauseCall):
 class ControlAnswer(AnswerModel):
     """The result for a queue: whether this call changed anything, what blocks it now, and its pull requests.
 
-    After a queue was resumed, `halts` has only blockers that end by themselves or with another configuration.
+    After a queue was resumed, `blockers` has only blockers that end by themselves or with another configuration.
     """
 
-    repository: str
-    queue: str
+    repository: RepositoryName
+    base_branch: str
     changed: bool
-    halts: tuple[BlockerView, ...]
+    blockers: tuple[Blocker, ...]
     concerned: tuple[int, ...]
 
 
@@ -107,8 +108,8 @@ class BranchRoutes:
         policies = {branch: await engine.policies.of(repository, branch) for branch in branches}
         async with engine.store.reading() as tx:
             found = await load_summaries(tx, engine.clock.now(), repository_id=repository.id, policies=policies)
-        summaries = sorted(map(QueueSummary.of, found), key=lambda each: each.branch)
-        answer = QueuesAnswer(repository=repository.full_name, queues=tuple(summaries))
+        found = tuple(sorted(found, key=lambda each: each.queue.base_branch))
+        answer = QueuesAnswer(repository=repository, queues=found)
         return web.json_response(answer.model_dump(mode="json"))
 
     async def show(self, request: web.Request) -> web.Response:
@@ -121,7 +122,7 @@ class BranchRoutes:
             raise request_scope.no_such_branch()
         policy = await engine.policies.of(repository, branch)
         async with engine.store.reading() as tx:
-            answer = QueueAnswer.full(await load_queue(tx, queue, policy, engine.clock.now()))
+            answer = QueueAnswer.model_validate(await load_queue(tx, queue, policy, engine.clock.now()))
         return web.json_response(answer.model_dump(mode="json"))
 
     async def pause(self, request: web.Request) -> web.Response:
@@ -185,9 +186,9 @@ async def _unfreeze(change: Change, repository: Repository, branch: str, login: 
 
 def _answer(result: ControlResult, policy: Policy, change: Change) -> ControlAnswer:
     return ControlAnswer(
-        repository=result.queue.repository.full_name,
-        queue=result.queue.base_branch,
+        repository=result.queue.repository,
+        base_branch=result.queue.base_branch,
         changed=result.changed,
-        halts=tuple(map(BlockerView.of, queue_blockers(result.queue, policy, change.now))),
+        blockers=queue_blockers(result.queue, policy, change.now),
         concerned=result.concerned,
     )

@@ -1,9 +1,8 @@
 """`/api/v1/dead-letters`: show, retry and discard work that failed for good. For operators."""
 
-from collections.abc import Mapping, Sequence
-from datetime import datetime
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from aiohttp import web
 from pydantic import Field
@@ -12,7 +11,7 @@ from bot.api.auth import operator
 from bot.api.cursors import cursor_after, parse_cursor
 from bot.api.errors import ApiError
 from bot.api.idempotent import finish_call
-from bot.api.payload import AnswerModel, EmptyBody, Payload, payload, query
+from bot.api.payload import AnswerModel, EmptyBody, Payload, json_data, payload, query
 from bot.api.routes import Caller, Route
 from bot.logs.secrets import mask
 from queue_engine.core.jobs.dead_letters import DeadLetter
@@ -30,41 +29,10 @@ class Listing(Payload):
     retryable: bool | None = None
 
 
-class DeadLetterAnswer(AnswerModel):
-    """A dead letter as callers see it."""
-
-    id: str
-    job_type: str
-    process_id: str
-    error: str
-    payload: Mapping[str, Any]
-    failed_at: datetime
-    created_at: datetime
-    retryable: bool
-    attempts: int
-    trace: str | None
-
-    @classmethod
-    def of(cls, letter: DeadLetter) -> "DeadLetterAnswer":
-        """Convert a dead letter; secrets that its error may quote are masked."""
-        return cls(
-            id=letter.id,
-            job_type=letter.job_type,
-            process_id=letter.process_id,
-            error=mask(letter.error_message),
-            payload=letter.payload,
-            failed_at=letter.failed_at,
-            created_at=letter.created_at,
-            retryable=letter.retryable,
-            attempts=letter.attempts,
-            trace=letter.trace,
-        )
-
-
 class Page(AnswerModel):
     """Some dead letters, the latest first; `count` is how many there are on all pages."""
 
-    dead_letters: tuple[DeadLetterAnswer, ...]
+    dead_letters: tuple[DeadLetter, ...]
     count: int
     next: str | None
 
@@ -103,7 +71,7 @@ class DeadLetterRoutes:
                 body=EmptyBody,
                 answers={202: Reprocessed},
             ),
-            route("GET", _ONE, self.show, "show_dead_letter", "Shows a dead letter.", answers={200: DeadLetterAnswer}),
+            route("GET", _ONE, self.show, "show_dead_letter", "Shows a dead letter.", answers={200: DeadLetter}),
             route(
                 "POST",
                 f"{_ONE}/reprocess",
@@ -135,8 +103,8 @@ class DeadLetterRoutes:
             count = await tx.dead_letters.count(job_type=job_type, retryable=retryable)
         shown, more = letters[: listing.limit], len(letters) > listing.limit
         following = cursor_after(*shown[-1].place) if more else None
-        page = Page(dead_letters=tuple(map(DeadLetterAnswer.of, shown)), count=count, next=following)
-        return web.json_response(page.model_dump(mode="json"))
+        page = Page(dead_letters=tuple(map(_masked, shown)), count=count, next=following)
+        return web.json_response(json_data(page))
 
     async def show(self, request: web.Request) -> web.Response:
         """Answer 200 with a dead letter, or 404."""
@@ -145,7 +113,7 @@ class DeadLetterRoutes:
             letter = await tx.dead_letters.get(request.match_info["id"])
         if letter is None:
             raise _not_found()
-        return web.json_response(DeadLetterAnswer.of(letter).model_dump(mode="json"))
+        return web.json_response(json_data(_masked(letter)))
 
     async def reprocess(self, request: web.Request) -> web.Response:
         """Answer 202: the dead letter is a job again; or 404."""
@@ -172,6 +140,11 @@ class DeadLetterRoutes:
             if not await change.tx.dead_letters.discard(request.match_info["id"]):
                 raise _not_found()
             return await finish_call(request, change.tx, None, status=204)
+
+
+def _masked(letter: DeadLetter) -> DeadLetter:
+    """Return a dead letter without the secrets that its error may quote."""
+    return replace(letter, error_message=mask(letter.error_message))
 
 
 def _not_found() -> ApiError:

@@ -32,7 +32,7 @@ class EventFilter(Payload):
 
     def includes(self, event: TimelineEvent) -> bool:
         """Return whether an event of the chosen repository is wanted. Events of a whole queue concern all in it."""
-        if self.branch is not None and event.base_branch != self.branch:
+        if self.branch not in (None, event.base_branch):
             return False
         return self.number is None or event.number in {self.number, WHOLE_QUEUE}
 
@@ -44,7 +44,7 @@ class EventAnswer(AnswerModel):
     at: datetime
     event: str
     repository: str
-    branch: str
+    base_branch: str
     number: int | None
     reason: str | None
     data: Mapping[str, Any]
@@ -57,7 +57,7 @@ class EventAnswer(AnswerModel):
             at=event.at,
             event=event.event,
             repository=repository.full_name,
-            branch=event.base_branch,
+            base_branch=event.base_branch,
             number=None if event.number == WHOLE_QUEUE else event.number,
             reason=None if event.reason is None else event.reason.value,
             data=event.data,

@@ -4,9 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
-from pydantic import BaseModel
-
 from bot import __version__
+from bot.api.payload import adapter
 from bot.api.routes import Answer, Caller, Problem, Route, Variable, parts
 
 _COMPONENTS = "#/components/schemas"
@@ -72,11 +71,11 @@ def _schemas(routes: Sequence[Route]) -> Mapping[str, Any]:
     }
 
 
-def _schema_of(models: Mapping[str, type[BaseModel]], mode: Any) -> Mapping[str, Any]:
+def _schema_of(models: Mapping[str, Any], mode: Any) -> Mapping[str, Any]:
     """Return the JSON Schemas of these models and of the models they refer to."""
     schemas: dict[str, Any] = {}
     for name, model in models.items():
-        schema = model.model_json_schema(mode=mode, ref_template=f"{_COMPONENTS}/{{model}}")
+        schema = adapter(model).json_schema(mode=mode, ref_template=f"{_COMPONENTS}/{{model}}")
         schemas |= schema.pop("$defs", {})
         schemas[name] = schema
     return schemas

@@ -2,10 +2,11 @@
 
 import json
 from collections import Counter
-from typing import TypeVar
+from functools import cache
+from typing import Any, TypeVar
 
 from aiohttp import web
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from bot.api.errors import ApiError
 from bot.api.instants import IMPOSSIBLE
@@ -27,9 +28,12 @@ class Payload(BaseModel):
 
 
 class AnswerModel(BaseModel):
-    """Base of all models of answers. Each is built at its first use: most processes send few of them."""
+    """Base of the models of answers, which read the attributes of what the engine loads.
 
-    model_config = ConfigDict(defer_build=True)
+    Each is built at its first use: most processes send few of them.
+    """
+
+    model_config = ConfigDict(defer_build=True, from_attributes=True, ser_json_timedelta="float")
 
 
 class EmptyBody(Payload):
@@ -37,6 +41,18 @@ class EmptyBody(Payload):
 
 
 P = TypeVar("P", bound=Payload)
+
+
+@cache
+def adapter(model: Any) -> TypeAdapter[Any]:
+    """Return what serialises and describes a model of answers, or a read model of the engine."""
+    return TypeAdapter(model)
+
+
+def json_data(answer: object) -> Any:
+    """Return an answer, or a read model of the engine, as JSON data."""
+    model: Any = type(answer)
+    return adapter(model).dump_python(answer, mode="json")
 
 
 async def receive(request: web.Request) -> bytes:

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from bot.api.answers import as_json, state_fields
 from bot.api.calls import QueueCall
 from bot.api.errors import RETRY_AFTER_OUTAGE, ApiError
-from bot.api.views import Delays, QueuedAnswer
+from bot.api.views import QueuedAnswer
 from notifications import texts
 from queue_engine.admission import enqueue
 from queue_engine.admission.case import load_case
@@ -15,10 +15,10 @@ from queue_engine.admission.dequeue import NotQueued
 from queue_engine.admission.enqueue import MergePending, Queued
 from queue_engine.admission.rejection import RejectionError
 from queue_engine.commands.table import PRIORITIES
+from queue_engine.config.model import Policy
 from queue_engine.core.concurrency.slots import SlotsBusy
 from queue_engine.domain.errors import StaleRecord
 from queue_engine.domain.model import Repository
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects.context import Engine
 from queue_engine.queries.pull_request_status import PullRequestStatus, load_pull_request
@@ -101,7 +101,7 @@ class PullRequests:
                 result = await enqueue.prioritise(change, entry, points, policy, by=by)
                 policies = {entry.base_branch: policy}
                 found = await load_pull_request(change.tx, repository.id, number, policies, change.now)
-                body = QueuedAnswer.of(result.entry, policy, found, Delays.of(result.delay)).model_dump(mode="json")
+                body = QueuedAnswer.of(result.entry, policy, found, result.delay).model_dump(mode="json")
                 await finish(change.tx, body, 200)
                 return body
 

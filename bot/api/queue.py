@@ -173,7 +173,7 @@ class QueueRoutes:
                     left = await dequeue_by_user(change, permitted)
                     found = await load_pull_request(change.tx, repository.id, number, {}, change.now)
                     fields = state_fields(found, repository, permitted.case.policy)
-                    answer = DequeuedAnswer(**fields, repository=repository.full_name, number=number, left=left)
+                    answer = DequeuedAnswer(**fields, repository=repository, number=number, left=left)
                     status = 200 if left else 202
                     return await finish_call(request, change.tx, answer.model_dump(mode="json"), status=status)
 

@@ -4,15 +4,15 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
 from aiohttp.typedefs import Handler
-from pydantic import BaseModel
 
 from bot.api.answers import StateAnswer
 from bot.api.payload import Payload
 
-Answer = type[BaseModel] | None
-"""The model of an answer's body; None for an answer without body."""
+Answer = type[Any] | None
+"""The model, or the read model of the engine, of an answer's body; None for an answer without body."""
 
 
 class Caller(StrEnum):

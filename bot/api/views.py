@@ -1,37 +1,41 @@
 """Response models of queues and entries."""
 
-from datetime import datetime
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Annotated
 
-from pydantic import Field
+from pydantic import (
+    AliasChoices,
+    AliasGenerator,
+    AliasPath,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ModelWrapValidatorHandler,
+    model_validator,
+)
 
 from bot.api.answers import StateAnswer, state_fields
 from bot.api.payload import AnswerModel
 from notifications.render.answer import answer_text
 from notifications.render.trains import train_text
+from queue_engine.config.model import Policy
 from queue_engine.domain.blocker import Blocker
-from queue_engine.domain.model import Entry, Repository
-from queue_engine.domain.policy import Policy
+from queue_engine.domain.model import Entry, EntryStatus, Repository, RepositoryName
+from queue_engine.domain.reasons import Reason
 from queue_engine.domain.train_notice import TrainNotice
-from queue_engine.domain.unmet_requirement import UnmetRequirement
 from queue_engine.queries.pull_request_status import HELD, NOT_READY, PullRequestStatus, QueueHistory
-from queue_engine.queries.queue_status import EntryView, QueueStatus
-from queue_engine.queries.queue_status import QueueView as Summary
+from queue_engine.queries.queue_status import EntryView, GitHubOutage
 from queue_engine.rules.check_progress import tally
 from queue_engine.rules.depth import waits_for_room
+from queue_engine.rules.fair_share import FairShare
 from queue_engine.rules.priority import PriorityEffect
 
 
-class BlockerView(AnswerModel):
-    """A blocker of a queue: its reason code, details, and when it ends by itself, if that is known."""
-
-    reason: str
-    detail: str
-    until: datetime | None
-
-    @classmethod
-    def of(cls, blocker: Blocker) -> "BlockerView":
-        """Convert a blocker."""
-        return cls(reason=blocker.reason.value, detail=blocker.detail, until=blocker.until)
+def _or_of(part: str) -> ConfigDict:
+    """Read each field from what the engine loaded, or else from this part of it."""
+    names = AliasGenerator(validation_alias=lambda name: AliasChoices(name, AliasPath(part, name)))
+    return ConfigDict(alias_generator=names)
 
 
 class Landing(AnswerModel):
@@ -41,228 +45,152 @@ class Landing(AnswerModel):
     latest: datetime
 
 
-class TrainAnswer(AnswerModel):
-    """What a train does with an entry: `state`, in `sentences`.
+def _landing(eta: object) -> object:
+    return {"earliest": eta[0], "latest": eta[1]} if isinstance(eta, tuple) else eta
+
+
+class TrainAnswer(TrainNotice):
+    """What a train does with an entry: `progress`, in `sentences`.
 
     `run` tests all `members` in one CI run on `branch`, whose tip is `candidate`; they are null outside of a run.
-    `progress` is how many of its checks have reported, such as `3 of 7 checks`. `failed` are the members of the failed
+    `reported` is how many of its checks have reported, such as `3 of 7 checks`. `failed` are the members of the failed
     run that IMQ bisects. `conflict` is the pull request that holds this one back, `conflicts` are those of which one
     does. `suspicion` is the chance from 0 to 1 that this one breaks its run.
     """
 
-    state: str
+    model_config = ConfigDict(defer_build=True)
+
     sentences: tuple[str, ...]
-    run: int | None
-    branch: str | None
-    candidate: str | None
-    members: tuple[int, ...]
-    progress: str | None
-    failed: tuple[int, ...]
-    conflict: int | None
-    conflicts: tuple[int, ...]
-    suspicion: float | None
+    reported: str | None
 
     @classmethod
     def of(cls, train: TrainNotice, entry: Entry) -> "TrainAnswer":
-        """Convert what a train does with an entry."""
+        """Add what people read."""
         checks = None if train.run is None else tally(entry)
         return cls(
-            state=train.progress.value,
+            **dict(train),
             sentences=tuple(each.replace("`", "") for each in train_text(train, entry.number, entry.base_branch)),
-            run=train.run,
-            branch=train.branch,
-            candidate=train.candidate,
-            members=train.members,
-            progress=None if checks is None else f"{checks[0]} of {checks[1]} checks",
-            failed=train.failed,
-            conflict=train.conflict,
-            conflicts=train.conflicts,
-            suspicion=train.suspicion,
+            reported=None if checks is None else f"{checks[0]} of {checks[1]} checks",
         )
 
 
 class EntryAnswer(AnswerModel):
-    """An entry. `position` counts from 0, `since` is when its status began.
+    """An entry. `position` counts from 0, `status_since` is when its status began.
 
-    `awaited` are the pending checks; `halts` are the queue's blockers, unless the entry is exempt;
-    `trouble_since` is when requests to GitHub began to fail; `train` is what a train does with it, if it does.
+    `pending_checks` have not reported; `blockers` are those of the queue, unless the entry is exempt; `outage` is set
+    while requests to GitHub fail; `train` is what a train does with it, if it does.
     """
+
+    model_config = _or_of("entry")
 
     number: int
     title: str
     author: str
     queued_by: str
-    position: int
-    status: str
-    head_sha: str
+    position: int = Field(validation_alias=AliasPath("entry", "position"))
+    status: EntryStatus
+    head_sha: str = Field(validation_alias=AliasPath("entry", "head"))
     priority: int
-    first: bool
-    joined: datetime
-    since: datetime
-    awaited: tuple[str, ...]
-    halts: tuple[BlockerView, ...]
-    trouble_since: datetime | None
+    hotfix: bool
+    enqueued_at: datetime
+    status_since: datetime
+    pending_checks: tuple[str, ...]
+    blockers: tuple[Blocker, ...]
+    outage: GitHubOutage | None
     train: TrainAnswer | None
-    eta: Landing | None
+    eta: Annotated[Landing | None, BeforeValidator(_landing)]
 
+    @model_validator(mode="wrap")
     @classmethod
-    def of(cls, view: EntryView) -> "EntryAnswer":
-        """Convert an entry."""
-        entry, eta = view.entry, view.eta
-        return cls(
-            number=entry.number,
-            title=entry.title,
-            author=entry.author,
-            queued_by=entry.queued_by,
-            position=view.position.position,
-            status=entry.status.value,
-            head_sha=entry.head,
-            priority=entry.priority,
-            first=entry.hotfix,
-            joined=entry.enqueued_at,
-            since=view.since,
-            awaited=view.pending_checks,
-            halts=tuple(map(BlockerView.of, view.blockers)),
-            trouble_since=None if view.outage is None else view.outage.since,
-            train=None if view.train is None else TrainAnswer.of(view.train, entry),
-            eta=None if eta is None else Landing(earliest=eta[0], latest=eta[1]),
-        )
+    def _with_train(cls, view: EntryView, read: ModelWrapValidatorHandler["EntryAnswer"]) -> "EntryAnswer":
+        train = None if view.train is None else TrainAnswer.of(view.train, view.entry)
+        return read(replace(view, train=train))
 
 
 class QueueSummary(AnswerModel):
     """A queue: its base branch, how many have room, wait for room, and wait until they are ready; what blocks it."""
 
-    branch: str
+    model_config = _or_of("queue")
+
+    base_branch: str
     depth: int
     held: int
     not_ready: int
-    halts: tuple[BlockerView, ...]
-
-    @classmethod
-    def of(cls, found: Summary) -> "QueueSummary":
-        """One queue, as of now."""
-        return cls(
-            branch=found.queue.base_branch,
-            depth=found.depth,
-            held=found.held,
-            not_ready=found.not_ready,
-            halts=tuple(map(BlockerView.of, found.blockers)),
-        )
+    blockers: tuple[Blocker, ...]
 
 
 class QueuesAnswer(AnswerModel):
     """The queues of a repository, by their branches."""
 
-    repository: str
+    repository: RepositoryName
     queues: tuple[QueueSummary, ...]
 
 
 class QueueAnswer(QueueSummary):
     """A queue with its entries, the front first."""
 
-    repository: str
+    repository: RepositoryName
     entries: tuple[EntryAnswer, ...]
-
-    @classmethod
-    def full(cls, found: QueueStatus) -> "QueueAnswer":
-        """One queue, as of now."""
-        return cls(
-            branch=found.queue.base_branch,
-            depth=found.depth,
-            held=found.held,
-            not_ready=len(found.not_ready),
-            halts=tuple(map(BlockerView.of, found.blockers)),
-            repository=found.queue.repository.full_name,
-            entries=tuple(map(EntryAnswer.of, found.entries)),
-        )
-
-
-class LastOutcome(AnswerModel):
-    """How a pull request last left a queue: landed, failed or cancelled; or that it was rejected."""
-
-    event: str
-    reason: str | None
-    detail: str | None
-    at: datetime
-
-    @classmethod
-    def of(cls, history: QueueHistory) -> "LastOutcome":
-        """Convert the last outcome."""
-        reason = None if history.reason is None else history.reason.value
-        return cls(event=history.event, reason=reason, detail=history.detail, at=history.at)
-
-
-class FairShare(AnswerModel):
-    """Why entries that joined later are ahead: the author has so many here; 0 for one of many bots and agents."""
-
-    author: str
-    pull_requests: int
 
 
 class UnmetAnswer(AnswerModel):
     """A requirement that a pull request does not meet yet."""
 
-    reason: str
+    reason: Reason
     sentence: str
     detail: str | None
-
-    @classmethod
-    def of(cls, unmet: UnmetRequirement, base: str | None, policy: Policy | None) -> "UnmetAnswer":
-        """Convert an unmet requirement."""
-        text = answer_text(unmet.reason, base=base, policy=policy, awaited=True)
-        return cls(reason=unmet.reason.value, sentence=text.sentence, detail=unmet.detail)
 
 
 class WhyAnswer(StateAnswer):
     """The status of a pull request: its entry, if that has room; how many entries get room before it, if it is held.
 
-    `state` is the entry's status, `held`, `not_ready`, or `not_queued`. `lacks` is what a pull request lacks that is
-    not ready, the most important first.
+    `state` is the entry's status, `held`, `not_ready`, or `not_queued`. `unmet` is what a pull request lacks that is
+    not ready, the most important first. `previous` is how it last left a queue, or that it was rejected.
     """
 
-    repository: str
+    repository: RepositoryName
     number: int
-    queue: str | None
+    base_branch: str | None
     depth: int
     entry: EntryAnswer | None
-    waiting_before: int | None
+    held_behind: int | None
     fair_share: FairShare | None
-    lacks: tuple[UnmetAnswer, ...] = ()
-    last: LastOutcome | None
+    unmet: tuple[UnmetAnswer, ...]
+    previous: QueueHistory | None
     version: str = Field("", description="Changes with the answer, but not with its estimates.")
 
     @classmethod
     def of(cls, repository: Repository, found: PullRequestStatus, policy: Policy | None = None) -> "WhyAnswer":
-        """Convert a pull request's status."""
+        """Add what people read to a pull request's status."""
+        texts = [answer_text(each.reason, base=found.base_branch, policy=policy, awaited=True) for each in found.unmet]
+        unmet = [
+            UnmetAnswer(reason=each.reason, sentence=text.sentence, detail=each.detail)
+            for each, text in zip(found.unmet, texts, strict=True)
+        ]
         return cls(
             **state_fields(found, repository, policy),
-            repository=repository.full_name,
-            number=found.number,
-            queue=found.base_branch,
-            depth=found.depth,
-            entry=None if found.entry is None else EntryAnswer.of(found.entry),
-            waiting_before=found.held_behind,
-            fair_share=None if found.share is None else FairShare(author=found.share[0], pull_requests=found.share[1]),
-            lacks=tuple(UnmetAnswer.of(each, found.base_branch, policy) for each in found.unmet),
-            last=None if found.previous is None else LastOutcome.of(found.previous),
+            repository=repository,
+            unmet=unmet,
+            **{
+                name: getattr(found, name)
+                for name in ("number", "base_branch", "depth", "entry", "held_behind", "fair_share", "previous")
+            },
         )
+
+
+def _whole_seconds(by: object) -> object:
+    return round(by.total_seconds()) if isinstance(by, timedelta) else by
 
 
 class Delays(AnswerModel):
     """The pull requests that a priority delays, and for about how many seconds each, if that is known.
 
-    `interrupts` is the preempted entry.
+    `preempts` is the preempted entry.
     """
 
     numbers: tuple[int, ...]
-    seconds: int | None
-    interrupts: int | None
-
-    @classmethod
-    def of(cls, delay: PriorityEffect) -> "Delays":
-        """Convert the effect of a priority."""
-        seconds = None if delay.by is None else round(delay.by.total_seconds())
-        return cls(numbers=delay.numbers, seconds=seconds, interrupts=delay.preempts)
+    seconds: Annotated[int | None, BeforeValidator(_whole_seconds)] = Field(validation_alias="by")
+    preempts: int | None
 
 
 class QueuedAnswer(StateAnswer):
@@ -272,8 +200,8 @@ class QueuedAnswer(StateAnswer):
     effect of a priority that was set.
     """
 
-    repository: str
-    queue: str
+    repository: RepositoryName
+    base_branch: str
     number: int
     position: int | None
     status: str
@@ -283,14 +211,16 @@ class QueuedAnswer(StateAnswer):
     delays: Delays | None = None
 
     @classmethod
-    def of(cls, entry: Entry, policy: Policy, found: PullRequestStatus, delays: Delays | None = None) -> "QueuedAnswer":
+    def of(
+        cls, entry: Entry, policy: Policy, found: PullRequestStatus, delays: PriorityEffect | None = None
+    ) -> "QueuedAnswer":
         """Convert an entry, with the state of its pull request."""
         held = entry.is_ready and waits_for_room(entry.position, policy)
         outside = HELD if held else NOT_READY if not entry.is_ready else None
         return cls(
             **state_fields(found, entry.repository, policy),
-            repository=entry.repository.full_name,
-            queue=entry.base_branch,
+            repository=entry.repository,
+            base_branch=entry.base_branch,
             number=entry.number,
             position=entry.position if outside is None else None,
             status=outside or entry.status.value,
@@ -304,6 +234,6 @@ class QueuedAnswer(StateAnswer):
 class DequeuedAnswer(StateAnswer):
     """Whether the pull request was dequeued; if not, its merge has started."""
 
-    repository: str
+    repository: RepositoryName
     number: int
     left: bool

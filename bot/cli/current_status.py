@@ -7,9 +7,9 @@ from pathlib import Path
 
 from bot.settings.environment import Settings
 from notifications import texts
+from queue_engine.config.model import Policy
 from queue_engine.core.database.database import Database
 from queue_engine.core.database.outage import fault_of
-from queue_engine.domain.policy import Policy
 from queue_engine.migrations import MigrationState, migration_state
 from queue_engine.queries.pull_request_status import PullRequestStatus, load_pull_request
 from queue_engine.queries.queue_status import load_summaries
@@ -52,7 +52,7 @@ async def _describe(
     lines = list(_position(found))
     if queue is None:
         return (*lines, f"No pull request was queued for {base_branch} yet.")
-    if found.entry is None and not queue.accepts(policy.max_depth):
+    if found.entry is None and not queue.accepts(policy.depth):
         lines.append(f"The queue is full with {queue.depth} pull requests.")
     blockers = queue.blockers
     if found.entry is not None and found.base_branch == base_branch:
@@ -66,7 +66,7 @@ async def _describe(
 
 def _position(found: PullRequestStatus) -> Iterator[str]:
     if found.entry is not None:
-        position = found.entry.position.position + 1
+        position = found.entry.entry.position + 1
         yield f"Queued for {found.base_branch} at position {position}, {found.state}."
     elif found.held_behind is not None:
         yield "Waiting for room in the queue."

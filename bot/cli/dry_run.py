@@ -14,8 +14,9 @@ from bot.settings.environment import Settings
 from notifications import texts
 from notifications.texts.not_ready import NOT_READY
 from queue_engine.admission.required_facts import read_requirements
+from queue_engine.config.file import Config
 from queue_engine.config.freezes import frozen_until
-from queue_engine.config.model import Config
+from queue_engine.config.model import Policy
 from queue_engine.config.policy import policy_for, rule_for
 from queue_engine.config.shared import limited, not_reviewed
 from queue_engine.core.timing.clock import Clock, SystemClock
@@ -23,7 +24,7 @@ from queue_engine.domain.errors import GitHubError, NotFound
 from queue_engine.domain.facts import BranchRules, CheckReport, CheckState, PullRequest
 from queue_engine.domain.model import Repository
 from queue_engine.domain.own_check import OWN_CHECK
-from queue_engine.domain.policy import Policy, SharedConfig, has_label
+from queue_engine.domain.policy import SharedConfig, has_label
 from queue_engine.domain.port import GitHub
 from queue_engine.rules.checks import head_checks, judge, queue_only_names, requires_own_check
 from queue_engine.rules.eligibility import Admit, Answer, Consent, NotReady, Reject, check_eligibility
@@ -243,7 +244,7 @@ async def _waits_for(
     if precedence.hotfix or precedence.priority:
         place = "ahead of all without such a label" if precedence.hotfix else f"with priority {precedence.priority}"
         steps.append(f"it is queued {place}")
-    if (frozen := frozen_until(policy, now)) is not None and not precedence.freeze_exempt:
+    if (frozen := frozen_until(policy.freeze.windows, now)) is not None and not precedence.freeze_exempt:
         until, why = frozen
         steps.append(f"the freeze ends at {until:%Y-%m-%d %H:%M} UTC{f' ({why})' if why else ''}")
     comparison = await github.comparison(repository, pull.base_branch, pull.head_sha)
@@ -251,17 +252,19 @@ async def _waits_for(
         steps.append(f"IMQ updates it with {pull.base_branch} (commits behind: {comparison.behind})")
     required = head_checks(rules, policy)
     reports = await github.check_reports(repository, pull.head_sha, required)
-    verdict = judge(required, reports, policy.ignored_checks)
+    verdict = judge(required, reports, policy.checks.ignored)
     states = _states(reports, (*verdict.pending_names, *verdict.completed_names))
     if states:
         condition = "every required check passes" if required else "every reported check passes, as none is required"
         steps.append(f"{condition}; now {', '.join(f'{name}: {state}' for name, state in states.items())}")
     else:
-        steps.append("no check is needed" if policy.land_without_checks else "a check reports and passes")
-    if policy.queue_only_checks:
+        steps.append("no check is needed" if policy.checks.land_without else "a check reports and passes")
+    if policy.checks.queue_only:
         names = ", ".join(sorted(queue_only_names(policy)))
-        steps.append(f"checks that run in the queue alone pass: {names}; IMQ starts them by {policy.testing_label}")
-    if policy.untested_paths:
+        steps.append(
+            f"checks that run in the queue alone pass: {names}; IMQ starts them by {policy.checks.testing_label}"
+        )
+    if policy.checks.untested_paths:
         steps.append(_kept(pull, rules, policy))
     if requires_own_check(rules, policy):
         steps.append(
@@ -297,5 +300,5 @@ def _merge_sentence(pull: PullRequest, rules: BranchRules, policy: Policy) -> st
     assert method is not None, "what cannot be merged is not eligible"
     title, _ = commit_message(pull, method, policy)
     message = "" if title is None else f' as "{title}"'
-    after = ", and its branch is deleted unless another pull request needs it" if policy.delete_branch else ""
+    after = ", and its branch is deleted unless another pull request needs it" if policy.merge.delete_branch else ""
     return f"It would land by {method.value}{message}{after}."

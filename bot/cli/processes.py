@@ -71,7 +71,7 @@ def resume(repository: str, branch: str) -> None:
 @click.option(
     "--lag", type=click.FloatRange(min=0), default=0.0, show_default=True, help="Seconds by which GitHub's reads lag."
 )
-@click.option("--keep-open", is_flag=True, help="Keep the sandbox and the bot running at the end.")
+@click.option("--keep-open", is_flag=True, help="Keep the emulator and the bot running at the end.")
 @click.option("--trains", is_flag=True, help="Land forty pull requests in sequence and in trains, side by side.")
 @click.option(
     "--failing",
@@ -84,11 +84,10 @@ def resume(repository: str, branch: str) -> None:
 def demo(speed: float, seed: int, lag: float, keep_open: bool, trains: bool, failing: float, pairs: bool) -> None:
     """Queue ten pull requests on a local GitHub: good ones land, the others are ejected with a reason."""
     try:
-        from bot.demo.run import run_demo
-    except ModuleNotFoundError as missing:
+        from imq_demo.run import run_demo
+    except ModuleNotFoundError:
         raise CommandRefused(
-            f"The demo needs {missing.name}, which comes with IMQ's extra `demo`. In a clone of IMQ run `make demo`, "
-            "or `pip install '.[demo]'` and `imq demo` again."
+            "The demo is not installed: get it by `pip install 'imq[demo]'`, or run `make demo` in a clone of IMQ."
         ) from None
 
     sys.exit(run_demo(speed, seed, keep_open, lag=lag, trains=trains, failing=failing / 100, pairs=pairs))

@@ -80,9 +80,8 @@ class _Options:
 def setup(**given: Any) -> None:
     """Register the GitHub App, and write its credentials to a file, the terminal or the database."""
     # Imported when needed, so that `imq --help` is printed at once.
-    from bot.registration import local
-    from bot.registration.permissions import unknown_optional
-    from bot.registration.site import Offer, addresses_of
+    from bot.registration.manifest import unknown_optional
+    from bot.registration.site import Offer, addresses_of, register
 
     options, settings = _Options(**given), host_settings(quiet=True)
     url, relay = options.url or settings.public_url, options.relay or settings.relay_url
@@ -116,7 +115,7 @@ def setup(**given: Any) -> None:
             click.launch(page)
 
     offer = Offer(addresses_of(url, relay), api_url, options.org, options.without)
-    credentials = asyncio.run(local.register(offer, save, show))
+    credentials = asyncio.run(register(offer, save, show))
     install = f"install the App on your repositories: {credentials.install_url}"
     if starts_first:
         echo(f"Start IMQ with them{'' if options.platform else ', by `imq run` for example'}. Then {install}")

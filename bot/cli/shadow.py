@@ -90,7 +90,7 @@ def report(repository: str | None, since: datetime, as_json: bool) -> None:
     if as_json:
         from bot.api.shadow import ShadowAnswer
 
-        echo(json.dumps(ShadowAnswer.of(found).model_dump(mode="json"), indent=2, ensure_ascii=False))
+        echo(json.dumps(ShadowAnswer.model_validate(found).model_dump(mode="json"), indent=2, ensure_ascii=False))
         return
     echo("\n\n".join(_parts(found)))
 

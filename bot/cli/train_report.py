@@ -2,12 +2,11 @@
 
 from collections.abc import Iterable, Sequence
 
+from queue_engine.config.model import Policy, TrainRules
 from queue_engine.domain.candidate_run import CandidateTrigger
 from queue_engine.domain.facts import BranchRules, PullRequest
 from queue_engine.domain.model import Repository
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.port import GitHub
-from queue_engine.domain.train_policy import TrainPolicy
 from queue_engine.executor.trains.triggers import choice_at
 from queue_engine.rules.checks import run_checks
 from queue_engine.workflows.event_context import CandidateContext
@@ -24,7 +23,7 @@ async def train_report(
     github: GitHub, repository: Repository, pull: PullRequest, rules: BranchRules, policy: Policy
 ) -> tuple[str, ...]:
     """Return the lines about trains; none where the configuration has no trains. Raises GitHubError."""
-    if policy.trains is None:
+    if not policy.trains.enabled:
         return ()
     comparison = await github.comparison(repository, pull.base_branch, pull.head_sha)
     candidate = CandidateContext(
@@ -36,7 +35,7 @@ async def train_report(
     return (_size(policy.trains), *found)
 
 
-def _size(trains: TrainPolicy) -> str:
+def _size(trains: TrainRules) -> str:
     runs = "as many CI runs as CI starts" if trains.runs is None else f"{trains.runs} CI runs"
     runs = "one CI run" if trains.runs == 1 else runs
     return f"IMQ would test up to {trains.max_size} pull requests together, with {runs} at once"

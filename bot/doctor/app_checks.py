@@ -8,8 +8,7 @@ from bot.doctor.finding import Finding
 from bot.doctor.webhook_address import address_fault
 from bot.gateway.app_schemas import InstallationAnswer
 from bot.gateway.http.scopes import OPTIONAL
-from bot.registration.manifest import Manifest
-from bot.registration.permissions import REASONS
+from bot.registration.manifest import REASONS, Manifest
 from queue_engine.domain.errors import GitHubError
 from queue_engine.domain.facts import Delivery
 

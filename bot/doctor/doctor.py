@@ -20,11 +20,12 @@ from bot.gateway.app_schemas import InstallationAnswer, WebhookAnswer
 from bot.gateway.doctor_reads import RulesetBypass
 from bot.gateway.gateway import Gateway
 from bot.registration.manifest import read_manifest
+from queue_engine.config.model import Policy
 from queue_engine.core.timing.clock import Clock
 from queue_engine.domain.errors import Forbidden, GitHubError, NotFound, Refused, Unauthorized
 from queue_engine.domain.facts import Delivery
 from queue_engine.domain.model import Repository
-from queue_engine.domain.policy import Mode, Policy
+from queue_engine.domain.policy import Mode
 
 MOST_REPOSITORIES = 25
 """Repositories that one run examines: together they cost a quarter of an hour's requests at most."""

@@ -77,7 +77,7 @@ def _labels(facts: RepositoryFacts) -> Iterator[Finding]:
         yield _finding(
             facts,
             "testing_label_missing",
-            f"The repository has no label {facts.policy.testing_label}.",
+            f"The repository has no label {facts.policy.checks.testing_label}.",
             "IMQ may be unable to start the checks of `checks.queue_only`, so that they time out.",
             "Create the label in the repository. IMQ creates it once, where the App has `issues: write`.",
             "docs/configuration.md#checks-that-run-in-the-queue-alone",
@@ -107,7 +107,7 @@ def _teams(facts: RepositoryFacts) -> Iterator[Finding]:
 
 def _rules(facts: RepositoryFacts, rules: BranchRules) -> Iterator[Finding]:
     branch = facts.branch
-    own = unreported_check(required_checks(rules, facts.policy), facts.policy)
+    own = unreported_check(required_checks(rules, facts.policy), facts.policy.own_app)
     refusals = {
         "native_queue_required": (
             rules.native_queue,
@@ -137,7 +137,7 @@ def _rules(facts: RepositoryFacts, rules: BranchRules) -> Iterator[Finding]:
 
 def _own_check(facts: RepositoryFacts, rules: BranchRules) -> Iterator[Finding]:
     """Judge whether the rule that requires IMQ's own check keeps people from merging around the queue."""
-    own = [check for check in rules.required_checks if is_own_check(check, facts.policy)]
+    own = [check for check in rules.required_checks if is_own_check(check, facts.policy.own_app)]
     if own and all(check.app_id is None for check in own):
         yield _finding(
             facts,
@@ -161,7 +161,7 @@ def _own_check(facts: RepositoryFacts, rules: BranchRules) -> Iterator[Finding]:
 
 def _untested_paths(facts: RepositoryFacts, rules: BranchRules) -> Iterator[Finding]:
     """Judge whether GitHub lets IMQ keep the result of a run whose base moved."""
-    if facts.policy.untested_paths and rules.up_to_date:
+    if facts.policy.checks.untested_paths and rules.up_to_date:
         yield _finding(
             facts,
             "untested_paths_without_effect",
@@ -204,7 +204,7 @@ def _methods(facts: RepositoryFacts, rules: BranchRules) -> Iterator[Finding]:
         allowed -= {MergeMethod.MERGE}
     if rules.signatures:
         allowed -= {MergeMethod.REBASE}
-    wanted = facts.policy.method
+    wanted = facts.policy.merge.method
     if allowed and (wanted is None or wanted in allowed):
         return
     names = ", ".join(sorted(allowed)) or "none"
@@ -223,7 +223,7 @@ def _checks(facts: RepositoryFacts, rules: BranchRules) -> Iterator[Finding]:
     reported = frozenset[tuple[str, int | None]]().union(*(head.reported for head in facts.heads))
     required = head_checks(rules, facts.policy)
     for check in sorted(required, key=lambda each: each.name):
-        if _has_reported(check, reported) or check.name == unreported_check(required, facts.policy):
+        if _has_reported(check, reported) or check.name == unreported_check(required, facts.policy.own_app):
             continue
         other = any(name == check.name for name, _ in reported)
         by = f" by the App {check.app_id}, although another App reports it" if other else ""
@@ -235,7 +235,7 @@ def _checks(facts: RepositoryFacts, rules: BranchRules) -> Iterator[Finding]:
             "Correct the check's name or App in the rules, remove it, or let CI run it on every pull request.",
             "docs/self-hosting.md#4-require-status-checks",
         )
-    if not required and not reported and not facts.policy.land_without_checks:
+    if not required and not reported and not facts.policy.checks.land_without:
         yield _finding(
             facts,
             "no_checks",

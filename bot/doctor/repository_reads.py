@@ -10,13 +10,13 @@ from bot.doctor.train_reads import read_trains
 from bot.gateway.gateway import Gateway
 from bot.gateway.teams import with_teams
 from queue_engine.config.document import parse
+from queue_engine.config.model import Policy
 from queue_engine.config.parse import read
 from queue_engine.config.policy import policy_for
 from queue_engine.config.problems import ConfigError, Problem
 from queue_engine.domain.errors import GitHubError, Invalid
 from queue_engine.domain.facts import BranchRules
 from queue_engine.domain.model import Repository
-from queue_engine.domain.policy import Policy
 
 T = TypeVar("T")
 
@@ -97,7 +97,9 @@ class RepositoryReads:
 
     async def _starts_queue_only(self, repository: Repository, policy: Policy) -> bool:
         """Whether the repository has the label that starts its queue-only checks, or has no such checks."""
-        return not policy.queue_only_checks or await self._gateway.doctor.has_label(repository, policy.testing_label)
+        return not policy.checks.queue_only or await self._gateway.doctor.has_label(
+            repository, policy.checks.testing_label
+        )
 
     async def _configured(self, repository: Repository, branch: str) -> tuple[Policy, ConfigError | None]:
         try:

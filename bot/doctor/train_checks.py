@@ -7,7 +7,7 @@ from bot.doctor.finding import Finding
 from bot.gateway.doctor_reads import RulesetBypass
 from queue_engine.domain.candidate_run import CandidateTrigger
 from queue_engine.domain.facts import BranchRules, MergeMethod
-from queue_engine.domain.train_policy import TrainForks
+from queue_engine.domain.policy import TrainForks
 from queue_engine.workflows.trigger_choice import TriggerReport
 from queue_engine.workflows.trigger_lines import WorkflowLines
 
@@ -48,7 +48,7 @@ def described(facts: RepositoryFacts) -> str:
         why.append(
             f"from the head of each pull request: {', '.join(f'`{each.name}`' for each in choice.pull_request_checks)}"
         )
-    why.append(f"pull requests of forks: {_FORKS[facts.policy.train_forks]}")
+    why.append(f"pull requests of forks: {_FORKS[facts.policy.trains.forks]}")
     sure = "every required check runs" if choice.proven else "the first train has to show that every check runs"
     return "; ".join([f"{_STARTS[choice.trigger]}, and {sure}", *why])
 
@@ -57,7 +57,7 @@ def train_findings(facts: RepositoryFacts) -> Iterator[Finding]:
     """Yield what keeps trains from running, or from landing by one push."""
     if facts.trains is None:
         return
-    if facts.policy.train_forks is TrainForks.ON:
+    if facts.policy.trains.forks is TrainForks.ON:
         yield _finding(
             facts,
             "trains_forks_unreviewed",
@@ -196,8 +196,8 @@ def _refusing(
 
 def _method(facts: RepositoryFacts) -> MergeMethod:
     """Return the configured merge method, or the first one that repository and rules allow."""
-    if facts.policy.method is not None or facts.rules is None:
-        return facts.policy.method or MergeMethod.MERGE
+    if facts.policy.merge.method is not None or facts.rules is None:
+        return facts.policy.merge.method or MergeMethod.MERGE
     allowed = facts.methods if facts.rules.methods is None else facts.methods & facts.rules.methods
     if facts.rules.linear_history:
         allowed -= {MergeMethod.MERGE}

@@ -5,10 +5,10 @@ from collections.abc import AsyncIterator
 from bot.doctor.facts import TrainFacts
 from bot.gateway.doctor_reads import PushRules
 from bot.gateway.gateway import Gateway
+from queue_engine.config.model import Policy
 from queue_engine.domain.errors import NotFound
 from queue_engine.domain.facts import BranchRules
 from queue_engine.domain.model import Repository
-from queue_engine.domain.policy import Policy
 from queue_engine.executor.trains.triggers import choice_at
 from queue_engine.rules.checks import run_checks
 from queue_engine.rules.own_pushes import made_by
@@ -24,7 +24,7 @@ async def read_trains(
 
     `branch` is the default branch.
     """
-    if policy.trains is None:
+    if not policy.trains.enabled:
         return None
     tip = await gateway.branch_tip(repository, branch)
     if tip is None:

@@ -55,7 +55,7 @@ def update_bot_findings(facts: RepositoryFacts) -> Iterator[Finding]:
 
 def _is_named(facts: RepositoryFacts, bot: str) -> bool:
     """Whether the configuration names such a bot; Renovate may run under a name of the operator's choice."""
-    return any(bot in login for login in facts.policy.requeue_for)
+    return any(bot in login for login in facts.policy.on_push.requeue_for)
 
 
 def _merges(content: Mapping[str, Any]) -> bool:

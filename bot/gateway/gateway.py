@@ -1,12 +1,10 @@
 """The gateway: every read and write of `queue_engine.domain.port` as requests to GitHub's APIs.
 
-Beside the requests of a usual merge (the table in ARCHITECTURE.md) there are, where they are needed:
+Beside the requests of a usual merge (the table in docs/sizing.md) there are, where they are needed:
 
 - `GET /actions/runs` before a rerun, while a required check is absent at the first read, and where jobs of one name
   in several runs disagree; another read of checks where nothing is required and a new one reports.
 - One edit of the comment for each pause long enough to be announced; a new update after another push to the base.
-- Without GraphQL `GET /pulls/{number}`, `GET /collaborators/{username}/permission` and `GET /compare/{basehead}`,
-  with the repository once in two hours for its merge methods.
 - A token an hour. Two requests for a branch's rules every two hours: three where it has no classic protection, or the
   App may not read it; one more for each ruleset whose demands GitHub does not check if IMQ may bypass it. As often the
   list of rulesets, with one for each. The rules of a head branch when it is queued, if IMQ may bypass a ruleset whose

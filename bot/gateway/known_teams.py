@@ -8,9 +8,9 @@ import json
 from datetime import datetime, timedelta
 
 from bot.gateway.teams import ReadTeam, Team, with_teams
+from queue_engine.config.model import Policy
 from queue_engine.core.timing.clock import Clock
 from queue_engine.domain.model import Repository
-from queue_engine.domain.policy import Policy
 from queue_engine.store import Store
 from queue_engine.store.config_files import ConfigFile
 from queue_engine.store.reconciler_state import changed_teams
@@ -31,7 +31,7 @@ class KnownTeams:
 
     async def apply(self, policy: Policy, repository: Repository, *, file: str) -> Policy:
         """Return the policy with the members of its teams; without teams this reads nothing."""
-        if not policy.may_queue_teams:
+        if not policy.who_may_queue.teams:
             return policy
         return await with_teams(policy, repository, self._team, file=file)
 

@@ -25,12 +25,13 @@ from bot.gateway.config_files import Files, fetch_file, row_of
 from bot.gateway.config_parse import FILE, MAX_FILES, SHARED, ConfigReader, File, Found, own_file, shared_file
 from bot.gateway.known_teams import KnownTeams
 from queue_engine.config.document import MAX_CHARACTERS
+from queue_engine.config.model import Policy
 from queue_engine.config.policy import labels_of, policy_for, queue_only_labels_of
 from queue_engine.config.shared import levels, limited
 from queue_engine.core.timing.clock import Clock
 from queue_engine.domain.facts import Permission
 from queue_engine.domain.model import Repository
-from queue_engine.domain.policy import Mode, Policy, SharedConfig
+from queue_engine.domain.policy import Mode, SharedConfig
 from queue_engine.rules.eligibility import may_queue
 from queue_engine.rules.policies import PolicyKey
 from queue_engine.store import Store
@@ -175,7 +176,7 @@ class Policies:
         if not found.shared or self._shared is SharedConfig.TRUST:
             return queue_only_labels_of(found.config, self._defaults)
         # A shared configuration that may only tighten can ask for checks, and not for a label of its own.
-        return (self._defaults.testing_label,) if queue_only_labels_of(found.config, self._defaults) else ()
+        return (self._defaults.checks.testing_label,) if queue_only_labels_of(found.config, self._defaults) else ()
 
     async def admit_readers(self, repository: Repository, login: str) -> bool:
         """Whether the default branch's file lets this reader queue for any branch. Raises GitHubError."""

@@ -12,9 +12,9 @@ from bot.gateway.http.answers import parse_list
 from bot.gateway.http.client import Call
 from bot.gateway.http.connection import Connection
 from bot.gateway.http.scopes import Purpose, Scope
+from queue_engine.config.model import Policy
 from queue_engine.domain.errors import Forbidden, NotFound
 from queue_engine.domain.model import Repository
-from queue_engine.domain.policy import Policy
 
 _MOST_PAGES = 10
 """Pages of a hundred members each: more people than should have the right to queue."""
@@ -87,7 +87,7 @@ async def with_teams(policy: Policy, repository: Repository, read: ReadTeam, *, 
     the `file`.
     """
     members, unread = set[str](), list[str]()
-    for name, slug in _slugs(policy.may_queue_teams, repository.owner):
+    for name, slug in _slugs(policy.who_may_queue.teams, repository.owner):
         if slug is None:
             unread.append(f"IMQ cannot read the members of {name}: the team is not of {repository.owner}")
             continue

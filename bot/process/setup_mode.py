@@ -15,7 +15,7 @@ from bot.http.site import LimitedSite
 from bot.process import lifecycle, migration
 from bot.process.errors import StartRefused
 from bot.registration.credentials import Credentials
-from bot.registration.installed import InstalledPage
+from bot.registration.pages import InstalledPage
 from bot.registration.site import Offer, RegistrationSite, addresses_of
 from bot.registration.stored import StoredCredentials, StoredSecrets, WrongSecretKey
 from bot.settings.derived_keys import derive_key

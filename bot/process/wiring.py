@@ -34,7 +34,7 @@ from bot.process.sinks import Sinks
 from bot.process.wait_limits import shorten_waits
 from bot.process.webhook_correction import correction_of
 from bot.process.workers import create_worker
-from bot.registration.installed import InstalledPage
+from bot.registration.pages import InstalledPage
 from bot.settings.environment import Settings
 from bot.settings.github_website import website
 from bot.web.application import create_app

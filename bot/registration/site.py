@@ -1,37 +1,60 @@
 """Serve the pages that lead through GitHub's manifest flow, each step bound to the browser that began."""
 
+import asyncio
 import hmac
+import re
 import secrets
+import socket
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
+import aiohttp
 import structlog
 from aiohttp import web
 from multidict import MultiDict
+from pydantic import BaseModel, SecretStr, ValidationError
 
-from bot.gateway.http.client import Client
+from bot.gateway.http.client import Call, Client, Credential
 from bot.http.body import Refused
 from bot.http.form import read_form
 from bot.logs.throttle import LogThrottle
-from bot.registration import pages
 from bot.registration.credentials import Credentials
-from bot.registration.github_site import CodeRefused, exchange, registration_url
-from bot.registration.manifest import Addresses, fill_in, read_manifest
-from bot.registration.one_time_secrets import OneTimeSecrets, digest
-from bot.registration.permissions import choices, chosen_permissions
+from bot.registration.manifest import Addresses, choices, chosen_permissions, fill_in, read_manifest
+from bot.registration.one_time_secrets import MemorySecrets, OneTimeSecrets, digest
+from bot.registration.pages import failure_page, hand_over_page, step_page
 from bot.settings.github_website import website
+from bot.settings.safe_values import HERE
+from bot.web.application import new_application, serve
 from bot.web.login.cookies import Cookies, write_cookies
 from bot.web.login.signing import Signer
-from queue_engine.core.timing.clock import Clock
-from queue_engine.domain.errors import GitHubError
+from bot.web.pages.static_files import static_route
+from queue_engine.core.timing.clock import Clock, SystemClock
+from queue_engine.domain.errors import GitHubError, NotFound, Unavailable
 
 _SESSION, _STATE = "imq_setup", "imq_setup_state"
 _LIFE = timedelta(hours=1)
 """As long as GitHub's code lives."""
 
+_CODE = re.compile(r"[A-Za-z0-9_-]{1,200}")
+
 _log = structlog.get_logger("imq.registration")
+
+
+class CodeRefused(Exception):
+    """GitHub has no App for this code. The message is a sentence for the person at the browser."""
+
+
+class _Conversion(BaseModel):
+    """The answer of "Create a GitHub App from a manifest"; the webhook secret may be null."""
+
+    id: int
+    html_url: str
+    pem: SecretStr
+    webhook_secret: SecretStr | None
+    client_id: str = ""
+    client_secret: SecretStr | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +99,13 @@ class RegistrationSite:
         self._manifest = read_manifest()
 
     def routes(self) -> list[web.RouteDef]:
-        """Return the routes of all steps."""
+        """Return the routes of all steps, and of what their pages load."""
         return [
             web.get("/setup", self._start),
             web.post("/setup/code", self._form(self._take_code)),
             web.post("/setup/manifest", self._form(self._hand_over)),
             web.get("/setup/callback", self._finish),
+            static_route(),
         ]
 
     def _form(
@@ -93,21 +117,22 @@ class RegistrationSite:
             try:
                 return await handler(request, await read_form(request, self._own_origin))
             except Refused as refused:
-                return pages.failure_page(refused.sentence, status=refused.status)
+                return failure_page(refused.sentence, status=refused.status)
 
         return handle
 
     async def _start(self, request: web.Request) -> web.Response:
         if not self._is_open_to(request):
-            return pages.code_page(request.query.get("code", ""), wrong=False)
+            return step_page("code", given=request.query.get("code", ""), wrong=False)
         name = f"IMQ {secrets.token_hex(3)}"
-        return pages.choice_page(name, self._offer.organization, choices(self._manifest, self._offer.without))
+        permissions = choices(self._manifest, self._offer.without)
+        return step_page("choice", name=name, organization=self._offer.organization, permissions=permissions)
 
     async def _take_code(self, request: web.Request, given: MultiDict[str]) -> web.Response:
         if not await self._one_time.use_code(given.get("code", "")):
             if (repeats := self._log_throttle.count("setup_code_refused")) is not None:
                 _log.warning("setup_code_refused", remote=request.remote, repeats=repeats)
-            return pages.code_page("", wrong=True)
+            return step_page("code", status=403, given="", wrong=True)
         self._announce(await self._one_time.code())
         return self._with_cookie(request, _to_first_page(), _SESSION, "")
 
@@ -124,27 +149,27 @@ class RegistrationSite:
         state = secrets.token_urlsafe(32)
         await self._one_time.begin(state)
         target = registration_url(self._offer.api_url, given.get("organization", "").strip(), state)
-        response = pages.handover_page(target, website(self._offer.api_url), manifest)
+        response = hand_over_page(target, website(self._offer.api_url), manifest)
         return self._with_cookie(request, response, _STATE, digest(state))
 
     async def _finish(self, request: web.Request) -> web.Response:
         state = request.query.get("state", "")
         kept = self._kept(request, _STATE)
         if kept is None or not hmac.compare_digest(kept, digest(state)):
-            return pages.failure_page("This registration did not begin in this browser. Start again.", status=403)
+            return failure_page("This registration did not begin in this browser. Start again.", status=403)
         if not await self._one_time.finish(state):
-            return pages.failure_page("This registration is finished, or a newer one has begun.", status=403)
+            return failure_page("This registration is finished, or a newer one has begun.", status=403)
         try:
             credentials = await exchange(self._client, request.query.get("code", ""))
         except CodeRefused as refused:
-            return pages.failure_page(str(refused), status=400)
+            return failure_page(str(refused), status=400)
         except GitHubError as error:
             _log.warning("registration_not_finished", error=str(error))
             await self._one_time.begin(state)
-            return pages.failure_page(f"GitHub does not answer: {error}", status=502, again=request.path_qs)
+            return failure_page(f"GitHub does not answer: {error}", status=502, again=request.path_qs)
         saved = await self._save(credentials)
         _log.info("app_registered", app_id=credentials.app_id, address=credentials.html_url)
-        response = pages.registered_page(credentials.install_url, saved)
+        response = step_page("registered", install_url=credentials.install_url, saved=saved)
         for name in (_SESSION, _STATE):
             self._cookies.delete(request, name)
         write_cookies(request, response)
@@ -170,6 +195,30 @@ def _to_first_page() -> web.Response:
     return web.Response(status=303, headers={"Location": "/setup"})
 
 
+def registration_url(api_url: str, organization: str, state: str) -> str:
+    """Return the address that takes the manifest, for an account of a person if `organization` is empty."""
+    place = f"/organizations/{quote(organization, safe='')}" if organization else ""
+    return f"{website(api_url)}{place}/settings/apps/new?state={quote(state, safe='')}"
+
+
+async def exchange(client: Client, code: str) -> Credentials:
+    """Exchange the code, which works once and for an hour. Raises CodeRefused, and Unavailable to try again."""
+    if not _CODE.fullmatch(code):
+        raise CodeRefused("GitHub sent no code. Start again.")
+    call = Call("POST", "/app-manifests/{code}/conversions", {"code": code})
+    try:
+        found = _Conversion.model_validate(client.parse(await client.exchange(call, Credential())))
+    except NotFound:
+        raise CodeRefused("GitHub knows no App for this code: it works once, and for an hour. Start again.") from None
+    except ValidationError:
+        raise Unavailable("the answer to the code is not GitHub's") from None
+    # An App without a webhook has no secret; IMQ sets this one at its start.
+    secret = found.webhook_secret or SecretStr(secrets.token_hex(32))
+    return Credentials(
+        found.id, found.html_url, found.pem, secret, client_id=found.client_id, client_secret=found.client_secret
+    )
+
+
 def addresses_of(public_url: str | None, relay_url: str | None = None) -> Addresses:
     """Return the addresses of a web process that GitHub reaches at `public_url`, or by a relay. One is given."""
     if public_url is None:
@@ -188,3 +237,37 @@ def addresses_of(public_url: str | None, relay_url: str | None = None) -> Addres
 def local_addresses(addresses: Addresses, pages_url: str) -> Addresses:
     """Return the addresses for pages that a command serves on the operator's own machine."""
     return replace(addresses, redirect=f"{pages_url}/setup/callback")
+
+
+async def register(
+    offer: Offer, save: Callable[[Credentials], Awaitable[str]], show: Callable[[str], None]
+) -> Credentials:
+    """Register the App in a browser of this machine; `show` gets the address of the first page."""
+    registered: asyncio.Future[Credentials] = asyncio.get_running_loop().create_future()
+
+    async def save_once(credentials: Credentials) -> str:
+        saved = await save(credentials)
+        registered.set_result(credentials)
+        return saved
+
+    clock, one_time = SystemClock(), MemorySecrets()
+    with socket.create_server((HERE, 0)) as bound:
+        address = f"http://{HERE}:{bound.getsockname()[1]}"
+        async with aiohttp.ClientSession() as session:
+            site = RegistrationSite(
+                replace(offer, addresses=local_addresses(offer.addresses, address)),
+                client=Client(session, api_url=offer.api_url, clock=clock),
+                clock=clock,
+                one_time=one_time,
+                key=secrets.token_bytes(32),
+                save=save_once,
+                announce=lambda _code: None,
+            )
+            application = new_application()
+            application.add_routes(site.routes())
+            runner = await serve(application, 0, HERE, bound=bound)
+            try:
+                show(f"{address}/setup?code={await one_time.code()}")
+                return await registered
+            finally:
+                await runner.cleanup()

@@ -33,8 +33,9 @@ from bot.settings.safe_values import (
     strong_secret,
 )
 from bot.settings.sinks import Sinks
+from queue_engine.config.model import CheckRules, Policy
 from queue_engine.core.database.database import database_url
-from queue_engine.domain.policy import Policy, SharedConfig
+from queue_engine.domain.policy import SharedConfig
 
 ADVICE: Mapping[str, str] = {
     "IMQ_GITHUB_APP_ID": "set it to the App's numeric id, which stands on the App's settings page",
@@ -126,8 +127,8 @@ class QueueSettings(BaseSettings):
         """Return the engine's policy for repositories without configuration."""
         return Policy(
             trigger_labels=(self.trigger_label,),
-            max_depth=self.max_queue_depth,
-            fallback_check_timeout=self.check_timeout,
+            depth=self.max_queue_depth,
+            checks=CheckRules(fallback_timeout=self.check_timeout),
         )
 
 

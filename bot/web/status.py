@@ -93,10 +93,10 @@ def _queue(found: QueueView, max_depth: int) -> dict[str, Any]:
         # Consecutive ids would disclose the number of hidden queues.
         "id": hashlib.sha256(f"{queue.repository.id} {queue.base_branch}".encode()).hexdigest()[:_ID],
         "repository": queue.repository.full_name,
-        "branch": queue.base_branch,
+        "base_branch": queue.base_branch,
         "depth": found.depth,
         "held": found.held,
         "not_ready": found.not_ready,
         "accepting": found.accepts(max_depth),
-        "paused": found.blockers[0].reason.value if found.blockers else None,
+        "blocker": found.blockers[0].reason.value if found.blockers else None,
     }

@@ -27,11 +27,9 @@ from queue_engine.domain.known_facts import (
 
 
 def of_pull_request_event(event: PullRequestEvent) -> tuple[Fact, ...]:
-    """Extract the pull request's state, and that its head exists; less from an incomplete payload."""
+    """Extract the pull request's state, and that its head exists."""
     pull = event.pull_request
     subject = of_pull(pull.number)
-    if pull.base is None or pull.updated_at is None or pull.state is None:
-        return (Fact(subject=subject, statement=KnownName()),)
     changed = event.label if event.action in {"labeled", "unlabeled"} else None
     state = PullRequestState(
         updated_at=pull.updated_at,

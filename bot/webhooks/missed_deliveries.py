@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from datetime import datetime
 
 from queue_engine.core.concurrency.wakeup import Wakeup
-from queue_engine.domain.webhook_event import WebhookEvent
+from queue_engine.domain.webhooks import WebhookEvent
 
 TOPIC = "missed deliveries"
 """The topic that wakes the loop of missed deliveries."""

@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
 from bot.gateway.facts import PASSING_CONCLUSIONS
-from bot.webhooks import known_facts, reviews
+from bot.webhooks import known_facts
 from bot.webhooks.payloads import (
     CheckRunEvent,
     CheckSuiteEvent,
@@ -15,12 +15,14 @@ from bot.webhooks.payloads import (
     Payload,
     PullRequestEvent,
     PushEvent,
+    ReviewEvent,
+    ReviewThreadEvent,
     StatusEvent,
     WorkflowRunEvent,
 )
 from queue_engine.commands.comments import commands_in
+from queue_engine.domain import webhooks
 from queue_engine.domain.known_facts import RULES, Fact, KnownName
-from queue_engine.domain.webhook_event import WebhookEvent, WebhookKind
 from queue_engine.rules.check_timing import safe_link
 
 _BRANCH_PREFIX = "refs/heads/"
@@ -34,44 +36,43 @@ _WORKFLOWS = (".github/workflows", ".github/actions")
 _OWN_RUN = re.compile(r"imq:\d+:(?P<number>[1-9]\d{0,9}):")
 """The beginning of the external id that `notifications.render.check_run` gives to IMQ's check runs."""
 
-_CONSENT_ACTIONS = frozenset(
-    {"unlabeled", "closed", "reopened", "converted_to_draft", "ready_for_review", "edited", "synchronize"}
-    | {"auto_merge_enabled", "auto_merge_disabled"}
-)
-_INSTALLED_ACTIONS: Mapping[str, frozenset[str]] = {
-    "installation": frozenset({"created", "deleted", "suspend", "unsuspend", "new_permissions_accepted"}),
-    "installation_repositories": frozenset({"added", "removed"}),
-    "installation_target": frozenset({"renamed"}),
-    "repository": frozenset({"renamed", "transferred", "archived", "unarchived", "privatized", "publicized"}),
-}
+
+class _Delivery(NamedTuple):
+    """What the delivery's headers and the App add to a payload."""
+
+    id: str
+    own_app_id: int
 
 
-_ACTIONS: Mapping[str, frozenset[str]] = {
-    "pull_request": _CONSENT_ACTIONS | {"labeled", "unlocked"},
-    "pull_request_review": reviews.REVIEW_ACTIONS,
-    "pull_request_review_thread": reviews.THREAD_ACTIONS,
-    "issue_comment": frozenset({"created"}),
-    "check_run": frozenset({"completed", "rerequested"}),
-    "check_suite": frozenset({"completed", "rerequested"}),
-    **_INSTALLED_ACTIONS,
-}
-"""Event -> its actions that can concern a queue."""
+class _Row(NamedTuple):
+    """How deliveries of one event are parsed."""
+
+    payload: type[Payload]
+    make: Callable[[Any, _Delivery], webhooks.WebhookEvent | None]
+    actions: frozenset[str] | None = None
+    """The actions that can concern a queue; None if all can, or the event has none."""
+
+    def concerns(self, action: str | None) -> bool:
+        return self.actions is None or action in self.actions
 
 
 class MalformedPayload(Exception):
     """A payload lacks what GitHub documents for its event. The message names the places."""
 
 
-def normalize(event: str, delivery: str, payload: Mapping[str, Any], *, own_app_id: int) -> WebhookEvent | None:
+def normalize(
+    event: str, delivery: str, payload: Mapping[str, Any], *, own_app_id: int
+) -> webhooks.WebhookEvent | None:
     """Normalize a delivery of this event (`X-GitHub-Event`); return None when it concerns no queue.
 
     Check runs and suites of IMQ's own App concern none. Raises MalformedPayload.
     """
-    normalizer = _NORMALIZERS.get(event)
-    if normalizer is None:
+    row = EVENTS.get(event)
+    if row is None:
         return None
     try:
-        return normalizer(event, delivery, payload, own_app_id)
+        parsed = row.payload.model_validate(payload)
+        return row.make(parsed, _Delivery(delivery, own_app_id)) if row.concerns(parsed.action) else None
     except ValidationError as error:
         places = sorted({".".join(map(str, problem["loc"])) or "the payload" for problem in error.errors()})
         raise MalformedPayload(f"{event}: missing or wrong: {', '.join(places)}") from None
@@ -79,63 +80,87 @@ def normalize(event: str, delivery: str, payload: Mapping[str, Any], *, own_app_
 
 def may_matter(event: str, action: str | None) -> bool:
     """Whether a delivery of this event and action can concern a queue."""
-    return event in _NORMALIZERS and (event not in _ACTIONS or action in _ACTIONS[event])
+    return event in EVENTS and EVENTS[event].concerns(action)
 
 
 def why_ignored(event: str, payload: Mapping[str, Any]) -> str:
     """Say why `normalize` ignored a delivery, for readers of the App's log of deliveries."""
-    if event not in _NORMALIZERS:
+    if event not in EVENTS:
         return f"{event} is no event that concerns a queue"
     action = payload.get("action")
     name = f"{event}.{action}" if isinstance(action, str) and action.isidentifier() else event
     return f"{name}: nothing in it can change a queue"
 
 
-def _pull_request(_event: str, delivery: str, payload: Mapping[str, Any], _own_app_id: int) -> WebhookEvent | None:
-    event = PullRequestEvent.model_validate(payload)
-    head_sha = event.pull_request.head.sha
-    fields: dict[str, Any] = {
-        "number": event.pull_request.number,
-        "branch": event.pull_request.base and event.pull_request.base.ref,
+def _pull_request(event: PullRequestEvent, delivery: _Delivery) -> webhooks.WebhookEvent | None:
+    pull = event.pull_request
+    common = event.common(delivery.id) | {
+        "number": pull.number,
+        "branch": pull.base.ref,
         "facts": known_facts.of_pull_request_event(event),
     }
     label = event.label.name if event.label else None
-    if event.action == "labeled":
-        # A label that was deleted at the same time is missing here.
-        if label is None:
-            return None
-        updated_at = event.pull_request.updated_at
-        return event.webhook_event(
-            WebhookKind.LABELED, delivery, **fields, label=label, head_sha=head_sha, updated_at=updated_at
-        )
-    if event.action == "unlocked":
-        return event.webhook_event(WebhookKind.UNLOCKED, delivery, **fields)
-    if event.action not in _CONSENT_ACTIONS:
-        return None
-    if event.action == "edited" and event.changes.base is None:
-        if event.changes.title is None:
-            return None
-        return event.webhook_event(WebhookKind.CONSENT, delivery, **fields, title=event.pull_request.title)
-    if event.action == "synchronize":
-        return event.webhook_event(WebhookKind.CONSENT, delivery, **fields, before=event.before, head_sha=head_sha)
-    return event.webhook_event(WebhookKind.CONSENT, delivery, **fields, label=label)
+    match event.action:
+        case "labeled":
+            # A label that was deleted at the same time is missing here.
+            parts = {"label": label, "head_sha": pull.head.sha, "updated_at": pull.updated_at}
+            return None if label is None else webhooks.Labeled(**common | parts)
+        case "unlocked":
+            return webhooks.Unlocked(**common)
+        case "unlabeled":
+            return webhooks.Unlabeled(**common, label=label)
+        case "synchronize":
+            return webhooks.HeadPushed(**common, before=event.before, head_sha=pull.head.sha)
+        case "edited":
+            if event.changes.base is None and event.changes.title is None:
+                return None
+            return webhooks.Edited(**common, title=pull.title if event.changes.base is None else None)
+        case _:
+            return webhooks.Changed(**common)
 
 
-def _comment(_event: str, delivery: str, payload: Mapping[str, Any], _own_app_id: int) -> WebhookEvent | None:
-    event = CommentEvent.model_validate(payload)
+def _review(event: ReviewEvent, delivery: _Delivery) -> webhooks.WebhookEvent:
+    """Normalize a review, with the commands in its text."""
+    pull, review = event.pull_request, event.review
+    facts = known_facts.of_review_event(event)
+    common = event.common(delivery.id) | {"number": pull.number, "branch": pull.base.ref, "facts": facts}
+    by_person = event.sender is not None and event.sender.type != "Bot"
+    if event.action == "submitted" and by_person and review is not None and review.id is not None:
+        commands = commands_in(review.body or "")
+        if commands:
+            return webhooks.ReviewedWithCommands(
+                **common,
+                review_id=review.id,
+                commands=commands,
+                head_sha=review.commit_id or "",
+                association=review.author_association,
+                author=pull.user.login if pull.user else None,
+                updated_at=review.submitted_at,
+            )
+    return webhooks.Reviewed(**common)
+
+
+def _thread(event: ReviewThreadEvent, delivery: _Delivery) -> webhooks.WebhookEvent:
+    """Normalize a conversation that was resolved, or opened again.
+
+    GitHub sends the event to Apps with the permission `pull_requests` (docs, "Webhook events and payloads";
+    palantir/bulldozer #819). Its payload has the pull request and the id of the thread (octokit/webhooks #593).
+    """
+    pull, facts = event.pull_request, known_facts.of_review_thread_event(event)
+    return webhooks.Conversation(**event.common(delivery.id), number=pull.number, branch=pull.base.ref, facts=facts)
+
+
+def _comment(event: CommentEvent, delivery: _Delivery) -> webhooks.WebhookEvent | None:
     # An edited comment is no command: people who may edit others' comments could give commands in their name.
-    if event.action != "created" or event.issue.pull_request is None:
-        return None
-    if event.sender is None or event.sender.type == "Bot" or event.comment.performed_via_github_app is not None:
+    if event.issue.pull_request is None or event.comment.performed_via_github_app is not None:
         return None
     commands = commands_in(event.comment.body or "")
-    if not commands:
+    if event.sender is None or event.sender.type == "Bot" or not commands:
         return None
     # The comment itself was the last change of the pull request.
     stamps = [stamp for stamp in (event.issue.updated_at, event.comment.created_at) if stamp is not None]
-    return event.webhook_event(
-        WebhookKind.COMMENT,
-        delivery,
+    return webhooks.Commented(
+        **event.common(delivery.id),
         number=event.issue.number,
         comment_id=event.comment.id,
         commands=commands,
@@ -146,133 +171,143 @@ def _comment(_event: str, delivery: str, payload: Mapping[str, Any], _own_app_id
     )
 
 
-def _check_run(_event: str, delivery: str, payload: Mapping[str, Any], own_app_id: int) -> WebhookEvent | None:
-    event = CheckRunEvent.model_validate(payload)
+def _check_run(event: CheckRunEvent, delivery: _Delivery) -> webhooks.WebhookEvent | None:
     run = event.check_run
-    if event.action == "rerequested" and run.app is not None and run.app.id == own_app_id:
+    own = run.app is not None and run.app.id == delivery.own_app_id
+    if event.action == "rerequested":
         known = _OWN_RUN.match(run.external_id or "")
-        return _rerun(event, delivery, run.head_sha, [int(known["number"])] if known else [])
-    if event.action != "completed" or (run.app is not None and run.app.id == own_app_id):
+        return _rerun(event, delivery, run.head_sha, [int(known["number"])] if known else []) if own else None
+    if own:
         return None
-    passed = run.conclusion in PASSING_CONCLUSIONS
-    facts = known_facts.of_check_run_event(event)
-    return event.webhook_event(
-        WebhookKind.CHECK,
-        delivery,
+    return webhooks.CheckReported(
+        **event.common(delivery.id),
         head_sha=run.head_sha,
         check_name=run.name,
         check_url=safe_link(run.html_url or run.details_url),
         check_started=run.started_at,
         check_ended=run.completed_at,
-        passed=passed,
+        passed=run.conclusion in PASSING_CONCLUSIONS,
         skipped=run.conclusion == "skipped",
-        facts=facts,
+        facts=known_facts.of_check_run_event(event),
     )
 
 
-def _rerun(event: CheckRunEvent | CheckSuiteEvent, delivery: str, head: str, numbers: list[int]) -> WebhookEvent | None:
+def _rerun(
+    event: CheckRunEvent | CheckSuiteEvent, delivery: _Delivery, head: str, numbers: list[int]
+) -> webhooks.WebhookEvent | None:
     """Normalize a person's "Re-run" on IMQ's own check. A bot's does not count: each answer could cause the next."""
     if event.sender is None or event.sender.type == "Bot":
         return None
-    return event.webhook_event(WebhookKind.RERUN, delivery, head_sha=head, numbers=tuple(numbers))
+    return webhooks.RerunRequested(**event.common(delivery.id), head_sha=head, numbers=tuple(numbers))
 
 
-def _check_suite(_event: str, delivery: str, payload: Mapping[str, Any], own_app_id: int) -> WebhookEvent | None:
-    event = CheckSuiteEvent.model_validate(payload)
+def _check_suite(event: CheckSuiteEvent, delivery: _Delivery) -> webhooks.WebhookEvent | None:
     suite = event.check_suite
-    if event.action == "rerequested" and suite.app is not None and suite.app.id == own_app_id:
-        return _rerun(event, delivery, suite.head_sha, [pull.number for pull in suite.pull_requests])
-    if event.action != "completed" or (suite.app is not None and suite.app.id == own_app_id):
+    own = suite.app is not None and suite.app.id == delivery.own_app_id
+    if event.action == "rerequested":
+        numbers = [pull.number for pull in suite.pull_requests]
+        return _rerun(event, delivery, suite.head_sha, numbers) if own else None
+    if own:
         return None
     without_jobs = suite.conclusion == "action_required" or suite.broke_at_once
     how = {"without_jobs": without_jobs, "skipped": suite.conclusion == "skipped"}
-    return event.webhook_event(WebhookKind.CHECKS, delivery, head_sha=suite.head_sha, **how)
+    return webhooks.ChecksReported(**event.common(delivery.id), head_sha=suite.head_sha, **how)
 
 
-def _workflow_run(_event: str, delivery: str, payload: Mapping[str, Any], _own_app_id: int) -> WebhookEvent | None:
+def _workflow_run(event: WorkflowRunEvent, delivery: _Delivery) -> webhooks.WebhookEvent | None:
     """Normalize a run that starts, or that has no jobs: it waits for approval, which its request already says
     (pytorch/test-infra #8028), or its file is invalid."""
-    event = WorkflowRunEvent.model_validate(payload)
     run = event.workflow_run
     without_jobs = {"action_required", "startup_failure"} & {run.status, run.conclusion} or run.status == "waiting"
     if not without_jobs and event.action != "in_progress":
         return None
-    return event.webhook_event(WebhookKind.CHECKS, delivery, head_sha=run.head_sha, without_jobs=bool(without_jobs))
+    return webhooks.ChecksReported(**event.common(delivery.id), head_sha=run.head_sha, without_jobs=bool(without_jobs))
 
 
-def _status(_event: str, delivery: str, payload: Mapping[str, Any], _own_app_id: int) -> WebhookEvent | None:
-    event = StatusEvent.model_validate(payload)
+def _status(event: StatusEvent, delivery: _Delivery) -> webhooks.WebhookEvent | None:
     if event.state == "pending":
         return None
-    passed = event.state == "success"
-    facts = known_facts.of_status_event(event)
-    return event.webhook_event(
-        WebhookKind.CHECK,
-        delivery,
+    return webhooks.CheckReported(
+        **event.common(delivery.id),
         head_sha=event.sha,
         check_name=event.context,
         check_url=safe_link(event.target_url),
         check_ended=event.updated_at,
-        passed=passed,
-        facts=facts,
+        passed=event.state == "success",
+        facts=known_facts.of_status_event(event),
     )
 
 
-def _push(_event: str, delivery: str, payload: Mapping[str, Any], _own_app_id: int) -> WebhookEvent | None:
-    event = PushEvent.model_validate(payload)
+def _push(event: PushEvent, delivery: _Delivery) -> webhooks.WebhookEvent | None:
     if not event.ref.startswith(_BRANCH_PREFIX):
         return None
-    # A deleted branch has no tip; GitHub writes forty zeros, which are no commit.
-    tip = None if event.deleted else event.after
     branch = event.ref.removeprefix(_BRANCH_PREFIX)
-    default = event.repository.default_branch == branch
     named = not event.deleted and event.touches(CONFIGURATION)
     workflows = not event.deleted and any(map(event.touches, _WORKFLOWS))
-    return event.webhook_event(
-        WebhookKind.BASE_MOVED,
-        delivery,
+    return webhooks.BranchPushed(
+        **event.common(delivery.id),
         branch=branch,
         before=event.before,
-        head_sha=tip,
+        # A deleted branch has no tip; GitHub writes forty zeros, which are no commit.
+        head_sha=None if event.deleted else event.after,
         config=named or workflows or not (event.deleted or event.lists_all_changes),
         config_named=named,
-        default_branch=default,
+        default_branch=event.repository.default_branch == branch,
         facts=known_facts.of_push_event(event, branch),
     )
 
 
-def _rules(_event: str, delivery: str, payload: Mapping[str, Any], _own_app_id: int) -> WebhookEvent | None:
+def _rules(event: Payload, delivery: _Delivery) -> webhooks.WebhookEvent:
     # An organisation's ruleset comes without a repository: it concerns the whole installation.
-    facts = (Fact(subject=RULES, statement=KnownName()),)
-    return Payload.model_validate(payload).webhook_event(WebhookKind.RULES, delivery, facts=facts)
+    return webhooks.RulesChanged(**event.common(delivery.id), facts=(Fact(subject=RULES, statement=KnownName()),))
 
 
-def _teams(_event: str, delivery: str, payload: Mapping[str, Any], _own_app_id: int) -> WebhookEvent | None:
-    return Payload.model_validate(payload).webhook_event(WebhookKind.TEAMS, delivery)
+def _teams(event: Payload, delivery: _Delivery) -> webhooks.WebhookEvent:
+    return webhooks.TeamsChanged(**event.common(delivery.id))
 
 
-def _installation(event: str, delivery: str, payload: Mapping[str, Any], _own_app_id: int) -> WebhookEvent | None:
-    parsed = Payload.model_validate(payload)
-    return parsed.webhook_event(WebhookKind.INSTALLED, delivery) if parsed.action in _INSTALLED_ACTIONS[event] else None
+def _installation(event: Payload, delivery: _Delivery) -> webhooks.WebhookEvent:
+    return webhooks.InstallationChanged(**event.common(delivery.id))
 
 
-_NORMALIZERS: Mapping[str, Callable[[str, str, Mapping[str, Any], int], WebhookEvent | None]] = {
-    "pull_request": _pull_request,
-    "pull_request_review": reviews.of_review,
-    "pull_request_review_thread": reviews.of_thread,
-    "issue_comment": _comment,
-    "check_run": _check_run,
-    "check_suite": _check_suite,
-    "workflow_run": _workflow_run,
-    "status": _status,
-    "push": _push,
-    "branch_protection_configuration": _rules,
-    "branch_protection_rule": _rules,
-    "repository_ruleset": _rules,
-    "membership": _teams,
-    "team": _teams,
-    "installation": _installation,
-    "installation_repositories": _installation,
-    "installation_target": _installation,
-    "repository": _installation,
+def _actions(*names: str) -> frozenset[str]:
+    return frozenset(names)
+
+
+_CHECKED = _actions("completed", "rerequested")
+
+EVENTS: Mapping[str, _Row] = {
+    "pull_request": _Row(
+        PullRequestEvent,
+        _pull_request,
+        _actions("labeled", "unlabeled", "closed", "reopened", "converted_to_draft", "ready_for_review", "edited")
+        | _actions("synchronize", "auto_merge_enabled", "auto_merge_disabled", "unlocked"),
+    ),
+    # An edited review has the same state.
+    "pull_request_review": _Row(ReviewEvent, _review, _actions("submitted", "dismissed")),
+    "pull_request_review_thread": _Row(ReviewThreadEvent, _thread, _actions("resolved", "unresolved")),
+    "issue_comment": _Row(CommentEvent, _comment, _actions("created")),
+    "check_run": _Row(CheckRunEvent, _check_run, _CHECKED),
+    "check_suite": _Row(CheckSuiteEvent, _check_suite, _CHECKED),
+    "workflow_run": _Row(WorkflowRunEvent, _workflow_run),
+    "status": _Row(StatusEvent, _status),
+    "push": _Row(PushEvent, _push),
+    "branch_protection_configuration": _Row(Payload, _rules),
+    "branch_protection_rule": _Row(Payload, _rules),
+    "repository_ruleset": _Row(Payload, _rules),
+    "membership": _Row(Payload, _teams),
+    "team": _Row(Payload, _teams),
+    "installation": _Row(
+        Payload,
+        _installation,
+        _actions("created", "deleted", "suspend", "unsuspend", "new_permissions_accepted"),
+    ),
+    "installation_repositories": _Row(Payload, _installation, _actions("added", "removed")),
+    "installation_target": _Row(Payload, _installation, _actions("renamed")),
+    "repository": _Row(
+        Payload,
+        _installation,
+        _actions("renamed", "transferred", "archived", "unarchived", "privatized", "publicized"),
+    ),
 }
+"""Event -> how its deliveries are parsed."""

@@ -5,8 +5,6 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, Field
 
-from queue_engine.domain.webhook_event import WebhookEvent, WebhookKind
-
 
 def _without_nul(text: str) -> str:
     if "\x00" in text:
@@ -54,20 +52,19 @@ class Payload(BaseModel):
     repository: Repository | None = None
     sender: Sender | None = None
 
-    def webhook_event(self, kind: WebhookKind, delivery: str, **parts: Any) -> WebhookEvent:
+    def common(self, delivery: str) -> dict[str, Any]:
+        """Return the fields that every event has."""
         owner, _, name = self.repository.full_name.partition("/") if self.repository else ("", "", "")
-        return WebhookEvent(
-            kind=kind,
-            delivery=delivery,
-            action=self.action,
-            installation_id=self.installation.id,
-            repository_id=self.repository.id if self.repository else None,
-            owner=owner or None,
-            name=name or None,
-            sender=self.sender.login if self.sender else None,
-            sender_is_bot=self.sender is not None and self.sender.type == "Bot",
-            **parts,
-        )
+        return {
+            "delivery": delivery,
+            "action": self.action,
+            "installation_id": self.installation.id,
+            "repository_id": self.repository.id if self.repository else None,
+            "owner": owner or None,
+            "name": name or None,
+            "sender": self.sender.login if self.sender else None,
+            "sender_is_bot": self.sender is not None and self.sender.type == "Bot",
+        }
 
 
 class OfRepository(Payload):
@@ -91,9 +88,9 @@ class PullRequest(BaseModel):
     title: Phrase = ""
     user: Sender | None = None
     head: Head
-    base: Base | None = None
-    updated_at: datetime | None = None
-    state: Word | None = None
+    base: Base
+    updated_at: datetime
+    state: Word
     merged: bool | None = None
     draft: bool | None = None
     labels: tuple[Label, ...] = ()

@@ -21,7 +21,7 @@ from queue_engine.core.database.outage import fault_of
 from queue_engine.core.observability import trace
 from queue_engine.core.observability.meter import Meter, NullMeter
 from queue_engine.core.timing.clock import Clock
-from queue_engine.domain.webhook_event import WebhookEvent
+from queue_engine.domain.webhooks import WebhookEvent
 
 MAX_BODY = 25 * 1024 * 1024
 """Bytes. GitHub drops deliveries above 25 MB itself ("Webhook events and payloads")."""
@@ -103,14 +103,12 @@ class Receiver:
         try:
             new = await self._store(webhook)
         except Exception as error:
-            log.exception("delivery not stored", kind=webhook.kind.value)
+            log.exception("delivery not stored", kind=webhook.kind)
             fault = fault_of(error)
             why = "" if fault is None else f" {fault.sentence}"
             return self._refusal(Refused(503, f"the delivery could not be stored; redeliver it.{why}"))
         subject = _subject(webhook, payload)
-        log.debug(
-            "delivery stored" if new else "delivery known", kind=webhook.kind.value, action=webhook.action, **subject
-        )
+        log.debug("delivery stored" if new else "delivery known", kind=webhook.kind, **subject)
         return _accepted("stored" if new else "known")
 
     def _refusal(self, refused: Refused) -> web.Response:
@@ -175,13 +173,10 @@ def _subject(webhook: WebhookEvent, payload: dict[str, Any]) -> dict[str, Any]:
     """Return what the delivery is about, as far as it says: repository, pull request and head, or branch."""
     pull = payload.get("pull_request")
     head = pull.get("head") if isinstance(pull, dict) else None
-    found = {
-        "repository": f"{webhook.owner}/{webhook.name}" if webhook.name else None,
-        "number": webhook.number,
-        "branch": webhook.branch,
-        "sha": webhook.head_sha or (head.get("sha") if isinstance(head, dict) else None),
-    }
-    return {name: value for name, value in found.items() if value is not None}
+    named = webhook.model_dump(include={"number", "branch", "head_sha", "action"}, exclude_none=True)
+    sha = named.pop("head_sha", None) or (head.get("sha") if isinstance(head, dict) else None)
+    repository = None if webhook.repository is None else webhook.repository.full_name
+    return named | {name: value for name, value in (("repository", repository), ("sha", sha)) if value is not None}
 
 
 def _accepted(result: str, **more: str) -> web.Response:

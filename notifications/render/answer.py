@@ -4,7 +4,7 @@ from notifications.texts import NO_FIX_LABEL, REASONS
 from notifications.texts.not_ready import NOT_READY
 from notifications.texts.reasons import ReasonText
 from notifications.texts.waiting import WAITS
-from queue_engine.domain.policy import Policy
+from queue_engine.config.model import Policy
 from queue_engine.domain.reasons import Reason, WaitReason
 
 UNKNOWN_BASE = "its base branch"

@@ -150,7 +150,8 @@ def _queue(facts: Mapping[str, Any]) -> list[str]:
 def _blockers(facts: Mapping[str, Any], notice: Notice) -> list[str]:
     """Render the queue's blockers, a line for each."""
     return [
-        texts.QUEUE_BLOCKED.format(sentence=blocker_sentence(blocker, notice)) for blocker in facts.get("halts") or ()
+        texts.QUEUE_BLOCKED.format(sentence=blocker_sentence(blocker, notice))
+        for blocker in facts.get("blockers") or ()
     ]
 
 
@@ -166,9 +167,9 @@ def _delayed(overtakes: Sequence[Sequence[Any]]) -> str:
 
 def _preempted(facts: Mapping[str, Any]) -> list[str]:
     """Name the preempted entry and the time that it loses, if there is one."""
-    if facts.get("interrupts") is None:
+    if facts.get("preempts") is None:
         return []
-    number, lost = pull_request(int(facts["interrupts"])), facts.get("lost")
+    number, lost = pull_request(int(facts["preempts"])), facts.get("lost")
     if lost is None:
         return [texts.PREEMPTS.format(number=number)]
     return [texts.PREEMPTS_LOSING.format(number=number, lost=duration(timedelta(seconds=lost)))]

@@ -36,7 +36,7 @@ def render_why(facts: Facts, notice: Notice) -> list[str]:
         return [_state(facts, notice), *_next(facts, notice), *limits]
     if facts["state"] == "held":
         return [_state(facts, notice), *_share(facts), *_next(facts, notice), *limits]
-    blockers = [blocker_sentence(blocker, notice) for blocker in facts["halts"]]
+    blockers = [blocker_sentence(blocker, notice) for blocker in facts["blockers"]]
     blocked = [texts.BLOCKED.format(sentence=_reason(facts["blocked"], notice))] if facts.get("blocked") else []
     return [
         _state(facts, notice),
@@ -66,7 +66,7 @@ def read_instant(written: str) -> str:
 
 def _state(facts: Facts, notice: Notice) -> str:
     shown = {"base": code(facts.get("base_branch") or notice.base_branch)}
-    for name in ("since", "joined"):
+    for name in ("status_since", "enqueued_at"):
         if name in facts:
             shown[name] = read_instant(facts[name])
     for name in ("label", "queued_by"):
@@ -75,8 +75,8 @@ def _state(facts: Facts, notice: Notice) -> str:
     for name in ("ahead", "depth"):
         if isinstance(facts.get(name), int):
             shown[name] = str(facts[name])
-    if "lacks" in facts:
-        shown["lacks"] = " ".join(_lacks(*lacked, notice=notice) for lacked in facts["lacks"])
+    if "unmet" in facts:
+        shown["unmet"] = " ".join(_lacks(*lacked, notice=notice) for lacked in facts["unmet"])
     if "position" in facts:
         shown["place"] = str(int(facts["position"]) + 1)
     states = {**texts.STATES, **texts.TRAIN_STATES} if facts.get("train") else texts.STATES
@@ -102,14 +102,14 @@ def _waiting(facts: Facts) -> Iterable[str]:
         template = texts.AHEAD_AND_MORE if more > 0 else texts.AHEAD
         yield template.format(numbers=pull_requests(numbers), count=more)
     yield from _share(facts)
-    if facts["awaited"]:
-        yield texts.AWAITED.format(checks=names([str(name) for name in facts["awaited"]]))
-    if facts["first"]:
+    if facts["pending_checks"]:
+        yield texts.AWAITED.format(checks=names([str(name) for name in facts["pending_checks"]]))
+    if facts["hotfix"]:
         yield texts.HOTFIX
     elif facts["priority"]:
         yield texts.PRIORITY.format(priority=int(facts["priority"]))
-    if facts.get("trouble_since"):
-        yield texts.OUTAGE.format(time=read_instant(facts["trouble_since"]))
+    if facts.get("outage"):
+        yield texts.OUTAGE.format(time=read_instant(facts["outage"]))
 
 
 def _share(facts: Facts) -> Iterable[str]:

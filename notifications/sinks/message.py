@@ -53,7 +53,7 @@ class Message(BaseModel):
     event: str
     """The timeline's name of the event."""
     repository: str | None = None
-    branch: str | None = None
+    base_branch: str | None = None
     number: int | None = None
     title: str | None = None
     author: str | None = None
@@ -91,7 +91,7 @@ def of_event(event: TimelineEvent, subject: Entry | Queue, kind: EventKind) -> M
         at=event.at,
         event=event.event,
         repository=subject.repository.full_name,
-        branch=event.base_branch,
+        base_branch=event.base_branch,
         number=None if event.number == WHOLE_QUEUE else event.number,
         title=None if entry is None else entry.title[:_LONGEST],
         author=None if entry is None else entry.author,

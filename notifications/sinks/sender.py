@@ -169,7 +169,7 @@ def payload(message: Message, site: Site) -> bytes:
 
 
 def _data(message: Message, site: Site) -> dict[str, Any]:
-    base = message.branch or "the base branch"
+    base = message.base_branch or "the base branch"
     return {
         "event": message.event,
         "reason": None if message.reason is None else message.reason.value,
@@ -177,7 +177,7 @@ def _data(message: Message, site: Site) -> dict[str, Any]:
         "next_step": next_step(message, base),
         "whose_move": message.whose_move,
         "repository": message.repository,
-        "branch": message.branch,
+        "base_branch": message.base_branch,
         "pull_request": _pull_request(message, site),
         "link": link(message, site),
         "queue": queue_link(message, site),

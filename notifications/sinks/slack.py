@@ -106,7 +106,7 @@ def _anchor(name: str, url: str | None) -> str:
 
 
 def _base(message: Message) -> str:
-    return code(message.branch) if message.branch else "the base branch"
+    return code(message.base_branch) if message.base_branch else "the base branch"
 
 
 def _section(text: str) -> dict[str, Any]:

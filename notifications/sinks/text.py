@@ -70,9 +70,9 @@ def link(message: Message, site: Site) -> str | None:
 
 def queue_link(message: Message, site: Site) -> str | None:
     """Return the page of the queue, if people reach IMQ's pages."""
-    if site.public_url is None or message.repository is None or message.branch is None:
+    if site.public_url is None or message.repository is None or message.base_branch is None:
         return None
-    branch = quote(message.branch, safe="")
+    branch = quote(message.base_branch, safe="")
     return f"{site.public_url}/repositories/{quote(message.repository)}/branches/{branch}"
 
 

@@ -5,18 +5,18 @@ from collections.abc import Mapping
 from queue_engine.domain.reasons import PullRequestActor
 
 STATES: Mapping[str, str] = {
-    "pending": "Queued for {base} by {queued_by} at {joined}, now at position {place} of {depth}.",
-    "updating": "First in the queue for {base}, updating the branch since {since}.",
-    "checking": "First in the queue for {base}, waiting for checks since {since}.",
-    "ready": "First in the queue for {base}: checks passed, merging since {since}.",
+    "pending": "Queued for {base} by {queued_by} at {enqueued_at}, now at position {place} of {depth}.",
+    "updating": "First in the queue for {base}, updating the branch since {status_since}.",
+    "checking": "First in the queue for {base}, waiting for checks since {status_since}.",
+    "ready": "First in the queue for {base}: checks passed, merging since {status_since}.",
     "held": "The queue for {base} is full, with {depth} pull requests. This one waits for room, with {ahead} ahead.",
-    "not_ready": "Not in the queue for {base} yet: {lacks}",
+    "not_ready": "Not in the queue for {base} yet: {unmet}",
     "not_queued": "Not queued. To queue it, comment `/queue` or add the label {label}.",
 }
 TRAIN_STATES: Mapping[str, str] = {
-    "updating": "IMQ merges it onto a train's branch for {base} since {since}.",
-    "checking": "A train for {base} tests it since {since}.",
-    "ready": "The checks of its train passed, and it lands on {base} since {since}.",
+    "updating": "IMQ merges it onto a train's branch for {base} since {status_since}.",
+    "checking": "A train for {base} tests it since {status_since}.",
+    "ready": "The checks of its train passed, and it lands on {base} since {status_since}.",
 }
 """Replace these states while a train tests the pull request."""
 AHEAD = "Ahead of it: {numbers}."

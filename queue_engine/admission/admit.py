@@ -15,12 +15,13 @@ from queue_engine.admission.rejection_history import RejectionHistory, announce_
 from queue_engine.admission.required_facts import requirements_of
 from queue_engine.admission.shared_heads import behind_shared_head
 from queue_engine.admission.stacks import placed
+from queue_engine.config.model import Policy
 from queue_engine.core.concurrency.slots import SlotsBusy
 from queue_engine.domain.dequeue_reason import DequeueReason
 from queue_engine.domain.facts import LabelEvent, Permission, PullRequest, Snapshot
 from queue_engine.domain.known_facts import KEPT, OwnLabel, PullRequestState, of_pull
 from queue_engine.domain.model import Entry, EntryStatus
-from queue_engine.domain.policy import Mode, Policy, has_label
+from queue_engine.domain.policy import Mode, has_label
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects import record
 from queue_engine.effects.context import Change, Engine

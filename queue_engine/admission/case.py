@@ -6,9 +6,9 @@ compares the entry with that of the case by its version. A case is loaded again 
 
 from dataclasses import dataclass, replace
 
+from queue_engine.config.model import Policy
 from queue_engine.domain.facts import PullRequest
 from queue_engine.domain.model import Entry, Repository
-from queue_engine.domain.policy import Policy
 from queue_engine.effects.context import Engine
 
 

@@ -10,10 +10,10 @@ from queue_engine.admission.admit import admit
 from queue_engine.admission.case import Case
 from queue_engine.admission.enqueue_request import EnqueueRequest
 from queue_engine.admission.rejection import RejectionError, assert_may_queue
+from queue_engine.config.model import Policy
 from queue_engine.domain.errors import EngineError
 from queue_engine.domain.facts import Permission, Snapshot
 from queue_engine.domain.model import Entry, EntryOrder
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects.context import Change, Engine
 from queue_engine.queries.position import load_delay
@@ -116,7 +116,7 @@ async def prioritise(
     placed = entry
     if priority != entry.priority:
         order = EntryOrder(priority, entry.hotfix, entry.preempts, entry.fixes_base, entry.freeze_exempt)
-        placed = await tx.entries.reprioritise(entry, order, policy.ageing)
+        placed = await tx.entries.reprioritise(entry, order, policy.priority.ageing)
         await tx.queues.wake(entry.queue_id, now)
         await change.record(
             "priority", entry, delivery=delivery, data={"by": by, "priority": priority, "position": placed.position}

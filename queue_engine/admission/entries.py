@@ -1,11 +1,12 @@
 """Store a pull request that joins its queue."""
 
 from queue_engine.admission.enqueue_request import EnqueueRequest
+from queue_engine.config.model import Policy
 from queue_engine.core.observability import trace
 from queue_engine.domain.facts import BranchRules, PullRequest, Snapshot
 from queue_engine.domain.known_facts import Consent, Fact, PullRequestState, of_pull
 from queue_engine.domain.model import Entry, Queue, Repository
-from queue_engine.domain.policy import Policy, has_label
+from queue_engine.domain.policy import has_label
 from queue_engine.domain.unmet_requirement import UnmetRequirement
 from queue_engine.effects.context import Change
 from queue_engine.effects.github_merges import disable_later
@@ -59,7 +60,7 @@ async def store_entry(
             enqueued_at=now,
             arrived_at=request.arrived_at,
             stored_at=request.stored_at,
-            ageing=policy.ageing,
+            ageing=policy.priority.ageing,
             earliest=lambda arrived: earliest_key(pull.author, queued, durations, policy, arrived=arrived),
             trace=trace.current(),
             delivery=request.case.delivery,

@@ -23,7 +23,7 @@ from queue_engine.domain.errors import LabelOrderError, ReadLagError, StaleRead
 from queue_engine.domain.known_facts import Fact, HeldLabel, of_labels
 from queue_engine.domain.model import Repository
 from queue_engine.domain.policy import has_label
-from queue_engine.domain.webhook_event import WEBHOOK_JOB, WebhookEvent, WebhookKind
+from queue_engine.domain.webhooks import WEBHOOK_JOB, Labeled
 from queue_engine.effects.context import Engine
 
 EARLIER_LABEL = "earlier_label"
@@ -65,7 +65,7 @@ async def await_earlier(
         statements = [each.statement for each in known if isinstance(each.statement, HeldLabel)]
         held = [each for each in statements if each.order < order and each.until > now]
         earlier = await tx.jobs.unanswered_before(
-            order, WEBHOOK_JOB, f"{repository.id}:", {"kind": WebhookKind.LABELED.value, "branch": branch}
+            order, WEBHOOK_JOB, f"{repository.id}:", {"kind": "labeled", "branch": branch}
         )
     held_orders = {each.order for each in held}
     unanswered = [job for job in earlier if job.seq not in held_orders and not _lets_pass(job, own)]
@@ -82,22 +82,21 @@ def _lets_pass(job: Job, own: str | None) -> bool:
     return EARLIER_LABEL not in job.holds and OUTDATED.exhausted(sum(job.holds.values()))
 
 
-async def postpone(
-    engine: Engine, repository: Repository, webhook: WebhookEvent, why: StaleRead | ReadLagError | LabelOrderError
-) -> None:
+async def postpone(engine: Engine, webhook: Labeled, why: StaleRead | ReadLagError | LabelOrderError) -> None:
     """Store that a label is not judged yet, and until when later labels wait.
 
     Each label does so at most as often as IMQ repeats a read, so that no label waits for it longer than that (P5).
     """
-    if OUTDATED.exhausted(webhook.tries):
+    if OUTDATED.exhausted(webhook.attempt.tries):
         return
     async with engine.change() as change:
         until = change.now + _answered_after(webhook, why)
-        fact = Fact(subject=of_labels(webhook.branch or ""), statement=HeldLabel(order=webhook.order, until=until))
-        await change.tx.known.record(repository.id, [fact], change.now)
+        statement = HeldLabel(order=webhook.attempt.order, until=until)
+        fact = Fact(subject=of_labels(webhook.branch), statement=statement)
+        await change.tx.known.record(webhook.repository_id, [fact], change.now)
 
 
-def _answered_after(webhook: WebhookEvent, why: StaleRead | ReadLagError | LabelOrderError) -> timedelta:
+def _answered_after(webhook: Labeled, why: StaleRead | ReadLagError | LabelOrderError) -> timedelta:
     """Return after how long the label is judged, or its read repeated, at the latest."""
     match why:
         case LabelOrderError():
@@ -105,4 +104,4 @@ def _answered_after(webhook: WebhookEvent, why: StaleRead | ReadLagError | Label
         case ReadLagError():
             return why.retry_after + _READ
         case StaleRead():
-            return backoff.longest(OUTDATED, webhook.outdated) + _READ
+            return backoff.longest(OUTDATED, webhook.attempt.outdated) + _READ

@@ -14,14 +14,14 @@ from datetime import datetime, timedelta
 import structlog
 
 from queue_engine.admission.throttle import count_without_right, labeling, throttled_until
+from queue_engine.config.model import Policy
 from queue_engine.core.concurrency.key_order import KeyOrder, OrderWait
 from queue_engine.core.jobs.job import Job
 from queue_engine.core.jobs.job_table import JobStatus
 from queue_engine.domain.facts import Permission
 from queue_engine.domain.model import Repository
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import SENDER_REASONS
-from queue_engine.domain.webhook_event import WebhookEvent
+from queue_engine.domain.webhooks import LabelAttempt, Labeled
 from queue_engine.effects.context import Change, Engine
 from queue_engine.rules.eligibility import Answer, Ignore, Reject, may_queue
 from queue_engine.store import Transaction
@@ -45,49 +45,50 @@ class LabelThrottle:
         self._proven: set[tuple[int, str]] = set()
         """People whose last label was not refused: their labels are judged concurrently."""
 
-    def enter(self, repository: Repository, webhook: WebhookEvent) -> AbstractContextManager[OrderWait]:
+    def enter(self, webhook: Labeled) -> AbstractContextManager[OrderWait]:
         """Join the order of labels of the same person."""
-        return self._lines.enter(_person(repository, webhook), webhook.order)
+        return self._lines.enter(_person(webhook), webhook.attempt.order)
 
-    async def put_off(self, repository: Repository, webhook: WebhookEvent, in_order: OrderWait) -> bool:
+    async def put_off(self, webhook: Labeled, in_order: OrderWait) -> bool:
         """Store a job for the label and return True, if its sender is throttled.
 
         `in_order` waits for this person's earlier labels. The first label shows whether the person lacks permission;
         then each waits for all earlier ones, so that labels set at once are counted one by one.
         """
-        engine, person, by = self._engine, _person(repository, webhook), webhook.sender or ""
+        engine, repository = self._engine, webhook.repository
+        person, by = _person(webhook), webhook.sender or ""
         if person not in self._proven:
             await in_order(1)
         until = None
-        if await self._counted(repository, webhook):
+        if await self._counted(webhook):
             self._proven.discard(person)
             await in_order()
             until = await throttled_until(engine, repository, labeling(by))
         if until is not None:
             async with engine.change() as change:
-                await _put_off(change, repository, webhook, until)
+                await _put_off(change, webhook, until)
             label = {"repository": repository.full_name, "number": webhook.number, "until": until.isoformat()}
             _log.info("label_put_off", by=by, **label)
         return until is not None
 
-    async def judged(self, repository: Repository, webhook: WebhookEvent) -> None:
+    async def judged(self, webhook: Labeled) -> None:
         """Remember, after a label was judged, whether its sender lacks permission."""
-        person = _person(repository, webhook)
-        if person not in self._proven and not await self._counted(repository, webhook):
+        person = _person(webhook)
+        if person not in self._proven and not await self._counted(webhook):
             self._proven.add(person)
 
-    async def _counted(self, repository: Repository, webhook: WebhookEvent) -> bool:
+    async def _counted(self, webhook: Labeled) -> bool:
         async with self._engine.store.reading() as tx:
-            return await tx.throttles.find(repository.id, labeling(webhook.sender or "")) is not None
+            return await tx.throttles.find(webhook.repository_id, labeling(webhook.sender or "")) is not None
 
 
-def _person(repository: Repository, webhook: WebhookEvent) -> tuple[int, str]:
-    return repository.id, (webhook.sender or "").casefold()
+def _person(webhook: Labeled) -> tuple[int, str]:
+    return webhook.repository_id, (webhook.sender or "").casefold()
 
 
-async def _put_off(change: Change, repository: Repository, webhook: WebhookEvent, until: datetime) -> None:
+async def _put_off(change: Change, webhook: Labeled, until: datetime) -> None:
     """Store the job of a label, in place of a job for this person's earlier label on the pull request."""
-    process = _process_of(repository.id, webhook.sender or "")
+    process = _process_of(webhook.repository_id, webhook.sender or "")
     earlier = [
         job.id
         for job in await change.tx.jobs.unfinished(process)
@@ -96,30 +97,29 @@ async def _put_off(change: Change, repository: Repository, webhook: WebhookEvent
     await change.tx.jobs.delete(earlier)
     await change.tx.jobs.enqueue(
         kind=THROTTLED_LABEL_JOB,
-        request=webhook.model_copy(update={"arrived_at": None}).model_dump(mode="json", exclude_none=True),
+        request=webhook.model_dump(mode="json", exclude_none=True),
         process_id=process,
         now=change.now,
         not_before=until,
     )
 
 
-async def put_off_again(engine: Engine, repository: Repository, webhook: WebhookEvent) -> timedelta | None:
+async def put_off_again(engine: Engine, webhook: Labeled) -> timedelta | None:
     """Return how much longer a throttled label waits; None if it is judged now."""
-    until = await throttled_until(engine, repository, labeling(webhook.sender or ""))
+    until = await throttled_until(engine, webhook.repository, labeling(webhook.sender or ""))
     return None if until is None else until - engine.clock.now()
 
 
-def webhook_of(job: Job) -> WebhookEvent:
+def webhook_of(job: Job) -> Labeled:
     """Read the webhook of a throttled label from its job; it is last in the order of labels."""
-    return WebhookEvent.model_validate(job.request).model_copy(
-        update={"order": _LAST, "tries": sum(job.holds.values())}
-    )
+    attempt = LabelAttempt(order=_LAST, tries=sum(job.holds.values()))
+    return Labeled.model_validate(job.request).model_copy(update={"attempt": attempt})
 
 
-async def queued_by_others(engine: Engine, repository: Repository, number: int) -> bool:
+async def queued_by_others(engine: Engine, webhook: Labeled) -> bool:
     """Return whether the pull request is queued: another person has queued it meanwhile."""
     async with engine.store.reading() as tx:
-        return await tx.entries.is_queued(repository.id, number)
+        return await tx.entries.is_queued(webhook.repository_id, webhook.number)
 
 
 async def numbers_put_off(tx: Transaction, repository_id: int) -> set[int]:

@@ -18,9 +18,9 @@ came before the label. Everything else proves nothing:
 from dataclasses import asdict
 from datetime import timedelta
 
+from queue_engine.config.model import Policy
 from queue_engine.domain.facts import HeadPush, LabelEvent, PullRequest
 from queue_engine.domain.model import Repository
-from queue_engine.domain.policy import Policy
 from queue_engine.effects.context import Engine
 from queue_engine.rules.consent import is_own_update
 

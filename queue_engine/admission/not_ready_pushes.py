@@ -10,9 +10,10 @@ from datetime import timedelta
 
 from queue_engine.admission.case import Case
 from queue_engine.admission.shared_heads import follow_shared_update
+from queue_engine.config.model import Policy
 from queue_engine.domain.facts import HeadPush, PullRequest
 from queue_engine.domain.model import Entry
-from queue_engine.domain.policy import NotReadyPushPolicy, Policy
+from queue_engine.domain.policy import NotReadyPushPolicy
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects.context import Engine
 from queue_engine.rules.eligibility import Reject, may_queue
@@ -45,7 +46,7 @@ async def bind_waiting_push(
     `push` is that of a webhook. `case` has its policy. Raises GitHubError and StaleRecord.
     """
     policy, now = case.policy, engine.clock.now()
-    if policy.on_waiting_push is not NotReadyPushPolicy.BIND:
+    if policy.on_push.waiting is not NotReadyPushPolicy.BIND:
         return Reject(Reason.HEAD_CHANGED)
     if (ended := wait_ended(with_pushed_head(entry, pull.head_sha), pull, policy, now)) is not None:
         return ended

@@ -10,20 +10,20 @@ import structlog
 from queue_engine.admission.case import Case
 from queue_engine.domain.facts import PullRequest
 from queue_engine.domain.model import Entry
-from queue_engine.domain.webhook_event import WebhookEvent
+from queue_engine.domain.webhooks import HeadPushed
 from queue_engine.effects.context import Engine
 from queue_engine.rules.own_pushes import keeps_position, known_heads, may_push, pushed_by, with_pushed_head
 
 _log = structlog.get_logger("imq.own_pushes")
 
 
-async def bind_own_push(engine: Engine, case: Case, webhook: WebhookEvent) -> bool:
+async def bind_own_push(engine: Engine, case: Case, webhook: HeadPushed) -> bool:
     """Bind the head that a named bot pushed to a waiting entry of its own; False for any other push.
 
     `case` has its policy.
     """
     policy = case.policy
-    if case.entry is None or webhook.head_sha is None or not policy.requeue_for:
+    if case.entry is None or not policy.on_push.requeue_for:
         return False
     async with engine.change() as change:
         entry = await change.tx.entries.get(case.entry.id)

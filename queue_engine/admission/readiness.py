@@ -16,11 +16,11 @@ from queue_engine.admission.not_ready_pushes import Push, bind_waiting_push
 from queue_engine.admission.required_facts import requirements_of
 from queue_engine.admission.shared_heads import behind_shared_head, follow_shared_update
 from queue_engine.admission.stacks import followed
+from queue_engine.config.model import Policy
 from queue_engine.domain.dequeue_reason import DequeueReason
 from queue_engine.domain.errors import StaleRecord
 from queue_engine.domain.facts import BranchRules, PullRequest, Snapshot
 from queue_engine.domain.model import Entry, EntryOrder
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.unmet_requirement import UnmetRequirement
 from queue_engine.effects import record
 from queue_engine.effects.actors import followed_login

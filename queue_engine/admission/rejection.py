@@ -1,10 +1,10 @@
 """Refuse pull requests: store and announce why they are not eligible."""
 
+from queue_engine.config.model import Policy
 from queue_engine.domain.errors import EngineError
 from queue_engine.domain.facts import Permission, PullRequest
 from queue_engine.domain.model import Queue
 from queue_engine.domain.notice import Notice, NoticeKind
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import REASONS, Reason, ReasonActor
 from queue_engine.effects import notices
 from queue_engine.effects.context import Change

@@ -3,10 +3,10 @@
 from collections.abc import Collection
 from dataclasses import replace
 
+from queue_engine.config.model import Policy
 from queue_engine.domain.facts import BranchRules, CheckReport, RequiredCheck, Snapshot
 from queue_engine.domain.failing_check import FailingCheck
 from queue_engine.domain.model import Entry, Repository
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.port import GitHub
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects.context import Engine

@@ -18,11 +18,12 @@ from queue_engine.admission.not_ready_pushes import Push
 from queue_engine.admission.own_pushes import is_proved
 from queue_engine.admission.readiness import judge_again
 from queue_engine.admission.shared_heads import follow_shared_update, is_alone
+from queue_engine.config.model import Policy
 from queue_engine.domain.dequeue_reason import DequeueReason
 from queue_engine.domain.errors import StaleRecord
 from queue_engine.domain.facts import PullRequest, Snapshot
 from queue_engine.domain.model import Entry, EntryStatus, Repository
-from queue_engine.domain.policy import Policy, PushPolicy
+from queue_engine.domain.policy import PushPolicy
 from queue_engine.domain.port import SnapshotRequest
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects import record
@@ -127,7 +128,7 @@ async def _requeue_new_head(engine: Engine, case: Case, entry: Entry, pull: Pull
     A head that is newer than the push has its own webhook, which decides.
     """
     repository, policy = case.repository, case.policy
-    is_own, requeues = may_push(entry, push.by, policy), push.reported and policy.on_push is PushPolicy.REQUEUE
+    is_own, requeues = may_push(entry, push.by, policy), push.reported and policy.on_push.queued is PushPolicy.REQUEUE
     if entry.run.merge_requested_at is not None or not (is_own or requeues):
         return None
     # Compare the queued head with the pushed one, also while an update is under way.

@@ -6,10 +6,10 @@ from typing import TypeVar
 import structlog
 
 from queue_engine.admission.case import Case
+from queue_engine.config.model import Policy
 from queue_engine.domain.dequeue_reason import DequeueReason
 from queue_engine.domain.facts import PullRequest
 from queue_engine.domain.model import Entry, Repository
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects import record
 from queue_engine.effects.context import Engine

@@ -9,10 +9,10 @@ from queue_engine.admission.dequeue import DequeuePermission
 from queue_engine.admission.enqueue import CONTROL_ROLES
 from queue_engine.commands.parse import CommandRequest
 from queue_engine.commands.table import Command, CommandPermission
+from queue_engine.config.model import Policy
 from queue_engine.domain.facts import Permission, PullRequest, Snapshot
 from queue_engine.domain.model import Entry, Repository
 from queue_engine.domain.notice import Reply
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.replies import ReplyKind
 from queue_engine.effects.context import Engine
 from queue_engine.rules.eligibility import may_queue, unread_teams
@@ -80,7 +80,7 @@ class CommandContext:
                 has = await self.permission()
                 allowed = may_queue(self.policy, self.by, has) is None
                 unread = unread_teams(self.policy)
-                return None if allowed else _not_allowed(request, self.policy.may_queue, has, unread)
+                return None if allowed else _not_allowed(request, self.policy.who_may_queue.permission, has, unread)
 
     def reply(self, request: CommandRequest, code: ReplyKind, *, accepted: bool = True, **facts: Any) -> Reply:
         """Return a reply to a command; the base branch is one of its facts."""

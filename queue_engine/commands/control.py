@@ -49,7 +49,7 @@ async def resume(change: Change, context: CommandContext, request: CommandReques
     done = await pauses.resume(change, context.repository, context.pull.base_branch, by=context.by)
     facts: dict[str, Any] = {"depth": len(done.concerned)}
     if blockers := queue_blockers(done.queue, context.policy, change.now):
-        facts["halts"] = [blocker_facts(blocker) for blocker in blockers]
+        facts["blockers"] = [blocker_facts(blocker) for blocker in blockers]
     if not done.changed:
         return context.reply(request, ReplyKind.NOT_PAUSED, accepted=False, **facts)
     facts["reason"] = done.lifted[0][0].value
@@ -78,7 +78,7 @@ async def prioritise(change: Change, context: CommandContext, request: CommandRe
         position=done.entry.position,
         depth=depth_within(done.depth, context.policy),
         overtakes=overtakes,
-        interrupts=done.delay.preempts,
+        preempts=done.delay.preempts,
         lost=_seconds(done.delay.lost),
     )
 

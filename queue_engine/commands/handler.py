@@ -19,7 +19,7 @@ from queue_engine.domain.errors import Forbidden, Invalid, NotFound
 from queue_engine.domain.model import Repository
 from queue_engine.domain.notice import CommandReply, Reply
 from queue_engine.domain.replies import ReplyKind
-from queue_engine.domain.webhook_event import WebhookEvent
+from queue_engine.domain.webhooks import CommandWebhook, ReviewedWithCommands
 from queue_engine.effects import notices
 from queue_engine.effects.context import Change, Engine
 from queue_engine.store.outbox.command_replies import KEPT
@@ -42,39 +42,38 @@ class Commands:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    async def execute(self, repository: Repository, webhook: WebhookEvent) -> None:
+    async def execute(self, webhook: CommandWebhook) -> None:
         """Execute the commands of a comment, and reply. Raises GitHubError and StaleRecord, to be retried."""
-        number, comment, by = webhook.number, _number_of(webhook), webhook.sender
-        if number is None or comment is None or by is None or webhook.sender_is_bot or not webhook.commands:
-            return
+        repository, number, comment = webhook.repository, webhook.number, _number_of(webhook)
         if webhook.updated_at is not None and webhook.updated_at < self._engine.clock.now() - KEPT:
             # Whether it was answered is not known any more.
             return
         async with self._engine.store.reading() as tx:
             answer = await tx.answers.find(repository.id, number, comment_id=comment)
         replies = () if answer is None else answer.replies
-        if not replies and not await self._is_answered(repository, webhook, by):
+        if not replies and not await self._is_answered(webhook):
             return
         wanted = min(len(webhook.commands), MAX_COMMANDS + 1)
         if not replies and not await self._react(repository, comment, "eyes"):
             return
         if len(replies) < wanted:
-            context = await self._context_of(repository, webhook, by)
+            context = await self._context_of(webhook)
             if not context.pull.open:
                 await self._react(repository, comment, "confused")
                 return
             for line in webhook.commands[len(replies) : wanted]:
                 replies = await self._answer(context, comment, line, replies)
-        await self._count(repository, webhook, by, replies)
+        await self._count(webhook, replies)
         accepted = all(reply.accepted for reply in replies)
         await self._react(repository, comment, "+1" if accepted else "confused")
 
-    async def _is_answered(self, repository: Repository, webhook: WebhookEvent, by: str) -> bool:
+    async def _is_answered(self, webhook: CommandWebhook) -> bool:
         """Whether this comment is answered. Raises GitHubError.
 
         A stranger has answers to what everybody may ask, and the author of the pull request to everything; both are
         counted as if they had no right to it. What everybody may ask is counted by itself.
         """
+        repository, by = webhook.repository, webhook.sender
         rights = [command.right for command in _commands(webhook)]
         who = requested_by(by) if rights and set(rights) == {CommandPermission.ANYONE} else by
         if await is_throttled(self._engine, repository, who):
@@ -88,7 +87,7 @@ class Commands:
             return True
         return not await is_outsider(self._engine, repository, by)
 
-    async def _count(self, repository: Repository, webhook: WebhookEvent, by: str, replies: tuple[Reply, ...]) -> None:
+    async def _count(self, webhook: CommandWebhook, replies: tuple[Reply, ...]) -> None:
         """Count a comment whose author had the right to none of its commands; else reset the count.
 
         What everybody may ask proves no right.
@@ -96,23 +95,24 @@ class Commands:
         codes = [reply.code for line, reply in zip(webhook.commands, replies, strict=False) if _needs_permission(line)]
         if not codes:
             return
+        repository, by = webhook.repository, webhook.sender
         async with self._engine.change() as change:
             if all(code is ReplyKind.NOT_ALLOWED for code in codes):
                 await count_without_right(change, repository, by)
             else:
                 await change.tx.throttles.clear(repository.id, by)
 
-    async def _context_of(self, repository: Repository, webhook: WebhookEvent, by: str) -> CommandContext:
+    async def _context_of(self, webhook: CommandWebhook) -> CommandContext:
         """Read one snapshot for all commands, with the person's permission if one of them needs it."""
+        repository, by = webhook.repository, webhook.sender
         rights = {command.right for command in _commands(webhook)}
         login = by if rights & {CommandPermission.QUEUE, CommandPermission.CONTROL} else None
-        taken = await self._engine.github.snapshot(repository, webhook.number or 0, login=login)
+        taken = await self._engine.github.snapshot(repository, webhook.number, login=login)
         case = Case(repository, taken.pull.number, delivery=webhook.delivery)
         case = await case.with_policy(self._engine, taken.pull.base_branch)
         async with self._engine.change() as change:
             await change.tx.queues.refresh_repository(repository)
-        head, base = webhook.head_sha, webhook.branch
-        reviewed = None if webhook.review_id is None else (head or "", base or "")
+        reviewed = (webhook.head_sha, webhook.branch) if isinstance(webhook, ReviewedWithCommands) else None
         return CommandContext(self._engine, case, taken, by, webhook.updated_at, reviewed)
 
     async def _react(self, repository: Repository, comment: int, content: str) -> bool:
@@ -212,9 +212,9 @@ class Commands:
         return replies
 
 
-def _number_of(webhook: WebhookEvent) -> int | None:
+def _number_of(webhook: CommandWebhook) -> int:
     """Return the number of the text with the commands: a comment's, or less than zero for a review."""
-    return webhook.comment_id if webhook.review_id is None else -webhook.review_id
+    return -webhook.review_id if isinstance(webhook, ReviewedWithCommands) else webhook.comment_id
 
 
 def _needs_permission(line: str) -> bool:
@@ -222,11 +222,11 @@ def _needs_permission(line: str) -> bool:
     return isinstance(request, CommandRequest) and request.command.right is not CommandPermission.ANYONE
 
 
-def _is_misspelt(webhook: WebhookEvent) -> bool:
+def _is_misspelt(webhook: CommandWebhook) -> bool:
     """Whether a comment only has words that are like commands: then only people with rights get an answer."""
     return all(isinstance(request, ParseError) and request.misspelt for request in map(read, webhook.commands))
 
 
-def _commands(webhook: WebhookEvent) -> list[Command]:
+def _commands(webhook: CommandWebhook) -> list[Command]:
     """Parse the commands of a comment."""
     return [request.command for request in map(read, webhook.commands) if isinstance(request, CommandRequest)]

@@ -5,8 +5,9 @@ from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from zoneinfo import ZoneInfo
 
 from queue_engine.config.freezes import instant
+from queue_engine.config.model import Policy
 from queue_engine.config.timing import duration
-from queue_engine.domain.policy import Policy, WeeklyFreeze
+from queue_engine.domain.policy import WeeklyFreeze
 
 FARTHEST = timedelta(days=90)
 """The longest freeze by hand; longer ones belong into the configuration."""
@@ -42,7 +43,7 @@ def until(words: str, policy: Policy, now: datetime) -> tuple[datetime, str]:
 
 def _zone(policy: Policy) -> tzinfo:
     """Return the time zone of the configuration, else UTC."""
-    for each in policy.freezes:
+    for each in policy.freeze.windows:
         zone = each.zone if isinstance(each, WeeklyFreeze) else each.start.tzinfo
         if zone is not None:
             return zone

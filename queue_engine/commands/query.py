@@ -1,6 +1,6 @@
 """Read commands: why a pull request waits, and its queue. They ask GitHub nothing."""
 
-from dataclasses import asdict
+from dataclasses import asdict, astuple
 from datetime import datetime
 from typing import Any
 
@@ -33,11 +33,11 @@ async def why(tx: Transaction, context: CommandContext, request: CommandRequest,
 
 def _facts(found: PullRequestStatus, label: str) -> dict[str, Any]:
     """Return the facts of a pull request; `share` if entries that joined later are ahead for its author's share."""
-    share = {} if found.share is None else {"share": list(found.share)}
+    share = {} if found.fair_share is None else {"share": list(astuple(found.fair_share))}
     if found.entry is not None:
         return entry_facts(found.entry) | share
     if found.unmet:
-        return {"lacks": [each.as_data() for each in found.unmet]}
+        return {"unmet": [each.as_data() for each in found.unmet]}
     if found.held_behind is not None:
         return {"ahead": found.held_behind, "depth": found.depth} | share
     last = found.previous
@@ -52,30 +52,30 @@ def _facts(found: PullRequestStatus, label: str) -> dict[str, Any]:
 def entry_facts(view: EntryView) -> dict[str, Any]:
     """Return the facts of an entry; those that do not apply are left out.
 
-    `position`, `depth`; `ahead`: the numbers before it, the front first, at most ten; `since`: of its status; `joined`,
-    `queued_by`, `priority`; `train`: what a train does with it; `awaited`: the checks that have not reported;
-    `blocked`: the reason for which its queue continues without it; `trouble_since`: since when GitHub's faults hold it
-    up; `halts`: its blockers, as a list of `reason`, `detail` and `until`.
+    `position`, `depth`; `ahead`: the numbers before it, the front first, at most ten; `status_since`, `enqueued_at`,
+    `queued_by`, `priority`, `hotfix`; `train`: what a train does with it; `pending_checks`: those that have not
+    reported; `blocked`: the reason for which its queue continues without it; `outage`: since when GitHub's faults hold
+    it up; `blockers`: its blockers, as a list of `reason`, `detail` and `until`.
     """
     entry, position = view.entry, view.position
     facts: dict[str, Any] = {
-        "position": position.position,
+        "position": entry.position,
         "depth": position.depth,
-        "since": view.since.isoformat(),
-        "joined": entry.enqueued_at.isoformat(),
+        "status_since": entry.status_since.isoformat(),
+        "enqueued_at": entry.enqueued_at.isoformat(),
         "queued_by": entry.queued_by,
         "priority": entry.priority,
-        "first": entry.hotfix,
+        "hotfix": entry.hotfix,
         "ahead": list(position.ahead),
-        "awaited": list(view.pending_checks),
-        "halts": [blocker_facts(blocker) for blocker in view.blockers],
+        "pending_checks": list(view.pending_checks),
+        "blockers": [blocker_facts(blocker) for blocker in view.blockers],
     }
     if view.train is not None:
         facts["train"] = view.train.model_dump(mode="json", exclude_defaults=True)
     if view.deferral is not None:
         facts["blocked"] = view.deferral.reason.value
     if view.outage is not None:
-        facts["trouble_since"] = view.outage.since.isoformat()
+        facts["outage"] = view.outage.since.isoformat()
     return facts
 
 
@@ -96,8 +96,8 @@ async def status(tx: Transaction, context: CommandContext, request: CommandReque
         "depth": found.depth,
         "entries": [[each.number, each.status.value, each.status_since.isoformat()] for each in entries],
         "held": found.held,
-        "not_ready": len(found.not_ready),
+        "not_ready": found.not_ready,
     }
     if found.blockers:
-        facts["halts"] = [blocker_facts(blocker) for blocker in found.blockers]
+        facts["blockers"] = [blocker_facts(blocker) for blocker in found.blockers]
     return context.reply(request, ReplyKind.STATUS, **facts)

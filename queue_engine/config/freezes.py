@@ -5,13 +5,13 @@ back, a window begins with the first and ends with the last occurrence of its ti
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from functools import lru_cache
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from queue_engine.config.problems import nearest, quoted
-from queue_engine.domain.policy import FreezeWindow, Policy, WeeklyFreeze
+from queue_engine.domain.policy import FreezeWindow, WeeklyFreeze
 
 DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 SHORT = tuple(day[:3] for day in DAYS)
@@ -28,21 +28,21 @@ _DATED = re.compile(r"(?P<date>\d{4}-\d\d-\d\d)(?:[T ]+(?P<hour>\d{1,2}):(?P<min
 Freeze = WeeklyFreeze | FreezeWindow
 
 
-def frozen_until(policy: Policy, now: datetime) -> tuple[datetime, str] | None:
+def frozen_until(windows: Iterable[Freeze], now: datetime) -> tuple[datetime, str] | None:
     """Return when the present freeze ends, in UTC, and its reason; None without a freeze.
 
     Overlapping or adjacent windows are one freeze, followed for a week at most; the reason is the present window's.
     """
     until, why = now, ""
-    while until - now < _FARTHEST and (found := max(_holding(policy, until), default=None)) is not None:
+    while until - now < _FARTHEST and (found := max(_holding(windows, until), default=None)) is not None:
         until, reason = found
         why = why or reason
     return None if until == now else (until.astimezone(UTC), why)
 
 
-def _holding(policy: Policy, at: datetime) -> Iterator[tuple[datetime, str]]:
+def _holding(freezes: Iterable[Freeze], at: datetime) -> Iterator[tuple[datetime, str]]:
     """Find the windows around this instant: their ends and reasons."""
-    for freeze in policy.freezes:
+    for freeze in freezes:
         for start, end in _windows(freeze, at):
             if start <= at < end:
                 yield end, freeze.why

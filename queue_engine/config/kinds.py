@@ -1,27 +1,45 @@
-"""Kinds of configuration values: the form and the bounds of each."""
+"""Kinds of configuration values: how a file writes each, within which bounds, and what it means for the policy."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
-from typing import Annotated, Any, TypeVar
+from enum import StrEnum
+from typing import Annotated, Any, Literal, NamedTuple, Self, TypeVar
 
 from pydantic import (
     AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
+    Field,
     GetJsonSchemaHandler,
     StringConstraints,
     WithJsonSchema,
+    model_validator,
 )
 from pydantic_core import CoreSchema
 
-from queue_engine.config import merge_commit, patterns, timing
+from queue_engine.config import freezes, merge_commit, patterns, timing
 from queue_engine.config.problems import nearest, quoted
+from queue_engine.domain.facts import MergeMethod, RequiredCheck
 from queue_engine.domain.notice import NoticeKind
+from queue_engine.domain.policy import FIX, Candidates, PriorityLabel, TrainForks, has_label
 from queue_engine.domain.reasons import Reason
 
 T = TypeVar("T")
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+class Kind(NamedTuple):
+    """How a file writes a value: the form that pydantic reads, what it means for the policy, and how it is shown."""
+
+    form: Any
+    meant: Callable[[Any], object] = _same
+    shown: Callable[[Any], object] = _same
+
 
 MOST = 50
 """Values of any list."""
@@ -89,6 +107,7 @@ AutoRuns = Annotated[
     WithJsonSchema({"anyOf": [{"const": "auto"}, {"type": "integer", "minimum": 1, "maximum": _MOST_RUNS}]}),
 ]
 
+_MOST_FREEZES = 20
 _TRIGGERS = 5
 """How many labels may queue."""
 
@@ -189,3 +208,175 @@ Why = Annotated[str, StringConstraints(max_length=200), _kept(_one_line)]
 NoticeName = Annotated[str, _kept(_notice_name)]
 """A kind of comment, or a reason code."""
 OwnText = Annotated[str, StringConstraints(min_length=1, max_length=1000), _kept(_text)]
+
+
+# Sections in a list, or by label.
+
+
+class PriorityRule(ConfigModel):
+    """The priority that one label gives."""
+
+    priority: int = Field(0, ge=-1000, le=1000, description="Higher goes first.")
+    hotfix: bool = Field(False, description="Lands before all others.")
+    preempts: bool = Field(False, description="Preempts even the pull request that is being checked.")
+    fixes_base: bool = Field(False, description="May land while the base branch is red, because it is the fix.")
+
+
+def _number_or_rule(value: object) -> object:
+    return {"priority": value} if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+LabelPriority = Annotated[
+    PriorityRule,
+    BeforeValidator(_number_or_rule, json_schema_input_type=int | PriorityRule),
+]
+
+
+class CheckRule(ConfigModel):
+    """A check of one App."""
+
+    name: CheckName = Field(description="The check's name, as GitHub shows it.")
+    app: int | None = Field(None, ge=1, description="The App's numeric id (GitHub Actions is 15368).")
+
+    def __str__(self) -> str:
+        return self.name if self.app is None else f"{self.name} of App {self.app}"
+
+
+def _name_or_check(value: object) -> object:
+    return {"name": value} if isinstance(value, str) else value
+
+
+Check = Annotated[CheckRule, BeforeValidator(_name_or_check, json_schema_input_type=str | CheckRule)]
+
+
+class FreezeRule(ConfigModel):
+    """A time in which nothing lands."""
+
+    start: str = Field(
+        alias="from", description='When it begins: "16:00", "fri 16:00", "2026-12-23" or "2026-12-23 16:00".'
+    )
+    end: str = Field(alias="to", description="When it ends, in the same form; a date includes its day.")
+    days: Some[str] | None = Field(None, description="Days of the week on which times of the day begin: mon, tue, ...")
+    zone: str = Field("UTC", description="The time zone, such as Europe/Berlin.")
+    why: Why = Field("", description="The reason that people read.")
+
+    @model_validator(mode="after")
+    def _is_a_window(self) -> Self:
+        self.freeze()
+        return self
+
+    def freeze(self) -> freezes.Freeze:
+        """Convert the window for the engine. Raises ValueError."""
+        return freezes.window(self.start, self.end, self.days, self.zone, self.why)
+
+
+# The kinds.
+
+
+def _folded(values: Iterable[str]) -> frozenset[str]:
+    return frozenset(value.casefold() for value in values)
+
+
+def _teams(values: Iterable[str]) -> frozenset[str]:
+    return _folded(value.removeprefix("@") for value in values)
+
+
+def _method(value: str) -> MergeMethod | None:
+    return None if value == "auto" else MergeMethod(value)
+
+
+def _or_auto(shown: Callable[[Any], object]) -> Callable[[Any], object]:
+    return lambda value: "auto" if value is None else shown(value)
+
+
+def _checks(values: Iterable[Any]) -> frozenset[RequiredCheck]:
+    return frozenset(RequiredCheck(each.name, each.app) for each in values)
+
+
+def _checks_shown(values: Iterable[RequiredCheck]) -> list[object]:
+    return [
+        each.name if each.app_id is None else {"name": each.name, "app": each.app_id}
+        for each in sorted(values, key=lambda each: (each.name, each.app_id or 0))
+    ]
+
+
+_MARKS = ("hotfix", "preempts", "fixes_base")
+"""What a label may give beside its priority."""
+
+
+def _priorities(rules: Mapping[str, Iterable[tuple[str, Any]]]) -> tuple[PriorityLabel, ...]:
+    given = tuple(PriorityLabel(label, **dict(rule)) for label, rule in rules.items())
+    named = any(each.fixes_base for each in given) or has_label(rules, [FIX.label])
+    return given if named else (*given, FIX)
+
+
+def _priorities_shown(given: Iterable[PriorityLabel]) -> dict[str, object]:
+    return {each.label: _label_priority(each) for each in given}
+
+
+def _label_priority(given: PriorityLabel) -> object:
+    marks = {name: True for name in _MARKS if getattr(given, name)}
+    return {"priority": given.priority, **marks} if marks else given.priority
+
+
+def _methods(values: Mapping[str, str]) -> dict[str, MergeMethod]:
+    return {label.casefold(): MergeMethod(method) for label, method in values.items()}
+
+
+def _methods_shown(values: Mapping[str, MergeMethod]) -> dict[str, str]:
+    return {label: str(method) for label, method in values.items()}
+
+
+def _off_or_auto(value: object) -> object:
+    """Accept `on`, and truth values in place of both words."""
+    words = {True: "auto", False: "off", "on": "auto"}
+    return words.get(value, value) if isinstance(value, str | bool) else value
+
+
+def _off_or_on(value: object) -> object:
+    """Accept truth values: YAML 1.1 reads both words as such."""
+    return {True: "on", False: "off"}[value] if isinstance(value, bool) else value
+
+
+def one_of(*values: StrEnum, before: Callable[[object], object] = _same) -> Kind:
+    """Return the kind of these values of one enumeration, of which people write others, too, if `before` reads them."""
+    words = Literal[tuple(map(str, values))]  # type: ignore[valid-type]
+    return Kind(Annotated[words, BeforeValidator(before)], type(values[0]), str)
+
+
+def number(least: int, most: int) -> Kind:
+    """Return the kind of whole numbers within bounds."""
+    return Kind(Annotated[int, Field(ge=least, le=most)])
+
+
+def listed(each: Any) -> Kind:
+    """Return the kind of lists."""
+    return Kind(Many[each], tuple, list)
+
+
+def folded(each: Any) -> Kind:
+    """Return the kind of sets of names that differ by more than case."""
+    return Kind(Many[each], _folded, sorted)
+
+
+TRUTH = Kind(bool)
+TIMEOUT, LONG_TIMEOUT, SETTLING = (Kind(form, shown=timing.shown) for form in (Timeout, LongTimeout, Settling))
+AUTO_TIMEOUT = Kind(AutoTimeout, shown=_or_auto(timing.shown))
+RUNS = Kind(AutoRuns, shown=_or_auto(_same))
+TRIGGERS = Kind(Triggers[Label], tuple, list)
+TEAMS = Kind(Many[Team], _teams, sorted)
+AGENTS = Kind(Many[Wildcards], lambda agents: tuple(each.casefold() for each in agents), list)
+METHOD = Kind(Literal["auto", "merge", "squash", "rebase"], _method, _or_auto(str))
+METHODS = Kind(
+    Annotated[dict[Label, Literal["merge", "squash", "rebase"]], Field(max_length=MOST)], _methods, _methods_shown
+)
+CHECKS = Kind(Many[Check], _checks, _checks_shown)
+PRIORITIES = Kind(Annotated[dict[Label, LabelPriority], Field(max_length=MOST)], _priorities, _priorities_shown)
+CANDIDATES = one_of(*Candidates, before=_off_or_auto)
+FORKS = one_of(*TrainForks, before=_off_or_on)
+WINDOWS = Kind(
+    Annotated[list[FreezeRule], Field(max_length=_MOST_FREEZES)],
+    lambda windows: tuple(each.freeze() for each in windows),
+    lambda given: [freezes.shown(each) for each in given],
+)
+TEXTS = Kind(Annotated[dict[NoticeName, OwnText], Field(max_length=MOST)], dict, dict)

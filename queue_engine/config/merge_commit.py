@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 from queue_engine.config.problems import nearest, quoted
 from queue_engine.domain.facts import PullRequest
-from queue_engine.domain.policy import Policy
 
 START, CUT = "<!-- imq:start -->", "<!-- imq:cut -->"
 """Text of a body before START and after CUT is left out of the commit."""
@@ -53,11 +52,11 @@ class MergeCommit:
     body: str | None
 
 
-def commit_message(policy: Policy, pull: PullRequest, co_authors: Sequence[str]) -> MergeCommit:
+def commit_message(templates: MergeCommit, pull: PullRequest, co_authors: Sequence[str], *, label: str) -> MergeCommit:
     """Fill in the message for merging this pull request. `co_authors` are `Name <address>`, each once.
 
-    They do not include the pull request's author. An empty title is left to GitHub. Templates were checked when the
-    configuration was parsed (`checked`).
+    They do not include the pull request's author; `label` is the one that queues. An empty title is left to GitHub.
+    Templates were checked when the configuration was parsed (`checked`).
     """
     one_line = {
         "title": _line(pull.title)[:_MOST_TITLE],
@@ -65,10 +64,10 @@ def commit_message(policy: Policy, pull: PullRequest, co_authors: Sequence[str])
         "author": _line(pull.author),
         "base": _line(pull.base_branch),
         "head": _line(pull.head_branch),
-        "label": _line(policy.trigger_label),
+        "label": _line(label),
     }
-    title = None if policy.commit_title is None else _line(filled(policy.commit_title, one_line)) or None
-    if policy.commit_body is None:
+    title = None if templates.title is None else _line(filled(templates.title, one_line)) or None
+    if templates.body is None:
         return MergeCommit(title, None)
     body = _wanted(pull.body)
     # Cut first and quote afterwards, so that no text across the cut becomes a trailer.
@@ -78,12 +77,12 @@ def commit_message(policy: Policy, pull: PullRequest, co_authors: Sequence[str])
         "title": _quoted(one_line["title"]),
         "co_authors": _trailers(co_authors),
     }
-    return MergeCommit(title, _tidy(filled(policy.commit_body, one_line | several)))
+    return MergeCommit(title, _tidy(filled(templates.body, one_line | several)))
 
 
-def needs_co_authors(policy: Policy) -> bool:
+def needs_co_authors(body: str | None) -> bool:
     """Return whether the message names co-authors, so that IMQ has to read the pull request's commits."""
-    return policy.commit_body is not None and "co_authors" in names(policy.commit_body)
+    return body is not None and "co_authors" in names(body)
 
 
 def checked(template: str, allowed: Collection[str]) -> str:

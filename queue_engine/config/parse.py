@@ -9,11 +9,14 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from queue_engine.config.document import Document, Place, parse
-from queue_engine.config.model import Config, Rules
+from queue_engine.config.file import BranchRules, Config
+from queue_engine.config.kinds import ConfigModel
+from queue_engine.config.model import Policy
+from queue_engine.config.policy import followed
 from queue_engine.config.problems import ConfigError, Problem, nearest, quoted, visible
 from queue_engine.domain.facts import RequiredCheck
 from queue_engine.domain.own_check import is_own_check, unreported_check
-from queue_engine.domain.policy import Mode, Policy, has_label
+from queue_engine.domain.policy import Mode, has_label
 
 _SENTENCES: Mapping[str, str] = {
     "bool_type": "must be true or false, not {input}",
@@ -132,7 +135,7 @@ def _section(place: Place) -> type[BaseModel]:
 
 
 def _sections() -> Iterator[tuple[str, type[BaseModel]]]:
-    for name, field in keys(Rules).items():
+    for name, field in keys(BranchRules).items():
         for model in _models(field.annotation):
             yield name, model
 
@@ -147,60 +150,52 @@ def _models(annotation: Any) -> Iterator[type[BaseModel]]:
 def _contradictions(config: Config, document: Document, defaults: Policy) -> Iterator[Problem]:
     """Find values that contradict each other."""
     yield from _shadowed(config, document)
-    levels: list[tuple[Place, Rules]] = [((), config)]
-    levels += [(("branches", index), rules) for index, rules in enumerate(config.branches or ())]
-    for at, rules in levels:
-        yield from _indistinct_labels(rules, at, document)
-        yield from _own_checks(rules, at, document, defaults)
-        yield from _testing_label(config, rules, at, document, defaults)
-        triggers = rules.trigger_labels or config.trigger_labels or defaults.trigger_labels
-        blocking = (rules.blocking and rules.blocking.labels) or (config.blocking and config.blocking.labels) or ()
-        if both := {each.casefold() for each in triggers} & {each.casefold() for each in blocking}:
-            place = (*at, "blocking" if rules.blocking else "trigger_labels")
-            sentence = f"has {quoted(min(both))}, which both queues and blocks"
-            yield Problem(document.line(place), _shown(document, place), sentence)
+    top = followed(defaults, config)
+    levels: list[tuple[Place, ConfigModel, Policy]] = [((), config, top)]
+    levels += [(("branches", at), rules, followed(top, rules)) for at, rules in enumerate(config.branches or ())]
+    for at, rules, policy in levels:
+        for place, sentence in (
+            *_indistinct_labels(rules),
+            *_own_checks(rules, defaults),
+            *_two_effects(rules, policy),
+        ):
+            yield Problem(document.line((*at, *place)), _shown(document, (*at, *place)), sentence)
 
 
-def _indistinct_labels(rules: Rules, at: Place, document: Document) -> Iterator[Problem]:
+def _indistinct_labels(rules: ConfigModel) -> Iterator[tuple[Place, str]]:
     """Find labels that are one label on GitHub but have two meanings: one of them would be ignored silently."""
-    mappings: tuple[tuple[Place, Iterable[str]], ...] = (
-        (("merge", "method_labels"), (rules.merge and rules.merge.method_labels) or ()),
-        (("priority", "labels"), (rules.priority and rules.priority.labels) or ()),
-    )
-    for place, labels in mappings:
+    for place in (("merge", "method_labels"), ("priority", "labels")):
         spellings: dict[str, str] = {}
-        for label in labels:
+        for label in _written(rules, *place):
             if (first := spellings.setdefault(label.casefold(), label)) != label:
-                where = (*at, *place, label)
-                sentence = f"is the same label as {quoted(first)} on GitHub"
-                yield Problem(document.line(where), _shown(document, where), sentence)
+                yield (*place, label), f"is the same label as {quoted(first)} on GitHub"
 
 
-def _own_checks(rules: Rules, at: Place, document: Document, defaults: Policy) -> Iterator[Problem]:
+def _own_checks(rules: ConfigModel, defaults: Policy) -> Iterator[tuple[Place, str]]:
     """Find required checks of IMQ itself: only GitHub's rules may require its own check."""
     for key in ("required", "queue_only"):
-        for index, check in enumerate((rules.checks and getattr(rules.checks, key)) or ()):
+        for index, check in enumerate(_written(rules, "checks", key)):
             required = RequiredCheck(check.name, check.app)
-            if is_own_check(required, defaults) or unreported_check([required], defaults) is not None:
-                place = (*at, "checks", key, index)
+            if is_own_check(required, defaults.own_app) or unreported_check([required], defaults.own_app) is not None:
                 sentence = f"requires IMQ's own check {quoted(check.name)}, which only GitHub's rules can require"
-                yield Problem(document.line(place), _shown(document, place), sentence)
+                yield ("checks", key, index), sentence
 
 
-def _testing_label(config: Config, rules: Rules, at: Place, document: Document, defaults: Policy) -> Iterator[Problem]:
-    """Find a testing label that also queues or blocks pull requests: IMQ itself sets it, and removes it."""
-    levels = [level.checks for level in (rules, config) if level.checks is not None]
-    queue_only = next((each.queue_only for each in levels if each.queue_only is not None), defaults.queue_only_checks)
-    if not queue_only:
-        return
-    label = next((each.testing_label for each in levels if each.testing_label), defaults.testing_label)
-    triggers = rules.trigger_labels or config.trigger_labels or defaults.trigger_labels
-    blocking = (rules.blocking and rules.blocking.labels) or (config.blocking and config.blocking.labels) or ()
+def _two_effects(rules: ConfigModel, policy: Policy) -> Iterator[tuple[Place, str]]:
+    """Find a label that both queues and blocks, and a testing label, which IMQ itself sets and removes, that does."""
+    triggers, blocking = policy.trigger_labels, policy.blocking.labels
+    if both := {each.casefold() for each in triggers} & blocking:
+        place = "trigger_labels" if getattr(rules, "blocking", None) is None else "blocking"
+        yield (place,), f"has {quoted(min(both))}, which both queues and blocks"
     for labels, effect in ((triggers, "queues"), (blocking, "blocks")):
-        if has_label([label], labels):
-            place: Place = (*at, "checks")
-            sentence = f"has the testing label {quoted(label)}, which also {effect} pull requests"
-            yield Problem(document.line(place), _shown(document, place), sentence)
+        if policy.checks.queue_only and has_label([policy.checks.testing_label], labels):
+            label = quoted(policy.checks.testing_label)
+            yield ("checks",), f"has the testing label {label}, which also {effect} pull requests"
+
+
+def _written(rules: ConfigModel, section: str, key: str) -> Iterable[Any]:
+    """Return the labels or checks that a file writes for this key."""
+    return getattr(getattr(rules, section), key, None) or ()
 
 
 def _shadowed(config: Config, document: Document) -> Iterator[Problem]:

@@ -6,13 +6,13 @@ expressions that would need backtracking (lookaround, back references).
 """
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
 import re2
 
 from queue_engine.config.problems import quoted
-from queue_engine.domain.policy import Policy
 
 LONGEST = 300
 """Characters of one pattern."""
@@ -36,9 +36,9 @@ def is_specific(pattern: str) -> bool:
     return any(found[0] not in _ANY and found["set"] is None for found in _PART.finditer(pattern))
 
 
-def blocked_title(policy: Policy, title: str) -> str | None:
-    """Find the first of the policy's patterns that matches this title."""
-    return next((pattern for pattern in policy.blocking_titles if _compiled(pattern).search(title)), None)
+def blocked_title(patterns: Iterable[str], title: str) -> str | None:
+    """Find the first of these patterns that matches this title."""
+    return next((pattern for pattern in patterns if _compiled(pattern).search(title)), None)
 
 
 def title_pattern(pattern: str) -> str:

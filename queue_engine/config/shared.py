@@ -9,9 +9,10 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from queue_engine.config import policy as file_policy
-from queue_engine.config.keys import Key
-from queue_engine.config.model import KEYS, Config
-from queue_engine.domain.policy import Policy, SharedConfig
+from queue_engine.config.file import Config
+from queue_engine.config.keys import Key, changed
+from queue_engine.config.model import KEYS, Policy
+from queue_engine.domain.policy import SharedConfig
 
 IS_OFF = "the whole file is ignored: IMQ_ORGANIZATION_CONFIG is off"
 
@@ -26,23 +27,21 @@ class SharedProblem:
     key: Key
 
     def __str__(self) -> str:
-        may = "not be set" if self.key.may == "nothing" else f"only be {self.key.may.replace('`', '')}"
-        return f"{self.key.name} is ignored: in a shared configuration it may {may}, or else {self.key.risk}"
+        may = "not be set" if self.key.shared.may == "nothing" else f"only be {self.key.shared.may.replace('`', '')}"
+        return f"{self.key.name} is ignored: in a shared configuration it may {may}, or else {self.key.shared.risk}"
 
 
 def tightened(wanted: Policy, operator: Policy) -> tuple[Policy, tuple[SharedProblem, ...]]:
     """Apply a shared configuration as far as it is stricter than the operator's policy, and list the ignored keys."""
-    changes = {
-        each.field: each.stricter(operator, getattr(operator, each.field), getattr(wanted, each.field)) for each in KEYS
-    }
+    effective, loosening = {}, []
+    for key in KEYS:
+        section = key.within(operator)
+        given, asked = getattr(section, key.last), getattr(key.within(wanted), key.last)
+        effective[key] = value = key.shared.stricter(section, given, asked)
+        if value != asked and not _contains(value, asked):
+            loosening.append(SharedProblem(key))
     # Pull requests would be queued for a branch whose owners did not say that it is one to land on.
-    wanted = replace(wanted, is_named=operator.is_named)
-    loosening = [
-        SharedProblem(each)
-        for each in KEYS
-        if changes[each.field] != getattr(wanted, each.field) and not _contains(changes[each.field], wanted, each)
-    ]
-    return replace(wanted, **changes), tuple(loosening)
+    return replace(changed(wanted, effective), is_named=operator.is_named), tuple(loosening)
 
 
 def not_reviewed(repository: str) -> str:
@@ -70,7 +69,6 @@ def levels(config: Config, operator: Policy, allowed: SharedConfig) -> Levels:
     return tuple((patterns, limited(policy, operator, allowed)) for patterns, policy in found)
 
 
-def _contains(value: object, wanted: Policy, key: Key) -> bool:
+def _contains(value: object, asked: object) -> bool:
     """Return whether the effective value has everything wanted, so that only the operator's values were added."""
-    asked = getattr(wanted, key.field)
     return isinstance(value, Collection) and isinstance(asked, tuple | frozenset) and set(asked) <= set(value)

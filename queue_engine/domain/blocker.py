@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from json import dumps, loads
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
+from queue_engine.core.read_model import INTERNAL
 from queue_engine.domain.model import PROCESSING, Entry
 from queue_engine.domain.reasons import Reason
 
@@ -20,9 +21,9 @@ class Blocker:
     reason: Reason
     detail: str
     until: datetime | None = None
-    next_poll_at: datetime | None = None
+    next_poll_at: Annotated[datetime | None, INTERNAL] = None
     """When IMQ checks the blocker again; None: when the queue is woken."""
-    recorded: bool = False
+    recorded: Annotated[bool, INTERNAL] = False
     """Whether the timeline has its event since it was set, as for a pause. A pass records derived blockers."""
 
     def exempts(self, entry: Entry) -> bool:

@@ -65,7 +65,7 @@ class Departure:
     number: int
     title: str | None
     author: str | None
-    joined_at: datetime
+    enqueued_at: datetime
     left_at: datetime
     outcome: EntryStatus
     reason: Reason | None

@@ -4,6 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import Annotated
+
+from pydantic import PlainSerializer
 
 from queue_engine.domain.failing_check import FailingCheck
 from queue_engine.domain.reasons import Reason
@@ -66,6 +69,10 @@ class Repository:
     def full_name(self) -> str:
         """`owner/name`."""
         return f"{self.owner}/{self.name}"
+
+
+RepositoryName = Annotated[Repository, PlainSerializer(lambda repository: repository.full_name, return_type=str)]
+"""A repository that programs get as `owner/name`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,7 +94,7 @@ class Reads(Protocol):
     async def snapshot(
         self, repository: Repository, number: int, *, login: str | None, head_sha: str | None = None
     ) -> Snapshot:
-        """Read a pull request, its base and reviews, and the permission of `login`, in one query of GraphQL or by REST.
+        """Read a pull request, its base and reviews, and the permission of `login`, in one query of GraphQL.
 
         With `head_sha`, the expected head, GitHub compares it with the base too. Missing fields are None.
         """

@@ -34,7 +34,7 @@ class ReplyKind(StrEnum):
     PRIORITY = "priority"
     """The position by the new priority: `priority`, `position`, `depth`, `base_branch`, `overtakes` (a list of
     `[number, seconds]`: which entries wait longer now, and about how much; seconds are null without history),
-    `interrupts` (the preempted one of them, or null) and `lost` (how long its run took so far, or null)."""
+    `preempts` (the preempted one of them, or null) and `lost` (how long its run took so far, or null)."""
     PAUSED = "paused"
     """The queue is paused until somebody resumes it: `base_branch`, `depth`, `detail` (why, as typed, or empty),
     and `then`, when it is frozen until an instant, even if somebody resumes it before."""
@@ -43,17 +43,17 @@ class ReplyKind(StrEnum):
     in force."""
     RESUMED = "resumed"
     """The queue has no pause any more: `base_branch`, `depth`, `reason` (of the most important lifted blocker); if
-    others hold, `halts`: a list of `reason`, `detail` and `until`."""
+    others hold, `blockers`: a list of `reason`, `detail` and `until`."""
     NOT_PAUSED = "not_paused"
-    """The queue had no pause: `base_branch`, `depth`; if the queue has other blockers, `halts` as for `RESUMED`."""
+    """The queue had no pause: `base_branch`, `depth`; if the queue has other blockers, `blockers` as for `RESUMED`."""
     WHY = "why"
     """Why the pull request waits: `state` is the entry's status, with the facts of `query.entry_facts`; or `held`, with
-    `ahead` and `depth`; or `not_ready`, with `lacks` (a list of `[reason, detail]`); or `not_queued`, with `label` and
+    `ahead` and `depth`; or `not_ready`, with `unmet` (a list of `[reason, detail]`); or `not_queued`, with `label` and
     the last `event`, its `reason`, `detail` and `at`, and perhaps its `cause`, as a `Cause`."""
     STATUS = "status"
     """The queue: `base_branch`, `depth`, `entries` (a list of `[number, status, since]`, front first, at most ten),
-    `held` (how many wait for room), `not_ready` (how many wait outside the queue), and if it has blockers, `halts` as
-    for `RESUMED`."""
+    `held` (how many wait for room), `not_ready` (how many wait outside the queue), and if any, `blockers` as for
+    `RESUMED`."""
     HELP = "help"
     """The commands of `queue_engine.commands.table`."""
     NOT_ALLOWED = "not_allowed"

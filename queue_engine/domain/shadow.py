@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from queue_engine.core.read_model import serialized
 from queue_engine.domain.facts import CheckState
 from queue_engine.domain.model import Entry, Repository
 from queue_engine.domain.reasons import Reason
@@ -101,7 +102,7 @@ class ShadowLanding:
     red_before: bool | None = None
     """Whether one of them failed on the commit before it, too. None: unknown."""
 
-    @property
+    @serialized
     def differences(self) -> tuple[ShadowRejection, ...]:
         """How IMQ would have acted otherwise; none if it would have merged the same head on the same base."""
         found = {

@@ -3,10 +3,10 @@
 from dataclasses import replace
 from typing import Any
 
+from queue_engine.config.model import Policy
 from queue_engine.domain.dequeue_reason import Cause, DequeueReason
 from queue_engine.domain.known_facts import KEPT, Known, of_pull
 from queue_engine.domain.model import Entry, EntryStatus
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.unmet_requirement import UnmetRequirement
 from queue_engine.effects.context import Change, Engine

@@ -3,9 +3,9 @@
 from datetime import datetime
 from typing import Any
 
+from queue_engine.config.model import Policy
 from queue_engine.domain.model import Entry, EntryStatus
 from queue_engine.domain.notice import WAITING, Notice, NoticeKind
-from queue_engine.domain.policy import Policy
 from queue_engine.store import Transaction
 from queue_engine.store.outbox.outbox import OutboxKind
 
@@ -103,7 +103,7 @@ def with_custom_text(notice: Notice, policy: Policy) -> Notice:
 
     A custom text for landings is not used after a tree mismatch.
     """
-    text = policy.texts.get(notice.reason or "")
+    text = policy.comments.texts.get(notice.reason or "")
     if notice.kind is not NoticeKind.LANDED or notice.reason is None:
-        text = text or policy.texts.get(notice.kind)
+        text = text or policy.comments.texts.get(notice.kind)
     return notice.model_copy(update={"text": text})

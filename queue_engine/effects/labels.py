@@ -15,9 +15,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
+from queue_engine.config.model import Policy
 from queue_engine.domain.facts import PullRequest
 from queue_engine.domain.model import PROCESSING, Entry, Repository
-from queue_engine.domain.policy import Policy, has_label
+from queue_engine.domain.policy import has_label
 from queue_engine.rules.checks import needs_testing_label
 from queue_engine.store import Store, Transaction
 
@@ -61,13 +62,13 @@ async def label_states(tx: Transaction, repository_id: int, number: int) -> Labe
 async def start_queue_only_checks(tx: Transaction, before: Entry, after: Entry, policy: Policy, now: datetime) -> None:
     """Have the testing label set, if that has to start the queue-only checks of the candidate."""
     if needs_testing_label(before, after, policy):
-        await tx.outbox.want_label(after.repository, after.number, policy.testing_label, on=True, due=now)
+        await tx.outbox.want_label(after.repository, after.number, policy.checks.testing_label, on=True, due=now)
 
 
 async def remove_testing_label(tx: Transaction, entry: Entry, policy: Policy, now: datetime) -> None:
     """Have the testing label removed: IMQ no longer tests this entry. `entry` is as it was before."""
-    if policy.queue_only_checks and entry.status in PROCESSING:
-        await tx.outbox.want_label(entry.repository, entry.number, policy.testing_label, on=False, due=now)
+    if policy.checks.queue_only and entry.status in PROCESSING:
+        await tx.outbox.want_label(entry.repository, entry.number, policy.checks.testing_label, on=False, due=now)
 
 
 async def queued_by(
@@ -111,7 +112,7 @@ async def effective_labels(
         queuing = await queued_by(tx, repository.id, pull.number, trusted, policy)
     labels = states.applied((before or LabelStates()).applied(pull.labels))
     if trusted:
-        guarded = (*policy.trigger_labels, *policy.method_labels)
+        guarded = (*policy.trigger_labels, *policy.merge.method_labels)
         counted = {label for label in labels if not has_label([label], guarded) or has_label([label], trusted)}
         # The configuration may have renamed the trigger label since.
         labels = frozenset(counted | {policy.trigger_label} if has_label(labels, queuing) else counted)

@@ -9,12 +9,13 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
+from queue_engine.config.model import Policy
 from queue_engine.domain.blocker import Blocker
 from queue_engine.domain.dequeue_reason import Cause, DequeueReason
 from queue_engine.domain.facts import CheckReport, CheckState
 from queue_engine.domain.model import Entry, EntryStatus, Repository
 from queue_engine.domain.notice import BlockerFacts, Notice, NoticeKind
-from queue_engine.domain.policy import CommentPolicy, Policy
+from queue_engine.domain.policy import CommentPolicy
 from queue_engine.domain.reasons import REASONS, Outcome, Reason
 from queue_engine.domain.unmet_requirement import failing_in
 from queue_engine.effects.check_runs import (
@@ -54,9 +55,9 @@ _NOTICE_OF_OUTCOME = {
 
 async def announce(tx: Transaction, repository: Repository, notice: Notice, policy: Policy, *, due: datetime) -> None:
     """Update the comment by this notice, if the repository's configuration asks for such comments."""
-    if policy.comments is CommentPolicy.NONE:
+    if policy.comments.level is CommentPolicy.NONE:
         return
-    if policy.comments is CommentPolicy.OUTCOMES and notice.kind in PROGRESS:
+    if policy.comments.level is CommentPolicy.OUTCOMES and notice.kind in PROGRESS:
         shown = await tx.outbox.wanted(OutboxKind.COMMENT, repository.id, notice.number)
         # Progress is announced only if the comment shows an outcome that is outdated now.
         if shown is None or shown.kind in PROGRESS:
@@ -257,7 +258,7 @@ async def announce_reply(
 
     A command from before other people closed the pull request gets no reply after that.
     """
-    if policy.comments is CommentPolicy.NONE:
+    if policy.comments.level is CommentPolicy.NONE:
         return False
     shown = await tx.outbox.wanted(OutboxKind.COMMENT, repository.id, number)
     if shown is not None and shown.reason in _CLOSED and asked_at < shown.at:

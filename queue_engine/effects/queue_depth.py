@@ -3,10 +3,10 @@
 from dataclasses import replace
 from typing import Any
 
+from queue_engine.config.model import Policy
 from queue_engine.domain.failing_check import as_data
 from queue_engine.domain.model import Entry, EntryStatus
 from queue_engine.domain.notice import NoticeKind
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.unmet_requirement import UnmetRequirement, failing_in
 from queue_engine.effects import notices, record
@@ -25,8 +25,8 @@ async def announce_not_ready(change: Change, entry: Entry, policy: Policy) -> No
     tx = change.tx
     await notices.announce_not_ready(tx, entry, policy, change.now)
     labels = sorted(await queued_by(tx, entry.repository.id, entry.number, entry.trusted_labels, policy))
-    lacks = [[each.reason.value, each.detail] for each in entry.unmet]
-    data: dict[str, Any] = {"by": entry.queued_by, "labels": labels, "lacks": lacks}
+    unmet = [[each.reason.value, each.detail] for each in entry.unmet]
+    data: dict[str, Any] = {"by": entry.queued_by, "labels": labels, "unmet": unmet}
     if failing := failing_in(entry.unmet):
         data["failing"] = as_data(failing)
     await change.record("not_ready", entry, reason=entry.unmet[0].reason, delivery=entry.delivery, data=data)

@@ -9,11 +9,11 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
+from queue_engine.config.model import Policy
 from queue_engine.domain.dequeue_reason import Cause, DequeueReason
 from queue_engine.domain.errors import GitHubError, Refused, StaleRecord
 from queue_engine.domain.failing_check import as_data
 from queue_engine.domain.model import Entry, EntryStatus, Pause, Queue
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import REASONS, Outcome, Reason
 from queue_engine.effects.causes import as_event_data, load_cause
 from queue_engine.effects.context import Change

@@ -7,8 +7,8 @@ that one stores the job; `queue_engine.handlers.workflow_runs` does the job.
 from collections.abc import Iterable
 from datetime import datetime
 
+from queue_engine.config.model import Policy
 from queue_engine.domain.model import PROCESSING, Entry
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.workflow_runs import WorkflowRun
 from queue_engine.store import Transaction
 
@@ -31,7 +31,7 @@ def updates_of(entry: Entry) -> tuple[str, ...]:
 
 def tested_heads(entry: Entry, policy: Policy) -> tuple[str, ...]:
     """Return the heads on which IMQ caused runs: its updates, and a head whose queue-only checks its label started."""
-    labeled = policy.queue_only_checks and entry.status in PROCESSING and entry.run.candidate == entry.head
+    labeled = policy.checks.queue_only and entry.status in PROCESSING and entry.run.candidate == entry.head
     return tuple(dict.fromkeys((*updates_of(entry), *((entry.head,) if labeled else ()))))
 
 
@@ -56,7 +56,7 @@ def to_cancel(runs: Iterable[WorkflowRun], head: str, own_login: str, left: date
 
 async def cancel_later(tx: Transaction, entry: Entry, policy: Policy, now: datetime) -> None:
     """Enqueue the jobs that cancel the runs on the entry's updates, if the configuration asks for that."""
-    if not policy.cancel_outdated:
+    if not policy.checks.cancel_outdated:
         return
     repository = entry.repository
     await tx.jobs.enqueue_all(

@@ -2,9 +2,9 @@
 
 from datetime import datetime
 
+from queue_engine.config.model import Policy
 from queue_engine.domain.model import Entry
 from queue_engine.domain.notice import NoticeKind
-from queue_engine.domain.policy import Policy
 from queue_engine.effects.check_runs import is_shown, want_check_run
 from queue_engine.effects.notices import progress_notice
 from queue_engine.queries.train_status import load_trains

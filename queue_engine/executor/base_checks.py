@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import structlog
 
+from queue_engine.config.model import Policy
 from queue_engine.domain.errors import GitHubError, RateLimitError, attempt_level, is_retryable
 from queue_engine.domain.facts import CheckReport, RequiredCheck
 from queue_engine.domain.model import Entry, Queue, RedBase, Stall
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.port import GitHub
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects.context import Change, Engine

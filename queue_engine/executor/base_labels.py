@@ -7,8 +7,8 @@ later, IMQ asks GitHub which pull requests have the label, and who set it. So th
 from collections.abc import Sequence
 from dataclasses import replace
 
+from queue_engine.config.model import Policy
 from queue_engine.domain.model import Entry, Queue
-from queue_engine.domain.policy import Policy
 from queue_engine.effects.context import Change, Engine
 from queue_engine.rules.eligibility import may_queue
 

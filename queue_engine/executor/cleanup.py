@@ -4,12 +4,12 @@ from datetime import datetime, timedelta
 
 import structlog
 
+from queue_engine.config.model import Policy
 from queue_engine.core.jobs.job_store import Job
 from queue_engine.core.jobs.outcomes import Hold
 from queue_engine.domain.errors import Forbidden, Invalid, NotFound
 from queue_engine.domain.facts import PullRequest
 from queue_engine.domain.model import Entry, Queue
-from queue_engine.domain.policy import Policy
 from queue_engine.effects.base_branches import is_landed_on
 from queue_engine.effects.context import Engine
 from queue_engine.store import Transaction
@@ -25,7 +25,7 @@ _POLLS, _POLL_AFTER = 5, timedelta(seconds=10)
 
 async def schedule_branch_deletion(tx: Transaction, entry: Entry, policy: Policy, now: datetime) -> None:
     """Enqueue the job that deletes the branch of a landed entry, if the repository's configuration asks for that."""
-    if policy.delete_branch:
+    if policy.merge.delete_branch:
         await tx.jobs.enqueue(
             kind=BRANCH_JOB,
             request={"queue_id": entry.queue_id, "number": entry.number, "head": entry.head},

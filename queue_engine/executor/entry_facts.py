@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from queue_engine.config.model import Policy
 from queue_engine.domain.facts import PullRequest
 from queue_engine.domain.model import Entry
-from queue_engine.domain.policy import Policy
 from queue_engine.effects.actors import followed_login, is_somebody_else
 from queue_engine.effects.context import Engine
 from queue_engine.effects.labels import LabelStates, effective_labels, wanted_labels

@@ -10,13 +10,13 @@ from typing import Any
 
 import structlog
 
+from queue_engine.config.model import Policy
 from queue_engine.domain.blocker import Blocker, BlockerNotice, BlockerNotices
 from queue_engine.domain.dequeue_reason import DequeueReason
 from queue_engine.domain.errors import StaleRecord
 from queue_engine.domain.failing_check import as_data
 from queue_engine.domain.model import Entry, EntryStatus, Pause, Queue
 from queue_engine.domain.notice import NoticeKind
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects import notices, record
 from queue_engine.effects.context import Change, Engine

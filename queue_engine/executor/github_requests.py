@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TypeVar
 
+from queue_engine.config.model import Policy
 from queue_engine.domain.errors import Forbidden, HeadConflict, Invalid, MergeError, NotFound, Refused
 from queue_engine.domain.facts import CheckReport, Commit, MergeMethod, Snapshot
 from queue_engine.domain.model import Entry
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.port import GitHub, PendingMerge, SnapshotRequest
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.workflow_runs import CommitFacts
@@ -267,7 +267,7 @@ async def landed(github: GitHub, entry: Entry, sha: str | None, facts: Facts, po
 async def _untested(github: GitHub, entry: Entry, landed: Commit, policy: Policy) -> tuple[str, ...]:
     """Return the files in which the trees differ, if none of them needs a test: the base moved after the test."""
     tested = entry.run.tested_tree
-    if not policy.untested_paths or tested is None or landed.tree == tested:
+    if not policy.checks.untested_paths or tested is None or landed.tree == tested:
         return ()
     paths = await github.differing_paths(entry.repository, tested, landed)
     return tuple(sorted(paths)) if paths and need_no_test(paths, policy) else ()

@@ -3,10 +3,10 @@
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from queue_engine.config.model import Policy
 from queue_engine.domain.facts import CheckReport
 from queue_engine.domain.failing_check import FailingCheck
 from queue_engine.domain.model import NOWHERE, Entry, Queue, RedBase, Stall
-from queue_engine.domain.policy import Policy
 from queue_engine.effects.context import Engine
 from queue_engine.known.own_merges import record_merge_request
 from queue_engine.planner.check_limits import few, waits_for_start
@@ -19,7 +19,7 @@ async def hold_for_base(
     now = engine.clock.now()
     async with engine.change() as change:
         # The first poll, at once, reruns a failed job of GitHub Actions.
-        later = now if check.by_actions and policy.check_reruns else now + policy.ask_again.maximum
+        later = now if check.by_actions and policy.checks.reruns else now + policy.ask_again.maximum
         red = RedBase(check.name, tip, now, 0, later, check.app_id, failing=failing)
         # Only a move of the base sets the polls of a broken workflow file back to none.
         await change.tx.red_bases.note(queue.id, replace(red, polls=1) if red.is_workflow else red)

@@ -6,11 +6,11 @@ from typing import Any
 
 import structlog
 
+from queue_engine.config.model import Policy
 from queue_engine.domain.dequeue_reason import DequeueReason
 from queue_engine.domain.facts import Commit
 from queue_engine.domain.known_facts import KEPT, Fact, Push, of_branch
 from queue_engine.domain.model import Entry, EntryStatus, Queue, RedBase
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects import record
 from queue_engine.effects.context import Change, Engine
@@ -69,7 +69,7 @@ async def land(
             EntryStatus.LANDED.value, entry, delivery=entry.delivery, data=await _landing_data(change, entry, landed)
         )
         await tx.known.record(entry.repository.id, moves(entry, landed), now)
-        for other in await tx.entries.of_queue(queue.id, most=policy.max_depth or None):
+        for other in await tx.entries.of_queue(queue.id, most=policy.depth or None):
             await tx.entries.save(replace(other, newer_tip=landed.sha))
         if mismatch is None:
             # The base has a tree whose checks passed.

@@ -7,8 +7,8 @@ outbox still has what GitHub shows. Then the next pass merges the head, or withd
 
 from datetime import datetime, timedelta
 
+from queue_engine.config.model import Policy
 from queue_engine.domain.model import Entry, EntryStatus
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects.check_runs import pass_own_check
 from queue_engine.effects.context import Engine

@@ -9,8 +9,8 @@ from datetime import datetime
 
 from sqlalchemy.exc import SQLAlchemyError
 
+from queue_engine.config.model import Policy
 from queue_engine.domain.model import Entry, Queue, QueueFront
-from queue_engine.domain.policy import Policy
 from queue_engine.effects.context import Engine
 from queue_engine.planner.front import QueueWait, front_decides, wait_of
 from queue_engine.rules.policies import PolicyKey
@@ -109,7 +109,7 @@ class PassBatch:
         return found
 
     def _wait(self, queue: Queue, entries: tuple[Entry, ...], policy: Policy, now: datetime) -> QueueWait | None:
-        if queue.in_trains or policy.trains is not None:
+        if queue.in_trains or policy.trains.enabled:
             return None
         try:
             rules = self._engine.github.cached_rules(queue.repository, queue.base_branch)

@@ -8,13 +8,13 @@ from datetime import datetime, timedelta
 
 import structlog
 
+from queue_engine.config.model import Policy
 from queue_engine.core.database.outage import fault_of
 from queue_engine.core.observability import trace
 from queue_engine.core.timing.backoff import Backoff, wait
 from queue_engine.domain.dequeue_reason import DequeueReason
 from queue_engine.domain.errors import GitHubError, StaleRecord
 from queue_engine.domain.model import Entry, Queue
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects import record
 from queue_engine.effects.context import Engine

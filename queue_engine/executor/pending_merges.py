@@ -6,10 +6,10 @@ meanwhile, so that the merge made an untested tree. A webhook reports the landin
 
 import structlog
 
+from queue_engine.config.model import Policy
 from queue_engine.domain.errors import NotFound
 from queue_engine.domain.facts import PullRequest
 from queue_engine.domain.model import Entry, EntryStatus, Queue, Repository
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.port import GitHub, PendingMerge
 from queue_engine.effects.context import Engine
 from queue_engine.effects.notices import announce_landed

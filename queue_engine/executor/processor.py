@@ -10,12 +10,12 @@ from functools import partial
 
 import structlog
 
+from queue_engine.config.model import Policy
 from queue_engine.core.concurrency.lease import kept
 from queue_engine.core.concurrency.pool import Pool
 from queue_engine.core.concurrency.request_context import RequestPriority, working
 from queue_engine.domain.errors import GitHubError, RateLimitError
 from queue_engine.domain.model import Queue
-from queue_engine.domain.policy import Policy
 from queue_engine.effects.context import Engine
 from queue_engine.executor.pass_batch import PassBatch
 from queue_engine.executor.pass_errors import LeaseLost, on_error
@@ -39,10 +39,10 @@ async def advance(engine: Engine, queue: Queue, held: Callable[[], bool]) -> dat
     except GitHubError as error:
         return await QueuePass(engine, queue, held, Policy()).on_unreadable_policy(error)
     once = False
-    if policy.trains is not None or queue.in_trains:
+    if policy.trains.enabled or queue.in_trains:
         trains = TrainPass(engine, queue, held, policy)
         try:
-            if policy.trains is not None or policy.fault is not None:
+            if policy.trains.enabled or policy.fault is not None:
                 return await trains.run()
             if (due := await trains.leave()) is not None:
                 return due

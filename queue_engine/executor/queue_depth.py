@@ -8,10 +8,10 @@ from collections.abc import Sequence
 
 import structlog
 
+from queue_engine.config.model import Policy
 from queue_engine.domain.blocker import Blocker
 from queue_engine.domain.dequeue_reason import DequeueReason
 from queue_engine.domain.model import Entry
-from queue_engine.domain.policy import Policy
 from queue_engine.effects import notices, record
 from queue_engine.effects.context import Engine
 from queue_engine.effects.queue_depth import announce_joined

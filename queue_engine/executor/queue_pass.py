@@ -14,6 +14,7 @@ from datetime import datetime
 
 import structlog
 
+from queue_engine.config.model import Policy
 from queue_engine.core.concurrency.request_context import working
 from queue_engine.domain.errors import (
     Forbidden,
@@ -29,7 +30,6 @@ from queue_engine.domain.errors import (
 )
 from queue_engine.domain.facts import MergeMethod
 from queue_engine.domain.model import Entry, EntryStatus, Queue, Stall
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.port import PendingMerge
 from queue_engine.domain.reasons import REASONS, Outcome, Reason
 from queue_engine.domain.unmet_requirement import UnmetRequirement
@@ -101,7 +101,7 @@ class QueuePass:
         self._stall: Stall | None = None
         if queue.pause(Reason.GITHUB_REFUSES) is not None:
             # An owner ends what GitHub refuses as a whole: it may last as long as any hold.
-            policy = replace(policy, outage_timeout=policy.hold_timeout)
+            policy = replace(policy, outage_timeout=policy.timeouts.hold)
         self._policy = policy
         self._once = once
         self._updates = updates or EntryUpdates(engine, policy)

@@ -7,6 +7,7 @@ from typing import Any
 
 import structlog
 
+from queue_engine.config.model import Policy
 from queue_engine.domain.blocker import Blocker
 from queue_engine.domain.dequeue_reason import DequeueReason
 from queue_engine.domain.errors import GitHubError, Refused
@@ -14,7 +15,6 @@ from queue_engine.domain.facts import CheckReport
 from queue_engine.domain.failing_check import FailingCheck, as_data
 from queue_engine.domain.model import Entry, EntryStatus
 from queue_engine.domain.notice import NoticeKind
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.unmet_requirement import UnmetRequirement
 from queue_engine.effects import record

@@ -11,7 +11,7 @@ import structlog
 from queue_engine.domain.known_facts import KEPT, Push, of_branch
 from queue_engine.domain.model import Queue
 from queue_engine.domain.policy import Mode
-from queue_engine.domain.webhook_event import WebhookEvent
+from queue_engine.domain.webhooks import BranchPushed
 from queue_engine.effects.context import Change, Engine
 
 _SCOPE = "base_push"
@@ -20,7 +20,7 @@ _SCOPE = "base_push"
 _log = structlog.get_logger("imq.branches")
 
 
-async def record_push(engine: Engine, queue: Queue, webhook: WebhookEvent) -> None:
+async def record_push(engine: Engine, queue: Queue, webhook: BranchPushed) -> None:
     """Record a push to the base branch of this queue, unless IMQ made it. Raises GitHubError.
 
     A repository in shadow mode is left out: there people merge everything.
@@ -39,9 +39,9 @@ async def record_push(engine: Engine, queue: Queue, webhook: WebhookEvent) -> No
     _log.info("landed_outside", repository=queue.repository.full_name, base_branch=queue.base_branch)
 
 
-async def _is_new(change: Change, webhook: WebhookEvent) -> bool:
+async def _is_new(change: Change, webhook: BranchPushed) -> bool:
     """Remember the delivery; False if its push was recorded before."""
-    return bool(await change.tx.keys.record(_SCOPE, [(webhook.delivery, webhook.kind.value)], change.now))
+    return bool(await change.tx.keys.record(_SCOPE, [(webhook.delivery, webhook.kind)], change.now))
 
 
 async def _is_own_landing(change: Change, queue: Queue, head_sha: str) -> bool:

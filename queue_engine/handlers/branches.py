@@ -7,7 +7,7 @@ from datetime import timedelta
 from queue_engine.domain.candidate_run import CandidateState
 from queue_engine.domain.known_facts import SETTLED, SHARED_RULES
 from queue_engine.domain.model import Queue, Repository
-from queue_engine.domain.webhook_event import WebhookEvent
+from queue_engine.domain.webhooks import BranchPushed, RulesChanged
 from queue_engine.effects.context import Engine
 from queue_engine.handlers.base_pushes import record_push
 from queue_engine.handlers.reconciler import read_again
@@ -22,14 +22,15 @@ class Branches:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    async def moved(self, repository: Repository, webhook: WebhookEvent) -> None:
+    async def moved(self, webhook: BranchPushed) -> None:
         """Handle a push to a branch: entries that were compared with its old tip count as behind."""
+        repository = webhook.repository
         async with self._engine.store.reading() as tx:
-            queue = await tx.queues.find(repository.id, webhook.branch or "")
-        if self._configures(repository, webhook, served=queue is not None):
+            queue = await tx.queues.find(repository.id, webhook.branch)
+        if self._configures(webhook, served=queue is not None):
             await self.configuration_changed(repository)
-        if queue is None and (webhook.branch or "").startswith(_OF_CANDIDATES):
-            await self._candidate_moved(repository, webhook)
+        if queue is None and webhook.branch.startswith(_OF_CANDIDATES):
+            await self._candidate_moved(webhook)
         if queue is None or webhook.head_sha is None:
             return
         async with self._engine.change() as change:
@@ -51,12 +52,12 @@ class Branches:
             await change.tx.queues.wake(queue.id, change.now)
         await record_push(self._engine, queue, webhook)
 
-    async def _candidate_moved(self, repository: Repository, webhook: WebhookEvent) -> None:
+    async def _candidate_moved(self, webhook: BranchPushed) -> None:
         """Have a run cancelled to whose branch somebody else pushed: CI may have tested what IMQ did not build."""
         if webhook.head_sha is None or webhook.sender == await self._engine.github.own_login():
             return
         async with self._engine.change() as change:
-            for run in await change.tx.candidate_runs.of_repository(repository.id):
+            for run in await change.tx.candidate_runs.of_repository(webhook.repository_id):
                 moved = webhook.branch in {run.branch, run.build_branch} and webhook.head_sha != run.candidate
                 if moved and run.state is not CandidateState.ENDED:
                     await change.tx.candidate_runs.save(
@@ -64,15 +65,14 @@ class Branches:
                     )
                     await change.tx.queues.wake(run.queue_id, change.now)
 
-    def _configures(self, repository: Repository, webhook: WebhookEvent, *, served: bool) -> bool:
+    def _configures(self, webhook: BranchPushed, *, served: bool) -> bool:
         """Whether a push may have changed a configuration that IMQ uses.
 
         A push that creates or rewrites a branch does not list all files. Such a push counts only on the default branch,
         and on branches with a queue or cached files. Otherwise each topic branch would cost requests.
         """
-        matters = (
-            served or webhook.default_branch or self._engine.policies.remembers(repository.id, webhook.branch or "")
-        )
+        remembered = self._engine.policies.remembers(webhook.repository_id, webhook.branch)
+        matters = served or webhook.default_branch or remembered
         return webhook.config_named or (webhook.config and matters)
 
     async def configuration_changed(self, repository: Repository) -> None:
@@ -85,14 +85,15 @@ class Branches:
         self._engine.policies.forget(repository.id)
         await self._refresh([repository], queues)
 
-    async def rules_changed(self, repository: Repository | None, installation_id: int) -> None:
-        """Drop the cached rules of the repository, or of all repositories of the installation if it is None."""
+    async def rules_changed(self, webhook: RulesChanged) -> None:
+        """Drop the cached rules of the repository, or of all repositories of the installation if it names none."""
+        repository = webhook.repository
         async with self._engine.store.reading() as tx:
             if repository is not None:
                 queues = await tx.queues.of_repository(repository.id)
             else:
                 found = await tx.queues.all()
-                queues = tuple(each for each in found if each.repository.installation_id == installation_id)
+                queues = tuple(each for each in found if each.repository.installation_id == webhook.installation_id)
         concerned = {each.repository.id: each.repository for each in queues}
         if repository is not None:
             concerned[repository.id] = repository

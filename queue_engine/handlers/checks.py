@@ -7,8 +7,8 @@ from queue_engine.admission.case import Case
 from queue_engine.admission.readiness import judge_again
 from queue_engine.core.concurrency.micro_batch import MicroBatch
 from queue_engine.domain.candidate_run import CandidateRun
-from queue_engine.domain.model import Entry, Repository
-from queue_engine.domain.webhook_event import WebhookEvent
+from queue_engine.domain.model import Entry
+from queue_engine.domain.webhooks import CheckReported, CheckWebhook
 from queue_engine.effects.context import Change, Engine
 from queue_engine.rules.check_progress import progress, run_progress
 from queue_engine.rules.check_timing import with_webhook
@@ -31,11 +31,12 @@ class CheckReports:
         """Wait for lookups under way."""
         await self._may_count.drain()
 
-    async def reported(self, repository: Repository, webhook: WebhookEvent) -> None:
+    async def reported(self, webhook: CheckWebhook) -> None:
         """Handle a check's report on a commit: an entry's candidate, a head to be bound, or a red base's tip."""
-        if webhook.head_sha is None or not await self._may_count((repository.id, webhook.head_sha)):
+        repository = webhook.repository
+        if not await self._may_count((repository.id, webhook.head_sha)):
             return
-        uncounted = await self._uncounted_on(repository, webhook)
+        uncounted = await self._uncounted_on(webhook)
         async with self._engine.change() as change:
             # One read: an entry whose head is bound between two reads would be missing in both.
             entries = await change.tx.entries.updated_or_checked(repository.id)
@@ -52,20 +53,21 @@ class CheckReports:
                     await _count_on_candidate(change, run, webhook)
             await change.tx.red_bases.reported(repository.id, webhook.head_sha, change.now)
             await change.tx.stalls.reported(repository.id, webhook.head_sha, change.now, webhook.check_name)
-        if webhook.passed is not None:
-            await self._judge_waiting(repository, webhook)
+        if isinstance(webhook, CheckReported):
+            await self._judge_waiting(webhook)
 
-    async def _judge_waiting(self, repository: Repository, webhook: WebhookEvent) -> None:
+    async def _judge_waiting(self, webhook: CheckReported) -> None:
         """Judge again those that wait outside their queues until this check passes, or until it reports."""
         async with self._engine.store.reading() as tx:
-            waiting = [e for e in await tx.entries.waiting_outside(repository.id) if waits_for_check(e, webhook)]
-        for entry in waiting:
-            await judge_again(self._engine, Case(repository, entry.number, entry, webhook.delivery))
+            outside = await tx.entries.waiting_outside(webhook.repository_id)
+        for entry in (each for each in outside if waits_for_check(each, webhook)):
+            await judge_again(self._engine, Case(webhook.repository, entry.number, entry, webhook.delivery))
 
-    async def _uncounted_on(self, repository: Repository, webhook: WebhookEvent) -> frozenset[str]:
+    async def _uncounted_on(self, webhook: CheckWebhook) -> frozenset[str]:
         """Return the base branches for which a skipped check is a queue-only one, or may be: then it did not run."""
         if not webhook.skipped:
             return frozenset()
+        repository = webhook.repository
         async with self._engine.store.reading() as tx:
             branches = {entry.base_branch for entry in await tx.entries.updated_or_checked(repository.id)}
         names = {branch: queue_only_names(await self._engine.policies.of(repository, branch)) for branch in branches}
@@ -93,7 +95,7 @@ class CheckReports:
         ]
 
 
-async def _count(change: Change, entry: Entry, webhook: WebhookEvent, *, stalled: bool) -> None:
+async def _count(change: Change, entry: Entry, webhook: CheckWebhook, *, stalled: bool) -> None:
     """Count a report on a candidate; make the entry due if it may decide: a failure, or the last pending check.
 
     While no check is known to be pending, each report may decide; the next poll finds the pending checks.
@@ -123,7 +125,7 @@ async def _count(change: Change, entry: Entry, webhook: WebhookEvent, *, stalled
         change.progress.append(event)
 
 
-async def _count_on_candidate(change: Change, run: CandidateRun, webhook: WebhookEvent) -> None:
+async def _count_on_candidate(change: Change, run: CandidateRun, webhook: CheckWebhook) -> None:
     """Count a report on a candidate of several members; make its queue due if the report may decide."""
     pending, name = set(run.test.pending_checks), webhook.check_name
     if pending and name not in pending and not webhook.without_jobs:
@@ -143,7 +145,7 @@ async def _count_on_candidate(change: Change, run: CandidateRun, webhook: Webhoo
         await change.tx.queues.wake(run.queue_id, change.now)
 
 
-async def _keep(tx: Transaction, entry: Entry, webhook: WebhookEvent) -> None:
+async def _keep(tx: Transaction, entry: Entry, webhook: CheckWebhook) -> None:
     """Store a report that may be on the head of an update under way, until that head is bound."""
     reports = (*entry.run.completed_checks, f"{webhook.head_sha}:{webhook.check_name or ''}")
     await tx.entries.save(

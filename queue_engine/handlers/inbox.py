@@ -6,7 +6,7 @@ In a burst many deliveries share one transaction. IMQ answers a delivery with a 
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 
 import structlog
@@ -21,6 +21,7 @@ from queue_engine.core.jobs.worker import Handler
 from queue_engine.core.observability.trace import current
 from queue_engine.core.timing import backoff
 from queue_engine.core.timing.backoff import OUTDATED
+from queue_engine.domain import webhooks
 from queue_engine.domain.errors import (
     Forbidden,
     LabelOrderError,
@@ -33,7 +34,6 @@ from queue_engine.domain.errors import (
     Unauthorized,
 )
 from queue_engine.domain.model import Repository
-from queue_engine.domain.webhook_event import WEBHOOK_JOB, WebhookEvent, WebhookKind
 from queue_engine.effects.context import Engine
 from queue_engine.effects.github_merges import AUTO_MERGE_JOB
 from queue_engine.effects.repository_names import remember_name
@@ -48,7 +48,6 @@ from queue_engine.handlers.lost_deliveries import DELIVERIES
 from queue_engine.handlers.permissions import accepted_again, teams_changed
 from queue_engine.handlers.pull_requests import PullRequestChanges
 from queue_engine.handlers.reconciler import Reconciler, enqueue_sweep
-from queue_engine.handlers.requests import request_of
 from queue_engine.handlers.reruns import rerun_requested
 from queue_engine.handlers.reviews import reviewed
 from queue_engine.handlers.shadow import ShadowHandler
@@ -56,6 +55,7 @@ from queue_engine.handlers.table_limits import PURGE_JOB, TableLimits
 from queue_engine.handlers.workflow_runs import WorkflowRuns
 from queue_engine.shadow.readiness import SHADOW_JOB
 from queue_engine.store.outbox.outbox import OUTBOX_JOB, OutboxKind
+from queue_engine.store.requests import RequestKind, RequestRecord
 
 _log = structlog.get_logger("imq.inbox")
 
@@ -78,18 +78,18 @@ class Inbox:
         self._branches = Branches(engine)
         self._commands = Commands(engine)
 
-    async def receive(self, webhook: WebhookEvent) -> bool:
+    async def receive(self, webhook: webhooks.WebhookEvent) -> bool:
         """Store a delivery and its job in one transaction; False if the delivery is known already.
 
         Deliveries that arrive during a transaction share the next one, so that a burst costs few transactions.
         """
         return await repeated_if_stale(lambda: self._batch((webhook, current())))
 
-    async def _store(self, received: Sequence[tuple[WebhookEvent, str | None]]) -> list[bool]:
+    async def _store(self, received: Sequence[tuple[webhooks.WebhookEvent, str | None]]) -> list[bool]:
         # Of two that arrive together with one id the first counts.
         first = {webhook.delivery: number for number, (webhook, _) in reversed(list(enumerate(received)))}
         async with self._engine.change() as change:
-            keys = [(delivery, received[number][0].kind.value) for delivery, number in first.items()]
+            keys = [(delivery, received[number][0].kind) for delivery, number in first.items()]
             stored = await change.tx.keys.record(DELIVERIES, keys, change.now)
             new = [
                 webhook.delivery in stored and first[webhook.delivery] == n for n, (webhook, _) in enumerate(received)
@@ -103,7 +103,7 @@ class Inbox:
             await change.tx.known.record_all(facts, change.now)
             followed = [one for one, is_new in zip(received, new, strict=True) if is_new]
             ids = await change.tx.jobs.enqueue_all(
-                kind=WEBHOOK_JOB,
+                kind=webhooks.WEBHOOK_JOB,
                 requests=[
                     (_process_of(webhook), webhook.model_dump(mode="json", exclude_none=True))
                     for webhook, _ in followed
@@ -112,7 +112,7 @@ class Inbox:
                 traces=[trace for _, trace in followed],
             )
             pairs = zip(ids, (webhook for webhook, _ in followed), strict=True)
-            asked = (request_of(job_id, webhook, _repository_of(webhook), change.now) for job_id, webhook in pairs)
+            asked = (_request_of(job_id, webhook, change.now) for job_id, webhook in pairs)
             await change.tx.requests.add([each for each in asked if each is not None])
         self._engine.meter.count("requests_keyed", len(stored), scope=DELIVERIES)
         self._engine.meter.count("duplicates", len(received) - len(stored), scope=DELIVERIES)
@@ -133,7 +133,7 @@ class Inbox:
         """The handlers of all the engine's jobs, by kind."""
         patient = partial(_obeying_limits, random=self._engine.random)
         return {
-            WEBHOOK_JOB: patient(self._follow),
+            webhooks.WEBHOOK_JOB: patient(self._follow),
             THROTTLED_LABEL_JOB: patient(self._judge_throttled),
             OUTBOX_JOB: self._resend,
             BRANCH_JOB: patient(Cleanup(self._engine).delete_branch),
@@ -157,35 +157,38 @@ class Inbox:
             self._engine.meter.count("jobs_reprocessed", number, kind=kind)
 
     async def _follow(self, job: Job) -> None:
-        update = {"order": job.seq, "stored_at": job.created_at, **_put_off(job)}
-        webhook = WebhookEvent.model_validate(job.request).model_copy(update=update)
-        if job.claims > 1:
-            webhook = webhook.model_copy(update={"arrived_at": job.created_at})
-        repository = _repository_of(webhook)
+        webhook = webhooks.WEBHOOK_EVENTS.validate_python(job.request)
         with structlog.contextvars.bound_contextvars(delivery=webhook.delivery):
-            if webhook.kind is WebhookKind.INSTALLED:
-                if webhook.action in _PERMITTING:
-                    await accepted_again(self._engine, webhook.installation_id)
-                if repository is not None and webhook.action in _RENAMES:
-                    await remember_name(self._engine, repository)
-                if repository is not None and webhook.action in _VISIBILITY:
-                    async with self._engine.change() as change:
-                        await change.tx.queues.renew_settings(repository.id)
-                if repository is not None and webhook.action == "unarchived":
-                    # Its queues may be empty, so that no pause of theirs ends: words of what landed wait all the same.
-                    async with self._engine.change() as change:
-                        await change.tx.outbox.release(repository.id, change.now)
-                await self._sweeper.request(renew=True)
-            elif webhook.kind is WebhookKind.TEAMS:
-                await teams_changed(self._engine, webhook.installation_id)
-            elif webhook.kind is WebhookKind.RULES:
-                await self._branches.rules_changed(repository, webhook.installation_id)
-            elif repository is not None:
-                asked = await self._of_repository(repository, webhook)
-                if not asked and webhook.kind is WebhookKind.LABELED:
-                    await self._forget_request(job)
-                if webhook.number is not None:
-                    await self._sweeper.request_labels(repository)
+            match webhook:
+                case webhooks.InstallationChanged():
+                    await self._installation_changed(webhook)
+                case webhooks.TeamsChanged():
+                    await teams_changed(self._engine, webhook.installation_id)
+                case webhooks.RulesChanged():
+                    await self._branches.rules_changed(webhook)
+                case webhooks.Labeled():
+                    webhook = webhook.model_copy(update={"attempt": _attempt_of(job)})
+                    if not await self._changes.labeled(webhook):
+                        await self._forget_request(job)
+                case _:
+                    await self._of_repository(webhook)
+            if isinstance(webhook, webhooks.PullRequestWebhook):
+                await self._sweeper.request_labels(webhook.repository)
+
+    async def _installation_changed(self, webhook: webhooks.InstallationChanged) -> None:
+        repository = webhook.repository
+        if webhook.action in _PERMITTING:
+            await accepted_again(self._engine, webhook.installation_id)
+        if repository is not None and webhook.action in _RENAMES:
+            await remember_name(self._engine, repository)
+        if repository is not None and webhook.action in _VISIBILITY:
+            async with self._engine.change() as change:
+                await change.tx.queues.renew_settings(repository.id)
+        if repository is not None and webhook.action == "unarchived":
+            # Its queues may be empty, so that no pause of theirs ends: words of what landed wait all the same.
+            async with self._engine.change() as change:
+                await change.tx.outbox.release(repository.id, change.now)
+        await self._sweeper.request(renew=True)
 
     async def _forget_request(self, job: Job) -> None:
         """Forget a label that asked IMQ for nothing."""
@@ -195,49 +198,39 @@ class Inbox:
     async def _judge_throttled(self, job: Job) -> Outcome | None:
         """Judge a label that was put off, unless its sender is still throttled, or another person queued meanwhile."""
         webhook, engine = webhook_of(job), self._engine
-        repository = _repository_of(webhook)
-        assert repository is not None
         with structlog.contextvars.bound_contextvars(delivery=webhook.delivery):
-            if await queued_by_others(engine, repository, webhook.number or 0):
+            if await queued_by_others(engine, webhook):
                 return None
-            if (longer := await put_off_again(engine, repository, webhook)) is not None:
+            if (longer := await put_off_again(engine, webhook)) is not None:
                 return Hold(longer)
-            await self._changes.labeled(repository, webhook)
+            await self._changes.labeled(webhook)
         return None
 
-    async def _of_repository(self, repository: Repository, webhook: WebhookEvent) -> bool:
-        """Handle the webhook of a repository; whether a label asked for anything."""
-        if webhook.kind is WebhookKind.BASE_MOVED:
-            await self._branches.moved(repository, webhook)
+    async def _of_repository(self, webhook: webhooks.RepositoryWebhook) -> None:
+        """Handle the webhook of a repository, unless it is a label."""
+        repository = webhook.repository
+        if isinstance(webhook, webhooks.BranchPushed):
+            await self._branches.moved(webhook)
             if webhook.config and webhook.default_branch and await self._shadow.configuration_pushed(repository):
                 await self._sweep_again(repository)
-        # A label takes its place in the order before any read, also before that of the mode.
-        if webhook.kind is not WebhookKind.LABELED and await self._shadow.is_shadow(repository, webhook.kind):
-            await self._shadow.follow(repository, webhook)
-            return False
-        match webhook.kind:
-            case WebhookKind.LABELED:
-                return await self._changes.labeled(repository, webhook)
-            case WebhookKind.CONSENT:
-                await self._changes.changed(repository, webhook)
-            case WebhookKind.UNLOCKED:
+        if await self._shadow.is_shadow(repository, webhook):
+            await self._shadow.follow(webhook)
+            return
+        match webhook:
+            case webhooks.Changed() | webhooks.Unlabeled() | webhooks.Edited() | webhooks.HeadPushed():
+                await self._changes.changed(webhook)
+            case webhooks.Unlocked():
                 comment = {"repository_id": repository.id, "number": webhook.number, "label": ""}
                 async with self._engine.change() as change:
                     await change.tx.outbox.requeue({"kind": OutboxKind.COMMENT, **comment}, change.now)
-            case WebhookKind.REVIEW | WebhookKind.CONVERSATION:
-                await reviewed(self._engine, repository, webhook)
-                await self._commands.execute(repository, webhook)
-            case WebhookKind.CHECK | WebhookKind.CHECKS:
-                await self._reports.reported(repository, webhook)
-            case WebhookKind.RERUN:
-                await rerun_requested(self._engine, repository, webhook)
-            case WebhookKind.COMMENT:
-                await self._commands.execute(repository, webhook)
-            case WebhookKind.BASE_MOVED:
-                pass
-            case WebhookKind.RULES | WebhookKind.TEAMS | WebhookKind.INSTALLED:
-                raise AssertionError("may belong to an installation, not to a repository")
-        return False
+            case webhooks.Reviewed() | webhooks.Conversation():
+                await reviewed(self._engine, webhook)
+            case webhooks.CheckReported() | webhooks.ChecksReported():
+                await self._reports.reported(webhook)
+            case webhooks.RerunRequested():
+                await rerun_requested(self._engine, webhook)
+        if isinstance(webhook, webhooks.CommandWebhook):
+            await self._commands.execute(webhook)
 
     async def _sweep_again(self, repository: Repository) -> None:
         """Enqueue a sweep of a repository whose mode switched: the labels that are there count as at a first start."""
@@ -252,18 +245,30 @@ _VISIBILITY = frozenset({"privatized", "publicized"})
 """Every process forgets at once whether the repository is public."""
 
 
-def _repository_of(webhook: WebhookEvent) -> Repository | None:
-    """Return the repository of a webhook; None for a webhook of an installation."""
-    if webhook.repository_id is None or webhook.owner is None or webhook.name is None:
-        return None
-    return Repository(webhook.repository_id, webhook.owner, webhook.name, webhook.installation_id)
-
-
-def _process_of(webhook: WebhookEvent) -> str:
+def _process_of(webhook: webhooks.WebhookEvent) -> str:
     """Return the process id of a webhook's job: IMQ handles webhooks of one process in the order of their arrival."""
-    of = webhook.repository_id or webhook.installation_id
+    subject: int | str = webhook.kind
+    match webhook:
+        case webhooks.PullRequestWebhook():
+            subject = webhook.number
+        case webhooks.BranchPushed():
+            subject = webhook.branch
+        case webhooks.CommitWebhook():
+            subject = webhook.head_sha
     # The column's length: branches whose names agree so far share a process, which only makes them wait.
-    return f"{of}:{webhook.number or webhook.branch or webhook.head_sha or webhook.kind}"[:255]
+    return f"{webhook.repository_id or webhook.installation_id}:{subject}"[:255]
+
+
+def _request_of(job_id: str, webhook: webhooks.WebhookEvent, now: datetime) -> RequestRecord | None:
+    """Return what a webhook asks for in somebody's name: a label or commands; None for any other webhook."""
+    match webhook:
+        case webhooks.Labeled():
+            asked = RequestKind.LABEL, webhook.label
+        case webhooks.Commented() | webhooks.ReviewedWithCommands():
+            asked = RequestKind.COMMAND, " ".join(f"/{line}" for line in webhook.commands)
+        case _:
+            return None
+    return RequestRecord(job_id, webhook.repository, webhook.number, *asked, asked_by=webhook.sender, asked_at=now)
 
 
 _OUT_OF_ORDER = timedelta(minutes=10)
@@ -273,13 +278,16 @@ _HELD_FOR: Mapping[type[Exception], str] = {ReadLagError: "too_early", LabelOrde
 """Reasons of a hold that the job counts, and the errors that hold it for them."""
 
 
-def _put_off(job: Job) -> dict[str, int]:
-    """Return how often a webhook was put off; limits, failures and killed workers do not count."""
-    return {
-        "tries": sum(job.holds.values()),
-        "outdated": job.holds.get(_OUTDATED, 0),
-        "awaited": job.holds.get(EARLIER_LABEL, 0),
-    }
+def _attempt_of(job: Job) -> webhooks.LabelAttempt:
+    """Return how often a label was put off; limits, failures and killed workers do not count."""
+    return webhooks.LabelAttempt(
+        order=job.seq,
+        stored_at=job.created_at,
+        arrived_at=job.created_at if job.claims > 1 else None,
+        tries=sum(job.holds.values()),
+        outdated=job.holds.get(_OUTDATED, 0),
+        awaited=job.holds.get(EARLIER_LABEL, 0),
+    )
 
 
 def _obeying_limits(handler: Handler, random: Callable[[], float]) -> Handler:

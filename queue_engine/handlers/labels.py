@@ -12,10 +12,11 @@ import structlog
 from queue_engine.admission.case import Case
 from queue_engine.admission.revalidate import revalidate
 from queue_engine.admission.throttle import count_without_right, is_throttled, labeling
+from queue_engine.config.model import Policy
 from queue_engine.domain.facts import PullRequest
 from queue_engine.domain.model import Entry, EntryOrder, Repository
-from queue_engine.domain.policy import Policy, has_label
-from queue_engine.domain.webhook_event import WebhookEvent, WebhookKind
+from queue_engine.domain.policy import has_label
+from queue_engine.domain.webhooks import Labeled, Unlabeled
 from queue_engine.effects import record
 from queue_engine.effects.context import Engine
 from queue_engine.rules.eligibility import may_queue
@@ -30,7 +31,7 @@ class LabelChanges:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    async def changed(self, case: Case, webhook: WebhookEvent) -> bool:
+    async def changed(self, case: Case, webhook: Labeled | Unlabeled) -> bool:
         """Handle a changed label that may dequeue an entry, change its priority, or be consent for it.
 
         Returns whether it is such a label.
@@ -40,7 +41,7 @@ class LabelChanges:
             return False
         case = await case.with_policy(self._engine, case.entry.base_branch)
         ranks = _ranks(case.policy, webhook)
-        if not has_label([webhook.label or ""], case.policy.blocking_labels) and not (
+        if not has_label([webhook.label or ""], case.policy.blocking.labels) and not (
             ranks and not await is_throttled(self._engine, repository, labeling(webhook.sender or ""))
         ):
             return ranks
@@ -50,7 +51,7 @@ class LabelChanges:
             await self._rank(case, case.entry, case.pull, webhook)
         return True
 
-    async def removed(self, case: Case, webhook: WebhookEvent) -> None:
+    async def removed(self, case: Case, webhook: Labeled | Unlabeled) -> None:
         """Remove the trust in a removed trigger label: if another person sets it again, it is no consent."""
         known = case.entry
         if known is None or not has_label(known.trusted_labels, [webhook.label or ""]):
@@ -63,7 +64,7 @@ class LabelChanges:
             ):
                 await change.tx.entries.save(replace(entry, trusted_labels=trusted))
 
-    async def _rank(self, case: Case, known: Entry, pull: PullRequest, webhook: WebhookEvent) -> None:
+    async def _rank(self, case: Case, known: Entry, pull: PullRequest, webhook: Labeled | Unlabeled) -> None:
         """Rank the entry by its labels, if the sender of the change may queue; other senders change no order."""
         repository, policy = case.repository, case.policy
         if _order_after(known, pull, policy, webhook) == _order_of(known):
@@ -77,7 +78,9 @@ class LabelChanges:
             trusted, order = given = _order_after(entry, pull, policy, webhook)
             if given == _order_of(entry):
                 return
-            placed = await change.tx.entries.reprioritise(replace(entry, trusted_labels=trusted), order, policy.ageing)
+            placed = await change.tx.entries.reprioritise(
+                replace(entry, trusted_labels=trusted), order, policy.priority.ageing
+            )
             if order == _order_of(entry)[1]:
                 return
             await change.tx.queues.wake(entry.queue_id, change.now)
@@ -89,7 +92,7 @@ class LabelChanges:
                 | await record.delays_caused(change.tx, placed, change.now),
             )
 
-    async def _may_rank(self, repository: Repository, policy: Policy, webhook: WebhookEvent) -> bool:
+    async def _may_rank(self, repository: Repository, policy: Policy, webhook: Labeled | Unlabeled) -> bool:
         """Whether the person who changed the label may queue, by GitHub's present answer. Raises GitHubError.
 
         A throttled person may not, without a request.
@@ -111,15 +114,15 @@ class LabelChanges:
         return False
 
 
-def _trusted_labels(before: Iterable[str], webhook: WebhookEvent) -> tuple[str, ...]:
+def _trusted_labels(before: Iterable[str], webhook: Labeled | Unlabeled) -> tuple[str, ...]:
     """Return the trusted labels after a person with the right to queue has set or removed one."""
     label = webhook.label or ""
     others = {each for each in before if not has_label([each], [label])}
-    return tuple(sorted(others | {label} if webhook.kind is WebhookKind.LABELED else others))
+    return tuple(sorted(others | {label} if isinstance(webhook, Labeled) else others))
 
 
 def _order_after(
-    entry: Entry, pull: PullRequest, policy: Policy, webhook: WebhookEvent
+    entry: Entry, pull: PullRequest, policy: Policy, webhook: Labeled | Unlabeled
 ) -> tuple[tuple[str, ...], EntryOrder]:
     """Return the trusted labels after this change, and the order that those on the pull request give."""
     trusted = _trusted_labels(entry.trusted_labels, webhook)
@@ -135,10 +138,10 @@ def _order_of(entry: Entry) -> tuple[tuple[str, ...], EntryOrder]:
 
 
 def _priorities(policy: Policy) -> list[str]:
-    return [each.label for each in policy.priorities]
+    return [each.label for each in policy.priority.labels]
 
 
-def _ranks(policy: Policy, webhook: WebhookEvent) -> bool:
+def _ranks(policy: Policy, webhook: Labeled | Unlabeled) -> bool:
     """Whether a label gives a priority, an exemption or a merge method, or is a trigger label."""
-    ranking = (*_priorities(policy), *policy.freeze_exempt_labels, *policy.method_labels, *policy.trigger_labels)
+    ranking = (*_priorities(policy), *policy.freeze.exempt_labels, *policy.merge.method_labels, *policy.trigger_labels)
     return has_label([webhook.label or ""], ranking)

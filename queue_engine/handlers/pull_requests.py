@@ -4,7 +4,7 @@ They cost requests only if they may concern a queued pull request. IMQ decides b
 by the payload alone.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -23,7 +23,7 @@ from queue_engine.core.concurrency.key_order import KeyOrder, OrderWait
 from queue_engine.domain.errors import LabelOrderError, ReadLagError, StaleRead
 from queue_engine.domain.model import Entry, EntryStatus, Repository
 from queue_engine.domain.policy import GithubMergePolicy, has_label
-from queue_engine.domain.webhook_event import WebhookEvent
+from queue_engine.domain.webhooks import Changed, Edited, HeadPushed, Labeled, PullRequestChange, Unlabeled
 from queue_engine.effects.context import Engine
 from queue_engine.effects.github_merges import disable_later
 from queue_engine.effects.labels import queued_by
@@ -54,38 +54,36 @@ class PullRequestChanges:
         self._throttled = LabelThrottle(engine)
         self._labels = LabelChanges(engine)
 
-    async def labeled(self, repository: Repository, webhook: WebhookEvent) -> bool:
+    async def labeled(self, webhook: Labeled) -> bool:
         """Handle a label that was set: a trigger label requests to enqueue the pull request.
 
         Returns whether the label asked for anything.
         """
-        if webhook.label is None or webhook.number is None:
-            return False
+        repository = webhook.repository
         # The request takes its place in the order before any read, so that requests are answered in order (P3).
         with (
-            self._enqueue_order.enter(repository.id, webhook.order) as order,
-            self._throttled.enter(repository, webhook) as person_order,
+            self._enqueue_order.enter(repository.id, webhook.attempt.order) as order,
+            self._throttled.enter(webhook) as person_order,
         ):
-            if await self._shadow.is_shadow(repository, webhook.kind):
-                await self._shadow.follow(repository, webhook)
+            if await self._shadow.is_shadow(repository, webhook):
+                await self._shadow.follow(webhook)
                 return False
             case = await load_case(self._engine, repository, webhook.number, delivery=webhook.delivery)
             try:
                 case, queues = await self._triggers(case, webhook)
                 handled, case = await self._request_enqueue(case, webhook, order, person_order, queues=queues)
             except (StaleRead, ReadLagError, LabelOrderError) as why:
-                await postpone(self._engine, repository, webhook, why)
+                await postpone(self._engine, webhook, why)
                 raise
         return queues if handled else await self._labels.changed(case, webhook) or queues
 
     async def _request_enqueue(
-        self, case: Case, webhook: WebhookEvent, order: OrderWait, person_order: OrderWait, *, queues: bool
+        self, case: Case, webhook: Labeled, order: OrderWait, person_order: OrderWait, *, queues: bool
     ) -> tuple[bool, Case]:
         """Handle a trigger label, if it is one; whether this completes the webhook, and the case as it is then."""
-        engine, repository = self._engine, case.repository
+        engine = self._engine
         ignored = queues and (
-            webhook.sender == await engine.github.own_login()
-            or await self._throttled.put_off(repository, webhook, person_order)
+            webhook.sender == await engine.github.own_login() or await self._throttled.put_off(webhook, person_order)
         )
         if queues and not ignored and case.entry is not None:
             # The label that queued the entry may be gone: then the entry is dequeued, and this label is judged.
@@ -97,13 +95,13 @@ class PullRequestChanges:
             await self._judge(case, webhook, order)
         return ignored or (queues and case.entry is None), case
 
-    async def _judge(self, case: Case, webhook: WebhookEvent, order: OrderWait) -> None:
+    async def _judge(self, case: Case, webhook: Labeled, order: OrderWait) -> None:
         """Handle the enqueue request of a trigger label, after those of the labels before it."""
-        engine, repository = self._engine, case.repository
+        engine, repository, attempt = self._engine, case.repository, webhook.attempt
         answered = partial(
-            await_earlier, engine, repository, order=webhook.order, awaited=webhook.awaited, own=engine.owner
+            await_earlier, engine, repository, order=attempt.order, awaited=attempt.awaited, own=engine.owner
         )
-        if webhook.arrived_at is not None and webhook.branch is not None:
+        if attempt.arrived_at is not None:
             # An earlier label has to be answered before any read.
             await answered(webhook.branch, case.policy.trigger_labels)
         async with engine.change() as change:
@@ -114,46 +112,47 @@ class PullRequestChanges:
             await answered(branch, labels)
 
         await handle_enqueue_request(engine, _request_of(case, webhook), in_order=in_order)
-        await self._throttled.judged(repository, webhook)
+        await self._throttled.judged(webhook)
 
-    async def changed(self, repository: Repository, webhook: WebhookEvent) -> None:
+    async def changed(self, webhook: PullRequestChange) -> None:
         """Handle a change of a pull request: if it is queued, revalidate its entry."""
-        if webhook.number is None:
-            return
-        await self._revalidate(repository, webhook, webhook.number)
-        if webhook.action == "closed":
-            await settle_pending_merge(self._engine, repository, webhook.number)
-
-    async def _revalidate(self, repository: Repository, webhook: WebhookEvent, number: int) -> None:
-        engine, removed_by_person = self._engine, False
+        engine, repository, number = self._engine, webhook.repository, webhook.number
         if webhook.action in _FREES_OTHERS:
             await self._free(repository, number)
         case = await load_case(engine, repository, number, delivery=webhook.delivery)
-        if (entry := case.entry) is None:
-            if webhook.action == "synchronize":
-                await follow_landed(engine, repository, number)
-            return
-        if webhook.action == "unlabeled" and webhook.label is not None:
-            case, queues = await self._queued_by(case, entry, webhook)
+        if case.entry is not None:
+            await self._revalidate(case, case.entry, webhook)
+        elif isinstance(webhook, HeadPushed):
+            await follow_landed(engine, repository, number)
+        if webhook.action == "closed":
+            await settle_pending_merge(engine, repository, number)
+
+    async def _revalidate(self, case: Case, entry: Entry, webhook: PullRequestChange) -> None:
+        engine, removed = self._engine, None
+        if isinstance(webhook, Unlabeled) and webhook.label is not None:
+            case, queues = await self._queued_by(case, entry, webhook.label)
             if not queues:
                 await self._labels.changed(case, webhook)
                 return
-            removed_by_person = webhook.sender != await engine.github.own_login()
-        elif webhook.title is not None:
+            removed = webhook if webhook.sender != await engine.github.own_login() else None
+        elif isinstance(webhook, Edited) and webhook.title is not None:
             case, matters = await self._retitled(case, entry, webhook.title)
             if not matters:
                 return
-        elif webhook.action in _AUTO_MERGE and not await self._withdraws(case, entry, webhook):
-            return
-        if webhook.action == "synchronize" and await self._own_update(repository, webhook):
-            return
-        if not await left_to_pass(engine, repository, number):
-            case = await case.with_policy(engine, entry.base_branch)
-            if webhook.action == "synchronize" and await self._known_push(case, webhook):
+        elif isinstance(webhook, Changed) and webhook.action in _AUTO_MERGE:
+            if not await self._withdraws(case, entry, webhook):
                 return
-            case = await revalidate(engine, case, push=_push_of(webhook))
-        if removed_by_person:
-            await self._labels.removed(case, webhook)
+        elif isinstance(webhook, HeadPushed) and await self._own_update(webhook):
+            return
+        if not await left_to_pass(engine, case.repository, case.number):
+            case, push = await case.with_policy(engine, entry.base_branch), None
+            if isinstance(webhook, HeadPushed):
+                if await self._known_push(case, webhook):
+                    return
+                push = None if webhook.sender is None else Push(webhook.sender, webhook.head_sha, webhook.before)
+            case = await revalidate(engine, case, push=push)
+        if removed is not None:
+            await self._labels.removed(case, removed)
 
     async def _free(self, repository: Repository, number: int) -> None:
         """Have the pull requests read again that wait for this one, which may have landed or left its queue."""
@@ -163,21 +162,17 @@ class PullRequestChanges:
                 if any(pull_request_in(each.detail) == number for each in entry.unmet):
                     await read_again(change, repository, entry.number)
 
-    async def _triggers(self, case: Case, webhook: WebhookEvent) -> tuple[Case, bool]:
-        """Whether this is a trigger label of the webhook's base branch, or of any branch if the webhook names none."""
-        if webhook.branch is not None:
-            case = await case.with_policy(self._engine, webhook.branch)
-            triggers: Iterable[str] = case.policy.trigger_labels
-        else:
-            triggers = await self._engine.policies.labels(case.repository)
-        return case, has_label({webhook.label or ""}, triggers)
+    async def _triggers(self, case: Case, webhook: Labeled) -> tuple[Case, bool]:
+        """Whether this is a trigger label of the pull request's base branch."""
+        case = await case.with_policy(self._engine, webhook.branch)
+        return case, case.policy.has_trigger_label([webhook.label])
 
-    async def _queued_by(self, case: Case, entry: Entry, webhook: WebhookEvent) -> tuple[Case, bool]:
+    async def _queued_by(self, case: Case, entry: Entry, label: str) -> tuple[Case, bool]:
         """Whether this label is a trigger label now, or was one when it queued this pull request."""
-        case, label = await case.with_policy(self._engine, entry.base_branch), [webhook.label or ""]
+        case = await case.with_policy(self._engine, entry.base_branch)
         async with self._engine.store.reading() as tx:
             queuing = await queued_by(tx, case.repository.id, entry.number, entry.trusted_labels, case.policy)
-        return case, case.policy.has_trigger_label(label) or has_label(label, queuing)
+        return case, case.policy.has_trigger_label([label]) or has_label([label], queuing)
 
     async def _retitled(self, case: Case, entry: Entry, title: str) -> tuple[Case, bool]:
         """Store the new title; whether the configuration blocks any titles."""
@@ -187,9 +182,9 @@ class PullRequestChanges:
                 saved = None if present is None else await change.tx.entries.save(replace(present, title=title))
             case = replace(case, entry=saved)
         case = await case.with_policy(self._engine, entry.base_branch)
-        return case, bool(case.policy.blocking_titles)
+        return case, bool(case.policy.blocking.titles)
 
-    async def _withdraws(self, case: Case, entry: Entry, webhook: WebhookEvent) -> bool:
+    async def _withdraws(self, case: Case, entry: Entry, webhook: Changed) -> bool:
         """Whether a changed auto-merge may take the entry out; otherwise IMQ disables it without a read, or ignores it.
 
         A read may be older than this webhook.
@@ -201,21 +196,21 @@ class PullRequestChanges:
                 await disable_later(change, case.repository, case.number)
         return enabled and policy.auto_merge is GithubMergePolicy.REFUSE
 
-    async def _known_push(self, case: Case, webhook: WebhookEvent) -> bool:
+    async def _known_push(self, case: Case, webhook: HeadPushed) -> bool:
         """Whether a named bot pushed to its own pull request, or IMQ updated the branch for another pull request."""
         if await bind_own_push(self._engine, case, webhook):
             return True
         own = webhook.sender == await self._engine.github.own_login()
-        follows = own and case.entry is not None and webhook.before == case.entry.head and webhook.head_sha is not None
-        if not follows or webhook.head_sha is None:
+        if not own or case.entry is None or webhook.before != case.entry.head:
             return False
         return await follow_shared_update(self._engine, case, webhook.head_sha, pushed_by_imq=True) is not None
 
-    async def _own_update(self, repository: Repository, webhook: WebhookEvent) -> bool:
+    async def _own_update(self, webhook: HeadPushed) -> bool:
         """Whether a push is known already, or is the requested update, which the next pass binds."""
+        repository = webhook.repository
         own = webhook.sender == await self._engine.github.own_login()
         async with self._engine.change() as change:
-            entry = await change.tx.entries.find(repository.id, webhook.number or 0)
+            entry = await change.tx.entries.find(repository.id, webhook.number)
             if entry is None:
                 return True
             if webhook.head_sha == entry.head:
@@ -229,12 +224,12 @@ class PullRequestChanges:
         return True
 
 
-def _is_newer(entry: Entry, webhook: WebhookEvent) -> bool:
+def _is_newer(entry: Entry, webhook: Labeled) -> bool:
     """Whether the label was set on another head than the one that lands now."""
-    return entry.run.merge_requested_at is not None and webhook.head_sha not in {None, entry.head, entry.queued_head}
+    return entry.run.merge_requested_at is not None and webhook.head_sha not in {entry.head, entry.queued_head}
 
 
-def _request_of(case: Case, webhook: WebhookEvent) -> EnqueueRequest:
+def _request_of(case: Case, webhook: Labeled) -> EnqueueRequest:
     """Create the enqueue request of the person who set the label."""
     return EnqueueRequest(
         case,
@@ -244,12 +239,6 @@ def _request_of(case: Case, webhook: WebhookEvent) -> EnqueueRequest:
         base_branch=webhook.branch,
         labeled_at=webhook.updated_at,
         by_machine=webhook.sender_is_bot,
-        arrived_at=webhook.arrived_at,
-        stored_at=webhook.stored_at,
+        arrived_at=webhook.attempt.arrived_at,
+        stored_at=webhook.attempt.stored_at,
     )
-
-
-def _push_of(webhook: WebhookEvent) -> Push | None:
-    if webhook.action != "synchronize" or webhook.sender is None or webhook.head_sha is None:
-        return None
-    return Push(webhook.sender, webhook.head_sha, webhook.before)

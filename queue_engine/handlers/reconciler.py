@@ -408,7 +408,7 @@ class Reconciler:
         self._explained = {key: at for key, at in self._explained.items() if now < at + _EXPLAINED}
         unsure = [each for each in ignored if (repository.id, each.number) not in self._explained]
         for pull in unsure[:_MOST_UNEXPLAINED]:
-            if (await engine.policies.of(repository, pull.base_branch)).comments is CommentPolicy.NONE:
+            if (await engine.policies.of(repository, pull.base_branch)).comments.level is CommentPolicy.NONE:
                 continue
             self._explained[repository.id, pull.number] = now
             bodies = await engine.github.find_comments(repository, pull.number)

@@ -9,11 +9,11 @@ from datetime import timedelta
 
 import structlog
 
+from queue_engine.config.model import Policy
 from queue_engine.core.jobs.job_store import Job
 from queue_engine.domain.dequeue_reason import DequeueReason
 from queue_engine.domain.errors import Disorder, Forbidden, GitHubError, NotFound, Refused
 from queue_engine.domain.model import Queue, Repository
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason, reason_of
 from queue_engine.effects import record
 from queue_engine.effects.context import Change, Engine
@@ -89,7 +89,7 @@ async def _follow(engine: Engine, repository: Repository, refused: Refused | Non
         await _dequeue_all(engine, repository, reason_of(refused), refused.message)
     if (refused is not None) == bool(paused):
         return
-    limits = {queue.id: (await _policy(engine, queue)).hold_timeout for queue in queues}
+    limits = {queue.id: (await _policy(engine, queue)).timeouts.hold for queue in queues}
     async with engine.change() as change:
         if refused is None:
             await resume_refused(change, repository)

@@ -7,7 +7,7 @@ A rerun is no consent: it queues nothing that has no label (P4). The webhook goe
 from dataclasses import asdict, replace
 
 from queue_engine.domain.model import EntryStatus, Repository
-from queue_engine.domain.webhook_event import WebhookEvent
+from queue_engine.domain.webhooks import RerunRequested
 from queue_engine.effects.context import Change, Engine
 from queue_engine.handlers.reconciler import PULL_REQUEST_JOB
 from queue_engine.store.outbox.outbox import OutboxKind
@@ -16,8 +16,9 @@ _MOST = 20
 """How many pull requests with one head are read again for one rerun."""
 
 
-async def rerun_requested(engine: Engine, repository: Repository, webhook: WebhookEvent) -> None:
+async def rerun_requested(engine: Engine, webhook: RerunRequested) -> None:
     """Read the pull requests of this check again, and judge them. Raises StaleRecord."""
+    repository = webhook.repository
     async with engine.change() as change:
         entries = await change.tx.entries.of_repository(repository.id)
         queued = {entry.number for entry in entries if entry.head == webhook.head_sha}
@@ -25,7 +26,7 @@ async def rerun_requested(engine: Engine, repository: Repository, webhook: Webho
             await _read_again(change, repository, number, webhook)
 
 
-async def _read_again(change: Change, repository: Repository, number: int, webhook: WebhookEvent) -> None:
+async def _read_again(change: Change, repository: Repository, number: int, webhook: RerunRequested) -> None:
     """Have one pull request read again, if IMQ has a check run on it, and record who asked for that."""
     tx, now = change.tx, change.now
     shown = await tx.outbox.wanted(OutboxKind.CHECK_RUN, repository.id, number)

@@ -7,12 +7,12 @@ from queue_engine.admission.case import Case
 from queue_engine.admission.readiness import judge_again
 from queue_engine.admission.revalidate import left_to_pass
 from queue_engine.admission.throttle import is_outsider, is_throttled
+from queue_engine.config.model import Policy
 from queue_engine.domain.dequeue_reason import DequeueReason
-from queue_engine.domain.model import Entry, EntryStatus, Repository
-from queue_engine.domain.policy import Policy
+from queue_engine.domain.model import Entry, EntryStatus
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.unmet_requirement import UnmetRequirement
-from queue_engine.domain.webhook_event import WebhookEvent, WebhookKind
+from queue_engine.domain.webhooks import Conversation, Reviewed
 from queue_engine.effects import record
 from queue_engine.effects.context import Engine
 from queue_engine.effects.queue_depth import set_aside
@@ -22,16 +22,17 @@ from queue_engine.rules.readiness import may_be_renewed
 from queue_engine.rules.reviews import missing_approval, reviews_of
 
 
-async def reviewed(engine: Engine, repository: Repository, webhook: WebhookEvent) -> None:
+async def reviewed(engine: Engine, webhook: Reviewed | Conversation) -> None:
     """Handle a new or dismissed review, or a conversation that was resolved or opened again.
 
     IMQ dequeues the entry if its rules require an approval that is now missing. In the queue it reads conversations
     before the merge. An entry that is not ready may have all that it lacked. Raises StaleRecord if the entry changed
     during the reads.
     """
+    repository = webhook.repository
     async with engine.store.reading() as tx:
-        entry = await tx.entries.find(repository.id, webhook.number or 0)
-    conversation = webhook.kind is WebhookKind.CONVERSATION
+        entry = await tx.entries.find(repository.id, webhook.number)
+    conversation = isinstance(webhook, Conversation)
     by = webhook.sender if webhook.action != "dismissed" and not webhook.sender_is_bot else None
     if entry is None or (conversation and entry.is_ready):
         return

@@ -9,7 +9,7 @@ from queue_engine.core.concurrency.micro_batch import MicroBatch
 from queue_engine.core.jobs.job_store import Job
 from queue_engine.domain.model import Repository
 from queue_engine.domain.policy import Mode
-from queue_engine.domain.webhook_event import WebhookEvent, WebhookKind
+from queue_engine.domain.webhooks import Commented, Labeled, RepositoryWebhook
 from queue_engine.effects.context import Engine
 from queue_engine.shadow.mode import mode_of, refresh_mode
 from queue_engine.shadow.pull_requests import ShadowPulls
@@ -19,9 +19,6 @@ SHADOW_KEPT = timedelta(days=90)
 """How long IMQ keeps what it would have done, from the last change on."""
 
 _log = structlog.get_logger("imq.shadow")
-
-_MAY_BE_FIRST = frozenset({WebhookKind.LABELED, WebhookKind.COMMENT})
-"""Webhooks that may queue a pull request of a repository whose mode is unknown."""
 
 
 class ShadowHandler:
@@ -36,16 +33,19 @@ class ShadowHandler:
         """Wait for lookups under way."""
         await self._modes.drain()
 
-    async def is_shadow(self, repository: Repository, kind: WebhookKind | None = None) -> bool:
-        """Return whether a repository is in shadow mode; one whose mode is unknown is read if it may matter."""
+    async def is_shadow(self, repository: Repository, webhook: RepositoryWebhook | None = None) -> bool:
+        """Return whether a repository is in shadow mode.
+
+        An unknown mode is read, unless the webhook cannot queue a pull request.
+        """
         known = await self._modes(repository.id)
-        if known is None and (kind is None or kind in _MAY_BE_FIRST):
+        if known is None and (webhook is None or isinstance(webhook, Labeled | Commented)):
             known = await mode_of(self._engine, repository)
         return known is Mode.SHADOW
 
-    async def follow(self, repository: Repository, webhook: WebhookEvent) -> None:
+    async def follow(self, webhook: RepositoryWebhook) -> None:
         """Follow a webhook of a repository in shadow mode. Raises GitHubError."""
-        await self._pulls.follow(repository, webhook)
+        await self._pulls.follow(webhook)
 
     async def configuration_pushed(self, repository: Repository) -> bool:
         """Read the mode after a push to the configuration; return whether it switched."""

@@ -15,13 +15,14 @@ from enum import Enum
 
 import structlog
 
+from queue_engine.config.model import Policy
 from queue_engine.core.concurrency.request_context import RequestPriority, working
 from queue_engine.core.jobs.job_store import Job
 from queue_engine.domain.errors import NotFound, naming
 from queue_engine.domain.facts import OwnComment, PullRequest
 from queue_engine.domain.model import Repository
 from queue_engine.domain.notice import WAITING, Notice, NoticeKind, kind_of
-from queue_engine.domain.policy import CommentPolicy, Policy
+from queue_engine.domain.policy import CommentPolicy
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects.check_runs import NOTICE_OF_STATUS, contradicts, want_check_run
 from queue_engine.effects.context import Change, Engine
@@ -115,7 +116,7 @@ class StaleComments:
         async with self._engine.store.reading() as tx:
             queues = await tx.queues.of_repository(repository.id)
         policies = [await self._engine.policies.of(repository, queue.base_branch) for queue in queues]
-        return any(policy.trains is not None for policy in policies)
+        return any(policy.trains.enabled for policy in policies)
 
     async def _unlanded(self, repository: Repository, comments: Iterable[OwnComment]) -> frozenset[int]:
         """Return the pull requests with a comment that says "Landed" which did not land. Raises GitHubError.
@@ -191,7 +192,7 @@ class StaleComments:
 async def _announce_queued(change: Change, repository: Repository, comment: OwnComment, policy: Policy) -> None:
     """Replace an outcome by the progress, also where the configuration asks for outcomes only: it is false now."""
     entry = await change.tx.entries.find(repository.id, comment.number)
-    if entry is None or policy.comments is CommentPolicy.NONE:
+    if entry is None or policy.comments.level is CommentPolicy.NONE:
         return
     depth = await change.tx.entries.count(entry.queue_id)
     kind = NOTICE_OF_STATUS[entry.status]

@@ -11,11 +11,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from queue_engine.config.model import Policy
 from queue_engine.domain.facts import CheckReport, CheckState, RequiredCheck
 from queue_engine.domain.failing_check import FailingCheck
 from queue_engine.domain.model import Entry
 from queue_engine.domain.own_check import unreported_check
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.unmet_requirement import UnmetRequirement
 from queue_engine.domain.workflow_runs import CheckSuite, WorkflowRun
@@ -87,13 +87,13 @@ def _lacking(entry: Entry, facts: Facts, policy: Policy) -> tuple[Sequence[Requi
     if facts.rules is None or facts.reports is None or entry.run.merge_refusals or entry.run.rerun_at is not None:
         return None
     required = head_checks(facts.rules, policy)
-    if unreported_check(required, policy) is not None:
+    if unreported_check(required, policy.own_app) is not None:
         return None
     reports = of_now(entry.run, facts.reports, policy)
     # Where nothing is required, the checks of the queued head have to report again.
     required = required if required or reports else former_checks(entry.run)
     absent, verdict = absent_checks(required, reports), judge(required, reports)
-    silent = not required and not reports and not policy.land_without_checks
+    silent = not required and not reports and not policy.checks.land_without
     runs = any(each.state is CheckState.PENDING and each.by_actions for each in reports)
     return None if not (absent or silent) or runs or verdict.pending or verdict.failed else (absent, verdict)
 
@@ -102,9 +102,9 @@ def _reports_due(entry: Entry, facts: Facts, policy: Policy, after: timedelta | 
     """Return when the checks of the head have to be there, if they come at all."""
     if entry.head == entry.queued_head:
         reports = of_now(entry.run, facts.reports or (), policy)
-        return _known_since(entry, reports, facts.suites or ()) + policy.first_report
+        return _known_since(entry, reports, facts.suites or ()) + policy.checks.first_report
     # IMQ reads the checks of its own update no sooner: their webhooks come before.
-    return entry.status_since + (max(policy.first_report, policy.check_poll.base) if after is None else after)
+    return entry.status_since + (max(policy.checks.first_report, policy.check_poll.base) if after is None else after)
 
 
 def _wait_on(
@@ -243,7 +243,7 @@ def _may_come(entry: Entry, absent: Sequence[RequiredCheck], facts: Facts, polic
         for report in others
         if any(matches(each, report) for each in absent)
     )
-    active = facts.ci_active_at is not None and now >= facts.ci_active_at + policy.first_report
+    active = facts.ci_active_at is not None and now >= facts.ci_active_at + policy.checks.first_report
     return not begun and not active
 
 

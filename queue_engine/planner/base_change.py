@@ -9,9 +9,9 @@ does so, too, where GitHub merges only heads that contain the base's tip.
 from dataclasses import replace
 from datetime import datetime
 
+from queue_engine.config.model import Policy
 from queue_engine.domain.facts import Comparison
 from queue_engine.domain.model import Entry
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.planner.actions import Action, Dequeue, FactKind, Facts, ReadFact, Save, Update
 from queue_engine.rules.base_change import need_no_test
@@ -43,7 +43,7 @@ def follow_base(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Ac
 
 def start_over(entry: Entry, base_tip: str | None, policy: Policy, now: datetime) -> Action:
     """Update the front again, since its base moved; dequeue it after the time limit if the base keeps moving."""
-    if entry.run.started_at is not None and now - entry.run.started_at >= policy.run_timeout:
+    if entry.run.started_at is not None and now - entry.run.started_at >= policy.timeouts.run:
         return Dequeue(Reason.BASE_KEEPS_MOVING)
     return Update(updating(entry, base_tip, policy, now))
 
@@ -59,7 +59,7 @@ def prove(entry: Entry, comparison: Comparison, policy: Policy) -> Action | None
 
 def may_keep_result(entry: Entry, facts: Facts, policy: Policy) -> bool:
     """Return whether some change of the base could keep the result, as far as is known without another read."""
-    if not policy.untested_paths or entry.run.merge_refusals > len(facts.refused_methods):
+    if not policy.checks.untested_paths or entry.run.merge_refusals > len(facts.refused_methods):
         return False
     if facts.rules is not None and facts.rules.up_to_date:
         return False

@@ -9,9 +9,9 @@ from collections.abc import Collection
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from queue_engine.config.model import Policy
 from queue_engine.domain.facts import CheckReport
 from queue_engine.domain.model import Entry, EntryStatus
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.planner.actions import Action, Dequeue, FactKind, Facts, ReadFact, Save, Wait
 from queue_engine.rules.checks import CommitChecks, former_names, queue_only_names
@@ -27,8 +27,8 @@ def check_limit(entry: Entry, policy: Policy, names: Collection[str] = ()) -> ti
     """How long these checks may take, or all of its head: as the slowest took before, at most as configured."""
     measured = _measured(entry, names)
     if measured is None:
-        return policy.check_timeout or policy.fallback_check_timeout
-    return measured if policy.check_timeout is None else min(measured, policy.check_timeout)
+        return policy.checks.timeout or policy.checks.fallback_timeout
+    return measured if policy.checks.timeout is None else min(measured, policy.checks.timeout)
 
 
 def _measured(entry: Entry, names: Collection[str]) -> timedelta | None:
@@ -108,7 +108,7 @@ def overdue(entry: Entry, verdict: CommitChecks, facts: Facts, policy: Policy, n
     known = {each.partition(":")[2] for each in entry.run.former_checks or ()}
     if not known & set(verdict.pending_names):
         return timed_out(entry, verdict.pending_names, policy)
-    if facts.ci_active_at is not None and now >= facts.ci_active_at + policy.first_report:
+    if facts.ci_active_at is not None and now >= facts.ci_active_at + policy.checks.first_report:
         # The CI works, and starts no check on this head.
         return timed_out(entry, verdict.pending_names, policy)
     return _not_starting(entry, verdict.pending_names, verdict, policy, now, ci_active_at=facts.ci_active_at)
@@ -126,7 +126,7 @@ def _not_starting(
     """Wait until a check starts: a webhook reports that, and rare polls find it if the webhook was lost."""
     again = now + policy.check_poll.base
     if ci_active_at is not None:
-        again = min(again, ci_active_at + policy.first_report)
+        again = min(again, ci_active_at + policy.checks.first_report)
     waiting = replace(
         entry,
         run=replace(
@@ -150,7 +150,7 @@ def timed_out(entry: Entry, names: tuple[str, ...], policy: Policy, pending: tup
     detail = f"{few(names)} (limit: {_limit_explained(entry, names, policy)})"
     absent = queue_only_names(policy) & (set(names) - {report.name for report in pending})
     if absent:
-        detail += f"; no workflow ran {few(tuple(sorted(absent)))} after the label {policy.testing_label}"
+        detail += f"; no workflow ran {few(tuple(sorted(absent)))} after the label {policy.checks.testing_label}"
     return Dequeue(Reason.CHECKS_TIMED_OUT, detail=detail, checks=pending)
 
 
@@ -166,6 +166,6 @@ def _limit_explained(entry: Entry, names: Collection[str], policy: Policy) -> st
     words = f"{round(limit / timedelta(minutes=1))} minutes"
     if measured is not None and limit == measured:
         return f"{words}, by how long checks took here before"
-    if policy.check_timeout is not None:
+    if policy.checks.timeout is not None:
         return f"{words}, as configured"
     return f"{words}, while there is no history to tell how long checks take here"

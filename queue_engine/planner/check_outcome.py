@@ -9,11 +9,11 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
 
+from queue_engine.config.model import Policy
 from queue_engine.domain.dequeue_reason import GREEN_BEFORE
 from queue_engine.domain.facts import CheckReport, CheckState
 from queue_engine.domain.model import Entry, EntryStatus
 from queue_engine.domain.own_check import unreported_check
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.run import Run
 from queue_engine.planner.actions import Action, Dequeue, FactKind, Facts, HoldBase, ReadFact, Rerun, Save, Wait
@@ -58,28 +58,28 @@ def judge_checks(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> A
     if facts.rules is None:
         return ReadFact(FactKind.RULES)
     required = run_checks(facts.rules, policy)
-    if (own := unreported_check(required, policy)) is not None:
+    if (own := unreported_check(required, policy.own_app)) is not None:
         if not facts.rules_fresh:
             return ReadFact(FactKind.FRESH_RULES)
         return Dequeue(Reason.OWN_CHECK_REQUIRED, detail=own)
     if facts.reports is None:
-        known = required or policy.queue_only_checks or entry.run.pending_checks or entry.run.merge_refusals
+        known = required or policy.checks.queue_only or entry.run.pending_checks or entry.run.merge_refusals
         names = entry.run.pending_checks or tuple(sorted({check.name for check in required}))
-        limit = check_deadline(entry, policy, names) if known else entry.status_since + policy.first_report
+        limit = check_deadline(entry, policy, names) if known else entry.status_since + policy.checks.first_report
         # A poll that found pending checks has limited the time of the next one itself.
         due = (entry.run.next_poll_at or now) if entry.run.polls else min(entry.run.next_poll_at or now, limit)
         if not required and _all_reported(entry.run) and (asked := await_former(entry, facts, policy, now)) is not None:
             return asked
         if not required and _all_reported(entry.run):
             # Passed checks count only after that time: an earlier poll would need a second one.
-            due += policy.settle
+            due += policy.checks.settle
         if now >= due:
             return ReadFact(FactKind.CHECKS)
         return Wait(replace(entry, run=replace(entry.run, pending_checks=names)), due)
     if entry.run.rerun_at is not None:
         return _rerun_in_doubt(entry, facts, policy, now)
     expected = expected_checks(entry.run, required, policy)
-    verdict = judge(required, of_now(entry.run, facts.reports, policy), policy.ignored_checks, expected)
+    verdict = judge(required, of_now(entry.run, facts.reports, policy), policy.checks.ignored, expected)
     if verdict.state is CheckState.FAILED:
         return _judge_failure(entry, verdict, facts, policy, now)
     if verdict.state is CheckState.PASSED:
@@ -103,10 +103,10 @@ def _all_reported(run: Run) -> bool:
 
 def _await_first_report(entry: Entry, verdict: CommitChecks, facts: Facts, policy: Policy, now: datetime) -> Action:
     """Accept passed checks at once if checks are required and none was rerun; else others may still appear."""
-    deadline = entry.status_since + policy.first_report
+    deadline = entry.status_since + policy.checks.first_report
     if now < deadline:
         return keep_checking(entry, verdict, policy, now, deadline)
-    if policy.land_without_checks:
+    if policy.checks.land_without:
         return _passed(entry, verdict, policy, now, settled=True)
     return with_former(entry, facts, policy, now) or Dequeue(Reason.NO_CHECKS)
 
@@ -125,7 +125,7 @@ def _settled(
 def _passed(entry: Entry, verdict: CommitChecks, policy: Policy, now: datetime, *, settled: bool) -> Action:
     """Make the entry ready, since its checks passed. Unless `settled`, give later jobs a moment to appear first."""
     if not settled and verdict.last_completed is not None:
-        due = verdict.last_completed + policy.settle
+        due = verdict.last_completed + policy.checks.settle
         if now < due:
             return Wait(replace(entry, run=replace(entry.run, next_poll_at=due)), due)
     ready = enter(entry, EntryStatus.READY, now)
@@ -138,7 +138,7 @@ def _passed(entry: Entry, verdict: CommitChecks, policy: Policy, now: datetime, 
 
 def _judge_failure(entry: Entry, verdict: CommitChecks, facts: Facts, policy: Policy, now: datetime) -> Action:
     """Find the cause of a required check's failure: flaky, the base, the runner, or the change."""
-    if entry.run.reruns < policy.check_reruns and all(check.by_actions for check in verdict.failed):
+    if entry.run.reruns < policy.checks.reruns and all(check.by_actions for check in verdict.failed):
         if facts.workflow_runs is None:
             return ReadFact(FactKind.WORKFLOW_RUNS)
         reports = with_runs(of_now(entry.run, facts.reports or (), policy), facts.workflow_runs, entry.run.candidate)
@@ -158,7 +158,7 @@ def _judge_failure(entry: Entry, verdict: CommitChecks, facts: Facts, policy: Po
         # The failure is judged when the base is green: the check gets one rerun then, even if it had its reruns before.
         # Where reruns are off, the check's result counts, and IMQ compares it with the base again.
         run = entry.run.without_failures()
-        waiting = replace(entry, run=replace(run, reruns=max(policy.check_reruns - 1, 0), polls=0, next_poll_at=None))
+        waiting = replace(entry, run=replace(run, reruns=max(policy.checks.reruns - 1, 0), polls=0, next_poll_at=None))
         red = [report for report in on_base if report is not None]
         failing = failing_checks(red, facts.base_reports)
         return HoldBase(waiting, verdict.failed[0], entry.run.base_tip or entry.base_branch, failing)

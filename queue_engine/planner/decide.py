@@ -14,9 +14,9 @@ from dataclasses import replace
 from datetime import datetime
 
 from queue_engine.config.merge_commit import needs_co_authors
+from queue_engine.config.model import Policy
 from queue_engine.domain.facts import CheckState, MergeMethod, PullRequest
 from queue_engine.domain.model import Entry, EntryStatus
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.planner.absent_checks import judge_absent
 from queue_engine.planner.actions import (
@@ -162,7 +162,7 @@ def _updating(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Acti
     failing, again = entry.run.github_failing_since is not None, entry.run.next_poll_at
     if failing and facts.pull is None and again is not None and now < again:
         return Wait(entry, again, failing=True)
-    late = now - entry.status_since >= policy.update_timeout
+    late = now - entry.status_since >= policy.timeouts.update
     if facts.pull is None:
         if not late and entry.run.next_poll_at is not None and now < entry.run.next_poll_at:
             return Wait(entry, entry.run.next_poll_at)
@@ -254,7 +254,7 @@ def _ready(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Action:
 
 def _merge(entry: Entry, pull: PullRequest, method: MergeMethod, facts: Facts, policy: Policy, now: datetime) -> Action:
     """Merge by this method; first read what the message of the commit needs."""
-    if facts.co_authors is None and needs_co_authors(policy) and method is not MergeMethod.REBASE:
+    if facts.co_authors is None and needs_co_authors(policy.merge.body) and method is not MergeMethod.REBASE:
         return ReadFact(FactKind.CO_AUTHORS)
     run = replace(entry.run, merge_requested_at=now, next_poll_at=None)
     message = commit_message(pull, method, policy, facts.co_authors or ())
@@ -266,10 +266,10 @@ def _is_green(entry: Entry, facts: Facts, policy: Policy) -> bool:
     """Whether the entry's checks pass by the reports of this pass, including checks that only IMQ requires."""
     required = run_checks(facts.rules, policy)
     expected = expected_checks(entry.run, required, policy)
-    verdict = judge(required, of_now(entry.run, facts.reports or (), policy), policy.ignored_checks, expected)
-    if required or verdict.reported or policy.queue_only_checks:
+    verdict = judge(required, of_now(entry.run, facts.reports or (), policy), policy.checks.ignored, expected)
+    if required or verdict.reported or policy.checks.queue_only:
         return verdict.state is CheckState.PASSED
-    return policy.land_without_checks
+    return policy.checks.land_without
 
 
 _BY_STATUS = {

@@ -10,12 +10,12 @@ from datetime import datetime
 from enum import Enum, auto
 from itertools import chain
 
+from queue_engine.config.model import Policy
 from queue_engine.domain.blocker import Blocker, BlockerNotices
 from queue_engine.domain.candidate_run import CandidateRun
 from queue_engine.domain.errors import InvariantError
 from queue_engine.domain.facts import BranchRules
 from queue_engine.domain.model import PROCESSING, Entry, Pause, Queue, QueueFront, Stall
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.planner.actions import Facts, Wait
 from queue_engine.planner.check_limits import waits_for_start
@@ -185,7 +185,7 @@ def _members(
     """Return the entries with room, after everything about the whole queue is announced."""
     ends = None
     if queue.stall is not None and queue.stall.never and not any(in_flight(entry) for entry in entries):
-        since, limit = queue.stall.since, policy.hold_timeout
+        since, limit = queue.stall.since, policy.timeouts.hold
         if overdue := tuple(each for each in entries if max(since, each.enqueued_at) + limit <= now):
             return QueueChange(QueueAction.DEQUEUE, overdue, detail=queue.stall.checks, reason=Reason.CHECKS_TIMED_OUT)
         ends = first(max(since, each.enqueued_at) + limit for each in entries)

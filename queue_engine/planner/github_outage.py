@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from queue_engine.config.model import Policy
 from queue_engine.core.timing import backoff
 from queue_engine.core.timing.backoff import OUTDATED
 from queue_engine.domain.errors import (
@@ -23,7 +24,6 @@ from queue_engine.domain.errors import (
     is_retryable,
 )
 from queue_engine.domain.model import Entry
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason, reason_of
 from queue_engine.planner.actions import Dequeue, Wait
 
@@ -103,7 +103,7 @@ def on_github_error(
 def outage_limit(error: GitHubError, policy: Policy) -> timedelta:
     """How long requests may fail like this: as long as any hold where only an owner ends it."""
     lasts = isinstance(error, Refused) and error.disorder is not None
-    return policy.hold_timeout if lasts else policy.outage_timeout
+    return policy.timeouts.hold if lasts else policy.outage_timeout
 
 
 def retry_at(limited: RateLimitError, now: datetime) -> datetime:

@@ -6,10 +6,10 @@ A train verifies each member before IMQ merges it onto a candidate, and again be
 from dataclasses import replace
 from datetime import datetime
 
+from queue_engine.config.model import Policy
 from queue_engine.core.timing.backoff import no_jitter, wait
 from queue_engine.domain.facts import BranchRules, MergeMethod, PullRequest, Snapshot
 from queue_engine.domain.model import Entry, EntryStatus
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.planner.actions import Action, Dequeue, FactKind, Facts, HoldLanding, ReadFact, Save, Wait
 from queue_engine.planner.base_change import prove

@@ -8,11 +8,11 @@ import re
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from queue_engine.config.model import Policy
 from queue_engine.core.timing.backoff import no_jitter, wait
 from queue_engine.domain.facts import CheckState, MergeMethod, PullRequest
 from queue_engine.domain.model import Entry, EntryStatus
 from queue_engine.domain.own_check import OWN_CHECK
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.planner.actions import Action, Block, Dequeue, FactKind, Facts, ReadFact, Save, Wait
 from queue_engine.planner.check_limits import check_limit, timed_out
@@ -110,7 +110,7 @@ def judge_refused_update(entry: Entry, message: str, facts: Facts, policy: Polic
     if facts.pull.mergeable is True and not unexplained:
         return Dequeue(Reason.UPDATE_REFUSED, detail=message)
     failing = entry.run.github_failing_since
-    if now - (failing or entry.status_since) >= policy.update_timeout:
+    if now - (failing or entry.status_since) >= policy.timeouts.update:
         return Dequeue(Reason.MERGEABLE_UNKNOWN, detail=message)
     waiting = after_poll(entry, policy.ask_again, now)
     return Wait(waiting, waiting.run.next_poll_at or now, failing=failing is not None)
@@ -213,9 +213,9 @@ def await_permission(entry: Entry, message: str, policy: Policy, now: datetime) 
     dequeued only at the limit of all waits.
     """
     since = entry.blocked_since or now
-    if now - since >= policy.hold_timeout:
+    if now - since >= policy.timeouts.hold:
         return Dequeue(Reason.WORKFLOWS_PERMISSION, detail=message)
-    again = min(max(now - since, policy.permission_retry), policy.hold_timeout - (now - since))
+    again = min(max(now - since, policy.permission_retry), policy.timeouts.hold - (now - since))
     return Block(blocked(entry, since, now + again, now), Reason.WORKFLOWS_PERMISSION, message)
 
 
@@ -289,7 +289,7 @@ def _await_mergeable(entry: Entry, message: str, policy: Policy, now: datetime) 
 
     The limit counts from the first refusal: a ready entry may have waited for hours before, at a freeze.
     """
-    deadline = (entry.run.refused_since or now) + policy.update_timeout
+    deadline = (entry.run.refused_since or now) + policy.timeouts.update
     if now >= deadline and entry.run.merge_refusals >= policy.merge_refusals:
         return Dequeue(Reason.MERGEABLE_UNKNOWN, detail=message)
     again = now + wait(policy.ask_again, entry.run.merge_refusals, random=no_jitter)

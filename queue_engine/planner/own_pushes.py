@@ -2,9 +2,9 @@
 
 from datetime import datetime
 
+from queue_engine.config.model import Policy
 from queue_engine.domain.facts import PullRequest
 from queue_engine.domain.model import Entry, EntryStatus
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.planner.actions import Action, Dequeue, FactKind, Facts, ReadFact, Save, Update
 from queue_engine.rules.eligibility import Reject

@@ -4,10 +4,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
 
+from queue_engine.config.model import Policy
 from queue_engine.core.timing.backoff import no_jitter, wait
 from queue_engine.domain.facts import CheckReport, CheckState
 from queue_engine.domain.model import Entry
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.workflow_runs import WorkflowRun
 from queue_engine.planner.actions import Action, Dequeue, FactKind, Facts, ReadFact, Save, Wait
@@ -103,7 +103,7 @@ def await_former(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> R
     asked = with_former(entry, facts, policy, now)
     if not isinstance(asked, Save):
         return asked
-    expected = judge((), (), policy.ignored_checks, expected_checks(asked.entry.run, (), policy)).pending_names
+    expected = judge((), (), policy.checks.ignored, expected_checks(asked.entry.run, (), policy)).pending_names
     if set(expected) <= set(entry.run.completed_checks):
         return asked
     again = now + wait(policy.check_poll, 0, random=no_jitter)

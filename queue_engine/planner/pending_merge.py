@@ -3,9 +3,9 @@
 from dataclasses import replace
 from datetime import datetime
 
+from queue_engine.config.model import Policy
 from queue_engine.core.timing.backoff import MONITOR
 from queue_engine.domain.model import Entry
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.port import MergeState, PendingMerge
 from queue_engine.domain.reasons import Reason
 from queue_engine.planner.actions import Action, Dequeue, FactKind, Facts, Landing, ReadFact, Save, Wait

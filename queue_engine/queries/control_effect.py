@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from queue_engine.config.model import Policy
 from queue_engine.domain.model import PROCESSING, Entry
-from queue_engine.domain.policy import Policy
 from queue_engine.queries.check_view import CheckStatus, check_views
 from queue_engine.queries.position import load_durations
 from queue_engine.rules.priority import delay
@@ -47,7 +47,7 @@ async def load_priority_effect(
         # It delays others once it is ready and joins.
         return ControlEffect(entry, None, (), None, (), False, False, (), timedelta(0))
     entries = await tx.entries.of_queue(entry.queue_id)
-    rank = await tx.entries.rank_with(entry, priority, policy.ageing)
+    rank = await tx.entries.rank_with(entry, priority, policy.priority.ageing)
     after = _placed([*(each for each in entries if each.id != entry.id), replace(entry, rank=rank, priority=priority)])
     moved = next(each for each in after if each.id == entry.id)
     durations = await load_durations(tx, entry.repository.id, entry.base_branch)
@@ -80,7 +80,7 @@ async def _load_leaving(
     members = {number for run in runs for number in run.numbers} - {entry.number}
     ends_run = entry.status in PROCESSING or bool(runs)
     checks = check_views(entry, {}, now) if ends_run else ()
-    updated = policy.cancel_outdated and entry.updated_from is not None
+    updated = policy.checks.cancel_outdated and entry.updated_from is not None
     return ControlEffect(
         entry,
         position,

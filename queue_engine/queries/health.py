@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 
+from queue_engine.core.read_model import serialized
+
 MEDIAN_LIMIT = 30 * 60.0
 """Seconds in the queue that half of the landings stay below."""
 P95_LIMIT = 2 * 3600.0
@@ -24,8 +26,8 @@ class HealthLimit:
     figure: float | None
     limit: float
 
-    @property
-    def is_met(self) -> bool:
+    @serialized
+    def met(self) -> bool:
         """Whether the figure is below its limit, or not known."""
         return self.figure is None or self.figure < self.limit
 
@@ -34,16 +36,16 @@ class HealthLimit:
 class Health:
     """The figures of a queue with their limits; durations are in seconds."""
 
-    median: HealthLimit
-    p95: HealthLimit
+    median_wait: HealthLimit
+    p95_wait: HealthLimit
     failures: HealthLimit
     counted: int
     """How many pull requests landed or failed."""
 
-    @property
-    def is_good(self) -> bool:
+    @serialized
+    def good(self) -> bool:
         """Whether every limit is met."""
-        return self.median.is_met and self.p95.is_met and self.failures.is_met
+        return self.median_wait.met and self.p95_wait.met and self.failures.met
 
     @property
     def is_known(self) -> bool:

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from queue_engine.config.model import Policy
 from queue_engine.domain.dequeue_reason import Cause
 from queue_engine.domain.failing_check import FailingCheck
 from queue_engine.domain.model import EntryStatus, Queue
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import (
     MERGED_REASONS,
     REASONS,
@@ -22,7 +22,7 @@ from queue_engine.domain.unmet_requirement import UnmetRequirement, failing_in
 from queue_engine.queries.position import load_durations
 from queue_engine.queries.queue_status import EntryView, entry_view, queue_blockers, trains_of
 from queue_engine.rules.depth import with_room
-from queue_engine.rules.fair_share import share_behind
+from queue_engine.rules.fair_share import FairShare, share_behind
 from queue_engine.store import Transaction
 from queue_engine.store.rejections import Rejection
 
@@ -70,8 +70,8 @@ class PullRequestStatus:
     """While the entry waits for room: how many others get room before."""
     unmet: tuple[UnmetRequirement, ...] = ()
     """While its entry waits outside the queue: what the pull request lacks, the most important first."""
-    share: tuple[str, int] | None = None
-    """If entries that joined later are ahead because of its author's share; `EntryView.share` has the meaning."""
+    fair_share: FairShare | None = None
+    """If entries that joined later are ahead."""
     previous: QueueHistory | None = None
     """If the pull request is not queued: how it last left, if ever."""
     rejected: Rejection | None = None
@@ -173,7 +173,7 @@ def _wait_reason(view: EntryView) -> Reason | WaitReason:
         return view.deferral.reason
     if view.outage is not None:
         return WaitReason.GITHUB_FAILING
-    return status_reason(view.entry.status.value, view.position.position)
+    return status_reason(view.entry.status.value, view.entry.position)
 
 
 def status_reason(status: str, position: int) -> WaitReason:
@@ -211,7 +211,7 @@ async def _of_queue(
     behind = entry.position - len(entries)
     if behind >= 0:
         share = share_behind(every, entry)
-        return PullRequestStatus(number, HELD, queue.base_branch, len(entries), held_behind=behind, share=share)
+        return PullRequestStatus(number, HELD, queue.base_branch, len(entries), held_behind=behind, fair_share=share)
     durations = await load_durations(tx, queue.repository.id, queue.base_branch)
     trains = await trains_of(tx, queue)
     view = entry_view(queue, entries, entry, queue_blockers(queue, policy, now), durations, now, trains)
@@ -222,7 +222,7 @@ async def _of_queue(
         queue.base_branch,
         len(entries),
         view,
-        share=view.share,
+        fair_share=view.fair_share,
         red_checks=queue.red.failing if red and queue.red is not None else (),
     )
 

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+from queue_engine.config.model import Policy
 from queue_engine.domain.departure import Departure
 from queue_engine.domain.model import Entry, Queue
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.timeline_event import TimelineEvent
 from queue_engine.queries.check_view import RunView, group_runs, load_usual_times
 from queue_engine.queries.health import Health

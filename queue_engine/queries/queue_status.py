@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from queue_engine.config.model import Policy
 from queue_engine.domain.blocker import Blocker, BlockerNotices
 from queue_engine.domain.model import Entry, Queue
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import REASONS, Reason, ReasonActor
 from queue_engine.domain.train_notice import TrainNotice
 from queue_engine.queries.position import Position, load_durations, position_of
@@ -14,7 +14,7 @@ from queue_engine.queries.train_status import TrainStatus, load_trains
 from queue_engine.rules.blockers import blockers_of, is_blocked
 from queue_engine.rules.check_progress import pending_checks
 from queue_engine.rules.depth import with_room
-from queue_engine.rules.fair_share import share_behind
+from queue_engine.rules.fair_share import FairShare, share_behind
 from queue_engine.store import Transaction
 
 _STORED_ONLY = Policy()
@@ -48,6 +48,8 @@ class EntryView:
 
     entry: Entry
     position: Position
+    eta: tuple[datetime, datetime] | None
+    """When the entry is likely to land; None while it is blocked or GitHub fails."""
     blockers: tuple[Blocker, ...]
     """The blockers of its queue that do not exempt it, the most important first."""
     pending_checks: tuple[str, ...]
@@ -55,22 +57,8 @@ class EntryView:
     deferral: EntryBlock | None
     train: TrainNotice | None = None
     """What a train does with it."""
-    share: tuple[str, int] | None = None
-    """If entries that joined later are ahead, because its author has many here: the author, and how many.
-
-    0 for one of many bots and agents, which share one place.
-    """
-
-    @property
-    def since(self) -> datetime:
-        """When the present status began."""
-        return self.entry.status_since
-
-    @property
-    def eta(self) -> tuple[datetime, datetime] | None:
-        """When the entry is likely to land; None while it is blocked or GitHub fails."""
-        held_up = self.blockers or self.outage is not None or self.deferral is not None
-        return None if held_up else self.position.eta
+    fair_share: FairShare | None = None
+    """If entries that joined later are ahead."""
 
     @property
     def next_actor(self) -> ReasonActor:
@@ -91,8 +79,13 @@ class QueueStatus:
     blockers: tuple[Blocker, ...]
     trains: TrainStatus | None = None
     """The trains of a queue that has some."""
-    not_ready: tuple[Entry, ...] = ()
+    outside: tuple[Entry, ...] = ()
     """Entries that wait outside the queue until they are ready."""
+
+    @property
+    def not_ready(self) -> int:
+        """How many entries wait outside the queue."""
+        return len(self.outside)
 
     @property
     def depth(self) -> int:
@@ -159,15 +152,18 @@ def entry_view(
         outage = GitHubOutage(entry.run.github_failing_since, queue.due_at if later else None)
     if is_blocked(entry, now):
         deferral = EntryBlock(Reason.WORKFLOWS_PERMISSION, entry.blocked_since, entry.blocked_until)
+    blockers = tuple(blocker for blocker in holding if not blocker.exempts(entry))
+    position = position_of(entry, entries, durations, now, depth=len(entries))
     return EntryView(
         entry=entry,
-        position=position_of(entry, entries, durations, now, depth=len(entries)),
-        blockers=tuple(blocker for blocker in holding if not blocker.exempts(entry)),
+        position=position,
+        eta=None if blockers or outage or deferral else position.eta,
+        blockers=blockers,
         pending_checks=pending_checks(entry.run),
         outage=outage,
         deferral=deferral,
         train=None if trains is None else trains.notice(entry.number),
-        share=share_behind(entries, entry),
+        fair_share=share_behind(entries, entry),
     )
 
 

@@ -11,12 +11,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from hashlib import sha256
-from typing import Any
+from typing import Annotated, Any
 
 from sqlalchemy import Row
 
 from queue_engine.core.jobs.job_table import JobStatus
-from queue_engine.domain.model import Repository
+from queue_engine.core.read_model import INTERNAL, serialized
+from queue_engine.domain.model import RepositoryName
 from queue_engine.store import Transaction
 from queue_engine.store.outbox.items import NAME, OUTBOX_JOB, OutboxKind, dead_id
 from queue_engine.store.repositories import repository_of
@@ -51,7 +52,7 @@ class RequestStatus:
 
     id: str
     kind: str
-    repository: Repository | None
+    repository: RepositoryName | None
     number: int | None
     asked: str
     asked_by: str | None
@@ -62,13 +63,23 @@ class RequestStatus:
     attempts: int = 0
     next_try_at: datetime | None = None
     error: str | None = None
-    is_retryable: bool = False
-    letter_id: str | None = None
+    is_retryable: Annotated[bool, INTERNAL] = False
+    letter_id: Annotated[str | None, INTERNAL] = None
 
     @property
     def pending(self) -> bool:
         """Whether the request is neither done nor failed."""
         return self.state in PENDING
+
+    @serialized
+    def status(self) -> str:
+        """`pending` while `state` is `waiting`, `processing` or `retrying`, and else the same as `state`."""
+        return "pending" if self.pending else self.state.value
+
+    @serialized
+    def retryable(self) -> bool:
+        """Whether there is a dead letter to retry."""
+        return self.letter_id is not None
 
     @property
     def place(self) -> Place:

@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import Row
 
 from queue_engine.domain.departure import WaitKind
-from queue_engine.domain.model import EntryStatus
+from queue_engine.domain.model import EntryStatus, Repository, RepositoryName
 from queue_engine.domain.reasons import Reason
 from queue_engine.queries.health import MEDIAN, P95, Health, health_of
 from queue_engine.queries.train_statistics import TrainStatistics, load_train_statistics
@@ -36,7 +36,7 @@ class LandingCount:
 
 @dataclass(frozen=True, slots=True)
 class ReasonCount:
-    """How many pull requests last left for a reason; None for those that landed."""
+    """How many pull requests last left for a reason, which is null for `landed`."""
 
     outcome: EntryStatus
     reason: Reason | None
@@ -45,42 +45,46 @@ class ReasonCount:
 
 @dataclass(frozen=True, slots=True)
 class RerunCount:
-    """A check, or a job, that was flaky: in how many departures, and what that cost."""
+    """A check or a job that failed and passed in a rerun; `ci_seconds` is null if IMQ does not know the time."""
 
     name: str
     pulls: int
     reruns: int
     ci_seconds: float | None
-    """None: not known of any of them."""
     waited: float
 
 
 @dataclass(frozen=True, slots=True)
 class QueueStatistics:
-    """The statistics of a period. Times in the queue are those of pull requests that landed."""
+    """The statistics of a queue, or of several, from one day to another, both included, in UTC.
 
+    Durations are in seconds, and null without a landing. `mean_wait` divides the mean wait of a landing. `reasons` has
+    each pull request once, by its last departure. `ci_seconds` is that of all pull requests that left and whose CI time
+    IMQ knows. `requests` are those to GitHub for all queues of the repositories, null if none was counted. `trains` is
+    null where no queue has trains.
+    """
+
+    repository: RepositoryName | None
+    """The repository of a single queue; None for several queues."""
+    base_branch: str | None
     first: date
     last: date
     landed: int
-    median: float | None
-    p95: float | None
-    parts: Mapping[WaitKind, float]
+    median_wait: float | None
+    p95_wait: float | None
+    mean_wait: Mapping[WaitKind, float]
     """The mean seconds of a landing for each part of its wait; empty without a landing."""
     landings: tuple[LandingCount, ...]
     reasons: tuple[ReasonCount, ...]
-    """Each pull request once for each queue, by its last departure."""
     flaky_checks: tuple[RerunCount, ...]
     flaky_jobs: tuple[RerunCount, ...]
     reruns: int
     ci_seconds: float | None
-    """Of all departures whose CI time is known, those without a landing included."""
-    ci_per_landing: float | None
+    ci_seconds_per_landing: float | None
     health: Health
     requests: int | None
-    """Requests to GitHub for all queues of the repositories; None: none was counted."""
     requests_per_landing: float | None
     trains: TrainStatistics | None = None
-    """What trains saved; None where no queue has them."""
 
     @property
     def pulls(self) -> int:
@@ -99,8 +103,10 @@ def date_of(day: int) -> date:
     return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(days=day)).date()
 
 
-async def load_statistics(tx: Transaction, query: DepartureQuery) -> QueueStatistics:
-    """Load the statistics of these queues and days."""
+async def load_statistics(
+    tx: Transaction, query: DepartureQuery, repository: Repository | None = None
+) -> QueueStatistics:
+    """Load the statistics of these queues and days; `repository` is that of a single queue."""
     sums = await tx.statistics.sums(query)
     landed = [each for each in sums if each.outcome == EntryStatus.LANDED]
     count = sum(each.departures for each in landed)
@@ -114,19 +120,23 @@ async def load_statistics(tx: Transaction, query: DepartureQuery) -> QueueStatis
     by_day = await tx.statistics.landings(query)
     requests, per_landing = await _requests(tx, query, by_day)
     return QueueStatistics(
+        repository=repository,
+        base_branch=query.base_branch,
         first=date_of(query.first_day),
         last=date_of(query.last_day),
         landed=count,
-        median=median,
-        p95=p95,
-        parts={kind: sum(getattr(each, kind.value) for each in landed) / count for kind in WaitKind} if count else {},
+        median_wait=median,
+        p95_wait=p95,
+        mean_wait={kind: sum(getattr(each, kind.value) for each in landed) / count for kind in WaitKind}
+        if count
+        else {},
         landings=_landings(query, by_day),
         reasons=tuple(reasons),
         flaky_checks=_flaky(flaky, "check"),
         flaky_jobs=_flaky(flaky, "job"),
         reruns=sum(each.reruns for each in sums),
         ci_seconds=ci if known else None,
-        ci_per_landing=ci / landed_known if landed_known else None,
+        ci_seconds_per_landing=ci / landed_known if landed_known else None,
         health=health_of(median, p95, failed=failed, left=left),
         requests=requests,
         requests_per_landing=per_landing,

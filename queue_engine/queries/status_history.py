@@ -66,7 +66,7 @@ class StatusHistory:
     depth: int | None = None
     """How many entries were queued, those that waited for room included."""
     since: datetime | None = None
-    joined: datetime | None = None
+    enqueued_at: datetime | None = None
     queued_by: str | None = None
     blockers: tuple[Blocker, ...] = ()
     deferral: Reason | None = None
@@ -118,11 +118,11 @@ async def load_status_at(tx: Transaction, repository_id: int, number: int, at: d
     mine = _membership(events)
     if mine is None:
         return StatusHistory(number, at, NOT_QUEUED, previous=last_outcome(events))
-    joined, last = mine[0], next(event for event in reversed(mine) if event.event in (*_ASKED, *_MOVED, "blocked"))
-    branch = joined.base_branch
+    asked, last = mine[0], next(event for event in reversed(mine) if event.event in (*_ASKED, *_MOVED, "blocked"))
+    branch = asked.base_branch
     newest = await tx.timeline_reads.of_branch(repository_id, branch, _READ, limit=_OF_BRANCH, before=end)
     replayed = _replay(reversed(newest))
-    entry_id = joined.entry_id or ""
+    entry_id = asked.entry_id or ""
     position = replayed.order.index(entry_id) if entry_id in replayed.order else None
     blockers = _holding(replayed, at)
     status = StatusHistory(
@@ -133,7 +133,7 @@ async def load_status_at(tx: Transaction, repository_id: int, number: int, at: d
         None if last.event in (HELD, NOT_READY) else position,
         len(replayed.order) if position is not None else None,
         _since(mine, last),
-        joined.at,
+        asked.at,
         next(
             (
                 str(event.data["by"])
@@ -145,23 +145,21 @@ async def load_status_at(tx: Transaction, repository_id: int, number: int, at: d
         blockers,
     )
     if last.event == EntryStatus.CHECKING:
-        pending = await _pending_checks(tx, joined, end, at)
+        pending = await _pending_checks(tx, asked, end, at)
         status = replace(status, pending_checks=pending)
     if last.event in ("blocked", NOT_READY):
         return replace(status, deferral=last.reason)
     return replace(status, eta=_eta(replayed, status, at))
 
 
-async def _pending_checks(tx: Transaction, joined: TimelineEvent, end: int, at: datetime) -> tuple[str, ...]:
+async def _pending_checks(tx: Transaction, asked: TimelineEvent, end: int, at: datetime) -> tuple[str, ...]:
     """Return the checks of an entry's test that had not ended at an instant; `end` is the first id after it."""
-    later = await tx.timeline_reads.afterwards(
-        joined.repository_id, joined.number, after=end - 1, limit=_OF_PULL_REQUEST
-    )
-    own = [event for event in later if event.entry_id == joined.entry_id]
+    later = await tx.timeline_reads.afterwards(asked.repository_id, asked.number, after=end - 1, limit=_OF_PULL_REQUEST)
+    own = [event for event in later if event.entry_id == asked.entry_id]
     ended = next((event for event in own if event.event in (*_MOVED, *_LEFT)), None)
     if ended is not None:
         return pending_at(ended, at)
-    entry = None if joined.entry_id is None else await tx.entries.get(joined.entry_id)
+    entry = None if asked.entry_id is None else await tx.entries.get(asked.entry_id)
     if entry is None:
         return ()
     ends = dict.fromkeys(pending_checks(entry.run)) | {each.name: each.ended for each in entry.run.timings}

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from queue_engine.core.read_model import serialized
 from queue_engine.domain.candidate_run import RUN_EVENTS, RUN_PASSED, RUN_STARTED
 from queue_engine.domain.timeline_event import TimelineEvent
 from queue_engine.store import Transaction
@@ -22,12 +23,12 @@ class TrainStatistics:
     run_seconds: float | None
     """How long a run that passed took on average, from its start to its last check."""
 
-    @property
+    @serialized
     def runs_saved(self) -> int:
         """How many runs fewer than one for each landing; none if it took more."""
         return max(0, self.landed - self.runs)
 
-    @property
+    @serialized
     def seconds_saved(self) -> float | None:
         """How long the saved runs would have taken."""
         return None if self.run_seconds is None else self.runs_saved * self.run_seconds

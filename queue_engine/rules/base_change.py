@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from queue_engine.config.model import Policy
 from queue_engine.config.patterns import branch_matches
-from queue_engine.domain.policy import Policy
 
 _WORKFLOWS = ".github/workflows/"
 """The files that say what the checks do: a change of them always needs a test."""
@@ -28,4 +28,4 @@ def need_no_test(paths: Iterable[str] | None, policy: Policy) -> bool:
 def _needs_no_test(path: str, policy: Policy) -> bool:
     if path.startswith(_WORKFLOWS):
         return False
-    return any(branch_matches(pattern, path) for pattern in policy.untested_paths)
+    return any(branch_matches(pattern, path) for pattern in policy.checks.untested_paths)

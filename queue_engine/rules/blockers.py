@@ -10,11 +10,11 @@ from dataclasses import replace
 from datetime import datetime
 
 from queue_engine.config.freezes import frozen_until
+from queue_engine.config.model import Policy
 from queue_engine.core.timing.monitor_entry import MonitorEntry
 from queue_engine.domain.blocker import Blocker, BlockerNotices
 from queue_engine.domain.facts import CheckReport, CheckState, RequiredCheck
 from queue_engine.domain.model import PROCESSING, Entry, EntryStatus, Queue, RedBase
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.rules.checks import judge
 from queue_engine.rules.failing_checks import failing_checks
@@ -29,7 +29,7 @@ def blockers_of(queue: Queue, policy: Policy, now: datetime) -> tuple[Blocker, .
     ]
     if policy.fault is not None:
         found.append(Blocker(Reason.MISCONFIGURED, policy.fault))
-    if (frozen := frozen_until(policy, now)) is not None:
+    if (frozen := frozen_until(policy.freeze.windows, now)) is not None:
         until, why = frozen
         found.append(Blocker(Reason.FROZEN, why, until, until))
     if (stall := queue.stall) is not None:
@@ -109,7 +109,7 @@ def select_front(entries: Sequence[Entry], blockers: Sequence[Blocker], now: dat
 
 def waits_until(red: RedBase, entry: Entry, policy: Policy) -> datetime:
     """When this entry is dequeued if its base stays red."""
-    return max(red.since, entry.enqueued_at) + policy.hold_timeout
+    return max(red.since, entry.enqueued_at) + policy.timeouts.hold
 
 
 def base_checked(
@@ -128,7 +128,7 @@ def base_checked(
     if states == {CheckState.PASSED} or (not states and red.polls > 0):
         return None
     if not states:
-        return replace(red, polls=1, next_poll_at=now + policy.first_report)
+        return replace(red, polls=1, next_poll_at=now + policy.checks.first_report)
     failed = [r for r in reports if (r.name, r.app_id) == (red.check, red.app_id) and r.state is CheckState.FAILED]
     return base_unread(replace(red, failing=failing_checks(failed, reports) or red.failing), policy, now)
 
@@ -148,21 +148,21 @@ def untested_checked(
     """
     if tip != red.tip:
         red = replace(red, tip=tip, polls=0)
-    verdict = judge(required, reports, policy.ignored_checks)
+    verdict = judge(required, reports, policy.checks.ignored)
     if verdict.state is CheckState.FAILED:
         first = verdict.failed[0]
         return RedBase(first.name, tip, now, 0, now, first.app_id, failing=failing_checks(verdict.failed, reports))
     if verdict.state is CheckState.PASSED:
-        believed = now if required else (verdict.last_completed or now) + policy.first_report
+        believed = now if required else (verdict.last_completed or now) + policy.checks.first_report
         return None if now >= believed else replace(red, polls=red.polls + 1, next_poll_at=believed)
-    if red.check and not verdict.reported and now - red.since >= policy.first_report:
+    if red.check and not verdict.reported and now - red.since >= policy.checks.first_report:
         return None
     return base_unread(red, policy, now)
 
 
 def failed_jobs(red: RedBase, tip: str, reports: Sequence[CheckReport], policy: Policy) -> tuple[CheckReport, ...]:
     """Return the failed jobs of GitHub Actions that make the base red, if IMQ has not rerun them on this tip."""
-    if red.rerun == tip or red.untested or not policy.check_reruns:
+    if red.rerun == tip or red.untested or not policy.checks.reruns:
         return ()
     of_check = [r for r in reports if (r.name, r.app_id) == (red.check, red.app_id)]
     if any(r.state is CheckState.PENDING for r in of_check):

@@ -9,10 +9,10 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from queue_engine.config.model import Policy
 from queue_engine.domain.facts import BranchRules, CheckReport, CheckState, RequiredCheck
 from queue_engine.domain.model import Entry, EntryStatus
 from queue_engine.domain.own_check import is_own_check
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.run import Run
 from queue_engine.domain.workflow_runs import WorkflowRun
 
@@ -39,8 +39,8 @@ def required_checks(rules: BranchRules | None, policy: Policy) -> frozenset[Requ
 
     IMQ's own check is not among them: IMQ reports it for its own merge, and waits for it nowhere.
     """
-    required = policy.required_checks | (rules.required_checks if rules else frozenset())
-    return frozenset(check for check in required if not is_own_check(check, policy))
+    required = policy.checks.required | (rules.required_checks if rules else frozenset())
+    return frozenset(check for check in required if not is_own_check(check, policy.own_app))
 
 
 def head_checks(rules: BranchRules | None, policy: Policy) -> frozenset[RequiredCheck]:
@@ -57,17 +57,17 @@ def run_checks(rules: BranchRules | None, policy: Policy) -> frozenset[RequiredC
     required = required_checks(rules, policy)
     if not required:
         return required
-    return required | {check for check in policy.queue_only_checks if not _names(required, check)}
+    return required | {check for check in policy.checks.queue_only if not _names(required, check)}
 
 
 def expected_checks(run: Run, required: Iterable[RequiredCheck], policy: Policy) -> frozenset[RequiredCheck]:
     """Return the checks that have to report on the candidate where every report counts; none elsewhere."""
-    return frozenset() if required else former_checks(run) | policy.queue_only_checks
+    return frozenset() if required else former_checks(run) | policy.checks.queue_only
 
 
 def queue_only_names(policy: Policy) -> frozenset[str]:
     """Return the names of the checks that run in the queue alone."""
-    return frozenset(check.name for check in policy.queue_only_checks)
+    return frozenset(check.name for check in policy.checks.queue_only)
 
 
 def needs_testing_label(before: Entry, after: Entry, policy: Policy) -> bool:
@@ -76,7 +76,7 @@ def needs_testing_label(before: Entry, after: Entry, policy: Policy) -> bool:
     IMQ's own update has none of them yet. Any other candidate may have passed them before, which the first
     poll shows. A later poll requests the label again while one is absent: a person may have removed it.
     """
-    if not policy.queue_only_checks or after.status is not EntryStatus.CHECKING:
+    if not policy.checks.queue_only or after.status is not EntryStatus.CHECKING:
         return False
     if after.head != before.head:
         return True
@@ -90,7 +90,7 @@ def _names(required: Iterable[RequiredCheck], check: RequiredCheck) -> bool:
 
 def requires_own_check(rules: BranchRules, policy: Policy) -> bool:
     """Return whether GitHub merges only heads on which IMQ's own check has passed."""
-    return any(is_own_check(check, policy) for check in rules.required_checks)
+    return any(is_own_check(check, policy.own_app) for check in rules.required_checks)
 
 
 def judge(
@@ -134,7 +134,7 @@ def run_key(report: CheckReport) -> str:
 
 def is_rerun_in_queue(report: CheckReport, policy: Policy) -> bool:
     """Return whether a failed check is a cancelled job, which says nothing about the change, and which IMQ reruns."""
-    return report.by_actions and report.conclusion == "cancelled" and policy.check_reruns > 0
+    return report.by_actions and report.conclusion == "cancelled" and policy.checks.reruns > 0
 
 
 def cancelled_jobs(reports: Iterable[CheckReport], required: Collection[RequiredCheck] = ()) -> tuple[CheckReport, ...]:

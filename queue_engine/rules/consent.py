@@ -4,9 +4,9 @@ A push by IMQ's own login after IMQ's update request binds the new head at once;
 land. Without such a push, a fork's new head counts as another person's.
 """
 
+from queue_engine.config.model import Policy
 from queue_engine.domain.facts import Comparison, Permission, PullRequest
 from queue_engine.domain.model import Entry, EntryStatus, Repository
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.rules.consent_changes import CHANGED_SINCE_COMMAND, changed_since_command, withdrawn_since_queued
 from queue_engine.rules.eligibility import Reject, blocked_by_config, refused_auto_merge, waits
@@ -43,7 +43,7 @@ def _lost_by_state(entry: Entry, pull: PullRequest, policy: Policy) -> Reason | 
     # While the configuration cannot be read, its trigger labels are unknown, and its queues hold.
     if policy.fault is None and not policy.has_trigger_label(pull.labels):
         return Reason.LABEL_REMOVED
-    if policy.fault is None and not policy.served:
+    if policy.fault is None and not policy.enabled:
         return Reason.BRANCH_NOT_SERVED
     if pull.draft and entry.is_ready:
         return Reason.DRAFT
@@ -74,4 +74,4 @@ def is_own_update(updated_from: str | None, comparison: Comparison, policy: Poli
 
 def needs_signature(policy: Policy) -> bool:
     """Whether an update of IMQ needs GitHub's signature: if write permission is not enough to queue."""
-    return policy.may_queue in _MORE_THAN_WRITE
+    return policy.who_may_queue.permission in _MORE_THAN_WRITE

@@ -10,10 +10,11 @@ GitHub's times have whole seconds: within one second the order of the webhooks' 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
+from queue_engine.config.model import Policy
 from queue_engine.domain.facts import PullRequest
 from queue_engine.domain.known_facts import Consent, PullRequestState
 from queue_engine.domain.model import Entry
-from queue_engine.domain.policy import Policy, has_label
+from queue_engine.domain.policy import has_label
 from queue_engine.domain.reasons import Reason
 from queue_engine.rules.eligibility import waits
 

@@ -81,7 +81,7 @@ def departure_of(
         number=end.number,
         title=entry.title,
         author=entry.author,
-        joined_at=joined,
+        enqueued_at=joined,
         left_at=left,
         outcome=EntryStatus(end.event),
         reason=end.reason,

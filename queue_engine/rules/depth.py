@@ -6,33 +6,33 @@ Only the position decides whether an entry waits: when an entry ahead leaves, th
 from collections.abc import Sequence
 from datetime import datetime
 
+from queue_engine.config.model import Policy
 from queue_engine.domain.model import Entry
-from queue_engine.domain.policy import Policy
 
 
 def waits_for_room(position: int, policy: Policy) -> bool:
     """Whether an entry at this position, counted from 0, is beyond the depth limit."""
-    return 0 < policy.max_depth <= position
+    return 0 < policy.depth <= position
 
 
 def held_behind(position: int, policy: Policy) -> int:
     """Return how many waiting entries get room before the one at this position."""
-    return position - policy.max_depth
+    return position - policy.depth
 
 
 def with_room(entries: Sequence[Entry], policy: Policy) -> tuple[Entry, ...]:
     """Return the entries of an ordered queue that have room."""
-    return tuple(entries[: policy.max_depth or None])
+    return tuple(entries[: policy.depth or None])
 
 
 def depth_within(total: int, policy: Policy) -> int:
     """Return how many of `total` entries have room."""
-    return min(total, policy.max_depth or total)
+    return min(total, policy.depth or total)
 
 
 def held_until(entry: Entry, policy: Policy) -> datetime | None:
     """When an entry that waits for room is dequeued (P5); None if it does not wait."""
-    return None if entry.held_since is None else entry.held_since + policy.hold_timeout
+    return None if entry.held_since is None else entry.held_since + policy.timeouts.hold
 
 
 def moved_entries(entries: Sequence[Entry], policy: Policy) -> tuple[Entry, ...]:

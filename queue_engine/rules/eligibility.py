@@ -3,12 +3,13 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from queue_engine.config.model import Policy
 from queue_engine.config.patterns import blocked_title
 from queue_engine.domain.facts import BranchRules, Permission, PullRequest, Review, ReviewOutcome, StackPosition
 from queue_engine.domain.failing_check import FailingCheck
 from queue_engine.domain.model import Repository
 from queue_engine.domain.own_check import unreported_check
-from queue_engine.domain.policy import GithubMergePolicy, NotReadyPolicy, Policy, has_label
+from queue_engine.domain.policy import GithubMergePolicy, NotReadyPolicy, has_label
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.unmet_requirement import UnmetRequirement
 from queue_engine.rules.checks import required_checks
@@ -146,19 +147,23 @@ def unmet_by_rules(pull: PullRequest, requirements: RequiredFacts, policy: Polic
 
 def may_queue(policy: Policy, login: str, permission: Permission) -> Reason | None:
     """Return None if this person may queue on this branch, else the reason to report."""
-    enough = _STRENGTH.index(permission) >= _STRENGTH.index(policy.may_queue)
-    if enough or login.casefold() in policy.may_queue_too | policy.team_members:
+    enough = _STRENGTH.index(permission) >= _STRENGTH.index(policy.who_may_queue.permission)
+    if enough or login.casefold() in policy.who_may_queue.people | policy.team_members:
         return None
     # GitHub itself lets people with write permission merge; any other bound is the repository's own.
-    return Reason.LABEL_WITHOUT_RIGHT if policy.may_queue is Permission.WRITE else Reason.NOT_ALLOWED_TO_QUEUE
+    return (
+        Reason.LABEL_WITHOUT_RIGHT
+        if policy.who_may_queue.permission is Permission.WRITE
+        else Reason.NOT_ALLOWED_TO_QUEUE
+    )
 
 
 def blocked_by_config(pull: PullRequest, policy: Policy) -> Reject | None:
     """Reject a pull request whose labels or title the configuration blocks, for any requester and in any state."""
     for label in sorted(pull.labels):
-        if has_label([label], policy.blocking_labels):
+        if has_label([label], policy.blocking.labels):
             return Reject(Reason.BLOCKED_BY_LABEL, label)
-    pattern = blocked_title(policy, pull.title)
+    pattern = blocked_title(policy.blocking.titles, pull.title)
     return None if pattern is None else Reject(Reason.BLOCKED_BY_TITLE, pattern)
 
 
@@ -188,7 +193,7 @@ def unread_teams(policy: Policy) -> str | None:
 def _reject_change(pull: PullRequest, consent: Consent, policy: Policy) -> Reject | None:
     if pull.base_branch != consent.base_branch:
         return Reject(Reason.BASE_CHANGED)
-    if not policy.served:
+    if not policy.enabled:
         return Reject(Reason.BRANCH_NOT_SERVED)
     if pull.draft and not waits(policy):
         return Reject(Reason.DRAFT)
@@ -232,7 +237,7 @@ def _reject_rules(pull: PullRequest, repository: Repository, rules: BranchRules,
         return Reject(Reason.PUSH_RESTRICTED)
     if rules.bypassed:
         return Reject(Reason.RULESET_BYPASSED, "; ".join(rules.bypassed))
-    if (own := unreported_check(required_checks(rules, policy), policy)) is not None:
+    if (own := unreported_check(required_checks(rules, policy), policy.own_app)) is not None:
         return Reject(Reason.OWN_CHECK_REQUIRED, own)
     if merge_method(pull, rules, policy) is None:
         return Reject(*no_method(pull, rules, policy))

@@ -10,12 +10,13 @@ entry lands.
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from statistics import median
 
+from queue_engine.config.model import Policy
 from queue_engine.config.patterns import branch_matches
 from queue_engine.domain.model import Entry
-from queue_engine.domain.policy import Policy
 
 AGENTS = ""
 """The share of all bots and agents; no login is empty."""
@@ -38,7 +39,7 @@ _BOT = "[bot]"
 def share_of(author: str, policy: Policy) -> str:
     """Return the share to which the entries of an author belong."""
     login = author.casefold()
-    is_agent = login.endswith(_BOT) or any(branch_matches(each, login) for each in policy.agents)
+    is_agent = login.endswith(_BOT) or any(branch_matches(each, login) for each in policy.fair_share.agents)
     return AGENTS if is_agent else login
 
 
@@ -61,23 +62,28 @@ def earliest_key(
     `queued` has author, arrival and delay of each entry in the queue without a priority of its own. Only those count
     that arrived before: IMQ may answer a request late. Within a share the first entry stays first.
     """
-    if not policy.fair_share:
+    if not policy.fair_share.enabled:
         return arrived
     share = share_of(author, policy)
     own = [at + delay for other, at, delay in queued if at <= arrived and share_of(other, policy) == share]
     if not own:
         return arrived
     last = max(own)
-    step = interval(durations, share) if len(own) >= policy.share_waiting else timedelta(0)
+    step = interval(durations, share) if len(own) >= policy.fair_share.waiting else timedelta(0)
     wanted = min(last + _milliseconds(step), arrived + _milliseconds(LONGEST))
     return max(arrived, last, wanted)
 
 
-def share_behind(entries: Sequence[Entry], entry: Entry) -> tuple[str, int] | None:
-    """Return author and number of entries if later entries without priority are ahead because of the author's share.
+@dataclass(frozen=True, slots=True)
+class FairShare:
+    """Why entries that joined later are ahead: the author has so many here; 0 for one of many bots and agents."""
 
-    0 if the author has no other: then other bots and agents fill the share.
-    """
+    author: str
+    pulls: int
+
+
+def share_behind(entries: Sequence[Entry], entry: Entry) -> FairShare | None:
+    """Return the share of an entry if later entries without priority are ahead because of it."""
     later = (
         each.seq > entry.seq and each.position < entry.position and each.priority <= 0 and not each.hotfix
         for each in entries
@@ -85,7 +91,7 @@ def share_behind(entries: Sequence[Entry], entry: Entry) -> tuple[str, int] | No
     if not entry.share_delay or entry.priority > 0 or not any(later):
         return None
     count = sum(each.author.casefold() == entry.author.casefold() for each in entries)
-    return entry.author, count if count > 1 and not entry.author.casefold().endswith(_BOT) else 0
+    return FairShare(entry.author, count if count > 1 and not entry.author.casefold().endswith(_BOT) else 0)
 
 
 def _milliseconds(length: timedelta) -> int:

@@ -4,20 +4,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from queue_engine.config import merge_commit
+from queue_engine.config.model import Policy
 from queue_engine.domain.facts import BranchRules, MergeMethod, PullRequest
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
 
 
 def wanted_method(labels: Iterable[str], policy: Policy) -> MergeMethod | None:
     """Return the method of a label; without one, the configured method."""
-    return next(iter(_asked(labels, policy).values()), policy.method)
+    return next(iter(_asked(labels, policy).values()), policy.merge.method)
 
 
 def _asked(labels: Iterable[str], policy: Policy) -> Mapping[str, MergeMethod]:
     """Return the methods that these labels name, by the label as the configuration has it."""
     carried = {label.casefold() for label in labels}
-    return {label: method for label, method in policy.method_labels.items() if label.casefold() in carried}
+    return {label: method for label, method in policy.merge.method_labels.items() if label.casefold() in carried}
 
 
 def merge_method(pull: PullRequest, rules: BranchRules, policy: Policy) -> MergeMethod | None:
@@ -61,7 +61,8 @@ def commit_message(
     """Return title and body of the landed commit; None leaves them to GitHub. A rebase keeps the commits' messages."""
     if method is MergeMethod.REBASE:
         return None, None
-    message = merge_commit.commit_message(policy, pull, co_authors)
+    templates = merge_commit.MergeCommit(policy.merge.title, policy.merge.body)
+    message = merge_commit.commit_message(templates, pull, co_authors, label=policy.trigger_label)
     return message.title, message.body
 
 

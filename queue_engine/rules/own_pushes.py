@@ -10,15 +10,19 @@ an update by the API): then it is a person's push.
 from collections.abc import Sequence
 from dataclasses import replace
 
+from queue_engine.config.model import Policy
 from queue_engine.domain.facts import HeadPush
 from queue_engine.domain.model import Entry, EntryStatus
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.port import NO_BRANCH
 
 
 def may_push(entry: Entry, login: str | None, policy: Policy) -> bool:
     """Return whether this login is a named bot, and opened the pull request itself."""
-    return login is not None and login.casefold() in policy.requeue_for and login.casefold() == entry.author.casefold()
+    return (
+        login is not None
+        and login.casefold() in policy.on_push.requeue_for
+        and login.casefold() == entry.author.casefold()
+    )
 
 
 def known_heads(entry: Entry) -> frozenset[str]:

@@ -3,8 +3,9 @@
 from collections.abc import Collection, Sequence
 from typing import Protocol
 
+from queue_engine.config.model import Policy
 from queue_engine.domain.model import Repository
-from queue_engine.domain.policy import Mode, Policy
+from queue_engine.domain.policy import Mode
 
 PolicyKey = tuple[Repository, str, tuple[int, int]]
 """A base branch, and the generations of its configuration: the repository's, and that of its owner's shared file."""

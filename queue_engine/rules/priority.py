@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from statistics import median
 
+from queue_engine.config.model import Policy
 from queue_engine.domain.model import PROCESSING, Entry, EntryOrder
-from queue_engine.domain.policy import Policy, has_label
+from queue_engine.domain.policy import has_label
 
 
 def trusted_of(labels: Iterable[str], trusted: Iterable[str]) -> frozenset[str]:
@@ -18,13 +19,13 @@ def trusted_of(labels: Iterable[str], trusted: Iterable[str]) -> frozenset[str]:
 def precedence_of(labels: Iterable[str], policy: Policy) -> EntryOrder:
     """Return the highest priority among these labels, with every exemption that one of them gives."""
     labels = tuple(labels)
-    given = [each for each in policy.priorities if has_label(labels, [each.label])]
+    given = [each for each in policy.priority.labels if has_label(labels, [each.label])]
     return EntryOrder(
         priority=max((each.priority for each in given), default=0),
         hotfix=any(each.hotfix for each in given),
         preempts=any(each.preempts for each in given),
         fixes_base=any(each.fixes_base for each in given),
-        freeze_exempt=has_label(labels, policy.freeze_exempt_labels),
+        freeze_exempt=has_label(labels, policy.freeze.exempt_labels),
     )
 
 

@@ -7,12 +7,12 @@ from collections.abc import Collection
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from queue_engine.config.model import Policy
 from queue_engine.domain.facts import Permission, PullRequest, Snapshot
 from queue_engine.domain.model import Entry
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.unmet_requirement import failing_in
-from queue_engine.domain.webhook_event import WebhookEvent
+from queue_engine.domain.webhooks import CheckReported
 from queue_engine.rules.consent import consent_lost
 from queue_engine.rules.eligibility import Answer, Consent, Reject, RequiredFacts, check_eligibility, waits
 from queue_engine.rules.stacks import awaited_member, still_above, waits_for_stack
@@ -33,7 +33,7 @@ def wait_ended(entry: Entry, pull: PullRequest, policy: Policy, now: datetime) -
     """Return why this entry waits no longer, and does not join its queue; None if it may wait or join."""
     if (lost := consent_lost(entry, pull, policy)) is not None:
         return lost
-    if policy.fault is None and now >= entry.enqueued_at + policy.ready_timeout:
+    if policy.fault is None and now >= entry.enqueued_at + policy.timeouts.ready:
         return Reject(Reason.NOT_READY_TIMED_OUT, entry.unmet[0].reason.value.replace("_", " "))
     return None
 
@@ -58,14 +58,14 @@ def may_be_renewed(entry: Entry, reason: Reason, policy: Policy) -> bool:
     return reason in _RENEWABLE and updated and waits(policy)
 
 
-def waits_for_check(entry: Entry, webhook: WebhookEvent) -> bool:
+def waits_for_check(entry: Entry, webhook: CheckReported) -> bool:
     """Return whether the entry waits until this check passes on its head, or for any report there."""
-    if entry.head != webhook.head_sha or webhook.check_name is None:
+    if entry.head != webhook.head_sha:
         return False
     if any(each.reason is Reason.CHECK_ABSENT for each in entry.unmet):
         return True
     awaited = {name for each in failing_in(entry.unmet) for name in (each.check, *each.jobs)}
-    return webhook.passed is not False and webhook.check_name in awaited
+    return webhook.passed and webhook.check_name in awaited
 
 
 def seems_changed(entry: Entry, listed: PullRequest, policy: Policy, now: datetime) -> bool:

@@ -9,9 +9,9 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TypeVar
 
+from queue_engine.config.model import Policy
 from queue_engine.domain.facts import Comparison, PullRequest
 from queue_engine.domain.model import Entry, EntryStatus
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.unmet_requirement import UnmetRequirement
 from queue_engine.rules.consent import needs_signature

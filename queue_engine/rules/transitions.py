@@ -3,11 +3,11 @@
 from dataclasses import replace
 from datetime import datetime
 
+from queue_engine.config.model import Policy
 from queue_engine.core.timing.backoff import Backoff
 from queue_engine.core.timing.monitor_entry import MonitorEntry
 from queue_engine.domain.facts import Comparison
 from queue_engine.domain.model import Entry, EntryStatus
-from queue_engine.domain.policy import Policy
 
 
 def enter(entry: Entry, status: EntryStatus, now: datetime) -> Entry:

@@ -12,9 +12,9 @@ from datetime import datetime, timedelta
 from queue_engine.admission.admit import judged
 from queue_engine.admission.enqueue_request import EnqueueRequest
 from queue_engine.admission.required_facts import requirements_of
+from queue_engine.config.model import Policy
 from queue_engine.domain.facts import CheckReport, Snapshot
 from queue_engine.domain.model import Entry, EntryStatus, Queue, Repository
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.shadow import ShadowAction, ShadowOutcome
 from queue_engine.domain.unmet_requirement import UnmetRequirement
@@ -106,7 +106,11 @@ async def next_decision(engine: Engine, entry: Entry, policy: Policy) -> ShadowR
 
     No label of IMQ starts the queue-only checks here, so the decision is made without them.
     """
-    now, facts, policy = engine.clock.now(), Facts(), replace(policy, queue_only_checks=frozenset())
+    now, facts, policy = (
+        engine.clock.now(),
+        Facts(),
+        replace(policy, checks=replace(policy.checks, queue_only=frozenset())),
+    )
     queue = Queue(entry.queue_id, entry.repository, entry.base_branch, None, 0)
     blocker = next((each for each in blockers_of(queue, policy, now) if not each.exempts(entry)), None)
     if blocker is not None and not entry.needs_refetch and not in_flight(entry):
@@ -160,7 +164,7 @@ async def _predicted(engine: Engine, entry: Entry, policy: Policy, now: datetime
     rules = await engine.github.branch_rules(entry.repository, entry.base_branch)
     required = head_checks(rules, policy)
     reports = await engine.github.check_reports(entry.repository, entry.head, required)
-    counted = set(judge_checks(required, reports, policy.ignored_checks).completed_names)
+    counted = set(judge_checks(required, reports, policy.checks.ignored).completed_names)
     taken = duration_of([report for report in reports if report.name in counted])
     return None if taken is None else now + taken
 

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 
 from queue_engine.admission.enqueue_request import EnqueueRequest
 from queue_engine.admission.stacks import placed
+from queue_engine.config.model import Policy
 from queue_engine.domain.facts import (
     CheckReport,
     CheckState,
@@ -21,7 +22,6 @@ from queue_engine.domain.facts import (
     ReviewState,
 )
 from queue_engine.domain.model import Repository
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.shadow import BaseState, ShadowLanding
 from queue_engine.effects.context import Engine
 from queue_engine.rules.checks import CommitChecks, head_checks, judge
@@ -59,7 +59,7 @@ async def judge_landing(engine: Engine, request: EnqueueRequest, pull: PullReque
     answer = judged if lacks is None else Reject(lacks.reason, lacks.detail)
     required = head_checks(await github.branch_rules(repository, pull.base_branch), policy)
     reports = await github.check_reports(repository, pull.head_sha, required)
-    checks = judge(required, (_at(at, report) for report in reports), policy.ignored_checks)
+    checks = judge(required, (_at(at, report) for report in reports), policy.checks.ignored)
     failed = tuple(dict.fromkeys(report.name for report in checks.failed))
     landed = None if pull.merge_sha is None else await github.commit(repository, pull.merge_sha)
     head = await github.commit(repository, pull.head_sha)
@@ -112,7 +112,7 @@ async def follow_base(
     if followed.base is BaseState.PENDING or followed.checks is CheckState.PASSED:
         return followed
     reports = await engine.github.check_reports(repository, landing.head, required)
-    checks = judge(required, (_at(landing.at, report) for report in reports), policy.ignored_checks)
+    checks = judge(required, (_at(landing.at, report) for report in reports), policy.checks.ignored)
     passed = checks.state is CheckState.PASSED
     return replace(followed, checks=checks.state, not_passed=()) if passed else followed
 
@@ -130,7 +130,7 @@ async def _base_state(
             red_before = any(each.name in failed for each in former.failed) if former.reported else None
         return replace(landing, base=BaseState.RED, base_checks=failed, red_before=red_before)
     age = engine.clock.now() - landing.at
-    if checks.reported and not checks.pending and (complete or age >= policy.first_report):
+    if checks.reported and not checks.pending and (complete or age >= policy.checks.first_report):
         return replace(landing, base=BaseState.GREEN)
     return replace(landing, base=BaseState.UNKNOWN) if age >= _REPORTS_WITHIN else landing
 
@@ -144,12 +144,12 @@ async def _pushed_checks(
     not: GitHub attaches them to the tip of the branch, whatever that commit changed ("Events that trigger workflows").
     """
     reports = await engine.github.check_reports(repository, sha, frozenset())
-    checks = judge(required, reports, policy.ignored_checks)
+    checks = judge(required, reports, policy.checks.ignored)
     if required and checks.state is CheckState.PASSED:
         return checks, True
     if any(report.by_actions for report in reports):
         runs = await engine.github.workflow_runs(repository, sha)
         others = {run.suite for run in runs if run.event in _NOT_BY_PUSH}
         reports = tuple(report for report in reports if report.suite is None or report.suite not in others)
-        checks = judge(required, reports, policy.ignored_checks)
-    return (checks if checks.reported else judge((), reports, policy.ignored_checks)), False
+        checks = judge(required, reports, policy.checks.ignored)
+    return (checks if checks.reported else judge((), reports, policy.checks.ignored)), False

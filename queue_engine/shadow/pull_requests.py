@@ -13,13 +13,14 @@ from queue_engine.admission.case import Case
 from queue_engine.admission.enqueue_request import EnqueueRequest
 from queue_engine.admission.entries import record_consent
 from queue_engine.admission.stacks import placed
+from queue_engine.config.model import Policy
+from queue_engine.domain import webhooks
 from queue_engine.domain.facts import Permission, PullRequest
 from queue_engine.domain.model import EntryStatus, Repository
-from queue_engine.domain.policy import Policy, PushPolicy, has_label
+from queue_engine.domain.policy import PushPolicy, has_label
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.shadow import BaseState, ShadowAction, ShadowOutcome, ShadowPull
 from queue_engine.domain.unmet_requirement import UnmetRequirement
-from queue_engine.domain.webhook_event import WebhookEvent, WebhookKind
 from queue_engine.effects.context import Engine
 from queue_engine.effects.outcomes import count_shadow_decision, count_shadow_landing
 from queue_engine.rules.eligibility import Ignore, NotReady, Reject
@@ -35,7 +36,7 @@ from queue_engine.shadow.readiness import (
     outside_queue,
     with_waiting_push,
 )
-from queue_engine.shadow.webhook_facts import is_rebase, is_repeated, may_concern, withdrawn_before_merge
+from queue_engine.shadow.webhook_facts import is_rebase, is_repeated, withdrawn_before_merge
 
 _log = structlog.get_logger("imq.shadow")
 
@@ -46,24 +47,21 @@ class ShadowPulls:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    async def follow(self, repository: Repository, webhook: WebhookEvent) -> None:
+    async def follow(self, webhook: webhooks.RepositoryWebhook) -> None:
         """Follow a webhook of a repository in shadow mode. Raises GitHubError."""
-        number = webhook.number or 0
-        match webhook.kind:
-            case WebhookKind.LABELED:
-                await self._labeled(repository, webhook)
-            case WebhookKind.CONSENT if webhook.action == "closed":
-                await self._closed(repository, number, by=webhook.sender)
-            case WebhookKind.CONSENT:
-                await self._changed(repository, webhook)
-            case WebhookKind.REVIEW | WebhookKind.CONVERSATION:
-                await self._reviewed(repository, number, webhook.kind)
-            case WebhookKind.CHECK | WebhookKind.CHECKS:
-                await self._checked(repository, webhook)
-            case WebhookKind.BASE_MOVED:
-                await self._base_moved(repository, webhook)
-            case _:
-                return
+        match webhook:
+            case webhooks.Labeled():
+                await self._labeled(webhook)
+            case webhooks.Changed(action="closed"):
+                await self._closed(webhook.repository, webhook.number, by=webhook.sender)
+            case webhooks.Changed() | webhooks.Unlabeled() | webhooks.Edited() | webhooks.HeadPushed():
+                await self._changed(webhook)
+            case webhooks.Reviewed() | webhooks.Conversation():
+                await self._reviewed(webhook)
+            case webhooks.CheckReported() | webhooks.ChecksReported():
+                await self._checked(webhook)
+            case webhooks.BranchPushed():
+                await self._base_moved(webhook)
 
     async def find_due(self, repository: Repository, labeled: set[int]) -> list[int]:
         """Return the pull requests to judge: those that are due, and labels for which no webhook came.
@@ -89,18 +87,16 @@ class ShadowPulls:
             # The webhook of the merge was lost.
             await self._closed(repository, number, by=None)
 
-    async def _labeled(self, repository: Repository, webhook: WebhookEvent) -> None:
+    async def _labeled(self, webhook: webhooks.Labeled) -> None:
         """Judge a trigger label. Another label of an entry that waits may change what holds it."""
-        engine, number = self._engine, webhook.number or 0
-        triggers = await engine.policies.labels(repository)
-        if webhook.branch is not None:
-            triggers = (await engine.policies.of(repository, webhook.branch)).trigger_labels
+        engine, repository, number = self._engine, webhook.repository, webhook.number
+        triggers = (await engine.policies.of(repository, webhook.branch)).trigger_labels
         known = await self._find(repository, number)
         if known is not None and known.entry is not None:
             await self._decide(known, refetch=True)
         elif known is not None and is_repeated(known, webhook, engine.clock.now()):
             return
-        elif has_label([webhook.label or ""], triggers) and webhook.sender != await engine.github.own_login():
+        elif has_label([webhook.label], triggers) and webhook.sender != await engine.github.own_login():
             request = EnqueueRequest(
                 Case(repository, number, delivery=webhook.delivery),
                 by=webhook.sender,
@@ -139,22 +135,24 @@ class ShadowPulls:
         entry = new_entry(request, taken, policy, now)
         await self._decided(shadowed, await next_decision(engine, entry, policy), policy)
 
-    async def _changed(self, repository: Repository, webhook: WebhookEvent) -> None:
+    async def _changed(self, webhook: webhooks.PullRequestChange) -> None:
         """Judge again after a push, a removed label, a draft, a changed base or title."""
-        pull = await self._find(repository, webhook.number or 0)
+        repository = webhook.repository
+        pull = await self._find(repository, webhook.number)
         if pull is None:
             return
         policy = await self._engine.policies.of(repository, pull.base_branch)
         case = Case(repository, pull.number, delivery=webhook.delivery)
-        pull = await with_waiting_push(self._engine, pull, webhook, policy)
-        if is_rebase(pull, webhook, policy):
-            # A queue binds the new head, or queues it again: here the would-be entry starts with it.
-            await self._request(EnqueueRequest(case, by=pull.queued_by, head_sha=webhook.head_sha))
-            return
+        if isinstance(webhook, webhooks.HeadPushed):
+            pull = await with_waiting_push(self._engine, pull, webhook, policy)
+            if is_rebase(pull, webhook, policy):
+                # A queue binds the new head, or queues it again: here the would-be entry starts with it.
+                await self._request(EnqueueRequest(case, by=pull.queued_by, head_sha=webhook.head_sha))
+                return
         decided = self._correct(pull, policy) if pull.entry is None else self._decide(pull, refetch=True)
         decision = await decided
-        pushed = webhook.action == "synchronize" and decision is not None and decision.reason is Reason.HEAD_CHANGED
-        if pushed and policy.on_push is PushPolicy.REQUEUE:
+        left = decision is not None and decision.reason is Reason.HEAD_CHANGED
+        if left and isinstance(webhook, webhooks.HeadPushed) and policy.on_push.queued is PushPolicy.REQUEUE:
             await self._request(EnqueueRequest(case, by=webhook.sender, head_sha=webhook.head_sha))
 
     async def _correct(self, pull: ShadowPull, policy: Policy) -> ShadowAction | None:
@@ -186,12 +184,17 @@ class ShadowPulls:
         await self._follow_base(shadowed)
         count_shadow_landing(engine.meter, landing)
 
-    async def _reviewed(self, repository: Repository, number: int, kind: WebhookKind) -> None:
+    async def _reviewed(self, webhook: webhooks.Reviewed | webhooks.Conversation) -> None:
         """Dequeue a would-be entry that no longer meets the rules, as after a dismissed approval."""
+        engine, repository, number = self._engine, webhook.repository, webhook.number
         pull = await self._find(repository, number)
-        if pull is None or pull.entry is None or not may_concern(kind, pull.entry):
+        if pull is None or pull.entry is None:
             return
-        engine, entry = self._engine, pull.entry
+        entry = pull.entry
+        awaited = any(each.reason is Reason.CONVERSATIONS_UNRESOLVED for each in entry.unmet)
+        if isinstance(webhook, webhooks.Conversation) and not awaited:
+            # IMQ reads all conversations again before a decision to merge.
+            return
         if not entry.is_ready:
             await self._decide(pull)
             return
@@ -206,28 +209,29 @@ class ShadowPulls:
             decision = ShadowAction(ShadowOutcome.DEQUEUED, engine.clock.now(), lost.reason, lost.detail)
             await self._store(replace(pull, decision=decision, entry=None, due_at=None), pull.decision)
 
-    async def _checked(self, repository: Repository, webhook: WebhookEvent) -> None:
+    async def _checked(self, webhook: webhooks.CheckWebhook) -> None:
         """Judge again what a report may decide: a failure, or the last of the pending checks."""
         async with self._engine.store.reading() as tx:
-            pulls = await tx.shadow.of_commit(repository.id, webhook.head_sha or "")
+            pulls = await tx.shadow.of_commit(webhook.repository_id, webhook.head_sha)
+        passed = webhook if isinstance(webhook, webhooks.CheckReported) and webhook.passed else None
         for pull in pulls:
             if pull.landing is not None and pull.landing.sha == webhook.head_sha:
                 await self._follow_base(pull)
             elif pull.entry is not None and not pull.entry.is_ready:
-                if webhook.passed and waits_for_check(pull.entry, webhook):
+                if passed is not None and waits_for_check(pull.entry, passed):
                     await self._decide(pull)
             elif pull.entry is not None:
-                pending = set(pull.entry.run.pending_checks) - {webhook.check_name}
-                if pending and webhook.passed and not webhook.without_jobs:
+                pending = set(pull.entry.run.pending_checks)
+                if passed is not None and (pending := pending - {passed.check_name}):
                     run = replace(pull.entry.run, pending_checks=tuple(sorted(pending)))
                     await self._store(replace(pull, entry=replace(pull.entry, run=run)), pull.decision)
                 else:
                     await self._decide(pull)
 
-    async def _base_moved(self, repository: Repository, webhook: WebhookEvent) -> None:
+    async def _base_moved(self, webhook: webhooks.BranchPushed) -> None:
         """Judge again the would-be entries of a branch that moved, and those that a changed configuration concerns."""
         async with self._engine.store.reading() as tx:
-            pulls = await tx.shadow.of_branch(repository.id, webhook.branch or "")
+            pulls = await tx.shadow.of_branch(webhook.repository_id, webhook.branch)
         for pull in pulls:
             if (entry := pull.entry) is None or webhook.head_sha is None:
                 continue

@@ -8,11 +8,12 @@ from queue_engine.admission.enqueue_request import EnqueueRequest
 from queue_engine.admission.entries import record_consent
 from queue_engine.admission.required_facts import requirements_of
 from queue_engine.admission.stacks import followed
+from queue_engine.config.model import Policy
 from queue_engine.domain.facts import Snapshot
 from queue_engine.domain.model import Entry, Repository
-from queue_engine.domain.policy import NotReadyPushPolicy, Policy
+from queue_engine.domain.policy import NotReadyPushPolicy
 from queue_engine.domain.shadow import ShadowAction, ShadowOutcome, ShadowPull
-from queue_engine.domain.webhook_event import WebhookEvent
+from queue_engine.domain.webhooks import HeadPushed
 from queue_engine.effects.context import Change, Engine
 from queue_engine.rules.eligibility import Answer, NotReady, Reject, may_queue
 from queue_engine.rules.own_pushes import may_push, with_pushed_head
@@ -67,12 +68,12 @@ async def _answer(engine: Engine, entry: Entry, taken: Snapshot, policy: Policy)
     return await behind_shared_head(engine, entry.repository, taken, policy, answer)
 
 
-async def with_waiting_push(engine: Engine, pull: ShadowPull, webhook: WebhookEvent, policy: Policy) -> ShadowPull:
+async def with_waiting_push(engine: Engine, pull: ShadowPull, webhook: HeadPushed, policy: Policy) -> ShadowPull:
     """Bind a head that somebody pushed who may queue, while the pull request waits outside the queue."""
     entry, head, by = pull.entry, webhook.head_sha, webhook.sender
-    if webhook.action != "synchronize" or entry is None or entry.is_ready or head is None or by is None:
+    if entry is None or entry.is_ready or by is None:
         return pull
-    if webhook.before != entry.head or policy.on_waiting_push is not NotReadyPushPolicy.BIND:
+    if webhook.before != entry.head or policy.on_push.waiting is not NotReadyPushPolicy.BIND:
         return pull
     may_bind = may_push(entry, by, policy) or (
         may_queue(policy, by, await engine.github.permission(pull.repository, by)) is None

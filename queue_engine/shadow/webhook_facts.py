@@ -7,12 +7,13 @@ sends no request: it corrects such a decision when the webhook comes.
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
+from queue_engine.config.model import Policy
 from queue_engine.domain.known_facts import KEPT, Consent, Known, PullRequestState, Push, of_branch, of_pull
-from queue_engine.domain.model import Entry, Repository
-from queue_engine.domain.policy import Policy, has_label
+from queue_engine.domain.model import Repository
+from queue_engine.domain.policy import has_label
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.shadow import ShadowOutcome, ShadowPull
-from queue_engine.domain.webhook_event import WebhookEvent, WebhookKind
+from queue_engine.domain.webhooks import HeadPushed, Labeled
 from queue_engine.effects.context import Engine
 from queue_engine.rules.own_pushes import known_heads, may_push
 
@@ -21,15 +22,6 @@ _REPEATED = timedelta(minutes=10)
 
 _SECOND = timedelta(seconds=1)
 """GitHub's times have whole seconds: a change of the second of the decision may have come after it."""
-
-
-def may_concern(webhook: WebhookKind, entry: Entry) -> bool:
-    """Whether a review, or a change of a conversation, may change what IMQ would do with this would-be entry.
-
-    IMQ reads all conversations again before a decision to merge.
-    """
-    awaited = any(each.reason is Reason.CONVERSATIONS_UNRESOLVED for each in entry.unmet)
-    return webhook is not WebhookKind.CONVERSATION or awaited
 
 
 async def tip_before(engine: Engine, repository: Repository, base_branch: str, sha: str) -> str | None:
@@ -57,15 +49,10 @@ async def withdrawn_before_merge(engine: Engine, pull: ShadowPull, policy: Polic
     return None
 
 
-def is_rebase(pull: ShadowPull, webhook: WebhookEvent, policy: Policy) -> bool:
+def is_rebase(pull: ShadowPull, webhook: HeadPushed, policy: Policy) -> bool:
     """Whether a named bot pushed to its own pull request, and replaced the head with consent."""
     entry = pull.entry
-    return (
-        webhook.action == "synchronize"
-        and entry is not None
-        and may_push(entry, webhook.sender, policy)
-        and webhook.before in known_heads(entry)
-    )
+    return entry is not None and may_push(entry, webhook.sender, policy) and webhook.before in known_heads(entry)
 
 
 def _withdrawal(state: PullRequestState, pull: ShadowPull, policy: Policy) -> Reason | None:
@@ -87,7 +74,7 @@ async def _known(engine: Engine, repository: Repository, subject: str) -> Sequen
     return found.get(subject, ())
 
 
-def is_repeated(known: ShadowPull, webhook: WebhookEvent, now: datetime) -> bool:
+def is_repeated(known: ShadowPull, webhook: Labeled, now: datetime) -> bool:
     """Whether the same person's label on the same head was rejected just now: people may set it all day."""
     decision = known.decision
     return (

@@ -16,7 +16,7 @@ departures = Table(
     Column("number", Integer, nullable=False),
     Column("title", Text),
     Column("author", String(255)),
-    Column("joined_at", DatabaseInstant, nullable=False, info=instant(InstantKind.PAST)),
+    Column("enqueued_at", DatabaseInstant, nullable=False, info=instant(InstantKind.PAST)),
     Column("left_at", DatabaseInstant, nullable=False, index=True, info=instant(InstantKind.PAST)),
     Column("outcome", String(16), nullable=False),
     Column("reason", String(64)),

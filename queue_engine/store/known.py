@@ -17,7 +17,7 @@ from queue_engine.store.operation_tables import known_facts
 _STATEMENT: TypeAdapter[Statement] = TypeAdapter(Statement)
 _RECORD = known_facts.insert()
 _ABOUT = (
-    select(known_facts.c.subject, known_facts.c.told, known_facts.c.at)
+    select(known_facts.c.subject, known_facts.c.statement, known_facts.c.at)
     .where(
         known_facts.c.repository_id == bindparam("its_repository"),
         known_facts.c.subject.in_(bindparam("subjects", expanding=True)),
@@ -45,7 +45,7 @@ class KnownFacts:
                 {
                     "repository_id": repository_id,
                     "subject": fact.subject,
-                    "told": fact.statement.model_dump(mode="json", exclude_none=True),
+                    "statement": fact.statement.model_dump(mode="json", exclude_none=True),
                     "at": now,
                 }
                 for repository_id, fact in facts
@@ -57,7 +57,7 @@ class KnownFacts:
         values = {"its_repository": repository_id, "subjects": list(subjects), "since": since}
         found: dict[str, list[Known]] = {}
         for row in await self._connection.execute(_ABOUT, values):
-            found.setdefault(row.subject, []).append(Known(_STATEMENT.validate_python(row.told), row.at))
+            found.setdefault(row.subject, []).append(Known(_STATEMENT.validate_python(row.statement), row.at))
         return found
 
     async def purge(self, before: datetime) -> None:

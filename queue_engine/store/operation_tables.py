@@ -107,7 +107,7 @@ known_facts = Table(
     Column("id", Counter, primary_key=True, autoincrement=True),
     Column("repository_id", BigInteger, nullable=False),
     Column("subject", String(300), nullable=False),
-    Column("told", JSON, nullable=False),
+    Column("statement", JSON, nullable=False),
     Column("at", DatabaseInstant, nullable=False, index=True, info=instant(InstantKind.PAST)),
     Index(None, "repository_id", "subject", "id"),
 )

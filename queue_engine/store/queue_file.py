@@ -54,6 +54,15 @@ _LEFT_OUT = {
     known_facts: {"id"},
     repositories: {"generation"},
 }
+_FORMER = {
+    "red_app": "red_app_id",
+    "red_looks": "red_polls",
+    "red_look_at": "red_next_poll_at",
+    "ci_seen_at": "ci_active_at",
+    "told": "statement",
+}
+"""The columns that files of an earlier IMQ name otherwise, by their former names."""
+
 _STRICT = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
 
@@ -81,11 +90,12 @@ class _Row(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _without_empty_columns(cls, row: object) -> object:
-        """Leave out the empty columns that these tables lack."""
+    def _known_columns(cls, row: object) -> object:
+        """Rename former columns, and leave out the empty ones that these tables lack."""
         if not isinstance(row, dict):
             return row
-        return {name: value for name, value in row.items() if value is not None or name in cls.model_fields}
+        named = {_FORMER.get(name, name): value for name, value in row.items()}
+        return {name: value for name, value in named.items() if value is not None or name in cls.model_fields}
 
 
 def _row(table: Table) -> Any:

@@ -290,7 +290,7 @@ class Queues:
 def _queue(row: Row[Any]) -> Queue:
     stall = None
     if row.stalled_since is not None:
-        stall = Stall(row.stalled_since, row.stalled_head, row.stalled_checks, row.ci_seen_at)
+        stall = Stall(row.stalled_since, row.stalled_head, row.stalled_checks, row.ci_active_at)
     return Queue(
         id=row.id,
         repository=repository_of(row),

@@ -50,7 +50,7 @@ class RedBases:
         """Wake the queues that wait for this commit to pass: a check reported on it."""
         waiting = await self._connection.execute(_WAITING, {"its_repository": repository_id, "its_tip": sha})
         for queue_id in waiting.scalars().all():
-            await self._connection.execute(_CHANGE, {"its_id": queue_id, "red_look_at": now})
+            await self._connection.execute(_CHANGE, {"its_id": queue_id, "red_next_poll_at": now})
             await self._wake(queue_id, now)
 
     async def moved(self, queue: Queue, tip: str, now: datetime) -> None:
@@ -63,11 +63,11 @@ class RedBases:
 def _values(red: RedBase | None) -> dict[ColumnElement[Any], Any]:
     return {
         queues.c.red_check: red and red.check,
-        queues.c.red_app: red and red.app_id,
+        queues.c.red_app_id: red and red.app_id,
         queues.c.red_tip: red and red.tip,
         queues.c.red_since: red and red.since,
-        queues.c.red_looks: red.polls if red else 0,
-        queues.c.red_look_at: red and red.next_poll_at,
+        queues.c.red_polls: red.polls if red else 0,
+        queues.c.red_next_poll_at: red and red.next_poll_at,
         queues.c.red_untested: bool(red and red.untested),
         queues.c.red_rerun: red and red.rerun,
         queues.c.red_failing: dumps(as_data(red.failing)) if red and red.failing else None,
@@ -82,9 +82,9 @@ def red_base_of(row: Row[Any]) -> RedBase | None:
         row.red_check,
         row.red_tip,
         row.red_since,
-        row.red_looks,
-        row.red_look_at,
-        row.red_app,
+        row.red_polls,
+        row.red_next_poll_at,
+        row.red_app_id,
         untested=row.red_untested,
         rerun=row.red_rerun,
         failing=tuple(map(FailingCheck.of_data, loads(row.red_failing or "[]"))),

@@ -104,7 +104,7 @@ class Shadow:
             "merge_sha": pull.landing.sha if pull.landing else None,
             "due_at": pull.due_at,
             "changed_at": now,
-            "record": _RECORD.dump_python(pull, mode="json"),
+            "record": _RECORD.dump_python(pull, mode="json", exclude_computed_fields=True),
         }
         if pull.version == 0:
             stored = await self._connection.execute(_ADD.on(self._connection), {**own, **values})

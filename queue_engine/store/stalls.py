@@ -14,7 +14,7 @@ _IN_REPOSITORIES = (
     .where(queues.c.repository_id.in_(bindparam("repositories", expanding=True)), queues.c.stalled_since.is_not(None))
     .distinct()
 )
-_STALLED = select(queues.c.id, queues.c.stalled_head, queues.c.stalled_checks, queues.c.ci_seen_at).where(
+_STALLED = select(queues.c.id, queues.c.stalled_head, queues.c.stalled_checks, queues.c.ci_active_at).where(
     queues.c.repository_id == bindparam("its_repository"), queues.c.stalled_since.is_not(None)
 )
 _CHANGE = update(queues).where(queues.c.id == bindparam("its_id"))
@@ -38,19 +38,19 @@ class Stalls:
             queues.c.stalled_since: stall and stall.since,
             queues.c.stalled_head: stall and stall.head,
             queues.c.stalled_checks: stall and stall.checks,
-            queues.c.ci_seen_at: stall and stall.ci_active_at,
+            queues.c.ci_active_at: stall and stall.ci_active_at,
         }
         changed = _CHANGE.values(values)
         if expected is not None:
             changed = changed.where(
                 queues.c.stalled_since == expected.since,
-                queues.c.ci_seen_at.is_not_distinct_from(expected.ci_active_at),
+                queues.c.ci_active_at.is_not_distinct_from(expected.ci_active_at),
             )
         await self._connection.execute(changed, {"its_id": queue_id})
 
     async def poll_soon(self, queue_id: int, now: datetime) -> None:
         """Have a pass look at once for checks that no commit had: the rules or the configuration changed."""
-        await self._connection.execute(_POLL_SOON.values(ci_seen_at=now - timedelta(hours=1)), {"its_id": queue_id})
+        await self._connection.execute(_POLL_SOON.values(ci_active_at=now - timedelta(hours=1)), {"its_id": queue_id})
 
     async def repositories(self, repository_ids: Collection[int]) -> set[int]:
         """Return those of these repositories with a queue that waits for a check to start."""
@@ -70,6 +70,6 @@ class Stalls:
                 if name is None or name not in row.stalled_checks:
                     continue
                 await self.poll_soon(row.id, now)
-            elif row.stalled_head != sha and row.ci_seen_at is None:
-                await self._connection.execute(_CHANGE.values(ci_seen_at=now), {"its_id": row.id})
+            elif row.stalled_head != sha and row.ci_active_at is None:
+                await self._connection.execute(_CHANGE.values(ci_active_at=now), {"its_id": row.id})
             await self._wake(row.id, now)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from sandbox.state import ReviewRule
+from github_emulator import ReviewRule
 from tests.acceptance.world import World
 
 Act = Callable[[World, Any], object]

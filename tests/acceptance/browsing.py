@@ -1,4 +1,4 @@
-"""People at browsers, at the pages of a real bot: they log in through the sandbox, follow links and send forms.
+"""People at browsers, at the pages of a real bot: they log in through the emulator, follow links and send forms.
 
 The bot believes to be at `https://imq.test`; a browser here sends what it would send there to the bot's own port.
 """

@@ -6,8 +6,7 @@ from datetime import timedelta
 from random import Random
 from typing import Any
 
-from sandbox.rest.faults import Fault, Kind
-from sandbox.rest.lag import KINDS
+from github_emulator import READ_KINDS, Fault, FaultKind
 from tests.acceptance.project import total_at_most_ten
 from tests.acceptance.witness import Witness
 from tests.acceptance.world import CI_TIME, LABEL, World
@@ -30,11 +29,10 @@ class Crowd:
     def lag_at_random(self) -> None:
         """Give each kind of read a lag of its own: none, always the same, or another one for each request.
 
-        Reads of bases always lag; a GitHub without GraphQL shows bases by REST.
+        Reads of bases always lag.
         """
-        self.world.github.behaviour.graphql = self.chance.random() < 0.7
         lag = self.world.server.lag
-        for kind in KINDS:
+        for kind in READ_KINDS:
             most = LONGEST_LAG * self.chance.choice([0.1, 0.4, 1] if kind in OF_BASES else [0, 0.1, 0.4, 1])
             least = most if self.chance.random() < 0.5 else timedelta(0)
             lag.between(least, most, kind, seed=self.chance.randrange(10**6))
@@ -119,7 +117,7 @@ class Crowd:
 
     async def _lose_an_answer(self, pull: Any) -> None:
         route = self.chance.choice(["merge", "update-branch"])
-        kinds: list[Kind] = ["fail", "apply_then_fail", "apply_then_reset"]
+        kinds: list[FaultKind] = ["fail", "apply_then_fail", "apply_then_reset"]
         kind = self.chance.choice(kinds)
         route = f"/repos/{{owner}}/{{repo}}/pulls/{{number}}/{route}"
         self.world.server.faults.add(Fault(kind=kind, method="PUT", route=route, status=502))

@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from github_emulator import RecordedCall
 from queue_engine.domain.model import Repository
 from queue_engine.domain.shadow import ShadowAction, ShadowLanding, ShadowPull
-from sandbox.rest.record import RecordedCall
 from tests.acceptance.world import World
 
 FILE = ".github/imq.yml"

@@ -14,9 +14,9 @@ from aiohttp import web
 from bot.process.wiring import Bot
 from bot.settings.environment import load_settings
 from bot.web.application import serve
+from github_emulator import ManualClock
 from queue_engine.core.database.database import Database
 from queue_engine.migrations import migrate
-from sandbox.core.clock import ManualClock
 
 _MIGRATED: list[bytes] = []
 """An empty, migrated SQLite file, made by the first world: migrating takes as long as all else that a world needs."""

@@ -12,8 +12,8 @@ from click.testing import CliRunner
 
 from bot.cli.author.exit_codes import ExitCode
 from bot.cli.main import main
+from github_emulator import PullRequestOptions
 from queue_engine.domain.facts import Permission
-from sandbox.domain.pulls.pulls import PullRequestOptions
 from tests.acceptance.callers import Caller, caller
 from tests.acceptance.choosing import configure
 from tests.acceptance.world import CI_TIME, LABEL, REPOSITORY, World

@@ -5,8 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from sandbox.rest.faults import Fault
-from sandbox.state import ReviewRule
+from github_emulator import Fault, ReviewRule
 from tests.acceptance.branch_rules import rule
 from tests.acceptance.choosing import green
 from tests.acceptance.world import CI_TIME, LABEL, World

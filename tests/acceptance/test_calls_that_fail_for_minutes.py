@@ -14,9 +14,7 @@ from typing import Any
 
 import pytest
 
-from sandbox.ci.single_check import CISettings
-from sandbox.rest.faults import Fault
-from sandbox.rest.record import RecordedCall
+from github_emulator import CISettings, Fault, RecordedCall
 from tests.acceptance.test_queue_only_checks import QUEUE_ONLY, long_checks
 from tests.acceptance.test_refused_for_half_a_minute import Window, assert_all_landed
 from tests.acceptance.test_stacked import green
@@ -39,10 +37,10 @@ async def one_by_one(directory: Path) -> AsyncIterator[tuple[World, list[Any]]]:
 
 
 @asynccontextmanager
-async def by_rest(directory: Path) -> AsyncIterator[tuple[World, list[Any]]]:
-    """The same on a GitHub without GraphQL; IMQ deletes branches that landed."""
+async def unlisted(directory: Path) -> AsyncIterator[tuple[World, list[Any]]]:
+    """The same on a GitHub whose GraphQL API lists no collaborators; IMQ deletes branches that landed."""
     async with one_by_one(directory) as (world, pulls):
-        world.github.behaviour.graphql = False
+        world.github.behaviour.collaborators_shown = False
         text = "merge: {delete_branch: true}\n"
         world.repository.push("main", {".github/imq.yml": text}, "Configure IMQ", by="rhea")
         await world.settle()
@@ -121,8 +119,8 @@ CALLS = {
     "check_run_edit": Called(r"^PATCH .*/check-runs/"),
     "label": Called(r"^POST .*/labels$", queue_only),
     "label_removal": Called(r"^DELETE .*/labels/"),
-    "permission": Called(r"^GET .*/collaborators/", by_rest),
-    "landed_branch": Called(r"^DELETE .*/git/refs/", by_rest),
+    "permission": Called(r"^GET .*/collaborators/", unlisted),
+    "landed_branch": Called(r"^DELETE .*/git/refs/", unlisted),
     "redelivery": Called(r"^POST /app/hook/deliveries/", unheard),
     "merge_of_a_member": Called(r"^PUT .*/merge$", train(method="squash")),
     "merges": Called(r"^POST .*/merges$", train()),

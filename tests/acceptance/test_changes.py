@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from sandbox.ci.single_check import CISettings
-from sandbox.state import ReviewRule
+from github_emulator import CISettings, ReviewRule
 from tests.acceptance.world import CI_TIME, LABEL, World
 
 CONFIGURATION = """\

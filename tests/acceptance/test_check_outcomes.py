@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
+from github_emulator import CISettings, Fault
 from queue_engine.domain.reasons import Reason
-from sandbox.ci.single_check import CISettings
-from sandbox.rest.faults import Fault
 from tests.acceptance.world import CI_TIME, LABEL, World, a_world
 
 RERUN_ROUTE = "/repos/{owner}/{repo}/actions/runs/{run_id}/rerun-failed-jobs"

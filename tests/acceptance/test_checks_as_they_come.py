@@ -6,10 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.ci.single_check import CISettings
-from sandbox.ci.workflows import Job
-from sandbox.domain.checks.checks import CheckRunFields
-from sandbox.domain.checks.progress import page
+from github_emulator import CheckRunFields, CISettings, Job
+from github_emulator.domain.checks.progress import page
 from tests.acceptance.test_check_outcomes import sound
 from tests.acceptance.world import CI_TIME, LABEL, World, a_world
 

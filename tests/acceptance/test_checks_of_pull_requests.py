@@ -9,10 +9,7 @@ from typing import Any
 
 import pytest
 
-from sandbox.ci.single_check import CISettings
-from sandbox.ci.workflow_runner import WorkflowRunner
-from sandbox.ci.workflows import Job, Trigger
-from sandbox.state import PullRequest, WorkflowRun
+from github_emulator import CISettings, Job, PullRequest, Trigger, WorkflowRun, WorkflowRunner
 from tests.acceptance.project import total_at_most_ten
 from tests.acceptance.test_train_refusals import events
 from tests.acceptance.test_workflow_permission import accept

@@ -10,10 +10,8 @@ from typing import Any
 
 import pytest
 
-from sandbox.ci.single_check import CISettings
-from sandbox.ci.workflows import Job, Trigger
-from sandbox.domain.checks.checks import CheckRunFields
-from sandbox.domain.checks.progress import page
+from github_emulator import CheckRunFields, CISettings, Job, Trigger
+from github_emulator.domain.checks.progress import page
 from tests.acceptance.test_workflow_permission import accept
 from tests.acceptance.train_stage import WORKFLOW, TrainWorld, a_train_world
 from tests.acceptance.world import CI_TIME, LABEL, World, a_world

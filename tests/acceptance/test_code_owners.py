@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from sandbox.state import ReviewRule
+from github_emulator import ReviewRule
 from tests.acceptance.choosing import green
 from tests.acceptance.test_teams import permit
 from tests.acceptance.world import LABEL, World

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from github_emulator.events.events import PullRequestChanged
 from queue_engine.domain.reasons import Reason
-from sandbox.events.events import PullRequestChanged
 from tests.acceptance.world import CI_TIME, LABEL, World
 
 SECOND, HOUR = timedelta(seconds=1), timedelta(hours=1)

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from github_emulator import Fault
 from queue_engine.store.outbox.command_replies import CommandReplies
-from sandbox.rest.faults import Fault
 from tests.acceptance.commenting import answered, reacted, ready, say
 from tests.acceptance.world import LABEL, World
 

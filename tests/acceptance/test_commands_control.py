@@ -56,7 +56,7 @@ async def test_priority_by_command_overtakes_and_says_whom(world: World) -> None
 
 async def test_priority_of_a_hotfix_by_command_names_the_preempted_front(world: World) -> None:
     """The reply names the pull request that it preempts, and the time that is lost."""
-    rules = "priority: {labels: {hotfix: {first: true, interrupts: true}}}\n"
+    rules = "priority: {labels: {hotfix: {hotfix: true, preempts: true}}}\n"
     world.repository.push("main", {".github/imq.yml": rules}, "Rules", by="rhea")
     front, hotfix = await ready(world, "front"), await ready(world, "hotfix")
     world.repository.push("main", {"moved.py": "moved\n"}, "Move the base", by="rhea")
@@ -71,7 +71,7 @@ async def test_priority_of_a_hotfix_by_command_names_the_preempted_front(world: 
         answer = await tx.answers.find(hotfix.record.repository.id, hotfix.number)
     assert answer is not None
     facts = answer.replies[0].facts
-    assert (facts["interrupts"], facts["overtakes"]) == (front.number, [[front.number, None]])
+    assert (facts["preempts"], facts["overtakes"]) == (front.number, [[front.number, None]])
     assert isinstance(facts["lost"], int)
     cost = f"It preempts `#{front.number}`, whose checks start over after "
     await world.until(lambda: world.spoken(hotfix) == 1 and cost in world.comment(hotfix))

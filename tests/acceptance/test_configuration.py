@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from bot.cli import dry_run, main, setup
-from sandbox.ci.single_check import CISettings
+from github_emulator import CISettings
 from tests.acceptance.project import FILES, total_at_most_ten
 from tests.acceptance.world import CI_TIME, LABEL, World
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from github_emulator import Fault
 from queue_engine.domain.reasons import Reason
-from sandbox.rest.faults import Fault
 from tests.acceptance.world import CI_TIME, LABEL, LAG, World
 
 MERGE = "/repos/{owner}/{repo}/pulls/{number}/merge"

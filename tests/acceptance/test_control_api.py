@@ -30,15 +30,15 @@ async def test_pause_by_the_api_holds_everybody_until_it_is_resumed(world: World
     await world.pass_time(CI_TIME * 2)
     done = await rhea.ask("POST", PAUSE, body={"reason": "The release goes first."}, key="k")
     halt = {"reason": "paused_by_hand", "detail": "The release goes first.", "until": None}
-    assert (done.status, done.body["changed"], done.body["halts"]) == (200, True, [halt])
+    assert (done.status, done.body["changed"], done.body["blockers"]) == (200, True, [halt])
     assert (await rhea.ask("POST", PAUSE, body={"reason": "The release goes first."})).body["changed"] is False
     pull.label(LABEL, by="mona")
     await world.pass_time(timedelta(hours=1))
     assert not pull.merged
     assert "The release goes first." in world.comment(pull)
-    assert (await read_entry(rhea, pull))["entry"]["halts"] == [halt]
+    assert (await read_entry(rhea, pull))["entry"]["blockers"] == [halt]
     resumed = await rhea.ask("DELETE", PAUSE)
-    assert (resumed.status, resumed.body["changed"], resumed.body["halts"]) == (200, True, [])
+    assert (resumed.status, resumed.body["changed"], resumed.body["blockers"]) == (200, True, [])
     assert resumed.body["concerned"] == [pull.number]
     again = await rhea.ask("POST", PAUSE, body={"reason": "The release goes first."}, key="k")
     assert (again.body, again.headers["Idempotency-Replayed"]) == (done.body, "true")
@@ -53,7 +53,7 @@ async def test_freeze_by_the_api_ends_by_itself(world: World, rhea: Caller) -> N
     now = world.clock.now()
     end = now + timedelta(hours=2)
     frozen = await rhea.ask("PUT", FREEZE, body={"until": end.isoformat(), "reason": "Holidays"})
-    assert (frozen.status, [halt["reason"] for halt in frozen.body["halts"]]) == (200, ["frozen"])
+    assert (frozen.status, [halt["reason"] for halt in frozen.body["blockers"]]) == (200, ["frozen"])
     pull.label(LABEL, by="mona")
     await world.pass_time(timedelta(minutes=100))
     assert not pull.merged
@@ -100,16 +100,16 @@ async def test_end_of_a_freeze_by_the_api_leaves_every_other_pause(world: World,
     """What lifts a freeze lifts no pause; both hold side by side."""
     until = {"until": "2026-02-01T08:00:00Z"}
     await rhea.ask("PUT", FREEZE, body=until)
-    assert (await rhea.ask("DELETE", FREEZE)).body["halts"] == []
+    assert (await rhea.ask("DELETE", FREEZE)).body["blockers"] == []
     await rhea.ask("POST", PAUSE)
-    for how, changed, halts in (
+    for how, changed, blockers in (
         ("PUT", True, ["paused_by_hand", "frozen"]),
         ("DELETE", True, ["paused_by_hand"]),
         ("DELETE", False, ["paused_by_hand"]),
     ):
         answer = await rhea.ask(how, FREEZE, body=until if how == "PUT" else None)
         assert (answer.status, answer.body["changed"]) == (200, changed)
-        assert [halt["reason"] for halt in answer.body["halts"]] == halts
+        assert [halt["reason"] for halt in answer.body["blockers"]] == blockers
 
 
 async def test_branch_with_a_slash_is_steered_and_one_that_is_not_there_is_not(world: World, rhea: Caller) -> None:
@@ -117,14 +117,14 @@ async def test_branch_with_a_slash_is_steered_and_one_that_is_not_there_is_not(w
     world.repository.push("release/1", {"notes.txt": "0\n"}, "Begin", by="rhea")
     await world.settle()
     paused = await rhea.ask("POST", f"{HOME}/branches/release%2F1/pause")
-    assert (paused.status, paused.body["queue"]) == (200, "release/1")
+    assert (paused.status, paused.body["base_branch"]) == (200, "release/1")
     shown = await rhea.ask("GET", f"{HOME}/branches/release%2F1/queue")
-    assert [halt["reason"] for halt in shown.body["halts"]] == ["paused_by_hand"]
+    assert [halt["reason"] for halt in shown.body["blockers"]] == ["paused_by_hand"]
     for strange in ("mian", "release%2F2", "%00", "a%20b", "%0A", "..%2Fmain%3F", "x" * 300):
         assert (await rhea.ask("POST", f"{HOME}/branches/{strange}/pause")).status == 404
         assert (await rhea.ask("GET", f"{HOME}/branches/{strange}/queue")).status == 404
     listed = (await rhea.ask("GET", f"{HOME}/queues")).body
-    assert [queue["branch"] for queue in listed["queues"]] == ["release/1"]
+    assert [queue["base_branch"] for queue in listed["queues"]] == ["release/1"]
 
 
 async def test_who_may_merge_only_steers_nothing_by_the_api(
@@ -165,7 +165,7 @@ async def test_priority_by_the_api_moves_and_says_whom_it_delays(world: World, r
     await world.until_status(front, "checking")
     moved = await rhea.queue(third, priority="high")
     assert (moved.status, moved.body["position"], moved.body["priority"]) == (202, 1, 10)
-    assert moved.body["delays"] == {"numbers": [second.number], "seconds": None, "interrupts": None}
+    assert moved.body["delays"] == {"numbers": [second.number], "seconds": None, "preempts": None}
     assert await order(world) == [front.number, third.number, second.number]
     back = await move(rhea, third, -10)
     assert (back.status, back.body["position"], back.body["delays"]["numbers"]) == (200, 2, [])

@@ -5,7 +5,7 @@ from uuid import uuid4
 
 import aiohttp
 
-from queue_engine.domain.webhook_event import WEBHOOK_JOB
+from queue_engine.domain.webhooks import WEBHOOK_JOB
 from queue_engine.store.tokens import TokenPolicy
 from tests.acceptance.world import World
 

@@ -13,9 +13,8 @@ from structlog.testing import capture_logs
 from bot.api.device_logins import DeviceLogin, LoginIds
 from bot.api.login import MOST_LOGINS, VALID_FOR
 from bot.gateway.device_flow import DeviceFlow
+from github_emulator import Fault, KeyPair
 from queue_engine.domain.facts import Actor, Permission
-from sandbox.core.keys import KeyPair
-from sandbox.rest.faults import Fault
 from tests.acceptance.callers import Answer, Caller, caller
 from tests.acceptance.world import REPOSITORY, World
 from tests.support.device_page import type_code

@@ -5,9 +5,7 @@ from typing import Any
 
 import pytest
 
-from sandbox.ci.workflows import Job
-from sandbox.core.git import Signature
-from sandbox.rest.faults import Fault
+from github_emulator import Fault, Job, Signature
 from tests.acceptance.choosing import configure
 from tests.acceptance.world import CI_TIME, LABEL, World
 
@@ -23,15 +21,13 @@ async def _queue(world: World, pull: Any) -> None:
     await world.until(lambda: pull.merged or LABEL not in pull.labels, within=CI_TIME * 3)
 
 
-@pytest.mark.parametrize("graphql", [True, False], ids=["graphql", "rest"])
-async def test_approval_counts_by_permission_whatever_github_calls_its_author(world: World, graphql: bool) -> None:
+async def test_approval_counts_by_permission_whatever_github_calls_its_author(world: World) -> None:
     """P4: a private member's approval counts (coder #24299), a reader's does not, where only IMQ counts them."""
     await configure(world, "when_not_ready: refuse\n")
     world.repository.record.owner.kind = "Organization"
     world.repository.record.collaborators["ruth"] = "read"
     world.github.create_user("ruth")
     world.github.behaviour.private_members = True
-    world.github.behaviour.graphql = graphql
     world.repository.add_ruleset("main", update=True, required_approvals=1, bypass=["imq"], by="rhea")
     pull = world.open("add")
     pull.review("APPROVED", by="ruth")
@@ -149,13 +145,9 @@ async def test_base_that_moves_in_the_moment_of_a_merge_costs_one_update_however
 
 
 @BOTH
-@pytest.mark.parametrize("graphql", [True, False], ids=["graphql", "rest"])
-async def test_commits_of_people_without_account_land_however_github_shows_them(
-    world: World, other: bool, graphql: bool
-) -> None:
+async def test_commits_of_people_without_account_land_however_github_shows_them(world: World, other: bool) -> None:
     """P5: neither the base's tip nor the head hold up a queue; GitHub shows no account as null or as `{}`."""
     world.github.behaviour.unknown_authors_empty = other
-    world.github.behaviour.graphql = graphql
     pull = world.open("add")
     await world.pass_time(CI_TIME * 2)
     for branch in ("main", "add"):

@@ -7,10 +7,9 @@ from typing import Any
 import aiohttp
 import pytest
 
+from github_emulator import Fault, RecordedCall
 from queue_engine.core.jobs.idempotency import Keys
 from queue_engine.store.outbox.command_replies import KEPT
-from sandbox.rest.faults import Fault
-from sandbox.rest.record import RecordedCall
 from tests.acceptance.callers import Caller, caller, path_of
 from tests.acceptance.test_given_while_held import answered, say
 from tests.acceptance.test_held import held

@@ -69,7 +69,7 @@ async def test_label_is_in_the_stream_up_to_its_landing(world: World, mona: Call
         landed = await stream.next()
         while (landed.data["event"], landed.data["number"]) != ("landed", pull.number):
             landed = await stream.next()
-    assert (landed.data["repository"], landed.data["branch"]) == (world.repository.full_name, "main")
+    assert (landed.data["repository"], landed.data["base_branch"]) == (world.repository.full_name, "main")
     assert landed.last_id == str(landed.data["id"])
     async with world.bot.engine.store.reading() as tx:
         assert landed.data["id"] in [

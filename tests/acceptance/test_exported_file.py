@@ -8,14 +8,13 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from github_emulator import CISettings, PullRequestOptions
 from queue_engine.core.database.database import Database
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects.context import Change
 from queue_engine.handlers.restored import import_queues
 from queue_engine.store import Store
 from queue_engine.store.queue_file import QueueFile, read_queues
-from sandbox.ci.single_check import CISettings
-from sandbox.domain.pulls.pulls import PullRequestOptions
 from tests.acceptance.project import total_at_most_ten
 from tests.acceptance.test_queue_files import exported, imported, other_url
 from tests.acceptance.train_world import CANDIDATES
@@ -75,7 +74,7 @@ async def three_queues(world: World) -> dict[str, Any]:
 
 
 def file_of(world: World, present: QueueFile) -> QueueFile:
-    """The file with the commits of this world, whose SHAs another sandbox would choose."""
+    """The file with the commits of this world, whose SHAs another emulator would choose."""
     text = gzip.decompress(FILE.read_bytes()).decode()
     for former, sha in zip(commits(QueueFile.model_validate_json(text)), commits(present), strict=True):
         text = text.replace(former, sha)

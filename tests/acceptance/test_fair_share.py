@@ -27,7 +27,7 @@ async def test_pull_request_of_another_author_comes_between_and_each_place_says_
         assert await order(world) == [each.number for each in (*many[:3], other, *many[3:])]
         hubot = await caller(world, session, "hubot")
         shown = await read_entry(hubot, many[3])
-        assert (shown["state"], shown["fair_share"]) == ("held", {"author": "hubot", "pull_requests": 5})
+        assert (shown["state"], shown["fair_share"]) == ("held", {"author": "hubot", "pulls": 5})
         assert (await read_entry(hubot, other))["fair_share"] is None
         async with reader(world, "hubot") as person:
             page = await person.get(f"/repositories/acme/widgets/pulls/{many[3].number}")

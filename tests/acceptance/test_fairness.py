@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from sandbox.ci.single_check import CISettings
-from sandbox.rest.record import RecordedCall
+from github_emulator import CISettings, RecordedCall
 from tests.acceptance.project import FILES, total_at_most_ten
 from tests.acceptance.world import CI_TIME, LABEL, World, a_world
 from tests.support.real_time import LIMIT

@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from sandbox.ci.single_check import CISettings
+from github_emulator import CISettings
 from tests.acceptance.test_check_outcomes import events, sound, with_unit, world
 from tests.acceptance.world import CI_TIME, LABEL, World
 

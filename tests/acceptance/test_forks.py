@@ -3,7 +3,7 @@
 from datetime import timedelta
 from typing import Any
 
-from sandbox.domain.pulls.pulls import PullRequestOptions
+from github_emulator import PullRequestOptions
 from tests.acceptance.world import CI_TIME, LABEL, World
 
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
+from github_emulator import Fault
 from queue_engine.control import pauses
 from queue_engine.domain.model import Repository
-from sandbox.rest.faults import Fault
 from tests.acceptance.test_priorities import configure, opened
 from tests.acceptance.world import CI_TIME, LABEL, World, a_world
 

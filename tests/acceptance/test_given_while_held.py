@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from github_emulator import Fault
 from queue_engine.domain.model import Entry
 from queue_engine.store.outbox.command_replies import CommandReplies
-from sandbox.rest.faults import Fault
 from tests.acceptance.test_held import held
 from tests.acceptance.world import CI_TIME, LABEL, World, a_world
 
@@ -18,7 +18,7 @@ on_push: requeue
 priority:
   labels:
     urgent: 3
-    hotfix: {priority: 1, first: true, interrupts: true}
+    hotfix: {priority: 1, hotfix: true, preempts: true}
     mends: {fixes_base: true}
 freeze:
   exempt_labels: [allowed]

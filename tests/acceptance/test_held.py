@@ -120,7 +120,7 @@ async def test_label_set_when_room_is_made_does_not_overtake_those_that_wait(ful
 async def test_hotfix_goes_before_those_that_have_room_and_pushes_out_the_last(tmp_path: Path) -> None:
     """The limit counts positions: the last one reads that it waits, and later that it has room again."""
     async with a_world(tmp_path, settings={"IMQ_MAX_QUEUE_DEPTH": "2"}) as world:
-        rules = "priority:\n  labels:\n    hotfix: {priority: 1, first: true}\n"
+        rules = "priority:\n  labels:\n    hotfix: {priority: 1, hotfix: true}\n"
         world.repository.push("main", {".github/imq.yml": rules}, "Rules of the queue", by="rhea")
         front, last, hotfix = (world.open(name) for name in ("front", "last", "hotfix"))
         for pull in (front, last):

@@ -8,8 +8,8 @@ from typing import Any
 import aiohttp
 import pytest
 
+from github_emulator import Fault
 from queue_engine.domain.facts import Permission
-from sandbox.rest.faults import Fault
 from tests.acceptance.api_walk import OUTSIDE, STREAMS, Call, calls, served
 from tests.acceptance.callers import Caller, caller
 from tests.acceptance.project import FILES

@@ -6,9 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from sandbox.ci.single_check import CISettings
-from sandbox.domain.checks.checks import CheckRunFields
-from sandbox.rest.record import RecordedCall
+from github_emulator import CheckRunFields, CISettings, RecordedCall
 from tests.acceptance.project import total_at_most_ten
 from tests.acceptance.world import LABEL, World, a_world
 

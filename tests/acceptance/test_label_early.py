@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from sandbox.domain.pulls.pulls import PullRequestOptions
-from sandbox.state import ReviewRule
+from github_emulator import PullRequestOptions, ReviewRule
 from tests.acceptance.branch_rules import rule
 from tests.acceptance.callers import Caller, path_of
 from tests.acceptance.choosing import configure, green
@@ -269,7 +268,7 @@ async def test_api_and_pages_say_what_is_missing(world: World, mona: Caller) -> 
     queued, why = await mona.queue(pull), await mona.ask("GET", path_of(pull))
     assert (queued.status, queued.body["status"], queued.body["position"]) == (202, "not_ready", None)
     assert (why.body["state"], why.body["reason"], why.body["whose_move"]) == ("not_ready", "draft", "author")
-    assert [each["reason"] for each in why.body["lacks"]] == ["draft", "approval_missing"]
+    assert [each["reason"] for each in why.body["unmet"]] == ["draft", "approval_missing"]
     shown = await mona.ask("GET", "/api/v1/repositories/acme/widgets/branches/main/queue")
     assert (shown.body["depth"], shown.body["held"], shown.body["not_ready"]) == (0, 0, 1)
 

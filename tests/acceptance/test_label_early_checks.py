@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bot.cli.author.state_text import details
-from sandbox.ci.single_check import CISettings
+from github_emulator import CISettings
 from tests.acceptance.callers import Caller, path_of
 from tests.acceptance.choosing import configure
 from tests.acceptance.page_readers import reader

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from sandbox.domain.pulls.pulls import PullRequestOptions
+from github_emulator import PullRequestOptions
 from tests.acceptance.branch_rules import guard
 from tests.acceptance.choosing import green
 from tests.acceptance.shadow_mode import decision

@@ -38,8 +38,7 @@ async def test_method_that_the_repository_forbids_is_refused_at_admission(world:
 
 
 async def test_method_that_was_allowed_meanwhile_is_refused_by_no_memory(world: World) -> None:
-    """Without GraphQL the allowed methods are remembered, and no webhook reports their change."""
-    world.github.behaviour.graphql = False
+    """Reads by REST remember the allowed methods, and no webhook reports their change."""
     world.repository.record.allow_rebase_merge = False
     await configure(world, "merge: {method_labels: {keep commits: rebase}}\n")
     await lands(world, await green(world, "plain"))
@@ -51,7 +50,6 @@ async def test_method_that_was_allowed_meanwhile_is_refused_by_no_memory(world: 
 
 async def test_queued_pull_request_leaves_over_no_remembered_method(world: World) -> None:
     """The method was allowed, and its label set, after it was queued: what is allowed is asked before it leaves."""
-    world.github.behaviour.graphql = False
     world.repository.record.allow_rebase_merge = False
     await configure(world, "merge: {method_labels: {keep commits: rebase}}\n")
     kept = world.open("history")

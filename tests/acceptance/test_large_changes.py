@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from sandbox.rest.faults import Fault
+from github_emulator import Fault
 from tests.acceptance.world import CI_TIME, LABEL, World
 
 COMPARE = "/repos/{owner}/{repo}/compare/{basehead}"

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from sandbox.rest.faults import Fault, Kind
+from github_emulator import Fault, FaultKind
 from tests.acceptance.naming import naming
 from tests.acceptance.test_consent import queued
 from tests.acceptance.world import CI_TIME, LABEL, World
@@ -80,7 +80,7 @@ async def test_tokens_that_expire_at_any_time_are_renewed(world: World) -> None:
 
 async def test_answers_that_cannot_be_read_are_asked_for_again(world: World) -> None:
     """A proxy's HTML, a body cut off and links that are no addresses tell nothing; each read is repeated."""
-    kinds: tuple[Kind, ...] = ("fail", "bad_json", "bad_link")
+    kinds: tuple[FaultKind, ...] = ("fail", "bad_json", "bad_link")
     for kind in kinds:
         pull = await world.behind(f"add-{kind}")
         for route in (PULL, "/repos/{owner}/{repo}/compare/{basehead}", CHECK_RUNS):

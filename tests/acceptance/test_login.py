@@ -9,7 +9,7 @@ import aiohttp
 import pytest
 from yarl import URL
 
-from sandbox.rest.faults import Fault
+from github_emulator import Fault
 from tests.acceptance.browsing import CALLBACK, HOME, SESSION, SETTINGS, Browser, allow_login
 from tests.acceptance.world import World, a_world
 

@@ -7,9 +7,8 @@ from typing import Any, Literal
 
 import pytest
 
+from github_emulator import CISettings, PullRequestOptions
 from queue_engine.domain.reasons import Reason
-from sandbox.ci.single_check import CISettings
-from sandbox.domain.pulls.pulls import PullRequestOptions
 from tests.acceptance.starting import lay_out
 from tests.acceptance.world import LABEL, World, a_world
 

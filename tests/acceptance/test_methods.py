@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from sandbox.ci.single_check import CISettings
-from sandbox.payloads import pulls as payloads_of_pulls
-from sandbox.payloads.repositories import branch_repository
+from github_emulator import CISettings
+from github_emulator.payloads import pulls as payloads_of_pulls
+from github_emulator.payloads.repositories import branch_repository
 from tests.acceptance.world import CI_TIME, LABEL, World, a_world
 
 ONLY_SQUASH = {"allow_merge_commit": False, "allow_rebase_merge": False}

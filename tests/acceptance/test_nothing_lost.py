@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 from sqlalchemy import delete, update
 
+from github_emulator import Fault, FaultKind
 from queue_engine.store.operation_tables import sweeps
 from queue_engine.store.tables import entries, outbox
-from sandbox.rest.faults import Fault, Kind
 from tests.acceptance.naming import naming
 from tests.acceptance.world import CI_TIME, LABEL, LAG, World
 
 MERGE = "/repos/{owner}/{repo}/pulls/{number}/merge"
 UPDATE = "/repos/{owner}/{repo}/pulls/{number}/update-branch"
 COMMENTS = "/repos/{owner}/{repo}/issues/{number}/comments"
-LOST_ANSWERS: tuple[Kind, ...] = ("fail", "apply_then_fail", "reset", "apply_then_reset", "bad_json")
+LOST_ANSWERS: tuple[FaultKind, ...] = ("fail", "apply_then_fail", "reset", "apply_then_reset", "bad_json")
 
 
 def copy(source: Path, target: Path) -> None:
@@ -50,7 +50,7 @@ async def test_lost_answer_to_a_comment_leaves_one_comment(world: World) -> None
         assert "anded" in world.comment(pull), kind
 
 
-async def lands_once_after(world: World, kind: Kind, method: str, template: str, *, status: int) -> Any:
+async def lands_once_after(world: World, kind: FaultKind, method: str, template: str, *, status: int) -> Any:
     """Land a pull request that is behind its base although the answer to one request is lost in this way."""
     case = f"{method} {template}: {kind}"
     pull = await world.behind(f"add-{kind}-{template.rpartition('/')[2]}")

@@ -9,7 +9,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from queue_engine.domain.webhook_event import WEBHOOK_JOB
+from queue_engine.domain.webhooks import WEBHOOK_JOB
 from queue_engine.store.tokens import TokenPolicy
 from tests.acceptance.world import LABEL, World
 

@@ -4,8 +4,8 @@ from datetime import timedelta
 
 from sqlalchemy import func, select, update
 
+from github_emulator import Fault
 from queue_engine.core.jobs.job_table import jobs
-from sandbox.rest.faults import Fault
 from tests.acceptance.world import CI_TIME, LABEL, World
 
 

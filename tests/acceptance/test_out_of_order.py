@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from github_emulator import Fault
 from queue_engine.domain.reasons import Reason
-from sandbox.rest.faults import Fault
 from tests.acceptance.world import LABEL, World
 
 LONG = timedelta(minutes=90)

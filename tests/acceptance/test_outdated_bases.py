@@ -7,20 +7,12 @@ GraphQL is not offered, `compare` shows the base.
 
 from datetime import timedelta
 
-import pytest
-
-from sandbox.rest.faults import Fault
+from github_emulator import Fault
 from tests.acceptance.world import CI_TIME, LABEL, World
 
 SECOND = timedelta(seconds=1)
 ON_BASE, CHANGE = {"limits.txt": "6\n"}, {"others.txt": "6\n"}
 MERGE = "/repos/{owner}/{repo}/pulls/{number}/merge"
-
-
-@pytest.fixture(params=["graphql", "rest"], autouse=True)
-def api(request: pytest.FixtureRequest, world: World) -> None:
-    """The API that shows the base."""
-    world.github.behaviour.graphql = request.param == "graphql"
 
 
 def show_old_bases(world: World, lag: timedelta) -> None:

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from sandbox.rest.lag import KINDS, Kind
+from github_emulator import READ_KINDS, ReadKind
 from tests.acceptance.callers import Caller
 from tests.acceptance.world import LABEL, World
 
@@ -108,8 +108,8 @@ async def test_comment_and_pull_request_just_named_are_not_missing(world: World)
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("kind", KINDS)
-async def test_read_that_lags_for_seconds_is_no_trouble(world: World, kind: Kind) -> None:
+@pytest.mark.parametrize("kind", READ_KINDS)
+async def test_read_that_lags_for_seconds_is_no_trouble(world: World, kind: ReadKind) -> None:
     """It is counted as what it is; no entry waits for GitHub, and no comment says so."""
     world.server.lag.set(2 * SECONDS, kind)
     pull = await world.behind("calm")

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from sandbox.ci.workflows import Job
-from sandbox.rest.faults import Fault
+from github_emulator import Fault, Job
 from tests.acceptance.choosing import configure
 from tests.acceptance.world import CI_TIME, LABEL, World, a_world
 

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from sandbox.rest.faults import Fault
+from github_emulator import Fault
 from tests.acceptance.world import CI_TIME, LABEL, World
 
 CHECKS = "GET /repos/{owner}/{repo}/commits/{ref}/check-runs"

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from sandbox.core.errors import ApiError
-from sandbox.rest.faults import Fault
+from github_emulator import ApiError, Fault
 from tests.acceptance.world import CI_TIME, LABEL, World
 
 MERGE = "PUT /repos/{owner}/{repo}/pulls/{number}/merge"

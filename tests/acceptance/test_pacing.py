@@ -7,7 +7,7 @@ import pytest
 
 from bot.gateway.http import pacing
 from bot.gateway.http.pacing import Rates
-from sandbox.ci.single_check import CISettings
+from github_emulator import CISettings
 from tests.acceptance.world import CI_TIME, LABEL, World, a_world
 
 SCALE = 25

@@ -15,7 +15,7 @@ priority:
   labels:
     urgent: 3
     later: -3
-    hotfix: {priority: 1, first: true, interrupts: true}
+    hotfix: {priority: 1, hotfix: true, preempts: true}
 """
 UPDATE = "PUT /repos/{owner}/{repo}/pulls/{number}/update-branch"
 PERMISSION = "GET /repos/{owner}/{repo}/collaborators/{username}/permission"
@@ -152,7 +152,7 @@ async def test_interrupted_pull_request_lands_after_the_bot_was_killed(tmp_path:
 STEERING = """\
 priority:
   labels:
-    hotfix: {priority: 1, first: true, interrupts: true}
+    hotfix: {priority: 1, hotfix: true, preempts: true}
     mends: {fixes_base: true}
 freeze:
   exempt_labels: [allowed]

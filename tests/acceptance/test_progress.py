@@ -5,8 +5,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from github_emulator import CISettings
 from queue_engine.core.observability.progress import ProgressEvent
-from sandbox.ci.single_check import CISettings
 from tests.acceptance.project import total_at_most_ten
 from tests.acceptance.train_world import a_train_world, queue_all, ready
 from tests.acceptance.world import LABEL, World, a_world

@@ -10,10 +10,8 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
+from github_emulator import CISettings, Fault, Signature
 from queue_engine.domain.model import EntryStatus
-from sandbox.ci.single_check import CISettings
-from sandbox.core.git import Signature
-from sandbox.rest.faults import Fault
 from tests.acceptance.naming import naming
 from tests.acceptance.project import FILES, total_at_most_ten
 from tests.acceptance.world import CI_TIME, LABEL, World

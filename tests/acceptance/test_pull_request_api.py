@@ -20,7 +20,7 @@ async def requeue(by: Caller, pull: Any, **body: Any) -> Answer:
 
 async def test_requeue_by_the_api_goes_to_the_end_with_the_present_head(world: World, mona: Caller) -> None:
     """Consent is renewed: for the head of now, or for the one that was looked at and no other."""
-    first, second = await opened(world, "first", "second")
+    first, second = await opened(world, "hotfix", "second")
     for pull in (first, second):
         await mona.queue(pull)
     assert (await requeue(mona, first, head_sha="0" * 40)).body["reason"] == "head_changed"
@@ -50,12 +50,12 @@ async def test_requeue_by_the_api_gives_its_place_to_who_waited_longer(
     """In a full queue the end of the line is outside of it."""
     async with a_world(tmp_path, settings={"IMQ_MAX_QUEUE_DEPTH": "1"}) as world:
         mona = await caller(world, session)
-        first, second = world.open("first"), world.open("second")
+        first, second = world.open("hotfix"), world.open("second")
         await mona.queue(first)
         second.label(LABEL, by="mona")
         await world.pass_time(timedelta(seconds=5))
         assert await held(world) == [second.number]
-        assert (await read_entry(mona, second))["waiting_before"] == 0
+        assert (await read_entry(mona, second))["held_behind"] == 0
         answer = await requeue(mona, first)
         assert (answer.status, answer.body["status"], answer.body["position"]) == (202, "held", None)
         await world.until(lambda: first.merged)
@@ -92,12 +92,12 @@ async def test_pull_request_is_explained_from_admission_to_its_landing(world: Wo
         "repository": "acme/widgets",
         "number": pull.number,
         "state": "not_queued",
-        "queue": None,
+        "base_branch": None,
         "depth": 0,
         "entry": None,
-        "waiting_before": None,
+        "held_behind": None,
         "fair_share": None,
-        "last": None,
+        "previous": None,
         "outcome": None,
         "reason": "never_queued",
         "whose_move": "author",
@@ -110,17 +110,21 @@ async def test_pull_request_is_explained_from_admission_to_its_landing(world: Wo
     read = await read_entry(mona, pull)
     assert world.requests() == before, "the right is remembered"
     assert (read["whose_move"], read["reason"], read["next"]["call"]["method"]) == ("ci", "checks_pending", "GET")
-    assert (read["state"], read["queue"], read["depth"], read["entry"]["position"]) == ("checking", "main", 1, 0)
-    assert (read["entry"]["awaited"], read["entry"]["queued_by"]) == (["ci/test"], "mona")
+    assert (read["state"], read["base_branch"], read["depth"], read["entry"]["position"]) == ("checking", "main", 1, 0)
+    assert (read["entry"]["pending_checks"], read["entry"]["queued_by"]) == (["ci/test"], "mona")
     shown = (await mona.ask("GET", f"{HOME}/branches/main/queue")).body
     assert shown["entries"] == [read["entry"]]
     await world.until(lambda: pull.merged)
     await world.settle()
     landed = await read_entry(mona, pull)
-    assert (landed["state"], landed["last"]["event"], landed["last"]["reason"]) == ("not_queued", "landed", None)
+    assert (landed["state"], landed["previous"]["event"], landed["previous"]["reason"]) == (
+        "not_queued",
+        "landed",
+        None,
+    )
     assert (landed["outcome"], landed["whose_move"], landed["next"]["call"]) == ("landed", "nobody", None)
     assert (await mona.ask("GET", f"{HOME}/queues")).body["queues"] == [
-        {"branch": "main", "depth": 0, "held": 0, "not_ready": 0, "halts": []}
+        {"base_branch": "main", "depth": 0, "held": 0, "not_ready": 0, "blockers": []}
     ]
 
 

@@ -9,9 +9,7 @@ import aiohttp
 import pytest
 
 from bot.api.permissions import PER_MINUTE, WRITE_COST
-from sandbox.domain.pulls.pulls import PullRequestOptions
-from sandbox.rest.faults import Fault
-from sandbox.rest.record import RecordedCall
+from github_emulator import Fault, PullRequestOptions, RecordedCall
 from tests.acceptance.callers import Answer, Caller, caller, path_of
 from tests.acceptance.choosing import configure
 from tests.acceptance.test_held import held
@@ -24,7 +22,7 @@ async def test_queued_by_the_api_is_labeled_and_lands_for_that_person(world: Wor
     """The label is the visible truth, set by IMQ; the comment names who asked; one comment, one merge."""
     pull = world.open("add")
     answer = await mona.queue(pull, head_sha=pull.head_sha)
-    assert (answer.status, answer.body["position"], answer.body["queue"]) == (202, 0, "main")
+    assert (answer.status, answer.body["position"], answer.body["base_branch"]) == (202, 0, "main")
     assert answer.body["queued_by"] == "mona"
     await world.settle()
     assert LABEL in pull.labels

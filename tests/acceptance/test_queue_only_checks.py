@@ -10,9 +10,7 @@ from typing import Any
 
 import pytest
 
-from sandbox.ci.workflow_runner import WorkflowRunner
-from sandbox.ci.workflows import Job, Trigger
-from sandbox.state import WorkflowRun
+from github_emulator import Job, Trigger, WorkflowRun, WorkflowRunner
 from tests.acceptance.choosing import configure
 from tests.acceptance.test_check_outcomes import sound
 from tests.acceptance.test_configuration import validate
@@ -155,7 +153,7 @@ async def test_head_whose_long_checks_passed_before_lands_at_once(world: World) 
 @pytest.mark.lagging
 async def test_hotfix_takes_the_label_from_the_pull_request_that_waits(world: World) -> None:
     """The label is on the pull request that IMQ tests, and on no other."""
-    await configure(world, QUEUE_ONLY + "priority: {labels: {hotfix: {first: true, interrupts: true}}}\n")
+    await configure(world, QUEUE_ONLY + "priority: {labels: {hotfix: {hotfix: true, preempts: true}}}\n")
     long_checks(world)
     front, hotfix = world.open("front"), world.open("hotfix")
     await world.pass_time(MINUTE)

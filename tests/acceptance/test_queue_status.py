@@ -34,8 +34,8 @@ async def test_status_shows_strangers_the_load_and_callers_their_queues(
             await world.pass_time(timedelta(seconds=1))
         reported = (await mona.ask("GET", "/queue/status")).body
         (queue,) = reported["queues"]
-        assert (queue["repository"], queue["branch"]) == ("acme/widgets", "main")
-        assert (queue["depth"], queue["held"], queue["accepting"], queue["paused"]) == (2, 1, False, None)
+        assert (queue["repository"], queue["base_branch"]) == ("acme/widgets", "main")
+        assert (queue["depth"], queue["held"], queue["accepting"], queue["blocker"]) == (2, 1, False, None)
         assert not reported["accepting"]
         assert (await anonymous.ask("GET", "/queue/status")).body == {**reported, "queues": [], "accepting": True}
         wrong = Caller(world, session, "imq_" + "x" * 43)
@@ -92,4 +92,4 @@ async def test_status_of_a_paused_queue_says_why(world: World, session: aiohttp.
         await tx.pauses.put(paused.id, Pause(Reason.TREE_MISMATCH, "looked into", now))
     (reported,) = (await mona.ask("GET", "/queue/status")).body["queues"]
     assert re.fullmatch(r"[0-9a-f]{16}", reported["id"]), "numbers would tell how many queues are hidden"
-    assert (reported["paused"], reported["depth"], reported["accepting"]) == ("tree_mismatch", 0, True)
+    assert (reported["blocker"], reported["depth"], reported["accepting"]) == ("tree_mismatch", 0, True)

@@ -3,7 +3,7 @@
 from datetime import timedelta
 from pathlib import Path
 
-from sandbox.domain.pulls.pulls import PullRequestOptions
+from github_emulator import PullRequestOptions
 from tests.acceptance.choosing import configure
 from tests.acceptance.world import CI_TIME, LABEL, World, a_world
 

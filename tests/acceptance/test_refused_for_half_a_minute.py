@@ -14,8 +14,7 @@ from typing import Any
 
 import pytest
 
-from sandbox.rest.faults import Fault
-from sandbox.rest.record import RecordedCall
+from github_emulator import Fault, RecordedCall
 from tests.acceptance.train_world import a_train_world, queue_all, ready
 from tests.acceptance.world import LABEL, World, a_world
 

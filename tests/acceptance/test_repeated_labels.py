@@ -3,8 +3,8 @@
 from datetime import timedelta
 from typing import Any
 
+from github_emulator import PullRequestOptions
 from queue_engine.domain.reasons import Reason
-from sandbox.domain.pulls.pulls import PullRequestOptions
 from tests.acceptance.choosing import configure
 from tests.acceptance.world import CI_TIME, LABEL, World
 

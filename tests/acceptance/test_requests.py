@@ -6,8 +6,8 @@ from datetime import timedelta
 import aiohttp
 import pytest
 
+from github_emulator import RecordedCall
 from queue_engine.store.outbox.items import dead_id
-from sandbox.rest.record import RecordedCall
 from tests.acceptance.callers import Caller, caller
 from tests.acceptance.failed_requests import SECRET, dead_label, opaque_ids
 from tests.acceptance.page_readers import reader

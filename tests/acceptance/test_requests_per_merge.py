@@ -1,4 +1,4 @@
-"""The requests of one merge are those of the table in ARCHITECTURE.md, also where IMQ may bypass a ruleset (P7)."""
+"""The requests of one merge are those of the table in docs/sizing.md, also where IMQ may bypass a ruleset (P7)."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sandbox.ci.single_check import CISettings
+from github_emulator import CISettings
 from tests.acceptance.world import CI_TIME, LABEL, World, a_world
 
 ROOT = Path(__file__).parents[2]
@@ -31,7 +31,7 @@ READS_OF_RULES = ("GET /repos/{owner}/{repo}/rules/branches/{branch}", _OF_BRANC
 
 def table() -> dict[str, Counter[str]]:
     """The requests of the table, by column."""
-    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs/sizing.md").read_text(encoding="utf-8")
     lines = text[text.index("| request | ") :].split("\n\n")[0].splitlines()
     cells = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines]
     found = {name: number for number, name in enumerate(cells[0])}

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from sandbox.ci.single_check import CISettings
-from sandbox.domain.checks.checks import CheckRunFields
+from github_emulator import CheckRunFields, CISettings
 from tests.acceptance.choosing import configure
 from tests.acceptance.world import CI_TIME, LABEL, World, a_world
 

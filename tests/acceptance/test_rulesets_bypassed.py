@@ -6,9 +6,7 @@ from typing import Any
 
 import pytest
 
-from sandbox.domain.checks.checks import CheckRunFields
-from sandbox.rest.record import RecordedCall
-from sandbox.state import ReviewRule
+from github_emulator import CheckRunFields, RecordedCall, ReviewRule
 from tests.acceptance.choosing import configure
 from tests.acceptance.world import CI_TIME, LABEL, World, a_world
 

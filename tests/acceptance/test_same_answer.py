@@ -9,6 +9,7 @@ import aiohttp
 
 from bot.cli.current_status import describe_status
 from bot.settings.environment import load_settings
+from github_emulator import Fault
 from notifications import texts
 from queue_engine.admission.case import Case
 from queue_engine.commands import query
@@ -16,7 +17,6 @@ from queue_engine.commands.context import CommandContext
 from queue_engine.commands.parse import CommandRequest, read
 from queue_engine.domain.model import RedBase
 from queue_engine.domain.reasons import Reason
-from sandbox.rest.faults import Fault
 from tests.acceptance.callers import Caller, caller, path_of
 from tests.acceptance.test_freezes import frozen_for
 from tests.acceptance.world import CI_TIME, LABEL, World, a_world
@@ -68,9 +68,9 @@ async def by_command(world: World, pull: Any) -> Answer:
         facts.get("position"),
         facts.get("depth"),
         facts["ahead"] if facts["state"] == "held" else None,
-        tuple(facts.get("awaited", ())),
-        tuple(blocker["reason"] for blocker in facts.get("halts", ())),
-        facts.get("trouble_since"),
+        tuple(facts.get("pending_checks", ())),
+        tuple(blocker["reason"] for blocker in facts.get("blockers", ())),
+        facts.get("outage"),
         facts.get("reason"),
     )
 
@@ -78,24 +78,24 @@ async def by_command(world: World, pull: Any) -> Answer:
 async def by_api(mona: Caller, pull: Any) -> Answer:
     """The answer to a program; the whole queue shows the same entry, and its summary the same queue."""
     shown = (await mona.ask("GET", path_of(pull))).body
-    left_for = None if shown["last"] is None else shown["last"]["reason"]
+    left_for = None if shown["previous"] is None else shown["previous"]["reason"]
     if shown["entry"] is None:
-        depth = None if shown["queue"] is None else shown["depth"]
-        return Answer(shown["state"], None, depth, shown["waiting_before"], left_for=left_for)
+        depth = None if shown["base_branch"] is None else shown["depth"]
+        return Answer(shown["state"], None, depth, shown["held_behind"], left_for=left_for)
     entry, repository = shown["entry"], "/api/v1/repositories/acme/widgets"
     whole = (await mona.ask("GET", f"{repository}/branches/main/queue")).body
     assert [each for each in whole["entries"] if each["number"] == pull.number] == [entry]
     (summary,) = (await mona.ask("GET", f"{repository}/queues")).body["queues"]
     assert {name: whole[name] for name in summary} == summary
-    since = entry["trouble_since"]
+    since = entry["outage"] and entry["outage"]["since"]
     assert entry["eta"] is None, "nobody landed here yet"
     return Answer(
         shown["state"],
         entry["position"],
         shown["depth"],
         None,
-        tuple(entry["awaited"]),
-        tuple(blocker["reason"] for blocker in entry["halts"]),
+        tuple(entry["pending_checks"]),
+        tuple(blocker["reason"] for blocker in entry["blockers"]),
         None if since is None else since.replace("Z", "+00:00"),
         left_for,
     )
@@ -128,8 +128,8 @@ async def status_page_agrees(mona: Caller, answer: Answer) -> None:
     page = (await mona.ask("GET", "/queue/status")).body
     whole = (await mona.ask("GET", "/api/v1/repositories/acme/widgets/branches/main/queue")).body
     (queue,) = page["queues"]
-    first = whole["halts"][0]["reason"] if whole["halts"] else None
-    assert (queue["paused"], queue["depth"], queue["held"]) == (first, whole["depth"], whole["held"])
+    first = whole["blockers"][0]["reason"] if whole["blockers"] else None
+    assert (queue["blocker"], queue["depth"], queue["held"]) == (first, whole["depth"], whole["held"])
     assert answer.depth in (None, queue["depth"])
 
 

@@ -44,7 +44,7 @@ def as_people_read(status: PullRequestStatus | StatusHistory) -> dict[str, Any]:
         entry = {
             "position": status.position,
             "since": status.since,
-            "joined": status.joined,
+            "enqueued_at": status.enqueued_at,
             "queued_by": status.queued_by,
             "blockers": [(each.reason, each.detail, each.until) for each in status.blockers],
         }
@@ -53,9 +53,9 @@ def as_people_read(status: PullRequestStatus | StatusHistory) -> dict[str, Any]:
     else:
         view = status.entry
         entry = {
-            "position": view.position.position,
-            "since": view.since,
-            "joined": view.entry.enqueued_at,
+            "position": view.entry.position,
+            "since": view.entry.status_since,
+            "enqueued_at": view.entry.enqueued_at,
             "queued_by": view.entry.queued_by,
             "blockers": [(each.reason, each.detail, each.until) for each in view.blockers],
         }
@@ -84,7 +84,7 @@ async def compare(world: World, mona: Caller, pages: PageReader, pull: Any, stat
     assert (answer["state"], answer["reason"]) == (status.state, status.reason.value)
     if answer["entry"] is not None:
         assert f"Position {answer['entry']['position'] + 1} of {answer['depth']}" in shown
-        for halt in answer["entry"]["halts"]:
+        for halt in answer["entry"]["blockers"]:
             assert halt["detail"] in shown
 
 

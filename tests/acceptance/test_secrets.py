@@ -9,8 +9,8 @@ import pytest
 from sqlalchemy import make_url, select
 
 import queue_engine.store.tables  # noqa: F401 -- all tables
+from github_emulator import Fault
 from queue_engine.core.database.database import Database, metadata
-from sandbox.rest.faults import Fault
 from tests.acceptance.template import Template
 from tests.acceptance.world import LABEL
 from tests.process.processes import Theatre, a_theatre

@@ -6,12 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from github_emulator import CISettings, Fault, Job
 from queue_engine.domain.facts import CheckState
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.shadow import BaseState, ShadowOutcome
-from sandbox.ci.single_check import CISettings
-from sandbox.ci.workflows import Job
-from sandbox.rest.faults import Fault
 from tests.acceptance.shadow_mode import begin, decision, landing, writes
 from tests.acceptance.test_figures import page
 from tests.acceptance.world import CI_TIME, LABEL, World, a_world

@@ -97,9 +97,9 @@ async def test_calls_and_commands_are_refused_and_the_report_is_shown(
     path = "/api/v1/repositories/acme/widgets/shadow"
     found = await mona.ask("GET", path)
     assert (found.status, found.body["repositories"]) == (200, ["acme/widgets"])
-    assert [each["merge"]["by"] for each in found.body["pull_requests"]] == ["mona"]
+    assert [each["landing"]["by"] for each in found.body["pulls"]] == ["mona"]
     assert (found.body["figures"]["merges"], found.body["figures"]["agreed"]) == (1, 1)
-    assert (await mona.ask("GET", f"{path}?since=2100-01-01T00:00:00Z")).body["pull_requests"] == []
+    assert (await mona.ask("GET", f"{path}?since=2100-01-01T00:00:00Z")).body["pulls"] == []
 
 
 async def test_gateway_sends_no_write_even_if_queues_forgot_the_mode(shadow: World) -> None:

@@ -7,13 +7,13 @@ from typing import Any
 from notifications.sinks.sender import DISABLED
 from queue_engine.core.jobs.job import Job
 from queue_engine.core.jobs.outcomes import Dead
-from queue_engine.domain.webhook_event import WebhookEvent, WebhookKind
 from queue_engine.handlers.base_pushes import record_push
 from tests.acceptance.commenting import ready, say
 from tests.acceptance.shadow_mode import FILE, SHADOW
 from tests.acceptance.world import CI_TIME, LABEL, REPOSITORY, World, a_world
 from tests.support.captured import captured
 from tests.support.sink_receiver import SECRET, SinkReceiver, answers, closes, hangs, sink_receiver, sinks_setting
+from tests.support.webhooks import a_webhook
 
 EVERY = [
     *("ejected", "landed_outside", "base_red", "base_green", "landed", "queued", "dequeued", "paused", "resumed"),
@@ -224,8 +224,8 @@ async def test_push_is_recorded_once_and_never_for_a_landing_of_imq(tmp_path: Pa
             queue = (await tx.queues.all())[0]
             landed = (await tx.timeline.of_pull_request(queue.repository.id, pull.number))[-1].data["sha"]
         for sha, sender in ((landed, None), (landed, "imq[bot]"), ("c" * 40, None), ("c" * 40, None)):
-            webhook = WebhookEvent(
-                kind=WebhookKind.BASE_MOVED,
+            webhook = a_webhook(
+                "base_moved",
                 delivery="d",
                 installation_id=1,
                 sender=sender,

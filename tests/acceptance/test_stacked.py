@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from sandbox.rest.faults import Fault
+from github_emulator import Fault
 from tests.acceptance.world import CI_TIME, LABEL, World
 
 PULL = "/repos/{owner}/{repo}/pulls/{number}"
@@ -57,10 +57,8 @@ async def test_lowest_of_a_stack_is_updated_tested_and_landed_alone(world: World
 
 
 @pytest.mark.lagging
-@pytest.mark.parametrize("graphql", [True, False])
-async def test_slow_merge_in_the_background_is_read_ever_more_rarely(world: World, graphql: bool) -> None:
-    """P7: no webhook reports the merge; either GraphQL or REST shows the stack."""
-    world.github.behaviour.graphql = graphql
+async def test_slow_merge_in_the_background_is_read_ever_more_rarely(world: World) -> None:
+    """P7: no webhook reports the merge."""
     world.github.timings.merge_async = timedelta(minutes=4)
     bottom, _, _ = await green(world)
     world.github.webhooks.faults.drop(None, event="pull_request", action="closed")
@@ -166,10 +164,8 @@ async def test_pull_request_above_another_one_waits_and_lands_after_it(world: Wo
 
 
 @pytest.mark.lagging
-@pytest.mark.parametrize("graphql", [True, False])
-async def test_stack_of_three_lands_from_the_bottom_up(world: World, graphql: bool) -> None:
+async def test_stack_of_three_lands_from_the_bottom_up(world: World) -> None:
     """Each waits for the queue of the branch on which the stack lands, whatever its own base branch is."""
-    world.github.behaviour.graphql = graphql
     world.repository.record.delete_branch_on_merge = True
     pulls = [world.open("one")]
     for name, base in (("two", "one"), ("three", "two")):

@@ -1,4 +1,4 @@
-"""Statistics over HTTP, of pull requests that people queued on the sandbox."""
+"""Statistics over HTTP, of pull requests that people queued on the emulator."""
 
 from functools import partial
 
@@ -19,7 +19,7 @@ async def test_statistics_are_those_of_what_people_did(world: World, mona: Calle
     await world.settle()
     answer = await mona.ask("GET", "/api/v1/repositories/acme/widgets/branches/main/statistics?days=7")
     assert (answer.status, answer.body["landed"]) == (200, 2)
-    reasons = {(each["outcome"], each["reason"]): each["pull_requests"] for each in answer.body["reasons"]}
+    reasons = {(each["outcome"], each["reason"]): each["pulls"] for each in answer.body["reasons"]}
     assert reasons == {("landed", None): 2, ("cancelled", "closed"): 1}
     assert sum(answer.body["mean_wait"].values()) * 2 >= CI_TIME.total_seconds()
     async with world.bot.engine.store.reading() as tx:

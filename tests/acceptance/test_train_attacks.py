@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sandbox.rest.record import RecordedCall
+from github_emulator import RecordedCall
 from tests.acceptance.train_stage import TrainWorld, a_train_world
 from tests.acceptance.train_witness import TrainWitness
 from tests.acceptance.world import CI_TIME

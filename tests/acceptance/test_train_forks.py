@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from sandbox.rest.record import RecordedCall
+from github_emulator import RecordedCall
 from tests.acceptance.test_workflow_permission import accept
 from tests.acceptance.train_stage import WORKFLOW, TrainWorld, a_train_world
 from tests.acceptance.world import CI_TIME, LABEL

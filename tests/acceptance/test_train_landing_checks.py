@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from github_emulator import CheckRunFields
 from queue_engine.domain.errors import MergeError
-from sandbox.domain.checks.checks import CheckRunFields
 from tests.acceptance.test_train_refusals import events
 from tests.acceptance.train_world import a_train_world, queue_all, ready
 from tests.acceptance.world import CI_TIME, World

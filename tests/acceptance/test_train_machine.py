@@ -1,4 +1,4 @@
-"""P1 to P7 of trains under a state machine of Hypothesis, over planner and executor on the sandbox.
+"""P1 to P7 of trains under a state machine of Hypothesis, over planner and executor on the emulator.
 
 `IMQ_TRAIN_EXAMPLES` runs more examples, and `IMQ_TRAIN_SEED` others: an empty one is drawn and printed. `make campaign`
 sets both.

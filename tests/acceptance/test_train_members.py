@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from sandbox.rest.record import RecordedCall
-from sandbox.state import ReviewRule
+from github_emulator import RecordedCall, ReviewRule
 from tests.acceptance import train_stage
 from tests.acceptance.train_world import a_train_world, queue_all, ready
 from tests.acceptance.world import CI_TIME, LABEL, World

@@ -5,9 +5,9 @@ from typing import Any
 import aiohttp
 
 from bot.cli.author.state_text import details
+from github_emulator import PullRequestHandle
 from queue_engine.domain.candidate_run import CandidateMember, CandidateRun, CandidateState, CandidateTrigger
 from queue_engine.store.trains import TrainMemory
-from sandbox.facade.pull_request_handle import PullRequestHandle
 from tests.acceptance.callers import caller, path_of
 from tests.acceptance.page_readers import reader
 from tests.acceptance.world import LABEL, World
@@ -86,7 +86,11 @@ async def test_every_way_to_ask_says_what_a_train_does_with_a_pull_request(
     answer = (await (await caller(world, session)).ask("GET", path_of(pulls[0]))).body
     train = answer["entry"]["train"]
     assert (train["sentences"][0], train["sentences"][-1]) == (failed, f"A CI run with it failed. {chance}")
-    assert (train["state"], train["members"], train["failed"]) == ("bisecting", [first, second], [first, second, third])
+    assert (train["progress"], train["members"], train["failed"]) == (
+        "bisecting",
+        [first, second],
+        [first, second, third],
+    )
     shown = "\n".join(details(answer))
     assert f"train: {failed}" in shown
     assert chance in shown

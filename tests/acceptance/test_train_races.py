@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sandbox.ci.single_check import CISettings
+from github_emulator import CISettings
 from tests.acceptance import train_world
 from tests.acceptance.project import total_at_most_ten
 from tests.acceptance.train_stage import CHECK

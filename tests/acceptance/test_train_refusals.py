@@ -7,10 +7,7 @@ from typing import Any
 
 import pytest
 
-from sandbox.callers.errors import DropConnection
-from sandbox.ci.workflows import Job
-from sandbox.rest.record import RecordedCall
-from sandbox.state import ReviewRule
+from github_emulator import DropConnection, Job, RecordedCall, ReviewRule
 from tests.acceptance.page_readers import reader
 from tests.acceptance.train_world import a_train_world, commits_tested, queue_all, ready
 from tests.acceptance.world import World

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.facade.pull_request_handle import PullRequestHandle
+from github_emulator import PullRequestHandle
 from tests.acceptance.page_readers import reader
 from tests.acceptance.train_world import a_train_world, queue_all, ready
 from tests.acceptance.world import CI_TIME, World

@@ -8,10 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.ci.workflow_runner import WorkflowRunner
-from sandbox.ci.workflows import Job, Trigger
-from sandbox.rest.record import RecordedCall
-from sandbox.state import WorkflowRun
+from github_emulator import Job, RecordedCall, Trigger, WorkflowRun, WorkflowRunner
 from tests.acceptance.project import total_at_most_ten
 from tests.acceptance.test_train_refusals import events
 from tests.acceptance.test_workflow_permission import accept

@@ -138,7 +138,7 @@ async def test_members_land_with_few_requests_each(world: World) -> None:
 
 async def test_hotfix_is_tested_before_what_is_tested_now(tmp_path: Path) -> None:
     """A hotfix that preempts cancels the youngest run, whose members are tested again behind it."""
-    rules = "priority:\n  labels:\n    hotfix: {priority: 1, first: true, interrupts: true}\n"
+    rules = "priority:\n  labels:\n    hotfix: {priority: 1, hotfix: true, preempts: true}\n"
     async with a_train_world(tmp_path, more=rules) as world:
         pulls = await ready(world, "a", "b", "fix")
         queue_all(pulls[:2])

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.ci.workflows import Job
+from github_emulator import Job
 from tests.acceptance.test_workflow_permission import accept
 from tests.acceptance.train_world import a_train_world, queue_all
 from tests.acceptance.world import World

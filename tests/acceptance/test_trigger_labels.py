@@ -5,10 +5,8 @@ from typing import Any
 
 import pytest
 
+from github_emulator import DropConnection, Fault, RecordedCall
 from queue_engine.domain.reasons import Reason
-from sandbox.callers.errors import DropConnection
-from sandbox.rest.faults import Fault
-from sandbox.rest.record import RecordedCall
 from tests.acceptance.world import CI_TIME, LABEL, World
 
 SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)

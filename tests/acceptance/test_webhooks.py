@@ -10,7 +10,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from sandbox.webhooks.faults import ResponseFault, WebhookFaults
+from github_emulator import ResponseFault, WebhookFaults
 from tests.acceptance.world import CI_TIME, LABEL, SECRET, World, a_world
 
 

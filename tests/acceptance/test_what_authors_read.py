@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from sandbox.domain.pulls.pulls import PullRequestOptions
+from github_emulator import PullRequestOptions
 from tests.acceptance.world import CI_TIME, LABEL, World
 
 MINUTE = timedelta(minutes=1)

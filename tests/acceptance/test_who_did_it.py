@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sandbox.ci.workflows import Job, Trigger
+from github_emulator import Job, Trigger
 from tests.acceptance.commenting import MINUTE, reacted, ready, say
 from tests.acceptance.test_consent import MERGE
 from tests.acceptance.test_flaky_jobs import EDIT

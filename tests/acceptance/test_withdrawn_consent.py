@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from sandbox.rest.faults import Fault
+from github_emulator import Fault
 from tests.acceptance.choosing import configure
 from tests.acceptance.world import CI_TIME, LABEL, World
 

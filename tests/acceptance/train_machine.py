@@ -5,8 +5,7 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
-from sandbox.core.errors import ApiError
-from sandbox.rest.record import RecordedCall
+from github_emulator import ApiError, RecordedCall
 from tests.acceptance.project import total_at_most_ten
 from tests.acceptance.train_machine_base import MORE, MOST_PULLS, SIZES
 from tests.acceptance.train_machine_failures import TrainMachineFailures

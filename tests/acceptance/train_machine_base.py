@@ -14,9 +14,9 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant
 
+from github_emulator import ApiError
 from queue_engine.domain.candidate_run import CandidateState
 from queue_engine.rules.invariants import check_queue
-from sandbox.core.errors import ApiError
 from tests.acceptance.train_stage import CHECK, TrainWorld, a_train_world
 from tests.acceptance.train_witness import TrainWitness
 from tests.acceptance.world import CI_TIME, LABEL
@@ -26,7 +26,7 @@ SIZES = (0, 0, 0, 4, 7)
 MOST_PULLS = 10
 LONGEST_LAG = timedelta(seconds=5)
 MORE = (
-    "priority: {labels: {hotfix: {priority: 100, first: true, interrupts: true}, "
+    "priority: {labels: {hotfix: {priority: 100, hotfix: true, preempts: true}, "
     "merge-queue-fix: {priority: 0, fixes_base: true}}}\n"
 )
 _MOST_HOURS = 20

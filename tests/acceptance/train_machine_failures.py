@@ -6,9 +6,7 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
-from sandbox.callers.errors import DropConnection
-from sandbox.rest.faults import Fault
-from sandbox.rest.record import RecordedCall
+from github_emulator import DropConnection, Fault, RecordedCall
 from tests.acceptance.train_machine_base import TrainMachineBase
 
 STEPS = (

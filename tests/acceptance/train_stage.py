@@ -7,9 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from sandbox.ci.workflow_runner import WorkflowRunner
-from sandbox.ci.workflows import Job, Trigger
-from sandbox.state import WorkflowRun
+from github_emulator import Job, Trigger, WorkflowRun, WorkflowRunner
 from tests.acceptance.project import total_at_most_ten
 from tests.acceptance.world import CI_TIME, LABEL, World, a_world
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from sandbox.facade.github import GitHub
+from github_emulator import GitHub
 from tests.acceptance.project import total_at_most_ten
 from tests.acceptance.train_stage import CHECK
 from tests.acceptance.world import LABEL, REPOSITORY

@@ -6,7 +6,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from sandbox.ci.single_check import CISettings
+from github_emulator import CISettings
 from tests.acceptance.project import total_at_most_ten
 from tests.acceptance.world import CI_TIME, LABEL, World, a_world
 

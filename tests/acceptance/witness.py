@@ -1,4 +1,4 @@
-"""A witness of what lands on a sandbox's GitHub, who holds it to P1 and P4 by GitHub's present state.
+"""A witness of what lands on an emulator's GitHub, who holds it to P1 and P4 by GitHub's present state.
 
 Whatever IMQ is shown by reads that lag, the witness sees each push and each merge at the instant it happens.
 """
@@ -6,7 +6,7 @@ Whatever IMQ is shown by reads that lag, the witness sees each push and each mer
 from dataclasses import dataclass, field
 from typing import Any
 
-from sandbox.facade.github import GitHub
+from github_emulator import GitHub
 from tests.acceptance.project import total_at_most_ten
 from tests.acceptance.world import LABEL
 

@@ -1,4 +1,4 @@
-"""A whole world in one process: sandbox GitHub and real bot, speaking HTTP both ways, under one clock moved by hand.
+"""A whole world in one process: emulated GitHub and real bot, speaking HTTP both ways, under one clock moved by hand.
 
 Tests act as people do, then let the world run until something is true. Nothing sleeps: when
 nothing is due, the clock jumps to the next due instant.
@@ -16,14 +16,10 @@ from typing import Any
 
 from aiohttp import web
 
-from bot.demo.observe import contradictions
 from bot.process.wiring import Bot
+from github_emulator import CISettings, EmulatorServer, GitHub, KeyPair, RecordedCall
+from imq_demo.observe import contradictions
 from queue_engine.domain.model import Entry
-from sandbox.ci.single_check import CISettings
-from sandbox.core.keys import KeyPair
-from sandbox.facade.github import GitHub
-from sandbox.rest.record import RecordedCall
-from sandbox.rest.server import SandboxServer
 from tests.acceptance.driving import Driver
 from tests.acceptance.in_place import statements_in_place
 from tests.acceptance.project import EVENTS, FILES, PERMISSIONS, total_at_most_ten
@@ -48,7 +44,7 @@ class World:
 
     clock: SharedClock
     github: GitHub
-    server: SandboxServer
+    server: EmulatorServer
     repository: Any
     app: Any
     database_url: str
@@ -299,7 +295,7 @@ async def a_world(
     clock = SharedClock()
     github = GitHub(clock, seed=seed, directory=directory / "github")
     github.timings.notice_after(timedelta(seconds=1))
-    server = SandboxServer(github)
+    server = EmulatorServer(github)
     compare_answers(server)
     await server.start()
     app, handle = _people_and_repository(github, repository or {}, ci=ci, protect=protect)

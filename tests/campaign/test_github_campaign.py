@@ -18,16 +18,13 @@ from typing import Any
 
 import pytest
 
-from bot.demo.observe import contradictions_left
+from github_emulator import CISettings, EmulatorServer, GitHub, SystemClock
+from imq_demo.observe import contradictions_left
 from queue_engine.core.database.database import Database
 from queue_engine.domain.notice import MARKER
 from queue_engine.domain.reasons import Reason
 from queue_engine.migrations import migrate
 from queue_engine.store import Store
-from sandbox.ci.single_check import CISettings
-from sandbox.core.clock import SystemClock
-from sandbox.facade.github import GitHub
-from sandbox.rest.server import SandboxServer
 from tests.acceptance.project import EVENTS, FILES, PERMISSIONS, total_at_most_ten
 from tests.acceptance.witness import Witness
 from tests.acceptance.world import LABEL
@@ -54,7 +51,7 @@ class Campaign:
     """Pull requests in six queues of two repositories, and what gets in their way."""
 
     github: GitHub
-    server: SandboxServer
+    server: EmulatorServer
     postgres: PrivatePostgres
     chance: random.Random
     witness: Witness
@@ -196,10 +193,10 @@ def own_comments(pull: Any) -> list[str]:
 
 @asynccontextmanager
 async def a_campaign(postgres: PrivatePostgres, directory: Path, seed: int) -> AsyncIterator[Campaign]:
-    """A sandbox in real time whose reads lag by chance, with two repositories of three queues each."""
+    """An emulator in real time whose reads lag by chance, with two repositories of three queues each."""
     github = GitHub(SystemClock(), seed=seed, directory=directory / "github")
     github.timings.notice_after(timedelta(seconds=1))
-    server = SandboxServer(github)
+    server = EmulatorServer(github)
     await server.start()
     for login in ("mona", "rhea"):
         github.create_user(login)

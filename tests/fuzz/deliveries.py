@@ -19,7 +19,7 @@ from bot.web.application import create_app, serve
 from bot.web.readiness import Readiness
 from bot.webhooks.receiver import Receiver
 from queue_engine.core.timing.clock import SystemClock
-from queue_engine.domain.webhook_event import WebhookEvent
+from queue_engine.domain.webhooks import WebhookEvent
 from tests.fuzz.edits import edited
 from tests.support.real_time import LIMIT
 from tests.unit.bot.test_payload_examples import mutated

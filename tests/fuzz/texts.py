@@ -10,7 +10,7 @@ from queue_engine.commands.comments import commands_in
 from queue_engine.commands.parse import LONGEST, read
 from queue_engine.commands.table import CATALOGUE, MAX_COMMANDS
 from queue_engine.config import parse
-from queue_engine.config.model import Config
+from queue_engine.config.file import Config
 from queue_engine.config.problems import ConfigError
 from tests.fuzz.edits import edited
 

@@ -55,14 +55,14 @@ def run(*command: str, code: int = 0, directory: Path | None = None, homes: dict
 
 
 def test_install_by_pip_is_consistent_and_says_what_is_missing(installed: Path, tmp_path: Path) -> None:
-    """The locked libraries are all that IMQ needs; without settings, and without the demo's libraries, it says so."""
+    """The locked libraries are all that IMQ needs; without settings, and without the demo, it says so."""
     imq = str(installed / "imq")
     assert run(imq, "--version", directory=tmp_path).strip() == VERSION
     assert "No broken requirements" in run(str(installed / "pip"), "check", directory=tmp_path)
     refused = run(imq, "run", code=2, directory=tmp_path)
     assert "IMQ_GITHUB_APP_ID is missing" in refused
     assert "Traceback" not in refused
-    assert "comes with IMQ's extra `demo`" in run(imq, "demo", code=2, directory=tmp_path)
+    assert "pip install 'imq[demo]'" in run(imq, "demo", code=2, directory=tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 

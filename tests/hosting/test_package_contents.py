@@ -1,13 +1,14 @@
-"""What IMQ's package has in it: all that a process reads, and nothing of the tests."""
+"""What the packages have in them: all that a process reads, nothing of the tests, and each project its own alone."""
 
 import re
 import zipfile
+from pathlib import Path
 
 import pytest
 
 from bot import __version__
 from docs.generate import ROOT
-from tests.hosting.built_package import FOLDERS, build
+from tests.hosting.built_package import FOLDERS, PROJECTS, build
 
 DATA = ("bot/registration/app.yml", "queue_engine/migrations/env.py", "bot/py.typed")
 
@@ -16,6 +17,31 @@ DATA = ("bot/registration/app.yml", "queue_engine/migrations/env.py", "bot/py.ty
 def package(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
     """The built package."""
     return zipfile.ZipFile(build(tmp_path_factory.mktemp("source")))
+
+
+@pytest.mark.parametrize(
+    ("project", "distribution", "command"),
+    [
+        ("demo", "imq_demo", None),
+        ("emulator", "github_emulator", "github-emulator = github_emulator.__main__:main"),
+    ],
+)
+def test_package_of_another_project_has_its_modules_alone(
+    tmp_path: Path, project: str, distribution: str, command: str | None
+) -> None:
+    """Neither brings IMQ along, nor tests; the emulator's has its command and its GraphQL schema."""
+    with zipfile.ZipFile(build(tmp_path, project)) as package:
+        names = [name for name in package.namelist() if ".dist-info/" not in name]
+        folder = ROOT / project
+        sources = [path for path in (folder / PROJECTS[project]).rglob("*") if path.is_file() and path.suffix != ".pyc"]
+        assert sorted(names) == sorted(path.relative_to(folder).as_posix() for path in sources)
+        info = next(name.split("/")[0] for name in package.namelist() if ".dist-info/" in name)
+        assert info.startswith(f"{distribution}-")
+        assert f"{info}/licenses/LICENSE" in package.namelist()
+        metadata = package.read(f"{info}/METADATA").decode()
+        assert (f"Requires-Dist: imq=={__version__}" in metadata) == (project == "demo")
+        if command is not None:
+            assert command in package.read(f"{info}/entry_points.txt").decode()
 
 
 def test_package_has_every_module_and_what_they_read(package: zipfile.ZipFile) -> None:
@@ -33,14 +59,9 @@ def test_package_has_every_module_and_what_they_read(package: zipfile.ZipFile) -
 
 
 def test_package_has_no_tests_and_no_tools(package: zipfile.ZipFile) -> None:
-    """What people install is the product; no package of IMQ's takes a name such as `tests` or `docs`."""
+    """What people install is the product, without emulator and demo; no package takes a name such as `tests`."""
     tops = {name.split("/")[0] for name in package.namelist()}
-    assert {top for top in tops if not top.endswith(".dist-info")} == {
-        "bot",
-        "notifications",
-        "queue_engine",
-        "sandbox",
-    }
+    assert {top for top in tops if not top.endswith(".dist-info")} == {"bot", "notifications", "queue_engine"}
     assert not [name for name in package.namelist() if re.search(r"(^|/)test", name)]
 
 
@@ -50,4 +71,5 @@ def test_package_has_the_command_and_the_licence(package: zipfile.ZipFile) -> No
     assert "imq = bot.cli.main:main" in package.read(f"{info}/entry_points.txt").decode()
     metadata = package.read(f"{info}/METADATA").decode()
     assert "License-Expression: Apache-2.0" in metadata
+    assert 'Requires-Dist: imq-demo; extra == "demo"' in metadata
     assert f"{info}/licenses/LICENSE" in package.namelist()

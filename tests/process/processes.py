@@ -1,4 +1,4 @@
-"""The bot as a process of its own, against a sandbox in this one; both live in real time, with a very quick CI."""
+"""The bot as a process of its own, against an emulator in this one; both live in real time, with a very quick CI."""
 
 import asyncio
 import os
@@ -15,18 +15,13 @@ from typing import Any
 import aiohttp
 from sqlalchemy import or_, update
 
+from github_emulator import CISettings, DropConnection, EmulatorServer, GitHub, RecordedCall, SystemClock
 from queue_engine.core.database.database import Database
 from queue_engine.core.jobs.idempotency import idempotency_keys
 from queue_engine.core.jobs.job_table import jobs
 from queue_engine.core.timing.clock import SystemClock as BotClock
 from queue_engine.migrations import MigrationState, migration_state
 from queue_engine.store.tables import outbox, queues
-from sandbox.callers.errors import DropConnection
-from sandbox.ci.single_check import CISettings
-from sandbox.core.clock import SystemClock
-from sandbox.facade.github import GitHub
-from sandbox.rest.record import RecordedCall
-from sandbox.rest.server import SandboxServer
 from tests.acceptance.project import EVENTS, FILES, PERMISSIONS, total_at_most_ten
 from tests.acceptance.template import ROOT, Forked, Template
 from tests.acceptance.world import REPOSITORY
@@ -67,10 +62,10 @@ async def end_leases(database_url: str, *dead: int, keys: bool = False) -> None:
 
 @dataclass
 class Theatre:
-    """A sandbox, and a bot that can be killed and started again at the same address."""
+    """An emulator, and a bot that can be killed and started again at the same address."""
 
     github: GitHub
-    server: SandboxServer
+    server: EmulatorServer
     repository: Any
     environment: dict[str, str]
     log: Path
@@ -204,7 +199,7 @@ def _environment(app: Any, api_url: str, database_url: str, port: int) -> dict[s
 async def a_theatre(database_url: str, directory: Path, *, lag: timedelta = timedelta(0)) -> AsyncIterator[Theatre]:
     """A theatre with one protected repository and its CI, whose reads lag; the bot is not started yet."""
     github = GitHub(SystemClock(), seed=1, directory=directory / "github")
-    server = SandboxServer(github)
+    server = EmulatorServer(github)
     await server.start()
     if lag:
         server.lag.set(lag)

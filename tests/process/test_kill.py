@@ -22,7 +22,7 @@ What the next start does, by what was stored when the process died:
 
 `tests/campaign/test_campaign.py` kills workers of the core at random instants, with a seed that it prints
 (`IMQ_CAMPAIGN_SEED=… IMQ_CAMPAIGN_SECONDS=60 make test ARGS=tests/campaign`). In `test_github_campaign.py` two webs and
-three workers land pull requests on a sandbox whose reads lag. Processes are killed every second and PostgreSQL is
+three workers land pull requests on an emulator whose reads lag. Processes are killed every second and PostgreSQL is
 restarted; no queue waits for a minute.
 """
 

@@ -15,7 +15,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from bot.demo.bot_process import port_in
+from imq_demo.bot_process import port_in
 from tests.acceptance.starting import lay_out
 from tests.acceptance.template import ROOT
 from tests.support.real_time import LIMIT
@@ -115,8 +115,9 @@ def resident(pid: int, name: str = "VmRSS") -> int:
 
 
 NEVER_AT_START = {
-    *("alembic", "bot.demo", "bot.doctor.doctor", "bot.registration.site", "jinja2", "jsonschema", "mako", "psycopg"),
-    *("pygal", "pygit2", "pygments", "rich", "sandbox", "sqlalchemy.dialects.postgresql", "sqlalchemy.orm", "tests"),
+    *("alembic", "imq_demo", "bot.doctor.doctor", "bot.registration.site", "jinja2", "jsonschema", "mako", "psycopg"),
+    *("github_emulator", "pygal", "pygit2", "pygments", "rich", "sqlalchemy.dialects.postgresql", "sqlalchemy.orm"),
+    "tests",
 }
 """What most processes on SQLite never use, or use once: each is imported when it is used."""
 

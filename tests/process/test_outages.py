@@ -59,7 +59,13 @@ async def deliver(theatre: Theatre, delivery: str) -> tuple[int, dict[str, Any]]
         "installation": {"id": 9},
         "action": "closed",
         "repository": {"id": 5, "full_name": "ada/" + "e" * 90},
-        "pull_request": {"number": 3, "head": {"sha": "a" * 40}},
+        "pull_request": {
+            "number": 3,
+            "head": {"sha": "a" * 40},
+            "base": {"ref": "main"},
+            "state": "open",
+            "updated_at": "2026-01-02T03:04:05Z",
+        },
     }
     body = json.dumps(payload).encode()
     headers = {

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.rest.faults import Fault
+from github_emulator import Fault
 from tests.acceptance.template import Template
 from tests.process.processes import Theatre, a_theatre
 from tests.process.test_outages import logged, readiness_of

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from queue_engine.domain.train_policy import Candidates
+from queue_engine.domain.policy import Candidates
 from queue_engine.workflows.event_context import WorkflowEvent, event_values
 from queue_engine.workflows.expressions import ExpressionContext, guard, unwrapped
 from queue_engine.workflows.trigger_choice import choose_trigger

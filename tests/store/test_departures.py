@@ -25,7 +25,7 @@ DEPARTURE = Departure(
     number=1,
     title="Äpfel, = und 'Birnen'",
     author="ada",
-    joined_at=NOW - SOON,
+    enqueued_at=NOW - SOON,
     left_at=NOW,
     outcome=EntryStatus.FAILED,
     reason=Reason.CHECKS_FAILED,

@@ -3,10 +3,10 @@
 from datetime import timedelta
 from typing import cast
 
+from queue_engine.config.model import Policy
 from queue_engine.control.requests import discard_request, retry_request
 from queue_engine.core.jobs.job_store import Job
 from queue_engine.core.timing.clock import SystemClock
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.port import GitHub
 from queue_engine.effects.context import Engine
 from queue_engine.queries.requests import RequestState, RequestStatus, load_request, load_requests

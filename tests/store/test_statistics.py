@@ -84,17 +84,17 @@ async def test_statistics_are_those_of_the_departures_in_the_period(
     assert found.landed == len(landed) == sum(each.landed for each in found.landings)
     assert len(found.landings) == days
     waits = sorted(each.waited for each in landed)
-    for share, figure in ((0.5, found.median), (0.95, found.p95)):
+    for share, figure in ((0.5, found.median_wait), (0.95, found.p95_wait)):
         assert figure == (waits[ceil(share * len(waits)) - 1] if waits else None)
     for kind in WaitKind if landed else ():
-        assert found.parts[kind] == pytest.approx(mean(getattr(each, kind.value) for each in landed))
+        assert found.mean_wait[kind] == pytest.approx(mean(getattr(each, kind.value) for each in landed))
     reasons = Counter((each.outcome, each.reason) for each in last.values())
     assert {(each.outcome, each.reason): each.pulls for each in found.reasons} == reasons
     assert found.reruns == sum(each.reruns for each in inside)
     known = [each for each in inside if each.ci_seconds is not None]
     assert found.ci_seconds == (sum(each.ci_seconds or 0 for each in known) if known else None)
     landings = [each for each in known if each.outcome is EntryStatus.LANDED]
-    assert found.ci_per_landing == ((found.ci_seconds or 0) / len(landings) if landings else None)
+    assert found.ci_seconds_per_landing == ((found.ci_seconds or 0) / len(landings) if landings else None)
     failed = sum(each.outcome is EntryStatus.FAILED for each in last.values())
     left = sum(each.outcome is not EntryStatus.CANCELLED for each in last.values())
     assert found.health.failures.figure == (failed / left if left else None)
@@ -165,7 +165,7 @@ async def test_long_periods_count_by_week(store: Store) -> None:
     assert found.landings[0].first == found.first == NOW.date() - 99 * DAY
     assert [each.landed for each in found.landings] == [2, *[7] * 13, 6]
     assert all(later.first - each.last == DAY for each, later in zip(found.landings, found.landings[1:], strict=False))
-    assert (nothing.landed, nothing.pulls, nothing.median) == (0, 0, None)
+    assert (nothing.landed, nothing.pulls, nothing.median_wait) == (0, 0, None)
 
 
 async def test_requests_add_up_by_repository_and_day(store: Store) -> None:

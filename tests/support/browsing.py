@@ -52,7 +52,7 @@ async def visiting(address: str, *, scripts: bool = True, **options: Any) -> Asy
 
 
 async def log_in(page: Page, url: str, person: str) -> None:
-    """Log a person in by the sandbox's page of GitHub, beginning at IMQ's page for it."""
+    """Log a person in by the emulator's page of GitHub, beginning at IMQ's page for it."""
     await page.goto(f"{url}/login")
     await page.get_by_role("link", name="Log in with GitHub").click()
     await page.get_by_label("Person").fill(person)

@@ -1,11 +1,11 @@
-"""A person's clone of a repository of the sandbox, whose remotes have the addresses that people use."""
+"""A person's clone of a repository of the emulator, whose remotes have the addresses that people use."""
 
 import os
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from sandbox.facade.github import GitHub
+from github_emulator import GitHub
 
 _PERSON = {"GIT_AUTHOR_NAME": "Mona", "GIT_AUTHOR_EMAIL": "mona@example.com"}
 _COMMITTER = {"GIT_COMMITTER_NAME": "Mona", "GIT_COMMITTER_EMAIL": "mona@example.com"}
@@ -42,7 +42,7 @@ class PersonsClone:
 
 
 def clone_of(github: GitHub, full_name: str, folder: Path, *, origin: str) -> PersonsClone:
-    """Clone a repository from the sandbox's disk; `origin` is the address that the remote shows."""
+    """Clone a repository from the emulator's disk; `origin` is the address that the remote shows."""
     folder.mkdir(parents=True)
     made = PersonsClone(folder)
     made.git("init", "--quiet", "--initial-branch=main")

@@ -35,10 +35,12 @@ from typing import Any
 
 import pytest
 
+import github_emulator
 from queue_engine.core.timing import clock as clocks
-from sandbox.core import clock as sandbox_clocks
 
-TESTS = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
+TESTS = ROOT / "tests"
+EMULATOR_TESTS = ROOT / "emulator" / "tests"
 UNIT = TESTS / "unit"
 CORE = UNIT / "queue_engine" / "core"
 ACCEPTANCE = TESTS / "acceptance"
@@ -49,7 +51,7 @@ PROMISES = "test_promises.py"
 PROCESSES = ("browser", "campaign", "hosting", "process")
 
 NOW = datetime(2026, 3, 2, 9, 30, tzinfo=UTC)
-"""What the operating system's clock shows the tests of the landing gate, as far as IMQ and the sandbox ask it."""
+"""What the operating system's clock shows the tests of the landing gate, as far as IMQ and the emulator ask it."""
 
 _STARTS = {
     "os.exec",
@@ -93,10 +95,15 @@ def gate_of(item: pytest.Item) -> Gate:
     """The gate of a test."""
     if is_marked(item, "long"):
         return Gate.LONG
-    if item.path.relative_to(TESTS).parts[0] in PROCESSES or is_marked(item, "process"):
+    if is_in_processes(item.path) or is_marked(item, "process"):
         return Gate.PROCESSES
     of_the_core = item.path.is_relative_to(CORE)
     return Gate.LONG if is_on_second_database(item) and not of_the_core else Gate.LANDING
+
+
+def is_in_processes(path: Path) -> bool:
+    """Whether all tests of a file live in real time, by its folder."""
+    return any(path.is_relative_to(TESTS / folder) for folder in PROCESSES)
 
 
 def is_on_second_database(item: pytest.Item) -> bool:
@@ -106,7 +113,7 @@ def is_on_second_database(item: pytest.Item) -> bool:
 
 def may_have(path: Path, gate: Gate) -> bool:
     """Whether a file of tests may have any of a gate: it is not even imported else."""
-    in_folder = path.relative_to(TESTS).parts[0] in PROCESSES
+    in_folder = is_in_processes(path)
     if gate is Gate.LANDING:
         return not in_folder
     text = path.read_text(encoding="utf-8")
@@ -283,7 +290,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
     try:
         with pytest.MonkeyPatch.context() as patch:
             if GUARD.on:
-                for clock in (clocks.SystemClock, sandbox_clocks.SystemClock):
+                for clock in (clocks.SystemClock, github_emulator.SystemClock):
                     patch.setattr(clock, "now", lambda _: NOW)
             return (yield)
     finally:

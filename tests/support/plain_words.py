@@ -12,7 +12,7 @@ PRIVATE = re.compile(
     r"|hears?|heard|(?<!by )hand(?!-written)|lets? in|goes on|going by|once more|story|stories|told|tells)\b",
     re.IGNORECASE,
 )
-"""Words of the former private language, and metaphors: the glossary in ARCHITECTURE.md has a term of the field."""
+"""Words of the former private language, and metaphors: the glossary in CONTRIBUTING.md has a term of the field."""
 
 PRIVATE_NAMES = re.compile(
     r"anew|anybody|bell|beat|courier|deed|desk|door|ear|errand|hears?|heard|hint|knock|(?:un)?labell(?:ed|ings?)|news"

@@ -3,9 +3,10 @@
 from collections.abc import Collection, Sequence
 
 from bot.gateway.teams import Team
+from queue_engine.config.model import Policy
 from queue_engine.domain.facts import Permission
 from queue_engine.domain.model import Repository
-from queue_engine.domain.policy import Mode, Policy
+from queue_engine.domain.policy import Mode
 from queue_engine.rules.eligibility import may_queue
 from queue_engine.rules.policies import PolicyKey
 

@@ -1,18 +1,17 @@
-"""Compare everything that a sandbox answers and sends in a test with the schemas that GitHub publishes."""
+"""Compare everything that an emulator answers and sends in a test with the schemas that GitHub publishes."""
 
 import json
 
-from sandbox.facade.github import GitHub
-from sandbox.rest.reply import Reply
-from sandbox.rest.request_handler import ApiRequest
-from sandbox.rest.server import SandboxServer
-from tests.sandbox_rest import octokit
+from github_emulator import EmulatorServer, GitHub
+from github_emulator.rest.reply import Reply
+from github_emulator.rest.request_handler import ApiRequest
+from github_schemas import octokit
 
 _KNOWN: set[int] = set()
 """Hashes of the answers that were compared by this process: worlds begin alike."""
 
 
-def compare_answers(server: SandboxServer) -> None:
+def compare_answers(server: EmulatorServer) -> None:
     """Compare each answer of the REST API as it is given; `server.stop` raises the first difference.
 
     GraphQL answers only what its schema allows, which is a part of GitHub's.

@@ -1,17 +1,20 @@
 """Check that a release is whole: `make release-check`, or `make release-check TAG=v1.2.3` for a tag.
 
-Version, changelog, database of the release, tolerated revision and tags must agree; docs/releasing.md has the recipe.
+Version, changelog, database of the release, tolerated revision, tags and the demo must agree; docs/releasing.md has the
+recipe.
 """
 
 import argparse
 import re
 import sys
+import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 
 import pygit2
 
+import imq_demo
 from bot import __version__
 from docs.generate import ROOT
 from queue_engine.migrations import HEAD, OLDEST
@@ -42,6 +45,8 @@ class Release:
     databases: dict[str, str]
     """The revision of each release's database, by version."""
     tags: tuple[str, ...]
+    demo: tuple[str, ...]
+    """The versions that the demo's project names: its own, and that of the IMQ that it needs."""
 
 
 def ordered(version: str) -> tuple[int, ...]:
@@ -79,6 +84,11 @@ def faults(release: Release, *, today: date, tag: str | None = None) -> list[str
     if tag is not None and tag != f"v{release.version}":
         found.append(f"the tag is {tag}, but bot/__init__.py has version {release.version}: tag it v{release.version}")
     known = {f"v{section.version}" for section in release.sections}
+    if {*release.demo} != {release.version}:
+        found.append(
+            f"the demo names the versions {', '.join(release.demo)}: write {release.version} in "
+            "demo/imq_demo/__init__.py, and in demo/pyproject.toml as that of the IMQ that it needs"
+        )
     found += [f"the changelog has no section for the tag {each}" for each in release.tags if each not in known]
     return found
 
@@ -115,7 +125,9 @@ def present() -> Release:
     named = [name.removeprefix("refs/tags/") for name in pygit2.Repository(ROOT).references]
     tags = [name for name in named if name.startswith("v")]
     sections = sections_of((ROOT / "CHANGELOG.md").read_text(encoding="utf-8"))
-    return Release(__version__, sections, HEAD, OLDEST, released(), tuple(tags))
+    needs = tomllib.loads((ROOT / "demo/pyproject.toml").read_text(encoding="utf-8"))["project"]["dependencies"]
+    demo = (imq_demo.__version__, *(need.removeprefix("imq==") for need in needs if need.startswith("imq")))
+    return Release(__version__, sections, HEAD, OLDEST, released(), tuple(tags), demo)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -7,9 +7,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from bot.demo.environment import Environment, open_environment
-from bot.demo.scenario import plan
-from bot.demo.scenario_runner import ScenarioRunner
+from imq_demo.environment import Environment, open_environment
+from imq_demo.scenario import plan
+from imq_demo.scenario_runner import ScenarioRunner
 from tests.support.browsing import DESKTOP, PHONE, Visit, log_in, visiting
 from tests.support.chromium import chromium, chromium_process
 from tests.support.real_time import LIMIT

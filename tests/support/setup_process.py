@@ -1,4 +1,4 @@
-"""IMQ as a process of its own that has no credentials yet, beside a sandbox GitHub whose time runs."""
+"""IMQ as a process of its own that has no credentials yet, beside an emulated GitHub whose time runs."""
 
 import asyncio
 import json
@@ -12,9 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sandbox.core.clock import SystemClock
-from sandbox.facade.github import GitHub
-from sandbox.rest.server import SandboxServer
+from github_emulator import EmulatorServer, GitHub, SystemClock
 from tests.support.ports import held_port
 from tests.support.real_time import LIMIT
 
@@ -82,7 +80,7 @@ class World:
     """A GitHub with one repository, and the settings of an IMQ that knows no App."""
 
     github: GitHub
-    server: SandboxServer
+    server: EmulatorServer
     port: int
     environment: dict[str, str]
 
@@ -95,7 +93,7 @@ class World:
 async def world(directory: Path, database_url: str) -> AsyncIterator[World]:
     """A GitHub whose planned work happens in real time."""
     github = GitHub(SystemClock(), directory=directory / "github")
-    server = SandboxServer(github, jwt_clock=SystemClock())
+    server = EmulatorServer(github, jwt_clock=SystemClock())
     await server.start()
     github.create_user("maintainer")
     github.create_repository("maintainer/widgets", files={"README.md": "Widgets\n"})

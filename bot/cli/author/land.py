@@ -149,7 +149,7 @@ def _queued(found: FoundPullRequest, body: Any, *, new: bool) -> str:
     """Say where it is queued, and which head."""
     place = "is waiting for room" if body["position"] is None else f"is at position {body['position'] + 1}"
     state = "Queued" if new else "Already queued"
-    return f"{state}: {found.name} {place} in the queue for {body['queue']}, head {body['head_sha'][:7]}."
+    return f"{state}: {found.name} {place} in the queue for {body['base_branch']}, head {body['head_sha'][:7]}."
 
 
 def _wait(session: Session, found: FoundPullRequest, timeout: float | None) -> ExitCode:

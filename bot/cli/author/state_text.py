@@ -17,7 +17,7 @@ def state_word(answer: Answer) -> str:
 def state_line(answer: Answer) -> str:
     """Return one line: state, position and the sentence. Two answers with the same line show no change."""
     entry = answer.get("entry")
-    place = f" at position {entry['position'] + 1} for {answer['queue']}" if entry else ""
+    place = f" at position {entry['position'] + 1} for {answer['base_branch']}" if entry else ""
     return f"{state_word(answer)}{place}: {answer['sentence']}"
 
 
@@ -31,13 +31,13 @@ def details(answer: Answer) -> Iterator[str]:
     entry = answer.get("entry") or {}
     train = entry.get("train") or {}
     yield from (f"  train: {sentence}" for sentence in train.get("sentences", ()))
-    if train.get("progress"):
-        yield f"  reported: {train['progress']}"
-    if entry.get("awaited"):
-        yield f"  waits for: {', '.join(entry['awaited'])}"
+    if train.get("reported"):
+        yield f"  reported: {train['reported']}"
+    if entry.get("pending_checks"):
+        yield f"  waits for: {', '.join(entry['pending_checks'])}"
     if entry.get("eta"):
         yield f"  lands: {estimate(entry['eta'])}"
-    for each in answer.get("lacks", ())[1:]:
+    for each in answer.get("unmet", ())[1:]:
         yield f"  lacks: {each['sentence']}{' ' + each['detail'] if each['detail'] else ''}"
     step = answer.get("next")
     if step:
@@ -54,8 +54,8 @@ def queue_lines(queue: Answer) -> Iterator[str]:
     """Yield a queue as a heading, its blockers, and a line for each entry."""
     held = f", {queue['held']} waiting for room" if queue["held"] else ""
     outside = f", {queue['not_ready']} not ready" if queue.get("not_ready") else ""
-    yield f"{queue['repository']} {queue['branch']}: {queue['depth']} queued{held}{outside}"
-    for halt in queue["halts"]:
+    yield f"{queue['repository']} {queue['base_branch']}: {queue['depth']} queued{held}{outside}"
+    for halt in queue["blockers"]:
         until = f", until {datetime.fromisoformat(halt['until']).astimezone():%Y-%m-%d %H:%M}" if halt["until"] else ""
         yield f"  blocked: {halt['reason']}{' (' + halt['detail'] + ')' if halt['detail'] else ''}{until}"
     rows = [
@@ -65,7 +65,7 @@ def queue_lines(queue: Answer) -> Iterator[str]:
             entry["status"],
             entry["title"],
             entry["author"],
-            f"waits for {', '.join(entry['awaited'])}" if entry["awaited"] else "",
+            f"waits for {', '.join(entry['pending_checks'])}" if entry["pending_checks"] else "",
         )
         for entry in queue["entries"]
     ]

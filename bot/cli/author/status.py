@@ -57,7 +57,7 @@ def _clone() -> Clone | None:
 def _branches(session: Session, repository: str) -> list[str]:
     answer = session.call("GET", f"{repository_path(repository)}/queues")
     session.refuse(answer)
-    return [queue["branch"] for queue in answer.body["queues"]]
+    return [queue["base_branch"] for queue in answer.body["queues"]]
 
 
 def _queue(session: Session, repository: str, branch: str) -> Any:
@@ -75,11 +75,11 @@ def _show_all(session: Session) -> None:
         return
     rows = [
         (
-            f"{each['repository']} {each['branch']}",
+            f"{each['repository']} {each['base_branch']}",
             f"{each['depth']} queued",
             f"{each['held']} waiting for room" if each["held"] else "",
             f"{each['not_ready']} not ready" if each.get("not_ready") else "",
-            f"paused: {each['paused']}" if each["paused"] else "",
+            f"blocked: {each['blocker']}" if each["blocker"] else "",
         )
         for each in answer.body["queues"]
     ]

@@ -15,7 +15,6 @@ from cachetools import LRUCache
 
 from bot.gateway.http.answers import parse_answer
 from bot.gateway.http.connection import Connection
-from bot.gateway.http.graphql import Unsupported
 from bot.gateway.snapshots.queries import of_several
 from bot.gateway.snapshots.read import Snapshots, person_id
 from bot.gateway.snapshots.schemas import RepositoryPart
@@ -101,14 +100,14 @@ class SnapshotBatches(Snapshots):
         for start in range(0, len(requests), MOST):
             asked = requests[start : start + MOST]
             now = self._clock.now()
-            until = (self._singly_until.get(repository.id), self._unsupported_until)
-            if len(asked) < 2 or any(each and now < each for each in until):
+            until = self._singly_until.get(repository.id)
+            if len(asked) < 2 or (until is not None and now < until):
                 break
             try:
                 found |= await self._several(repository, asked)
             except RateLimitError:
                 raise
-            except (GitHubError, Unsupported) as error:
+            except GitHubError as error:
                 if not isinstance(error, NotFound):
                     self._singly_until = {each: end for each, end in self._singly_until.items() if end > now}
                     self._singly_until[repository.id] = now + _SINGLY_FOR

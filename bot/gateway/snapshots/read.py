@@ -1,4 +1,8 @@
-"""Read a snapshot of a pull request by one GraphQL query, or by REST where GitHub has no GraphQL."""
+"""Read a snapshot of a pull request by one GraphQL query.
+
+GitHub Enterprise Server 3.16 has every field of it but stacks (its schema in github/docs, `src/graphql/data`). The
+newest are `canBeRebased` and `mergeStateStatus`, public since April 2024 (octokit/graphql-schema #931).
+"""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -13,7 +17,7 @@ from bot.gateway.http.client import Call, owner_and_repo
 from bot.gateway.http.connection import Connection
 from bot.gateway.http.graphql import QueryAnswer, Unsupported
 from bot.gateway.repository_api import RepositoryApi
-from bot.gateway.schemas import PermissionAnswer, PullRequestAnswer, RepositoryAnswer, UserAnswer
+from bot.gateway.schemas import PermissionAnswer, PullRequestAnswer, UserAnswer
 from bot.gateway.snapshots.queries import PULL_REQUEST, THREADS, with_stacks
 from bot.gateway.snapshots.review_requests import code_owners
 from bot.gateway.snapshots.schemas import (
@@ -26,7 +30,7 @@ from bot.gateway.snapshots.schemas import (
     ThreadsAnswer,
     is_failing,
 )
-from queue_engine.domain.errors import NotFound
+from queue_engine.domain.errors import NotFound, Unavailable
 from queue_engine.domain.facts import (
     Commit,
     Comparison,
@@ -45,7 +49,7 @@ log = structlog.get_logger(__name__)
 _MAX_PAGES = 10
 """Pages of a hundred conversations that IMQ reads; beyond them GitHub may refuse the merge."""
 _METHODS_CACHED_FOR = timedelta(hours=2)
-_UNSUPPORTED_FOR = timedelta(hours=1)
+_NO_STACKS_FOR = timedelta(hours=1)
 _STACK_NAMES = ("'stack'", "'PullRequestStack'")
 """A field and a type that a schema without stacks, or with other ones, does not have."""
 _MERGEABLE = {"MERGEABLE": True, "CONFLICTING": False}
@@ -58,7 +62,6 @@ class Snapshots(RepositoryApi):
         super().__init__(connection)
         self._api_url = connection.api_url
         self._clock = connection.clock
-        self._unsupported_until: datetime | None = None
         self._no_stacks_until: datetime | None = None
         self._methods: LRUCache[int, tuple[datetime, tuple[MergeMethod, ...]]] = LRUCache(1000)
         """The merge methods of each repository, and until when they are cached."""
@@ -92,20 +95,9 @@ class Snapshots(RepositoryApi):
     async def snapshot(
         self, repository: Repository, number: int, *, login: str | None, head_sha: str | None = None
     ) -> Snapshot:
-        """`POST /graphql`; REST for permissions of people who are no collaborators, or if GraphQL is missing.
-
-        GraphQL lists only collaborators; for others, such as bots and readers of public repositories, REST is used.
-        """
-        now = self._clock.now()
-        if self._unsupported_until is None or now >= self._unsupported_until:
-            try:
-                found = await self._query(repository, number, login, head_sha)
-            except Unsupported as error:
-                self._unsupported_until = now + _UNSUPPORTED_FOR
-                log.warning("graphql_not_offered", message=str(error))
-            else:
-                return await self._complete(repository, found, login)
-        return await self._by_rest(repository, number, login)
+        """`POST /graphql`; REST for permissions of people who are no collaborators, such as bots and mere readers."""
+        found = await self._query(repository, number, login, head_sha)
+        return await self._complete(repository, found, login)
 
     def _forget_methods(self, repository_id: int) -> None:
         self._methods.pop(repository_id, None)
@@ -133,8 +125,12 @@ class Snapshots(RepositoryApi):
             except Unsupported as error:
                 if not any(name in str(error) for name in _STACK_NAMES):
                     raise
-                self._no_stacks_until = now + _UNSUPPORTED_FOR
-        return await self._graphql(repository, text, variables)
+                self._no_stacks_until = now + _NO_STACKS_FOR
+        try:
+            return await self._graphql(repository, text, variables)
+        except Unsupported as error:
+            log.warning("graphql_not_offered", message=str(error))
+            raise Unavailable(f"this GitHub's GraphQL API does not answer IMQ's queries: {error}") from error
 
     async def _graphql(self, repository: Repository, text: str, variables: dict[str, Any]) -> Any:
         call = graphql.query(self._api_url, text, variables)
@@ -192,19 +188,6 @@ class Snapshots(RepositoryApi):
             data = await self._graphql(repository, THREADS, variables)
             threads = parse_answer(ThreadsAnswer, data).repository.pull_request.review_threads
         return None
-
-    async def _by_rest(self, repository: Repository, number: int, login: str | None) -> Snapshot:
-        """Read a snapshot by REST, without decision and conversations."""
-        if self._remembered_methods(repository) is None:
-            answer = await self._connection.get(
-                repository, RepositoryAnswer, "/repos/{owner}/{repo}", owner_and_repo(repository)
-            )
-            self._methods[repository.id] = self._clock.now() + _METHODS_CACHED_FOR, facts.methods(answer)
-        pull = await self.pull_request(repository, number)
-        permission = await self.permission(repository, login) if login else None
-        if pull.base_branch == pull.default_branch or not pull.default_branch:
-            return Snapshot(pull, permission)
-        return Snapshot(pull, permission, below=await self.stack_members(repository, pull.base_branch))
 
     async def stack_members(self, repository: Repository, branch: str) -> tuple[StackMember, ...]:
         """`GET /repos/{owner}/{repo}/pulls` with this head branch."""

@@ -1,9 +1,7 @@
 """Requests as programs and scripts see them, and the rights to see them."""
 
 from collections.abc import Sequence
-from datetime import datetime
-
-from pydantic import BaseModel
+from dataclasses import replace
 
 from bot.api.access import Access
 from bot.api.errors import ApiError
@@ -13,52 +11,10 @@ from queue_engine.effects.context import Engine
 from queue_engine.queries.requests import RequestStatus, load_request
 from queue_engine.store.tokens import Token
 
-PENDING = "pending"
 
-
-class RequestAnswer(BaseModel):
-    """A request and how far it is.
-
-    `status` is `pending` while `state` is `waiting`, `processing` or `retrying`, and else the same as `state`.
-    `repository` and `number` are null for work of no pull request.
-    """
-
-    id: str
-    kind: str
-    repository: str | None
-    number: int | None
-    asked: str
-    asked_by: str | None
-    process_id: str | None
-    status: str
-    state: str
-    asked_at: datetime
-    since: datetime | None
-    attempts: int
-    next_try_at: datetime | None
-    error: str | None
-    retryable: bool
-
-    @classmethod
-    def of(cls, request: RequestStatus, token: Token, opaque_id: str) -> "RequestAnswer":
-        """Convert a request for a caller."""
-        return cls(
-            id=opaque_id,
-            kind=request.kind,
-            repository=None if request.repository is None else request.repository.full_name,
-            number=request.number,
-            asked=request.asked,
-            asked_by=request.asked_by,
-            process_id=request.process_id,
-            status=PENDING if request.pending else request.state.value,
-            state=request.state.value,
-            asked_at=request.asked_at,
-            since=request.since,
-            attempts=request.attempts,
-            next_try_at=request.next_try_at,
-            error=shown_error(request, token),
-            retryable=request.letter_id is not None,
-        )
+def shown(request: RequestStatus, token: Token, opaque_id: str) -> RequestStatus:
+    """Return a request as a caller may see it, by its opaque id."""
+    return replace(request, id=opaque_id, error=shown_error(request, token))
 
 
 def shown_error(request: RequestStatus, token: Token) -> str | None:

@@ -11,6 +11,7 @@ takes no bytes for seconds is cut off. The specification of server-sent events i
 """
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -25,14 +26,14 @@ from bot.api.access import Access, no_such_repository
 from bot.api.auth import ANONYMOUS, identify
 from bot.api.errors import ApiError, known_error
 from bot.api.events import MAX_REQUESTS, EventAnswer, EventFilter
-from bot.api.payload import query
+from bot.api.payload import json_data, query
 from bot.api.permissions import budget_key
 from bot.http.client_address import ClientAddresses
 from bot.http.protocol import ClientConnection
 from bot.http.shared_slots import SharedSlots, SlotRefused
 from bot.web.live.feed import Feed, FeedEvent, FeedReader
 from bot.web.live.request_ids import RequestIds
-from bot.web.live.request_views import RequestAccess, RequestAnswer
+from bot.web.live.request_views import RequestAccess, shown
 from bot.web.live.request_watch import RequestWatch
 from notifications.event_bus import EventStream
 from queue_engine.core.timing.clock import Clock
@@ -284,8 +285,8 @@ class _Stream:
     async def _send_changes(self) -> None:
         async for changed in self._changes:
             if (opaque_id := self.watched.get(changed.id)) is not None:
-                answer = RequestAnswer.of(changed, self.token, opaque_id)
-                await self.response.send(answer.model_dump_json(), event="request")
+                answer = shown(changed, self.token, opaque_id)
+                await self.response.send(json.dumps(json_data(answer)), event="request")
 
     async def _send_missed(self) -> None:
         await self.response.send("{}", event="missed")

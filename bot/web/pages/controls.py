@@ -23,11 +23,11 @@ from queue_engine.admission.dequeue import NotQueued, authorize_dequeue, dequeue
 from queue_engine.admission.rejection import RejectionError
 from queue_engine.commands.instants import until
 from queue_engine.commands.parse import parse_priority
+from queue_engine.config.model import Policy
 from queue_engine.control import pauses
 from queue_engine.control.pauses import ControlResult
 from queue_engine.domain.errors import StaleRecord
 from queue_engine.domain.model import Entry, Repository
-from queue_engine.domain.policy import Policy
 from queue_engine.effects.context import Change
 from queue_engine.queries.control_effect import (
     ControlEffect,

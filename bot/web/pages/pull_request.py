@@ -12,8 +12,8 @@ from bot.web.pages import text
 from bot.web.pages.queue import known_policy
 from bot.web.pages.site import Site
 from queue_engine.admission.enqueue import CONTROL_ROLES
+from queue_engine.config.model import Policy
 from queue_engine.domain.facts import Permission
-from queue_engine.domain.policy import Policy
 from queue_engine.queries.check_view import check_views, load_usual_times
 from queue_engine.queries.pull_request_history import load_history
 from queue_engine.queries.pull_request_status import PullRequestStatus, load_pull_request

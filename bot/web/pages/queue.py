@@ -9,9 +9,9 @@ from bot.web.pages import text
 from bot.web.pages.site import Site
 from bot.web.pages.train_chart import ChartRow, chart_rows, draw_trains, legend
 from queue_engine.admission.enqueue import CONTROL_ROLES
+from queue_engine.config.model import Policy
 from queue_engine.domain.errors import GitHubError
 from queue_engine.domain.model import Repository
-from queue_engine.domain.policy import Policy
 from queue_engine.effects.context import Engine
 from queue_engine.queries.queue_runs import load_runs
 

@@ -1,15 +1,19 @@
-"""Render templates: every value is escaped, and a name that a template does not know is an error.
+"""Render pages: every value is escaped, and a name that a template does not know is an error.
 
 The library is imported at the first page, so that a process without readers does not load it.
 """
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
+
+from aiohttp import web
 
 from bot import __version__
 from bot.web.addresses import login_url, pull_url, queue_url, repository_url, shadow_url
@@ -35,6 +39,28 @@ it; and characters of no width, with which two names look alike. Persian, and jo
 _UNITS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
 
+PAGE_HEADERS: Mapping[str, str] = {
+    "Content-Security-Policy": (
+        "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; "
+        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "X-Frame-Options": "DENY",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+    "Cache-Control": "no-store",
+}
+"""Headers against other sites. What a page shows is for one person, at one moment: no cache and no history keeps it."""
+
+
+def page(template: str, *, status: int = 200, **context: Any) -> web.Response:
+    """Return a page with its headers."""
+    text = render(template, **context)
+    return web.Response(text=text, content_type="text/html", charset="utf-8", status=status, headers=PAGE_HEADERS)
+
+
 def render(template: str, **context: Any) -> str:
     """Return a page. Raises an error of the library for a name that is missing in `context`."""
     return environment().get_template(template).render(context)
@@ -54,7 +80,13 @@ def environment() -> Environment:
         lstrip_blocks=True,
         finalize=_finalized,
     )
-    found.filters |= {"ago": pass_context(_ago), "instant": instant, "duration": duration, "url": _quoted}
+    found.filters |= {
+        "ago": pass_context(_ago),
+        "instant": instant,
+        "duration": duration,
+        "url": _quoted,
+        "json": json.dumps,
+    }
     found.globals |= {
         "version": __version__,
         "static": static_url,

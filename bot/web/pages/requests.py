@@ -10,9 +10,9 @@ from pydantic import BaseModel, Field
 from bot.api.cursors import cursor_after, parse_cursor
 from bot.api.errors import ApiError
 from bot.api.events import MAX_REQUESTS
-from bot.api.payload import Payload, query
+from bot.api.payload import Payload, json_data, query
 from bot.web.live.request_ids import PATTERN, RequestIds
-from bot.web.live.request_views import RequestAccess, RequestAnswer, shown_error
+from bot.web.live.request_views import RequestAccess, shown, shown_error
 from bot.web.login.viewer import viewer
 from bot.web.pages.programs import as_json, token_of
 from bot.web.pages.site import Site
@@ -38,7 +38,7 @@ class RequestListing(Payload):
 class RequestPage(BaseModel):
     """Some requests, those of the outbox first and then the latest; `next` is the cursor of the next page."""
 
-    requests: tuple[RequestAnswer, ...]
+    requests: tuple[RequestStatus, ...]
     next: str | None
 
 
@@ -74,7 +74,7 @@ class RequestPages:
         token = await token_of(self._site, request)
         found, cursor = await self._load(token, query(request, RequestListing))
         page = RequestPage(
-            requests=tuple(RequestAnswer.of(each, token, self._ids.seal(each.id)) for each in found),
+            requests=tuple(shown(each, token, self._ids.seal(each.id)) for each in found),
             next=cursor,
         )
         return web.json_response(page.model_dump(mode="json"))
@@ -82,7 +82,7 @@ class RequestPages:
     async def _status(self, request: web.Request) -> web.Response:
         token = await token_of(self._site, request)
         found = await self._requests.find(token, request.match_info["id"])
-        return web.json_response(RequestAnswer.of(found, token, request.match_info["id"]).model_dump(mode="json"))
+        return web.json_response(json_data(shown(found, token, request.match_info["id"])))
 
     async def _list(self, request: web.Request) -> web.Response:
         return await self._render(request, "requests.html", query(request, RequestListing))

@@ -1,6 +1,6 @@
 """Serve pages: find the viewer, show errors as pages, guard forms, and set headers against other sites."""
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from http import HTTPStatus
 from typing import Any, Protocol
 
@@ -15,24 +15,9 @@ from bot.web.login.cookies import write_cookies
 from bot.web.login.flash import Flash
 from bot.web.login.forms import refuse_forged
 from bot.web.login.viewer import ANONYMOUS, Viewer, view_as, viewer
-from bot.web.pages.render import render
-from bot.web.pages.static_files import send_static
+from bot.web.pages.render import PAGE_HEADERS, page
+from bot.web.pages.static_files import static_route
 from queue_engine.effects.context import Engine
-
-_HEADERS: Mapping[str, str] = {
-    "Content-Security-Policy": (
-        "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; "
-        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-    ),
-    "X-Frame-Options": "DENY",
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "same-origin",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
-}
-_PRIVATE = "no-store"
-"""What a page shows is for one person, at one moment: no cache and no history keeps it."""
 
 _NOTHING_HERE = "IMQ has no such page, or you may not see it."
 _OFFICIAL = (401, 403, 404)
@@ -101,8 +86,7 @@ class Site:
             "github": self.github,
             "flash": "" if self._flash is None else self._flash.take(request),
         }
-        text = render(template, **{**shared, **context})
-        return web.Response(text=text, content_type="text/html", charset="utf-8", status=status)
+        return page(template, status=status, **{**shared, **context})
 
     def see_other(self, request: web.Request, path: str, message: str = "") -> web.Response:
         """Return the answer to a form: another page of IMQ, which shows the message."""
@@ -151,16 +135,16 @@ class Site:
         status = 404 if error.status in (401, 404) else error.status
         sentence = _NOTHING_HERE if status == HTTPStatus.NOT_FOUND else _capitalized(str(error.body["error"]))
         title = HTTPStatus(status).phrase
-        page = await self.render(request, "error.html", status=status, title=title, sentence=sentence)
-        page.headers.update(error.headers)
-        return page
+        shown = await self.render(request, "error.html", status=status, title=title, sentence=sentence)
+        shown.headers.update(error.headers)
+        return shown
 
 
 def add_pages(app: web.Application, site: Site, pages: Iterable[Pages]) -> None:
     """Add pages and static files to the application. Addresses that it does not know answer browsers with a page."""
     routes = [route for each in pages for route in each.routes()]
     app[ROUTES] = tuple((route.method, route.path) for route in routes)
-    app.router.add_get("/static/{name:[a-z0-9_-]+[.](?:css|js|svg)}", send_static)
+    app.add_routes([static_route()])
     app.add_routes([web.RouteDef(each.method, each.path, _served(site, each.handler), each.kwargs) for each in routes])
     app.middlewares.append(_unknown_addresses(site))
     app.on_response_prepare.append(_add_headers)
@@ -192,7 +176,7 @@ def _is_browser(request: web.Request) -> bool:
 
 async def _add_headers(request: web.Request, response: web.StreamResponse) -> None:
     if request.get(_PAGE):
-        for name, value in {**_HEADERS, "Cache-Control": _PRIVATE}.items():
+        for name, value in PAGE_HEADERS.items():
             response.headers.setdefault(name, value)
         write_cookies(request, response)
 

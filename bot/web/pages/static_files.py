@@ -28,7 +28,12 @@ def static_url(name: str) -> str:
     return f"/static/{name}?v={_files()[name].digest}"
 
 
-async def send_static(request: web.Request) -> web.Response:
+def static_route() -> web.RouteDef:
+    """Return the route of all files."""
+    return web.get("/static/{name:[a-z0-9_-]+[.](?:css|js|svg)}", _send_static)
+
+
+async def _send_static(request: web.Request) -> web.Response:
     """Answer `GET /static/{name}`."""
     file = _files().get(request.match_info["name"])
     if file is None:

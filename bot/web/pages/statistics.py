@@ -6,7 +6,8 @@ from typing import Any
 
 from aiohttp import web
 
-from bot.api.statistics import STATISTICS, StatisticsAnswer
+from bot.api.payload import json_data
+from bot.api.statistics import STATISTICS
 from bot.web.pages.charts import Bar, columns, rows
 from bot.web.pages.departures import PullsQuery, Scope, pulls_query, scope_of, statistics_query
 from bot.web.pages.render import duration
@@ -70,15 +71,14 @@ class StatisticsPages:
             periods=PERIODS,
             found=found,
             charts=_charts(scope, found, days),
-            waits=[(_WAITS[kind], seconds, scope.wait_url(days, kind)) for kind, seconds in found.parts.items()],
+            waits=[(_WAITS[kind], seconds, scope.wait_url(days, kind)) for kind, seconds in found.mean_wait.items()],
             health=_health(found),
             reason_name=reason_name,
         )
 
     async def _json(self, request: web.Request) -> web.Response:
-        scope, found = await self._load(request)
-        answer = StatisticsAnswer.of(found, scope.repository, scope.branch)
-        return web.json_response(answer.model_dump(mode="json"))
+        _, found = await self._load(request)
+        return web.json_response(json_data(found))
 
     async def _csv(self, request: web.Request) -> web.Response:
         _, found = await self._load(request)
@@ -121,7 +121,7 @@ class StatisticsPages:
         scope, engine = await scope_of(self._site, request), self._site.engine
         wanted = scope.departures(statistics_query(request).days, engine.clock.now())
         async with engine.store.reading() as tx:
-            return scope, await load_statistics(tx, wanted)
+            return scope, await load_statistics(tx, wanted, scope.repository)
 
     async def _listed(self, request: web.Request, asked: PullsQuery, limit: int) -> tuple[Scope, Sequence[Departure]]:
         scope, engine = await scope_of(self._site, request), self._site.engine
@@ -150,7 +150,7 @@ def _charts(scope: Scope, found: QueueStatistics, days: int) -> dict[str, str]:
                 f"{_WAITS[kind]}: {seconds / 60:.1f} minutes",
                 scope.wait_url(days, kind),
             )
-            for kind, seconds in found.parts.items()
+            for kind, seconds in found.mean_wait.items()
         ]
         charts["waits"] = rows("waits", "Wait of a landing, in minutes", text, bars)
     if found.reasons:
@@ -183,8 +183,8 @@ def _health(found: QueueStatistics) -> list[dict[str, Any]]:
     """Describe each figure with its limit."""
     health = found.health
     figures = [
-        ("Median wait", health.median, duration),
-        ("95 of 100 wait at most", health.p95, duration),
+        ("Median wait", health.median_wait, duration),
+        ("95 of 100 wait at most", health.p95_wait, duration),
         ("Failures", health.failures, lambda share: f"{share * 100:.1f} %"),
     ]
     return [
@@ -192,7 +192,7 @@ def _health(found: QueueStatistics) -> list[dict[str, Any]]:
             "name": name,
             "figure": "not known" if each.figure is None else words(each.figure),
             "limit": words(each.limit),
-            "met": each.is_met,
+            "met": each.met,
             "known": health.counted >= FEWEST and each.figure is not None,
         }
         for name, each, words in figures
@@ -202,12 +202,12 @@ def _health(found: QueueStatistics) -> list[dict[str, Any]]:
 def _figures(found: QueueStatistics) -> Iterator[Sequence[Cell]]:
     """Yield the rows of a file: all tables of the page beneath each other."""
     first, last = found.first.isoformat(), found.last.isoformat()
-    for name, seconds in (("median", found.median), ("p95", found.p95)):
+    for name, seconds in (("median", found.median_wait), ("p95", found.p95_wait)):
         yield "wait", name, first, last, found.landed, None, seconds, None
-    for kind, seconds in found.parts.items():
+    for kind, seconds in found.mean_wait.items():
         yield "mean_wait", kind.value, first, last, found.landed, None, seconds, None
     yield "ci", "all", first, last, found.pulls, found.reruns, None, found.ci_seconds
-    yield "ci", "per_landing", first, last, found.landed, None, None, found.ci_per_landing
+    yield "ci", "per_landing", first, last, found.landed, None, None, found.ci_seconds_per_landing
     if found.trains is not None:
         yield "trains", "runs", first, last, found.trains.landed, found.trains.runs, None, None
         yield "trains", "saved", first, last, None, found.trains.runs_saved, found.trains.seconds_saved, None
@@ -228,7 +228,7 @@ def _flaky_row(table: str, count: RerunCount, first: str, last: str) -> Sequence
 
 def _pull_row(scope: Scope, each: Departure) -> Sequence[Cell]:
     repository = scope.repositories[each.repository_id]
-    times = (at - timedelta(microseconds=at.microsecond) for at in (each.joined_at, each.left_at))
+    times = (at - timedelta(microseconds=at.microsecond) for at in (each.enqueued_at, each.left_at))
     return (
         *(repository.full_name, each.base_branch, each.number, each.title, each.author),
         *(at.isoformat() for at in times),

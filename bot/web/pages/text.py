@@ -11,9 +11,9 @@ from notifications.render.history import first_line, without_itself
 from notifications.render.trains import train_text
 from notifications.render.why import share_sentence
 from notifications.texts.history import HISTORY, ONE_OF, RUN_OUTCOMES
+from queue_engine.config.model import Policy
 from queue_engine.domain.failing_check import FailingCheck
 from queue_engine.domain.model import EntryStatus
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import PullRequestActor, Reason, WaitReason
 from queue_engine.domain.timeline_event import TimelineEvent
 from queue_engine.queries.check_view import CheckStatus
@@ -21,6 +21,7 @@ from queue_engine.queries.pull_request_history import RunRecord
 from queue_engine.queries.pull_request_status import HELD, NOT_QUEUED, NOT_READY
 from queue_engine.queries.queue_status import EntryView
 from queue_engine.rules.check_timing import safe_link
+from queue_engine.rules.fair_share import FairShare
 
 Pieces = tuple[tuple[str, bool], ...]
 """Pieces of a sentence, and whether each is code. Templates escape every piece."""
@@ -93,9 +94,9 @@ def next_text(reason: Reason | WaitReason, base: str, policy: Policy | None, *, 
     return _pieces(answer_text(reason, base=base or None, policy=policy, awaited=awaited).next_step)
 
 
-def share_text(share: tuple[str, int]) -> str:
+def share_text(share: FairShare) -> str:
     """Return why entries that joined later are ahead of an entry."""
-    return share_sentence(*share)
+    return share_sentence(share.author, share.pulls)
 
 
 def train_sentences(view: EntryView) -> Pieces:

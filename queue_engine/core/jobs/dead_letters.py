@@ -7,7 +7,7 @@ item is among them by its name; a newer event discards it.
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 
 from sqlalchemy import ColumnElement, Row, bindparam, delete, func, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -18,6 +18,7 @@ from queue_engine.core.jobs.job_store import Jobs
 from queue_engine.core.jobs.job_table import failed_jobs, jobs
 from queue_engine.core.observability.log import logged
 from queue_engine.core.observability.meter import Meter, NullMeter
+from queue_engine.core.read_model import INTERNAL
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,7 @@ class DeadLetter:
     failed_at: datetime
     retryable: bool
     attempts: int
-    priority: int
+    priority: Annotated[int, INTERNAL]
     created_at: datetime
     trace: str | None
 

@@ -3,10 +3,10 @@
 from dataclasses import replace
 from pathlib import PurePosixPath
 
+from queue_engine.config.model import Policy
 from queue_engine.domain.candidate_run import CandidateRun, CandidateState, CandidateTrigger
 from queue_engine.domain.errors import Invalid, NotFound
 from queue_engine.domain.facts import BranchRules, RequiredCheck
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.executor.trains.state import TrainState
 from queue_engine.executor.trains.triggers import lines, read_choice, trigger_failed
@@ -103,7 +103,8 @@ def of_tree(state: TrainState, run: CandidateRun, facts: Facts) -> tuple[Facts, 
     if not names:
         return facts, state.policy
     left_out = pull_request_checks_of(state, run, facts.rules) if facts.rules is not None else frozenset()
-    policy = replace(state.policy, required_checks=state.policy.required_checks - left_out)
+    checks = state.policy.checks
+    policy = replace(state.policy, checks=replace(checks, required=checks.required - left_out))
     if facts.rules is not None:
         facts = replace(facts, rules=replace(facts.rules, required_checks=facts.rules.required_checks - left_out))
     if facts.reports is not None:

@@ -11,11 +11,11 @@ from typing import Any
 
 import structlog
 
+from queue_engine.config.model import Policy
 from queue_engine.core.observability.progress import ProgressEvent, ProgressStatus
 from queue_engine.domain.candidate_run import CandidateMember, CandidateRun, CandidateState, CandidateTrigger
 from queue_engine.domain.facts import CheckReport, CheckState
 from queue_engine.domain.model import Entry, EntryStatus
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.unmet_requirement import UnmetRequirement
 from queue_engine.executor import github_requests
@@ -69,7 +69,7 @@ def subject_of(run: CandidateRun, member: Entry, *, fixes_base: bool) -> Entry:
 def absent(facts: Facts, policy: Policy) -> tuple[str, ...]:
     """Return the required checks of which no report is there, while no job runs that others may depend on."""
     required = run_checks(facts.rules, policy)
-    verdict = judge(required, facts.reports or (), policy.ignored_checks)
+    verdict = judge(required, facts.reports or (), policy.checks.ignored)
     if any(report.by_actions for report in verdict.pending):
         return ()
     return tuple(sorted(set(verdict.pending_names) - {report.name for report in verdict.pending}))
@@ -125,7 +125,7 @@ def _needs_rerun(state: TrainState, run: CandidateRun) -> bool:
 async def _judge(state: TrainState, run: CandidateRun, subject: Entry, *, reruns: bool) -> tuple[Action, Facts]:
     def judge_candidate(facts: Facts) -> Action:
         facts, policy = of_tree(state, run, facts)
-        policy = policy if reruns else replace(policy, check_reruns=0)
+        policy = policy if reruns else replace(policy, checks=replace(policy.checks, reruns=0))
         timed = replace(subject, run=with_reports(subject.run, facts.reports or ()))
         # A candidate is an update of its members' heads: their checks are expected on it.
         updated = replace(timed, queued_head=run.members[0].head)
@@ -162,7 +162,7 @@ async def read_again(state: TrainState, run: CandidateRun) -> CommitChecks:
         facts = await _of_its_trigger(state, run, subject, facts)
     facts, policy = of_tree(state, run, facts)
     required, reports = run_checks(facts.rules, policy), facts.reports or ()
-    return judge(required, reports, policy.ignored_checks, expected_checks(run.test, required, policy))
+    return judge(required, reports, policy.checks.ignored, expected_checks(run.test, required, policy))
 
 
 async def _of_its_trigger(state: TrainState, run: CandidateRun, subject: Entry, facts: Facts) -> Facts:

@@ -15,7 +15,7 @@ import structlog
 from queue_engine.domain.errors import Forbidden
 from queue_engine.domain.facts import PullRequest, ReviewState
 from queue_engine.domain.model import Entry
-from queue_engine.domain.train_policy import TrainForks
+from queue_engine.domain.policy import TrainForks
 from queue_engine.executor.trains.state import TrainState
 from queue_engine.executor.trains.triggers import workflow_texts
 from queue_engine.planner.actions import Facts

@@ -6,11 +6,11 @@ from datetime import datetime
 
 import structlog
 
+from queue_engine.config.model import Policy, TrainRules
 from queue_engine.domain.candidate_run import CandidateMember, CandidateRun, CandidateState
 from queue_engine.domain.model import Entry, Queue
-from queue_engine.domain.policy import CommentPolicy, Policy
+from queue_engine.domain.policy import CommentPolicy
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.train_policy import TrainPolicy
 from queue_engine.effects.context import Change, Engine
 from queue_engine.executor.save import EntryUpdates
 from queue_engine.planner.actions import Facts
@@ -32,7 +32,7 @@ class TrainState:
     engine: Engine
     queue: Queue
     policy: Policy
-    trains: TrainPolicy
+    trains: TrainRules
     held: Callable[[], bool]
     memory: Memory = field(default_factory=Memory)
     runs: tuple[CandidateRun, ...] = ()
@@ -68,8 +68,17 @@ class TrainState:
     @property
     def updates(self) -> EntryUpdates:
         """What stores changes of entries: comments show outcomes only, and queue-only checks run on candidates."""
-        comments = CommentPolicy.OUTCOMES if self.policy.comments is CommentPolicy.ALL else self.policy.comments
-        return EntryUpdates(self.engine, replace(self.policy, comments=comments, queue_only_checks=frozenset()))
+        comments = (
+            CommentPolicy.OUTCOMES if self.policy.comments.level is CommentPolicy.ALL else self.policy.comments.level
+        )
+        return EntryUpdates(
+            self.engine,
+            replace(
+                self.policy,
+                comments=replace(self.policy.comments, level=comments),
+                checks=replace(self.policy.checks, queue_only=frozenset()),
+            ),
+        )
 
     async def load(self) -> None:
         """Read everything again."""

@@ -11,14 +11,14 @@ from datetime import datetime, timedelta
 
 import structlog
 
+from queue_engine.config.model import Policy, TrainRules
 from queue_engine.core.concurrency.request_context import working
 from queue_engine.core.timing import backoff
 from queue_engine.domain.candidate_run import CandidateRun, CandidateState
 from queue_engine.domain.errors import GitHubError, RateLimitError, StaleRead, StaleRecord, attempt_level
 from queue_engine.domain.model import PROCESSING, Entry, EntryStatus, Queue
-from queue_engine.domain.policy import Policy
+from queue_engine.domain.policy import Candidates
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.train_policy import TrainPolicy
 from queue_engine.effects import record
 from queue_engine.effects.context import Engine
 from queue_engine.executor.front import find_members
@@ -69,7 +69,8 @@ class TrainPass:
     """Advances a leased queue in trains."""
 
     def __init__(self, engine: Engine, queue: Queue, held: Callable[[], bool], policy: Policy) -> None:
-        self._state = TrainState(engine, queue, policy, policy.trains or TrainPolicy(), held)
+        trains = policy.trains if policy.trains.enabled else TrainRules(Candidates.AUTO)
+        self._state = TrainState(engine, queue, policy, trains, held)
         self._due: datetime | None = None
 
     async def run(self) -> datetime | None:

@@ -7,9 +7,9 @@ its pull request, and words such as "fixes" close issues only where the base is 
 
 import re
 
-from queue_engine.config.merge_commit import commit_message, needs_co_authors
+from queue_engine.config.merge_commit import MergeCommit, commit_message, needs_co_authors
+from queue_engine.config.model import Policy
 from queue_engine.domain.facts import MergeMethod, PullRequest
-from queue_engine.domain.policy import Policy
 
 _SKIPS = re.compile(
     r"\[(?:skip[ -][\w-]+|skiprun|[\w-]+[ -]skip|no ci)\]|\*\*\*no_ci\*\*\*|--(?:skip-ci|ci-skip)\b|^skip-checks:",
@@ -23,7 +23,7 @@ def merge_message(pull: PullRequest, policy: Policy, method: MergeMethod) -> str
 
     A commit that is squashed for the candidate never lands: it has no number at all, whatever the templates say.
     """
-    wanted = commit_message(policy, pull, ())
+    wanted = commit_message(MergeCommit(policy.merge.title, policy.merge.body), pull, (), label=policy.trigger_label)
     title = wanted.title or f"Merge pull request {pull.number} from {pull.head_branch}"
     body = wanted.body if wanted.body is not None else _NUMBER.sub("", pull.title)
     text = _without_skips(f"{title}\n\n{body}".strip())
@@ -32,7 +32,7 @@ def merge_message(pull: PullRequest, policy: Policy, method: MergeMethod) -> str
 
 def names_co_authors(method: MergeMethod, policy: Policy) -> bool:
     """Whether the message of the commit that lands a pull request names its co-authors."""
-    return method is not MergeMethod.REBASE and needs_co_authors(policy)
+    return method is not MergeMethod.REBASE and needs_co_authors(policy.merge.body)
 
 
 def _without_skips(text: str) -> str:

@@ -3,8 +3,9 @@
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
+from queue_engine.config.model import TrainRules
 from queue_engine.domain.model import Entry
-from queue_engine.domain.train_policy import TrainPolicy, TrainSplit
+from queue_engine.domain.policy import TrainSplit
 from queue_engine.planner.trains.memory import Memory
 from queue_engine.planner.trains.model import Member, Trains
 from queue_engine.planner.trains.transitions import base_pushed, removed
@@ -13,7 +14,7 @@ MOST_RUNS = 16
 """How many runs `auto` lets be active at most."""
 
 
-def follow_queue(memory: Memory, entries: Iterable[Entry], policy: TrainPolicy) -> Memory:
+def follow_queue(memory: Memory, entries: Iterable[Entry], policy: TrainRules) -> Memory:
     """Return the memory with these entries as members, in the order in which they are to land, and the choices of runs.
 
     An entry that left, or has another head, is another member: what runs found out about the former one is void.
@@ -47,7 +48,7 @@ def _preempts(entry: Entry) -> bool:
     return entry.hotfix and entry.preempts
 
 
-def slots(memory: Memory, policy: TrainPolicy) -> int:
+def slots(memory: Memory, policy: TrainRules) -> int:
     """Return how many runs may be active: by `auto` one more than CI ran at once before."""
     return min(memory.most_at_once + 1, MOST_RUNS) if policy.runs is None else policy.runs
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field, replace
 
-from queue_engine.domain.train_policy import MOST_MEMBERS
+from queue_engine.domain.policy import MOST_MEMBERS
 from queue_engine.planner.trains.estimates import Estimates
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks.fair_share import waits
 from benchmarks.fair_share_bot import waits_through_bot
-from queue_engine.domain.policy import Policy
+from queue_engine.config.model import Policy
 
 
 @pytest.mark.thorough

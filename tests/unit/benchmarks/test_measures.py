@@ -23,8 +23,8 @@ from benchmarks.merging import sweeps_an_hour, without_sweeps
 from benchmarks.sender import Burst, carry_out, send
 from benchmarks.sizes import Size
 from benchmarks.table import Row, percentile, save, show
+from github_emulator import CISettings
 from queue_engine.core.timing.clock import SystemClock
-from sandbox.ci.single_check import CISettings
 from tests.acceptance.world import World, a_world
 from tests.support.databases import MakeUrl, PostgresServer
 

@@ -30,11 +30,15 @@ from bot.webhooks.receiver import Receiver
 from queue_engine.core.database.database import Database
 from queue_engine.core.timing.clock import SystemClock
 from queue_engine.domain.known_facts import Fact
-from queue_engine.domain.webhook_event import WebhookEvent, WebhookKind
+from queue_engine.domain.webhooks import WEBHOOK_EVENTS, Commented, WebhookEvent
 from tests.unit.queue_engine.handlers.test_receiving import an_inbox
 
 SECRET = "s3cret"
 OWN_APP = 77
+KINDS = {
+    *("labeled", "consent", "unlocked", "comment", "review", "conversation", "check", "checks", "rerun"),
+    *("base_moved", "rules", "teams", "installed"),
+}
 
 HOSTILE: tuple[Any, ...] = (
     None,
@@ -86,9 +90,9 @@ def test_every_example_is_an_event_or_ignored_with_a_reason() -> None:
         if webhook_event is None:
             assert event in why_ignored(event, payload)
         else:
-            kinds[webhook_event.kind.value] += 1
+            kinds[webhook_event.kind] += 1
     # No example of a comment has a command, and none of a re-run is of IMQ's own check.
-    assert kinds.keys() == set(WebhookKind) - {WebhookKind.COMMENT, WebhookKind.RERUN}
+    assert kinds.keys() == KINDS - {"comment", "rerun"}
 
 
 def test_example_of_a_comment_with_a_command_is_a_command() -> None:
@@ -100,6 +104,7 @@ def test_example_of_a_comment_with_a_command_is_a_command() -> None:
         webhook_event = normalize("issue_comment", "d-1", payload, own_app_id=OWN_APP)
         assert (webhook_event is not None) == (payload["action"] == "created")
         if webhook_event is not None:
+            assert isinstance(webhook_event, Commented)
             assert webhook_event.commands == ("queue",)
             assert webhook_event.comment_id == payload["comment"]["id"]
             meant[payload["action"]] += 1
@@ -196,16 +201,16 @@ def test_mutated_payload_is_an_event_that_can_be_stored_or_none(seed: int) -> No
     webhook_event = _taken(event, payload)
     if webhook_event is not None:
         stored = json.loads(json.dumps(webhook_event.model_dump(mode="json", exclude_none=True)))
-        assert WebhookEvent.model_validate(stored) == webhook_event.model_copy(update={"facts": ()})
+        assert WEBHOOK_EVENTS.validate_python(stored) == webhook_event.model_copy(update={"facts": ()})
         assert all(Fact.model_validate_json(fact.model_dump_json()) == fact for fact in webhook_event.facts)
         assert "\x00" not in repr(stored)
         for number, most in (
             (webhook_event.repository_id, 2**63),
-            (webhook_event.number, 2**31),
-            (webhook_event.comment_id, 2**63),
+            (stored.get("number"), 2**31),
+            (stored.get("comment_id"), 2**63),
         ):
             assert number is None or 0 <= number < most
-        assert len(webhook_event.commands) <= 6
+        assert len(stored.get("commands", ())) <= 6
 
 
 _JSON = st.recursive(

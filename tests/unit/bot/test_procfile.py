@@ -15,10 +15,7 @@ import psycopg
 import pytest
 
 from bot.registration.manifest import read_manifest
-from sandbox.core.clock import SystemClock
-from sandbox.facade.github import GitHub
-from sandbox.rest.server import SandboxServer
-from sandbox.state import App
+from github_emulator import App, EmulatorServer, GitHub, SystemClock
 from tests.support.databases import PostgresServer
 from tests.support.real_time import LIMIT
 
@@ -78,7 +75,7 @@ async def listening(name: str, environment: dict[str, str]) -> AsyncIterator[tup
 
 @asynccontextmanager
 async def going(github: GitHub) -> AsyncIterator[None]:
-    """Within it the sandbox's time brings about what is planned."""
+    """Within it the emulator's time brings about what is planned."""
     stop = asyncio.Event()
     task = asyncio.create_task(github.schedule.run(stop))
     try:
@@ -105,9 +102,9 @@ async def github() -> AsyncIterator[GitHub]:
 
 
 @pytest.fixture
-async def server(github: GitHub) -> AsyncIterator[SandboxServer]:
+async def server(github: GitHub) -> AsyncIterator[EmulatorServer]:
     """Its API."""
-    server = SandboxServer(github, jwt_clock=SystemClock())
+    server = EmulatorServer(github, jwt_clock=SystemClock())
     await server.start()
     yield server
     await server.stop()
@@ -127,7 +124,7 @@ def register(github: GitHub) -> App:
 @pytest.mark.thorough
 @pytest.mark.postgres
 async def test_procfile_label_leads_to_a_merge_with_web_and_worker_apart(
-    github: GitHub, server: SandboxServer, empty_postgres_url: str
+    github: GitHub, server: EmulatorServer, empty_postgres_url: str
 ) -> None:
     """Release, web and worker start, answer, land a labelled pull request, and end within 20 s of SIGTERM."""
     app = register(github)

@@ -170,7 +170,7 @@ REPLIES: dict[ReplyKind, dict[str, Any]] = {
         "depth": 4,
         "base_branch": "main",
         "overtakes": [[12, 540], [15, None]],
-        "interrupts": 12,
+        "preempts": 12,
         "lost": 240,
     },
     ReplyKind.PAUSED: {"base_branch": "main", "depth": 2, "detail": "the runners are being replaced"},
@@ -182,21 +182,21 @@ REPLIES: dict[ReplyKind, dict[str, Any]] = {
         "depth": 12,
         "entries": [[12, "checking", "2026-03-14T15:00:00+00:00"], [42, "pending", "2026-03-14T15:05:00+00:00"]],
         "held": 3,
-        "halts": [{"reason": Reason.FROZEN.value, "detail": "Release week", "until": "2026-03-16T08:00:00+00:00"}],
+        "blockers": [{"reason": Reason.FROZEN.value, "detail": "Release week", "until": "2026-03-16T08:00:00+00:00"}],
     },
     ReplyKind.WHY: {
         "base_branch": "main",
         "state": "checking",
         "position": 0,
         "depth": 4,
-        "since": "2026-03-14T15:00:00+00:00",
-        "joined": "2026-03-14T14:04:26+00:00",
+        "status_since": "2026-03-14T15:00:00+00:00",
+        "enqueued_at": "2026-03-14T14:04:26+00:00",
         "queued_by": "bob",
         "priority": 10,
-        "first": False,
+        "hotfix": False,
         "ahead": [],
-        "awaited": ["build", "docs / links"],
-        "halts": [],
+        "pending_checks": ["build", "docs / links"],
+        "blockers": [],
         "whose_move": "ci",
         "next": "checks_pending",
     },
@@ -225,10 +225,10 @@ WHY: dict[str, dict[str, Any]] = {
         "state": "pending",
         "position": 12,
         "depth": 14,
-        "first": True,
+        "hotfix": True,
         "ahead": [7, 9],
-        "awaited": [],
-        "halts": [
+        "pending_checks": [],
+        "blockers": [
             {"reason": Reason.FROZEN.value, "detail": "Release week", "until": "2026-03-16T08:00:00+00:00"},
             {"reason": Reason.BASE_RED.value, "detail": "build", "until": None},
         ],
@@ -236,9 +236,9 @@ WHY: dict[str, dict[str, Any]] = {
         "next": Reason.FROZEN.value,
     },
     "trouble": REPLIES[ReplyKind.WHY]
-    | {"state": "updating", "trouble_since": "2026-03-14T15:03:00+00:00", "next": "github_failing"},
+    | {"state": "updating", "outage": "2026-03-14T15:03:00+00:00", "next": "github_failing"},
     "blocked": REPLIES[ReplyKind.WHY] | {"state": "pending", "blocked": "workflows_permission"},
-    "ready": REPLIES[ReplyKind.WHY] | {"state": "ready", "awaited": [], "whose_move": "imq", "next": "merging"},
+    "ready": REPLIES[ReplyKind.WHY] | {"state": "ready", "pending_checks": [], "whose_move": "imq", "next": "merging"},
     "train": REPLIES[ReplyKind.WHY]
     | {
         "position": 1,
@@ -265,7 +265,7 @@ WHY: dict[str, dict[str, Any]] = {
     "not_ready": {
         "base_branch": "main",
         "state": "not_ready",
-        "lacks": [
+        "unmet": [
             ["draft", None],
             ["approval_missing", "0 of `1`"],
             UnmetRequirement(Reason.CHECKS_FAILED, failing=FAILING_CHECKS).as_data(),

@@ -76,18 +76,18 @@ def _reply(code: ReplyKind, **facts: Any) -> str:
     return content(render_comment(of_kind(NoticeKind.ANSWERED), answer=answer(code, **facts)))
 
 
-_STILL: Mapping[str, Any] = {"halts": [{"reason": Reason.BASE_RED.value, "detail": "build", "until": None}]}
+_STILL: Mapping[str, Any] = {"blockers": [{"reason": Reason.BASE_RED.value, "detail": "build", "until": None}]}
 REPLY_VARIANTS: Mapping[str, str] = {
     "paused, and frozen": _reply(ReplyKind.PAUSED, then="2026-03-16T08:00:00+00:00"),
     "frozen, and paused": _reply(ReplyKind.FROZEN, paused=True),
     "resumed, and blocked": _reply(ReplyKind.RESUMED, **_STILL),
     "not paused, and blocked": _reply(ReplyKind.NOT_PAUSED, **_STILL),
-    "priority, delaying nobody": _reply(ReplyKind.PRIORITY, overtakes=[], interrupts=None),
+    "priority, delaying nobody": _reply(ReplyKind.PRIORITY, overtakes=[], preempts=None),
     "priority, preempting what has just begun": _reply(ReplyKind.PRIORITY, lost=None),
-    "status of an empty queue": _reply(ReplyKind.STATUS, depth=0, entries=[], held=0, halts=[]),
+    "status of an empty queue": _reply(ReplyKind.STATUS, depth=0, entries=[], held=0, blockers=[]),
     "not ready, with a priority": _reply(ReplyKind.NOT_READY, priority=10),
     "status with others outside the queue": _reply(
-        ReplyKind.STATUS, depth=0, entries=[], held=0, not_ready=2, halts=[]
+        ReplyKind.STATUS, depth=0, entries=[], held=0, not_ready=2, blockers=[]
     ),
     "an argument is missing": _reply(ReplyKind.NOT_UNDERSTOOD, argument=""),
     "an argument has a fault": _reply(ReplyKind.NOT_UNDERSTOOD, fault="has passed already"),

@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from queue_engine.config.model import Policy
 from queue_engine.domain.facts import (
     BranchRules,
     CheckReport,
@@ -19,7 +20,6 @@ from queue_engine.domain.facts import (
     RequiredCheck,
 )
 from queue_engine.domain.model import Entry, EntryStatus
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.workflow_runs import WorkflowRun
 from queue_engine.planner.actions import Facts
 from tests.store import examples as stored

@@ -3,9 +3,10 @@
 from datetime import datetime
 from typing import Any
 
+from queue_engine.config.model import FreezeRules, Policy
 from queue_engine.domain.model import Entry, Pause, Queue
 from queue_engine.domain.notice import NoticeKind
-from queue_engine.domain.policy import FreezeWindow, Policy
+from queue_engine.domain.policy import FreezeWindow
 from queue_engine.domain.reasons import Reason
 from queue_engine.executor.front import find_front
 from queue_engine.planner.front import Front, QueueWait
@@ -19,7 +20,7 @@ from tests.unit.queue_engine.examples import (
     REPOSITORY,
 )
 
-WINDOW = Policy(freezes=(FreezeWindow(NOW - HOUR, NOW + HOUR, "the fair"),))
+WINDOW = Policy(freeze=FreezeRules(windows=(FreezeWindow(NOW - HOUR, NOW + HOUR, "the fair"),)))
 
 
 async def second(scene: Setup, queue: Queue, number: int = 2, **standing: Any) -> Entry:

@@ -19,9 +19,9 @@ from bot.api.permissions import People
 from bot.web.application import create_app, serve
 from bot.web.readiness import Readiness
 from bot.webhooks.receiver import Receiver
-from queue_engine.domain.policy import Policy
+from queue_engine.config.model import Policy
 from queue_engine.domain.port import GitHub
-from queue_engine.domain.webhook_event import WebhookEvent
+from queue_engine.domain.webhooks import WebhookEvent
 from queue_engine.effects.context import Engine
 from queue_engine.store import Store
 from queue_engine.store.tokens import TokenPolicy

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from bot.api.answers import as_json, state_fields
 from bot.api.views import TrainAnswer
 from notifications.render.answer import answer_text
+from queue_engine.config.model import Policy
 from queue_engine.domain.failing_check import FailingCheck
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import (
     MERGED_REASONS,
     REASONS,
@@ -109,7 +109,7 @@ def test_train_of_an_entry_counts_the_checks_that_have_reported() -> None:
         progress=TrainProgress.TESTING, members=(1, 2), run=7, branch="imq/main/7", candidate="c" * 40, suspicion=0.1
     )
     found = TrainAnswer.of(notice, checked)
-    assert (found.run, found.candidate, found.progress) == (7, "c" * 40, "3 of 7 checks")
+    assert (found.run, found.candidate, found.reported) == (7, "c" * 40, "3 of 7 checks")
     assert found.sentences[0] == "IMQ tests it with #2 in one CI run, on the branch imq/main/7."
     waiting = TrainAnswer.of(TrainNotice(progress=TrainProgress.QUALIFIED), checked)
-    assert (waiting.state, waiting.run, waiting.progress) == ("qualified", None, None)
+    assert (waiting.progress, waiting.run, waiting.reported) == ("qualified", None, None)

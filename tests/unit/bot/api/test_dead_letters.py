@@ -75,7 +75,7 @@ async def test_dead_letter_is_shown_whole(server: ApiServer) -> None:
         "id": f"{1:032x}",
         "job_type": "webhook",
         "process_id": "7:12",
-        "error": "OSError: away",
+        "error_message": "OSError: away",
         "payload": {"number": 1},
         "failed_at": "2026-01-05T11:59:00Z",
         "created_at": "2026-01-05T10:00:00Z",

@@ -5,9 +5,9 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from bot.api.public import PER_MINUTE, PublicRepositories
+from github_emulator import ManualClock
 from queue_engine.domain.model import Repository
 from queue_engine.effects.context import Engine
-from sandbox.core.clock import ManualClock
 
 KNOWN = Repository(7, "acme", "rocket", 70)
 

@@ -27,7 +27,7 @@ async def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterato
 
 
 async def imq(place: Place, *arguments: str, migrated: bool = True, **settings: str) -> Result:
-    """Run the command beside the sandbox, on a database in the working directory."""
+    """Run the command beside the emulator, on a database in the working directory."""
     if migrated:
         database = Database("sqlite:///imq.db")
         await migrate(database)

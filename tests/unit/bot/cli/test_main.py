@@ -159,14 +159,11 @@ def test_command_on_a_database_that_refuses_it_says_so_in_a_sentence(
 
 
 def test_demo_without_its_libraries_says_where_it_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A production install has no sandbox and no table to draw."""
-    for name in [name for name in sys.modules if name.startswith("bot.demo")]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "rich.console", None)
+    """A production install has neither the demo nor the emulator."""
+    monkeypatch.setitem(sys.modules, "imq_demo.run", None)
     result = CliRunner().invoke(main.main, ["demo"])
     assert result.exit_code == 2
-    assert result.output.startswith("Error: The demo needs rich.console, which comes with IMQ's extra `demo`.")
-    assert "pip install '.[demo]'" in result.output
+    assert result.output.startswith("Error: The demo is not installed: get it by `pip install 'imq[demo]'`")
 
 
 def _helps(command: click.Command) -> Iterator[str]:

@@ -18,10 +18,8 @@ from bot.registration.credentials import Credentials
 from bot.registration.stored import StoredCredentials
 from bot.settings import env_file
 from bot.settings.environment import load_settings
+from github_emulator import App, EmulatorServer, GitHub
 from queue_engine.store import Store
-from sandbox.facade.github import GitHub
-from sandbox.rest.server import SandboxServer
-from sandbox.state import App
 from tests.support.browser_forms import Page, Person
 from tests.support.real_time import LIMIT
 
@@ -33,17 +31,17 @@ ROOT = str(Path(__file__).resolve().parents[4])
 
 
 @pytest.fixture
-async def server(tmp_path: Path) -> AsyncIterator[SandboxServer]:
+async def server(tmp_path: Path) -> AsyncIterator[EmulatorServer]:
     github = GitHub(directory=tmp_path / "github")
     github.create_user("guild", "Organization")
-    server = SandboxServer(github)
+    server = EmulatorServer(github)
     await server.start()
     yield server
     await server.stop()
     await github.close()
 
 
-async def register(server: SandboxServer, directory: Path, *arguments: str, **settings: str) -> tuple[str, App, Page]:
+async def register(server: EmulatorServer, directory: Path, *arguments: str, **settings: str) -> tuple[str, App, Page]:
     """Run `imq setup` in the directory, and go through its pages; the output, the App and the last page."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("IMQ_")}
     process = await asyncio.create_subprocess_exec(
@@ -72,7 +70,7 @@ async def register(server: SandboxServer, directory: Path, *arguments: str, **se
 
 
 @pytest.mark.process
-async def test_setup_writes_what_imq_reads(server: SandboxServer, tmp_path: Path) -> None:
+async def test_setup_writes_what_imq_reads(server: EmulatorServer, tmp_path: Path) -> None:
     """The file is complete, and only its owner can read it."""
     work = tmp_path / "work"
     work.mkdir()
@@ -96,7 +94,7 @@ async def test_setup_writes_what_imq_reads(server: SandboxServer, tmp_path: Path
 
 @pytest.mark.process
 async def test_setup_prints_the_commands_of_a_platform_and_writes_nothing(
-    server: SandboxServer, tmp_path: Path
+    server: EmulatorServer, tmp_path: Path
 ) -> None:
     """For those whose settings are not on this machine."""
     work = tmp_path / "work"
@@ -110,7 +108,7 @@ async def test_setup_prints_the_commands_of_a_platform_and_writes_nothing(
 
 @pytest.mark.process
 async def test_setup_stores_the_credentials_encrypted(
-    server: SandboxServer, tmp_path: Path, store: Store, database_url: str
+    server: EmulatorServer, tmp_path: Path, store: Store, database_url: str
 ) -> None:
     """For processes that share a database; a second App is registered only on purpose."""
     settings = {"IMQ_SECRET_KEY": KEY.get_secret_value(), "DATABASE_URL": database_url}
@@ -128,7 +126,7 @@ async def test_setup_stores_the_credentials_encrypted(
 
 
 @pytest.mark.process
-async def test_credentials_that_cannot_be_stored_are_shown(server: SandboxServer, tmp_path: Path) -> None:
+async def test_credentials_that_cannot_be_stored_are_shown(server: EmulatorServer, tmp_path: Path) -> None:
     """GitHub shows a private key once."""
     (tmp_path / ".env").mkdir()
     output, app, page = await register(server, tmp_path, "--url", URL)
@@ -155,7 +153,7 @@ def test_commands_find_stored_credentials(database_url: str, pem: str, monkeypat
 
 
 @pytest.mark.process
-async def test_setup_with_a_relay_needs_no_public_address(server: SandboxServer, tmp_path: Path) -> None:
+async def test_setup_with_a_relay_needs_no_public_address(server: EmulatorServer, tmp_path: Path) -> None:
     """GitHub sends webhooks to the relay; `imq run` finds its address in the file."""
     relay = "https://smee.io/channel"
     _, app, _ = await register(server, tmp_path, "--relay", relay)

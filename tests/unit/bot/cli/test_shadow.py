@@ -76,7 +76,7 @@ def test_report_covers_the_time_since(imq: Imq, since: str, numbers: list[int]) 
     """A duration, or a date in UTC; programs get everything as JSON."""
     store(imq, pull(1, queued_at=AT, decision=UPDATING))
     found = json.loads(imq("shadow", "report", "--since", since, "--json").stdout)
-    assert [each["number"] for each in found["pull_requests"]] == numbers
+    assert [each["number"] for each in found["pulls"]] == numbers
     assert found["repositories"] == ["acme/rocket"]
 
 

@@ -8,8 +8,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from bot.cli import main, setup
+from queue_engine.config.model import Policy
 from queue_engine.config.policy import as_keys
-from queue_engine.domain.policy import Policy
 
 Validate = Callable[..., Result]
 

@@ -1,4 +1,4 @@
-"""A sound installation on the sandbox, over HTTP, into which tests put faults."""
+"""A sound installation on the emulator, over HTTP, into which tests put faults."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -16,16 +16,11 @@ from bot.gateway.gateway import Gateway
 from bot.gateway.http.connection import Connection
 from bot.registration.manifest import read_manifest
 from bot.webhooks.receiver import Receiver
+from github_emulator import App, CISettings, EmulatorServer, GitHub, Installation, ManualClock, RepositoryHandle
+from github_emulator import SystemClock as EmulatorClock
+from queue_engine.config.model import Policy
 from queue_engine.core.timing.clock import Clock, SystemClock
-from queue_engine.domain.policy import Policy
-from queue_engine.domain.webhook_event import WebhookEvent
-from sandbox.ci.single_check import CISettings
-from sandbox.core.clock import ManualClock
-from sandbox.core.clock import SystemClock as SandboxClock
-from sandbox.facade.github import GitHub
-from sandbox.facade.repository_handle import RepositoryHandle
-from sandbox.rest.server import SandboxServer
-from sandbox.state import App, Installation
+from queue_engine.domain.webhooks import WebhookEvent
 from tests.support.gates import NOW
 
 NAME = "acme/rocket"
@@ -38,7 +33,7 @@ class Place:
     """An App that is registered as the manifest says, and a repository whose required check reports."""
 
     github: GitHub
-    server: SandboxServer
+    server: EmulatorServer
     app: App
     installation: Installation
     repository: RepositoryHandle
@@ -95,9 +90,9 @@ async def a_receiver(secret: str, app_id: int) -> AsyncIterator[str]:
 
 @asynccontextmanager
 async def a_place(directory: Path) -> AsyncIterator[Place]:
-    """A sound installation, whose sandbox clock is stopped at the present."""
+    """A sound installation, whose emulator clock is stopped at the present."""
     github = GitHub(ManualClock(NOW), directory=directory)
-    server = SandboxServer(github, jwt_clock=SandboxClock())
+    server = EmulatorServer(github, jwt_clock=EmulatorClock())
     await server.start()
     manifest = read_manifest()
     github.create_user("mona")

@@ -9,7 +9,7 @@ import pytest
 from bot.doctor import doctor
 from bot.doctor.doctor import RepositoryNotFound
 from bot.doctor.facts import HostFacts
-from sandbox.rest.faults import Fault
+from github_emulator import Fault
 from tests.support.documents import read
 from tests.support.gates import NOW
 from tests.support.plain_words import faults

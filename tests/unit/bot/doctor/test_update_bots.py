@@ -7,9 +7,9 @@ import pytest
 
 from bot.doctor.facts import RepositoryFacts
 from bot.doctor.update_bots import update_bot_findings
+from queue_engine.config.model import Policy
 from queue_engine.domain.facts import BranchRules
 from queue_engine.domain.model import Repository
-from queue_engine.domain.policy import Policy
 from tests.unit.bot.doctor.installation import a_place
 
 STALE = """// Comments are allowed here: https://docs.renovatebot.com

@@ -19,7 +19,7 @@ from pydantic import SecretStr
 from bot.doctor.webhook_probe import WebhookProbe
 from bot.webhooks.receiver import Receiver
 from queue_engine.core.timing.clock import SystemClock
-from queue_engine.domain.webhook_event import WebhookEvent
+from queue_engine.domain.webhooks import WebhookEvent
 from tests.support.documents import read
 from tests.support.gates import NOW
 from tests.support.plain_words import faults

@@ -12,8 +12,8 @@ from bot.doctor.doctor import Doctor
 from bot.doctor.webhook_probe import WebhookProbe
 from bot.http.client_address import ClientAddresses, UntrustedProxy
 from bot.webhooks.receiver import Receiver
-from queue_engine.domain.policy import Policy
-from queue_engine.domain.webhook_event import WebhookEvent
+from queue_engine.config.model import Policy
+from queue_engine.domain.webhooks import WebhookEvent
 from tests.unit.bot.conftest import ManualClock
 from tests.unit.bot.doctor.installation import SOUND_HOST, Place, a_place
 

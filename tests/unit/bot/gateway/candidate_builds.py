@@ -1,7 +1,7 @@
-"""A candidate on a build branch of the sandbox GitHub, for tests of the gateway."""
+"""A candidate on a build branch of the emulated GitHub, for tests of the gateway."""
 
 from queue_engine.domain.facts import Commit
-from tests.unit.bot.gateway.sandbox_place import Place
+from tests.unit.bot.gateway.emulator_place import Place
 
 BUILD, CANDIDATE = "imq-build/main/7", "imq/main/7"
 WORKFLOW = ".github/workflows/ci.yml"

@@ -1,4 +1,4 @@
-"""Policies over files that a test sets, and a gateway on one sandbox GitHub."""
+"""Policies over files that a test sets, and a gateway on one emulated GitHub."""
 
 from collections.abc import AsyncIterator
 from datetime import timedelta
@@ -14,15 +14,13 @@ from bot.gateway.policies import Policies
 from bot.web.application import create_app, serve
 from bot.web.readiness import Readiness
 from bot.webhooks.receiver import Receiver
+from github_emulator import CISettings, EmulatorServer, GitHub
 from queue_engine.domain.model import Repository
 from queue_engine.store import Store
-from sandbox.ci.single_check import CISettings
-from sandbox.facade.github import GitHub
-from sandbox.rest.server import SandboxServer
 from tests.support.policies import unasked
 from tests.unit.bot.conftest import ManualClock
+from tests.unit.bot.gateway.emulator_place import EVENTS, PERMISSIONS, Place, SharedClock
 from tests.unit.bot.gateway.policy_files import DEFAULTS, Files, Renewed
-from tests.unit.bot.gateway.sandbox_place import EVENTS, PERMISSIONS, Place, SharedClock
 
 
 @pytest.fixture
@@ -44,7 +42,7 @@ def renewed(store: Store) -> Renewed:
 async def place(session: aiohttp.ClientSession) -> AsyncIterator[Place]:
     clock = SharedClock()
     github = GitHub(clock, seed=3)
-    server = SandboxServer(github)
+    server = EmulatorServer(github)
     await server.start()
     for login in ("mona", "tria"):
         github.create_user(login)

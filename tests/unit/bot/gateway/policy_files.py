@@ -2,12 +2,12 @@
 
 import asyncio
 
+from queue_engine.config.model import Policy
 from queue_engine.domain.errors import GitHubError
 from queue_engine.domain.model import Repository
-from queue_engine.domain.policy import Policy
 from queue_engine.store import Store
 
-DEFAULTS = Policy(trigger_labels=("go",), max_depth=7)
+DEFAULTS = Policy(trigger_labels=("go",), depth=7)
 
 
 class Files:

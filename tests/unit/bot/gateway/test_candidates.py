@@ -1,11 +1,11 @@
-"""What builds candidates, against the sandbox GitHub over HTTP."""
+"""What builds candidates, against the emulated GitHub over HTTP."""
 
 import pytest
 
+from github_emulator import Job, Trigger
 from queue_engine.domain.errors import Forbidden, HeadConflict, Invalid, NotFound
-from sandbox.ci.workflows import Job, Trigger
 from tests.unit.bot.gateway.candidate_builds import BUILD, WORKFLOW, build, grant
-from tests.unit.bot.gateway.sandbox_place import Place
+from tests.unit.bot.gateway.emulator_place import Place
 
 
 async def test_merge_into_a_build_branch_returns_the_commit_and_its_tree(place: Place) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.bot.gateway.sandbox_place import Place
+from tests.unit.bot.gateway.emulator_place import Place
 
 
 async def test_changed_paths_of_a_base_name_both_ends_of_a_rename(place: Place) -> None:

@@ -22,9 +22,9 @@ async def test_of_without_a_file_takes_the_organisations(policies: Policies, fil
     """The file in the owner's repository `.github` holds for all repositories without one, and is read once."""
     files.shared = "depth: 3\nbranches: [{match: next, depth: 4}]"
     files.own = {(OTHER.id, "main"): "# on purpose nothing\n"}
-    assert (await policies.of(REPOSITORY, "main")).max_depth == 3
-    assert (await policies.of(REPOSITORY, "next")).max_depth == 4
-    assert (await policies.of(OTHER, "main")).max_depth == 7
+    assert (await policies.of(REPOSITORY, "main")).depth == 3
+    assert (await policies.of(REPOSITORY, "next")).depth == 4
+    assert (await policies.of(OTHER, "main")).depth == 7
     assert files.asked.count(".github") == 1
 
 
@@ -34,7 +34,7 @@ async def test_of_follows_the_organisations_as_far_as_it_tightens(policies: Poli
     with capture_logs() as logs:
         main = await policies.of(REPOSITORY, "main")
         branch = await policies.of(REPOSITORY, "next")
-    assert (main.max_depth, main.trigger_labels, branch.may_queue_too) == (3, ("go",), frozenset())
+    assert (main.depth, main.trigger_labels, branch.who_may_queue.people) == (3, ("go",), frozenset())
     assert [sentence.partition(" ")[0] for sentence in main.not_followed] == ["trigger_labels"]
     assert [sentence.partition(" ")[0] for sentence in branch.not_followed] == [
         "trigger_labels",
@@ -99,10 +99,10 @@ async def test_of_asks_for_the_rules_of_an_organisations_file_again_when_they_ch
         files, store, DEFAULTS, clock, forget_rules=forgotten.append, teams=KnownTeams(unasked, store, clock)
     )
     files.shared = "depth: 3"
-    assert (await policies.of(REPOSITORY, "main")).max_depth == 3
+    assert (await policies.of(REPOSITORY, "main")).depth == 3
     files.reviewed = False
     await renewed(SHARED)
-    assert (await policies.of(REPOSITORY, "main")).max_depth == 7
+    assert (await policies.of(REPOSITORY, "main")).depth == 7
     assert SHARED.id in forgotten
 
 
@@ -113,7 +113,7 @@ async def test_of_changed_for_the_organisation_is_read_again(
     await policies.of(REPOSITORY, "main")
     files.shared = "depth: 4"
     await renewed(SHARED)
-    assert (await policies.of(REPOSITORY, "main")).max_depth == 4
+    assert (await policies.of(REPOSITORY, "main")).depth == 4
     assert files.asked == ["rocket:main", ".github", ".github", "rules of .github"]
 
 

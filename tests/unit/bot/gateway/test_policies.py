@@ -28,7 +28,7 @@ async def test_of_without_a_file_is_the_operators(policies: Policies) -> None:
 async def test_of_reads_the_base_branchs_own_file(policies: Policies, files: Files) -> None:
     """Each branch has the rules that stand on it, laid over the operator's."""
     files.own = {(REPOSITORY.id, "main"): "depth: 3", (REPOSITORY.id, "next"): "trigger_labels: ship"}
-    assert await policies.of(REPOSITORY, "main") == replace(DEFAULTS, max_depth=3)
+    assert await policies.of(REPOSITORY, "main") == replace(DEFAULTS, depth=3)
     assert await policies.of(REPOSITORY, "next") == replace(DEFAULTS, trigger_labels=("ship",))
     assert await policies.of(OTHER, "main") == DEFAULTS
 
@@ -43,7 +43,7 @@ async def test_process_that_starts_reads_no_file_that_another_one_has_just_read(
         process = Policies(
             files, store, DEFAULTS, clock, forget_rules=lambda _: None, teams=KnownTeams(unasked, store, clock)
         )
-        assert (await process.of(REPOSITORY, "main")).max_depth == 3
+        assert (await process.of(REPOSITORY, "main")).depth == 3
         assert "next" in ((await process.of(REPOSITORY, "next")).fault or "")
         assert await process.of(OTHER, "main") == DEFAULTS
         return files.asked
@@ -67,7 +67,7 @@ async def test_file_that_was_forgotten_is_not_taken_from_the_database(
     clock.instant += timedelta(seconds=1)
     files.own = {(REPOSITORY.id, "main"): "depth: 3"}
     policies.forget(REPOSITORY.id)
-    assert (await policies.of(REPOSITORY, "main")).max_depth == 3
+    assert (await policies.of(REPOSITORY, "main")).depth == 3
 
 
 async def test_labels_are_those_of_the_default_branch(policies: Policies, files: Files) -> None:
@@ -105,7 +105,7 @@ async def test_of_remembers_for_an_hour(policies: Policies, files: Files, clock:
     assert files.asked == ["rocket:main"]
     files.own[REPOSITORY.id, "main"] = "depth: 4"
     clock.instant += timedelta(minutes=2)
-    assert (await policies.of(REPOSITORY, "main")).max_depth == 4
+    assert (await policies.of(REPOSITORY, "main")).depth == 4
 
 
 async def test_of_remembers_for_a_day_that_there_is_no_file(
@@ -120,7 +120,7 @@ async def test_of_remembers_for_a_day_that_there_is_no_file(
     assert files.asked == ["rocket:main", ".github", "rocket:HEAD"]
     files.own[REPOSITORY.id, "main"] = "depth: 3"
     clock.instant += timedelta(hours=2)
-    assert (await policies.of(REPOSITORY, "main")).max_depth == 3
+    assert (await policies.of(REPOSITORY, "main")).depth == 3
 
 
 async def test_of_many_at_once_is_one_request(
@@ -137,7 +137,7 @@ async def test_of_many_at_once_is_one_request(
     asking = [asyncio.ensure_future(policies.of(REPOSITORY, "main")) for _ in range(20)]
     await files.began.wait()
     files.gate.set()
-    assert {policy.max_depth for policy in await asyncio.gather(*asking)} == {3}
+    assert {policy.depth for policy in await asyncio.gather(*asking)} == {3}
     assert files.asked == ["rocket:main"]
 
 
@@ -147,17 +147,17 @@ async def test_of_forgotten_is_read_again(policies: Policies, files: Files) -> N
     await policies.of(OTHER, "main")
     files.own[REPOSITORY.id, "main"] = "depth: 3"
     policies.forget(REPOSITORY.id)
-    assert (await policies.of(REPOSITORY, "main")).max_depth == 3
+    assert (await policies.of(REPOSITORY, "main")).depth == 3
     assert files.asked == ["rocket:main", ".github", "sled:main", "rocket:main"]
 
 
 async def test_of_changed_in_another_process_is_read_again(policies: Policies, files: Files, renewed: Renewed) -> None:
     """Whichever process got the webhook, all of them go by the new file."""
     files.shared = "depth: 4"
-    assert (await policies.of(REPOSITORY, "main")).max_depth == 4
+    assert (await policies.of(REPOSITORY, "main")).depth == 4
     files.own[REPOSITORY.id, "main"] = "depth: 3"
     await renewed(REPOSITORY)
-    assert (await policies.of(REPOSITORY, "main")).max_depth == 3
+    assert (await policies.of(REPOSITORY, "main")).depth == 3
     assert files.asked == ["rocket:main", ".github", "rules of .github", "rocket:main"]
 
 
@@ -191,9 +191,9 @@ async def test_of_changed_while_it_is_read_is_read_again(policies: Policies, fil
     await files.began.wait()
     await renewed(REPOSITORY)
     files.gate.set()
-    assert (await reading).max_depth == 3
+    assert (await reading).depth == 3
     files.own[REPOSITORY.id, "main"] = "depth: 4"
-    assert (await policies.of(REPOSITORY, "main")).max_depth == 4
+    assert (await policies.of(REPOSITORY, "main")).depth == 4
 
 
 async def test_of_a_broken_file_has_its_fault(policies: Policies, files: Files) -> None:
@@ -235,7 +235,7 @@ async def test_of_while_github_is_in_trouble_raises_and_remembers_nothing(polici
     with pytest.raises(Unavailable):
         await policies.of(REPOSITORY, "main")
     files.own[REPOSITORY.id, "main"] = "depth: 3"
-    assert (await policies.of(REPOSITORY, "main")).max_depth == 3
+    assert (await policies.of(REPOSITORY, "main")).depth == 3
 
 
 async def test_cached_is_what_of_returns_until_something_changed(
@@ -245,7 +245,7 @@ async def test_cached_is_what_of_returns_until_something_changed(
     files.own = {(REPOSITORY.id, "main"): "depth: 3"}
     assert policies.cached(REPOSITORY, "main", (0, 0)) is None
     policy = await policies.of(REPOSITORY, "main")
-    assert (policy.max_depth, policies.cached(REPOSITORY, "main", (0, 0))) == (3, policy)
+    assert (policy.depth, policies.cached(REPOSITORY, "main", (0, 0))) == (3, policy)
     assert policies.cached(REPOSITORY, "main", (1, 0)) is None, "its own file changed"
     assert policies.cached(REPOSITORY, "main", (0, 1)) is not None, "the owner's file does not count where it has one"
     clock.instant += timedelta(hours=1)
@@ -256,6 +256,6 @@ async def test_cached_policy_of_a_branch_without_a_file_is_the_owners(policies: 
     """P1: as everywhere; a change of the owner's file counts at once."""
     files.shared = "depth: 5"
     policy = await policies.of(REPOSITORY, "main")
-    assert (policy.max_depth, policies.cached(REPOSITORY, "main", (0, 0))) == (5, policy)
+    assert (policy.depth, policies.cached(REPOSITORY, "main", (0, 0))) == (5, policy)
     assert policies.cached(REPOSITORY, "main", (0, 1)) is None
     assert policies.cached(OTHER, "main", (0, 0)) is None, "whether it has a file is not known"

@@ -8,9 +8,10 @@ import pytest
 from bot.gateway import config_parse
 from bot.gateway.known_teams import KnownTeams
 from bot.gateway.policies import Policies
-from queue_engine.config.model import Config
+from queue_engine.config.file import Config
+from queue_engine.config.model import Policy
 from queue_engine.config.parse import read
-from queue_engine.domain.policy import Policy, SharedConfig
+from queue_engine.domain.policy import SharedConfig
 from queue_engine.rules.policies import PolicyKey
 from queue_engine.store import Store
 from tests.store.examples import OTHER, REPOSITORY
@@ -58,7 +59,7 @@ async def test_recall_caches_what_another_process_read(read_before: Files, resta
     await restarted.recall([OWN, ABSENT])
     policies = [restarted.cached(*key) for key in (OWN, ABSENT)]
     assert policies == [await restarted.of(REPOSITORY, "main"), await restarted.of(OTHER, "main")]
-    assert [policy and policy.max_depth for policy in policies] == [3, 5]
+    assert [policy and policy.depth for policy in policies] == [3, 5]
     assert read_before.asked == []
 
 
@@ -143,7 +144,7 @@ async def test_files_with_one_text_are_parsed_once(
     keys = [(REPOSITORY, branch, (0, 0)) for branch in branches]
     await restarted.recall(keys)
     found = [restarted.cached(*key) for key in keys]
-    assert [policy and policy.max_depth for policy in found][1::2] == [3, 3, 3]
+    assert [policy and policy.depth for policy in found][1::2] == [3, 3, 3]
     faults = [(policy and policy.fault) or "" for policy in found[::2]]
     assert [branch for branch, fault in zip(branches[::2], faults, strict=True) if branch not in fault] == []
     assert parsed.count("depth: 3") == 1

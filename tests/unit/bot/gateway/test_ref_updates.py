@@ -1,4 +1,4 @@
-"""Moves of branches by `updateRefs`, against the sandbox GitHub over HTTP: a compare-and-swap, all of them or none."""
+"""Moves of branches by `updateRefs`, against the emulated GitHub over HTTP: a compare-and-swap, all of them or none."""
 
 from dataclasses import replace
 from typing import Any
@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from bot.gateway.http.graphql import ErrorAnswer, QueryAnswer
+from github_emulator import Fault
 from queue_engine.domain.errors import Forbidden, HeadConflict, MergeError, Unavailable
 from queue_engine.domain.port import NO_BRANCH, BranchUpdate
-from sandbox.rest.faults import Fault
 from tests.unit.bot.gateway.candidate_builds import BUILD, CANDIDATE, WORKFLOW, build, grant
-from tests.unit.bot.gateway.sandbox_place import Place
+from tests.unit.bot.gateway.emulator_place import Place
 
 
 async def test_base_moves_and_both_branches_go_in_one_call(place: Place) -> None:

@@ -15,9 +15,9 @@ from pydantic import BaseModel, SecretStr
 
 from bot.gateway import app, app_schemas, doctor_reads, people, schemas, teams
 from bot.gateway.rules import schemas as rules
-from bot.registration import github_site
+from bot.registration import site
 from bot.webhooks import normalize, payloads
-from tests.sandbox_rest.octokit import descriptions
+from github_schemas.octokit import descriptions
 
 R = "/repos/{}/{}"
 ANSWERS: Mapping[str, tuple[type[BaseModel], ...]] = {
@@ -28,7 +28,7 @@ ANSWERS: Mapping[str, tuple[type[BaseModel], ...]] = {
     "GET /app/hook/deliveries 200 []": (schemas.DeliveryAnswer,),
     "GET /app/hook/deliveries/{} 200": (schemas.DeliveryAddressAnswer,),
     "POST /app/installations/{}/access_tokens 201": (app_schemas.TokenAnswer,),
-    "POST /app-manifests/{}/conversions 201": (github_site._Conversion,),
+    "POST /app-manifests/{}/conversions 201": (site._Conversion,),
     "GET /rate_limit 200": (app._LimitsAnswer,),
     "GET /users/{} 200": (people._AccountAnswer, teams._OwnerAnswer),
     "GET /orgs/{}/teams/{}/members 200 []": (teams._MemberAnswer,),
@@ -265,7 +265,7 @@ def test_every_model_is_compared_and_every_field_of_it_is_known_to_github() -> N
     names = {(each.__name__, field) for each, field in known for each in each.__mro__}
     unknown = {
         (model.__name__, field)
-        for module in (app, app_schemas, doctor_reads, github_site, payloads, people, rules, schemas, teams)
+        for module in (app, app_schemas, doctor_reads, site, payloads, people, rules, schemas, teams)
         for model in vars(module).values()
         if isinstance(model, type) and issubclass(model, BaseModel) and model.__module__ == module.__name__
         for field in model.model_fields.keys() & model.__annotations__.keys()
@@ -275,4 +275,4 @@ def test_every_model_is_compared_and_every_field_of_it_is_known_to_github() -> N
 
 
 def test_normalizer_of_every_event_has_its_model_here() -> None:
-    assert normalize._NORMALIZERS.keys() == WEBHOOKS.keys()
+    assert normalize.EVENTS.keys() == WEBHOOKS.keys()

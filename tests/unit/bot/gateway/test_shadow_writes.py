@@ -10,7 +10,7 @@ from queue_engine.domain.errors import GitHubError, ShadowModeError
 from queue_engine.domain.facts import Commit, MergeMethod, PullRequest
 from queue_engine.domain.model import Repository
 from queue_engine.domain.port import BranchUpdate, Comments, Reads, SnapshotRequest, Writes
-from tests.unit.bot.gateway.sandbox_place import Place
+from tests.unit.bot.gateway.emulator_place import Place
 
 OF_THE_APP = {
     "POST /app/installations/{installation_id}/access_tokens",

@@ -19,7 +19,7 @@ from tests.acceptance.starting import SharedClock
 from tests.unit.queue_engine.examples import POLICY, REPOSITORY
 
 MINUTE, SECOND = timedelta(minutes=1), timedelta(seconds=1)
-NAMING = replace(POLICY, may_queue_teams=frozenset({"core"}))
+NAMING = replace(POLICY, who_may_queue=replace(POLICY.who_may_queue, teams=frozenset({"core"})))
 
 
 class Pages:

@@ -11,7 +11,7 @@ from bot.http.limits import Limits
 from bot.web.application import create_app, serve
 from bot.web.readiness import Readiness
 from bot.webhooks.receiver import Receiver
-from queue_engine.domain.webhook_event import WebhookEvent
+from queue_engine.domain.webhooks import WebhookEvent
 from tests.unit.bot.conftest import ManualClock
 from tests.unit.bot.http.sockets import SECRET, Serve, Server
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from bot.demo.bot_process import port_in
+from imq_demo.bot_process import port_in
 from tests.acceptance.template import ROOT
 from tests.support.real_time import LIMIT
 

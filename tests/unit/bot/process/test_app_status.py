@@ -1,4 +1,4 @@
-"""What IMQ finds of its App at the start, and whether GitHub accepts its credentials, on the sandbox over HTTP."""
+"""What IMQ finds of its App at the start, and whether GitHub accepts its credentials, on the emulator over HTTP."""
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -16,10 +16,7 @@ from bot.gateway.gateway import Gateway
 from bot.gateway.http.connection import Connection
 from bot.process import app_status
 from bot.process.app_status import AppStatus
-from sandbox.facade.github import GitHub
-from sandbox.rest.faults import Fault
-from sandbox.rest.server import SandboxServer
-from sandbox.state import App
+from github_emulator import App, EmulatorServer, Fault, GitHub
 from tests.acceptance.starting import SharedClock
 
 PERMISSIONS = {"metadata": "read", "issues": "read", "pull_requests": "read"}
@@ -30,7 +27,7 @@ class Place:
     """A GitHub with an App that is installed nowhere yet."""
 
     github: GitHub
-    server: SandboxServer
+    server: EmulatorServer
     app: App
     clock: SharedClock
     stack: AsyncExitStack
@@ -55,7 +52,7 @@ class Place:
 async def _a_place(directory: Path) -> AsyncIterator[Place]:
     clock = SharedClock()
     github = GitHub(clock, directory=directory)
-    server = SandboxServer(github, jwt_clock=clock)
+    server = EmulatorServer(github, jwt_clock=clock)
     await server.start()
     app = github.create_app("imq", permissions=PERMISSIONS, webhook_url="https://imq.acme.dev/webhook")
     try:

@@ -18,32 +18,29 @@ from bot.process import lifecycle
 from bot.process.errors import NotListening, NotMigrated
 from bot.process.wiring import Bot
 from bot.settings.environment import Settings, load_settings
+from github_emulator import EmulatorServer, GitHub
+from github_emulator import SystemClock as EmulatorClock
 from queue_engine.core.concurrency.wakeup import Wakeup
 from queue_engine.core.database.outage import ReadOnly
 from queue_engine.core.timing.clock import SystemClock
 from queue_engine.core.timing.clock_changes import ClockChange
-from queue_engine.domain.webhook_event import WebhookEvent, WebhookKind
 from queue_engine.migrations import migrate
-from sandbox.core.clock import SystemClock as SandboxClock
-from sandbox.facade.github import GitHub
-from sandbox.rest.server import SandboxServer
 from tests.support.databases import MakeUrl
 from tests.support.real_time import LIMIT
 from tests.support.unfinished_jobs import unfinished_jobs
+from tests.support.webhooks import a_webhook
 
 pytestmark = pytest.mark.process
 
 FAR = timedelta(hours=1)
-RULES = WebhookEvent(
-    kind=WebhookKind.RULES, delivery="d", repository_id=5, owner="ada", name="engine", installation_id=9
-)
+RULES = a_webhook("rules", delivery="d", repository_id=5, owner="ada", name="engine", installation_id=9)
 
 
 @pytest.fixture
 async def settings(tmp_path: Path) -> AsyncIterator[dict[str, str]]:
     """Settings for a GitHub on which The App is not installed; without a database."""
-    github = GitHub(SandboxClock(), directory=tmp_path / "github")
-    server = SandboxServer(github)
+    github = GitHub(EmulatorClock(), directory=tmp_path / "github")
+    server = EmulatorServer(github)
     await server.start()
     app = github.create_app("imq", permissions={"metadata": "read"}, events=())
     yield {

@@ -1,4 +1,4 @@
-"""The App's webhook is what the settings say, on the sandbox over HTTP."""
+"""The App's webhook is what the settings say, on the emulator over HTTP."""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -13,10 +13,7 @@ from structlog.testing import capture_logs
 from bot.gateway.gateway import Gateway
 from bot.gateway.http.connection import Connection
 from bot.process.webhook_correction import WebhookCorrection
-from sandbox.facade.github import GitHub
-from sandbox.rest.faults import Fault
-from sandbox.rest.server import SandboxServer
-from sandbox.state import App
+from github_emulator import App, EmulatorServer, Fault, GitHub
 from tests.acceptance.starting import SharedClock
 
 ADDRESS = "https://imq.example.com/webhook"
@@ -28,7 +25,7 @@ class Place:
     """An App, and what corrects its webhook."""
 
     github: GitHub
-    server: SandboxServer
+    server: EmulatorServer
     app: App
     gateway: Gateway
 
@@ -49,7 +46,7 @@ class Place:
 async def place(tmp_path: Path) -> AsyncIterator[Place]:
     clock = SharedClock()
     github = GitHub(clock, directory=tmp_path / "github")
-    server = SandboxServer(github, jwt_clock=clock)
+    server = EmulatorServer(github, jwt_clock=clock)
     await server.start()
     permissions = {"metadata": "read", "contents": "read"}
     app = github.create_app("imq", permissions=permissions, events=["push"], webhook_url=ADDRESS, webhook_secret=SECRET)

@@ -1,4 +1,4 @@
-"""The pages of a registration beside a sandbox GitHub."""
+"""The pages of a registration beside an emulated GitHub."""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field, replace
@@ -13,8 +13,7 @@ from bot.gateway.http.client import Client
 from bot.registration.credentials import Credentials
 from bot.registration.one_time_secrets import MemorySecrets
 from bot.registration.site import Offer, RegistrationSite, addresses_of
-from sandbox.facade.github import GitHub
-from sandbox.rest.server import SandboxServer
+from github_emulator import EmulatorServer, GitHub
 from tests.support.browser_forms import Page, Person
 from tests.unit.bot.conftest import ManualClock
 
@@ -24,7 +23,7 @@ class Registration:
     """A site of its own, with what it saved and announced."""
 
     github: GitHub
-    server: SandboxServer
+    server: EmulatorServer
     clock: ManualClock
     one_time: MemorySecrets
     url: str = ""
@@ -50,7 +49,7 @@ class Registration:
 @pytest.fixture
 async def registration(clock: ManualClock, tmp_path: Path) -> AsyncIterator[Registration]:
     github = GitHub(directory=tmp_path)
-    server = SandboxServer(github)
+    server = EmulatorServer(github)
     await server.start()
     found = Registration(github, server, clock, MemorySecrets())
     application = web.Application()

@@ -9,10 +9,8 @@ from pydantic import SecretStr
 
 from bot.gateway.http.scopes import OPTIONAL
 from bot.registration.credentials import PLATFORMS, Credentials, deserialize, serialize
-from bot.registration.installed import InstalledPage
-from bot.registration.manifest import read_manifest
-from bot.registration.markup import page, tag
-from bot.registration.permissions import REASONS, choices, chosen_permissions, unknown_optional
+from bot.registration.manifest import REASONS, choices, chosen_permissions, read_manifest, unknown_optional
+from bot.registration.pages import InstalledPage, step_page
 from bot.settings.environment import load_settings
 
 SECRET = "it's a $ecret of 30 characters"  # pragma: allowlist secret
@@ -93,11 +91,9 @@ def test_permission_that_is_needed_cannot_be_left_out() -> None:
 
 def test_texts_of_a_page_are_escaped() -> None:
     """A name from GitHub, or from a form, is never markup."""
-    shown = page("<b>", tag("p", "a", tag("code", '"<i>'), " & b", class_="x", title='"'), refresh=3).text
+    shown = step_page("code", given='"><b>', wrong=True).text
     assert shown is not None
-    assert "<h1>&lt;b&gt;</h1>" in shown
-    assert '<p class="x" title="&quot;">a<code>"&lt;i&gt;</code> &amp; b</p>' in shown
-    assert '<meta http-equiv="refresh" content="3">' in shown
+    assert 'value="&#34;&gt;&lt;b&gt;"' in shown
 
 
 @pytest.mark.parametrize("delivered", [True, False])
@@ -109,5 +105,5 @@ async def test_page_after_the_installation_is_green_after_the_first_webhook(deli
 
     answer: web.Response = await InstalledPage(any_delivery).handle(make_mocked_request("GET", "/setup/installed"))
     assert answer.text is not None
-    assert ("state green" in answer.text) is delivered
+    assert ("notice good" in answer.text) is delivered
     assert ('http-equiv="refresh"' in answer.text) is not delivered

@@ -6,12 +6,10 @@ from pathlib import Path
 import pytest
 
 from bot.gateway.http.scopes import OPTIONAL
-from bot.registration.manifest import _EVENTS_OF, InvalidManifest, fill_in, read_manifest
-from bot.registration.permissions import chosen_permissions
+from bot.registration.manifest import _EVENTS_OF, InvalidManifest, chosen_permissions, fill_in, read_manifest
 from bot.registration.site import addresses_of
-from bot.webhooks.normalize import _NORMALIZERS
-from sandbox.core.event_permissions import EVENT_PERMISSIONS
-from sandbox.facade.github import GitHub
+from bot.webhooks.normalize import EVENTS
+from github_emulator import EVENT_PERMISSIONS, GitHub
 
 MANIFEST = read_manifest()
 
@@ -24,7 +22,7 @@ Whether GitHub accepts the last one is not known; IMQ reads it where an App was 
 
 def test_manifest_events_are_those_that_imq_reads() -> None:
     """Every event that means something to a queue is subscribed to, and no other one; some come with a permission."""
-    assert set(MANIFEST.events) == set(_NORMALIZERS) - AUTOMATIC - set(_EVENTS_OF["members"])
+    assert set(MANIFEST.events) == set(EVENTS) - AUTOMATIC - set(_EVENTS_OF["members"])
     permissions = chosen_permissions(MANIFEST, {"members"})
     filled = fill_in(MANIFEST, addresses_of("https://imq.example.com"), name="IMQ", permissions=permissions)
     assert {"membership", "team"} <= set(filled["default_events"])

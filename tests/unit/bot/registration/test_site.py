@@ -10,11 +10,10 @@ from structlog.testing import capture_logs
 from yarl import URL
 
 from bot.gateway.http.client import Client
-from bot.registration.github_site import registration_url
 from bot.registration.one_time_secrets import MemorySecrets
-from bot.registration.site import Offer, RegistrationSite, addresses_of
+from bot.registration.site import Offer, RegistrationSite, addresses_of, registration_url
 from bot.settings.github_website import website
-from sandbox.rest.faults import Fault
+from github_emulator import Fault
 from tests.support.browser_forms import Person
 from tests.unit.bot.registration.conftest import Registration
 
@@ -80,7 +79,7 @@ async def test_pages_load_nothing_and_are_not_kept(registration: Registration) -
     async with Person() as person:
         page = await registration.opened(person)
         policy = page.headers["Content-Security-Policy"]
-        assert policy.startswith("default-src 'none'; style-src 'sha256-")
+        assert policy.startswith("default-src 'none'; style-src 'self'; ")
         assert "form-action 'self'; base-uri 'none'; frame-ancestors 'none'" in policy
         assert page.headers["Cache-Control"] == "no-store"
         assert "<script" not in page.text
@@ -195,7 +194,7 @@ async def test_code_of_a_registration_that_github_does_not_know_is_reported(regi
     ],
 )
 def test_website_is_found_beside_the_api(api_url: str, site: str) -> None:
-    """For github.com, its subdomains with data residency, Enterprise Server, and the sandbox."""
+    """For github.com, its subdomains with data residency, Enterprise Server, and the emulator."""
     assert website(api_url) == site
     assert registration_url(api_url, "", "s&t") == f"{site}/settings/apps/new?state=s%26t"
     assert registration_url(api_url, "a/b", "s") == f"{site}/organizations/a%2Fb/settings/apps/new?state=s"

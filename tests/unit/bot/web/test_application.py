@@ -13,7 +13,7 @@ from bot.web.application import create_app, serve
 from bot.web.readiness import Check, Readiness, RequirementError
 from bot.webhooks.receiver import Receiver
 from queue_engine.core.database.outage import Busy, OutageKind
-from queue_engine.domain.webhook_event import WebhookEvent
+from queue_engine.domain.webhooks import WebhookEvent
 from tests.support.gates import unguarded
 from tests.unit.bot.conftest import ManualClock
 

@@ -18,9 +18,9 @@ from bot.web.login.viewer import ANONYMOUS, Viewer, viewer
 from bot.web.pages.render import duration, environment
 from bot.web.pages.site import Site, add_pages
 from bot.web.pages.static_files import static_url
+from github_emulator import ManualClock
 from queue_engine.domain.errors import Unavailable
 from queue_engine.store.tokens import TokenPolicy
-from sandbox.core.clock import ManualClock
 
 HTML = {"Accept": "text/html,application/xhtml+xml"}
 MONA = Viewer(replace(ANONYMOUS.token, grant=TokenPolicy(login="mona", person_id=7)), csrf="her secret")

@@ -7,14 +7,20 @@ from typing import Any
 
 import aiohttp
 
-from queue_engine.domain.webhook_event import WebhookEvent
+from queue_engine.domain.webhooks import WebhookEvent
 
 SECRET = "it's a sécret"
 PAYLOAD: dict[str, Any] = {
     "action": "closed",
     "installation": {"id": 9},
     "repository": {"id": 5, "full_name": "ada/engine"},
-    "pull_request": {"number": 3, "head": {"sha": "h1"}},
+    "pull_request": {
+        "number": 3,
+        "head": {"sha": "h1"},
+        "base": {"ref": "main"},
+        "state": "closed",
+        "updated_at": "2026-01-02T03:04:05Z",
+    },
 }
 
 
@@ -22,7 +28,7 @@ PAYLOAD: dict[str, Any] = {
 class Inbox:
     """Stores hints by delivery, or fails to."""
 
-    hints: list[WebhookEvent] = field(default_factory=list)
+    hints: list[Any] = field(default_factory=list)
     broken: bool = False
 
     async def store(self, webhook_event: WebhookEvent) -> bool:

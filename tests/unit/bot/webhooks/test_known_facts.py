@@ -74,11 +74,6 @@ DELIVERIES: list[tuple[str, dict[str, Any], dict[str, Statement]]] = [
         {"pull 3": STATE.model_copy(update={"action": "closed", "open": False, "merged": True, "draft": True})},
     ),
     (
-        "pull_request",
-        {"action": "closed", "pull_request": {"number": 3, "head": {"sha": "h1"}}},
-        {"pull 3": KnownName()},
-    ),
-    (
         "push",
         {"ref": "refs/heads/main", "before": "b0", "after": "b1"},
         {"branch main": PUSHED, "default branch": PUSHED, "commit b1": KnownName()},

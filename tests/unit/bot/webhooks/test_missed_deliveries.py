@@ -9,7 +9,7 @@ import pytest
 from bot.webhooks.missed_deliveries import TOPIC, MissedDeliveries
 from queue_engine.core.concurrency.wakeup import Wakeup
 from queue_engine.core.database.outage import ReadOnly
-from queue_engine.domain.webhook_event import WebhookEvent
+from queue_engine.domain.webhooks import WebhookEvent
 from tests.support.real_time import LIMIT
 
 

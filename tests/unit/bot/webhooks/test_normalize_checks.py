@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from queue_engine.domain.webhook_event import WebhookEvent, WebhookKind
+from queue_engine.domain.webhooks import RulesChanged
 from tests.unit.bot.webhooks.delivery_examples import _normalized, _payload, _webhook_event
 
 
@@ -55,7 +55,7 @@ def test_check_run_completed_says_whether_it_passed(conclusion: str | None, pass
     run = {"name": "test", "head_sha": "h1", "conclusion": conclusion, "app": {"id": 15}}
     webhook_event = _normalized("check_run", _payload(action="completed", check_run=run))
     assert webhook_event == _webhook_event(
-        WebhookKind.CHECK,
+        "check",
         action="completed",
         head_sha="h1",
         check_name="test",
@@ -90,7 +90,7 @@ def test_status_whose_address_is_none_of_the_web_is_counted_without_it(address: 
 def test_commit_status_reported_says_whether_it_passed(state: str, passed: bool) -> None:
     """Older CI reports by commit status only."""
     webhook_event = _normalized("status", _payload(sha="h1", context="lint", state=state))
-    assert webhook_event == _webhook_event(WebhookKind.CHECK, head_sha="h1", check_name="lint", passed=passed)
+    assert webhook_event == _webhook_event("check", head_sha="h1", check_name="lint", passed=passed)
 
 
 def test_check_suite_completed_names_its_head() -> None:
@@ -98,7 +98,7 @@ def test_check_suite_completed_names_its_head() -> None:
     webhook_event = _normalized(
         "check_suite", _payload(action="completed", check_suite={"head_sha": "h1", "app": {"id": 15}})
     )
-    assert webhook_event == _webhook_event(WebhookKind.CHECKS, action="completed", head_sha="h1")
+    assert webhook_event == _webhook_event("checks", action="completed", head_sha="h1")
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_workflow_run_that_is_parked_or_starts_names_its_head(
 ) -> None:
     """P5: each delivery about a run that waits for approval says so, in any of GitHub's statuses."""
     webhook_event = _normalized(event, _payload(action=action, **{event: {"head_sha": "h1", **expected}}))
-    assert webhook_event == _webhook_event(WebhookKind.CHECKS, action=action, head_sha="h1", without_jobs=without_jobs)
+    assert webhook_event == _webhook_event("checks", action=action, head_sha="h1", without_jobs=without_jobs)
 
 
 @pytest.mark.parametrize(("deleted", "tip"), [(False, "new"), (True, None)])
@@ -126,14 +126,12 @@ def test_push_to_a_branch_names_its_new_tip(deleted: bool, tip: str | None) -> N
     commits = [] if deleted else [{"modified": ["app.py"]}]
     payload = _payload(ref="refs/heads/release/1.0", before="old", after=after, deleted=deleted, commits=commits)
     webhook_event = _normalized("push", payload)
-    assert webhook_event == _webhook_event(WebhookKind.BASE_MOVED, branch="release/1.0", before="old", head_sha=tip)
+    assert webhook_event == _webhook_event("base_moved", branch="release/1.0", before="old", head_sha=tip)
 
 
 @pytest.mark.parametrize("event", ["branch_protection_configuration", "branch_protection_rule", "repository_ruleset"])
 def test_rules_changed_is_a_rules_event(event: str) -> None:
     """Remembered rules are dropped then; an organisation's ruleset names no repository."""
-    assert _normalized(event, _payload(action="edited")) == _webhook_event(WebhookKind.RULES, action="edited")
+    assert _normalized(event, _payload(action="edited")) == _webhook_event("rules", action="edited")
     of_organisation = {"action": "edited", "installation": {"id": 9}}
-    assert _normalized(event, of_organisation) == WebhookEvent(
-        kind=WebhookKind.RULES, delivery="d-1", action="edited", installation_id=9
-    )
+    assert _normalized(event, of_organisation) == RulesChanged(delivery="d-1", installation_id=9)

@@ -15,7 +15,6 @@ from structlog.testing import capture_logs
 from bot.metrics import Metrics
 from bot.metrics.exposition import text
 from bot.webhooks.receiver import Receiver
-from queue_engine.domain.webhook_event import WebhookKind
 from tests.unit.bot.conftest import ManualClock
 from tests.unit.bot.metrics.test_meter import values
 from tests.unit.bot.webhooks.signed import PAYLOAD, SECRET, Inbox, _post, _signed
@@ -26,7 +25,7 @@ async def test_delivery_signed_is_stored_and_accepted(session: aiohttp.ClientSes
     assert await _post(session, url, json.dumps(PAYLOAD).encode()) == (202, {"result": "stored"})
     (webhook_event,) = inbox.hints
     assert (webhook_event.kind, webhook_event.number, webhook_event.delivery) == (
-        WebhookKind.CONSENT,
+        "consent",
         3,
         "72d3162e-cc78-11e3-81ab-4c9367dc0958",
     )

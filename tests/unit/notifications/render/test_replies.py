@@ -102,7 +102,7 @@ def test_answer_hostile_words_change_nothing_but_code_spans(
         facts: dict[str, object] = {name: f"x{words}" for name in named if name in REPLIES[code]}
         if code is ReplyKind.WHY:
             halt = {"reason": "frozen", "detail": f"x{words}", "until": None}
-            facts |= {"queued_by": f"x{words}", "awaited": [f"x{words}"], "halts": [halt]}
+            facts |= {"queued_by": f"x{words}", "pending_checks": [f"x{words}"], "blockers": [halt]}
         return comment(code, by=by, command=f"x{command}", **facts)
 
     text = rendered(by, command, foreign)
@@ -113,7 +113,7 @@ def test_answer_hostile_words_change_nothing_but_code_spans(
 
 
 @pytest.mark.parametrize(
-    ("interrupts", "lost", "sentence"),
+    ("preempts", "lost", "sentence"),
     [
         (12, 240, "It preempts `#12`, whose checks start over after 4 min."),
         (12, None, "It preempts `#12`, whose checks start over.\n"),
@@ -121,10 +121,10 @@ def test_answer_hostile_words_change_nothing_but_code_spans(
     ],
 )
 def test_answer_to_a_priority_names_what_it_preempts_and_what_is_lost(
-    interrupts: int | None, lost: int | None, sentence: str | None
+    preempts: int | None, lost: int | None, sentence: str | None
 ) -> None:
     """The reply shows the cost of a preemption; where no run is preempted it does not mention one."""
-    text = comment(ReplyKind.PRIORITY, interrupts=interrupts, lost=lost)
+    text = comment(ReplyKind.PRIORITY, preempts=preempts, lost=lost)
     assert sentence in text if sentence else "It preempts" not in text
 
 
@@ -132,7 +132,7 @@ def test_answer_to_a_resume_says_what_still_holds() -> None:
     """A pause is lifted; the freeze beside it holds, and so does a red base."""
     frozen = {"reason": Reason.FROZEN.value, "detail": "Release week", "until": None}
     red = {"reason": Reason.BASE_RED.value, "detail": "build", "until": None}
-    text = comment(ReplyKind.RESUMED, halts=[frozen, red])
+    text = comment(ReplyKind.RESUMED, blockers=[frozen, red])
     assert "Resumed the queue for `main`." in text
     assert "The queue is blocked: `main` is frozen, so nothing lands on it. Details: `Release week`" in text
     assert text.count("The queue is blocked: ") == 2

@@ -26,7 +26,7 @@ def test_payload_has_every_documented_field() -> None:
             "that queues it.",
             "whose_move": "author",
             "repository": "acme/rocket",
-            "branch": "main",
+            "base_branch": "main",
             "pull_request": {
                 "number": 7,
                 "title": "Add fuel",
@@ -61,7 +61,7 @@ def test_payload_of_a_push_links_the_pushed_commits(before: str | None, page: st
         at=AT,
         event="landed_outside",
         repository="acme/rocket",
-        branch="main",
+        base_branch="main",
         before=before,
         sha="b" * 40,
     )

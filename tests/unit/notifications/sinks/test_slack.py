@@ -62,7 +62,7 @@ def test_slack_message_has_no_markup_of_others(title: str, name: str, detail: st
         update={
             "title": title,
             "author": name,
-            "branch": name or "main",
+            "base_branch": name or "main",
             "detail": detail,
             "by": name,
             "failing": (FailingCheck(check=title, url=url, jobs=(detail,)),),

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from queue_engine.admission.case import load_case
+from queue_engine.config.model import Policy
 from queue_engine.core.database.database import Database
 from queue_engine.domain.model import Repository
-from queue_engine.domain.policy import Policy
 from queue_engine.store import Store
 from tests.support.policies import StaticPolicies
 from tests.unit.queue_engine.engine_setup import Setup

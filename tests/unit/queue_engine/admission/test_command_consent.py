@@ -10,12 +10,12 @@ from queue_engine.core.database.database import Database
 from queue_engine.domain.known_facts import KEPT, Consent, Fact, Known, PullRequestState, of_pull
 from queue_engine.domain.model import Entry, EntryStatus
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.webhook_event import WebhookEvent, WebhookKind
 from queue_engine.handlers.pull_requests import PullRequestChanges
 from queue_engine.handlers.shadow import ShadowHandler
 from queue_engine.rules.consent_changes import CHANGED_SINCE_COMMAND
 from queue_engine.store import Store
 from queue_engine.store.outbox.outbox import OutboxKind
+from tests.support.webhooks import a_webhook
 from tests.unit.queue_engine.engine_setup import Setup
 from tests.unit.queue_engine.examples import HOUR, NOW, POLICY, REPOSITORY, SECOND, pull
 
@@ -124,17 +124,9 @@ async def test_head_of_a_command_is_known_for_a_quarter_of_an_hour(scene: Setup)
 
 async def after_push(scene: Setup) -> Entry | None:
     """The entry of pull request 1 after a webhook reported a push to its queued head."""
-    webhook = WebhookEvent(
-        kind=WebhookKind.CONSENT,
-        action="synchronize",
-        delivery="push",
-        installation_id=REPOSITORY.installation_id,
-        repository_id=REPOSITORY.id,
-        number=1,
-        head_sha="head-1",
-    )
+    webhook = a_webhook("consent", action="synchronize", delivery="push")
     scene.github.pull = pull(reported=(COMMAND, state_of()), labels=frozenset({POLICY.trigger_label}))
-    await PullRequestChanges(scene.engine, ShadowHandler(scene.engine)).changed(REPOSITORY, webhook)
+    await PullRequestChanges(scene.engine, ShadowHandler(scene.engine)).changed(webhook)
     async with scene.store.reading() as tx:
         return await tx.entries.find(REPOSITORY.id, 1)
 

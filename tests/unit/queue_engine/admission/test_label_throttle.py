@@ -15,7 +15,6 @@ from queue_engine.core.jobs.worker import Worker, WorkerSettings
 from queue_engine.domain.facts import Permission, PullRequest, Snapshot
 from queue_engine.domain.model import Repository
 from queue_engine.domain.port import GitHub as Port
-from queue_engine.domain.webhook_event import WebhookEvent, WebhookKind
 from queue_engine.effects.context import Engine
 from queue_engine.handlers.inbox import Inbox
 from queue_engine.handlers.reconciler import Reconciler
@@ -23,6 +22,7 @@ from queue_engine.rules.eligibility import Admit
 from queue_engine.store import Store
 from queue_engine.store.throttles import Throttle
 from tests.support.policies import StaticPolicies
+from tests.support.webhooks import a_webhook
 from tests.unit.queue_engine.engine_setup import Clock, GitHub
 from tests.unit.queue_engine.examples import HOUR, MINUTE, NOW, POLICY, REPOSITORY, SECOND, pull
 from tests.unit.queue_engine.sweeps import a_job
@@ -113,9 +113,9 @@ class RecordedHandler:
         return 0 if throttle is None else throttle.times
 
 
-def _label_event(number: int, by: str, *, delivery: str) -> WebhookEvent:
-    return WebhookEvent(
-        kind=WebhookKind.LABELED,
+def _label_event(number: int, by: str, *, delivery: str) -> Any:
+    return a_webhook(
+        "labeled",
         delivery=delivery,
         installation_id=REPOSITORY.installation_id,
         repository_id=REPOSITORY.id,

@@ -24,7 +24,7 @@ async def test_push_whose_webhook_was_lost_counts_as_the_named_bots_only_if_gith
     await scene.front()
     scene.github.pull = pull(labels=frozenset({"merge-queue"}), head_sha="head-9")
     scene.github.pushes = (HeadPush("head-1", "head-9", NOW, pusher),)
-    policy = replace(POLICY, requeue_for=frozenset({"ada"}), on_push=PushPolicy.REQUEUE)
+    policy = replace(POLICY, on_push=replace(POLICY.on_push, requeue_for=frozenset({"ada"}), queued=PushPolicy.REQUEUE))
     engine = replace(scene.engine, policies=StaticPolicies(policy))
     case = await revalidate(engine, await load_case(engine, REPOSITORY, 1))
     assert (None if case.entry is None else case.entry.head) == head

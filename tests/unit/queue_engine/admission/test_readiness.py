@@ -8,8 +8,8 @@ import pytest
 from queue_engine.admission.case import load_case
 from queue_engine.admission.not_ready_pushes import Push
 from queue_engine.admission.readiness import judge_again
+from queue_engine.config.model import Policy
 from queue_engine.core.database.database import Database
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.unmet_requirement import UnmetRequirement
 from queue_engine.store import Store
@@ -22,7 +22,7 @@ DRAFT = UnmetRequirement(Reason.DRAFT)
 
 @pytest.mark.parametrize(
     ("policy", "joins"),
-    [(POLICY, True), (replace(POLICY, fault="line 2"), False), (replace(POLICY, fault="x", served=False), False)],
+    [(POLICY, True), (replace(POLICY, fault="line 2"), False), (replace(POLICY, fault="x", enabled=False), False)],
     ids=["valid", "invalid", "of which defaults would refuse"],
 )
 async def test_ready_pull_request_joins_and_waits_while_the_configuration_is_invalid(
@@ -50,7 +50,7 @@ async def test_push_by_a_named_bot_without_the_right_to_queue_binds_its_new_head
     scene = Setup(Store(sqlite_database))
     await scene.front(unmet=(DRAFT,), author="eve")
     scene.github.pull = pull(labels=frozenset({"merge-queue"}), draft=True, head_sha="head-9", author="eve")
-    policy = replace(POLICY, requeue_for=frozenset({"eve"} if named else ()))
+    policy = replace(POLICY, on_push=replace(POLICY.on_push, requeue_for=frozenset({"eve"} if named else ())))
     engine = replace(scene.engine, policies=StaticPolicies(policy))
     push = Push("eve", "head-9", before="head-1")
     case = await judge_again(engine, await load_case(engine, REPOSITORY, 1), push=push)

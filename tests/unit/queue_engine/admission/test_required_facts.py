@@ -6,6 +6,7 @@ from typing import Any, cast
 import pytest
 
 from queue_engine.admission.required_facts import requirements_of
+from queue_engine.config.model import CheckRules, MergeRules
 from queue_engine.core.database.database import Database
 from queue_engine.domain.facts import BranchRules, CheckReport, CheckState, MergeMethod, RequiredCheck, Snapshot
 from queue_engine.domain.policy import NotReadyPolicy
@@ -105,7 +106,7 @@ async def test_missing_approval_is_read_by_fresh_rules_once_and_by_cached_ones_w
 async def test_method_that_is_not_allowed_is_read_again(scene: Setup, allowed: tuple[MergeMethod, ...]) -> None:
     """A repository's merge settings may have changed too; they are read with the pull request that IMQ judges."""
     github, taken = Rules(rules(), rules(), allowed), Snapshot(pull(methods=(REBASE,)))
-    found, demands = await required(scene, github, taken, method=SQUASH)
+    found, demands = await required(scene, github, taken, merge=MergeRules(SQUASH))
     assert (found.pull.methods, demands.rules) == (allowed, rules())
     assert github.asked == ["rules", "rules", "snapshot"]
 
@@ -117,7 +118,7 @@ async def test_signatures_are_judged_by_the_methods_that_are_allowed_now(scene: 
     found, demands = await required(scene, github, taken)
     assert (found.pull.methods, demands.unsigned) == ((MERGE,), ("head-1",))
     github = Rules(signed, signed)
-    assert (await required(scene, github, method=SQUASH))[1].unsigned == ()
+    assert (await required(scene, github, merge=MergeRules(SQUASH)))[1].unsigned == ()
     assert "unsigned" not in github.asked
 
 
@@ -127,11 +128,11 @@ async def test_signatures_are_judged_by_the_methods_that_are_allowed_now(scene: 
         (True, "unit", {}, ["unit"]),
         (True, "other", {}, []),
         (True, "job", {}, []),
-        (True, "job", {"check_reruns": 0}, ["job"]),
+        (True, "job", {"checks": CheckRules(reruns=0)}, ["job"]),
         (False, "unit", {}, None),
         (None, "unit", {}, None),
         (True, "unit", {"when_not_ready": NotReadyPolicy.REFUSE}, None),
-        (True, "unit", {"queue_only_checks": frozenset({RequiredCheck("unit", None)})}, None),
+        (True, "unit", {"checks": CheckRules(queue_only=frozenset({RequiredCheck("unit", None)}))}, None),
     ],
 )
 async def test_reports_are_read_once_and_only_of_a_head_on_which_a_check_failed(

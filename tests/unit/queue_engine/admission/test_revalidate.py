@@ -13,10 +13,10 @@ from queue_engine.domain.facts import BranchRules
 from queue_engine.domain.known_facts import Fact, MergeRequest, MergeResult, of_pull
 from queue_engine.domain.model import Entry, EntryStatus
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.webhook_event import WebhookEvent, WebhookKind
 from queue_engine.handlers.reviews import reviewed
 from queue_engine.store import Store
 from queue_engine.store.throttles import Throttle
+from tests.support.webhooks import a_webhook
 from tests.unit.queue_engine.engine_setup import Setup
 from tests.unit.queue_engine.examples import CHECKING, NOW, READY, REPOSITORY, UPDATING, pull, rules
 from tests.unit.queue_engine.sweeps import sweep_repository
@@ -142,22 +142,22 @@ async def test_dismissed_approval_of_an_entry_that_changed_meanwhile_is_judged_a
     """Reviews that were read before the entry changed dequeue no entry; IMQ handles the event again."""
     await scene.front(status=CHECKING)
     scene.github.approvals = 1
-    webhook = WebhookEvent(kind=WebhookKind.REVIEW, delivery="guid", installation_id=70, number=1)
+    webhook = a_webhook("review", action="submitted")
 
     async def entry_changes() -> None:
         await scene.change_entry(title="Changed")
 
     scene.github.meanwhile["reviews"] = entry_changes
     with pytest.raises(StaleRecord):
-        await reviewed(scene.engine, REPOSITORY, webhook)
+        await reviewed(scene.engine, webhook)
     assert await left(scene) == []
-    await reviewed(scene.engine, REPOSITORY, webhook)
+    await reviewed(scene.engine, webhook)
     assert await left(scene) == [Reason.APPROVAL_MISSING]
 
 
-def a_review(**changes: Any) -> WebhookEvent:
+def a_review(**changes: Any) -> Any:
     """Somebody reviewed pull request 1."""
-    webhook = WebhookEvent(kind=WebhookKind.REVIEW, delivery="guid", installation_id=70, number=1, action="submitted")
+    webhook = a_webhook("review", action="submitted")
     return webhook.model_copy(update=changes)
 
 
@@ -177,7 +177,7 @@ async def test_review_is_judged_unless_somebody_gave_it_who_may_only_read(
     """P7: strangers cost one request; who dismisses a review may write, whatever GitHub calls them."""
     await scene.front(status=CHECKING)
     scene.github.approvals = 1
-    await reviewed(scene.engine, REPOSITORY, a_review(**changes))
+    await reviewed(scene.engine, a_review(**changes))
     assert await left(scene) == ([Reason.APPROVAL_MISSING] if judged else [])
     assert ("snapshot" in scene.github.asked) is judged
 
@@ -187,10 +187,10 @@ async def test_review_of_somebody_who_is_throttled_asks_nothing(scene: Setup) ->
     await scene.front(status=CHECKING)
     async with scene.store.transaction() as tx:
         await tx.throttles.put(REPOSITORY.id, "eve", Throttle(9, NOW))
-    await reviewed(scene.engine, REPOSITORY, a_review(sender="eve"))
+    await reviewed(scene.engine, a_review(sender="eve"))
     assert scene.github.asked == []
     scene.github.approvals = 1
-    await reviewed(scene.engine, REPOSITORY, a_review(sender="mona"))
+    await reviewed(scene.engine, a_review(sender="mona"))
     assert await left(scene) == [Reason.APPROVAL_MISSING]
 
 
@@ -201,7 +201,7 @@ async def test_review_is_judged_where_the_rules_ask_for_any(
     """A code owner's is one without a number of approvals."""
     await scene.front(status=CHECKING)
     monkeypatch.setattr(scene.github, "branch_rules", AsyncMock(return_value=demanded))
-    await reviewed(scene.engine, REPOSITORY, a_review(sender="mona"))
+    await reviewed(scene.engine, a_review(sender="mona"))
     assert ("snapshot" in scene.github.asked) is judged
 
 
@@ -214,7 +214,7 @@ async def test_review_of_an_entry_whose_merge_was_requested_meanwhile_is_left_to
         await scene.change_entry(merge_requested_at=NOW)
 
     scene.github.meanwhile["reviews"] = merge_is_asked_for
-    await reviewed(scene.engine, REPOSITORY, a_review(sender="mona"))
+    await reviewed(scene.engine, a_review(sender="mona"))
     standing = await entry(scene)
     assert standing is not None
     assert standing.needs_refetch

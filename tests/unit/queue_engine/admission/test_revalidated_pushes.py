@@ -17,7 +17,7 @@ from tests.support.policies import StaticPolicies
 from tests.unit.queue_engine.engine_setup import Setup
 from tests.unit.queue_engine.examples import POLICY, REPOSITORY, UPDATING, comparison, pull
 
-REQUEUE = replace(POLICY, on_push=PushPolicy.REQUEUE)
+REQUEUE = replace(POLICY, on_push=replace(POLICY.on_push, queued=PushPolicy.REQUEUE))
 
 
 @pytest.fixture

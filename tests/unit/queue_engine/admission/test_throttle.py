@@ -72,7 +72,7 @@ async def test_outsider_is_who_may_only_read_and_is_counted(
     scene: Setup, login: str, readers: tuple[str, ...], outsider: bool
 ) -> None:
     """One request to GitHub shows it, and counts for no other person."""
-    policies = StaticPolicies(replace(POLICY, may_queue_too=frozenset(readers)))
+    policies = StaticPolicies(replace(POLICY, who_may_queue=replace(POLICY.who_may_queue, people=frozenset(readers))))
     engine = replace(scene.engine, policies=policies)
     assert await is_outsider(engine, REPOSITORY, login) is outsider
     assert scene.github.asked == ["permission"]

@@ -7,17 +7,17 @@ import pytest
 
 from queue_engine.commands.handler import Commands
 from queue_engine.core.database.database import Database
-from queue_engine.domain.webhook_event import WebhookEvent, WebhookKind
 from queue_engine.store import Store
 from queue_engine.store.outbox.command_replies import KEPT
+from tests.support.webhooks import a_webhook
 from tests.unit.queue_engine.engine_setup import Setup
 from tests.unit.queue_engine.examples import NOW, REPOSITORY
 
 
-def a_comment(**changes: Any) -> WebhookEvent:
+def a_comment(**changes: Any) -> Any:
     """`/queue`, typed by somebody who may only read."""
-    event = WebhookEvent(
-        kind=WebhookKind.COMMENT,
+    event = a_webhook(
+        "comment",
         delivery="d",
         installation_id=REPOSITORY.installation_id,
         number=1,
@@ -36,7 +36,7 @@ async def test_right_of_somebody_who_is_no_collaborator_is_asked_for_before_anyt
 ) -> None:
     """P7: who once had a pull request merged may be anybody; one request, and no reaction."""
     scene = Setup(Store(sqlite_database))
-    await Commands(scene.engine).execute(REPOSITORY, a_comment(association=association))
+    await Commands(scene.engine).execute(a_comment(association=association))
     assert scene.github.asked == ["permission"]
 
 
@@ -46,5 +46,5 @@ async def test_comment_older_than_answers_are_kept_is_not_carried_out(
 ) -> None:
     """P4: GitHub may deliver it again when the record that IMQ executed it is gone."""
     scene = Setup(Store(sqlite_database))
-    await Commands(scene.engine).execute(REPOSITORY, a_comment(updated_at=NOW - age))
+    await Commands(scene.engine).execute(a_comment(updated_at=NOW - age))
     assert scene.github.asked == (["permission"] if executed else [])

@@ -9,12 +9,15 @@ from hypothesis import strategies as st
 
 from queue_engine.commands.instants import FARTHEST, until
 from queue_engine.config.freezes import window
-from queue_engine.domain.policy import Policy, WeeklyFreeze
+from queue_engine.config.model import FreezeRules, Policy
+from queue_engine.domain.policy import WeeklyFreeze
 
 NOW = datetime(2026, 3, 26, 14, 30, tzinfo=UTC)  # a Thursday; clocks in Berlin are set forward on the 29th
-BERLIN = Policy(freezes=(WeeklyFreeze(frozenset({4}), time(16), timedelta(days=2), ZoneInfo("Europe/Berlin")),))
+BERLIN = Policy(
+    freeze=FreezeRules(windows=(WeeklyFreeze(frozenset({4}), time(16), timedelta(days=2), ZoneInfo("Europe/Berlin")),))
+)
 
-TOKYO = Policy(freezes=(window("2026-12-23", "2027-01-03", None, "Asia/Tokyo", ""),))
+TOKYO = Policy(freeze=FreezeRules(windows=(window("2026-12-23", "2027-01-03", None, "Asia/Tokyo", ""),)))
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from functools import partial
 import pytest
 
 from queue_engine.commands.comments import commands_in
-from queue_engine.config.merge_commit import commit_message, without_comments
-from tests.unit.queue_engine.examples import POLICY, pull
+from queue_engine.config.merge_commit import MergeCommit, commit_message, without_comments
+from tests.unit.queue_engine.examples import pull
 
 SHORT, LONG = 16_000, 64_000
 
@@ -59,9 +59,10 @@ def test_comment_four_times_as_long_is_four_times_the_work(shape: str) -> None:
 @pytest.mark.parametrize("shape", SHAPES)
 def test_description_of_any_length_is_made_a_commits_body_in_as_many_calls(shape: str) -> None:
     """Each of them goes over the text once; nothing loops over its parts and copies the rest each time."""
-    policy = replace(POLICY, commit_title="{title}", commit_body="{body_text}\n\n{body}")
+    templates = MergeCommit("{title}", "{body_text}\n\n{body}")
     short, long = (
-        calls(partial(commit_message, policy, replace(pull(), body=filled(shape, size)), ())) for size in (SHORT, LONG)
+        calls(partial(commit_message, templates, replace(pull(), body=filled(shape, size)), (), label="go"))
+        for size in (SHORT, LONG)
     )
     assert long == short
 

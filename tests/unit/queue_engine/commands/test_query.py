@@ -7,10 +7,10 @@ from queue_engine.admission.case import Case
 from queue_engine.commands import query
 from queue_engine.commands.context import CommandContext
 from queue_engine.commands.parse import read
+from queue_engine.config.model import Policy
 from queue_engine.core.database.database import Database
 from queue_engine.domain.facts import Snapshot
 from queue_engine.domain.notice import Reply
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects.context import Engine
 from queue_engine.store import Store, Transaction
@@ -35,8 +35,8 @@ async def test_why_of_an_entry_with_another_base_shows_the_queue_that_it_is_in(s
         await stand(t, main, 1)
         shown = await facts(query.why, t, replace(POLICY, fault="line 3"), base_branch="next")
         own = await facts(query.why, t, replace(POLICY, fault="line 3"))
-    assert (shown["base_branch"], shown["state"], shown["position"], shown["halts"]) == ("main", "pending", 0, [])
-    assert own["halts"] == [{"reason": "misconfigured", "detail": "line 3", "until": None}]
+    assert (shown["base_branch"], shown["state"], shown["position"], shown["blockers"]) == ("main", "pending", 0, [])
+    assert own["blockers"] == [{"reason": "misconfigured", "detail": "line 3", "until": None}]
 
 
 async def test_why_names_github_and_the_missing_permission_only_if_they_hold_it_up(
@@ -48,8 +48,8 @@ async def test_why_names_github_and_the_missing_permission_only_if_they_hold_it_
         plain = await facts(query.why, t)
         await t.entries.save(changed(entry, github_failing_since=NOW - HOUR, blocked_until=NOW + HOUR))
         held_up = await facts(query.why, t)
-    assert not {"blocked", "trouble_since"} & plain.keys()
-    assert (held_up["blocked"], held_up["trouble_since"]) == ("workflows_permission", (NOW - HOUR).isoformat())
+    assert not {"blocked", "outage"} & plain.keys()
+    assert (held_up["blocked"], held_up["outage"]) == ("workflows_permission", (NOW - HOUR).isoformat())
 
 
 async def test_why_of_a_pull_request_that_is_not_queued_shows_how_it_left_and_its_label(
@@ -80,7 +80,7 @@ async def test_status_lists_ten_entries_and_counts_all(sqlite_database: Database
         main = await queue(t)
         for number in range(1, 14):
             await stand(t, main, number)
-        shown = await facts(query.status, t, replace(POLICY, max_depth=12))
+        shown = await facts(query.status, t, replace(POLICY, depth=12))
     assert empty == {"base_branch": "main", "depth": 0, "entries": [], "held": 0, "not_ready": 0}
     assert shown["entries"] == [[number, "pending", NOW.isoformat()] for number in range(1, 11)]
     assert (shown["depth"], shown["held"], "reason" in shown) == (12, 1, False)

@@ -10,7 +10,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from queue_engine.config.freezes import Freeze, frozen_until, shown, window
-from queue_engine.domain.policy import FreezeWindow, Policy, WeeklyFreeze
+from queue_engine.config.model import FreezeRules, Policy
+from queue_engine.domain.policy import FreezeWindow, WeeklyFreeze
 
 MINUTE = timedelta(minutes=1)
 WEEK = timedelta(days=7)
@@ -21,7 +22,7 @@ def at(text: str) -> datetime:
 
 
 def until(freezes: list[Freeze], now: str) -> str | None:
-    found = frozen_until(replace(Policy(), freezes=tuple(freezes)), at(now))
+    found = frozen_until(freezes, at(now))
     return None if found is None else found[0].isoformat(timespec="minutes").removesuffix("+00:00")
 
 
@@ -48,9 +49,12 @@ def test_frozen_until_weekend_holds_by_the_clocks_of_its_zone(now: str, ends: st
 
 def test_frozen_until_has_the_reason() -> None:
     """People read the reason of the window that holds now."""
-    policy = replace(Policy(), freezes=(weekend(), window("2026-05-04", "2026-05-05", None, "Europe/Berlin", "Fair")))
-    assert frozen_until(policy, at("2026-05-03T12:00Z")) == (at("2026-05-05T22:00Z"), "Weekend")
-    assert frozen_until(policy, at("2026-05-05T12:00Z")) == (at("2026-05-05T22:00Z"), "Fair")
+    policy = replace(
+        Policy(),
+        freeze=FreezeRules(windows=(weekend(), window("2026-05-04", "2026-05-05", None, "Europe/Berlin", "Fair"))),
+    )
+    assert frozen_until(policy.freeze.windows, at("2026-05-03T12:00Z")) == (at("2026-05-05T22:00Z"), "Weekend")
+    assert frozen_until(policy.freeze.windows, at("2026-05-05T12:00Z")) == (at("2026-05-05T22:00Z"), "Fair")
 
 
 @pytest.mark.parametrize(
@@ -154,7 +158,7 @@ def test_frozen_until_agrees_with_watching_a_clock(change: str, weekly: list[Wee
     now = end = minutes[minute][0]
     while end in frozen:
         end += MINUTE
-    found = frozen_until(replace(Policy(), freezes=freezes), now)
+    found = frozen_until(freezes, now)
     if end - now < WEEK and end <= minutes[-1][0]:
         assert (found[0] if found else now) == end
     else:

@@ -1,6 +1,5 @@
 """A merge commit's text: made from people's words, which cannot change its structure."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,21 +14,22 @@ from queue_engine.config.merge_commit import (
     needs_co_authors,
     title_template,
 )
-from queue_engine.domain.policy import Policy
 from tests.unit.queue_engine.examples import pull
 
 
 def title(template: str, **facts: Any) -> str | None:
-    return commit_message(replace(Policy(), commit_title=template), pull(**facts), ()).title
+    return commit_message(MergeCommit(template, None), pull(**facts), (), label="merge-queue").title
 
 
 def body(template: str, *co_authors: str, **facts: Any) -> str | None:
-    return commit_message(replace(Policy(), commit_body=template), pull(**facts), co_authors).body
+    return commit_message(MergeCommit(None, template), pull(**facts), co_authors, label="merge-queue").body
 
 
 def test_commit_words_without_templates_are_githubs() -> None:
     """Who configures nothing keeps what the repository's settings on GitHub say."""
-    assert commit_message(Policy(), pull(), ["A <a@example.com>"]) == MergeCommit(None, None)
+    assert commit_message(MergeCommit(None, None), pull(), ["A <a@example.com>"], label="merge-queue") == MergeCommit(
+        None, None
+    )
 
 
 def test_commit_words_hold_every_placeholder() -> None:
@@ -129,8 +129,8 @@ def test_commit_body_co_authors_are_a_block_of_their_own() -> None:
 @given(st.text(max_size=200), st.text(max_size=200))
 def test_commit_words_of_anything_are_bounded_and_plain(first: str, second: str) -> None:
     """Whatever people write: a title of one line, and no trailer in the body that names a person."""
-    policy = replace(Policy(), commit_title="{title} (#{number})", commit_body="{title}\n\n{body}\n\n{co_authors}")
-    words = commit_message(policy, pull(title=first, body=second + "\nSigned-off-by: x"), ())
+    templates = MergeCommit("{title} (#{number})", "{title}\n\n{body}\n\n{co_authors}")
+    words = commit_message(templates, pull(title=first, body=second + "\nSigned-off-by: x"), (), label="go")
     assert words.title is not None
     assert len(words.title.splitlines()) == 1
     assert not any(line.casefold().startswith("signed-off-by") for line in (words.body or "").split("\n"))
@@ -139,9 +139,10 @@ def test_commit_words_of_anything_are_bounded_and_plain(first: str, second: str)
 def test_commit_words_of_the_longest_are_cut() -> None:
     """P5: GitHub's limits for a merge's words are not reached by a long description."""
     words = commit_message(
-        replace(Policy(), commit_title="{title} (#{number})", commit_body="{body}\n\n{co_authors}"),
+        MergeCommit("{title} (#{number})", "{body}\n\n{co_authors}"),
         pull(title="t" * 5000, body="b" * 200_000),
         [f"{n} <{n}@x.org>" for n in range(500)],
+        label="go",
     )
     assert words.title == "t" * 256 + " (#1)"
     assert len(words.body or "") < 60_000
@@ -183,9 +184,9 @@ def test_body_template_that_makes_no_sense_is_refused(template: str, words: str)
 
 def test_needs_co_authors_only_where_they_are_named() -> None:
     """P7: commits are not read for words that do not name their authors."""
-    assert needs_co_authors(replace(Policy(), commit_body="{body}\n{co_authors}"))
-    assert not needs_co_authors(replace(Policy(), commit_body="{body} {{co_authors}}"))
-    assert not needs_co_authors(Policy())
+    assert needs_co_authors("{body}\n{co_authors}")
+    assert not needs_co_authors("{body} {{co_authors}}")
+    assert not needs_co_authors(None)
 
 
 def test_filled_placeholder_without_value_stays() -> None:

@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from queue_engine.config.model import Config
+from queue_engine.config.file import Config
+from queue_engine.config.model import Policy
 from queue_engine.config.parse import _SENTENCES, declared_mode, decoded, read
 from queue_engine.config.policy import policy_for
 from queue_engine.config.problems import ConfigError, Problem
-from queue_engine.domain.policy import Mode, Policy, PushPolicy
+from queue_engine.domain.policy import Mode, PushPolicy
 
 
 def problems(text: str) -> list[str]:
@@ -61,7 +62,7 @@ def test_mode_belongs_to_the_top_level() -> None:
 @pytest.mark.parametrize("text", ["on_push: requeue", "on_push: {queued: requeue}"])
 def test_read_takes_one_word_for_the_section_of_pushes(text: str) -> None:
     """The short form of `on_push` means the same as its section."""
-    assert policy_for(read(text), Policy(), "main").on_push is PushPolicy.REQUEUE
+    assert policy_for(read(text), Policy(), "main").on_push.queued is PushPolicy.REQUEUE
 
 
 @pytest.mark.parametrize("text", ["on_push: later", "on_push: {queued: later}"])

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from queue_engine.config.model import BlockRules, Policy
 from queue_engine.config.parse import read
 from queue_engine.config.patterns import (
     blocked_title,
@@ -14,7 +15,6 @@ from queue_engine.config.patterns import (
     title_pattern,
 )
 from queue_engine.config.policy import policy_for
-from queue_engine.domain.policy import Policy
 
 
 @pytest.mark.parametrize(
@@ -56,10 +56,10 @@ def test_branch_pattern_that_cannot_be_followed_is_refused(pattern: str) -> None
 
 def test_blocked_title_names_the_first_pattern_found() -> None:
     """The rejection names the pattern; a title is searched, and case counts unless the pattern says otherwise."""
-    policy = replace(Policy(), blocking_titles=("^WIP", r"(?i)\bdo not merge\b"))
-    assert blocked_title(policy, "WIP: Add a door") == "^WIP"
-    assert blocked_title(policy, "Add a door (DO NOT merge)") == r"(?i)\bdo not merge\b"
-    assert blocked_title(policy, "Add a wip door") is None
+    policy = replace(Policy(), blocking=BlockRules(titles=("^WIP", r"(?i)\bdo not merge\b")))
+    assert blocked_title(policy.blocking.titles, "WIP: Add a door") == "^WIP"
+    assert blocked_title(policy.blocking.titles, "Add a door (DO NOT merge)") == r"(?i)\bdo not merge\b"
+    assert blocked_title(policy.blocking.titles, "Add a wip door") is None
 
 
 @pytest.mark.parametrize("pattern", ["(?=x)", r"(a)\1", "[", "(a{1000}){1000}", "x{1001}", "*"])
@@ -72,9 +72,9 @@ def test_title_pattern_that_re2_refuses_is_refused_with_its_words(pattern: str) 
 @pytest.mark.parametrize("pattern", ["(a+)+$", "(a|aa)*b", "(a*)*(a*)*(a*)*$b", ".*.*.*.*.*=.*", "(x+x+)+y"])
 def test_blocked_title_hostile_pattern_and_title_cost_little(pattern: str) -> None:
     """P5: patterns that hang a backtracking matcher for years take no time, far beyond GitHub's longest title."""
-    policy = replace(Policy(), blocking_titles=(title_pattern(pattern),))
+    policy = replace(Policy(), blocking=BlockRules(titles=(title_pattern(pattern),)))
     for title in ("a" * 50_000 + "!", "x" * 50_000, "=" * 50_000):
-        blocked_title(policy, title)
+        blocked_title(policy.blocking.titles, title)
 
 
 @pytest.mark.parametrize("pattern", ["*" * 200 + "b", "*a" * 100, "**/" * 90 + "b"])

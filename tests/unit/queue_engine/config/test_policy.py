@@ -2,26 +2,43 @@
 
 from dataclasses import fields, replace
 from datetime import time, timedelta
+from operator import attrgetter
 from zoneinfo import ZoneInfo
 
 import pytest
 
-from queue_engine.config.model import KEYS, Config
+from queue_engine.config.file import Config
+from queue_engine.config.model import (
+    KEYS,
+    BlockRules,
+    CheckRules,
+    CommentRules,
+    FairShareRule,
+    FreezeRules,
+    MergeRules,
+    Policy,
+    PriorityRules,
+    PushRules,
+    QueuePermissions,
+    TrainRules,
+    WaitLimits,
+)
 from queue_engine.config.parse import keys, read
 from queue_engine.config.policy import as_keys, labels_of, policy_for, queue_only_labels_of
 from queue_engine.domain.facts import MergeMethod, Permission, RequiredCheck
 from queue_engine.domain.policy import (
+    Candidates,
     CommentPolicy,
     GithubMergePolicy,
     Mode,
     NotReadyPolicy,
     NotReadyPushPolicy,
-    Policy,
     PriorityLabel,
     PushPolicy,
+    TrainForks,
+    TrainSplit,
     WeeklyFreeze,
 )
-from queue_engine.domain.train_policy import Candidates, TrainForks, TrainSplit
 
 OPERATORS = {
     "test_edit",
@@ -62,7 +79,7 @@ priority:
   ageing: 30m
   labels:
     urgent: 10
-    hotfix: {priority: 100, first: true, interrupts: true}
+    hotfix: {priority: 100, hotfix: true, preempts: true}
     mends: {fixes_base: true}
 fair_share: {enabled: false, waiting: 5, agents: Robot-*}
 merge:
@@ -96,61 +113,66 @@ comments:
 
 ALL_OF_IT = Policy(
     mode=Mode.SHADOW,
-    served=False,
+    enabled=False,
     trigger_labels=("Land it", "ship"),
-    max_depth=1000,
+    depth=1000,
     when_not_ready=NotReadyPolicy.REFUSE,
-    on_push=PushPolicy.REQUEUE,
-    on_waiting_push=NotReadyPushPolicy.DEQUEUE,
-    requeue_for=frozenset({"dependabot[bot]"}),
+    on_push=PushRules(
+        queued=PushPolicy.REQUEUE, waiting=NotReadyPushPolicy.DEQUEUE, requeue_for=frozenset({"dependabot[bot]"})
+    ),
     auto_merge=GithubMergePolicy.REFUSE,
-    may_queue=Permission.MAINTAIN,
-    may_queue_too=frozenset({"renovate[bot]"}),
-    may_queue_teams=frozenset({"acme/core", "ops"}),
-    blocking_labels=frozenset({"do not merge"}),
-    blocking_titles=("^WIP",),
-    ageing=timedelta(minutes=30),
-    priorities=(
-        PriorityLabel("urgent", 10),
-        PriorityLabel("hotfix", 100, hotfix=True, preempts=True),
-        PriorityLabel("mends", 0, fixes_base=True),
+    who_may_queue=QueuePermissions(
+        permission=Permission.MAINTAIN, people=frozenset({"renovate[bot]"}), teams=frozenset({"acme/core", "ops"})
     ),
-    fair_share=False,
-    share_waiting=5,
-    agents=("robot-*",),
-    method=MergeMethod.SQUASH,
-    method_labels={"keep commits": MergeMethod.REBASE},
-    commit_title="{title} (#{number})",
-    commit_body="{body}",
-    delete_branch=True,
-    required_checks=frozenset({RequiredCheck("test", None), RequiredCheck("build", 15368)}),
-    queue_only_checks=frozenset({RequiredCheck("e2e", None)}),
-    testing_label="In test",
-    ignored_checks=("coverage/*",),
-    land_without_checks=True,
-    check_timeout=timedelta(minutes=90),
-    fallback_check_timeout=timedelta(hours=3),
-    check_reruns=0,
-    cancel_outdated=False,
-    untested_paths=("CHANGELOG.md", "docs/**"),
-    first_report=timedelta(hours=1),
-    settle=timedelta(seconds=30),
-    update_timeout=timedelta(minutes=5),
-    hold_timeout=timedelta(days=1),
-    ready_timeout=timedelta(days=60),
-    run_timeout=timedelta(hours=6),
-    train_candidates=Candidates.DISPATCH,
-    train_runs=4,
-    train_size=8,
-    train_first_report=timedelta(minutes=2),
-    train_split=TrainSplit.SINGLE,
-    train_forks=TrainForks.ON,
-    freezes=(
-        WeeklyFreeze(frozenset({4}), time(16), timedelta(days=2, hours=16), ZoneInfo("Europe/Berlin"), "Weekend"),
+    blocking=BlockRules(labels=frozenset({"do not merge"}), titles=("^WIP",)),
+    priority=PriorityRules(
+        ageing=timedelta(minutes=30),
+        labels=(
+            PriorityLabel("urgent", 10),
+            PriorityLabel("hotfix", 100, hotfix=True, preempts=True),
+            PriorityLabel("mends", 0, fixes_base=True),
+        ),
     ),
-    freeze_exempt_labels=frozenset({"hotfix"}),
-    comments=CommentPolicy.OUTCOMES,
-    texts={"queued": "Place {position} on {base}, by {label}."},
+    fair_share=FairShareRule(enabled=False, waiting=5, agents=("robot-*",)),
+    merge=MergeRules(
+        method=MergeMethod.SQUASH,
+        method_labels={"keep commits": MergeMethod.REBASE},
+        title="{title} (#{number})",
+        body="{body}",
+        delete_branch=True,
+    ),
+    checks=CheckRules(
+        required=frozenset({RequiredCheck("test", None), RequiredCheck("build", 15368)}),
+        queue_only=frozenset({RequiredCheck("e2e", None)}),
+        testing_label="In test",
+        ignored=("coverage/*",),
+        land_without=True,
+        timeout=timedelta(minutes=90),
+        fallback_timeout=timedelta(hours=3),
+        reruns=0,
+        cancel_outdated=False,
+        untested_paths=("CHANGELOG.md", "docs/**"),
+        first_report=timedelta(hours=1),
+        settle=timedelta(seconds=30),
+    ),
+    timeouts=WaitLimits(
+        update=timedelta(minutes=5), hold=timedelta(days=1), ready=timedelta(days=60), run=timedelta(hours=6)
+    ),
+    trains=TrainRules(
+        candidates=Candidates.DISPATCH,
+        runs=4,
+        max_size=8,
+        first_report=timedelta(minutes=2),
+        split=TrainSplit.SINGLE,
+        forks=TrainForks.ON,
+    ),
+    freeze=FreezeRules(
+        windows=(
+            WeeklyFreeze(frozenset({4}), time(16), timedelta(days=2, hours=16), ZoneInfo("Europe/Berlin"), "Weekend"),
+        ),
+        exempt_labels=frozenset({"hotfix"}),
+    ),
+    comments=CommentRules(level=CommentPolicy.OUTCOMES, texts={"queued": "Place {position} on {base}, by {label}."}),
 )
 
 
@@ -162,10 +184,12 @@ def test_policy_for_has_everything_that_the_file_sets() -> None:
 def test_policy_for_can_set_every_field_but_the_operators() -> None:
     """A field that is added to the policy is either given a key or named here as the operator's."""
     default = Policy()
-    assert {key.field for key in KEYS} == {field.name for field in fields(Policy)} - OPERATORS
-    assert len({key.field for key in KEYS}) == len(KEYS)
+    sections = {key.sections[0]: attrgetter(key.sections[0])(default) for key in KEYS if key.sections}
+    values = {f"{name}.{each.name}" for name, section in sections.items() for each in fields(section)}
+    values |= {each.name for each in fields(Policy)} - sections.keys() - OPERATORS
+    assert sorted(key.name for key in KEYS) == sorted(values)
     for key in KEYS:
-        assert getattr(ALL_OF_IT, key.field) != getattr(default, key.field), key.name
+        assert attrgetter(key.name)(ALL_OF_IT) != attrgetter(key.name)(default), key.name
 
 
 def test_keys_are_those_of_the_model() -> None:
@@ -179,7 +203,7 @@ def test_keys_are_those_of_the_model() -> None:
 
 def test_policy_for_nothing_is_the_operators() -> None:
     """Absent = defaults."""
-    operators = Policy(trigger_labels=("go",), max_depth=7)
+    operators = Policy(trigger_labels=("go",), depth=7)
     assert policy_for(Config(), operators, "main") == operators
 
 
@@ -187,9 +211,9 @@ def test_policy_for_a_key_without_a_value_is_as_without_the_key() -> None:
     """A value that is commented out behind its colon is unset, and breaks nothing."""
     windows = "freeze: {windows: [{from: '16:00', to: '17:00', zone: }]}\n"
     text = "depth:\nmerge: {title: , method: }\nchecks:\n  timeout:\nbranches: [{match: main, depth: }]\n" + windows
-    policy = policy_for(read(text), Policy(max_depth=7), "main")
-    assert replace(policy, freezes=(), is_named=False) == Policy(max_depth=7)
-    assert len(policy.freezes) == 1
+    policy = policy_for(read(text), Policy(depth=7), "main")
+    assert replace(policy, freeze=replace(policy.freeze, windows=()), is_named=False) == Policy(depth=7)
+    assert len(policy.freeze.windows) == 1
 
 
 LAYERED = """\
@@ -220,10 +244,10 @@ def test_policy_for_takes_the_first_rule_that_matches(
 ) -> None:
     """A branch's rule replaces what it sets, a list as a whole, and leaves the rest as above it."""
     policy = policy_for(read(LAYERED), Policy(), branch)
-    assert policy.max_depth == depth
-    assert {check.name for check in policy.required_checks} == checks
-    assert policy.check_timeout == timeout
-    assert policy.served is served
+    assert policy.depth == depth
+    assert {check.name for check in policy.checks.required} == checks
+    assert policy.checks.timeout == timeout
+    assert policy.enabled is served
 
 
 @pytest.mark.parametrize(
@@ -260,7 +284,7 @@ def test_as_keys_shows_what_was_written() -> None:
     assert shown["priority"] == {
         "labels": {
             "urgent": 10,
-            "hotfix": {"priority": 100, "first": True, "interrupts": True},
+            "hotfix": {"priority": 100, "hotfix": True, "preempts": True},
             "mends": {"priority": 0, "fixes_base": True},
         },
         "ageing": "30m",
@@ -280,7 +304,7 @@ def test_as_keys_shows_what_was_written() -> None:
     [
         (None, ("merge-queue-fix",)),
         ("{}", ("merge-queue-fix",)),
-        ("{hotfix: {first: true}}", ("merge-queue-fix",)),
+        ("{hotfix: {hotfix: true}}", ("merge-queue-fix",)),
         ("{mends: {fixes_base: true}}", ("mends",)),
         ("{mends: {fixes_base: true}, Mends too: {fixes_base: true}}", ("mends", "Mends too")),
         ("{Merge-Queue-Fix: 7}", ()),

@@ -2,26 +2,39 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from operator import attrgetter
 from typing import Any
 
 import pytest
 
-from queue_engine.config.model import KEYS
+from queue_engine.config.model import (
+    KEYS,
+    BlockRules,
+    CheckRules,
+    CommentRules,
+    FreezeRules,
+    MergeRules,
+    Policy,
+    PushRules,
+    QueuePermissions,
+    WaitLimits,
+)
 from queue_engine.config.parse import read
 from queue_engine.config.policy import policy_for
 from queue_engine.config.shared import limited, tightened
 from queue_engine.domain.facts import MergeMethod, Permission, RequiredCheck
 from queue_engine.domain.policy import (
     FIX,
+    Candidates,
     CommentPolicy,
     GithubMergePolicy,
     NotReadyPolicy,
     NotReadyPushPolicy,
-    Policy,
     PushPolicy,
     SharedConfig,
+    TrainForks,
+    TrainSplit,
 )
-from queue_engine.domain.train_policy import Candidates, TrainForks, TrainSplit
 
 HOUR = timedelta(hours=1)
 
@@ -35,7 +48,7 @@ LOOSENING: dict[str, tuple[str, Any]] = {
     "who_may_queue.permission": ("who_may_queue: {permission: triage}", Permission.WRITE),
     "who_may_queue.people": ("who_may_queue: {people: mallory}", frozenset()),
     "who_may_queue.teams": ("who_may_queue: {teams: friends}", frozenset()),
-    "priority.labels": ("priority: {labels: {mine: {first: true, interrupts: true, fixes_base: true}}}", (FIX,)),
+    "priority.labels": ("priority: {labels: {mine: {hotfix: true, preempts: true, fixes_base: true}}}", (FIX,)),
     "priority.ageing": ("priority: {ageing: 7d}", HOUR),
     "fair_share.enabled": ("fair_share: off", True),
     "fair_share.waiting": ("fair_share: {waiting: 100}", 3),
@@ -95,7 +108,7 @@ TIGHTENING: dict[str, tuple[str, Any]] = {
 }
 """By key, what makes rules stricter, or is harmless, and is followed."""
 
-FIELDS = {key.name: key.field for key in KEYS}
+FIELDS = {key.name: attrgetter(key.name) for key in KEYS}
 
 
 def wanted(text: str, operator: Policy | None = None) -> Policy:
@@ -104,7 +117,7 @@ def wanted(text: str, operator: Policy | None = None) -> Policy:
 
 def test_every_key_is_attacked_here_unless_nothing_loosens_it() -> None:
     """A key without an example in LOOSENING is one with which nothing can be loosened from IMQ's defaults."""
-    harmless = {key.name for key in KEYS if key.risk == "nothing"}
+    harmless = {key.name for key in KEYS if key.shared.risk == "nothing"}
     # Other operators' settings loosen nothing by these: the defaults are at their end already.
     at_their_end = {"mode", "enabled", "checks.cancel_outdated", "timeouts.hold", "freeze.exempt_labels"}
     at_their_end |= {"when_not_ready", "on_push.waiting", "trains.max_size"}
@@ -116,7 +129,7 @@ def test_loosening_key_is_ignored_and_named(key: str) -> None:
     """What counts is the operator's; the key is named, with what it may do and why."""
     text, counts = LOOSENING[key]
     policy, loosening = tightened(wanted(text), Policy())
-    assert getattr(policy, FIELDS[key]) == counts
+    assert FIELDS[key](policy) == counts
     assert [each.key.name for each in loosening] == [key]
     assert str(loosening[0]).startswith(f"{key} is ignored: in a shared configuration it may ")
 
@@ -126,7 +139,7 @@ def test_tightening_key_counts(key: str) -> None:
     """An organisation can ask for more in all of its repositories."""
     text, counts = TIGHTENING[key]
     policy, loosening = tightened(wanted(text), Policy())
-    assert getattr(policy, FIELDS[key]) == counts
+    assert FIELDS[key](policy) == counts
     assert loosening == ()
 
 
@@ -134,23 +147,21 @@ def test_freeze_of_the_organisation_counts_with_its_exemptions() -> None:
     """Its own windows, and the labels that are exempt from these."""
     text = "freeze: {windows: [{from: 'fri 16:00', to: 'mon 08:00'}], exempt_labels: [hotfix]}"
     policy, loosening = tightened(wanted(text), Policy())
-    assert (len(policy.freezes), policy.freeze_exempt_labels, loosening) == (1, frozenset({"hotfix"}), ())
+    assert (len(policy.freeze.windows), policy.freeze.exempt_labels, loosening) == (1, frozenset({"hotfix"}), ())
 
 
 def test_operators_own_rules_are_kept_beside_those_of_the_organisation() -> None:
     """A list in the file replaces no rule of the operator's, and exempts from no freeze of theirs."""
-    freeze = wanted("freeze: {windows: [{from: '16:00', to: '18:00'}]}").freezes
+    freeze = wanted("freeze: {windows: [{from: '16:00', to: '18:00'}]}").freeze.windows
     operator = Policy(
-        blocking_labels=frozenset({"held"}),
-        blocking_titles=("^draft",),
-        required_checks=frozenset({RequiredCheck("lint", 7)}),
-        freezes=freeze,
-        served=False,
-        max_depth=0,
-        may_queue=Permission.ADMIN,
-        delete_branch=True,
-        cancel_outdated=False,
-        hold_timeout=HOUR,
+        blocking=BlockRules(labels=frozenset({"held"}), titles=("^draft",)),
+        checks=CheckRules(required=frozenset({RequiredCheck("lint", 7)}), cancel_outdated=False),
+        freeze=FreezeRules(windows=freeze),
+        enabled=False,
+        depth=0,
+        who_may_queue=QueuePermissions(permission=Permission.ADMIN),
+        merge=MergeRules(delete_branch=True),
+        timeouts=WaitLimits(hold=HOUR),
     )
     text = """\
 enabled: true
@@ -163,11 +174,11 @@ timeouts: {hold: 2h}
 freeze: {windows: [{from: '10:00', to: '11:00'}], exempt_labels: [mine]}
 """
     policy, loosening = tightened(wanted(text, operator), operator)
-    assert policy.blocking_labels == {"held", "mine"}
-    assert policy.blocking_titles == ("^WIP", "^draft")
-    assert policy.required_checks == {RequiredCheck("lint", 7), RequiredCheck("test", None)}
-    assert set(freeze) < set(policy.freezes)
-    assert (policy.max_depth, policy.may_queue, policy.delete_branch) == (9, Permission.ADMIN, True)
+    assert policy.blocking.labels == {"held", "mine"}
+    assert policy.blocking.titles == ("^WIP", "^draft")
+    assert policy.checks.required == {RequiredCheck("lint", 7), RequiredCheck("test", None)}
+    assert set(freeze) < set(policy.freeze.windows)
+    assert (policy.depth, policy.who_may_queue.permission, policy.merge.delete_branch) == (9, Permission.ADMIN, True)
     ignored = {"enabled", "who_may_queue.permission", "checks.cancel_outdated", "timeouts.hold", "freeze.exempt_labels"}
     assert {each.key.name for each in loosening} == ignored
 
@@ -181,14 +192,15 @@ def test_trigger_labels_without_any_of_the_operators_leave_those() -> None:
 def test_values_that_the_operator_names_may_be_fewer() -> None:
     """Of two of the operator's the file keeps one; a third counts for nothing, and none counts twice."""
     operator = Policy(
-        may_queue_too=frozenset({"ann", "bob"}),
-        ignored_checks=("docs", "lint"),
-        comments=CommentPolicy.OUTCOMES,
-        on_push=PushPolicy.REQUEUE,
-        check_timeout=HOUR,
-        blocking_titles=("^draft",),
-        freezes=wanted("freeze: {windows: [{from: '16:00', to: '18:00'}]}").freezes,
-        freeze_exempt_labels=frozenset({"hotfix", "docs"}),
+        who_may_queue=QueuePermissions(people=frozenset({"ann", "bob"})),
+        checks=CheckRules(ignored=("docs", "lint"), timeout=HOUR),
+        comments=CommentRules(level=CommentPolicy.OUTCOMES),
+        on_push=PushRules(queued=PushPolicy.REQUEUE),
+        blocking=BlockRules(titles=("^draft",)),
+        freeze=FreezeRules(
+            windows=wanted("freeze: {windows: [{from: '16:00', to: '18:00'}]}").freeze.windows,
+            exempt_labels=frozenset({"hotfix", "docs"}),
+        ),
     )
     text = """\
 who_may_queue: {people: [bob, mallory]}
@@ -199,10 +211,10 @@ freeze: {exempt_labels: [docs, mine]}
 comments: {level: all}
 """
     policy, loosening = tightened(wanted(text, operator), operator)
-    assert (policy.may_queue_too, policy.ignored_checks) == (frozenset({"bob"}), ("lint",))
-    assert (policy.blocking_titles, policy.freeze_exempt_labels) == (("^WIP", "^draft"), frozenset({"docs"}))
-    assert policy.comments is CommentPolicy.ALL, "more comments relax no rule"
-    assert (policy.on_push, policy.check_timeout) == (PushPolicy.DEQUEUE, HOUR)
+    assert (policy.who_may_queue.people, policy.checks.ignored) == (frozenset({"bob"}), ("lint",))
+    assert (policy.blocking.titles, policy.freeze.exempt_labels) == (("^WIP", "^draft"), frozenset({"docs"}))
+    assert policy.comments.level is CommentPolicy.ALL, "more comments relax no rule"
+    assert (policy.on_push.queued, policy.checks.timeout) == (PushPolicy.DEQUEUE, HOUR)
     ignored = {"who_may_queue.people", "checks.ignored", "checks.timeout", "freeze.exempt_labels"}
     assert {each.key.name for each in loosening} == ignored
 

@@ -2,11 +2,11 @@
 
 import pytest
 
+from queue_engine.config.model import Policy, TrainRules
 from queue_engine.config.parse import read
 from queue_engine.config.policy import policy_for
 from queue_engine.config.problems import ConfigError
-from queue_engine.domain.policy import Policy
-from queue_engine.domain.train_policy import Candidates, TrainPolicy
+from queue_engine.domain.policy import Candidates
 
 
 @pytest.mark.parametrize(
@@ -17,17 +17,18 @@ from queue_engine.domain.train_policy import Candidates, TrainPolicy
         ("trains: false", None),
         ("trains: {candidates: off, runs: 4}", None),
         ("trains: {runs: 4}", None),
-        ("trains: auto", TrainPolicy()),
-        ("trains: on", TrainPolicy()),
-        ("trains: true", TrainPolicy()),
-        ("trains: {candidates: push, runs: auto}", TrainPolicy(Candidates.PUSH, runs=None)),
-        ("trains: {runs: 4}\nbranches: [{match: main, trains: auto}]", TrainPolicy(runs=4)),
+        ("trains: auto", TrainRules(Candidates.AUTO)),
+        ("trains: on", TrainRules(Candidates.AUTO)),
+        ("trains: true", TrainRules(Candidates.AUTO)),
+        ("trains: {candidates: push, runs: auto}", TrainRules(Candidates.PUSH, runs=None)),
+        ("trains: {runs: 4}\nbranches: [{match: main, trains: auto}]", TrainRules(Candidates.AUTO, runs=4)),
         ("trains: auto\nbranches: [{match: main, trains: off}]", None),
     ],
 )
-def test_policy_for_has_trains_only_where_the_file_says_what_starts_ci(text: str, trains: TrainPolicy | None) -> None:
+def test_policy_for_has_trains_only_where_the_file_says_what_starts_ci(text: str, trains: TrainRules | None) -> None:
     """Trains are off by default, and a branch inherits the choices about them even while they are off above it."""
-    assert policy_for(read(text), Policy(), "main").trains == trains
+    found = policy_for(read(text), Policy(), "main").trains
+    assert (found if found.enabled else None) == trains
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,11 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from queue_engine.config.model import Policy
 from queue_engine.control import pauses
 from queue_engine.core.database.database import Database
 from queue_engine.domain.blocker import BlockerNotices
 from queue_engine.domain.model import Entry, Queue, RedBase, Stall
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects import record
 from queue_engine.effects.context import Change

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
+from queue_engine.config.model import Policy
 from queue_engine.control import pauses
 from queue_engine.control.pauses import ControlResult
 from queue_engine.domain.blocker import Blocker, BlockerNotices
 from queue_engine.domain.model import Pause, RedBase
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects import record
 from queue_engine.effects.context import Change

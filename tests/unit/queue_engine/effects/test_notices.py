@@ -5,12 +5,13 @@ from datetime import datetime, timedelta
 
 import pytest
 
+from queue_engine.config.model import CommentRules, Policy
 from queue_engine.core.database.database import Database
 from queue_engine.domain.blocker import Blocker
 from queue_engine.domain.dequeue_reason import DequeueReason
 from queue_engine.domain.model import Entry, EntryStatus
 from queue_engine.domain.notice import BlockerFacts, CommandReply, Notice, NoticeKind
-from queue_engine.domain.policy import CommentPolicy, Policy
+from queue_engine.domain.policy import CommentPolicy
 from queue_engine.domain.reasons import REASONS, Outcome, Reason
 from queue_engine.domain.timeline_event import TimelineEvent
 from queue_engine.effects import notices, record
@@ -21,7 +22,7 @@ from queue_engine.store.outbox.outbox import OutboxKind
 from tests.store.examples import NOW, REPOSITORY, changed, queue, stand
 
 MINUTE = timedelta(minutes=1)
-ALL, OUTCOMES, NONE = (Policy(comments=level) for level in CommentPolicy)
+ALL, OUTCOMES, NONE = (Policy(comments=CommentRules(level=level)) for level in CommentPolicy)
 
 
 async def joined(store: Store, *numbers: int) -> tuple[Entry, ...]:
@@ -165,7 +166,9 @@ async def test_check_run_is_written_whatever_the_level(store: Store) -> None:
 
 async def test_custom_text_is_chosen_by_the_reason_before_the_kind(store: Store) -> None:
     """A repository's text for a reason is nearer than its text for all that leave."""
-    policy = Policy(texts={"failed": "It failed.", "conflict": "It conflicts.", "queued": "Welcome."})
+    policy = Policy(
+        comments=CommentRules(texts={"failed": "It failed.", "conflict": "It conflicts.", "queued": "Welcome."})
+    )
     first, second = await joined(store, 1, 2)
     await leave(store, first, Reason.CONFLICT, policy)
     welcomed = await progress(store, second, NoticeKind.QUEUED, policy)

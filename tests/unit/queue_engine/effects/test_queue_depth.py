@@ -2,9 +2,9 @@
 
 import pytest
 
+from queue_engine.config.model import Policy
 from queue_engine.core.database.database import Database
 from queue_engine.domain.notice import NoticeKind
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects.queue_depth import announce_joined
 from queue_engine.store import Store
@@ -33,7 +33,7 @@ async def test_entry_is_announced_with_room_or_with_how_many_wait_before_it(
     entry = await second(scene, queue, 3, trusted_labels=["merge-queue", "urgent"], delivery="guid")
     for _ in range(2):
         async with scene.engine.change() as change:
-            entry = await announce_joined(change, entry, Policy(max_depth=most), depth=3)
+            entry = await announce_joined(change, entry, Policy(depth=most), depth=3)
     assert entry.held_since == (None if reason is None else NOW)
     async with scene.store.reading() as tx:
         assert await tx.entries.get(entry.id) == entry

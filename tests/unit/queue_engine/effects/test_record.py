@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
+from queue_engine.config.model import Policy
 from queue_engine.core.database.database import Database
 from queue_engine.domain.dequeue_reason import DequeueReason
 from queue_engine.domain.facts import CheckReport, CheckState
 from queue_engine.domain.model import EntryStatus
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects.context import Change
 from queue_engine.effects.record import dequeue, status_of

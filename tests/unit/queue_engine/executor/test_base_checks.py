@@ -37,7 +37,7 @@ def scene(sqlite_database: Database) -> Setup:
         ([CI], [report("ci", CheckState.PENDING)], "untested"),
         ([CI], [report("ci", app_id=11)], "untested"),
         ([CI], [report("ci", CheckState.FAILED)], "red"),
-        ([], [report("ci", completed_at=NOW - POLICY.first_report)], None),
+        ([], [report("ci", completed_at=NOW - POLICY.checks.first_report)], None),
         ([], [report("ci")], "untested"),
         ([], [report("ci"), report("lint", CheckState.FAILED)], "red"),
         ([], [], "untested"),
@@ -73,7 +73,7 @@ def test_failed_jobs_of_a_red_base_are_run_again_once_for_each_tip(
 ) -> None:
     """Only those of Actions that have ended, by which the base is red; none where nothing is ever run again."""
     assert bool(failed_jobs(red, "base-1", reports, POLICY)) == again
-    assert failed_jobs(red, "base-1", reports, replace(POLICY, check_reruns=0)) == ()
+    assert failed_jobs(red, "base-1", reports, replace(POLICY, checks=replace(POLICY.checks, reruns=0))) == ()
 
 
 @pytest.mark.parametrize("error", [None, Forbidden("already running"), Unavailable("502")])

@@ -96,7 +96,9 @@ async def test_fix_is_found_by_the_first_of_its_labels_and_exempted_once(scene: 
     await second(scene, queue)
     scene.github.labeled = {"fix": (1, 3), "mend": (1, 2)}
     scene.github.label_events = {1: LabelEvent("mona", NOW), 2: LabelEvent(None, NOW + MINUTE)}
-    policy = replace(POLICY, priorities=tuple(replace(FIX, label=label) for label in ("fix", "mend")))
+    policy = replace(
+        POLICY, priority=replace(POLICY.priority, labels=tuple(replace(FIX, label=label) for label in ("fix", "mend")))
+    )
     waiting = await entries(scene, queue)
     assert await find_fixes(scene.engine, queue, waiting, policy) == {waiting[0].id: "max"}
     assert scene.github.asked == ["labeled", "label_event", "labeled", "label_event"]
@@ -113,8 +115,8 @@ async def test_front_dequeues_entries_that_waited_for_a_red_base_for_the_longest
     await second(scene, queue, 3, at=NOW - 9 * HOUR, fixes_base=True)
     async with scene.store.transaction() as tx:
         await tx.red_bases.note(queue.id, replace(RED, since=NOW - 2 * HOUR, next_poll_at=NOW + 9 * HOUR))
-    policy = replace(POLICY, hold_timeout=2 * HOUR)
-    assert await take(scene, queue, replace(policy, hold_timeout=2 * HOUR + SECOND)) == 3
+    policy = replace(POLICY, timeouts=replace(POLICY.timeouts, hold=2 * HOUR))
+    assert await take(scene, queue, replace(policy, timeouts=replace(policy.timeouts, hold=2 * HOUR + SECOND))) == 3
     assert [entry.number for entry in await entries(scene, queue)] == [1, 2, 3]
     assert await take(scene, queue, policy) == 3
     first, fix = await entries(scene, queue)
@@ -133,7 +135,7 @@ async def test_front_polls_a_red_base_before_it_dequeues_an_entry(scene: Setup) 
     async with scene.store.transaction() as tx:
         await tx.red_bases.note(queue.id, replace(RED, since=NOW - 9 * HOUR))
     scene.github.base_reports = (report("ci", CheckState.PASSED),)
-    policy = replace(POLICY, hold_timeout=timedelta(0))
+    policy = replace(POLICY, timeouts=replace(POLICY.timeouts, hold=timedelta(0)))
     await pause(scene, queue, Reason.PAUSED_BY_HAND)
     assert await take(scene, queue, policy) == QueueWait(None)
     async with scene.store.transaction() as tx:

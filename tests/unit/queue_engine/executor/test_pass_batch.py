@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from queue_engine.config.model import Policy
 from queue_engine.core.database.database import Database
 from queue_engine.domain.model import Queue, Repository
-from queue_engine.domain.policy import Policy
 from queue_engine.effects.context import Engine
 from queue_engine.executor import pass_batch, processor
 from queue_engine.executor.pass_batch import PassBatch

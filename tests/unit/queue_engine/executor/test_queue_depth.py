@@ -5,11 +5,11 @@ from datetime import timedelta
 
 import pytest
 
+from queue_engine.config.model import Policy, WaitLimits
 from queue_engine.core.database.database import Database
 from queue_engine.domain.errors import StaleRecord
 from queue_engine.domain.model import EntryOrder, EntryStatus, Queue
 from queue_engine.domain.notice import NoticeKind
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.executor.front import find_front
 from queue_engine.executor.queue_depth import follow_depth
@@ -19,7 +19,7 @@ from tests.unit.queue_engine.engine_setup import Setup
 from tests.unit.queue_engine.examples import HOUR, MINUTE, NOW, REPOSITORY
 from tests.unit.queue_engine.queues import WINDOW, entries, events, pause, second, shown, take
 
-ONE, TWO = Policy(max_depth=1), Policy(max_depth=2)
+ONE, TWO = Policy(depth=1), Policy(depth=2)
 
 
 @pytest.fixture
@@ -65,9 +65,9 @@ async def test_entries_beyond_the_limit_are_not_processed_whatever_exempts_them(
     """In a freeze only an exempt entry is processed, once there is room for it."""
     queue = await line(scene)
     await second(scene, queue, 2, freeze_exempt=True)
-    frozen = replace(WINDOW, max_depth=1)
+    frozen = replace(WINDOW, depth=1)
     assert isinstance(await take(scene, queue, frozen), QueueWait)
-    assert await take(scene, queue, replace(frozen, max_depth=2)) == 2
+    assert await take(scene, queue, replace(frozen, depth=2)) == 2
 
 
 async def test_hotfix_and_priority_push_out_the_last_that_has_room(scene: Setup) -> None:
@@ -97,7 +97,7 @@ async def test_entry_that_waited_for_the_longest_time_leaves_and_the_others_rema
     await second(scene, queue, 2, held_since=NOW - HOUR)
     await second(scene, queue, 3, held_since=NOW - HOUR + MINUTE)
     await pause(scene, queue, Reason.TREE_MISMATCH)
-    assert await take(scene, queue, replace(ONE, hold_timeout=HOUR)) == QueueWait(NOW + MINUTE)
+    assert await take(scene, queue, replace(ONE, timeouts=WaitLimits(hold=HOUR))) == QueueWait(NOW + MINUTE)
     assert [each.number for each in await entries(scene, queue)] == [1, 3]
     assert (2, "failed", Reason.HOLD_TIMED_OUT) in await events(scene)
     assert await shown(scene, 2) is NoticeKind.FAILED
@@ -107,7 +107,7 @@ async def test_wait_that_ends_while_the_front_is_processed_is_noticed_in_time(sc
     """The front's own polls may be later."""
     queue = await line(scene)
     await second(scene, queue, 2, held_since=NOW)
-    found = await find_front(scene.engine, queue.id, replace(ONE, hold_timeout=MINUTE))
+    found = await find_front(scene.engine, queue.id, replace(ONE, timeouts=WaitLimits(hold=MINUTE)))
     assert isinstance(found, Front)
     assert (found.depth, found.hold_ends) == (1, NOW + MINUTE)
 
@@ -115,7 +115,7 @@ async def test_wait_that_ends_while_the_front_is_processed_is_noticed_in_time(sc
 async def test_entry_that_gets_room_at_its_limit_of_time_stays(scene: Setup) -> None:
     """Room comes first."""
     queue = await scene.front(held_since=NOW - HOUR)
-    assert await take(scene, queue, replace(ONE, hold_timeout=HOUR)) == 1
+    assert await take(scene, queue, replace(ONE, timeouts=WaitLimits(hold=HOUR))) == 1
     assert await held(scene, queue) == []
 
 

@@ -6,10 +6,11 @@ from typing import Any, cast
 
 import pytest
 
+from queue_engine.config.model import Policy
 from queue_engine.core.database.database import Database
 from queue_engine.domain.errors import Forbidden, GitHubError, MergeError, RateLimitError, Unavailable
 from queue_engine.domain.facts import CheckState, Commit
-from queue_engine.domain.policy import Mode, Policy
+from queue_engine.domain.policy import Mode
 from queue_engine.domain.port import GitHub
 from queue_engine.executor import github_requests
 from queue_engine.executor.pass_errors import LeaseLost

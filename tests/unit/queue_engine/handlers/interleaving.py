@@ -15,10 +15,10 @@ import psycopg
 from psycopg import sql
 from sqlalchemy import select
 
+from queue_engine.config.model import Policy
 from queue_engine.core.database.database import Database, metadata
 from queue_engine.domain.errors import StaleRecord
 from queue_engine.domain.model import Entry
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.port import GitHub
 from queue_engine.effects.context import Engine
 from queue_engine.executor.processor import Processor

@@ -9,9 +9,9 @@ from queue_engine.core.database.database import Database
 from queue_engine.domain.facts import CheckState
 from queue_engine.domain.model import Queue
 from queue_engine.domain.run import CheckTiming
-from queue_engine.domain.webhook_event import WebhookEvent, WebhookKind
 from queue_engine.handlers.checks import CheckReports
 from queue_engine.store import Store
+from tests.support.webhooks import a_webhook
 from tests.unit.queue_engine.engine_setup import Setup
 from tests.unit.queue_engine.examples import (
     CHECKING,
@@ -41,8 +41,8 @@ async def checked(scene: Setup) -> Queue:
 
 
 async def reported(scene: Setup, head: str, name: str, *, passed: bool = True, **more: Any) -> None:
-    webhook = WebhookEvent(
-        kind=WebhookKind.CHECK,
+    webhook = a_webhook(
+        "check",
         delivery="guid",
         installation_id=REPOSITORY.installation_id,
         repository_id=REPOSITORY.id,
@@ -51,21 +51,21 @@ async def reported(scene: Setup, head: str, name: str, *, passed: bool = True, *
         passed=passed,
         **more,
     )
-    await CheckReports(scene.engine).reported(REPOSITORY, webhook)
+    await CheckReports(scene.engine).reported(webhook)
 
 
 async def test_run_that_waits_for_approval_makes_imq_poll_as_for_the_first_time(scene: Setup) -> None:
     """Only the first poll reads such runs. A run on another head does not count."""
     await scene.front(status=CHECKING, pending_checks=("ci",), polls=7, next_poll_at=LATER)
-    parked = WebhookEvent(
-        kind=WebhookKind.CHECKS,
+    parked = a_webhook(
+        "checks",
         delivery="guid",
         installation_id=REPOSITORY.installation_id,
         repository_id=REPOSITORY.id,
         without_jobs=True,
     )
     for head, recheck, due in (("head-0", 7, None), ("head-1", 0, NOW)):
-        await CheckReports(scene.engine).reported(REPOSITORY, parked.model_copy(update={"head_sha": head}))
+        await CheckReports(scene.engine).reported(parked.model_copy(update={"head_sha": head}))
         async with scene.store.reading() as tx:
             entry = await tx.entries.find(REPOSITORY.id, 1)
             assert entry is not None

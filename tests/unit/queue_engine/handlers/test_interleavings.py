@@ -13,14 +13,14 @@ from sqlalchemy.exc import DBAPIError
 
 from queue_engine.admission.case import Case
 from queue_engine.admission.dequeue import DequeuePermission, NotQueued, dequeue_by_user
+from queue_engine.config.model import Policy
 from queue_engine.core.database.database import Database
 from queue_engine.core.database.outage import OutageKind, fault_of
 from queue_engine.domain.dequeue_reason import DequeueReason
 from queue_engine.domain.errors import StaleRecord
 from queue_engine.domain.model import Entry
-from queue_engine.domain.policy import Policy, PushPolicy
+from queue_engine.domain.policy import PushPolicy
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.webhook_event import WebhookEvent, WebhookKind
 from queue_engine.effects.record import dequeue
 from queue_engine.executor.processor import Processor
 from queue_engine.handlers.branches import Branches
@@ -30,6 +30,7 @@ from queue_engine.handlers.shadow import ShadowHandler
 from queue_engine.store import Store
 from tests.store.examples import changed, stand
 from tests.support.databases import MakeUrl
+from tests.support.webhooks import a_webhook
 from tests.unit.queue_engine.examples import CHECKING, HOUR, NOW, POLICY, REPOSITORY, UPDATING
 from tests.unit.queue_engine.handlers.github_double import OWN, Hub
 from tests.unit.queue_engine.handlers.interleaving import Act, Handler, Interleaver, Side
@@ -38,11 +39,6 @@ pytestmark = pytest.mark.postgres
 
 LABEL = POLICY.trigger_label
 UPDATED = "head-1+base-1"
-
-
-def webhook(kind: WebhookKind, **fields: Any) -> WebhookEvent:
-    whose = {"installation_id": REPOSITORY.installation_id, "repository_id": REPOSITORY.id, "delivery": "guid"}
-    return WebhookEvent(kind=kind, **{**whose, **fields})
 
 
 async def queued(side: Side, *others: int, **changes: Any) -> Entry:
@@ -113,7 +109,7 @@ def changes(side: Side) -> PullRequestChanges:
 def check_ended(head: str = UPDATED) -> Handler:
     async def follow(side: Side) -> None:
         reports = CheckReports(side.engine)
-        await reports.reported(REPOSITORY, webhook(WebhookKind.CHECK, head_sha=head, check_name="ci", passed=True))
+        await reports.reported(a_webhook("check", head_sha=head, check_name="ci", passed=True))
 
     return Handler("a check ended", follow, "head", lambda hub: hub.passed.add(head))
 
@@ -124,21 +120,21 @@ async def _pass(side: Side) -> None:
 
 async def _own_update(side: Side) -> None:
     push = {"action": "synchronize", "number": 1, "before": "head-1", "head_sha": UPDATED, "sender": OWN}
-    await changes(side).changed(REPOSITORY, webhook(WebhookKind.CONSENT, **push))
+    await changes(side).changed(a_webhook("consent", **push))
 
 
 async def _unlabeled(side: Side) -> None:
     removal = {"action": "unlabeled", "number": 1, "label": LABEL, "sender": "max"}
-    await changes(side).changed(REPOSITORY, webhook(WebhookKind.CONSENT, **removal))
+    await changes(side).changed(a_webhook("consent", **removal))
 
 
 async def _pushed(side: Side) -> None:
     push = {"action": "synchronize", "number": 1, "before": "head-1", "head_sha": "stranger", "sender": "max"}
-    await changes(side).changed(REPOSITORY, webhook(WebhookKind.CONSENT, **push))
+    await changes(side).changed(a_webhook("consent", **push))
 
 
 async def _base_moved(side: Side) -> None:
-    await Branches(side.engine).moved(REPOSITORY, webhook(WebhookKind.BASE_MOVED, branch="main", head_sha="base-2"))
+    await Branches(side.engine).moved(a_webhook("base_moved", branch="main", head_sha="base-2"))
 
 
 def _take_label_off(hub: Hub) -> None:
@@ -151,8 +147,7 @@ def _move_base(hub: Hub) -> None:
 
 async def _labeled(side: Side, number: int) -> None:
     setting = {"number": number, "label": LABEL, "sender": "max", "head_sha": f"head-{number}", "branch": "main"}
-    named = {"owner": REPOSITORY.owner, "name": REPOSITORY.name}
-    await changes(side).labeled(REPOSITORY, webhook(WebhookKind.LABELED, **setting, **named))
+    await changes(side).labeled(a_webhook("labeled", **setting))
 
 
 async def _unqueued(side: Side) -> None:
@@ -185,12 +180,12 @@ SCENARIOS: dict[str, tuple[Act, Policy, tuple[tuple[Handler, Handler], ...]]] = 
     "updating": (updating, POLICY, ((CHECKED, OWN_UPDATE),)),
     "announced": (announced, POLICY, ((CHECKED, PASS),)),
     "checking": (checking, POLICY, ((CHECKED, UNLABELED), (BASE_MOVED, CHECKED))),
-    "held": (waiting, replace(POLICY, max_depth=2), ((ROOM, UNLABELED),)),
+    "held": (waiting, replace(POLICY, depth=2), ((ROOM, UNLABELED),)),
 }
 """What is so at first, the rules, and which handler is stopped for which: those that have lost something once."""
 
 if "IMQ_INTERLEAVINGS" in os.environ:
-    SCENARIOS["requeued"] = (checking, replace(POLICY, on_push=PushPolicy.REQUEUE), ())
+    SCENARIOS["requeued"] = (checking, replace(POLICY, on_push=replace(POLICY.on_push, queued=PushPolicy.REQUEUE)), ())
 
 SLOW = {"held"}
 """Scenarios with many reads before a write: only interleavings between statements of one transaction matter."""

@@ -9,6 +9,7 @@ import pytest
 from sqlalchemy import select
 from structlog.testing import capture_logs
 
+from queue_engine.config.model import Policy
 from queue_engine.core.database.database import Database
 from queue_engine.core.jobs.dead_letters import DeadLetter
 from queue_engine.core.jobs.job_store import Jobs, jobs
@@ -27,9 +28,8 @@ from queue_engine.domain.errors import (
     Unavailable,
     is_retryable,
 )
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.port import GitHub
-from queue_engine.domain.webhook_event import WEBHOOK_JOB, WebhookEvent, WebhookKind
+from queue_engine.domain.webhooks import WEBHOOK_JOB
 from queue_engine.effects.context import Engine
 from queue_engine.handlers.inbox import RETRIED_JOB, Inbox
 from queue_engine.handlers.reconciler import REPOSITORY_JOB, SWEEP_JOB, Reconciler
@@ -37,6 +37,7 @@ from queue_engine.store import Store
 from queue_engine.store.outbox.outbox import OUTBOX_JOB
 from tests.store.examples import LEASE, NOW, REPOSITORY
 from tests.support.policies import StaticPolicies
+from tests.support.webhooks import a_webhook
 
 
 class Clock:
@@ -100,10 +101,10 @@ class RecordedHandler:
             return await tx.dead_letters.list(100)
 
 
-def labeled(delivery: str = "guid") -> WebhookEvent:
+def labeled(delivery: str = "guid") -> Any:
     """A label was set."""
-    return WebhookEvent(
-        kind=WebhookKind.LABELED,
+    return a_webhook(
+        "labeled",
         delivery=delivery,
         installation_id=1,
         repository_id=7,
@@ -269,8 +270,8 @@ async def test_rename_that_a_webhook_reports_is_stored_before_any_request(databa
     handler = RecordedHandler(database, Refusing())
     async with handler.engine.change() as change:
         await change.tx.queues.find_or_create(REPOSITORY, "main", NOW)
-    renamed = WebhookEvent(
-        kind=WebhookKind.INSTALLED,
+    renamed = a_webhook(
+        "installed",
         delivery="guid",
         action="renamed",
         installation_id=REPOSITORY.installation_id,

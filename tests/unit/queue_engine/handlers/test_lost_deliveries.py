@@ -6,11 +6,11 @@ from typing import cast
 
 import pytest
 
+from queue_engine.config.model import Policy
 from queue_engine.core.database.database import Database
 from queue_engine.core.jobs.idempotency import KEPT
 from queue_engine.domain.errors import Unavailable
 from queue_engine.domain.facts import Delivery
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.port import GitHub
 from queue_engine.effects.context import Engine
 from queue_engine.handlers.lost_deliveries import (

@@ -5,20 +5,19 @@ from collections import Counter
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from datetime import timedelta
-from typing import cast
+from typing import Any, cast
 
 import pytest
 from sqlalchemy import select
 
+from queue_engine.config.model import Policy
 from queue_engine.core.database.database import Database
 from queue_engine.core.jobs.job_store import Jobs, jobs
 from queue_engine.core.observability.meter import Meter, NullMeter
 from queue_engine.core.timing.clock import SystemClock
 from queue_engine.domain.errors import StaleRecord
 from queue_engine.domain.known_facts import KEPT, Fact, KnownName
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.port import GitHub
-from queue_engine.domain.webhook_event import WebhookEvent, WebhookKind
 from queue_engine.effects.context import Change, Engine
 from queue_engine.handlers.inbox import Inbox
 from queue_engine.handlers.reconciler import Reconciler
@@ -26,6 +25,7 @@ from queue_engine.store import Store
 from tests.store.examples import NOW
 from tests.support.policies import StaticPolicies
 from tests.support.unfinished_jobs import unfinished_jobs
+from tests.support.webhooks import a_webhook
 
 
 class Counts:
@@ -55,10 +55,10 @@ def an_inbox(database: Database, meter: Meter | None = None) -> Inbox:
     return Inbox(engine, Reconciler(engine, interval=timedelta(minutes=10)))
 
 
-def push(delivery: str, branch: str = "main") -> WebhookEvent:
+def push(delivery: str, branch: str = "main") -> Any:
     """A hint that a branch moved."""
-    return WebhookEvent(
-        kind=WebhookKind.BASE_MOVED,
+    return a_webhook(
+        "base_moved",
         delivery=delivery,
         installation_id=1,
         repository_id=7,

@@ -5,12 +5,12 @@ from typing import cast
 
 import pytest
 
+from queue_engine.config.model import Policy
 from queue_engine.core.database.database import Database
 from queue_engine.core.timing.clock import SystemClock
 from queue_engine.domain.errors import NotFound
 from queue_engine.domain.facts import PullRequest, Snapshot
 from queue_engine.domain.model import Repository
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.port import PAGE, GitHub, SnapshotRequest
 from queue_engine.effects.context import Engine
 from queue_engine.store import Store

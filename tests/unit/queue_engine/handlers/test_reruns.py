@@ -5,10 +5,10 @@ import pytest
 from queue_engine.core.database.database import Database
 from queue_engine.domain.model import EntryStatus
 from queue_engine.domain.notice import NoticeKind
-from queue_engine.domain.webhook_event import WebhookEvent, WebhookKind
 from queue_engine.effects.check_runs import notice_of, want_check_run
 from queue_engine.handlers.reruns import rerun_requested
 from queue_engine.store import Store
+from tests.support.webhooks import a_webhook
 from tests.unit.queue_engine.engine_setup import Setup
 from tests.unit.queue_engine.examples import MINUTE, NOW, POLICY, REPOSITORY
 
@@ -33,10 +33,8 @@ async def test_rerun_reads_by_the_head_and_answers_in_a_check_that_does_not_pass
             item = await tx.outbox.claim(owner="d", now=NOW, lease=MINUTE)
             assert item is not None
             await tx.outbox.done(item, NOW)
-    webhook = WebhookEvent(
-        kind=WebhookKind.RERUN, delivery="d", installation_id=1, sender="kim", head_sha="head-1", numbers=()
-    )
-    await rerun_requested(scene.engine, REPOSITORY, webhook)
+    webhook = a_webhook("rerun", delivery="d", installation_id=1, sender="kim", head_sha="head-1", numbers=())
+    await rerun_requested(scene.engine, webhook)
     async with scene.store.reading() as tx:
         stored = await tx.entries.find(REPOSITORY.id, 1)
         state = await tx.outbox.check_run(REPOSITORY.id, 1)

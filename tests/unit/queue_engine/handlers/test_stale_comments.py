@@ -7,11 +7,11 @@ from typing import Any, cast
 
 import pytest
 
+from queue_engine.config.model import Policy
 from queue_engine.core.database.database import Database
 from queue_engine.domain.facts import Commit, Comparison, OwnComment, PullRequest
 from queue_engine.domain.model import Repository
 from queue_engine.domain.notice import MARKER, Notice, NoticeKind
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.port import GitHub as Port
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects.context import Engine

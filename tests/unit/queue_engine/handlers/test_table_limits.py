@@ -9,11 +9,11 @@ import structlog
 from sqlalchemy import func, select
 
 from queue_engine.admission import throttle
+from queue_engine.config.model import Policy
 from queue_engine.core.jobs.job_store import Job
 from queue_engine.core.timing.clock import SystemClock
 from queue_engine.domain import known_facts
 from queue_engine.domain.known_facts import Fact, Push, of_branch
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.port import GitHub
 from queue_engine.domain.timeline_event import WHOLE_QUEUE, TimelineEvent
 from queue_engine.effects.context import Engine

@@ -1,14 +1,15 @@
 """Cases of a verdict: what was reported and demanded, and what is done about it, in words."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from queue_engine.config.model import CheckRules, Policy
 from queue_engine.domain.facts import CheckReport, CheckState, RequiredCheck
 from queue_engine.planner.actions import Action, Dequeue, HoldBase, ReadFact, Rerun, Save, Unmet, Wait
-from tests.unit.queue_engine.examples import HOUR, NOW, report
+from tests.unit.queue_engine.examples import HOUR, NOW, POLICY, report
 from tests.unit.queue_engine.planner.paths import Walk, checking
 
 OURS, OTHERS = 10, 11
@@ -25,7 +26,7 @@ class Case:
     reports: tuple[CheckReport, ...]
     decided: str
     entry: dict[str, Any]
-    policy: dict[str, Any]
+    policy: Policy
     base: tuple[CheckReport, ...] | None
 
 
@@ -37,9 +38,12 @@ def case(
     *,
     base: tuple[CheckReport, ...] | None = None,
     at: dict[str, Any] | None = None,
-    **policy: Any,
+    configured: frozenset[RequiredCheck] = frozenset(),
+    own_app: int | None = None,
+    **checks: Any,
 ) -> Any:
     """One line of the specification. `at` is what the entry has behind it, `base` what reports on the base's tip."""
+    policy = replace(POLICY, own_app=own_app, checks=CheckRules(required=configured, **checks))
     return pytest.param(Case(rule, required, reports, decided, at or {}, policy, base), id=rule)
 
 

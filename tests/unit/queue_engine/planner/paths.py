@@ -5,9 +5,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
+from queue_engine.config.model import Policy
 from queue_engine.domain.facts import CheckReport, CheckState, MergeMethod
 from queue_engine.domain.model import Entry
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.workflow_runs import CommitFacts
 from queue_engine.executor.github_requests import with_snapshot

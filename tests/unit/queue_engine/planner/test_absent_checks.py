@@ -131,7 +131,7 @@ def test_update_waits_for_what_the_queued_head_had_until_recent_commits_get_it()
     assert waiting.until == NOW + POLICY.check_poll.base
     begun = CommitFacts("", (replace(report("ci"), started_at=NOW - MINUTE),))
     assert judged(UPDATE, others=begun) == Unmet(UPDATE, unmet())
-    active = NOW - POLICY.first_report
+    active = NOW - POLICY.checks.first_report
     assert judged(UPDATE, ci_active_at=active) == Unmet(UPDATE, unmet())
     before = CommitFacts("", (replace(report("ci"), started_at=NOW - 2 * HOUR),))
     assert isinstance(judged(UPDATE, others=before), Wait)

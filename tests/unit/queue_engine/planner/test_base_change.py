@@ -11,7 +11,7 @@ from queue_engine.planner.base_change import follow_base, keeps_result, may_keep
 from queue_engine.rules.base_change import BaseChange
 from tests.unit.queue_engine.examples import CHECKING, NOW, POLICY, entry, facts_with, pull, rules
 
-LENIENT = replace(POLICY, untested_paths=("CHANGELOG.md",))
+LENIENT = replace(POLICY, checks=replace(POLICY.checks, untested_paths=("CHANGELOG.md",)))
 RELEASE = BaseChange("base-1", "base-2", frozenset({"CHANGELOG.md"}))
 MOVED = entry(status=CHECKING, base_tip="base-1", newer_tip="base-2")
 

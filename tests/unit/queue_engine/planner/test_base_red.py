@@ -54,7 +54,7 @@ def test_base_red_found_after_failures_of_github_leaves_no_backoff_that_webhooks
 def test_base_red_where_nothing_is_run_again_lets_the_failure_stand_when_the_base_is_green() -> None:
     """`checks.reruns: 0` means none, ever; while the base is red no entry is ejected, and its last poll decides."""
     walk = a_job()
-    walk.policy = replace(walk.policy, check_reruns=0)
+    walk.policy = replace(walk.policy, checks=replace(walk.policy.checks, reruns=0))
     walk.github.say_on_base(CheckState.FAILED)
     assert isinstance(walk.go(), HoldBase)
     assert isinstance(walk.go_at(NOW + HOUR), HoldBase)

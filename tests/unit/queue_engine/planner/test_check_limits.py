@@ -15,7 +15,7 @@ from queue_engine.planner.check_outcome import judge_checks
 from tests.store.examples import changed
 from tests.unit.queue_engine.examples import CHECKING, MINUTE, NOW, POLICY, entry, facts_with, report, rules
 
-LIMIT = POLICY.fallback_check_timeout
+LIMIT = POLICY.checks.fallback_timeout
 END = NOW + LIMIT
 QUEUED = replace(report("ci", CheckState.PENDING, run=1), conclusion="queued")
 RUNNING = report("ci", CheckState.PENDING, run=1)
@@ -102,14 +102,14 @@ def test_check_that_is_absent_while_the_ci_reports_elsewhere_gets_ten_minutes_mo
     known = changed(UPDATED, former_checks=("10:ci",))
     waiting = judged(known, at=END + MINUTE, ci_active_at=END)
     assert isinstance(waiting, Wait)
-    assert waiting.until == END + POLICY.first_report
-    assert isinstance(judged(known, at=END + POLICY.first_report, ci_active_at=END), Dequeue)
+    assert waiting.until == END + POLICY.checks.first_report
+    assert isinstance(judged(known, at=END + POLICY.checks.first_report, ci_active_at=END), Dequeue)
     assert isinstance(judged(known, QUEUED, at=END + timedelta(hours=3), ci_active_at=END), Wait)
 
 
 def test_no_report_where_nothing_is_required_is_waited_for_if_the_queued_head_had_one() -> None:
     """A slow day ejects no entry after ten minutes."""
-    soon = NOW + POLICY.first_report
+    soon = NOW + POLICY.checks.first_report
     assert judged(UPDATED, at=soon, rules=rules()) == ReadFact(FactKind.FORMER_REPORTS)
     known = changed(UPDATED, former_checks=("10:ci",))
     assert judged(UPDATED, at=soon, rules=rules(), former_reports=(report("ci"),)) == Save(known)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from queue_engine.config.model import CheckRules
 from queue_engine.domain.errors import InvariantError
 from queue_engine.domain.facts import CheckReport, CheckState, RequiredCheck
 from queue_engine.domain.reasons import Reason
@@ -52,7 +53,7 @@ from tests.unit.queue_engine.planner.outcome_cases import (
 JOB: Any = {"job_of": 7}
 
 
-NO_RERUN: Any = {"check_reruns": 0}
+NO_RERUN: Any = {"reruns": 0}
 
 
 REQUIRED_CHECKS = [
@@ -66,9 +67,9 @@ REQUIRED_CHECKS = [
     case("what is not required may fail", ("ci",), (passed(), failed("lint")), "ready"),
     case("what is not required may hang", ("ci",), (passed(), running("nightly")), "ready"),
     case("the name in another case is another check", ("ci",), (passed("CI"),), "outside, check_absent: ci"),
-    case("demanded by the configuration alone", (), (), "wait for ci", required_checks=demanded("ci")),
-    case("demanded by both", ("ci",), (passed(),), "outside, check_absent: lint", required_checks=demanded("lint")),
-    case("both passed", ("ci",), (passed(), passed("lint")), "ready", required_checks=demanded("lint")),
+    case("demanded by the configuration alone", (), (), "wait for ci", configured=demanded("ci")),
+    case("demanded by both", ("ci",), (passed(),), "outside, check_absent: lint", configured=demanded("lint")),
+    case("both passed", ("ci",), (passed(), passed("lint")), "ready", configured=demanded("lint")),
     case("IMQ's own check is required too", ("ci", "IMQ"), (passed(),), "ready", at={"own_check_required": True}),
     case(
         "a check of IMQ's App that it never reports",
@@ -88,7 +89,7 @@ REQUIRED_CHECKS = [
     case("bound to no App, one of two runs", ("ci",), (passed(), running(app=OTHERS)), "wait for ci"),
     case("run and status of one name, the status runs", ("ci",), (passed(), running(app=None)), "wait for ci"),
     case("run and status of one name, both passed", ("ci",), (passed(), passed(app=None)), "ready"),
-    case("an ignored check that is required counts", ("ci",), (running(),), "wait for ci", ignored_checks=("*",)),
+    case("an ignored check that is required counts", ("ci",), (running(),), "wait for ci", ignored=("*",)),
 ]
 
 
@@ -98,14 +99,14 @@ NOTHING_REQUIRED = [
     case("one of two runs", (), (passed(), running("lint")), "wait for lint"),
     case("passed just now: later ones may come", (), (report("ci"),), "wait for a report"),
     case("no report in time", (), (), "leave, no_checks", at=LATE),
-    case("no report in time, and landing so is allowed", (), (), "ready", at=LATE, land_without_checks=True),
-    case("landing so is allowed, but not at once", (), (), "wait for a report", land_without_checks=True),
-    case("landing so is allowed, but one runs", (), (running(),), "wait for ci", land_without_checks=True),
+    case("no report in time, and landing so is allowed", (), (), "ready", at=LATE, land_without=True),
+    case("landing so is allowed, but not at once", (), (), "wait for a report", land_without=True),
+    case("landing so is allowed, but one runs", (), (running(),), "wait for ci", land_without=True),
     case("landing so is allowed, but one is required", ("ci",), (), "leave, checks_timed_out: ci (limit: 120 minutes, "
-         "while there is no history to tell how long checks take here)", at=LATE, land_without_checks=True),
-    case("an ignored one fails", (), (passed(), failed("cov")), "ready", ignored_checks=("cov",)),
-    case("one of an ignored kind fails", (), (passed(), failed("cov/a")), "ready", ignored_checks=("cov/*",)),
-    case("only ignored ones report", (), (failed("cov"),), "leave, no_checks", at=LATE, ignored_checks=("cov",)),
+         "while there is no history to tell how long checks take here)", at=LATE, land_without=True),
+    case("an ignored one fails", (), (passed(), failed("cov")), "ready", ignored=("cov",)),
+    case("one of an ignored kind fails", (), (passed(), failed("cov/a")), "ready", ignored=("cov/*",)),
+    case("only ignored ones report", (), (failed("cov"),), "leave, no_checks", at=LATE, ignored=("cov",)),
 ]  # fmt: skip
 
 
@@ -129,7 +130,7 @@ VERDICTS = [
     case("run again, and running", ("ci",), (running(run=2, **JOB),), "wait for ci", at=AGAIN),
     case("run again, and passed: flaky", ("ci",), (passed(run=2),), "ready", at=AGAIN),
     case("run again, and failed", ("ci",), (failed(run=2, **JOB),), "look at base_reports", at=AGAIN),
-    case("two runs allowed", ("ci",), (failed(run=2, **JOB),), "run again ci", at=AGAIN, check_reruns=2),
+    case("two runs allowed", ("ci",), (failed(run=2, **JOB),), "run again ci", at=AGAIN, reruns=2),
     case("no rerun allowed", ("ci",), (failed(**JOB),), "look at base_reports", **NO_RERUN),
     case("no job of Actions", ("ci",), RED_CI, "look at base_reports"),
     case("a commit status", ("ci",), (failed(app=None),), "look at base_reports"),
@@ -177,7 +178,7 @@ def test_checks_of_the_front_decide(line: Case) -> None:
         others=CommitFacts("", tuple(report(name) for name in ("ci", "lint", "unit"))),
         rules_fresh=True,
     )
-    action = decide(front, facts, replace(POLICY, **line.policy), NOW)
+    action = decide(front, facts, line.policy, NOW)
     decided = in_words(action)
     assert decided == line.decided
 
@@ -189,7 +190,7 @@ LIMITS = [
         "checks, as configured",
         {"status": CHECKING},
         {"reports": LONG_RUNNING},
-        {"check_timeout": 20 * MINUTE},
+        {"timeout": 20 * MINUTE},
         20 * MINUTE,
         Dequeue(
             Reason.CHECKS_TIMED_OUT,
@@ -209,7 +210,7 @@ LIMITS = [
         "checks, no history",
         {"status": CHECKING},
         {"reports": ()},
-        {"fallback_check_timeout": HOUR},
+        {"fallback_timeout": HOUR},
         HOUR,
         Dequeue(
             Reason.CHECKS_TIMED_OUT,
@@ -221,7 +222,7 @@ LIMITS = [
         {"status": UPDATING, "polls": 3},
         {"pull": pull(mergeable=None)},
         {},
-        POLICY.update_timeout,
+        POLICY.timeouts.update,
         Dequeue(Reason.MERGEABLE_UNKNOWN),
     ),
     (
@@ -229,7 +230,7 @@ LIMITS = [
         {"status": UPDATING},
         {"pull": pull(mergeable=None), "update_refused": "no", "comparison": comparison(behind=1)},
         {},
-        POLICY.update_timeout,
+        POLICY.timeouts.update,
         Dequeue(Reason.MERGEABLE_UNKNOWN, "no"),
     ),
     (
@@ -237,7 +238,7 @@ LIMITS = [
         {"status": UPDATING, "polls": 3},
         {"pull": pull()},
         {},
-        POLICY.update_timeout,
+        POLICY.timeouts.update,
         Dequeue(Reason.UPDATE_TIMED_OUT),
     ),
 ]
@@ -250,7 +251,7 @@ def test_limit_of_a_wait_ends_in_its_reason(
     """P5: a second before it the entry still waits or tries, at it the entry leaves and says why."""
     known, choices = (
         facts_with(**{"pull": pull(), "rules": rules("ci"), "workflow_runs": (), "suites": ()} | facts),
-        replace(POLICY, **policy),
+        replace(POLICY, checks=CheckRules(**policy)),
     )
     assert decide(entry(status_since=NOW - limit, **at), known, choices, NOW) == left
     before = decide(entry(status_since=NOW - limit + SECOND, **at), known, choices, NOW)

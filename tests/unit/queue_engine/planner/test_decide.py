@@ -158,9 +158,9 @@ def test_comparison_of_another_head_is_not_believed(at: Entry, head: str, fact: 
 def test_front_whose_base_always_moves_leaves_in_the_end() -> None:
     """P5: starting over has a limit; before it, the move is followed."""
     moved = facts_with(pull=pull(), comparison=comparison(behind=1))
-    began = entry(status=READY, started_at=NOW - POLICY.run_timeout + HOUR)
+    began = entry(status=READY, started_at=NOW - POLICY.timeouts.run + HOUR)
     assert isinstance(decide(began, moved, POLICY, NOW), Update)
-    assert decide(changed(began, started_at=NOW - POLICY.run_timeout), moved, POLICY, NOW) == Dequeue(
+    assert decide(changed(began, started_at=NOW - POLICY.timeouts.run), moved, POLICY, NOW) == Dequeue(
         Reason.BASE_KEEPS_MOVING
     )
 
@@ -170,7 +170,7 @@ GREEN, RUNNING, RED = (report("ci", state) for state in (CheckState.PASSED, Chec
 
 def test_update_past_its_limit_is_searched_for_before_the_next_slow_poll() -> None:
     """The limit is not put off by a wait that reaches beyond it."""
-    late = entry(status=UPDATING, polls=5, next_poll_at=NOW + HOUR, status_since=NOW - POLICY.update_timeout)
+    late = entry(status=UPDATING, polls=5, next_poll_at=NOW + HOUR, status_since=NOW - POLICY.timeouts.update)
     assert decide(late, facts_with(), POLICY, NOW) == ReadFact(FactKind.PULL)
 
 
@@ -193,8 +193,8 @@ def test_base_that_was_reported_to_move_and_did_not_is_remembered_as_it_is() -> 
 
 def test_landing_without_checks_begins_ready_when_its_short_time_is_over() -> None:
     """A head without checks waits for the first report as long as the policy says, and no longer."""
-    policy = replace(POLICY, land_without_checks=True)
-    checking = entry(status=CHECKING, status_since=NOW - policy.first_report)
+    policy = replace(POLICY, checks=replace(POLICY.checks, land_without=True))
+    checking = entry(status=CHECKING, status_since=NOW - policy.checks.first_report)
     action = decide(checking, facts_with(rules=rules(), reports=(), workflow_runs=()), policy, NOW)
     assert isinstance(action, Save)
     assert (action.entry.status, action.entry.status_since) == (READY, NOW)

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from queue_engine.config.model import Policy, QueuePermissions
 from queue_engine.domain.facts import (
     CheckReport,
     CheckState,
@@ -17,7 +18,6 @@ from queue_engine.domain.facts import (
     Snapshot,
 )
 from queue_engine.domain.model import EntryStatus
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.planner.actions import Action, Dequeue, FactKind, Merge, ReadFact, Save
 from queue_engine.planner.decide import decide
@@ -48,13 +48,23 @@ LATE = report("late", CheckState.FAILED)
         (("ci",), (), POLICY, False),
         (("ci",), (GREEN, LATE), POLICY, True),
         ((), (GREEN, LATE), POLICY, False),
-        ((), (GREEN, LATE), replace(POLICY, ignored_checks=("late",)), True),
-        (("ci",), (GREEN,), replace(POLICY, required_checks=frozenset({RequiredCheck("late", None)})), False),
-        (("ci",), (GREEN, LATE), replace(POLICY, required_checks=frozenset({RequiredCheck("late", None)})), False),
+        ((), (GREEN, LATE), replace(POLICY, checks=replace(POLICY.checks, ignored=("late",))), True),
+        (
+            ("ci",),
+            (GREEN,),
+            replace(POLICY, checks=replace(POLICY.checks, required=frozenset({RequiredCheck("late", None)}))),
+            False,
+        ),
+        (
+            ("ci",),
+            (GREEN, LATE),
+            replace(POLICY, checks=replace(POLICY.checks, required=frozenset({RequiredCheck("late", None)}))),
+            False,
+        ),
         ((), (), POLICY, False),
-        ((), (), replace(POLICY, land_without_checks=True), True),
-        (("ci",), (), replace(POLICY, land_without_checks=True), False),
-        ((), (RUNNING,), replace(POLICY, land_without_checks=True), False),
+        ((), (), replace(POLICY, checks=replace(POLICY.checks, land_without=True)), True),
+        (("ci",), (), replace(POLICY, checks=replace(POLICY.checks, land_without=True)), False),
+        ((), (RUNNING,), replace(POLICY, checks=replace(POLICY.checks, land_without=True)), False),
     ],
 )
 def test_ready_that_waited_is_merged_only_if_its_checks_pass_still(
@@ -88,7 +98,7 @@ def test_entry_of_a_person_who_may_no_longer_queue_is_dequeued_instead_of_merged
     at = entry(status=READY)
     assert decide(at, facts, POLICY, NOW) == ReadFact(FactKind.PERMISSION)
     assert decide(at, replace(facts, permission=permission), POLICY, NOW) == Dequeue(Reason.PERMISSION_LOST)
-    named = Policy(may_queue_too=frozenset({at.queued_by.casefold()}))
+    named = Policy(who_may_queue=QueuePermissions(people=frozenset({at.queued_by.casefold()})))
     assert isinstance(decide(at, replace(facts, permission=permission), named, NOW), Merge)
 
 

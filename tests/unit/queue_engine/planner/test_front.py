@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from queue_engine.config.model import Policy
 from queue_engine.domain.blocker import BlockerNotices
 from queue_engine.domain.model import Entry, Pause, Queue, QueueFront, RedBase, Stall
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.run import NOT_BEGUN
 from queue_engine.planner.front import QueueWait, front_decides, wait_of
@@ -32,7 +32,7 @@ from tests.unit.queue_engine.queues import WINDOW
 
 QUEUE = Queue(1, REPOSITORY, "main", due_at=NOW, wake_count=1)
 LATER = NOW + MINUTE
-CHECKED = replace(POLICY, check_timeout=HOUR)
+CHECKED = replace(POLICY, checks=replace(POLICY.checks, timeout=HOUR))
 
 
 def front(**changes: Any) -> Entry:
@@ -130,7 +130,7 @@ RED = replace(QUEUE, red=RedBase("ci", "base-1", NOW - HOUR, 1, LATER))
         (replace(QUEUE, stall=Stall(NOW - HOUR, "head-1", "ci")), POLICY),
         (QUEUE, WINDOW),
         (QUEUE, replace(POLICY, fault="line 1: broken")),
-        (QUEUE, replace(POLICY, max_depth=1)),
+        (QUEUE, replace(POLICY, depth=1)),
     ],
     ids=[
         *("counted error", "paused", "pause over", "pause lifted", "joined while paused", "red base", "untested tip"),
@@ -158,7 +158,7 @@ def test_queue_whose_red_base_or_held_entry_is_due_is_not_idle() -> None:
     entries = (front(), behind())
     assert wait(*entries, queue=announced(RED, *entries), now=LATER) is None
     held = (front(), behind(held_since=NOW))
-    one = replace(POLICY, max_depth=1, hold_timeout=MINUTE / 2)
+    one = replace(POLICY, depth=1, timeouts=replace(POLICY.timeouts, hold=MINUTE / 2))
     assert wait(*held, policy=one) == QueueWait(NOW + MINUTE / 2), "before the front's own poll"
     assert wait(*held, policy=one, now=NOW + MINUTE / 2) is None
 
@@ -166,7 +166,7 @@ def test_queue_whose_red_base_or_held_entry_is_due_is_not_idle() -> None:
 def test_queue_in_which_nothing_may_proceed_is_idle_until_the_first_instant_that_changes_that() -> None:
     """P5: the time limit of a held entry also counts behind a broken invariant, and an untested tip is polled."""
     entries = (front(), behind(held_since=NOW))
-    one = replace(POLICY, max_depth=1, hold_timeout=MINUTE / 2)
+    one = replace(POLICY, depth=1, timeouts=replace(POLICY.timeouts, hold=MINUTE / 2))
     broken = replace(QUEUE, pauses=(Pause(Reason.INVARIANT_BROKEN, "why", NOW - HOUR),))
     untested = replace(QUEUE, red=RedBase("", "base-1", NOW - HOUR, 1, LATER, untested=True))
     assert wait(*entries, queue=announced(broken, *entries[:1]), policy=one) == QueueWait(NOW + MINUTE / 2)
@@ -210,7 +210,7 @@ FRONTS = st.sampled_from(
         front(needs_refetch=True),
     ]
 )
-POLICIES = st.sampled_from([CHECKED, replace(CHECKED, max_depth=2), replace(CHECKED, fault="a: [")])
+POLICIES = st.sampled_from([CHECKED, replace(CHECKED, depth=2), replace(CHECKED, fault="a: [")])
 
 
 @given(QUEUES, FRONTS, POLICIES, st.integers(0, 4), st.sampled_from([NOW, LATER]))

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from queue_engine.config.model import Policy, PushRules
 from queue_engine.domain.facts import HeadPush, MergeMethod, Permission, Snapshot
 from queue_engine.domain.model import Entry, EntryStatus
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.run import NOT_BEGUN
 from queue_engine.planner.actions import (
@@ -97,7 +97,7 @@ def test_member_whose_own_bot_pushed_is_bound_to_the_new_head_and_tested_again()
         pull=pull(head_sha="new", author="dependabot[bot]"),
         head_pushes=(HeadPush(member.head, "new", NOW, "dependabot[bot]"),),
     )
-    policy = Policy(requeue_for=frozenset({"dependabot[bot]"}))
+    policy = Policy(on_push=PushRules(requeue_for=frozenset({"dependabot[bot]"})))
     verdict = judge_member(member, facts, policy, NOW, mergeable=True)
     assert isinstance(verdict, Save)
     assert (verdict.entry.head, verdict.entry.status) == ("new", EntryStatus.PENDING)

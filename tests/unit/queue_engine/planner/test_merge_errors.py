@@ -165,7 +165,7 @@ def test_refusal_to_change_workflows_blocks_the_entry_without_a_dequeue(
         now, front = stored.blocked_until, replace(front, blocked_since=stored.blocked_since)
     assert judged == Dequeue(Reason.WORKFLOWS_PERMISSION, detail=refusal)
     assert waits[:4] == [timedelta(hours=hours) for hours in (1, 1, 2, 4)]
-    assert now == NOW + POLICY.hold_timeout
+    assert now == NOW + POLICY.timeouts.hold
 
 
 def test_refused_merge_of_what_conflicts_is_a_conflict_whatever_the_words() -> None:

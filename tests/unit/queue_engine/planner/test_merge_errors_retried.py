@@ -72,7 +72,7 @@ def test_refused_merge_where_workflows_are_required_waits_for_what_is_under_way(
     assert polled == Wait(waiting.entry, waiting.entry.run.next_poll_at), (
         "reports of this pass cannot make it ready again"
     )
-    late = NOW + POLICY.fallback_check_timeout
+    late = NOW + POLICY.checks.fallback_timeout
     assert judge_refused_merge(often, words, running, POLICY, late) == ReadFact(FactKind.WORKFLOW_RUNS)
     given_up = judge_refused_merge(often, words, replace(running, workflow_runs=()), POLICY, late)
     assert isinstance(given_up, Dequeue)
@@ -88,7 +88,7 @@ def test_refused_merge_where_a_required_workflow_has_no_job_yet_waits_for_a_day_
     words, often = "Required workflow 'scan' is not satisfied", refused(9)
     queued = facts_with(pull=pull(), rules=rules("ci", workflows=True), reports=(report("ci"),))
     queued = replace(queued, workflow_runs=(workflow_run(7),))
-    day = POLICY.fallback_check_timeout + POLICY.stall_timeout
+    day = POLICY.checks.fallback_timeout + POLICY.stall_timeout
     for now in (END, NOW + day - SECOND):
         waiting = judge_refused_merge(often, words, queued, POLICY, now)
         assert isinstance(waiting, Save)
@@ -98,7 +98,7 @@ def test_refused_merge_where_a_required_workflow_has_no_job_yet_waits_for_a_day_
     job = replace(
         report("scan", CheckState.PENDING), conclusion="in_progress", suite=7, by_actions=True, started_at=started
     )
-    running, limit = replace(queued, reports=(report("ci"), job)), started + POLICY.fallback_check_timeout
+    running, limit = replace(queued, reports=(report("ci"), job)), started + POLICY.checks.fallback_timeout
     assert isinstance(judge_refused_merge(often, words, running, POLICY, limit - SECOND), Save)
     assert isinstance(judge_refused_merge(often, words, running, POLICY, limit), Dequeue)
 
@@ -168,7 +168,7 @@ def test_refused_merge_while_github_works_out_conflicts_is_asked_again_until_its
     asked = judge_refused_merge(often, UNSAID, facts, POLICY, NOW + timedelta(seconds=9))
     assert isinstance(asked, Wait)
     assert asked.until == asked.entry.run.next_poll_at == NOW + timedelta(seconds=9 + 2 * 2**often.run.merge_refusals)
-    end = NOW + POLICY.update_timeout
+    end = NOW + POLICY.timeouts.update
     last = judge_refused_merge(often, UNSAID, facts, POLICY, end - timedelta(seconds=1))
     assert isinstance(last, Wait)
     assert last.until == end
@@ -212,7 +212,7 @@ def test_refused_merge_that_names_its_cause_counts_as_ever_while_conflicts_are_u
 )
 def test_refused_merge_for_a_check_that_github_misses_is_waited_out_and_names_it(words: str, named: str) -> None:
     """However often it is refused, the check has its whole time, counted from the first refusal; P5 ends it."""
-    limit = POLICY.fallback_check_timeout
+    limit = POLICY.checks.fallback_timeout
     now, front = NOW, replace(refused(1), status_since=NOW - 9 * limit)
     facts = facts_with(pull=pull(), reports=(), workflow_runs=())
     for refusals in range(1, 20):

@@ -51,7 +51,7 @@ def test_walk_without_any_check_leaves_with_an_explanation() -> None:
     while isinstance(walk.wait(), Wait):
         pass
     assert walk.left() is Reason.NO_CHECKS
-    assert walk.now - NOW == POLICY.first_report
+    assert walk.now - NOW == POLICY.checks.first_report
 
 
 def test_walk_without_required_checks_waits_for_late_workflows() -> None:
@@ -59,7 +59,7 @@ def test_walk_without_required_checks_waits_for_late_workflows() -> None:
     walk = Walk(GitHub(rules=rules()))
     walk.github.say(PASSED)
     walk.go()
-    assert walk.due == NOW + POLICY.settle
+    assert walk.due == NOW + POLICY.checks.settle
     walk.github.reports["head-1"] += (replace(walk.github.reports["head-1"][0], name="late", state=PENDING),)
     walk.wait()
     assert walk.entry.status is CHECKING

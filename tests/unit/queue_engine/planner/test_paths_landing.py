@@ -99,7 +99,7 @@ def test_walk_while_long_checks_run_polls_ever_more_rarely() -> None:
     before, waits = len(walk.asked), 0
     while isinstance(walk.wait(), Wait):
         waits += 1
-    assert NOW + POLICY.fallback_check_timeout <= walk.now <= NOW + 1.5 * POLICY.fallback_check_timeout
+    assert NOW + POLICY.checks.fallback_timeout <= walk.now <= NOW + 1.5 * POLICY.checks.fallback_timeout
     assert walk.asked[before:] == ["checks"] * (waits + 1)
     assert waits <= 5
 

@@ -96,7 +96,7 @@ def test_walk_whose_merge_is_refused_while_mergeable_is_unknown_ends_after_githu
     while isinstance(action, Wait):
         action = walk.wait()
     assert action == Dequeue(Reason.MERGEABLE_UNKNOWN, detail="Pull Request is not mergeable")
-    assert walk.now - since == POLICY.update_timeout
+    assert walk.now - since == POLICY.timeouts.update
     assert walk.asked.count("merge") <= 12
 
 
@@ -235,7 +235,7 @@ def test_walk_whose_every_method_is_refused_leaves_and_names_that() -> None:
 def test_walk_whose_configured_method_is_refused_lands_by_no_other() -> None:
     """Who configured a method wants no other one."""
     walk = ready(Refusal(SETTINGS[0]))
-    walk.policy = replace(walk.policy, method=MergeMethod.MERGE)
+    walk.policy = replace(walk.policy, merge=replace(walk.policy.merge, method=MergeMethod.MERGE))
     assert walk.go() == Dequeue(Reason.METHOD_NOT_ALLOWED, detail="merge")
 
 

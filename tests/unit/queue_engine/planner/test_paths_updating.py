@@ -83,7 +83,7 @@ def test_walk_whose_update_was_refused_while_mergeability_is_unknown_asks_again_
     while isinstance(walk.wait(), Wait):
         pass
     assert walk.left() in {Reason.MERGEABLE_UNKNOWN, Reason.UPDATE_TIMED_OUT}
-    assert POLICY.update_timeout <= walk.now - NOW <= 2 * POLICY.update_timeout
+    assert POLICY.timeouts.update <= walk.now - NOW <= 2 * POLICY.timeouts.update
     assert walk.asked.count("update") <= 10
 
 
@@ -121,7 +121,7 @@ def test_walk_whose_update_never_appears_asks_again_and_gives_up_in_time() -> No
     while isinstance(walk.wait(), Wait):
         pass
     assert walk.left() is Reason.UPDATE_TIMED_OUT
-    assert POLICY.update_timeout <= walk.now - NOW <= 2 * POLICY.update_timeout
+    assert POLICY.timeouts.update <= walk.now - NOW <= 2 * POLICY.timeouts.update
     assert 3 <= walk.asked.count("update") <= 10
 
 

@@ -30,7 +30,7 @@ from tests.unit.queue_engine.examples import (
 
 FAST, SLOW = report("fast", completed_at=NOW - HOUR), report("slow", app_id=11, completed_at=NOW - HOUR)
 SKIPPED = replace(SLOW, conclusion="skipped")
-LATER = NOW + POLICY.fallback_check_timeout
+LATER = NOW + POLICY.checks.fallback_timeout
 
 
 def updated(**changes: Any) -> Entry:
@@ -73,15 +73,15 @@ def test_first_report_on_an_update_where_nothing_is_required_starts_a_wait_for_a
     assert isinstance(waiting, Wait)
     assert waiting.until >= NOW + MINUTE
     all_reported = changed(saved.entry, completed_checks=("fast", "slow"), next_poll_at=NOW)
-    assert judge_checks(all_reported, known, POLICY, NOW + POLICY.settle) == ReadFact(FactKind.CHECKS)
-    ignoring = judge_checks(reported, known, replace(POLICY, ignored_checks=("slow",)), NOW)
+    assert judge_checks(all_reported, known, POLICY, NOW + POLICY.checks.settle) == ReadFact(FactKind.CHECKS)
+    ignoring = judge_checks(reported, known, replace(POLICY, checks=replace(POLICY.checks, ignored=("slow",))), NOW)
     assert ignoring == Save(changed(reported, former_checks=("10:fast", "11:slow")))
 
 
 def test_new_head_where_nothing_is_required_waits_for_workflows_that_start_late() -> None:
     """P1: a workflow of GitHub Actions may start half a minute after a fast App has passed."""
     fresh = replace(FAST, started_at=NOW, completed_at=NOW)
-    soon, later = NOW + POLICY.settle, NOW + POLICY.later_workflows
+    soon, later = NOW + POLICY.checks.settle, NOW + POLICY.later_workflows
     waiting = judged(entry(status=CHECKING), fresh, at=soon)
     assert isinstance(waiting, Wait)
     assert waiting.until == later
@@ -94,7 +94,7 @@ def test_former_checks_of_a_new_queued_head_are_read_again_after_a_minute() -> N
     """P1: the label was set a second after the push, before the slow workflow had started."""
     front, fresh = updated(), replace(FAST, started_at=NOW, completed_at=NOW)
     later = NOW + POLICY.later_workflows
-    waiting = judged(front, fresh, at=NOW + POLICY.settle, former_reports=(fresh,))
+    waiting = judged(front, fresh, at=NOW + POLICY.checks.settle, former_reports=(fresh,))
     assert isinstance(waiting, Wait)
     assert (waiting.until, waiting.entry.run.former_checks) == (later, None)
     known = judged(front, fresh, at=later, former_reports=(fresh, SLOW))
@@ -134,7 +134,7 @@ def test_check_that_does_not_report_again_is_named_after_its_time() -> None:
 
 def test_check_that_the_configuration_ignores_need_not_report_again() -> None:
     """The way out for a check that a comment once started."""
-    policy = replace(POLICY, ignored_checks=("slow",))
+    policy = replace(POLICY, checks=replace(POLICY.checks, ignored=("slow",)))
     facts = facts_with(rules=rules(), reports=(FAST,), suites=())
     assert isinstance(judge_checks(updated(former_checks=("11:slow",)), facts, policy, NOW), Save)
 
@@ -211,6 +211,6 @@ def test_slow_poll_asks_for_no_workflow_runs() -> None:
 def test_check_that_runs_in_the_queue_alone_is_waited_for_until_its_time_limit(queue_only: bool) -> None:
     """Its label may start it late; any other check that reported before the update has to report again by then."""
     e2e = RequiredCheck("e2e", None)
-    policy = replace(POLICY, queue_only_checks=frozenset({e2e} if queue_only else ()))
+    policy = replace(POLICY, checks=replace(POLICY.checks, queue_only=frozenset({e2e} if queue_only else ())))
     left = not_repeated(judge((), (FAST,), (), {e2e}), policy)
     assert (left and left.reason) is (None if queue_only else Reason.CHECKS_NOT_REPEATED)

@@ -41,7 +41,7 @@ def test_rerun_that_passes_lands_in_its_place_and_is_remembered_as_flaky() -> No
     assert walk.entry.run.next_poll_at == NOW + POLICY.check_poll.base
     walk.reported(CheckState.PASSED)
     assert isinstance(walk.go(), Wait)
-    assert walk.due == NOW + POLICY.settle
+    assert walk.due == NOW + POLICY.checks.settle
     assert landed(walk.wait())
     assert rerun_names(walk.entry.run) == ("ci",)
     assert walk.asked.count("rerun") == 1
@@ -118,7 +118,7 @@ def test_rerun_that_always_comes_too_early_ends_with_the_checks_time() -> None:
         action = walk.wait()
     assert isinstance(action, Dequeue)
     assert action.reason is Reason.CHECKS_FAILED
-    assert walk.now - NOW <= POLICY.fallback_check_timeout + POLICY.ask_again.maximum
+    assert walk.now - NOW <= POLICY.checks.fallback_timeout + POLICY.ask_again.maximum
     assert walk.asked.count("rerun") < 25
 
 

@@ -42,7 +42,7 @@ async def test_predicted_order_is_the_one_that_the_change_makes(
         entry = data.draw(st.sampled_from(entries))
         effect = await load_priority_effect(t, entry, priority, POLICY, NOW)
         order = EntryOrder(priority, entry.hotfix, entry.preempts, entry.fixes_base, entry.freeze_exempt)
-        moved = await t.entries.reprioritise(entry, order, POLICY.ageing)
+        moved = await t.entries.reprioritise(entry, order, POLICY.priority.ageing)
         assert effect.position == moved.position
         places = {each.id: each.position for each in entries}
         after = [each for each in await t.entries.of_queue(queue.id) if each.id != entry.id]

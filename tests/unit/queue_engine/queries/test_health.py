@@ -23,8 +23,8 @@ def test_health_is_good_while_every_figure_is_below_its_limit(
 ) -> None:
     """At the limit itself it is exceeded; a figure that is not known exceeds nothing."""
     health = health_of(median, p95, failed=failed, left=left)
-    assert (health.median.is_met, health.p95.is_met, health.failures.is_met) == met
-    assert health.is_good == all(met)
+    assert (health.median_wait.met, health.p95_wait.met, health.failures.met) == met
+    assert health.good == all(met)
     assert health.is_known == bool(left)
 
 
@@ -51,7 +51,7 @@ def test_last_departures_have_figures_once_there_are_five(
 ) -> None:
     """Fewer say little about a queue: the page names only their number."""
     health = health_of_last([each * 60.0 for each in minutes], failed=ejected)
-    assert health.median.figure == (None if median is None else median * 60)
-    assert health.p95.figure == (None if p95 is None else p95 * 60)
-    assert (health.failures.figure, health.is_good, health.is_known) == (failures, good, failures is not None)
+    assert health.median_wait.figure == (None if median is None else median * 60)
+    assert health.p95_wait.figure == (None if p95 is None else p95 * 60)
+    assert (health.failures.figure, health.good, health.is_known) == (failures, good, failures is not None)
     assert health.counted == len(minutes) + ejected

@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import Engine, event
 
+from queue_engine.config.model import FreezeRules, Policy
 from queue_engine.core.database.database import Database
 from queue_engine.domain.model import Pause
-from queue_engine.domain.policy import FreezeWindow, Policy
+from queue_engine.domain.policy import FreezeWindow
 from queue_engine.domain.reasons import PullRequestActor, Reason, WaitReason
 from queue_engine.queries.pull_request_status import QueueHistory, load_pull_request
 from queue_engine.store import Store
@@ -18,7 +19,7 @@ from tests.store.examples import REPOSITORY, changed, queue, stand
 from tests.unit.queue_engine.examples import CHECKING, HOUR, NOW, POLICY
 from tests.unit.queue_engine.queries.examples import happened
 
-WINDOW = Policy(freezes=(FreezeWindow(NOW - HOUR, NOW + HOUR, "the fair"),))
+WINDOW = Policy(freeze=FreezeRules(windows=(FreezeWindow(NOW - HOUR, NOW + HOUR, "the fair"),)))
 
 
 async def test_status_of_an_entry_is_its_own_with_what_holds_it(sqlite_database: Database) -> None:
@@ -33,7 +34,7 @@ async def test_status_of_an_entry_is_its_own_with_what_holds_it(sqlite_database:
         without = await load_pull_request(t, REPOSITORY.id, 2, {"main": WINDOW}, NOW)
     assert (found.state, found.base_branch, found.depth) == ("checking", "release", 2)
     assert found.entry is not None
-    assert (found.entry.position.position, found.entry.pending_checks) == (0, ("ci",))
+    assert (found.entry.entry.position, found.entry.pending_checks) == (0, ("ci",))
     assert [blocker.reason for blocker in found.entry.blockers] == [Reason.FROZEN]
     assert without.entry is not None
     assert without.entry.blockers == (), "another branch's policy says nothing of it"
@@ -51,7 +52,7 @@ async def test_status_of_one_that_is_held_counts_those_before_it(sqlite_database
         for number in (2, 3):
             await stand(t, main, number, held_since=NOW)
         await happened(t, 3, "failed", reason=Reason.CHECKS_FAILED)
-        policies = {"main": replace(POLICY, max_depth=1)}
+        policies = {"main": replace(POLICY, depth=1)}
         known, announced = [await load_pull_request(t, REPOSITORY.id, 3, each, NOW) for each in (policies, {})]
     assert known == announced, "without the limit, what was announced tells"
     assert (known.state, known.base_branch, known.depth, known.held_behind) == ("held", "main", 1, 1)
@@ -96,7 +97,7 @@ async def test_status_takes_three_statements(sqlite_database: Database, number: 
         await stand(t, main, 1)
         await stand(t, main, 2, held_since=NOW)
         with counted() as statements:
-            await load_pull_request(t, REPOSITORY.id, number, {"main": replace(POLICY, max_depth=1)}, NOW)
+            await load_pull_request(t, REPOSITORY.id, number, {"main": replace(POLICY, depth=1)}, NOW)
     assert len(statements) == (2 if number == 2 else 3)
 
 

@@ -107,6 +107,6 @@ async def test_health_of_any_number_of_queues_takes_few_statements_built_once(t:
     built = timeline_reads._waits.cache_info().misses
     for _ in range(2):
         health = await load_health(t, some, NOW)
-    assert [health[queue.id].median.figure for queue in some] == [float(number + 1) for number in range(count)]
+    assert [health[queue.id].median_wait.figure for queue in some] == [float(number + 1) for number in range(count)]
     assert timeline_reads._waits.cache_info().misses - built <= 2
     assert timeline_reads._waits.cache_info().currsize <= len(timeline_reads._SIZES)

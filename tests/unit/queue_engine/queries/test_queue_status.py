@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
+from queue_engine.config.model import FreezeRules, Policy
 from queue_engine.core.database.database import Database
 from queue_engine.domain.blocker import Blocker, BlockerNotices
 from queue_engine.domain.model import Pause, Queue, RedBase
-from queue_engine.domain.policy import FreezeWindow, Policy
+from queue_engine.domain.policy import FreezeWindow
 from queue_engine.domain.reasons import Reason, ReasonActor
 from queue_engine.queries.queue_status import (
     EntryBlock,
@@ -28,7 +29,7 @@ from tests.unit.queue_engine.queries.examples import entries, queue, viewed
 PAUSE = Pause(Reason.PAUSED_BY_HAND, "the disk is full", NOW)
 RED = RedBase("ci", "base-1", NOW, 1, NOW + HOUR)
 PAUSED, BASE_RED = Blocker(Reason.PAUSED_BY_HAND, "the disk is full"), Blocker(Reason.BASE_RED, "ci")
-WINDOW = Policy(freezes=(FreezeWindow(NOW - HOUR, NOW + HOUR, "the fair"),))
+WINDOW = Policy(freeze=FreezeRules(windows=(FreezeWindow(NOW - HOUR, NOW + HOUR, "the fair"),)))
 
 
 def announced(reason: Reason, until: datetime | None = None, **more: Any) -> str:
@@ -67,7 +68,7 @@ def test_blockers_of_the_policy_are_known_without_it_as_far_as_announced(
 def test_entry_behind_the_front_waits_for_it() -> None:
     """No person has to act; the range is that of the two runs to come."""
     view = viewed(2, of=entries(2))
-    assert (view.position.ahead, view.since, view.pending_checks, view.blockers) == ((1,), NOW, (), ())
+    assert (view.position.ahead, view.entry.status_since, view.pending_checks, view.blockers) == ((1,), NOW, (), ())
     assert view.eta == view.position.eta == (NOW + 20 * MINUTE, NOW + 20 * MINUTE + 5 * MINUTE)
     assert view.next_actor is ReasonActor.NONE
 
@@ -118,7 +119,7 @@ async def test_queue_is_loaded_with_its_entries_in_order_and_those_held(sqlite_d
             await stand(t, main, number)
         await stand(t, other, 1)
         await stand(t, main, 3, held_since=NOW)
-        status = await load_queue(t, main, replace(WINDOW, max_depth=2), NOW)
+        status = await load_queue(t, main, replace(WINDOW, depth=2), NOW)
         of_repository = await load_summaries(t, NOW, repository_id=REPOSITORY.id, policies={"main": WINDOW})
         everything = await load_summaries(t, NOW)
     assert [view.entry.number for view in status.entries] == [1, 2]

@@ -41,7 +41,12 @@ async def test_position_follows_all_that_changed_the_order(t: Transaction) -> No
     assert await places(t, 6, 1, 2, 3) == [None, 1, 0]
     assert await places(t, 1.5, 1, 2) == [0, None]
     found = await status(t, 2, 5)
-    assert (found.depth, found.queued_by, found.joined, found.since) == (3, "mona", NOW + 2 * MINUTE, NOW + 2 * MINUTE)
+    assert (found.depth, found.queued_by, found.enqueued_at, found.since) == (
+        3,
+        "mona",
+        NOW + 2 * MINUTE,
+        NOW + 2 * MINUTE,
+    )
     assert (found.reason, found.whose_move) == (WaitReason.BEHIND_OTHERS, PullRequestActor.IMQ)
     assert (await status(t, 1, 4)).reason is WaitReason.CHECKS_PENDING
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from queue_engine.domain.policy import Policy
+from queue_engine.config.model import CheckRules, Policy
 from queue_engine.rules.base_change import need_no_test
 
-POLICY = Policy(untested_paths=("CHANGELOG.md", "docs/**", ".github/**"))
+POLICY = Policy(checks=CheckRules(untested_paths=("CHANGELOG.md", "docs/**", ".github/**")))
 
 
 @pytest.mark.parametrize(

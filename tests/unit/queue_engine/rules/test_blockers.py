@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from queue_engine.config.model import FreezeRules, Policy
 from queue_engine.domain.blocker import Blocker, BlockerNotices
 from queue_engine.domain.model import PROCESSING, EntryStatus, Pause, Queue, Stall
-from queue_engine.domain.policy import FreezeWindow, Policy
+from queue_engine.domain.policy import FreezeWindow
 from queue_engine.domain.reasons import Reason
 from queue_engine.rules.blockers import (
     base_unread,
@@ -37,7 +38,7 @@ from tests.unit.queue_engine.rules.blocker_examples import BASE_RED, FREEZE, HAL
 
 PAUSE = Pause(Reason.PAUSED_BY_HAND, "the disk", NOW)
 BY_HAND = Pause(Reason.FROZEN, "release", NOW - HOUR, NOW + HOUR, "rhea")
-WINDOW = Policy(freezes=(FreezeWindow(NOW - HOUR, NOW + 2 * HOUR, "the fair"),))
+WINDOW = Policy(freeze=FreezeRules(windows=(FreezeWindow(NOW - HOUR, NOW + 2 * HOUR, "the fair"),)))
 BROKEN = Policy(fault="line 3: depht is unknown")
 
 

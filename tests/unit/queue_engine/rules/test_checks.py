@@ -162,7 +162,7 @@ def test_ignored_pattern_of_many_stars_takes_no_time() -> None:
 
 def test_required_checks_are_those_of_protection_and_configuration() -> None:
     """Neither takes anything away from the other; unread rules demand nothing."""
-    policy = replace(POLICY, required_checks=frozenset({RequiredCheck("lint", 10)}))
+    policy = replace(POLICY, checks=replace(POLICY.checks, required=frozenset({RequiredCheck("lint", 10)})))
     assert required_checks(rules("ci"), policy) == {CI, RequiredCheck("lint", 10)}
     assert required_checks(None, policy) == {RequiredCheck("lint", 10)}
     assert required_checks(rules(), POLICY) == frozenset()
@@ -182,9 +182,9 @@ def test_required_checks_are_those_of_protection_and_configuration() -> None:
 def test_check_of_imq_itself_is_known_by_name_and_app(check: RequiredCheck, own: bool, unreported: bool) -> None:
     """A namesake of another App's is none, and a check of IMQ's App by another name is never reported."""
     policy = replace(POLICY, own_app=99)
-    assert is_own_check(check, policy) is own
-    assert unreported_check([CI, check], policy) == (check.name if unreported else None)
-    assert unreported_check([check], POLICY) is None
+    assert is_own_check(check, policy.own_app) is own
+    assert unreported_check([CI, check], policy.own_app) == (check.name if unreported else None)
+    assert unreported_check([check], POLICY.own_app) is None
 
 
 def test_no_entry_waits_for_imqs_own_check() -> None:

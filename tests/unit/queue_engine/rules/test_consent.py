@@ -3,9 +3,9 @@ from typing import Any
 
 import pytest
 
+from queue_engine.config.model import BlockRules, Policy, QueuePermissions
 from queue_engine.domain.facts import Permission, PullRequest
 from queue_engine.domain.model import Entry, EntryStatus
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.rules.consent import consent_lost, is_own_update
 from queue_engine.rules.eligibility import Reject
@@ -50,9 +50,9 @@ def test_consent_withdrawn_in_any_waiting_status_is_noticed(
 @pytest.mark.parametrize(
     ("policy", "changes", "reason"),
     [
-        (Policy(served=False), {}, Reason.BRANCH_NOT_SERVED),
-        (Policy(blocking_labels=frozenset({"docs"})), {}, Reason.BLOCKED_BY_LABEL),
-        (Policy(blocking_titles=("(?i)do not",)), {"title": "DO NOT MERGE"}, Reason.BLOCKED_BY_TITLE),
+        (Policy(enabled=False), {}, Reason.BRANCH_NOT_SERVED),
+        (Policy(blocking=BlockRules(labels=frozenset({"docs"}))), {}, Reason.BLOCKED_BY_LABEL),
+        (Policy(blocking=BlockRules(titles=("(?i)do not",))), {"title": "DO NOT MERGE"}, Reason.BLOCKED_BY_TITLE),
     ],
 )
 def test_consent_ends_in_any_waiting_status_when_the_configuration_keeps_it_out(
@@ -64,7 +64,7 @@ def test_consent_ends_in_any_waiting_status_when_the_configuration_keeps_it_out(
 
 def test_consent_is_not_judged_by_labels_of_a_configuration_that_cannot_be_read() -> None:
     """What its labels mean is not known; all that the configuration has no say in still counts."""
-    broken = Policy(trigger_labels=("go",), served=False, fault="line 2: what?")
+    broken = Policy(trigger_labels=("go",), enabled=False, fault="line 2: what?")
     assert _lost(entry(), pull(), broken) is None
     assert _lost(entry(), pull(draft=True), broken) is Reason.DRAFT
     assert _lost(entry(), pull(head_sha="evil"), broken) is Reason.HEAD_CHANGED
@@ -111,7 +111,7 @@ def test_consent_withdrawn_in_several_ways_gives_the_plainest_reason(changes: di
 
 def test_consent_lost_by_the_configuration_names_the_label_or_the_pattern() -> None:
     """People read which of their labels it was."""
-    policy = Policy(blocking_labels=frozenset({"docs"}))
+    policy = Policy(blocking=BlockRules(labels=frozenset({"docs"})))
     blocked = pull(labels=frozenset({"docs", "merge-queue"}))
     assert consent_lost(entry(), blocked, policy) == Reject(Reason.BLOCKED_BY_LABEL, "docs")
 
@@ -166,4 +166,4 @@ def test_own_update_needs_githubs_signature_where_write_is_not_enough_to_queue(
     """P4: a writer can craft a merge with the right parents and any content; who may not queue it gains nothing."""
     update = comparison("head-2", base_tip="base-2", merge_base="base-2", parents=("head-1", "base-2"))
     update = replace(update, head=replace(update.head, made_by_imq=made_by_imq))
-    assert is_own_update("head-1", update, Policy(may_queue=permission)) is own
+    assert is_own_update("head-1", update, Policy(who_may_queue=QueuePermissions(permission=permission))) is own

@@ -8,9 +8,10 @@ import pytest
 from queue_engine.admission.admit import judged
 from queue_engine.admission.case import Case
 from queue_engine.admission.enqueue_request import EnqueueRequest
+from queue_engine.config.model import Policy
 from queue_engine.domain.facts import Permission, Snapshot
 from queue_engine.domain.known_facts import Consent, PullRequestState
-from queue_engine.domain.policy import NotReadyPolicy, Policy
+from queue_engine.domain.policy import NotReadyPolicy
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.unmet_requirement import UnmetRequirement
 from queue_engine.rules.consent import consent_lost

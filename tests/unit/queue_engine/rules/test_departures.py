@@ -69,7 +69,7 @@ def test_departure_divides_the_wait_by_the_status_of_the_entry() -> None:
     )
     found = departed(46, events, others=(10, 30, 50))
     assert minutes(found) == {"capacity": 30, "checks": 12, "other": 4}
-    assert (found.joined_at, found.left_at, found.waited) == (NOW, after(46), 46 * 60)
+    assert (found.enqueued_at, found.left_at, found.waited) == (NOW, after(46), 46 * 60)
 
 
 @pytest.mark.parametrize(("position", "expected"), [(0, {"other": 5}), (1, {"capacity": 5})])
@@ -192,7 +192,7 @@ def test_parts_add_up_to_the_whole_and_none_is_negative(
     assert all(part >= 0 for part in parts)
     assert sum(parts) == pytest.approx(found.waited, abs=1e-5)
     assert found.waited == pytest.approx(max(left, 0) * 60, abs=1e-5)
-    assert found.left_at - found.joined_at == timedelta(seconds=found.waited)
+    assert found.left_at - found.enqueued_at == timedelta(seconds=found.waited)
 
 
 def test_ci_time_of_a_run_of_a_train_counts_once_among_the_members_that_it_tests() -> None:

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from queue_engine.config.model import BlockRules, MergeRules, Policy, QueuePermissions
 from queue_engine.domain.facts import MergeMethod, Permission, RequiredCheck, Review, ReviewState
-from queue_engine.domain.policy import NotReadyPolicy, Policy
+from queue_engine.domain.policy import NotReadyPolicy
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.unmet_requirement import UnmetRequirement
 from queue_engine.rules.eligibility import (
@@ -93,12 +94,18 @@ def test_eligibility_admits_people_that_the_configuration_lets_queue(
     least: Permission, permission: Permission, answer: Answer
 ) -> None:
     """The configured permission may be more or less than the right to merge; each has its own reason."""
-    assert asked(policy=Policy(may_queue=least), consent=replace(BY_MAX, permission=permission)) == answer
+    assert (
+        asked(
+            policy=Policy(who_may_queue=QueuePermissions(permission=least)),
+            consent=replace(BY_MAX, permission=permission),
+        )
+        == answer
+    )
 
 
 def test_eligibility_admits_who_is_named_whatever_the_right_and_the_case() -> None:
     """GitHub's logins have no case."""
-    policy = Policy(may_queue=Permission.ADMIN, may_queue_too=frozenset({"max"}))
+    policy = Policy(who_may_queue=QueuePermissions(permission=Permission.ADMIN, people=frozenset({"max"})))
     assert asked(policy=policy, consent=replace(BY_MAX, by="Max", permission=Permission.READ)) == Admit()
     assert asked(policy=policy, consent=replace(BY_MAX, by="eve", permission=Permission.READ)) == Reject(
         Reason.NOT_ALLOWED_TO_QUEUE
@@ -156,18 +163,48 @@ def test_eligibility_refuses_what_the_rules_of_the_branch_will_never_admit(
 @pytest.mark.parametrize(
     ("policy", "changes", "demands", "answer"),
     [
-        (Policy(method=SQUASH), {}, {}, Admit()),
-        (Policy(method=SQUASH), {"methods": (MERGE,)}, {}, Reject(Reason.METHOD_NOT_ALLOWED, "squash")),
-        (Policy(method=SQUASH), {}, {"methods": frozenset({MERGE})}, Reject(Reason.METHOD_NOT_ALLOWED, "squash")),
-        (Policy(method=MERGE), {}, {"linear_history": True}, Reject(Reason.LINEAR_HISTORY_REQUIRED, "merge")),
+        (Policy(merge=MergeRules(method=SQUASH)), {}, {}, Admit()),
+        (
+            Policy(merge=MergeRules(method=SQUASH)),
+            {"methods": (MERGE,)},
+            {},
+            Reject(Reason.METHOD_NOT_ALLOWED, "squash"),
+        ),
+        (
+            Policy(merge=MergeRules(method=SQUASH)),
+            {},
+            {"methods": frozenset({MERGE})},
+            Reject(Reason.METHOD_NOT_ALLOWED, "squash"),
+        ),
+        (
+            Policy(merge=MergeRules(method=MERGE)),
+            {},
+            {"linear_history": True},
+            Reject(Reason.LINEAR_HISTORY_REQUIRED, "merge"),
+        ),
         (POLICY, {"methods": (MERGE,)}, {"linear_history": True}, Reject(Reason.LINEAR_HISTORY_REQUIRED)),
         (POLICY, {"methods": ()}, {"linear_history": True}, Reject(Reason.METHOD_NOT_ALLOWED)),
-        (Policy(method=SQUASH), {"methods": (MERGE,)}, {"linear_history": True}, Reject(METHOD, "squash")),
-        (Policy(method=MERGE), {"methods": (SQUASH,)}, {"linear_history": True}, Reject(METHOD, "merge")),
-        (Policy(method=REBASE), {}, {"signatures": True}, Reject(Reason.METHOD_NOT_ALLOWED, "rebase")),
-        (Policy(method=SQUASH, method_labels={"docs": MERGE}), {"methods": (MERGE,)}, {}, Admit()),
         (
-            Policy(method_labels={"docs": REBASE}),
+            Policy(merge=MergeRules(method=SQUASH)),
+            {"methods": (MERGE,)},
+            {"linear_history": True},
+            Reject(METHOD, "squash"),
+        ),
+        (
+            Policy(merge=MergeRules(method=MERGE)),
+            {"methods": (SQUASH,)},
+            {"linear_history": True},
+            Reject(METHOD, "merge"),
+        ),
+        (
+            Policy(merge=MergeRules(method=REBASE)),
+            {},
+            {"signatures": True},
+            Reject(Reason.METHOD_NOT_ALLOWED, "rebase"),
+        ),
+        (Policy(merge=MergeRules(method=SQUASH, method_labels={"docs": MERGE})), {"methods": (MERGE,)}, {}, Admit()),
+        (
+            Policy(merge=MergeRules(method_labels={"docs": REBASE})),
             {"methods": (MERGE, SQUASH)},
             {},
             Reject(Reason.METHOD_NOT_ALLOWED, "rebase"),
@@ -184,15 +221,19 @@ def test_eligibility_refuses_a_way_of_merging_that_is_not_allowed(
 @pytest.mark.parametrize(
     ("policy", "changes", "answer"),
     [
-        (Policy(served=False), {}, Reject(Reason.BRANCH_NOT_SERVED)),
-        (Policy(blocking_labels=frozenset({"docs"})), {}, Reject(Reason.BLOCKED_BY_LABEL, "docs")),
+        (Policy(enabled=False), {}, Reject(Reason.BRANCH_NOT_SERVED)),
+        (Policy(blocking=BlockRules(labels=frozenset({"docs"}))), {}, Reject(Reason.BLOCKED_BY_LABEL, "docs")),
         (
-            Policy(blocking_labels=frozenset({"wip"})),
+            Policy(blocking=BlockRules(labels=frozenset({"wip"}))),
             {"labels": frozenset({"merge-queue", "WIP"})},
             Reject(Reason.BLOCKED_BY_LABEL, "WIP"),
         ),
-        (Policy(blocking_titles=("^wip",)), {"title": "a wip"}, Admit()),
-        (Policy(blocking_titles=("^wip",)), {"title": "wip: more"}, Reject(Reason.BLOCKED_BY_TITLE, "^wip")),
+        (Policy(blocking=BlockRules(titles=("^wip",))), {"title": "a wip"}, Admit()),
+        (
+            Policy(blocking=BlockRules(titles=("^wip",))),
+            {"title": "wip: more"},
+            Reject(Reason.BLOCKED_BY_TITLE, "^wip"),
+        ),
     ],
 )
 def test_eligibility_refuses_what_the_configuration_keeps_out(
@@ -209,7 +250,7 @@ def test_eligibility_refuses_what_the_configuration_keeps_out(
 
 def test_eligibility_with_a_hostile_title_is_checked_at_once() -> None:
     """Patterns match in linear time: what makes others hang is answered."""
-    policy = Policy(blocking_titles=("(a+)+$",))
+    policy = Policy(blocking=BlockRules(titles=("(a+)+$",)))
     assert asked({"title": "a" * 200 + "!"}, policy=policy) == Admit()
 
 
@@ -284,7 +325,7 @@ def test_reviews_are_asked_for_only_where_they_can_matter(
         ([], POLICY, {}, Admit()),
         (["c1", "c2"], POLICY, {}, Reject(Reason.SIGNATURES_MISSING, "c1, c2")),
         (["a" * 40] * 7, POLICY, {}, Reject(Reason.SIGNATURES_MISSING, f"{', '.join(['a' * 7] * 5)} and 2 more")),
-        (["c1"], Policy(method=SQUASH), {}, Admit()),
+        (["c1"], Policy(merge=MergeRules(method=SQUASH)), {}, Admit()),
         (["c1"], POLICY, {"methods": (SQUASH,)}, Admit()),
     ],
 )
@@ -303,7 +344,7 @@ def test_eligibility_asks_no_signatures_where_none_are_demanded() -> None:
 def test_eligibility_shows_no_secrets_to_those_without_the_right() -> None:
     """A sender without permission gets that answer, whatever else is wrong."""
     everything = {"draft": True, "mergeable": False, "head_repository": None, "head_sha": "evil"}
-    policy = Policy(served=False, blocking_labels=frozenset({"docs"}))
+    policy = Policy(enabled=False, blocking=BlockRules(labels=frozenset({"docs"})))
     assert asked(everything, policy=policy, consent=replace(BY_MAX, permission=Permission.TRIAGE)) == Reject(
         Reason.LABEL_WITHOUT_RIGHT
     )

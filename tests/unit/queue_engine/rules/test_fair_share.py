@@ -9,13 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.fair_share import GOAL, HIGH_LOAD, LOAD, compared, likely, ratio
-from queue_engine.domain.policy import Policy
+from queue_engine.config.model import FairShareRule, Policy
 from queue_engine.rules.fair_share import (
     AGENT_LANDINGS,
     AGENTS,
     LANDINGS,
     LONGEST,
     UNKNOWN,
+    FairShare,
     earliest_key,
     share_behind,
     share_of,
@@ -24,7 +25,7 @@ from tests.unit.queue_engine.examples import entry
 
 HOUR = timedelta(hours=1)
 MINUTE = 60_000
-POLICY = Policy(agents=("robot-*",))
+POLICY = Policy(fair_share=FairShareRule(agents=("robot-*",)))
 
 
 @pytest.mark.parametrize(
@@ -55,8 +56,8 @@ def test_further_entries_count_as_later_by_an_interval_of_landings() -> None:
     after_an_hour = LANDINGS * HOUR // timedelta(milliseconds=1)
     assert earliest_key("ada", queued, [HOUR] * 3, POLICY, arrived=5) == 2 + after_an_hour
     assert earliest_key("ada", queued, [], POLICY, arrived=5) == 2 + LANDINGS * UNKNOWN // timedelta(milliseconds=1)
-    assert earliest_key("ada", queued, [HOUR], Policy(fair_share=False), arrived=5) == 5
-    assert earliest_key("ada", queued, [HOUR], Policy(share_waiting=4), arrived=5) == 5
+    assert earliest_key("ada", queued, [HOUR], Policy(fair_share=FairShareRule(enabled=False)), arrived=5) == 5
+    assert earliest_key("ada", queued, [HOUR], Policy(fair_share=FairShareRule(waiting=4)), arrived=5) == 5
     assert earliest_key("ada", queued, [HOUR], POLICY, arrived=1) == 1, "answered late, but it arrived as the second"
 
 
@@ -89,7 +90,7 @@ def test_fifty_agents_delay_people_by_at_most_a_third(load: float) -> None:
     low, high = likely(pairs, Random(1))
     assert 1 < low <= ratio(pairs) <= high
     assert ratio(pairs) <= GOAL
-    assert ratio(compared([1], landings=300, load=load, policy=Policy(fair_share=False))) > 4
+    assert ratio(compared([1], landings=300, load=load, policy=Policy(fair_share=FairShareRule(enabled=False)))) > 4
 
 
 def test_agents_together_get_half_as_many_landings_ahead_of_others_as_a_person() -> None:
@@ -104,9 +105,9 @@ def test_entry_behind_later_ones_names_its_share() -> None:
     late = entry(seq=3, position=3, author="Ada", share_delay=9)
     first, second = entry(seq=1, position=0, author="ada"), entry(seq=2, position=1, author="ada")
     later = entry(seq=4, position=2, author="bob")
-    assert share_behind([first, second, later, late], late) == ("Ada", 3)
+    assert share_behind([first, second, later, late], late) == FairShare("Ada", 3)
     assert share_behind([first, second, late], late) is None
     assert share_behind([first, replace(later, priority=1), late], late) is None
     assert share_behind([first, later, late], replace(late, share_delay=0)) is None
     agents = replace(late, author="x[bot]")
-    assert share_behind([later, agents], agents) == ("x[bot]", 0)
+    assert share_behind([later, agents], agents) == FairShare("x[bot]", 0)

@@ -2,8 +2,8 @@ from typing import Any
 
 import pytest
 
+from queue_engine.config.model import MergeRules, Policy
 from queue_engine.domain.facts import MergeMethod, Review, ReviewState
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.reasons import Reason
 from queue_engine.planner.actions import Dequeue, FactKind, Merge, ReadFact
 from queue_engine.planner.decide import decide
@@ -34,13 +34,13 @@ def test_merge_method_is_the_first_that_repository_and_rules_allow(
 
 def test_merge_method_wanted_is_taken_or_none() -> None:
     """What a repository asks for is never replaced by something else."""
-    assert merge_method(pull(), rules(), Policy(method=REBASE)) is REBASE
-    assert merge_method(pull(methods=(MERGE,)), rules(), Policy(method=REBASE)) is None
+    assert merge_method(pull(), rules(), Policy(merge=MergeRules(method=REBASE))) is REBASE
+    assert merge_method(pull(methods=(MERGE,)), rules(), Policy(merge=MergeRules(method=REBASE))) is None
 
 
 def test_method_label_overrides_the_configured_method_whatever_its_case() -> None:
     """GitHub knows no two labels that differ in case; of several the configuration's first counts."""
-    policy = Policy(method=SQUASH, method_labels={"land-rebase": REBASE, "land-merge": MERGE})
+    policy = Policy(merge=MergeRules(method=SQUASH, method_labels={"land-rebase": REBASE, "land-merge": MERGE}))
     assert wanted_method({"Land-Merge"}, policy) is MERGE
     assert wanted_method({"land-merge", "LAND-rebase"}, policy) is REBASE
     assert wanted_method({"docs"}, policy) is SQUASH
@@ -53,14 +53,14 @@ def test_commit_words_are_githubs_where_nothing_is_configured() -> None:
 
 def test_commit_words_follow_the_templates_with_co_authors() -> None:
     """The repository's own form, made of what the pull request says."""
-    policy = Policy(commit_title="{title} (#{number})", commit_body="{body}\n\n{co_authors}")
+    policy = Policy(merge=MergeRules(title="{title} (#{number})", body="{body}\n\n{co_authors}"))
     title, body = commit_message(pull(title="Add", body="Why."), SQUASH, policy, ("B <b@x.org>",))
     assert (title, body) == ("Add (#1)", "Why.\n\nCo-authored-by: B <b@x.org>")
 
 
 def test_commit_words_of_a_rebase_are_its_commits_own() -> None:
     """Nothing is asked for that GitHub would not use."""
-    assert commit_message(pull(), REBASE, Policy(commit_title="{title}", commit_body="{body}")) == (None, None)
+    assert commit_message(pull(), REBASE, Policy(merge=MergeRules(title="{title}", body="{body}"))) == (None, None)
 
 
 def ready(policy: Policy, **facts: Any) -> object:
@@ -72,27 +72,29 @@ def ready(policy: Policy, **facts: Any) -> object:
 
 def test_merge_asks_for_co_authors_only_where_the_template_names_them() -> None:
     """P7: one request more only for those who want it, right before the merge."""
-    assert isinstance(ready(Policy(commit_body="{body}")), Merge)
-    named = Policy(method=SQUASH, commit_body="{body}\n{co_authors}")
+    assert isinstance(ready(Policy(merge=MergeRules(body="{body}"))), Merge)
+    named = Policy(merge=MergeRules(method=SQUASH, body="{body}\n{co_authors}"))
     assert ready(named) == ReadFact(FactKind.CO_AUTHORS)
     merge = ready(named, co_authors=("B <b@x.org>",))
     assert isinstance(merge, Merge)
     assert merge.body == "Co-authored-by: B <b@x.org>"
-    assert isinstance(ready(Policy(method=REBASE, commit_body="{body}\n{co_authors}")), Merge)
+    assert isinstance(ready(Policy(merge=MergeRules(method=REBASE, body="{body}\n{co_authors}"))), Merge)
 
 
 def test_merge_by_a_method_forbidden_since_admission_is_not_requested() -> None:
     """Settings may change while it waits; IMQ reads them again before it leaves, and the comment names the method."""
     forbidden: dict[str, Any] = {"pull": pull(methods=(MERGE,))}
-    assert ready(Policy(method=SQUASH), **forbidden) == ReadFact(FactKind.FRESH_RULES)
-    assert ready(Policy(method=SQUASH), **forbidden, rules_fresh=True) == Dequeue(
+    assert ready(Policy(merge=MergeRules(method=SQUASH)), **forbidden) == ReadFact(FactKind.FRESH_RULES)
+    assert ready(Policy(merge=MergeRules(method=SQUASH)), **forbidden, rules_fresh=True) == Dequeue(
         Reason.METHOD_NOT_ALLOWED, detail="squash"
     )
     refused = {"merge_refused": "Merge commits are not allowed on this repository.", "refused_methods": {MERGE}}
-    assert ready(Policy(method=MERGE), **refused) == Dequeue(Reason.METHOD_NOT_ALLOWED, detail="merge")
-    assert ready(Policy(method=MERGE), merge_refused="This branch must not contain merge commits.") == Dequeue(
-        Reason.LINEAR_HISTORY_REQUIRED, detail="merge"
+    assert ready(Policy(merge=MergeRules(method=MERGE)), **refused) == Dequeue(
+        Reason.METHOD_NOT_ALLOWED, detail="merge"
     )
+    assert ready(
+        Policy(merge=MergeRules(method=MERGE)), merge_refused="This branch must not contain merge commits."
+    ) == Dequeue(Reason.LINEAR_HISTORY_REQUIRED, detail="merge")
 
 
 def test_merge_that_github_would_not_check_for_approvals_is_checked_by_imq() -> None:

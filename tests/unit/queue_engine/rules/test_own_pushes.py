@@ -2,14 +2,14 @@
 
 import pytest
 
+from queue_engine.config.model import Policy, PushRules
 from queue_engine.domain.facts import HeadPush
 from queue_engine.domain.model import EntryStatus
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.port import NO_BRANCH
 from queue_engine.rules.own_pushes import keeps_position, made_by, may_push, pushed_by, with_pushed_head
 from tests.unit.queue_engine.examples import NOW, entry
 
-POLICY = Policy(requeue_for=frozenset({"dependabot[bot]"}))
+POLICY = Policy(on_push=PushRules(requeue_for=frozenset({"dependabot[bot]"})))
 BUMP = entry(author="dependabot[bot]")
 
 

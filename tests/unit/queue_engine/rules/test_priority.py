@@ -5,20 +5,23 @@ from typing import Any
 
 import pytest
 
+from queue_engine.config.model import FreezeRules, Policy, PriorityRules
 from queue_engine.domain.model import Entry, EntryOrder
-from queue_engine.domain.policy import Policy, PriorityLabel
+from queue_engine.domain.policy import PriorityLabel
 from queue_engine.rules.priority import PriorityEffect, delay, overtakes, precedence_of
 from tests.store import examples as stored
 from tests.unit.queue_engine.examples import CHECKING, MINUTE, NOW, PENDING
 
 POLICY = Policy(
-    priorities=(
-        PriorityLabel("urgent", 3),
-        PriorityLabel("Later", -3),
-        PriorityLabel("hotfix", 1, hotfix=True, preempts=True),
-        PriorityLabel("mends", 0, fixes_base=True),
+    priority=PriorityRules(
+        labels=(
+            PriorityLabel("urgent", 3),
+            PriorityLabel("Later", -3),
+            PriorityLabel("hotfix", 1, hotfix=True, preempts=True),
+            PriorityLabel("mends", 0, fixes_base=True),
+        )
     ),
-    freeze_exempt_labels=frozenset({"allowed"}),
+    freeze=FreezeRules(exempt_labels=frozenset({"allowed"})),
 )
 
 

@@ -4,16 +4,16 @@ from dataclasses import replace
 
 import pytest
 
+from queue_engine.config.model import CheckRules, Policy
 from queue_engine.domain.facts import BranchRules, CheckReport, CheckState, RequiredCheck
 from queue_engine.domain.model import Entry, EntryStatus
-from queue_engine.domain.policy import Policy
 from queue_engine.domain.run import NOT_BEGUN
 from queue_engine.rules.checks import expected_checks, head_checks, judge, needs_testing_label, of_now, run_checks
 from tests.unit.queue_engine.examples import NOW
 from tests.unit.queue_engine.examples import entry as made
 
 TEST, E2E, BOUND = RequiredCheck("test", 7), RequiredCheck("e2e", None), RequiredCheck("e2e", 7)
-POLICY = Policy(queue_only_checks=frozenset({E2E}))
+POLICY = Policy(checks=CheckRules(queue_only=frozenset({E2E})))
 
 
 def rules(*required: RequiredCheck) -> BranchRules:
@@ -38,7 +38,7 @@ def test_queue_only_check_is_required_of_the_candidate_alone(
 
 def test_queue_only_check_of_an_app_is_required_beside_the_same_name_of_any() -> None:
     """P1: anyone with push access may set a status of this name."""
-    bound = Policy(queue_only_checks=frozenset({BOUND}))
+    bound = Policy(checks=CheckRules(queue_only=frozenset({BOUND})))
     assert run_checks(rules(E2E), bound) == {E2E, BOUND}
 
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
+from queue_engine.config.model import Policy
 from queue_engine.domain.facts import Permission, Snapshot, StackPosition
 from queue_engine.domain.failing_check import FailingCheck
 from queue_engine.domain.model import Entry
-from queue_engine.domain.policy import NotReadyPolicy, Policy
+from queue_engine.domain.policy import NotReadyPolicy
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.unmet_requirement import MAY_STILL_BE_MET, UnmetRequirement
-from queue_engine.domain.webhook_event import WebhookEvent, WebhookKind
 from queue_engine.rules.eligibility import Admit, Answer, Consent, NotReady, Reject, RequiredFacts, check_eligibility
 from queue_engine.rules.readiness import (
     is_read_due,
@@ -23,6 +23,7 @@ from queue_engine.rules.readiness import (
     wait_ended,
     waits_for_check,
 )
+from tests.support.webhooks import a_webhook
 from tests.unit.queue_engine.examples import NOW, POLICY, REPOSITORY, entry, pull, rules
 
 REFUSING = replace(POLICY, when_not_ready=NotReadyPolicy.REFUSE)
@@ -131,7 +132,7 @@ def test_wait_ends_when_consent_is_withdrawn(changes: dict[str, Any], reason: Re
 
 def test_wait_has_a_limit_and_says_what_the_pull_request_lacked() -> None:
     """P5: while the configuration cannot be read, its limit is unknown."""
-    end = NOW + POLICY.ready_timeout
+    end = NOW + POLICY.timeouts.ready
     assert wait_ended(outside(), pull(draft=True), POLICY, end - MINUTE) is None
     assert wait_ended(outside(), pull(draft=True), POLICY, end) == Reject(Reason.NOT_READY_TIMED_OUT, "draft")
     assert wait_ended(outside(), pull(draft=True), replace(POLICY, fault="line 1"), end) is None
@@ -162,7 +163,7 @@ def test_sweep_reads_what_changed_since_the_last_read_alone() -> None:
     assert not seems_changed(outside(), still, POLICY, NOW)
     assert seems_changed(outside(), changed, POLICY, NOW)
     assert seems_changed(outside(), replace(still, open=False), POLICY, NOW)
-    assert seems_changed(outside(), still, POLICY, NOW + POLICY.ready_timeout)
+    assert seems_changed(outside(), still, POLICY, NOW + POLICY.timeouts.ready)
 
 
 ABOVE = UnmetRequirement(Reason.STACKED_ABOVE, "#7, of the branch bottom")
@@ -221,19 +222,11 @@ def test_unlisted_pull_request_is_read_once_a_day() -> None:
         ({"head_sha": "head-2"}, False),
         ({"check_name": "lint"}, True),
         ({"check_name": "c"}, False),
-        ({"check_name": None}, False),
     ],
 )
 def test_report_wakes_the_entry_that_waits_for_this_check_of_this_head(changes: dict[str, Any], waits: bool) -> None:
     """P7: other reports on the head cost no request."""
-    reported = {
-        "kind": WebhookKind.CHECK,
-        "delivery": "d",
-        "installation_id": 1,
-        "head_sha": "head-1",
-        "check_name": "ci",
-    }
-    webhook = WebhookEvent.model_validate(reported | changes)
+    webhook = a_webhook("check", **{"check_name": "ci", "passed": True, **changes})
     assert waits_for_check(entry(unmet=(DRAFT, FAILED)), webhook) is waits
     assert not waits_for_check(outside(), webhook)
 

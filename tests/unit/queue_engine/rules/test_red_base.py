@@ -46,7 +46,7 @@ def test_base_that_was_polled_is_red_until_the_check_passes(reports: list[CheckR
 def test_base_that_moved_and_on_which_nothing_reports_is_not_held_to_be_red_for_long() -> None:
     """Where checks run on pull requests only, nothing ever says that it is green."""
     waits = base_checked(RED, "tip-2", [OTHER], POLICY, NOW)
-    assert waits == replace(RED, tip="tip-2", polls=1, next_poll_at=NOW + POLICY.first_report)
+    assert waits == replace(RED, tip="tip-2", polls=1, next_poll_at=NOW + POLICY.checks.first_report)
     assert waits is not None
     assert base_checked(waits, "tip-2", [], POLICY, waits.next_poll_at) is None
     assert base_checked(waits, "tip-3", [], POLICY, waits.next_poll_at) is not None

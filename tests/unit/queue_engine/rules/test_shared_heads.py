@@ -2,8 +2,8 @@
 
 import pytest
 
+from queue_engine.config.model import Policy, QueuePermissions
 from queue_engine.domain.facts import Comparison, Permission
-from queue_engine.domain.policy import Policy
 from queue_engine.rules.shared_heads import head_branch_of, merged_tip, most_active, updated_for, with_shared_update
 from tests.store.examples import changed
 from tests.unit.queue_engine.examples import CHECKING, NOW, PENDING, POLICY, UPDATING, comparison, entry, pull
@@ -53,7 +53,12 @@ def test_update_has_the_own_head_and_one_tip_as_parents(parents: tuple[str, ...]
 
 def test_update_needs_githubs_signature_where_write_permission_may_not_queue() -> None:
     """A writer may craft a merge with these parents and other content."""
-    assert merged_tip(OWN, compared("head-1", "tip"), Policy(may_queue=Permission.MAINTAIN)) is None
+    assert (
+        merged_tip(
+            OWN, compared("head-1", "tip"), Policy(who_may_queue=QueuePermissions(permission=Permission.MAINTAIN))
+        )
+        is None
+    )
 
 
 def test_shared_update_is_bound_and_ends_a_run_on_the_former_head() -> None:

@@ -6,8 +6,9 @@ from typing import cast
 
 import pytest
 
+from queue_engine.config.model import Policy
 from queue_engine.domain.facts import CheckState
-from queue_engine.domain.policy import FreezeWindow, Policy
+from queue_engine.domain.policy import FreezeWindow
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.shadow import ShadowAction, ShadowOutcome
 from queue_engine.shadow.decide import ShadowResult, duration_of, next_decision
@@ -88,7 +89,7 @@ async def test_failed_check_would_eject(scene: Setup) -> None:
 
 async def test_freeze_holds_all_but_exempt_pull_requests(scene: Setup) -> None:
     """The blockers of a queue are those of the would-be entry; IMQ judges it again at the end of the freeze."""
-    frozen = replace(POLICY, freezes=(FreezeWindow(NOW - HOUR, NOW + HOUR, "Weekend"),))
+    frozen = replace(POLICY, freeze=replace(POLICY.freeze, windows=(FreezeWindow(NOW - HOUR, NOW + HOUR, "Weekend"),)))
     found = await decided(scene, frozen)
     assert found.decision == ShadowAction(ShadowOutcome.WAITING, NOW, Reason.FROZEN, "Weekend")
     assert found.due_at == NOW + HOUR
@@ -97,7 +98,7 @@ async def test_freeze_holds_all_but_exempt_pull_requests(scene: Setup) -> None:
 
 async def test_withdrawn_consent_counts_in_a_freeze(scene: Setup) -> None:
     """A label may be removed at any time."""
-    frozen = replace(POLICY, freezes=(FreezeWindow(NOW - HOUR, NOW + HOUR, "Weekend"),))
+    frozen = replace(POLICY, freeze=replace(POLICY.freeze, windows=(FreezeWindow(NOW - HOUR, NOW + HOUR, "Weekend"),)))
     assert (await decided(scene, frozen, needs_refetch=True)).decision.reason is Reason.FROZEN
     scene.github.pull = pull(labels=frozenset())
     found = await decided(scene, frozen, needs_refetch=True)

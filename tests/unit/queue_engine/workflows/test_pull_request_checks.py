@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from queue_engine.domain.facts import RequiredCheck
-from queue_engine.domain.train_policy import Candidates
+from queue_engine.domain.policy import Candidates
 from queue_engine.workflows.script_commands import ScriptError, script_commands
 from queue_engine.workflows.trigger_choice import choose_trigger
 from queue_engine.workflows.workflow_file import read_workflow

@@ -16,12 +16,12 @@ WAIT = "/api/v1/repositories/acme/widgets/pulls/7/queue?wait=60"
 def state(name: str, position: int = 0, *, outcome: str | None = None, sentence: str = "It waits.") -> ApiAnswer:
     """An answer about #7."""
     queued = name != "not_queued"
-    entry = {"position": position, "awaited": [], "eta": None} if queued else None
+    entry = {"position": position, "pending_checks": [], "eta": None} if queued else None
     call = {"method": "GET", "path": WAIT} if queued else {"method": "POST", "path": "/api/v1/again"}
     body: dict[str, Any] = {
         "state": name,
         "outcome": outcome,
-        "queue": "main",
+        "base_branch": "main",
         "entry": entry,
         "sentence": sentence,
         "detail": None,

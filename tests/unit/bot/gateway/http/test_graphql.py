@@ -23,9 +23,9 @@ from graphql import (
 from bot.gateway import Gateway
 from bot.gateway.check_run_batches import mutation
 from bot.gateway.snapshots import queries, schemas
+from github_schemas.graphql import github_schema
 from queue_engine.domain.facts import Permission, Snapshot
 from queue_engine.domain.model import Repository
-from tests.support.github_graphql import github_schema
 from tests.unit.bot.github_double import GitHubDouble, Says
 
 QUERIES = {

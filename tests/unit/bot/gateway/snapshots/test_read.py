@@ -14,7 +14,6 @@ from queue_engine.domain.errors import Forbidden, GitHubError, NotFound, RateLim
 from queue_engine.domain.facts import MergeMethod, Permission, ReviewOutcome, ReviewState
 from queue_engine.domain.model import Repository
 from tests.unit.bot.answers import pull_request
-from tests.unit.bot.answers import repository as repository_answer
 from tests.unit.bot.conftest import ManualClock
 from tests.unit.bot.gateway.snapshots.graphql_answers import (
     COMPARED,
@@ -193,23 +192,13 @@ async def test_limit_of_graphql_holds_rest_back_only_if_it_is_a_secondary_one(
 @pytest.mark.parametrize(
     "says", [Says(status=404, data={"message": "Not Found"}), refused("", "No", None, "undefinedField")]
 )
-async def test_rest_is_asked_where_graphql_is_not_offered(
-    gateway: Gateway, github: GitHubDouble, repository: Repository, clock: ManualClock, says: Says
+async def test_github_without_what_the_query_asks_for_is_an_outage_that_names_it(
+    gateway: Gateway, github: GitHubDouble, repository: Repository, says: Says
 ) -> None:
-    """An old Enterprise Server: merge methods come from the repository, once in a while; GraphQL is tried hourly."""
+    """P5: an Enterprise Server older than 3.16 holds its queues, and nobody leaves for it."""
     github.on("POST", GRAPHQL, says)
-    github.on("GET", PULL, Says(pull_request()))
-    github.on("GET", PERMISSION, Says({"permission": "write"}))
-    allowed = repository_answer(allow_merge_commit=False, allow_squash_merge=False, allow_rebase_merge=True)
-    github.on("GET", "/repos/ada/engine", Says(allowed))
-    for _ in range(2):
-        taken = await gateway.snapshot(repository, 3, login="grace", head_sha="h1")
-        assert (taken.pull.methods, taken.permission) == ((MergeMethod.REBASE,), Permission.WRITE)
-        assert (taken.comparison, taken.decision, taken.reviews, taken.open_conversations) == (None, None, None, None)
-    assert len(github.asked_for("POST", GRAPHQL)) == len(github.asked_for("GET", "/repos/ada/engine")) == 1
-    clock.instant += timedelta(hours=1)
-    await gateway.snapshot(repository, 3, login="grace")
-    assert len(github.asked_for("POST", GRAPHQL)) == 2
+    with pytest.raises(Unavailable, match="GraphQL API does not answer IMQ's queries: No"):
+        await gateway.snapshot(repository, 3, login="grace", head_sha="h1")
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import pytest
 from pydantic import SecretStr
 
 from bot.web.live.request_ids import RequestIds
-from sandbox.core.keys import KeyPair
+from github_emulator import KeyPair
 
 IDS = RequestIds(SecretStr(KeyPair().private))
 

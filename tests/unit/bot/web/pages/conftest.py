@@ -13,7 +13,7 @@ from bot.web.pages.overview import OverviewPage
 from bot.web.pages.shadow import ShadowPage
 from bot.web.pages.site import Site, add_pages
 from bot.web.pages.statistics import StatisticsPages
-from queue_engine.domain.policy import Policy
+from queue_engine.config.model import Policy
 from queue_engine.effects.context import Engine
 from queue_engine.store import Store
 from tests.store.examples import OTHER, queue

@@ -226,14 +226,14 @@ async def test_json_and_csv_have_the_figures_of_the_page(browser: Browser) -> No
     """The same period, the same queues."""
     await put(browser.store, DEPARTURE, replace(LANDED, id=6, number=2), replace(LANDED, id=7, number=3, waited=99.5))
     answer = await (await browser.client.get(f"{QUEUE}.json?days=7")).json()
-    assert (answer["repository"], answer["queue"], answer["landed"], answer["median_wait"]) == (
+    assert (answer["repository"], answer["base_branch"], answer["landed"], answer["median_wait"]) == (
         "acme/rocket",
         "main",
         2,
         10.0,
     )
     assert answer["p95_wait"] == 99.5
-    assert answer["reasons"][1] == {"outcome": "failed", "reason": "checks_failed", "pull_requests": 1}
+    assert answer["reasons"][1] == {"outcome": "failed", "reason": "checks_failed", "pulls": 1}
     assert [each["name"] for each in answer["flaky_jobs"]] == ["lint", "unit"]
     assert answer["health"]["failures"] == {"figure": pytest.approx(1 / 3), "limit": 0.05, "met": False}
     text = await browser.get(f"{QUEUE}.csv?days=7")

@@ -6,10 +6,11 @@ from typing import Any, cast
 
 import pytest
 
+from queue_engine.config.model import TrainRules
 from queue_engine.core.database.database import Database
 from queue_engine.domain.errors import Forbidden
 from queue_engine.domain.facts import Permission, Review, ReviewState
-from queue_engine.domain.train_policy import TrainForks, TrainPolicy
+from queue_engine.domain.policy import Candidates, TrainForks
 from queue_engine.executor.trains.forks import sets_forks_aside
 from queue_engine.planner.actions import Facts
 from queue_engine.planner.trains.memory import ForkReason
@@ -99,7 +100,7 @@ async def why_alone(
 ) -> ForkReason | None:
     """Why pull request 1, of a fork, is tested alone; None if a train tests it."""
     state, _ = await a_state(Store(database), ForkGitHub(**{**SOUND, **answers}), (1,))
-    state.trains = TrainPolicy(forks=forks)
+    state.trains = TrainRules(Candidates.AUTO, forks=forks)
     (entry,) = state.entries
     state.verified[entry.id, entry.version] = Facts(pull=pull(head_repository=head_repository))
     await sets_forks_aside(state, state.entries, "base-1")

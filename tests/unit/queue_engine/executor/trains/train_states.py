@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, cast
 
+from queue_engine.config.model import Policy, TrainRules
 from queue_engine.domain.candidate_run import CandidateMember, CandidateRun, CandidateState, CandidateTrigger
 from queue_engine.domain.facts import Branch, BranchRules, CheckReport, Commit
-from queue_engine.domain.policy import Policy
+from queue_engine.domain.policy import Candidates
 from queue_engine.domain.port import GitHub as Port
 from queue_engine.domain.run import Run
-from queue_engine.domain.train_policy import TrainPolicy
 from queue_engine.executor.trains.state import TrainState
 from queue_engine.planner.trains.members import follow_queue
 from queue_engine.planner.trains.memory import Memory
@@ -114,12 +114,12 @@ async def a_state(
     ids = {each.number: each.id for each in entries}
     made = replace(made, members=tuple(replace(each, entry_id=ids[each.number]) for each in made.members), **run)
     engine = replace(setup.engine, github=cast(Port, github))
-    state = TrainState(engine, queue, policy or Policy(), TrainPolicy(), lambda: True)
+    state = TrainState(engine, queue, policy or Policy(), TrainRules(Candidates.AUTO), lambda: True)
     await state.load()
     async with store.transaction() as tx:
         stored = await tx.candidate_runs.add(made)
     assert stored.id is not None
-    memory = replace(follow_queue(Memory(), entries, TrainPolicy()).with_tip("base-1"), trigger=made.trigger)
+    memory = replace(follow_queue(Memory(), entries, TrainRules()).with_tip("base-1"), trigger=made.trigger)
     await state.remember(started(memory, stored.id, NewRun(tuple(numbers), made.tested), state.seconds))
     await state.load()
     return state, state.runs[0]

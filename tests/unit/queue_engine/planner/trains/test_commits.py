@@ -2,12 +2,12 @@
 
 import pytest
 
+from queue_engine.config.model import MergeRules, Policy
 from queue_engine.domain.facts import MergeMethod
-from queue_engine.domain.policy import Policy
 from queue_engine.planner.trains.commits import merge_message, names_co_authors
 from tests.unit.queue_engine.examples import pull
 
-BODY = Policy(commit_title="{title} (#{number})", commit_body="{body}")
+BODY = Policy(merge=MergeRules(title="{title} (#{number})", body="{body}"))
 
 
 @pytest.mark.parametrize(
@@ -36,5 +36,5 @@ def test_message_that_lands_has_the_template_and_any_other_no_number() -> None:
 
 def test_co_authors_are_named_where_the_template_does_and_a_commit_is_made() -> None:
     """A rebase keeps the commits of the pull request."""
-    assert not names_co_authors(MergeMethod.REBASE, Policy(commit_body="{co_authors}"))
-    assert names_co_authors(MergeMethod.SQUASH, Policy(commit_body="{co_authors}"))
+    assert not names_co_authors(MergeMethod.REBASE, Policy(merge=MergeRules(body="{co_authors}")))
+    assert names_co_authors(MergeMethod.SQUASH, Policy(merge=MergeRules(body="{co_authors}")))

@@ -4,9 +4,10 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from json import dumps, loads
 
+from queue_engine.config.model import TrainRules
 from queue_engine.domain.candidate_run import CandidateTrigger
 from queue_engine.domain.facts import RequiredCheck
-from queue_engine.domain.train_policy import TrainPolicy, TrainSplit
+from queue_engine.domain.policy import TrainSplit
 from queue_engine.planner.trains.members import ahead_of_tested_alone, base_moved, follow_queue, slots, visible
 from queue_engine.planner.trains.memory import (
     FailingChecks,
@@ -50,7 +51,7 @@ def stored(memory: Memory) -> Memory:
 
 def queued(*numbers: int) -> Memory:
     """A memory with these members."""
-    return follow_queue(Memory(), [entry(number) for number in numbers], TrainPolicy(runs=2))
+    return follow_queue(Memory(), [entry(number) for number in numbers], TrainRules(runs=2))
 
 
 def test_members_ahead_of_one_that_is_tested_alone_and_those_in_runs_are_all_that_trains_test() -> None:
@@ -126,16 +127,16 @@ def test_member_with_another_head_is_another_member() -> None:
         trains=replace(memory.trains, queue=tuple(replace(each, qualified_at=1.0) for each in memory.trains.queue)),
         conflicts={2: (1,), 1: (2,)},
     )
-    followed = follow_queue(known, [entry(1), replace(entry(2), head="pushed")], TrainPolicy())
+    followed = follow_queue(known, [entry(1), replace(entry(2), head="pushed")], TrainRules())
     assert [each.qualified for each in followed.trains.queue] == [True, False]
     assert followed.conflicts == {1: (2,)}
 
 
 def test_hotfix_comes_before_members_that_came_earlier() -> None:
     """Priorities and hotfixes come before the order of arrival."""
-    memory = follow_queue(Memory(), [entry(1), replace(entry(2), hotfix=True, preempts=True)], TrainPolicy())
+    memory = follow_queue(Memory(), [entry(1), replace(entry(2), hotfix=True, preempts=True)], TrainRules())
     assert [(each.id, each.preempts) for each in memory.trains.queue] == [(2, True), (1, False)]
-    urgent = follow_queue(Memory(), [entry(1), replace(entry(2), preempts=True)], TrainPolicy())
+    urgent = follow_queue(Memory(), [entry(1), replace(entry(2), preempts=True)], TrainRules())
     assert not any(each.preempts for each in urgent.trains.queue)
 
 
@@ -171,15 +172,15 @@ def test_run_tests_no_more_members_than_the_configuration_allows() -> None:
     """With `split: single` the members of a failed run are tested one by one."""
     entries = [entry(number) for number in range(1, 9)]
 
-    def tested(policy: TrainPolicy, *failed: int) -> int:
+    def tested(policy: TrainRules, *failed: int) -> int:
         memory = follow_queue(Memory(), entries, policy)
         failures = (FailingRun(frozenset(failed), frozenset(failed)),) if failed else ()
         (new,) = plan(replace(memory.trains, failures=failures), 1.0).start
         return len(new.tested)
 
-    single = TrainPolicy(split=TrainSplit.SINGLE)
-    assert [tested(TrainPolicy(max_size=most)) for most in (1, 3, 32)] == [1, 3, 7]
-    assert (tested(single), tested(single, *range(1, 9)), tested(TrainPolicy(), *range(1, 9))) == (7, 1, 4)
+    single = TrainRules(split=TrainSplit.SINGLE)
+    assert [tested(TrainRules(max_size=most)) for most in (1, 3, 32)] == [1, 3, 7]
+    assert (tested(single), tested(single, *range(1, 9)), tested(TrainRules(), *range(1, 9))) == (7, 1, 4)
 
 
 def test_outcomes_of_runs_are_counted_once() -> None:
@@ -241,8 +242,8 @@ def test_tree_that_failed_is_tested_again_once_a_flake_is_found() -> None:
 
 def test_auto_allows_one_run_more_than_ci_ran_at_once() -> None:
     """A queue learns how many runs its CI starts at once, and forgets it when the CI no longer does."""
-    auto, memory = TrainPolicy(runs=None), Memory()
-    assert (slots(memory, auto), slots(memory, TrainPolicy(runs=3))) == (1, 3)
+    auto, memory = TrainRules(runs=None), Memory()
+    assert (slots(memory, auto), slots(memory, TrainRules(runs=3))) == (1, 3)
     memory = stored(memory.with_span(0.0, 10.0))
     assert slots(memory, auto) == 2
     assert slots(memory.with_span(10.0, 20.0), auto) == 2
@@ -302,5 +303,5 @@ def test_head_that_fails_is_kept_until_it_is_read_again() -> None:
     memory = heads_judged(queued(1, 2), {1: True})
     assert [each.head_fails for each in memory.trains.queue] == [True, False]
     assert [each.head_fails for each in heads_judged(memory, {2: True}).trains.queue] == [True, True]
-    pushed = follow_queue(memory, [replace(entry(1), head="pushed"), entry(2)], TrainPolicy())
+    pushed = follow_queue(memory, [replace(entry(1), head="pushed"), entry(2)], TrainRules())
     assert [each.head_fails for each in pushed.trains.queue] == [False, False]

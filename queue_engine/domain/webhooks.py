@@ -1,0 +1,313 @@
+"""Webhook events as the engine uses them: hints that something may have changed. GitHub is the truth.
+
+The receiver normalizes each delivery to one of these classes before it is stored.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, TypeAdapter
+
+from queue_engine.domain.known_facts import Fact
+from queue_engine.domain.model import Repository
+
+WEBHOOK_JOB = "webhook"
+"""Kind of the job that follows one stored delivery; its request is the `WebhookEvent`."""
+
+
+class Webhook(BaseModel):
+    """What every normalized delivery has. `kind` is its meaning for a queue."""
+
+    model_config = ConfigDict(frozen=True)
+
+    kind: str
+    delivery: str
+    """GitHub's delivery id, which the logs name."""
+    installation_id: int
+    repository_id: int | None = None
+    owner: str | None = None
+    name: str | None = None
+    sender: str | None = None
+    """The account that caused the event; GitHub leaves it out of some pushes (libraries.io #3089)."""
+    sender_is_bot: bool = False
+    facts: tuple[Fact, ...] = Field(default=(), exclude=True)
+    """The facts that the delivery states: stored with the delivery, in rows of their own, not in its job."""
+
+    @property
+    def repository(self) -> Repository | None:
+        """The repository; None for an event of the whole installation."""
+        if self.repository_id is None or self.owner is None or self.name is None:
+            return None
+        return Repository(self.repository_id, self.owner, self.name, self.installation_id)
+
+
+class RepositoryWebhook(Webhook):
+    """An event of one repository."""
+
+    repository_id: int
+    owner: str
+    name: str
+
+    @property
+    def repository(self) -> Repository:
+        """The repository."""
+        return Repository(self.repository_id, self.owner, self.name, self.installation_id)
+
+
+class PullRequestWebhook(RepositoryWebhook):
+    """An event of one pull request."""
+
+    number: int
+
+
+class CommitWebhook(RepositoryWebhook):
+    """An event of one commit."""
+
+    head_sha: str
+
+
+@dataclass(frozen=True, slots=True)
+class LabelAttempt:
+    """What the job of a label adds to its webhook."""
+
+    order: int = 0
+    """The number of the delivery in the order of arrival."""
+    stored_at: datetime | None = None
+    """When the delivery was stored: its request counts from then, even if a worker has time only later."""
+    arrived_at: datetime | None = None
+    """The same, if the job has failed since: its request keeps its position in the order."""
+    tries: int = 0
+    """How often IMQ has postponed the job before, for a stale or early read, or an earlier label."""
+    outdated: int = 0
+    """How many of these were for a stale read."""
+    awaited: int = 0
+    """How many of these were for an earlier label."""
+
+
+class Labeled(PullRequestWebhook):
+    """pull_request.labeled, with any label; the engine knows the trigger."""
+
+    kind: Literal["labeled"] = "labeled"
+    branch: str
+    """The base branch."""
+    label: str
+    head_sha: str
+    updated_at: datetime
+    """When the label was set: then the pull request changed last."""
+    attempt: LabelAttempt = Field(default=LabelAttempt(), exclude=True)
+
+
+class Changed(PullRequestWebhook):
+    """Any other event of a pull request that may withdraw consent."""
+
+    kind: Literal["consent"] = "consent"
+    action: Literal[
+        "closed",
+        "reopened",
+        "converted_to_draft",
+        "ready_for_review",
+        "auto_merge_enabled",
+        "auto_merge_disabled",
+    ]
+    branch: str
+
+
+class Unlabeled(PullRequestWebhook):
+    """pull_request.unlabeled."""
+
+    kind: Literal["consent"] = "consent"
+    action: Literal["unlabeled"] = "unlabeled"
+    branch: str
+    label: str | None = None
+    """None if the label itself was deleted."""
+
+
+class Edited(PullRequestWebhook):
+    """pull_request.edited, if the base branch or the title changed."""
+
+    kind: Literal["consent"] = "consent"
+    action: Literal["edited"] = "edited"
+    branch: str
+    title: str | None = None
+    """The new title, if only the title changed."""
+
+
+class HeadPushed(PullRequestWebhook):
+    """pull_request.synchronize, by anyone."""
+
+    kind: Literal["consent"] = "consent"
+    action: Literal["synchronize"] = "synchronize"
+    branch: str
+    before: str
+    head_sha: str
+
+
+PullRequestChange = Annotated[Changed | Unlabeled | Edited | HeadPushed, Field(discriminator="action")]
+"""Whatever may withdraw consent."""
+
+
+class Unlocked(PullRequestWebhook):
+    """pull_request.unlocked: the conversation takes comments again."""
+
+    kind: Literal["unlocked"] = "unlocked"
+
+
+class CommandText(PullRequestWebhook):
+    """A person's text with commands in it."""
+
+    sender: str
+    commands: tuple[str, ...]
+    """Its lines that are commands, without the slash."""
+    association: str | None = None
+    """GitHub's `author_association`, such as MEMBER. GitHub hides private members: NONE."""
+    author: str | None = None
+    """The author of the pull request; None once that account is deleted."""
+    updated_at: datetime | None = None
+    """When the text was written: then the pull request changed last."""
+
+
+class Commented(CommandText):
+    """issue_comment.created on a pull request, with a command in it."""
+
+    kind: Literal["comment"] = "comment"
+    comment_id: int
+
+
+class Reviewed(PullRequestWebhook):
+    """pull_request_review submitted or dismissed."""
+
+    kind: Literal["review"] = "review"
+    action: Literal["submitted", "dismissed"]
+    branch: str
+
+
+class ReviewedWithCommands(Reviewed, CommandText):
+    """pull_request_review submitted by a person who wrote commands in its text."""
+
+    sender: str
+    review_id: int
+    head_sha: str
+    """The head that was reviewed."""
+
+
+CommandWebhook = Commented | ReviewedWithCommands
+"""Commands of a person."""
+
+
+class Conversation(PullRequestWebhook):
+    """pull_request_review_thread resolved or unresolved."""
+
+    kind: Literal["conversation"] = "conversation"
+    action: Literal["resolved", "unresolved"]
+    branch: str
+
+
+class CheckReported(CommitWebhook):
+    """check_run completed, or status that is no longer pending."""
+
+    kind: Literal["check"] = "check"
+    check_name: str
+    passed: bool
+    """Whether its conclusion passes (success, skipped, neutral)."""
+    skipped: bool = False
+    """Whether the check run was skipped."""
+    check_url: str | None = None
+    """The check's page, if its App names one."""
+    check_started: datetime | None = None
+    check_ended: datetime | None = None
+    without_jobs: ClassVar[bool] = False
+
+
+class ChecksReported(CommitWebhook):
+    """check_suite completed, or workflow_run in progress or without jobs."""
+
+    kind: Literal["checks"] = "checks"
+    check_name: ClassVar[None] = None
+    passed: ClassVar[None] = None
+    skipped: bool = False
+    """Whether all of the suite were skipped (actions/github-script #147, apache/spark #36371)."""
+    without_jobs: bool = False
+    """A workflow run waits for approval, or ended before it had a job."""
+
+
+CheckWebhook = CheckReported | ChecksReported
+"""A report of checks on one commit."""
+
+
+class RerunRequested(CommitWebhook):
+    """check_run or check_suite of IMQ's own App rerequested by a person."""
+
+    kind: Literal["rerun"] = "rerun"
+    sender: str
+    numbers: tuple[int, ...]
+    """The pull requests of the check, as far as the delivery names them."""
+
+
+class BranchPushed(RepositoryWebhook):
+    """push to a branch."""
+
+    kind: Literal["base_moved"] = "base_moved"
+    branch: str
+    before: str
+    head_sha: str | None = None
+    """The new tip; None for a deleted branch."""
+    config: bool = False
+    """The push may have changed the repository's configuration, or its workflows."""
+    config_named: bool = False
+    """A commit that the push lists changed the configuration, on any branch."""
+    default_branch: bool = False
+    """The branch is the repository's default branch."""
+
+
+class RulesChanged(Webhook):
+    """branch_protection_rule or repository_ruleset. An organisation's ruleset names no repository."""
+
+    kind: Literal["rules"] = "rules"
+
+
+class TeamsChanged(Webhook):
+    """membership or team: who is in a team may have changed, in the whole installation."""
+
+    kind: Literal["teams"] = "teams"
+
+
+class InstallationChanged(Webhook):
+    """Repositories were added, removed, archived, renamed or made private; of `repository` also which one."""
+
+    kind: Literal["installed"] = "installed"
+    action: str
+
+
+def _review_of(stored: Any) -> str:
+    """Return which class a stored review has, or a webhook."""
+    if isinstance(stored, Webhook):
+        return type(stored).__name__
+    return "ReviewedWithCommands" if stored.get("commands") else "Reviewed"
+
+
+_Review = Annotated[
+    Annotated[Reviewed, Tag("Reviewed")] | Annotated[ReviewedWithCommands, Tag("ReviewedWithCommands")],
+    Discriminator(_review_of),
+]
+
+WebhookEvent = Annotated[
+    Labeled
+    | PullRequestChange
+    | Unlocked
+    | Commented
+    | _Review
+    | Conversation
+    | CheckReported
+    | ChecksReported
+    | RerunRequested
+    | BranchPushed
+    | RulesChanged
+    | TeamsChanged
+    | InstallationChanged,
+    Field(discriminator="kind"),
+]
+"""One normalized delivery."""
+
+WEBHOOK_EVENTS: TypeAdapter[WebhookEvent] = TypeAdapter(WebhookEvent)
+"""Reads an event from the request of its job."""

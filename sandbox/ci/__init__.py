@@ -1,4 +1,0 @@
-"""Simulated CI systems: they learn of pushes and pull requests, and report check runs or commit statuses.
-
-May not live here: the records of checks themselves (`sandbox.domain.checks`).
-"""

@@ -1,4 +1,0 @@
-"""Check suites, check runs, commit statuses, and workflow runs of GitHub Actions.
-
-May not live here: the CI systems that report them (`sandbox.ci`).
-"""

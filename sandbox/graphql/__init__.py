@@ -1,4 +1,0 @@
-"""GitHub's GraphQL API: a part of its schema, what its fields resolve to, and how it refuses.
-
-Knows nothing of HTTP: `sandbox.rest.apps.graphql` serves it.
-"""

@@ -1,0 +1,34 @@
+"""IMQ's comments are read back as IMQ wrote them."""
+
+import pytest
+
+from imq_demo import comments
+from notifications import texts
+from queue_engine.domain.facts import CheckReport, CheckState
+from queue_engine.domain.notice import NoticeKind
+from queue_engine.domain.reasons import Reason
+from tests.unit.demo.examples import comment
+
+
+@pytest.mark.parametrize("kind", list(NoticeKind))
+def test_kind_of_every_comment_is_read_back(kind: NoticeKind) -> None:
+    """The headline alone identifies the state of a pull request."""
+    assert comments.kind(comment(kind)) is kind
+
+
+def test_kind_of_a_persons_comment_is_none() -> None:
+    """What people write is not taken for IMQ's, even when they quote it."""
+    assert comments.kind(texts.KINDS[NoticeKind.LANDED].headline) is None
+
+
+@pytest.mark.parametrize("reason", list(Reason))
+def test_reason_of_every_comment_is_read_back(reason: Reason) -> None:
+    """The explanation names one reason."""
+    assert comments.reason(comment(NoticeKind.FAILED, reason), "main", "merge-queue") is reason
+
+
+def test_why_checks_failed_names_the_check() -> None:
+    """The one line at the end of the demo says which check failed, without markup."""
+    check = CheckReport("ci/test", 7, CheckState.FAILED, "failure", "https://ci.example.com/1", None, None)
+    body = comment(NoticeKind.FAILED, Reason.CHECKS_FAILED, checks=(check,))
+    assert comments.why(body) == f"{texts.REASONS[Reason.CHECKS_FAILED].sentence} (ci/test: failure)"
