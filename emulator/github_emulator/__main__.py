@@ -35,7 +35,7 @@ _OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("--manifest", {"type": Path, "metavar": "FILE", "help": "the App's manifest, in GitHub's JSON format"}),
     ("--env-file", {"type": Path, "metavar": "FILE", "help": "a new file for address and credentials"}),
     ("--env-prefix", {"default": "", "metavar": "PREFIX", "help": "stands before the App's settings there"}),
-    ("--speed", {"type": float, "default": 1.0, "help": "how fast time runs; 0: it stands still"}),
+    ("--speed", {"type": float, "default": 1.0, "help": "how fast time runs; 0 stops it"}),
     ("--seed", {"type": int, "default": 0, "help": "decides ids, flaky checks and other chances (0)"}),
 )
 
