@@ -7,6 +7,7 @@ from typing import Any, cast
 from queue_engine.config.model import Policy, TrainRules
 from queue_engine.domain.candidate_run import CandidateMember, CandidateRun, CandidateState, CandidateTrigger
 from queue_engine.domain.facts import Branch, BranchRules, CheckReport, Commit
+from queue_engine.domain.policy import Candidates
 from queue_engine.domain.port import GitHub as Port
 from queue_engine.domain.run import Run
 from queue_engine.executor.run_store import TrainState
@@ -113,7 +114,7 @@ async def a_state(
     ids = {each.number: each.id for each in entries}
     made = replace(made, members=tuple(replace(each, entry_id=ids[each.number]) for each in made.members), **run)
     engine = replace(setup.engine, github=cast(Port, github))
-    state = TrainState(engine, queue, policy or Policy(), TrainRules(), lambda: True)
+    state = TrainState(engine, queue, policy or Policy(), TrainRules(Candidates.AUTO), lambda: True)
     await state.load()
     async with store.transaction() as tx:
         stored = await tx.candidate_runs.add(made)
