@@ -23,7 +23,7 @@ from queue_engine.planner.github_outage import out_of_order, settled
 from queue_engine.planner.merge_errors import named, refused_merge
 from queue_engine.rules.base_change import BaseChange, need_no_test
 from queue_engine.rules.checks import absent_checks, cancelled_jobs, former_checks, head_checks, run_checks
-from queue_engine.rules.consent import needs_signature
+from queue_engine.rules.new_heads import needs_signature
 from queue_engine.rules.reviews import reviews_of
 
 _FORBIDDEN = 403

@@ -12,9 +12,8 @@ from queue_engine.domain.facts import BranchRules, MergeMethod, PullRequest, Sna
 from queue_engine.domain.model import Entry, EntryStatus
 from queue_engine.domain.reasons import Reason
 from queue_engine.planner.actions import Action, Dequeue, FactKind, Facts, HoldLanding, ReadFact, Save, Wait
-from queue_engine.planner.base_change import prove
 from queue_engine.planner.merge_errors import await_permission, forbids_merge_commits, named
-from queue_engine.planner.own_pushes import judge_lost_consent
+from queue_engine.planner.new_heads import judge_lost_consent, prove
 from queue_engine.rules.consent import consent_lost
 from queue_engine.rules.eligibility import may_queue, unread_teams
 from queue_engine.rules.merge_method import merge_method, no_method

@@ -11,12 +11,11 @@ from queue_engine.admission.stacks import followed
 from queue_engine.config.model import Policy
 from queue_engine.domain.facts import Snapshot
 from queue_engine.domain.model import Entry, Repository
-from queue_engine.domain.policy import NotReadyPushPolicy
 from queue_engine.domain.shadow import ShadowAction, ShadowOutcome, ShadowPull
 from queue_engine.domain.webhooks import HeadPushed
 from queue_engine.effects.context import Change, Engine
-from queue_engine.rules.eligibility import Answer, NotReady, Reject, may_queue
-from queue_engine.rules.own_pushes import may_push, with_pushed_head
+from queue_engine.rules.eligibility import Answer, NotReady, Reject
+from queue_engine.rules.new_heads import HeadConsent, HeadFact, NewHead, UnknownFact, may_bind, with_pushed_head
 from queue_engine.rules.readiness import judge_readiness, wait_ended
 from queue_engine.rules.stacks import pull_request_in
 from queue_engine.shadow.decide import ShadowResult, behind_shared_head, new_entry, next_decision
@@ -70,15 +69,14 @@ async def _answer(engine: Engine, entry: Entry, taken: Snapshot, policy: Policy)
 
 async def with_waiting_push(engine: Engine, pull: ShadowPull, webhook: HeadPushed, policy: Policy) -> ShadowPull:
     """Bind a head that somebody pushed who may queue, while the pull request waits outside the queue."""
-    entry, head, by = pull.entry, webhook.head_sha, webhook.sender
-    if entry is None or entry.is_ready or by is None:
+    entry, head = pull.entry, NewHead(webhook.head_sha, webhook.sender, webhook.before)
+    if entry is None:
         return pull
-    if webhook.before != entry.head or policy.on_push.waiting is not NotReadyPushPolicy.BIND:
-        return pull
-    may_bind = may_push(entry, by, policy) or (
-        may_queue(policy, by, await engine.github.permission(pull.repository, by)) is None
-    )
-    return replace(pull, entry=with_pushed_head(entry, head)) if may_bind else pull
+    found = may_bind(head, entry, policy, HeadConsent.WAITING_PUSH)
+    if isinstance(found, UnknownFact) and found.fact is HeadFact.PERMISSION:
+        head = replace(head, permissions={found.of: await engine.github.permission(pull.repository, found.of)})
+        found = may_bind(head, entry, policy, HeadConsent.WAITING_PUSH)
+    return replace(pull, entry=with_pushed_head(entry, head.sha)) if found is HeadConsent.WAITING_PUSH else pull
 
 
 async def judge_later(change: Change, repository: Repository, number: int) -> None:

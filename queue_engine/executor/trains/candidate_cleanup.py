@@ -26,7 +26,7 @@ from queue_engine.effects.context import Change, Engine
 from queue_engine.effects.stale_runs import MOST_RUNS
 from queue_engine.executor.trains.lost_merges import CLOSE_JOB, LostMerges
 from queue_engine.executor.trains.state import CLEAN_JOB
-from queue_engine.rules.own_pushes import made_by
+from queue_engine.rules.new_heads import made_by
 
 _log = structlog.get_logger("imq.trains")
 
