@@ -42,7 +42,8 @@ from queue_engine.rules.checks import rerun_names
 from queue_engine.rules.eligibility import Reject
 from queue_engine.rules.failing_checks import failing_checks
 from queue_engine.rules.invariants import check_transition
-from queue_engine.rules.shared_heads import named, updated_for
+from queue_engine.rules.new_heads import updated_for
+from queue_engine.rules.shared_heads import named
 from queue_engine.rules.transitions import preempted
 from queue_engine.store import Transaction
 

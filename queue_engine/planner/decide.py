@@ -34,24 +34,16 @@ from queue_engine.planner.actions import (
     Update,
     Wait,
 )
-from queue_engine.planner.base_change import follow_base, keeps_result, may_keep_result, prove, start_over
+from queue_engine.planner.base_change import follow_base, keeps_result, may_keep_result, start_over
 from queue_engine.planner.check_outcome import judge_checks
-from queue_engine.planner.member_rules import judge_landing, judge_lost_consent, judge_member
+from queue_engine.planner.member_rules import judge_landing, judge_member
 from queue_engine.planner.merge_errors import judge_refused_member, judge_refused_merge, judge_refused_update
+from queue_engine.planner.new_heads import judge_lost_consent, judge_new_head, prove
 from queue_engine.rules.check_timing import with_reports
 from queue_engine.rules.checks import expected_checks, judge, of_now, requires_own_check, run_checks
-from queue_engine.rules.consent import consent_lost, is_own_update, may_be_updated_silently
-from queue_engine.rules.eligibility import Reject
+from queue_engine.rules.consent import consent_lost
 from queue_engine.rules.merge_method import commit_message
-from queue_engine.rules.transitions import (
-    after_poll,
-    bind_head,
-    enter,
-    up_to_date,
-    updating,
-    with_new_head,
-    with_refusal,
-)
+from queue_engine.rules.transitions import after_poll, enter, up_to_date, updating, with_new_head, with_refusal
 
 _UNFINISHED = "GitHub has not finished its merge in the background, and may still do so"
 
@@ -198,7 +190,7 @@ def _pending(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Actio
 
 def _updating(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Action:
     if entry.run.new_head is not None:
-        return _judge_new_head(entry, entry.run.new_head, facts, policy, now)
+        return judge_new_head(entry, entry.run.new_head, facts, policy, now)
     if facts.update_refused is not None:
         return judge_refused_update(entry, facts.update_refused, facts, policy, now)
     failing, again = entry.run.github_failing_since is not None, entry.run.next_poll_at
@@ -222,26 +214,6 @@ def _updating(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Acti
         return Wait(entry, entry.run.next_poll_at)
     # GitHub may have lost the request, or IMQ was killed before it sent it; the named head makes it idempotent.
     return Update(after_poll(entry, policy.update_poll, now, waited=1))
-
-
-def _judge_new_head(entry: Entry, head: str, facts: Facts, policy: Policy, now: datetime) -> Action:
-    """Bind the head that appeared while updating. A head pushed by IMQ's login is proved later, any other before."""
-    if entry.run.new_head_is_ours:
-        return Save(bind_head(entry, head, policy, now, proved=False))
-    if facts.pull is None:
-        return ReadFact(FactKind.PULL)
-    if not may_be_updated_silently(entry.repository, facts.pull):
-        # The webhook that names the sender may come late; without it a fork's new head counts as another person's.
-        if entry.run.next_poll_at is not None and now < entry.run.next_poll_at:
-            return Wait(entry, entry.run.next_poll_at)
-        return Dequeue(Reason.HEAD_CHANGED)
-    if facts.comparison is None:
-        return ReadFact(FactKind.COMPARISON)
-    if facts.head_landed:
-        return Dequeue(Reason.MERGED_ELSEWHERE)
-    if not is_own_update(entry.head, facts.comparison, policy):
-        return judge_lost_consent(entry, Reject(Reason.HEAD_CHANGED), facts.pull, facts, policy, now)
-    return Save(bind_head(entry, head, policy, now, proved=True))
 
 
 def _checking(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Action:

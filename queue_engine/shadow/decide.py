@@ -18,7 +18,6 @@ from queue_engine.admission.stacks import followed
 from queue_engine.config.model import Policy
 from queue_engine.domain.facts import CheckReport, Snapshot
 from queue_engine.domain.model import Entry, EntryStatus, Queue, Repository
-from queue_engine.domain.policy import NotReadyPushPolicy
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.shadow import ShadowAction, ShadowOutcome, ShadowPull
 from queue_engine.domain.unmet_requirement import UnmetRequirement
@@ -31,8 +30,8 @@ from queue_engine.planner.decide import decide
 from queue_engine.rules.blockers import blockers_of, in_flight
 from queue_engine.rules.checks import head_checks
 from queue_engine.rules.checks import judge as judge_checks
-from queue_engine.rules.eligibility import Answer, NotReady, Reject, may_queue
-from queue_engine.rules.own_pushes import may_push, with_pushed_head
+from queue_engine.rules.eligibility import Answer, NotReady, Reject
+from queue_engine.rules.new_heads import HeadConsent, HeadFact, NewHead, UnknownFact, may_bind, with_pushed_head
 from queue_engine.rules.priority import precedence_of
 from queue_engine.rules.readiness import judge_readiness, wait_ended
 from queue_engine.rules.shared_heads import behind_others, head_branch_of
@@ -241,15 +240,14 @@ async def _answer(engine: Engine, entry: Entry, taken: Snapshot, policy: Policy)
 
 async def with_waiting_push(engine: Engine, pull: ShadowPull, webhook: HeadChange, policy: Policy) -> ShadowPull:
     """Bind a head that somebody pushed who may queue, while the pull request waits outside the queue."""
-    entry, head, by = pull.entry, webhook.head_sha, webhook.sender
-    if entry is None or entry.is_ready or by is None:
+    entry, head = pull.entry, NewHead(webhook.head_sha, webhook.sender, webhook.before)
+    if entry is None:
         return pull
-    if webhook.before != entry.head or policy.on_push.waiting is not NotReadyPushPolicy.BIND:
-        return pull
-    may_bind = may_push(entry, by, policy) or (
-        may_queue(policy, by, await engine.github.permission(pull.repository, by)) is None
-    )
-    return replace(pull, entry=with_pushed_head(entry, head)) if may_bind else pull
+    found = may_bind(head, entry, policy, HeadConsent.WAITING_PUSH)
+    if isinstance(found, UnknownFact) and found.fact is HeadFact.PERMISSION:
+        head = replace(head, permissions={found.of: await engine.github.permission(pull.repository, found.of)})
+        found = may_bind(head, entry, policy, HeadConsent.WAITING_PUSH)
+    return replace(pull, entry=with_pushed_head(entry, head.sha)) if found is HeadConsent.WAITING_PUSH else pull
 
 
 async def judge_later(change: Change, repository: Repository, number: int) -> None:
