@@ -2,10 +2,9 @@
 
 import os
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import datetime
 from functools import partial
-from typing import Any
 from uuid import uuid4
 
 import aiohttp
@@ -16,6 +15,7 @@ from bot.api.app import PREFIX, ApiParts, create_api, described_routes, descript
 from bot.api.auth import for_operators
 from bot.api.bulk import BulkJobs
 from bot.api.waits import ChangeWaits
+from bot.doctor.finding import Report
 from bot.gateway.gateway import Gateway
 from bot.gateway.http.connection import Connection
 from bot.gateway.http.shared_pace import SharedPace
@@ -275,7 +275,7 @@ class Bot:
         dispatcher.link_to(website(self.settings.github_api_url))
         return dispatcher
 
-    async def _examine(self, repository: str | None) -> Mapping[str, Any]:
+    async def _examine(self, repository: str | None) -> Report:
         """Examine the installation for a caller of the API. Raises RepositoryNotFound."""
         # Imported when used: few processes ever examine an installation.
         from bot.doctor.doctor import Doctor
@@ -295,7 +295,7 @@ class Bot:
                 self.settings.relay_url,
             ),
         )
-        return (await doctor.examine(await read_host(self.settings, os.environ), repository)).as_json()
+        return await doctor.examine(await read_host(self.settings, os.environ), repository)
 
     async def _app_accepted(self) -> bool:
         await self.app_status.first_answer()

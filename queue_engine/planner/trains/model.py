@@ -1,6 +1,9 @@
 """State of a queue for plans, and plans."""
 
 from dataclasses import dataclass, field, replace
+from typing import Annotated
+
+from pydantic import PlainSerializer
 
 from queue_engine.domain.policy import MOST_MEMBERS
 
@@ -49,6 +52,9 @@ class Estimates:
             return replace(self, fails_later=self.fails_later.observed(failed))
         return replace(self, fails=self.fails.observed(failed))
 
+Numbers = Annotated[frozenset[int], PlainSerializer(sorted, return_type=list[int])]
+"""Members in no order; stored in one, so that equal memories are stored alike."""
+
 
 @dataclass(frozen=True, slots=True)
 class Member:
@@ -77,7 +83,7 @@ class TrainRun:
     id: int
     content: tuple[int, ...]
     """Members on top of the present base, in order: those that landed since the start are gone from it."""
-    tested: frozenset[int]
+    tested: Numbers
     """The members that this run was started for; those beneath are qualified, or tested by another active run."""
     started: float
     extends_base: bool = True
@@ -93,9 +99,9 @@ class TrainRun:
 class FailingRun:
     """What failed, as evidence against its members: all runs of one content are one."""
 
-    suspects: frozenset[int]
+    suspects: Numbers
     """Members that no run has passed with since; all of `content` once each has passed, but not together."""
-    content: frozenset[int]
+    content: Numbers
     """Members that have not landed since, the suspects among them."""
     times: int = 1
     """How often CI ran and failed."""
