@@ -52,6 +52,7 @@ class Estimates:
             return replace(self, fails_later=self.fails_later.observed(failed))
         return replace(self, fails=self.fails.observed(failed))
 
+
 Numbers = Annotated[frozenset[int], PlainSerializer(sorted, return_type=list[int])]
 """Members in no order; stored in one, so that equal memories are stored alike."""
 
