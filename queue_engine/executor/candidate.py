@@ -57,6 +57,13 @@ _log = structlog.get_logger("imq.trains")
 _LAGGING = 4
 """How often IMQ reads the build branch again, before it believes that somebody moved it back."""
 
+_EXISTS = "already exists"
+"""Part of GitHub's message when it refuses to create a branch that exists ("Reference already exists")."""
+
+_NOT_CREATED = "reference update failed"
+"""GitHub's whole message where a branch has the name of a folder of the new one (microsoft/
+vscode-remote-repositories-github #122), and where it hides which rule refuses (release-plz/action #518)."""
+
 
 async def begin(state: TrainState, new: NewRun, memory: Memory) -> bool:
     """Verify the members of a new run, and store the run; False if the pass has to plan again. Raises GitHubError."""
@@ -141,7 +148,7 @@ async def build(state: TrainState, run: CandidateRun) -> None:
         if learnt is None:
             return
         run = learnt
-        if not await tested_before(state, run):
+        if not await _tested_before(state, run):
             await publish(state, run)
     except (Forbidden, Invalid, MergeError, NotFound) as refusal:
         reuses = bool(state.memory.built) and any(each.reused for each in run.members)
@@ -152,7 +159,7 @@ async def build(state: TrainState, run: CandidateRun) -> None:
             return
         if isinstance(refusal, NotFound):
             raise
-        await state.switch_off(Reason.CANDIDATES_REFUSED, await explain_refused_branch(state, run, refusal.message))
+        await state.switch_off(Reason.CANDIDATES_REFUSED, await _explain_refused_branch(state, run, refusal.message))
 
 
 async def _merge_members(state: TrainState, run: CandidateRun) -> CandidateRun | None:
@@ -187,7 +194,7 @@ async def _branch(state: TrainState, run: CandidateRun) -> str:
         try:
             await github.create_branch(repository, run.build_branch, tip)
         except Invalid as refusal:
-            if EXISTS not in refusal.message.lower():
+            if _EXISTS not in refusal.message.lower():
                 raise
             state.begun.discard(run.id)
             raise StaleRead("the build branch exists, and reads do not show it yet") from refusal
@@ -295,16 +302,7 @@ async def _message(state: TrainState, member: CandidateMember) -> str:
     return merge_message(pull, state.policy, member.method)
 
 
-EXISTS = "already exists"
-"""Part of GitHub's message when it refuses to create a branch that exists ("Reference already exists")."""
-
-
-_NOT_CREATED = "reference update failed"
-"""GitHub's whole message where a branch has the name of a folder of the new one (microsoft/
-vscode-remote-repositories-github #122), and where it hides which rule refuses (release-plz/action #518)."""
-
-
-async def explain_refused_branch(state: TrainState, run: CandidateRun, message: str) -> str:
+async def _explain_refused_branch(state: TrainState, run: CandidateRun, message: str) -> str:
     """Return GitHub's message, and the branch that is in the way of the run's branches if there is one."""
     if _NOT_CREATED not in message.lower():
         return message
@@ -315,7 +313,7 @@ async def explain_refused_branch(state: TrainState, run: CandidateRun, message: 
     return message
 
 
-async def tested_before(state: TrainState, run: CandidateRun) -> bool:
+async def _tested_before(state: TrainState, run: CandidateRun) -> bool:
     """Apply the result of a run with the same tree, if there was one: CI tests none twice. Raises GitHubError.
 
     A failure of one member alone is tested again where the plan asks for it: it may have flaked.
@@ -400,7 +398,7 @@ async def publish(state: TrainState, run: CandidateRun) -> None:
     try:
         await github.create_branch(repository, run.branch, run.candidate)
     except Invalid as refusal:
-        if EXISTS not in refusal.message.lower():
+        if _EXISTS not in refusal.message.lower():
             raise
         # A former pass pushed it, and was killed; its id names no other branch.
         found = await github.branch_tip(repository, run.branch)

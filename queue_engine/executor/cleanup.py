@@ -57,6 +57,29 @@ BRANCH_JOB = "delete_branch"
 _POLLS, _POLL_AFTER = 5, timedelta(seconds=10)
 """GitHub may show a merged pull request as open for a moment: how often IMQ polls it, and how far apart."""
 
+CLEAN_JOB = "clean_candidate"
+"""Kind of the job that deletes the branches of a run that ended, and closes its pull request."""
+
+_FORBIDDEN = "forbidden"
+
+_TRY_AGAIN, _MOST_TRIES = timedelta(hours=1), 168
+"""While IMQ lacks a permission it tries again, for a week: no other account deletes the branch (P5)."""
+
+LOST_JOB = "clean_lost_candidates"
+"""Kind of the job that deletes the branches of runs that the database does not know."""
+
+_MOST_LOST = 100
+"""How many such branches of one repository IMQ looks at, by one request each."""
+
+CLOSE_JOB = "close_landed"
+"""Kind of the job that closes the members of a run which GitHub shows as open after they landed."""
+
+_FIRST_READ = timedelta(minutes=10)
+"""While webhooks are known that show the members as merged, so that IMQ sends no request."""
+
+_PATIENCE = timedelta(days=1)
+"""How long after the landing a pull request is closed; GitHub never marks a closed one as merged."""
+
 
 async def schedule_branch_deletion(tx: Transaction, entry: Entry, policy: Policy, now: datetime) -> None:
     """Enqueue the job that deletes the branch of a landed entry, if the repository's configuration asks for that."""
@@ -117,21 +140,6 @@ class Cleanup:
         if await self._engine.github.is_in_use(repository, branch):
             return "another open pull request needs it"
         return None
-
-
-CLEAN_JOB = "clean_candidate"
-"""Kind of the job that deletes the branches of a run that ended, and closes its pull request."""
-
-_FORBIDDEN = "forbidden"
-_TRY_AGAIN, _MOST_TRIES = timedelta(hours=1), 168
-"""While IMQ lacks a permission it tries again, for a week: no other account deletes the branch (P5)."""
-
-
-LOST_JOB = "clean_lost_candidates"
-"""Kind of the job that deletes the branches of runs that the database does not know."""
-
-_MOST_LOST = 100
-"""How many such branches of one repository IMQ looks at, by one request each."""
 
 
 def train_jobs(engine: Engine) -> dict[str, Handler]:
@@ -303,16 +311,6 @@ class CandidateCleanup:
             _log.info("not_cleaned_up", repository=repository.full_name, what=what, message=refusal.message)
             return isinstance(refusal, Forbidden)
         return False
-
-
-CLOSE_JOB = "close_landed"
-"""Kind of the job that closes the members of a run which GitHub shows as open after they landed."""
-
-_FIRST_READ = timedelta(minutes=10)
-"""While webhooks are known that show the members as merged, so that IMQ sends no request."""
-
-_PATIENCE = timedelta(days=1)
-"""How long after the landing a pull request is closed; GitHub never marks a closed one as merged."""
 
 
 async def schedule_close(

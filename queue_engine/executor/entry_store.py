@@ -56,6 +56,9 @@ _MEASURED = 50
 
 Checks = tuple[CheckReport, ...]
 
+_ASK_AGAIN = timedelta(seconds=10)
+"""When the pass looks again whether the check run was written, in case that the wake-up was lost."""
+
 
 @dataclass(frozen=True, slots=True)
 class CheckResults:
@@ -69,7 +72,7 @@ class CheckResults:
     """The failed checks that run again, with their jobs."""
 
 
-NO_RESULTS = CheckResults()
+_NO_RESULTS = CheckResults()
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +81,7 @@ class EntryChange:
 
     announce: bool = False
     """Whether the comment is updated even if the status is the same."""
-    checks: CheckResults = NO_RESULTS
+    checks: CheckResults = _NO_RESULTS
     before_merge: bool = False
     """Whether a merge request for the head follows, which is recorded in the same transaction."""
     passes_on: bool = False
@@ -111,7 +114,7 @@ class EntryUpdates:
             await start_queue_only_checks(change.tx, entry, saved, self.policy, change.now)
             if how.before_merge:
                 await record_merge_request(change.tx, saved, saved.head, change.now)
-            elif may_withdraw(entry) and not how.passes_on:
+            elif _may_withdraw(entry) and not how.passes_on:
                 await withdraw_own_check(change.tx, saved, self.policy, change.now)
             if changed.head != entry.head:
                 await cancel_later(
@@ -145,7 +148,7 @@ class EntryUpdates:
         """
         async with self.engine.change() as change:
             saved = await change.tx.entries.save(changed)
-            if may_withdraw(saved) and saved.run.merge_requested_at is None:
+            if _may_withdraw(saved) and saved.run.merge_requested_at is None:
                 await withdraw_own_check(change.tx, saved, self.policy, change.now)
             if shows_retrying(saved.run, change.now):
                 await record.pause_refused(change, saved.queue_id, error)
@@ -264,10 +267,6 @@ async def _landed_meanwhile(tx: Transaction, entry: Entry) -> str | None:
     )
 
 
-_ASK_AGAIN = timedelta(seconds=10)
-"""When the pass looks again whether the check run was written, in case that the wake-up was lost."""
-
-
 async def await_own_check(engine: Engine, entry: Entry, policy: Policy) -> datetime | Dequeue | None:
     """Return when to look again, None once GitHub shows that IMQ's check passes on this head, or need not pass.
 
@@ -293,6 +292,6 @@ async def await_own_check(engine: Engine, entry: Entry, policy: Policy) -> datet
     return now + _ASK_AGAIN
 
 
-def may_withdraw(entry: Entry) -> bool:
+def _may_withdraw(entry: Entry) -> bool:
     """Whether IMQ's check may pass on this entry, so that a change of the entry has to withdraw that."""
     return entry.own_check_required and entry.status is EntryStatus.READY

@@ -114,7 +114,7 @@ async def _make(engine: Engine, queue: Queue, needed: QueueChange, policy: Polic
         case QueueAction.FOLLOW_DEPTH:
             await follow_depth(engine, entries, blockers, policy)
         case QueueAction.END_HOLD:
-            await dequeue_together(engine, entries, DequeueReason(Reason.HOLD_TIMED_OUT), policy)
+            await _dequeue_together(engine, entries, DequeueReason(Reason.HOLD_TIMED_OUT), policy)
         case QueueAction.ANNOUNCE:
             await _announce(engine, queue, entries, blockers, policy)
         case QueueAction.POLL_TIP if queue.red is not None:
@@ -126,7 +126,7 @@ async def _make(engine: Engine, queue: Queue, needed: QueueChange, policy: Polic
         case QueueAction.DEQUEUE:
             failing = queue.red.failing if queue.red is not None and needed.reason is Reason.BASE_STAYS_RED else ()
             why = DequeueReason(needed.reason, needed.detail, failing=failing)
-            await dequeue_together(engine, entries, why, policy)
+            await _dequeue_together(engine, entries, why, policy)
         case QueueAction.PREEMPT:
             await _preempt(engine, entries[0], entries[1], policy, needed.depth)
 
@@ -221,7 +221,7 @@ async def follow_depth(engine: Engine, entries: Sequence[Entry], blockers: Seque
                 await notices.announce_blockers(change.tx, saved, concerning, policy, change.now)
 
 
-async def dequeue_together(engine: Engine, entries: Sequence[Entry], why: DequeueReason, policy: Policy) -> None:
+async def _dequeue_together(engine: Engine, entries: Sequence[Entry], why: DequeueReason, policy: Policy) -> None:
     """Dequeue entries of one queue, all for one reason. Raises StaleRecord if one changed since it was read."""
     async with engine.change() as change:
         await record.dequeue_together(change, entries, why, lambda _: policy)

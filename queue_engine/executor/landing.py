@@ -35,7 +35,7 @@ _log = structlog.get_logger("imq.landing")
 
 
 @dataclass(frozen=True, slots=True)
-class LandingCommit:
+class _LandingCommit:
     """The commit that landed an entry, and the branch that it landed on."""
 
     commit: Commit
@@ -44,13 +44,15 @@ class LandingCommit:
     """The files in which its tree differs from the tested one, if these need no test; empty for any other trees."""
 
 
-async def landing_commit(github: GitHub, entry: Entry, sha: str | None, facts: Facts, policy: Policy) -> LandingCommit:
+async def _landing_commit(
+    github: GitHub, entry: Entry, sha: str | None, facts: Facts, policy: Policy
+) -> _LandingCommit:
     """Read the commit that landed the entry: the base's tip if `sha` is None."""
     if sha is None:
         sha = (await github.comparison(entry.repository, entry.base_branch, entry.head)).base_tip
     commit = await github.commit(entry.repository, sha)
     untested = await _untested(github, entry, commit, policy)
-    return LandingCommit(commit, await landed_on(github, entry, commit, facts, tested=bool(untested)), untested)
+    return _LandingCommit(commit, await landed_on(github, entry, commit, facts, tested=bool(untested)), untested)
 
 
 async def _untested(github: GitHub, entry: Entry, landed: Commit, policy: Policy) -> tuple[str, ...]:
@@ -85,9 +87,9 @@ async def land_merged(
     engine: Engine, queue: Queue, entry: Entry, sha: str | None, facts: Facts, policy: Policy, *, squashed: bool = False
 ) -> None:
     """Remove an entry that GitHub merged, as this commit if it is known. Raises GitHubError, and StaleRecord."""
-    landed = await landing_commit(engine.github, entry, sha, facts, policy)
+    landed = await _landing_commit(engine.github, entry, sha, facts, policy)
     if landed.branch != entry.base_branch:
-        await land_elsewhere(engine, entry, landed.commit, landed.branch, policy)
+        await _land_elsewhere(engine, entry, landed.commit, landed.branch, policy)
         return
     await land(engine, queue, entry, landed.commit, policy, squashed=squashed, untested=landed.untested)
 
@@ -110,7 +112,7 @@ async def land(
     entry changed since it was read.
     """
     check_transition(entry.status, EntryStatus.LANDED)
-    mismatch = mismatch_of(entry, landed, untested)
+    mismatch = _mismatch_of(entry, landed, untested)
     async with engine.change() as change:
         tx, now = change.tx, change.now
         await tx.entries.remove(entry)
@@ -132,19 +134,19 @@ async def land(
             await schedule_branch_deletion(tx, entry, policy, now)
             await tx.queues.wake(queue.id, now)
         else:
-            await pause_for_mismatch(change, queue, entry, landed, policy, mismatch, squashed=squashed)
-    log_landing(entry, landed, mismatch)
+            await _pause_for_mismatch(change, queue, entry, landed, policy, mismatch, squashed=squashed)
+    _log_landing(entry, landed, mismatch)
     return mismatch is None
 
 
-def mismatch_of(entry: Entry, landed: Commit, untested: Sequence[str]) -> str | None:
+def _mismatch_of(entry: Entry, landed: Commit, untested: Sequence[str]) -> str | None:
     """Say how the landed tree differs from the tested one; None if they agree, but for files that need no test."""
     if entry.run.tested_tree == landed.tree or untested:
         return None
     return f"#{entry.number} landed as {landed.sha} with tree {landed.tree}; tested was {entry.run.tested_tree}"
 
 
-async def pause_for_mismatch(
+async def _pause_for_mismatch(
     change: Change, queue: Queue, entry: Entry, landed: Commit, policy: Policy, mismatch: str, *, squashed: bool = False
 ) -> None:
     """Pause the queue until a maintainer resumes it, or the checks of the landed tip if these can explain it."""
@@ -152,7 +154,7 @@ async def pause_for_mismatch(
     await _record_untested_tip(change, queue, entry, landed, policy, squashed=squashed)
 
 
-def log_landing(entry: Entry, landed: Commit, mismatch: str | None) -> None:
+def _log_landing(entry: Entry, landed: Commit, mismatch: str | None) -> None:
     """Log a landing, which is critical if the landed tree is untested."""
     if mismatch is None:
         _log.info("landed", repository=entry.repository.full_name, number=entry.number, sha=landed.sha)
@@ -160,7 +162,7 @@ def log_landing(entry: Entry, landed: Commit, mismatch: str | None) -> None:
         _log.critical("tree_mismatch", repository=entry.repository.full_name, detail=mismatch)
 
 
-async def land_elsewhere(engine: Engine, entry: Entry, landed: Commit, branch: str, policy: Policy) -> None:
+async def _land_elsewhere(engine: Engine, entry: Entry, landed: Commit, branch: str, policy: Policy) -> None:
     """Dequeue an entry that GitHub merged into another branch than its base branch.
 
     The base branch did not move, so its queue proceeds. Raises StaleRecord if the entry changed since it was read.
@@ -237,7 +239,7 @@ async def settle_pending_merge(engine: Engine, repository: Repository, number: i
     await _land(engine, queue, entry, landed, policy)
 
 
-async def _landed(engine: Engine, entry: Entry, pull: PullRequest, policy: Policy) -> LandingCommit | None:
+async def _landed(engine: Engine, entry: Entry, pull: PullRequest, policy: Policy) -> _LandingCommit | None:
     """Return the commit by which GitHub landed the entry as IMQ requested; None if it did not."""
     if not pull.merged:
         return None
@@ -246,7 +248,7 @@ async def _landed(engine: Engine, entry: Entry, pull: PullRequest, policy: Polic
     if not is_requested_merge(pull, await github.own_login(), pending):
         return None
     sha = pull.merge_sha or (pending.sha if pending else None)
-    return await landing_commit(github, entry, sha, Facts(pull=pull), policy)
+    return await _landing_commit(github, entry, sha, Facts(pull=pull), policy)
 
 
 async def _pending(github: GitHub, entry: Entry) -> PendingMerge | None:
@@ -257,12 +259,12 @@ async def _pending(github: GitHub, entry: Entry) -> PendingMerge | None:
         return None
 
 
-async def _land(engine: Engine, queue: Queue, entry: Entry, found: LandingCommit, policy: Policy) -> None:
+async def _land(engine: Engine, queue: Queue, entry: Entry, found: _LandingCommit, policy: Policy) -> None:
     """Announce the landing, in one transaction with all of its effects, and pause the queue if the trees differ.
 
     The entry has departed before, so its landing is an event of the queue, and counts in no statistics.
     """
-    landed, mismatch = found.commit, mismatch_of(entry, found.commit, found.untested)
+    landed, mismatch = found.commit, _mismatch_of(entry, found.commit, found.untested)
     async with engine.change() as change:
         tx, now = change.tx, change.now
         if not await tx.pending_merges.remove(entry.repository.id, entry.number):
@@ -276,5 +278,5 @@ async def _land(engine: Engine, queue: Queue, entry: Entry, found: LandingCommit
         if mismatch is None:
             await schedule_branch_deletion(tx, entry, policy, now)
         else:
-            await pause_for_mismatch(change, queue, entry, landed, policy, mismatch)
-    log_landing(entry, landed, mismatch)
+            await _pause_for_mismatch(change, queue, entry, landed, policy, mismatch)
+    _log_landing(entry, landed, mismatch)

@@ -37,6 +37,18 @@ _log = structlog.get_logger("imq.trains")
 
 _UP_TO_DATE = "GitHub merges only branches that are up to date"
 
+_MOST_ASKED = 10
+"""For how many people who approved IMQ asks GitHub for the permission."""
+
+_OF_CI = (".github/workflows/", ".github/actions/")
+
+_ABOVE = frozenset({".github", ".github/workflows", ".github/actions"})
+
+_PATH = re.compile(r"\bpath[\"']?:\s*[\"']?([^\s\"'#,}\]]+)")
+"""The folder into which a step checks a repository out, among other values of inputs with this name."""
+
+_METADATA = frozenset({"action.yml", "action.yaml"})
+
 
 async def read_members(state: TrainState, entries: Iterable[Entry]) -> None:
     """Read the entries that this pass has not verified yet, in few requests; `verify` reads what is missing then.
@@ -173,15 +185,6 @@ async def await_workflows_permission(
         case Dequeue(reason, text):
             await state.updates.dequeue(entry, reason, Facts(), detail=text)
     return True
-
-
-_MOST_ASKED = 10
-"""For how many people who approved IMQ asks GitHub for the permission."""
-_OF_CI = (".github/workflows/", ".github/actions/")
-_ABOVE = frozenset({".github", ".github/workflows", ".github/actions"})
-_PATH = re.compile(r"\bpath[\"']?:\s*[\"']?([^\s\"'#,}\]]+)")
-"""The folder into which a step checks a repository out, among other values of inputs with this name."""
-_METADATA = frozenset({"action.yml", "action.yaml"})
 
 
 async def sets_forks_aside(state: TrainState, entries: Sequence[Entry], tip: str | None) -> bool:

@@ -58,6 +58,17 @@ from queue_engine.rules.transitions import preempted
 
 _log = structlog.get_logger("imq.queue_pass")
 
+_STEPS = 300
+"""More steps than any real pass needs; a pass with so many ends, and its queue is due again, behind the others."""
+
+_OFF_FOR = timedelta(days=1)
+"""How long trains are off at most before IMQ tries them again."""
+
+_PLAN_AGAIN = timedelta(minutes=10)
+"""A queue in trains is due at least so often: some plans depend on how long members wait."""
+
+_RunStep = Callable[[TrainState, CandidateRun], Awaitable[datetime | None]]
+
 
 class LeaseLost(Exception):
     """Another worker has the queue's lease now; the pass ends without another step."""
@@ -69,19 +80,6 @@ class PassError(Exception):
     def __init__(self, entry: Entry | None) -> None:
         super().__init__("a pass met an unexpected error")
         self.entry = entry
-
-
-_STEPS = 300
-"""More steps than any real pass needs; a pass with so many ends, and its queue is due again, behind the others."""
-
-_OFF_FOR = timedelta(days=1)
-"""How long trains are off at most before IMQ tries them again."""
-
-_PLAN_AGAIN = timedelta(minutes=10)
-"""A queue in trains is due at least so often: some plans depend on how long members wait."""
-
-
-_RunStep = Callable[[TrainState, CandidateRun], Awaitable[datetime | None]]
 
 
 class QueuePass:
@@ -246,7 +244,7 @@ class QueuePass:
         if blocked and any(each.reason is not Reason.FROZEN for each in found.blockers):
             # Runs go on without IMQ; their checks are judged when the queue continues.
             return False
-        if await end_outdated_run(state):
+        if await _end_outdated_run(state):
             return True
         memory = self._renewed()
         state.memory = follow_queue(memory, found.room, state.trains)
@@ -411,7 +409,7 @@ class QueuePass:
         return None
 
 
-async def end_outdated_run(state: TrainState) -> bool:
+async def _end_outdated_run(state: TrainState) -> bool:
     """End one run of which a member left or has another head, or which no plan knows; whether anything changed."""
     trains = state.memory.trains
     planned = {each.id: each for each in (*trains.runs, *trains.passed)}

@@ -24,6 +24,11 @@ from queue_engine.rules.reviews import reviews_of
 
 _T = TypeVar("_T")
 
+NOT_MERGED = frozenset({MergeState.FAILED, MergeState.ENQUEUED})
+"""GitHub's own queue would merge by its own rules, and was not asked for."""
+
+_WITH_PULL = OF_PULL | {FactKind.FRESH_RULES}
+
 
 async def read_fact(
     github: GitHub, entry: Entry, fact: FactKind, facts: Facts, policy: Policy, *, heads_only: bool = False
@@ -148,7 +153,7 @@ def _candidate(entry: Entry) -> str:
     return entry.run.candidate
 
 
-async def read_snapshots(github: GitHub, entries: Sequence[Entry], policy: Policy) -> dict[str, Facts]:
+async def _read_snapshots(github: GitHub, entries: Sequence[Entry], policy: Policy) -> dict[str, Facts]:
     """Read the snapshots of entries of one repository in few requests; returns facts by the entries' ids.
 
     The entries that GitHub did not show are missing.
@@ -184,10 +189,6 @@ def with_snapshot(facts: Facts, snapshot: Snapshot) -> Facts:
     )
 
 
-NOT_MERGED = frozenset({MergeState.FAILED, MergeState.ENQUEUED})
-"""GitHub's own queue would merge by its own rules, and was not asked for."""
-
-
 async def pending_merge(github: GitHub, entry: Entry, facts: Facts) -> Facts:
     """Read the merge in the background; its failure is a refusal, and a merge that GitHub does not know is none."""
     assert entry.run.merge_uuid is not None
@@ -199,9 +200,6 @@ async def pending_merge(github: GitHub, entry: Entry, facts: Facts) -> Facts:
         return replace(facts, pending_merge=pending)
     github.forget_rules(entry.repository.id)
     return replace(facts, pending_merge=pending, merge_refused=pending.message)
-
-
-_WITH_PULL = OF_PULL | {FactKind.FRESH_RULES}
 
 
 async def read_entry_fact(engine: Engine, entry: Entry, fact: FactKind, facts: Facts, policy: Policy) -> Facts | None:
@@ -227,7 +225,7 @@ async def read_entry_snapshots(engine: Engine, entries: Sequence[Entry], policy:
     Raises GitHubError.
     """
     before = await wanted_labels(engine.store, *entries)
-    read = await read_snapshots(engine.github, entries, policy)
+    read = await _read_snapshots(engine.github, entries, policy)
     found = dict[str, Facts]()
     for entry in entries:
         facts = read.get(entry.id)

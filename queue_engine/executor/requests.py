@@ -39,7 +39,7 @@ async def update(github: GitHub, entry: Entry, now: datetime) -> Facts:
         await github.update_branch(entry.repository, entry.number, entry.head)
     except (Forbidden, Invalid, Refused) as refusal:
         if named(refusal.message) is Reason.STACKED:
-            return await update_stacked(github, entry, refusal.message)
+            return await _update_stacked(github, entry, refusal.message)
         lasting = settled(entry.run, out_of_order(refusal), now)
         if isinstance(lasting, Refused) and not await _closed_fork(github, entry, lasting):
             raise lasting from refusal
@@ -64,7 +64,7 @@ async def merge(
     """
     try:
         if how.in_background:
-            return await merge_stacked(github, entry, how, refused)
+            return await _merge_stacked(github, entry, how, refused)
         return await github.merge(
             entry.repository, entry.number, entry.head, how.method, title=how.title, body=how.body
         )
@@ -73,7 +73,7 @@ async def merge(
         if isinstance(lasting, Refused):
             raise lasting from refusal
         if named(refusal.message) is Reason.STACKED and not how.in_background:
-            return await merge_unknown_stack(github, entry, how, refusal.message, refused)
+            return await _merge_unknown_stack(github, entry, how, refusal.message, refused)
         if isinstance(lasting, Forbidden):
             return Facts(merge_refused=refusal.message, merge_denied=Reason.PERMISSION_MISSING)
         github.forget_rules(entry.repository.id)
@@ -92,7 +92,7 @@ async def rerun(github: GitHub, entry: Entry, failed: Iterable[CheckReport], now
     return None
 
 
-async def update_stacked(github: GitHub, entry: Entry, refused: str) -> Facts:
+async def _update_stacked(github: GitHub, entry: Entry, refused: str) -> Facts:
     """Merge the base branch into the head branch, where GitHub refuses to update a pull request of a stack.
 
     The request names no expected head: the parents of the merge show later whether it is the update of `entry.head`.
@@ -110,7 +110,7 @@ async def update_stacked(github: GitHub, entry: Entry, refused: str) -> Facts:
     return Facts() if merged is not None else Facts(update_refused=refused)
 
 
-async def merge_stacked(
+async def _merge_stacked(
     github: GitHub, entry: Entry, how: Merge, refused: frozenset[MergeMethod]
 ) -> str | PendingMerge | Facts:
     """Have GitHub merge the entry's head in the background; the commit, if it has landed already."""
@@ -128,7 +128,7 @@ async def merge_stacked(
     return pending
 
 
-async def merge_unknown_stack(
+async def _merge_unknown_stack(
     github: GitHub, entry: Entry, how: Merge, message: str, refused: frozenset[MergeMethod]
 ) -> str | PendingMerge | Facts:
     """Merge in the background after the refusal that showed the stack, if the entry is the lowest one of its stack.
@@ -138,4 +138,4 @@ async def merge_unknown_stack(
     pull = await github.pull_request(entry.repository, entry.number)
     if pull.stack_base is None or is_stacked_above(pull) or pull.base_branch != entry.base_branch:
         return Facts(merge_refused=message, merge_denied=Reason.STACKED)
-    return await merge_stacked(github, entry, how, refused)
+    return await _merge_stacked(github, entry, how, refused)

@@ -51,8 +51,11 @@ MOST_CANCELLED = 3
 _UNTESTED = frozenset({Reason.NO_CHECKS, Reason.WORKFLOWS_UNAPPROVED, Reason.OWN_CHECK_REQUIRED})
 """Outcomes that say nothing about the members: the candidate was not tested."""
 
+_Checks = Sequence[Mapping[str, Any]]
+"""As `FailingChecks` keeps them."""
 
-def subject_of(run: CandidateRun, member: Entry, *, fixes_base: bool) -> Entry:
+
+def _subject_of(run: CandidateRun, member: Entry, *, fixes_base: bool) -> Entry:
     """Return the run as an entry whose checks are judged: its head is the candidate."""
     assert run.candidate is not None
     return replace(
@@ -89,7 +92,7 @@ async def test(state: TrainState, run: CandidateRun) -> datetime | None:
     unproved = state.memory.trigger is not run.trigger
     if unproved and state.now >= limit and run.test.polls == 0:
         run = replace(run, test=replace(run.test, next_poll_at=state.now))
-    subject = subject_of(run, members[0], fixes_base=all(each.fixes_base for each in members))
+    subject = _subject_of(run, members[0], fixes_base=all(each.fixes_base for each in members))
     action, facts = await _judge(state, run, subject, reruns=_needs_rerun(state, run))
     if facts.reports is not None and unproved:
         missing = absent(facts, of_tree(state, run, facts)[1])
@@ -159,7 +162,7 @@ async def _on_own_heads(state: TrainState, members: Iterable[CandidateMember]) -
 
 async def read_again(state: TrainState, run: CandidateRun) -> CommitChecks:
     """Read the checks of a candidate that passed, and judge the newest run of each. Raises GitHubError."""
-    subject, github = subject_of(run, state.entries_of(run)[0], fixes_base=False), state.engine.github
+    subject, github = _subject_of(run, state.entries_of(run)[0], fixes_base=False), state.engine.github
     facts = Facts(rules=await github.branch_rules(state.queue.repository, state.queue.base_branch))
     facts = await read_fact(github, subject, FactKind.CHECKS, facts, state.policy)
     if is_ambiguous(facts.reports or ()):
@@ -283,7 +286,7 @@ async def _failed(
         return
     await state.remember(_with_green(state.memory, facts))
     shown: Sequence[Mapping[str, Any]] = kept(run, checks)
-    if len(planned.content) == 1 and shown and not (shown := await proving(state, planned.content[0], shown)):
+    if len(planned.content) == 1 and shown and not (shown := await _proving(state, planned.content[0], shown)):
         return
     evidence = FailingChecks(run.id, planned.content, tuple(shown), detail, reason.value)
     of_tree_alone = not any(each["may_judge_draft"] for each in shown)
@@ -295,7 +298,7 @@ async def _failed(
 def _with_green(memory: Memory, facts: Facts) -> Memory:
     """Keep which checks ran on a candidate and passed: so they can."""
     ran = [each for each in facts.reports or () if each.state is CheckState.PASSED and not each.skipped]
-    return replace(memory, green=tuple(sorted({*memory.green, *map(key_of_check, ran)}))[:_MOST_GREEN])
+    return replace(memory, green=tuple(sorted({*memory.green, *map(_key_of_check, ran)}))[:_MOST_GREEN])
 
 
 def _with_span(memory: Memory, run: CandidateRun) -> Memory:
@@ -333,10 +336,6 @@ async def _untested(state: TrainState, run: CandidateRun, reason: Reason, detail
     await trigger_failed(state, run.trigger, reason, detail)
 
 
-_Checks = Sequence[Mapping[str, Any]]
-"""As `FailingChecks` keeps them."""
-
-
 def kept(run: CandidateRun, checks: Sequence[CheckReport]) -> tuple[Mapping[str, Any], ...]:
     """Return failing checks of a run as evidence."""
     return tuple(
@@ -344,19 +343,19 @@ def kept(run: CandidateRun, checks: Sequence[CheckReport]) -> tuple[Mapping[str,
             "name": each.name,
             "url": each.url,
             "conclusion": each.conclusion,
-            "key": key_of_check(each),
+            "key": _key_of_check(each),
             "may_judge_draft": run.trigger is CandidateTrigger.PULL_REQUEST and not each.by_actions,
         }
         for each in checks
     )
 
 
-def key_of_check(report: CheckReport) -> str:
+def _key_of_check(report: CheckReport) -> str:
     """Name a check by its App and name."""
     return former_names([report])[0]
 
 
-async def proving(state: TrainState, number: int, checks: _Checks) -> _Checks:
+async def _proving(state: TrainState, number: int, checks: _Checks) -> _Checks:
     """Return those of the failing checks that prove a fault of this member; without any, its own branch has to.
 
     Trains are off then. Raises GitHubError.
@@ -366,8 +365,8 @@ async def proving(state: TrainState, number: int, checks: _Checks) -> _Checks:
     if entry is None or not (doubted := [each for each in doubted if "key" in each]):
         return checks
     reports = await state.engine.github.check_reports(entry.repository, entry.head, frozenset())
-    red = {key_of_check(each) for each in reports if each.state is CheckState.FAILED}
-    unproved = [each for each in doubted if each["key"] in {*map(key_of_check, reports)} - red]
+    red = {_key_of_check(each) for each in reports if each.state is CheckState.FAILED}
+    unproved = [each for each in doubted if each["key"] in {*map(_key_of_check, reports)} - red]
     if len(unproved) < len(checks):
         return [each for each in checks if each not in unproved]
     # It may be the member's fault together with the base, or judge the pull request.
@@ -384,7 +383,7 @@ async def eject(state: TrainState, number: int) -> None:
     failure = state.memory.failure_of(number)
     if entry is not None:
         found: _Checks = failure.checks if failure is not None else ()
-        if found and not (found := await proving(state, number, found)):
+        if found and not (found := await _proving(state, number, found)):
             return
         checks = tuple(
             CheckReport(

@@ -49,6 +49,12 @@ from queue_engine.workflows.trigger_choice import GITHUB_ACTIONS
 
 _log = structlog.get_logger("imq.trains")
 
+_STEPS = 1000
+"""More steps than the largest train needs."""
+
+_REPLICAS = timedelta(minutes=1)
+"""How long GitHub may miss a check that passed: pascalgn/automerge-action #35 saw that for a minute."""
+
 
 async def begin_landing(state: TrainState, run: CandidateRun, planned: TrainRun) -> bool:
     """Verify the members, and store that the run lands; False if the pass has to plan again. Raises GitHubError."""
@@ -72,7 +78,7 @@ async def begin_landing(state: TrainState, run: CandidateRun, planned: TrainRun)
         entries.append(entry)
     if await merges_refused(state, [each.method for each in members]):
         return False
-    if not await still_passes(state, run):
+    if not await _still_passes(state, run):
         return False
     moves = _moves(state, run)
     if not await own_heads_pass(state, run, entries, merges=not moves):
@@ -102,7 +108,7 @@ async def continue_landing(state: TrainState, run: CandidateRun) -> datetime | N
     """Land a run whose landing has begun; returns when to try again, None if that changed. Raises GitHubError."""
     merged = [each for each in run.members if each.landed_sha is not None]
     if not _moves(state, run) or any(each.landed_sha != each.commit for each in merged):
-        return await merge_members(state, run)
+        return await _merge_members(state, run)
     if not await _may_move(state, run):
         return None
     cleaned = await _move_base(state, run)
@@ -131,7 +137,7 @@ async def _may_move(state: TrainState, run: CandidateRun) -> bool:
         await _land_members(state, run, cleaned=False)
         return False
     moved = tip is not None and tip.sha != state.memory.base_tip
-    await give_back(state, run, base_moved_to=tip.sha if tip is not None and moved else None)
+    await _give_back(state, run, base_moved_to=tip.sha if tip is not None and moved else None)
     return False
 
 
@@ -171,7 +177,7 @@ async def _move_base(state: TrainState, run: CandidateRun) -> bool | None:
             if await _has_landed(state, run, tip):
                 return False
             if tip is not None and tip.sha != memory.base_tip:
-                await give_back(state, run, base_moved_to=tip.sha)
+                await _give_back(state, run, base_moved_to=tip.sha)
                 return None
             if isinstance(refused, Forbidden):
                 await _not_permitted(state, run, refused.message)
@@ -185,7 +191,7 @@ async def _move_base(state: TrainState, run: CandidateRun) -> bool | None:
 
 async def _not_permitted(state: TrainState, run: CandidateRun, message: str) -> None:
     """Switch trains off, since IMQ lacks a permission: merges need the same one."""
-    await give_back(state, run)
+    await _give_back(state, run)
     await state.load()
     await state.switch_off(Reason.CANDIDATES_REFUSED, message)
 
@@ -200,10 +206,10 @@ async def _refused(state: TrainState, run: CandidateRun, refusal: str) -> None:
     github, queue = state.engine.github, state.queue
     rules = await github.branch_rules(queue.repository, queue.base_branch)
     passes = not pull_request_checks_of(state, run, rules) & rules.required_checks
-    if passes and may_count_later(run, refusal) and (waiting := waits_on(state, run, REPLICAS)) is not None:
-        await give_back(state, waiting)
+    if passes and _may_count_later(run, refusal) and (waiting := _waits_on(state, run, _REPLICAS)) is not None:
+        await _give_back(state, waiting)
         return
-    await give_back(state, run)
+    await _give_back(state, run)
     _log.warning("base_not_moved", repository=state.queue.repository.full_name, message=refusal)
     if run.published_at is None and rules.required_checks:
         # Only its tree passed, on another commit: GitHub may miss the checks of this one, so IMQ has it tested.
@@ -238,14 +244,10 @@ async def _land_members(state: TrainState, run: CandidateRun, *, cleaned: bool) 
         test = replace(entry.run, candidate_run=run.id, tested_tree=member.tree, base_tip=before or tip)
         tested = replace(entry, run=test)
         await land(state.engine, state.queue, tested, commit, state.policy)
-    await finish(state, run, run.candidate or "", moved=True, cleaned=cleaned, reported=reported)
+    await _finish(state, run, run.candidate or "", moved=True, cleaned=cleaned, reported=reported)
 
 
-_STEPS = 1000
-"""More steps than the largest train needs."""
-
-
-async def merge_members(state: TrainState, run: CandidateRun) -> datetime | None:
+async def _merge_members(state: TrainState, run: CandidateRun) -> datetime | None:
     """Merge the members that have not landed; returns when to try again, None once that ended, one way or another.
 
     Raises GitHubError, and StaleRecord if a member changed since it was read.
@@ -259,7 +261,7 @@ async def merge_members(state: TrainState, run: CandidateRun) -> datetime | None
             return None
         left = [each for each in run.members if each.landed_sha is None]
         if not left:
-            await finish(state, run, _tip(state, run))
+            await _finish(state, run, _tip(state, run))
             return None
         if not state.held() or state.queue.generation != state.generation:
             return state.now
@@ -269,7 +271,7 @@ async def merge_members(state: TrainState, run: CandidateRun) -> datetime | None
             return None
         assert entry is not None
         if not _has_begun(state, run, entry):
-            await give_back(state, run)
+            await _give_back(state, run)
             return None
         entry = _as_tested(state, run, left[0], entry)
         if _tip(state, run) == state.memory.base_tip and (read := state.verified.pop((entry.id, entry.version), None)):
@@ -323,7 +325,7 @@ def _tip(state: TrainState, run: CandidateRun) -> str:
     return done[-1] if done else state.memory.base_tip or ""
 
 
-async def finish(
+async def _finish(
     state: TrainState,
     run: CandidateRun,
     tip: str,
@@ -350,7 +352,7 @@ async def finish(
             )
 
 
-async def give_back(state: TrainState, run: CandidateRun, *, base_moved_to: str | None = None) -> None:
+async def _give_back(state: TrainState, run: CandidateRun, *, base_moved_to: str | None = None) -> None:
     """Return a run to those that passed, since nothing of it has landed."""
     async with state.engine.change() as change:
         await _forget_requests(change, run.members)
@@ -378,7 +380,7 @@ async def stop_landing(
     await state.load()
     done = sum(each.landed_sha is not None for each in run.members)
     if not done and not refused:
-        await give_back(state, run, base_moved_to=tip)
+        await _give_back(state, run, base_moved_to=tip)
         return
     tip = tip or _tip(state, run)
     async with state.engine.change() as change:
@@ -397,11 +399,7 @@ async def stop_landing(
     _log.warning("landing_stopped", repository=state.queue.repository.full_name, message=why)
 
 
-REPLICAS = timedelta(minutes=1)
-"""How long GitHub may miss a check that passed: pascalgn/automerge-action #35 saw that for a minute."""
-
-
-def may_count_later(run: CandidateRun, message: str) -> bool:
+def _may_count_later(run: CandidateRun, message: str) -> bool:
     """Return whether GitHub, by its message, refuses to move the base for checks that it may count in a moment.
 
     It counts none that a dispatch started (ThemeParks_JavaScript #37, hivecommons/hive #5286).
@@ -409,7 +407,7 @@ def may_count_later(run: CandidateRun, message: str) -> bool:
     return misses_checks(message) and run.published_at is not None and run.trigger is not CandidateTrigger.DISPATCH
 
 
-def waits_on(state: TrainState, run: CandidateRun, limit: timedelta) -> CandidateRun | None:
+def _waits_on(state: TrainState, run: CandidateRun, limit: timedelta) -> CandidateRun | None:
     """Return the run as it waits to land after one more refusal; None once it has waited for too long (P5)."""
     refusals, since = run.test.merge_refusals + 1, run.test.refused_since or state.now
     if refusals > state.policy.merge_refusals and state.now - since >= limit:
@@ -418,7 +416,7 @@ def waits_on(state: TrainState, run: CandidateRun, limit: timedelta) -> Candidat
     return replace(run, test=replace(run.test, merge_refusals=refusals, refused_since=since, next_poll_at=again))
 
 
-async def still_passes(state: TrainState, run: CandidateRun) -> bool:
+async def _still_passes(state: TrainState, run: CandidateRun) -> bool:
     """Return whether the checks of the candidate pass now; else the run waits, or its tree is tested again.
 
     Those that this pass has judged are not read again. Raises GitHubError.
@@ -430,7 +428,7 @@ async def still_passes(state: TrainState, run: CandidateRun) -> bool:
         return True
     if (
         verdict.state is CheckState.PENDING
-        and (waiting := waits_on(state, run, state.policy.refusal_timeout)) is not None
+        and (waiting := _waits_on(state, run, state.policy.refusal_timeout)) is not None
     ):
         await state.save_run(waiting)
         return False
@@ -477,7 +475,7 @@ async def own_heads_pass(state: TrainState, run: CandidateRun, entries: Sequence
         verdicts += [(entry, judge(wanted, reports))] if wanted else []
     if not judging and not any(each.reported for _, each in verdicts):
         return True
-    waiting = waits_on(state, run, state.policy.refusal_timeout)
+    waiting = _waits_on(state, run, state.policy.refusal_timeout)
     for entry, verdict in verdicts:
         if verdict.state is CheckState.FAILED:
             await state.updates.dequeue(entry, Reason.CHECKS_FAILED, Facts(), detail=None, checks=verdict.failed)

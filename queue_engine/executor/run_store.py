@@ -24,6 +24,10 @@ from queue_engine.store.trains import TrainMemory
 
 _log = structlog.get_logger("imq.trains")
 
+_PREFERRED = (CandidateState.LANDING, CandidateState.PASSED, CandidateState.TESTING, CandidateState.BUILDING)
+
+_PASSED = frozenset({CandidateState.LANDING, CandidateState.PASSED})
+
 
 @dataclass(slots=True)
 class TrainState:
@@ -189,10 +193,6 @@ class TrainState:
         self.runs = ()
         repository, base = self.queue.repository.full_name, self.queue.base_branch
         _log.warning("trains_off", repository=repository, base_branch=base, reason=reason.value, detail=detail)
-
-
-_PREFERRED = (CandidateState.LANDING, CandidateState.PASSED, CandidateState.TESTING, CandidateState.BUILDING)
-_PASSED = frozenset({CandidateState.LANDING, CandidateState.PASSED})
 
 
 async def follow_runs(state: TrainState, *, sequential: bool = False) -> bool:

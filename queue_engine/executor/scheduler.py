@@ -40,6 +40,28 @@ from queue_engine.store import Transaction, WakeupKind
 
 _log = structlog.get_logger("imq.scheduler")
 
+_AT_MOST = 100
+"""Queues in one transaction, which takes some 20 ms: SQLite has one writer."""
+
+_READ_AT_MOST = 500
+"""Queues whose policies are recalled at once, after a restart."""
+
+_MOST_BUSY = 5_000
+"""Queues that need a pass, remembered so that each is read here once."""
+
+BACKOFF = Backoff(base=timedelta(seconds=5), factor=3, maximum=timedelta(minutes=5))
+"""Waits between the passes of a queue whose passes fail."""
+
+LIMIT = timedelta(minutes=10)
+"""For how long passes may fail on an entry before it is dequeued."""
+
+_IN_DOUBT = 6
+"""How many times longer passes may fail while the answer to a merge request is lost: only a pass finds the outcome."""
+
+_AFTER_A_FAULT = timedelta(seconds=1)
+"""When a queue is advanced again after a fault of the database. While the fault lasts nothing can be stored, and the
+queue is due when its lease ends."""
+
 
 async def advance(engine: Engine, queue: Queue, held: Callable[[], bool]) -> datetime | None:
     """Advance a leased queue until it has to wait; returns when it is due again, None if only an event can wake it.
@@ -150,16 +172,6 @@ class Processor:
             await tx.queues.release(
                 queue.id, engine.owner, due_at=due, wake_count=queue.wake_count, now=engine.clock.now()
             )
-
-
-_AT_MOST = 100
-"""Queues in one transaction, which takes some 20 ms: SQLite has one writer."""
-
-_READ_AT_MOST = 500
-"""Queues whose policies are recalled at once, after a restart."""
-
-_MOST_BUSY = 5_000
-"""Queues that need a pass, remembered so that each is read here once."""
 
 
 class PassBatch:
@@ -280,21 +292,6 @@ def _front_decides(queue: Queue, front: QueueFront, policy: Policy, now: datetim
 def _key(queue: Queue, shared: Mapping[str, int]) -> PolicyKey:
     """Return the key of a queue's policy. `shared` are the generations of shared configuration, by owner."""
     return queue.repository, queue.base_branch, (queue.generation, shared.get(queue.repository.owner.lower(), 0))
-
-
-BACKOFF = Backoff(base=timedelta(seconds=5), factor=3, maximum=timedelta(minutes=5))
-"""Waits between the passes of a queue whose passes fail."""
-
-LIMIT = timedelta(minutes=10)
-"""For how long passes may fail on an entry before it is dequeued."""
-
-
-_IN_DOUBT = 6
-"""How many times longer passes may fail while the answer to a merge request is lost: only a pass finds the outcome."""
-
-_AFTER_A_FAULT = timedelta(seconds=1)
-"""When a queue is advanced again after a fault of the database. While the fault lasts nothing can be stored, and the
-queue is due when its lease ends."""
 
 
 async def on_error(engine: Engine, queue: Queue, error: Exception) -> datetime:

@@ -135,7 +135,7 @@ def _never_or_not_here(
         each
         for each in absent
         if not _is_among(each, former)
-        and not is_known(each, entry, by_others)
+        and not _is_known(each, entry, by_others)
         and not any(matches(each, report) for report in facts.others.reports)
     ]:
         if (held := _of_base(entry, broken_runs(facts.workflow_runs or (), facts.reports or ()), facts)) is not None:
@@ -198,7 +198,7 @@ def _by_actions(absent: Iterable[RequiredCheck], others: Iterable[CheckReport]) 
     return any(report.by_actions and matches(check, report) for check in absent for report in others)
 
 
-def is_known(check: RequiredCheck, entry: Entry, by_others: Collection[CheckReport]) -> bool:
+def _is_known(check: RequiredCheck, entry: Entry, by_others: Collection[CheckReport]) -> bool:
     """Return whether IMQ has measured this check before, and nothing says that it was another App's."""
     return check.name in (entry.run.check_limits or {}) and all(each.name != check.name for each in by_others)
 

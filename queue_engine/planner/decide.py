@@ -48,7 +48,7 @@ from queue_engine.rules.transitions import after_poll, enter, up_to_date, updati
 _UNFINISHED = "GitHub has not finished its merge in the background, and may still do so"
 
 
-def follow_merge(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Action:
+def _follow_merge(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Action:
     """Return the next action while GitHub merges the entry, which no call stops.
 
     A webhook reports most landings before. A refusal is judged afterwards, as that of any other merge. GitHub keeps a
@@ -141,7 +141,7 @@ def _before_status(entry: Entry, facts: Facts, policy: Policy, now: datetime, wa
     if facts.pull is not None and facts.pull.merged and entry.run.merge_requested_at is not None:
         return Landing(facts.pull.merge_sha)
     if entry.run.merge_uuid is not None:
-        return follow_merge(entry, facts, policy, now)
+        return _follow_merge(entry, facts, policy, now)
     if facts.pull is not None:
         if (lost := consent_lost(entry, facts.pull, policy)) is not None:
             return judge_lost_consent(waiting, lost, facts.pull, facts, policy, now)

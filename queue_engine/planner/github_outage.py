@@ -30,7 +30,7 @@ from queue_engine.planner.actions import Dequeue
 UNREADABLE = frozenset({Reason.GITHUB_TROUBLE, Reason.PERMISSION_MISSING})
 """Reasons that mean that GitHub refuses reads of the pull request, so that IMQ does not read it again."""
 
-REPEATED = timedelta(minutes=10)
+_REPEATED = timedelta(minutes=10)
 """How long GitHub has to repeat a refusal, while everything else works, before it counts as one that lasts."""
 
 _REPEATED_AS: Mapping[int, type[GitHubError]] = {403: Forbidden, 422: Invalid}
@@ -39,13 +39,13 @@ _SHORTEST = timedelta(seconds=1)
 _IN_DOUBT = 6
 """How many times longer IMQ retries while the answer to a merge request is lost: only GitHub knows the outcome."""
 
-SHOWN_AFTER = timedelta(minutes=1)
+_SHOWN_AFTER = timedelta(minutes=1)
 """How long GitHub fails before the comment says so: a shorter outage is over before anybody reads of it."""
 
 
 def shows_retrying(run: Run, now: datetime) -> bool:
     """Whether GitHub has failed for so long that comments say that IMQ retries."""
-    return run.github_failing_since is not None and now - run.github_failing_since >= SHOWN_AFTER
+    return run.github_failing_since is not None and now - run.github_failing_since >= _SHOWN_AFTER
 
 
 def out_of_order(error: GitHubError) -> GitHubError:
@@ -62,7 +62,7 @@ def settled(run: Run, error: GitHubError, now: datetime) -> GitHubError:
     order stays so until its owner ends that.
     """
     since = run.github_failing_since
-    if not isinstance(error, Refused) or error.disorder is not None or since is None or now - since < REPEATED:
+    if not isinstance(error, Refused) or error.disorder is not None or since is None or now - since < _REPEATED:
         return error
     kind = _REPEATED_AS.get(error.status or 0)
     return error if kind is None else kind(error.message, status=error.status)

@@ -54,7 +54,7 @@ def judge_landing(
         return ReadFact(FactKind.PERMISSION)
     if may_queue(policy, entry.queued_by, facts.permission) is not None:
         return Dequeue(Reason.PERMISSION_LOST, unread_teams(policy))
-    if (unmet := unmet_rules(facts, rules)) is not None:
+    if (unmet := _unmet_rules(facts, rules)) is not None:
         return unmet
     if is_stacked_above(pull):
         # A merge would land what lies below it, too, untested.
@@ -62,7 +62,7 @@ def judge_landing(
     rules = replace(rules, linear_history=rules.linear_history or forbids_merge_commits(facts.merge_refused))
     mergeable = replace(pull, methods=tuple(one for one in pull.methods if one not in facts.refused_methods))
     method = merge_method(mergeable, rules, policy)
-    if method is None and may_be_cached(facts):
+    if method is None and _may_be_cached(facts):
         return ReadFact(FactKind.FRESH_RULES)
     if method is None:
         reason, asked_for = no_method(pull, rules, policy)
@@ -75,14 +75,14 @@ def _without_tree(entry: Entry, action: Action) -> Action:
     return Save(replace(entry, head_proved=True)) if isinstance(action, Save) else action
 
 
-def unmet_rules(facts: Facts, rules: BranchRules) -> Action | None:
+def _unmet_rules(facts: Facts, rules: BranchRules) -> Action | None:
     """Return what to do about reviews, conversations and rules that are not met; None if all are."""
     return _unmet_bypassed_rules(facts, rules) or _withdrawn_approval(facts.snapshot, rules)
 
 
 def _unmet_bypassed_rules(facts: Facts, rules: BranchRules) -> Action | None:
     """Enforce the rules that GitHub does not enforce for IMQ, which may bypass them; None if all are met."""
-    if rules.bypassed and may_be_cached(facts):
+    if rules.bypassed and _may_be_cached(facts):
         return ReadFact(FactKind.FRESH_RULES)
     if rules.bypassed:
         return Dequeue(Reason.RULESET_BYPASSED, detail="; ".join(rules.bypassed))
@@ -95,7 +95,7 @@ def _unmet_bypassed_rules(facts: Facts, rules: BranchRules) -> Action | None:
     return None if missing is None else Dequeue(missing[0], detail=missing[1])
 
 
-def may_be_cached(facts: Facts) -> bool:
+def _may_be_cached(facts: Facts) -> bool:
     """Whether the rules and merge methods may come from the cache; IMQ drops cached ones after a refused merge."""
     return not facts.rules_fresh and facts.merge_refused is None
 

@@ -44,7 +44,7 @@ from queue_engine.shadow.webhook_facts import is_rebase, is_repeated, withdrawn_
 _log = structlog.get_logger("imq.shadow")
 
 
-async def find_label(engine: Engine, repository: Repository, number: int) -> EnqueueRequest | None:
+async def _find_label(engine: Engine, repository: Repository, number: int) -> EnqueueRequest | None:
     """Return the request of a label for which no webhook came: it counts if GitHub proves that it was set on this head.
 
     None if the pull request has no trigger label. Raises GitHubError.
@@ -99,7 +99,7 @@ class ShadowPulls:
         """Judge a pull request that is due, or labeled without a webhook. Raises GitHubError."""
         pull = await self._find(repository, number)
         if pull is None or (pull.landing is None and pull.entry is None):
-            request = await find_label(self._engine, repository, number)
+            request = await _find_label(self._engine, repository, number)
             if request is not None:
                 await self._request(request)
         elif pull.landing is not None:

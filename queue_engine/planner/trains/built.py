@@ -23,6 +23,13 @@ from queue_engine.domain.facts import MergeMethod, PullRequest
 _KEPT = 4
 """Histories kept: those of the runs that failed one after the other are mostly parts of the first."""
 
+_SKIPS = re.compile(
+    r"\[(?:skip[ -][\w-]+|skiprun|[\w-]+[ -]skip|no ci)\]|\*\*\*no_ci\*\*\*|--(?:skip-ci|ci-skip)\b|^skip-checks:",
+    re.IGNORECASE | re.MULTILINE,
+)
+
+_NUMBER = re.compile(r"#(?=\d)")
+
 
 @dataclass(frozen=True, slots=True)
 class BuiltMember:
@@ -97,13 +104,6 @@ def _after(history: BuiltHistory, tip: str | None) -> tuple[BuiltMember, ...]:
         return history.members
     commits = [each.commit for each in history.members]
     return history.members[commits.index(tip) + 1 :] if tip in commits else ()
-
-
-_SKIPS = re.compile(
-    r"\[(?:skip[ -][\w-]+|skiprun|[\w-]+[ -]skip|no ci)\]|\*\*\*no_ci\*\*\*|--(?:skip-ci|ci-skip)\b|^skip-checks:",
-    re.IGNORECASE | re.MULTILINE,
-)
-_NUMBER = re.compile(r"#(?=\d)")
 
 
 def merge_message(pull: PullRequest, policy: Policy, method: MergeMethod) -> str:

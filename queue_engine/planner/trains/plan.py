@@ -30,8 +30,24 @@ _LEAST_PART = 5
 """One slot of so many is always left, and one at least."""
 _ROUNDING = 1e-12
 
+_DOUBT = 0.02
+"""A member is ejected when it makes its run fail by a chance of all but this."""
 
-def new_runs(trains: Trains, evidence: Evidence, now: float) -> tuple[NewRun, ...]:
+_DOUBT_WHEN_LATE = 0.10
+"""The same once the oldest member has waited `_LATE_RUNS` usual runs."""
+
+_LATE_RUNS = 6.0
+
+_MOST_TESTS = 8
+"""A member whose tree alone has failed so often is ejected, however often runs flake (P5)."""
+
+_LOST_BENEATH = 0.25
+"""A run is cancelled when what lies beneath its own members is good by less than this chance."""
+
+_LIKELY = 0.5
+
+
+def _new_runs(trains: Trains, evidence: Evidence, now: float) -> tuple[NewRun, ...]:
     """Return the runs to start, in order; no more than slots are free."""
     started: list[NewRun] = []
     slots = affordable(trains, now)
@@ -218,18 +234,6 @@ def entropy(chance: float) -> float:
     return -chance * log2(chance) - (1 - chance) * log2(1 - chance)
 
 
-_DOUBT = 0.02
-"""A member is ejected when it makes its run fail by a chance of all but this."""
-_DOUBT_WHEN_LATE = 0.10
-"""The same once the oldest member has waited `_LATE_RUNS` usual runs."""
-_LATE_RUNS = 6.0
-_MOST_TESTS = 8
-"""A member whose tree alone has failed so often is ejected, however often runs flake (P5)."""
-_LOST_BENEATH = 0.25
-"""A run is cancelled when what lies beneath its own members is good by less than this chance."""
-_LIKELY = 0.5
-
-
 def plan(trains: Trains, now: float) -> Plan:
     """Return the next landing, or else the ejections, or else the runs to cancel and to start."""
     evidence = weigh(trains)
@@ -240,7 +244,7 @@ def plan(trains: Trains, now: float) -> Plan:
     cancel = _lost_runs(trains, evidence)
     cancel += _preempted_runs(trains, cancel)
     left = replace(trains, runs=tuple(each for each in trains.runs if each.id not in cancel))
-    return Plan(cancel=cancel, start=new_runs(left, evidence, now))
+    return Plan(cancel=cancel, start=_new_runs(left, evidence, now))
 
 
 def failure_ejects(trains: Trains, run: TrainRun, now: float) -> bool:
