@@ -37,10 +37,17 @@ from queue_engine.planner.check_outcome import judge_checks, rerun_answered
 from queue_engine.planner.trains.memory import FailingChecks, Memory
 from queue_engine.planner.trains.outcomes import cancelled, ejected_member, failed, find_run, passed, unblamed
 from queue_engine.planner.trains.plan import failure_ejects
-from queue_engine.rules.candidate_checks import is_ambiguous, of_candidate
 from queue_engine.rules.check_progress import run_progress
 from queue_engine.rules.check_timing import with_reports
-from queue_engine.rules.checks import CommitChecks, expected_checks, former_names, judge, run_checks
+from queue_engine.rules.checks import (
+    CommitChecks,
+    expected_checks,
+    former_names,
+    is_ambiguous,
+    judge,
+    of_candidate,
+    run_checks,
+)
 
 _log = structlog.get_logger("imq.trains")
 

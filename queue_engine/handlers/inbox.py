@@ -6,6 +6,7 @@ In a burst many deliveries share one transaction. IMQ answers a delivery with a 
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
 
@@ -45,7 +46,6 @@ from queue_engine.effects import record
 from queue_engine.effects.context import Engine
 from queue_engine.effects.github_merges import AUTO_MERGE_JOB
 from queue_engine.effects.repository_names import remember_name
-from queue_engine.effects.stale_records import repeated_if_stale
 from queue_engine.effects.stale_runs import CANCEL_RUNS_JOB, to_cancel
 from queue_engine.executor.cleanup import BRANCH_JOB, Cleanup, train_jobs
 from queue_engine.handlers.branches import Branches
@@ -62,6 +62,9 @@ from queue_engine.store.outbox.outbox import OUTBOX_JOB, OutboxKind
 from queue_engine.store.requests import RequestKind, RequestRecord
 
 _log = structlog.get_logger("imq.inbox")
+
+_STORED_AGAIN = 2
+"""How often a delivery is stored again after PostgreSQL ended its transaction for another, such as a migration."""
 
 RETRIED_JOB = "count_retried"
 """Kind of the job that counts, by kind, the dead letters that a command retried."""
@@ -87,7 +90,10 @@ class Inbox:
 
         Deliveries that arrive during a transaction share the next one, so that a burst costs few transactions.
         """
-        return await repeated_if_stale(lambda: self._batch((webhook, current())))
+        for _ in range(_STORED_AGAIN):
+            with suppress(StaleRecord):
+                return await self._batch((webhook, current()))
+        return await self._batch((webhook, current()))
 
     async def _store(self, received: Sequence[tuple[webhooks.WebhookEvent, str | None]]) -> list[bool]:
         # Of two that arrive together with one id the first counts.

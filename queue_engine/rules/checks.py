@@ -5,11 +5,13 @@ newest run of each App and name counts. A check run and a status of one name are
 that App. An absent check is pending.
 """
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from queue_engine.config.model import Policy
+from queue_engine.domain.candidate_run import CandidateTrigger
 from queue_engine.domain.facts import BranchRules, CheckReport, CheckState, RequiredCheck
 from queue_engine.domain.model import Entry, EntryStatus
 from queue_engine.domain.own_check import is_own_check
@@ -220,3 +222,31 @@ def _fits(name: str, pattern: str) -> bool:
             return False
         at = found + len(part)
     return name.endswith(last) and len(name) - len(last) >= at
+
+
+_EVENTS = {
+    CandidateTrigger.PUSH: "push",
+    CandidateTrigger.PULL_REQUEST: "pull_request",
+    CandidateTrigger.DISPATCH: "workflow_dispatch",
+}
+
+
+def is_ambiguous(reports: Iterable[CheckReport]) -> bool:
+    """Return whether several workflow runs report one check, so that their events tell which one counts."""
+    suites: dict[str, set[int | None]] = defaultdict(set)
+    for report in reports:
+        if report.by_actions:
+            suites[report.name].add(report.suite)
+    return any(len(found) > 1 for found in suites.values())
+
+
+def of_candidate(
+    reports: Iterable[CheckReport], runs: Iterable[WorkflowRun], trigger: CandidateTrigger, branch: str
+) -> tuple[CheckReport, ...]:
+    """Return the reports on a candidate without those of workflow runs on another event or another branch.
+
+    The commit may have other runs of GitHub Actions: of a push to the branch that built it, where a workflow runs on
+    pushes to any branch, or of a pull request that a person opened with this commit. They test something else.
+    """
+    own = {run.suite: (run.event, run.branch) == (_EVENTS[trigger], branch) for run in runs}
+    return tuple(report for report in reports if own.get(report.suite or 0, True))
