@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from over_http import LIMIT
+
 README = Path(__file__).parents[2] / "README.md"
-LIMIT = 600.0
-"""Seconds after which a command that hangs fails its test."""
 
 
 def blocks(language: str) -> list[str]:
