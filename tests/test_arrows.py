@@ -28,13 +28,25 @@ def test_arrows_form_no_circle_in_any_package() -> None:
     assert not {"depth", "ignore_imports"} & contract.keys()
 
 
-def test_emulator_is_used_by_its_face() -> None:
-    """IMQ's tests, its demo and its benchmarks import only what `github_emulator` exports, or its command."""
-    private = {
-        f"{path.relative_to(ROOT)}: {node.module}"
-        for folder in ("benchmarks", "demo", "docs", "tests")
+def imported(*folders: str) -> set[tuple[str, str]]:
+    """Each file in these folders with each module that it imports from."""
+    return {
+        (path.relative_to(ROOT).as_posix(), node.module or "")
+        for folder in folders
         for path in (ROOT / folder).rglob("*.py")
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("github_emulator.")
+        if isinstance(node, ast.ImportFrom)
     }
-    assert {each for each in private if not each.endswith(" github_emulator.__main__")} == set()
+
+
+def test_emulator_is_used_by_its_face() -> None:
+    """IMQ's tests, its demo and its benchmarks import only what `github_emulator` exports, or its command."""
+    found = imported("benchmarks", "demo", "docs", "tests")
+    private = {each for each in found if each[1].startswith("github_emulator.")}
+    assert {each for each in private if each[1] != "github_emulator.__main__"} == set()
+
+
+def test_emulators_tests_need_nothing_of_imq() -> None:
+    """The project can move to a repository of its own."""
+    rooms = ("bot", "imq_demo", "notifications", "queue_engine", "tests")
+    assert {each for each in imported("emulator") if each[1].split(".")[0] in rooms} == set()

@@ -12,6 +12,7 @@ import pytest
 
 from bot import __version__
 from docs.generate import ROOT
+from over_http.test_readme import run_commands
 from tests.hosting.built_package import build
 from tests.process.processes import a_theatre
 
@@ -43,12 +44,16 @@ def tool(name: str) -> str:
     return str(found) if found.exists() else pytest.skip(f"no {name}: run make hosting")
 
 
+def surroundings() -> dict[str, str]:
+    """Those of this process without any setting of IMQ, and without its places of modules."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(("IMQ_", "PYTHON", "DATABASE"))}
+
+
 def run(*command: str, code: int = 0, directory: Path | None = None, homes: dict[str, str] | None = None) -> str:
     """All that a command prints, in surroundings without any setting of IMQ."""
-    given = {name: value for name, value in os.environ.items() if not name.startswith(("IMQ_", "PYTHON", "DATABASE"))}
     pipe, together = subprocess.PIPE, subprocess.STDOUT
     done = subprocess.run(
-        command, stdout=pipe, stderr=together, text=True, check=False, cwd=directory, env=given | (homes or {})
+        command, stdout=pipe, stderr=together, text=True, check=False, cwd=directory, env=surroundings() | (homes or {})
     )
     assert done.returncode == code, (command, done.stdout[-3000:])
     return done.stdout
@@ -98,3 +103,28 @@ def test_uvx_runs_the_command_without_installing_it(package: Path, tmp_path: Pat
     homes = {"UV_CACHE_DIR": str(tmp_path / "cache"), "UV_PYTHON_DOWNLOADS": "never"}
     assert VERSION in run(*uvx, "--version", homes=homes)
     assert "IMQ_GITHUB_APP_ID is missing" in run(*uvx, "run", code=2, directory=tmp_path, homes=homes)
+
+
+def installed_in(directory: Path, *wanted: str) -> Path:
+    """A new environment with what `pip install` makes of these words; the folder of its commands."""
+    run(sys.executable, "-m", "venv", str(directory))
+    run(str(directory / "bin" / "pip"), "install", *wanted)
+    assert "No broken requirements" in run(str(directory / "bin" / "pip"), "check")
+    return directory / "bin"
+
+
+async def test_emulator_is_installed_alone_and_its_readme_runs(tmp_path: Path) -> None:
+    """Its package needs nothing of IMQ's."""
+    commands = installed_in(tmp_path / "environment", str(build(tmp_path / "source", "emulator")))
+    assert "No module named 'bot'" in run(str(commands / "python"), "-c", "import bot", code=1, directory=tmp_path)
+    await run_commands(commands, tmp_path, surroundings())
+
+
+def test_extra_demo_brings_demo_and_emulator(package: Path, tmp_path: Path) -> None:
+    """`pip install 'imq[demo]'`, with the three packages of this clone beside the index; then the demo as it is."""
+    shelf = tmp_path / "shelf"
+    shelf.mkdir()
+    for built in (package, build(tmp_path / "one", "demo"), build(tmp_path / "two", "emulator")):
+        shutil.copy(built, shelf)
+    commands = installed_in(tmp_path / "environment", "--find-links", str(shelf), "imq[demo]")
+    assert "Verdict: main was green at every commit" in run(str(commands / "imq"), "demo", "--speed", "20")

@@ -7,7 +7,7 @@ import aiohttp
 import pytest
 
 from bot.registration.manifest import read_manifest
-from tests.support.browser_forms import Page, Person
+from over_http.browser_forms import Page, Person
 from tests.support.databases import MakeUrl
 from tests.support.real_time import LIMIT
 from tests.support.relay_server import RelayServer

@@ -144,6 +144,7 @@ class Limits:
         self._open[key] = self._open.get(key, 0) + 1
 
     def leave(self, key: str) -> None:
+        """A request has its answer."""
         self._open[key] -= 1
 
     def exhaust(self, key: str, resource: str = "core") -> PrimaryLimit:

@@ -29,19 +29,29 @@ class Event:
     __slots__ = ()
 
 
-class RepositoryEvent(Event):
-    """A change of a repository's records, of which GitHub sends webhooks to the apps installed there."""
+class WebhookEvent(Event):
+    """A change of which GitHub sends webhooks, with its `action` in GitHub's word where it has one."""
 
     __slots__ = ()
 
     @property
-    def scope(self) -> Repository:
-        """The repository whose apps get the webhook."""
+    def scope(self) -> Repository | User | Installation:
+        """Whose apps get the webhook: those installed on the repository or organisation, or that of an installation."""
         raise NotImplementedError
 
     @property
     def sender(self) -> User:
         """The account that GitHub names as the sender."""
+        raise NotImplementedError
+
+
+class RepositoryEvent(WebhookEvent):
+    """A change of a repository's records."""
+
+    __slots__ = ()
+
+    @property
+    def scope(self) -> Repository:
         raise NotImplementedError
 
 
@@ -189,30 +199,42 @@ class RulesetChanged(_RepositoryEvent):
 
 
 @dataclass(frozen=True, slots=True)
-class OrganisationRulesetChanged(Event):
+class OrganisationRulesetChanged(WebhookEvent):
     """An organisation's ruleset was created, edited or deleted."""
 
     ruleset: Ruleset
     action: str
     actor: Actor
 
+    @property
+    def scope(self) -> User:
+        assert self.ruleset.organisation is not None, "the ruleset is no repository's"
+        return self.ruleset.organisation
+
+    @property
+    def sender(self) -> User:
+        return self.actor.user
+
 
 @dataclass(frozen=True, slots=True)
-class OrganisationEvent(Event):
-    """An event of an organisation, of which all apps installed there get a webhook."""
+class TeamChanged(WebhookEvent):
+    """A team was created or deleted."""
 
     team: Team
     action: str
     actor: Actor
 
+    @property
+    def scope(self) -> User:
+        return self.team.organisation
+
+    @property
+    def sender(self) -> User:
+        return self.actor.user
+
 
 @dataclass(frozen=True, slots=True)
-class TeamChanged(OrganisationEvent):
-    """A team was created or deleted."""
-
-
-@dataclass(frozen=True, slots=True)
-class MembershipChanged(OrganisationEvent):
+class MembershipChanged(TeamChanged):
     """A person was added to a team, or removed."""
 
     member: User
@@ -235,14 +257,22 @@ class RefMoved(ActorEvent):
 
 
 @dataclass(frozen=True, slots=True)
-class InstallationEvent(Event):
-    """A change of an installation, of which only its app gets a webhook."""
+class _InstallationEvent(WebhookEvent):
+    """A change of which only the installation's app gets a webhook, subscribed or not."""
 
     installation: Installation
 
+    @property
+    def scope(self) -> Installation:
+        return self.installation
+
+    @property
+    def sender(self) -> User:
+        return self.installation.account
+
 
 @dataclass(frozen=True, slots=True)
-class InstallationChanged(InstallationEvent):
+class InstallationChanged(_InstallationEvent):
     """An app was installed, removed, suspended or unsuspended, or its new permissions were accepted."""
 
     action: str
@@ -250,15 +280,25 @@ class InstallationChanged(InstallationEvent):
 
 
 @dataclass(frozen=True, slots=True)
-class RepositorySelectionChanged(InstallationEvent):
+class RepositorySelectionChanged(_InstallationEvent):
     """An installation sees other repositories than before."""
 
     added: Sequence[Repository]
     removed: Sequence[Repository]
 
+    @property
+    def action(self) -> str:
+        """GitHub's word."""
+        return "added" if self.added else "removed"
+
 
 @dataclass(frozen=True, slots=True)
-class AccountRenamed(InstallationEvent):
+class AccountRenamed(_InstallationEvent):
     """The account that an app is installed on has another login than `before`."""
 
     before: str
+
+    @property
+    def action(self) -> str:
+        """GitHub's word."""
+        return "renamed"

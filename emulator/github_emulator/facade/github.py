@@ -31,6 +31,10 @@ from github_emulator.webhooks.webhooks import Webhooks
 class GitHub(Domain):
     """A whole GitHub. The same seed, clock and actions give the same SHAs and ids.
 
+    `behaviour` and `timings` may be changed at any time, and `webhooks.faults` says what becomes of deliveries.
+    `state` has every record, and `schedule` what is planned. People act by the handles; for what these do not have,
+    parts such as `accounts`, `checks` and `conversation` do what the API does, each for an `actor`.
+
     A server sets `addresses` to its own. Close it in the end: it holds a directory and, once a webhook left,
     connections.
     """

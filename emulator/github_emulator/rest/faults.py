@@ -71,6 +71,7 @@ class Fault:
             self.status = 403
 
     def fits(self, recorded: RecordedCall) -> bool:
+        """Whether a request is one of those that it hits."""
         if self.method is not None and self.method.upper() != recorded.method:
             return False
         route = recorded.template.partition(" ")[2]
@@ -128,4 +129,5 @@ class Faults:
         return hit
 
     def clear(self) -> None:
+        """Forget all faults."""
         self._pending.clear()

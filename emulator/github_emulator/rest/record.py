@@ -50,6 +50,7 @@ class Requests:
     _sequence: int = 0
 
     def open(self, at: datetime, method: str, path: str, query: dict[str, str], template: str) -> RecordedCall:
+        """Record a request that has arrived."""
         self._sequence += 1
         call = RecordedCall(self._sequence, at, method, path, query, template)
         self._all.append(call)

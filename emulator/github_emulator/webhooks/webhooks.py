@@ -8,7 +8,7 @@ import hmac
 import json
 import random
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -20,21 +20,14 @@ from github_emulator import payloads
 from github_emulator.core.errors import NotFound
 from github_emulator.core.event_permissions import EVENT_PERMISSIONS
 from github_emulator.events.context import Context
-from github_emulator.events.events import (
-    InstallationEvent,
-    OrganisationEvent,
-    OrganisationRulesetChanged,
-    RepositoryEvent,
-)
+from github_emulator.events.events import WebhookEvent
 from github_emulator.payloads.source import Source
 from github_emulator.state import App, Delivery, Installation, Repository, User
-from github_emulator.webhooks.compose import compose
 from github_emulator.webhooks.faults import WebhookFaults
-from github_emulator.webhooks.installation_messages import compose_installation
-from github_emulator.webhooks.message import Message
-from github_emulator.webhooks.organisation_messages import compose_organisation
+from github_emulator.webhooks.messages import Message, messages
 
 Observer = Callable[[str, dict[str, Any]], None]
+Scope = Repository | User | Installation
 
 TIMEOUT_SECONDS = 10
 _JSON, _FORM = "application/json", "application/x-www-form-urlencoded"
@@ -50,15 +43,7 @@ class Webhooks:
         self._session: aiohttp.ClientSession | None = None
         self.faults = WebhookFaults(context.randomness.of("webhook faults"))
         self.observers: list[Observer] = []
-        context.events.subscribe(RepositoryEvent, self._on_repository_event)
-        context.events.subscribe(OrganisationRulesetChanged, self._on_organisation_ruleset)
-        context.events.subscribe(OrganisationEvent, self._on_organisation_event)
-        context.events.subscribe(InstallationEvent, self._on_installation_event)
-
-    def send_to(self, installation: Installation, event: str, action: str, payload: dict[str, Any]) -> None:
-        """Send an event about an installation to its own app, subscribed or not."""
-        self._observe(event, payload)
-        self._deliver(installation, event, action, payload, None)
+        context.events.subscribe(WebhookEvent, self._on_event)
 
     def redeliver(self, delivery_id: int) -> Delivery:
         """Send a delivery again: a new id, the same GUID and payload. Raises NotFound for an unknown id."""
@@ -88,17 +73,17 @@ class Webhooks:
             await self._session.close()
             self._session = None
 
-    def _on_repository_event(self, event: RepositoryEvent) -> None:
+    def _on_event(self, event: WebhookEvent) -> None:
         if self._context.events.is_muted:
             return
-        for message in compose(self._source, event):
+        for message in messages(self._source, event):
             self._send(message, event.scope, event.sender)
 
-    def _send(self, message: Message, repository: Repository, sender: User) -> None:
-        """Send a message to each app installed on the repository, subscribed and permitted."""
+    def _send(self, message: Message, scope: Scope, sender: User) -> None:
+        """Send a message to each app that it concerns, subscribed and permitted."""
         recipients = [
             installation
-            for installation in self._context.state.installations_of(repository)
+            for installation in self._installations(scope)
             if message.only in {None, installation.app} and _concerns(installation, message.name)
         ]
         if not recipients and not self.observers:
@@ -106,47 +91,27 @@ class Webhooks:
         payload: dict[str, Any] = {} if message.action is None else {"action": message.action}
         with self._source.accounts.showing_members(False):
             shown = message.content()
-        payload |= shown | {
-            "repository": payloads.webhook_repository(self._source, repository),
-            "sender": payloads.user(self._source, sender),
-        }
-        if repository.owner.kind == "Organization":
-            payload["organization"] = payloads.organization(self._source, repository.owner)
+        payload |= shown | {"sender": payloads.user(self._source, sender)}
+        repository = scope if isinstance(scope, Repository) else None
+        if repository is not None:
+            payload["repository"] = payloads.webhook_repository(self._source, repository)
+        account = scope.owner if isinstance(scope, Repository) and scope.owner.kind == "Organization" else scope
+        if isinstance(account, User):
+            payload["organization"] = payloads.organization(self._source, account)
         self._observe(message.name, payload)
         for installation in recipients:
-            self._deliver(installation, message.name, message.action, payload | _stub(installation), repository)
+            self._deliver(installation, message.name, message.action, _stub(installation) | payload, repository)
 
-    def _on_organisation_ruleset(self, event: OrganisationRulesetChanged) -> None:
-        """Send an event of an organisation, which has no repository, to each app installed there."""
-        account = event.ruleset.organisation
-        if self._context.events.is_muted or account is None:
-            return
-        name, source = "repository_ruleset", self._source
-        payload: dict[str, Any] = {
-            "action": event.action,
-            "repository_ruleset": payloads.ruleset(source, None, event.ruleset),
-            "sender": payloads.user(source, event.actor.user),
-            "organization": payloads.organization(source, account),
-        }
-        self._observe(name, payload)
-        for installation in self._context.state.installations.values():
-            if installation.account is account and installation.suspended_at is None and _concerns(installation, name):
-                self._deliver(installation, name, event.action, payload | _stub(installation), None)
-
-    def _on_organisation_event(self, event: OrganisationEvent) -> None:
-        if self._context.events.is_muted:
-            return
-        name, payload = compose_organisation(self._source, event)
-        self._observe(name, payload)
-        for installation in self._context.state.installations.values():
-            here = installation.account is event.team.organisation and installation.suspended_at is None
-            if here and _concerns(installation, name):
-                self._deliver(installation, name, event.action, payload | _stub(installation), None)
-
-    def _on_installation_event(self, event: InstallationEvent) -> None:
-        if self._context.events.is_muted:
-            return
-        self.send_to(event.installation, *compose_installation(self._source, event))
+    def _installations(self, scope: Scope) -> Iterable[Installation]:
+        """Those of which the apps may get a webhook about a repository, an organisation, or one of them itself."""
+        match scope:
+            case Installation():
+                return (scope,)
+            case Repository():
+                return self._context.state.installations_of(scope)
+            case User():
+                every = self._context.state.installations.values()
+                return (each for each in every if each.account is scope and each.suspended_at is None)
 
     def _observe(self, event: str, payload: dict[str, Any]) -> None:
         for observer in self.observers:
@@ -217,9 +182,11 @@ class Webhooks:
 
 
 def _concerns(installation: Installation, event: str) -> bool:
-    needed = EVENT_PERMISSIONS[event]
-    return event in installation.app.events and any(
-        permission == "metadata" or installation.permissions.get(permission, "none") != "none" for permission in needed
+    """Whether its app gets the event: subscribed and permitted, or one of an installation, which needs neither."""
+    needed = EVENT_PERMISSIONS.get(event)
+    return needed is None or (
+        event in installation.app.events
+        and any(each == "metadata" or installation.permissions.get(each, "none") != "none" for each in needed)
     )
 
 

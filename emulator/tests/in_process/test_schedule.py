@@ -8,7 +8,7 @@ import pytest
 
 from github_emulator import ManualClock, SystemClock
 from github_emulator.core.schedule import Schedule
-from tests.support.real_time import LIMIT
+from in_process import LIMIT
 
 SECOND = timedelta(seconds=1)
 

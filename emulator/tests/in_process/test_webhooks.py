@@ -12,7 +12,7 @@ import pytest
 from aiohttp import web
 
 from github_emulator import App, GitHub, NotFound, RepositoryHandle
-from tests.support.real_time import LIMIT
+from in_process import LIMIT
 
 SECRET = "It's a secret to everybody"
 

@@ -11,7 +11,7 @@ from yarl import URL
 
 from github_emulator import EmulatorServer, GitHub, ManualClock
 from github_emulator.domain.accounts.user_authorizations import challenge_of
-from tests.support.browser_forms import Person
+from over_http.browser_forms import Person
 
 CALLBACK = "http://127.0.0.1:1/auth/callback"
 VERIFIER = "v" * 43

@@ -15,10 +15,8 @@ import pytest
 
 from github_emulator import __version__
 from github_emulator.__main__ import main
+from over_http import LIMIT
 from over_http.conftest import Client, R
-
-LIMIT = 600.0
-"""Seconds after which a process that hangs fails its test."""
 
 
 @asynccontextmanager

@@ -9,8 +9,8 @@ import pytest
 from aiohttp import ClientError
 
 from github_emulator import DropConnection, Fault, RecordedCall
+from over_http import LIMIT
 from over_http.conftest import Client, R
-from tests.support.real_time import LIMIT
 
 MERGE = "/repos/{owner}/{repo}/pulls/{number}/merge"
 

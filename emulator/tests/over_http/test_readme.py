@@ -6,13 +6,14 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
+from over_http import LIMIT
+
 README = Path(__file__).parents[2] / "README.md"
-LIMIT = 600.0
-"""Seconds after which a command that hangs fails its test."""
 
 
 def blocks(language: str) -> list[str]:
@@ -31,14 +32,14 @@ async def test_commands_run_as_they_are_written(tmp_path: Path) -> None:
     """The server in one shell, and each line of the others in a second one."""
     if shutil.which("curl") is None:
         pytest.skip("no curl")
-    await run_commands(Path(sys.executable).parent, tmp_path)
+    await run_commands(Path(sys.executable).parent, tmp_path, os.environ)
 
 
-async def run_commands(commands: Path, directory: Path) -> None:
+async def run_commands(commands: Path, directory: Path, environ: Mapping[str, str]) -> None:
     """Run the README's commands but for the installation, with the programs of this folder first on the path."""
     install, start, *others = blocks("sh")
     assert install == "pip install github-emulator\n"
-    environ = {**os.environ, "PATH": f"{commands}{os.pathsep}{os.environ['PATH']}"}
+    environ = {**environ, "PATH": f"{commands}{os.pathsep}{environ['PATH']}"}
     server = await asyncio.create_subprocess_shell(f"exec {start}", cwd=directory, env=environ, stdout=subprocess.PIPE)
     assert server.stdout is not None
     try:

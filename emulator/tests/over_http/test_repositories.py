@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from github_emulator.core.schedule import Callback, ScheduledAction
+from over_http import LIMIT
 from over_http.conftest import Client, R
-from tests.support.real_time import LIMIT
 
 
 async def test_contents_are_base64_at_a_ref(client: Client) -> None:

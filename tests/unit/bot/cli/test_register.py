@@ -19,8 +19,8 @@ from bot.registration.stored import StoredCredentials
 from bot.settings import env_file
 from bot.settings.environment import load_settings
 from github_emulator import App, EmulatorServer, GitHub
+from over_http.browser_forms import Page, Person
 from queue_engine.store import Store
-from tests.support.browser_forms import Page, Person
 from tests.support.real_time import LIMIT
 
 pytestmark = pytest.mark.process

@@ -14,7 +14,7 @@ from bot.registration.credentials import Credentials
 from bot.registration.one_time_secrets import MemorySecrets
 from bot.registration.site import Offer, RegistrationSite, addresses_of
 from github_emulator import EmulatorServer, GitHub
-from tests.support.browser_forms import Page, Person
+from over_http.browser_forms import Page, Person
 from tests.unit.bot.conftest import ManualClock
 
 

@@ -14,7 +14,7 @@ from bot.registration.one_time_secrets import MemorySecrets
 from bot.registration.site import Offer, RegistrationSite, addresses_of, registration_url
 from bot.settings.github_website import website
 from github_emulator import Fault
-from tests.support.browser_forms import Person
+from over_http.browser_forms import Person
 from tests.unit.bot.registration.conftest import Registration
 
 
