@@ -12,7 +12,7 @@ from queue_engine.core.database.database import Database
 from queue_engine.domain.model import Pause
 from queue_engine.domain.policy import FreezeWindow
 from queue_engine.domain.reasons import PullRequestActor, Reason, WaitReason
-from queue_engine.queries.pull_request_status import QueueHistory, load_pull_request
+from queue_engine.queries.pull_request_status import QueueHistory, load_pull_request, load_reply_facts
 from queue_engine.store import Store
 from queue_engine.store.rejections import Rejection
 from tests.store.examples import REPOSITORY, changed, queue, stand
