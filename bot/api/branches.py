@@ -10,8 +10,7 @@ from bot.api import request_scope
 from bot.api.access import Access
 from bot.api.errors import ApiError
 from bot.api.idempotent import finish_call
-from bot.api.instants import Instant
-from bot.api.payload import AnswerModel, EmptyBody, Payload, payload
+from bot.api.payload import AnswerModel, EmptyBody, Instant, Payload, payload
 from bot.api.routes import Caller, Route
 from bot.api.views import QueueAnswer, QueuesAnswer
 from queue_engine.commands.instants import FARTHEST

@@ -7,8 +7,7 @@ from aiohttp import web
 
 from bot.api import request_scope
 from bot.api.access import Access
-from bot.api.instants import Instant
-from bot.api.payload import AnswerModel, Payload, json_data, query
+from bot.api.payload import AnswerModel, Instant, Payload, json_data, query
 from bot.api.routes import Caller, Route
 from queue_engine.domain.model import RepositoryName
 from queue_engine.domain.shadow import ShadowAction, ShadowLanding

@@ -113,9 +113,9 @@ def _run(*, web: bool, worker: bool) -> None:
             if isinstance(settings, Settings):
                 asyncio.run(lifecycle.run(settings, web=web, worker=worker, bound=bound))
             else:
-                from bot.process import start
+                from bot.process import setup_mode
 
-                asyncio.run(start.run(given, settings, web=web, worker=worker, bound=bound))
+                asyncio.run(setup_mode.run(given, settings, web=web, worker=worker, bound=bound))
     except StartRefused as problem:
         raise CommandRefused(printable(str(problem))) from None
     except Exception as error:

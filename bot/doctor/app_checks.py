@@ -6,8 +6,8 @@ from datetime import datetime, timedelta
 from bot.doctor.facts import AppFacts
 from bot.doctor.finding import Finding
 from bot.doctor.webhook_address import address_fault
-from bot.gateway.app_schemas import InstallationAnswer
 from bot.gateway.http.scopes import OPTIONAL
+from bot.gateway.schemas import InstallationAnswer
 from bot.registration.manifest import REASONS, Manifest
 from queue_engine.domain.errors import GitHubError
 from queue_engine.domain.facts import Delivery

@@ -1,6 +1,6 @@
 """Read the facts once, with a bounded number of requests, and judge them."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
@@ -11,13 +11,14 @@ from bot.doctor.finding import Finding, Report
 from bot.doctor.host_checks import clock_findings, host_findings
 from bot.doctor.repository_checks import repository_findings
 from bot.doctor.repository_reads import RepositoryReads
-from bot.doctor.sink_checks import sink_findings
 from bot.doctor.train_checks import described, train_findings
 from bot.doctor.update_bots import update_bot_findings
 from bot.doctor.webhook_probe import UNTRUSTED, WebhookProbe, probed
-from bot.gateway.app_schemas import InstallationAnswer, WebhookAnswer
 from bot.gateway.gateway import Gateway
+from bot.gateway.schemas import InstallationAnswer, WebhookAnswer
 from bot.registration.manifest import read_manifest
+from notifications.sinks.sink import Sink
+from notifications.sinks.sink_jobs import matches
 from queue_engine.config.model import Policy
 from queue_engine.core.timing.clock import Clock
 from queue_engine.domain.errors import Forbidden, GitHubError, NotFound, Refused, Unauthorized
@@ -157,3 +158,40 @@ class Doctor:
             except GitHubError as error:
                 findings.append(installation_unlisted(each.owner, error))
         return found, findings
+
+
+_PAGE = "docs/notifications.md"
+
+
+def sink_findings(host: HostFacts, repositories: Collection[str] | None) -> Iterator[Finding]:
+    """Yield the faults of sinks; `repositories` are those that the App sees, None if that is unknown."""
+    for sink in host.sinks:
+        if sink.name in host.sinks_gone:
+            yield _finding(
+                "sink_gone",
+                f"The receiver of the sink {sink.name} is gone: it refused a message for good.",
+                "IMQ sends it nothing more until a restart; its messages are dead letters.",
+                "Set its new address in IMQ_SINKS, restart IMQ, and run `imq jobs retry` for its messages.",
+            )
+        elif sink.name in host.sinks_failing:
+            yield _finding(
+                "sink_fails",
+                f"The receiver of the sink {sink.name} did not accept messages: they are dead letters.",
+                "People or programs miss these messages.",
+                f"Run `imq sinks test {sink.name}`, correct the receiver, and run `imq jobs retry` for its messages.",
+            )
+        if repositories and not _matches_any(sink, repositories):
+            yield _finding(
+                "sink_matches_nothing",
+                f"The sink {sink.name} matches no repository that the App sees.",
+                "It gets no message.",
+                f"Correct its repositories ({', '.join(sink.repositories)}), or remove it.",
+            )
+
+
+def _matches_any(sink: Sink, repositories: Collection[str]) -> bool:
+    return any(matches(sink, name) for name in repositories)
+
+
+def _finding(code: str, finding: str, impact: str, remedy: str) -> Finding:
+    return Finding(code, "IMQ", finding, impact, remedy, f"{_PAGE}#when-messages-do-not-arrive")

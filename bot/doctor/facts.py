@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from bot.gateway.app_schemas import AppAnswer, InstallationAnswer, WebhookAnswer
 from bot.gateway.doctor_reads import PushRules, RulesetBypass
+from bot.gateway.schemas import AppAnswer, InstallationAnswer, WebhookAnswer
 from notifications.sinks.sink import Sink
 from queue_engine.config.model import Policy
 from queue_engine.config.problems import ConfigError

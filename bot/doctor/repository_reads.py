@@ -2,11 +2,11 @@
 
 import asyncio
 import re
-from collections.abc import Awaitable
+from collections.abc import AsyncIterator, Awaitable
 from typing import Any, TypeVar
 
 from bot.doctor.facts import HeadChecks, RepositoryFacts, TrainFacts
-from bot.doctor.train_reads import read_trains
+from bot.gateway.doctor_reads import PushRules
 from bot.gateway.gateway import Gateway
 from bot.gateway.teams import with_teams
 from queue_engine.config.document import parse
@@ -14,9 +14,13 @@ from queue_engine.config.model import Policy
 from queue_engine.config.parse import read
 from queue_engine.config.policy import policy_for
 from queue_engine.config.problems import ConfigError, Problem
-from queue_engine.domain.errors import GitHubError, Invalid
+from queue_engine.domain.errors import GitHubError, Invalid, NotFound
 from queue_engine.domain.facts import BranchRules
 from queue_engine.domain.model import Repository
+from queue_engine.executor.triggers import choice_at
+from queue_engine.rules.checks import run_checks
+from queue_engine.rules.new_heads import made_by
+from queue_engine.workflows.event_context import CandidateContext
 
 T = TypeVar("T")
 
@@ -141,3 +145,37 @@ def _mapping(text: str | None) -> dict[str, Any]:
     except ConfigError:
         return {}
     return value if isinstance(value, dict) else {}
+
+
+_MOST_BRANCHES = 20
+
+
+async def read_trains(
+    gateway: Gateway, repository: Repository, branch: str, rules: BranchRules, policy: Policy
+) -> TrainFacts | None:
+    """Read with seven requests, and one for each branch of a train; None without trains.
+
+    `branch` is the default branch.
+    """
+    if not policy.trains.enabled:
+        return None
+    tip = await gateway.branch_tip(repository, branch)
+    if tip is None:
+        raise NotFound(f"no branch {branch}")
+    published, built = f"imq/{branch}/0", f"imq-build/{branch}/0"
+    candidate = CandidateContext(repository.full_name, branch, published, default_branch=branch)
+    required = run_checks(rules, policy)
+    choice = await choice_at(gateway, repository, tip.sha, required, candidate, policy.trains.candidates)
+    both = [await gateway.doctor.push_rules(repository, each, classic=False) for each in (published, built)]
+    return TrainFacts(
+        choice=choice,
+        candidates=PushRules(tuple(dict.fromkeys(rule for each in both for rule in each.rules))),
+        base=await gateway.doctor.push_rules(repository, branch, classic=True),
+        unproved=tuple([branch async for branch in _unproved(gateway, repository)]),
+    )
+
+
+async def _unproved(gateway: Gateway, repository: Repository) -> AsyncIterator[str]:
+    for branch, tip in list((await gateway.candidate_branches(repository)).items())[:_MOST_BRANCHES]:
+        if not made_by(await gateway.own_login(), await gateway.branch_pushes(repository, branch), tip):
+            yield branch

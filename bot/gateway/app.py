@@ -5,11 +5,9 @@ from email.utils import parsedate_to_datetime
 
 from pydantic import BaseModel, SecretStr
 
-from bot.gateway.app_schemas import AppAnswer, InstallationAnswer, WebhookAnswer
-from bot.gateway.http.answers import parse_answer, parse_list
-from bot.gateway.http.client import Call, Client, Credential
+from bot.gateway.http.client import Call, Client, Credential, parse_answer, parse_list
 from bot.gateway.http.connection import Connection
-from bot.gateway.schemas import DeliveryAddressAnswer, DeliveryAnswer
+from bot.gateway.schemas import AppAnswer, DeliveryAddressAnswer, DeliveryAnswer, InstallationAnswer, WebhookAnswer
 
 
 class _BudgetAnswer(BaseModel):

@@ -13,10 +13,9 @@ from cachetools import LRUCache
 
 from bot.gateway import facts
 from bot.gateway.check_reads import CheckReads
-from bot.gateway.head_pushes import branch_pushes
+from bot.gateway.head_branches import branch_pushes
 from bot.gateway.http import graphql
-from bot.gateway.http.answers import parse_answer, parse_list
-from bot.gateway.http.client import Call, owner_and_repo
+from bot.gateway.http.client import Call, owner_and_repo, parse_answer, parse_list
 from bot.gateway.http.connection import Connection
 from bot.gateway.http.graphql import ErrorAnswer, QueryAnswer, Unsupported
 from bot.gateway.schemas import CommitAnswer, ListedCommitAnswer, NumberAnswer, PullRequestAnswer, RefAnswer

@@ -6,8 +6,7 @@ from collections.abc import Collection
 import structlog
 
 from bot.gateway import facts
-from bot.gateway.http.answers import parse_answer, parse_list
-from bot.gateway.http.client import Call, owner_and_repo
+from bot.gateway.http.client import Call, owner_and_repo, parse_answer, parse_list
 from bot.gateway.schemas import (
     AnnotationAnswer,
     CheckRunAnswer,

@@ -12,7 +12,7 @@ from cachetools import LRUCache
 from pydantic import BaseModel, Field
 
 from bot.gateway.http import graphql
-from bot.gateway.http.answers import parse_answer
+from bot.gateway.http.client import parse_answer
 from bot.gateway.http.connection import Connection
 from bot.gateway.http.graphql import ErrorAnswer, QueryAnswer, Unsupported
 from queue_engine.core.concurrency.micro_batch import MicroBatch

@@ -6,11 +6,9 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
-from bot.gateway.app_schemas import AppAnswer
-from bot.gateway.http.answers import parse_answer, parse_list
-from bot.gateway.http.client import Call, owner_and_repo
+from bot.gateway.http.client import Call, owner_and_repo, parse_answer, parse_list
 from bot.gateway.http.connection import Connection
-from bot.gateway.schemas import CheckRunAnswer, CommentAnswer, IdAnswer
+from bot.gateway.schemas import AppAnswer, CheckRunAnswer, CommentAnswer, IdAnswer
 from queue_engine.domain.errors import NotFound
 from queue_engine.domain.facts import OwnComment
 from queue_engine.domain.model import Repository

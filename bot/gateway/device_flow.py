@@ -20,13 +20,12 @@ from datetime import timedelta
 from typing import Any
 
 import aiohttp
+import structlog
 from cachetools import LRUCache
 from pydantic import BaseModel, SecretStr, ValidationError
 
-from bot.gateway.http.answers import parse_answer
-from bot.gateway.http.client import Call, Client, Credential
+from bot.gateway.http.client import Call, Client, Credential, parse_answer
 from bot.gateway.http.errors import refusal
-from bot.gateway.user_tokens import revoke_user_token
 from queue_engine.core.timing.clock import Clock
 from queue_engine.domain.errors import GitHubError, NotFound, Unavailable
 from queue_engine.domain.facts import Actor
@@ -176,3 +175,23 @@ class DeviceFlow:
 def _error(answer: Mapping[str, Any]) -> str:
     """Return GitHub's error code; nothing else of the answer, which may have a code in it."""
     return str(answer.get("error", "its answer has other fields"))[:100]
+
+
+_log = structlog.get_logger("imq.github")
+
+
+async def revoke_user_token(api: Client, *, client_id: str, client_secret: SecretStr, token: SecretStr) -> None:
+    """Send `DELETE /applications/{client_id}/token` ("Delete an app token"). A fault is logged: the token expires."""
+    call = Call(
+        "DELETE",
+        "/applications/{client_id}/token",
+        {"client_id": client_id},
+        {"access_token": token.get_secret_value()},
+    )
+    basic = SecretStr(f"{client_id}:{client_secret.get_secret_value()}")
+    try:
+        reply = await api.exchange(call, Credential(basic=basic))
+        if reply.status >= 300:
+            _log.warning("login_token_not_revoked", status=reply.status)
+    except GitHubError as error:
+        _log.warning("login_token_not_revoked", error=error.message)

@@ -7,8 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from bot.gateway.http.answers import parse_answer, parse_list
-from bot.gateway.http.client import Call, owner_and_repo
+from bot.gateway.http.client import Call, owner_and_repo, parse_answer, parse_list
 from bot.gateway.http.connection import Connection
 from bot.gateway.rules.branch_rules import push_refusals
 from bot.gateway.rules.schemas import ListedRulesetAnswer, ProtectionAnswer, RuleAnswer, RulesetAnswer

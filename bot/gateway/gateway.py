@@ -26,27 +26,24 @@ they lag 2 s. For the next quarter of an hour such reads wait, and cost no more 
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC
 from typing import Any
 
 from yarl import URL
 
 from bot.gateway import facts
 from bot.gateway.app import App
-from bot.gateway.app_schemas import InstallationAnswer
 from bot.gateway.candidates import CandidateApi
 from bot.gateway.check_run_batches import CheckRunBatches
 from bot.gateway.doctor_reads import DoctorReads
 from bot.gateway.file_changes import FileChanges, differing_paths
-from bot.gateway.github_merges import disable_auto_merge
-from bot.gateway.head_branches import HeadBranches
-from bot.gateway.head_pushes import head_pushes
+from bot.gateway.head_branches import HeadBranches, head_pushes
 from bot.gateway.histories import compare_histories, may_lack_diff
-from bot.gateway.http.answers import parse_list
-from bot.gateway.http.client import Call, owner_and_repo
-from bot.gateway.http.connection import Connection
+from bot.gateway.http.client import Call, owner_and_repo, parse_list
+from bot.gateway.http.connection import Connection, Page
 from bot.gateway.http.limits import Budget
-from bot.gateway.label_events import last_labeled_event
-from bot.gateway.merges import MergeApi
+from bot.gateway.merges import MergeApi, disable_auto_merge
 from bot.gateway.people import People
 from bot.gateway.repository_api import OWN_RULES
 from bot.gateway.rules.cache import BranchRulesCache
@@ -54,6 +51,8 @@ from bot.gateway.schemas import (
     CommitAnswer,
     ComparisonAnswer,
     DeliveryAnswer,
+    EventAnswer,
+    InstallationAnswer,
     IssueAnswer,
     PullRequestAnswer,
     RepositoryAnswer,
@@ -290,3 +289,30 @@ def _cursor(link: str | None) -> str | None:
     if cursor is None:
         raise Unavailable("the answer is not GitHub's: a page of deliveries has a next page without a cursor")
     return cursor
+
+
+async def last_labeled_event(
+    connection: Connection, repository: Repository, number: int, label: str
+) -> LabelEvent | None:
+    """Read `GET /repos/{owner}/{repo}/issues/{issue_number}/events` from its last page back: the oldest come first."""
+    template = "/repos/{owner}/{repo}/issues/{issue_number}/events?per_page=100"
+    call = Call("GET", template, {**owner_and_repo(repository), "issue_number": str(number)})
+    first = await connection.call(repository, call)
+    later = set[str]()
+    if "last" not in first.links:
+        return _labeling(first, label, later)
+    last = replace(call, link=first.links["last"])
+    async for page in connection.pages(repository, last, "prev"):
+        if (found := _labeling(page, label, later)) is not None:
+            return found
+    return None
+
+
+def _labeling(page: Page, label: str, later: set[str]) -> LabelEvent | None:
+    """Find the last "labeled" event of this label; `later` gains the kinds of the events after it."""
+    for event in reversed(parse_list(EventAnswer, page.data)):
+        if event.event == "labeled" and event.label is not None and event.label.name.casefold() == label.casefold():
+            by = event.actor.login if event.actor else None
+            return LabelEvent(by, event.created_at.astimezone(UTC), frozenset(later))
+        later.add(event.event)
+    return None

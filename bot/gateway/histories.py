@@ -7,8 +7,7 @@
 from collections.abc import Sequence
 
 from bot.gateway import facts
-from bot.gateway.http.answers import parse_list
-from bot.gateway.http.client import Call, owner_and_repo
+from bot.gateway.http.client import Call, owner_and_repo, parse_list
 from bot.gateway.http.connection import Connection
 from bot.gateway.schemas import ListedCommitAnswer
 from queue_engine.domain.errors import GitHubError, Invalid, Unavailable

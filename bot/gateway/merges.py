@@ -1,15 +1,17 @@
-"""Merge pull requests: at once, or in the background."""
+"""Merge pull requests: at once, or in the background; and disable GitHub's own auto-merge, which only GraphQL does."""
 
 from datetime import timedelta
 from typing import Any
 
 from pydantic import BaseModel
 
-from bot.gateway.http.answers import parse_answer
-from bot.gateway.http.client import Call, owner_and_repo
+from bot.gateway.http import graphql
+from bot.gateway.http.client import Call, owner_and_repo, parse_answer
+from bot.gateway.http.connection import Connection
+from bot.gateway.http.graphql import QueryAnswer, Unsupported
 from bot.gateway.repository_api import RepositoryApi
 from bot.gateway.schemas import ShaAnswer
-from queue_engine.domain.errors import Unavailable
+from queue_engine.domain.errors import Forbidden, NotFound, Unavailable
 from queue_engine.domain.facts import MergeMethod
 from queue_engine.domain.model import Repository
 from queue_engine.domain.port import MergeState, PendingMerge
@@ -106,3 +108,27 @@ def _pending(data: Any) -> PendingMerge:
         raise Unavailable(f"the answer is not GitHub's: a merge is {answer.status!r}")
     details = answer.details
     return PendingMerge(MergeState(answer.status), details.message, details.uuid, details.sha)
+
+
+_DISABLE = """mutation DisableAutoMerge($pull: ID!) {
+  disablePullRequestAutoMerge(input: {pullRequestId: $pull}) { clientMutationId }
+}"""
+_NOTHING_TO_DISABLE = "UNPROCESSABLE"
+
+
+async def disable_auto_merge(connection: Connection, repository: Repository, node_id: str) -> bool:
+    """`disablePullRequestAutoMerge`; False if it was not enabled any more.
+
+    It needs `contents: write` and `pull_requests: write` (kubevirt-plugin #4513, pylegifrance #67, csshw #234).
+
+    Raises Forbidden where IMQ lacks the permission, or this GitHub has no such mutation.
+    """
+    call = graphql.query(connection.api_url, _DISABLE, {"pull": node_id})
+    try:
+        answer = parse_answer(QueryAnswer, (await connection.call(repository, call)).data)
+        if any(error.type == _NOTHING_TO_DISABLE for error in answer.errors):
+            return False
+        graphql.check(answer, [("disablePullRequestAutoMerge",)])
+    except (NotFound, Unsupported) as missing:
+        raise Forbidden(f"GitHub offers no way to disable auto-merge: {missing}", status=403) from missing
+    return True

@@ -17,18 +17,19 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import accumulate
+from typing import Protocol
 from weakref import WeakValueDictionary
 
 from cachetools import LRUCache, TLRUCache
 
-from bot.gateway.config_files import Files, fetch_file, row_of
 from bot.gateway.config_parse import FILE, MAX_FILES, SHARED, ConfigReader, File, Found, own_file, shared_file
-from bot.gateway.known_teams import KnownTeams
+from bot.gateway.teams import KnownTeams
 from queue_engine.config.document import MAX_CHARACTERS
 from queue_engine.config.model import Policy
 from queue_engine.config.policy import labels_of, policy_for, queue_only_labels_of
 from queue_engine.config.shared import levels, limited
 from queue_engine.core.timing.clock import Clock
+from queue_engine.domain.errors import Invalid
 from queue_engine.domain.facts import Permission
 from queue_engine.domain.model import Repository
 from queue_engine.domain.policy import Mode, SharedConfig
@@ -36,6 +37,41 @@ from queue_engine.rules.eligibility import may_queue
 from queue_engine.rules.policies import PolicyKey
 from queue_engine.store import Store
 from queue_engine.store.config_files import ConfigFile
+
+
+class Files(Protocol):
+    """Reads configuration files. The gateway implements it."""
+
+    async def configuration(self, repository: Repository, base_branch: str | None) -> str | None:
+        """Read the file at this branch, or at the default branch; None if there is none."""
+        ...
+
+    async def organisation_configuration(self, repository: Repository) -> str | None:
+        """Read the file in the owner's repository `.github`; None if it is missing or hidden."""
+        ...
+
+    async def organisation_configuration_is_reviewed(self, repository: Repository) -> bool:
+        """Whether a change of that file needs an approving review."""
+        ...
+
+
+async def fetch_file(
+    fetch: Callable[[], Awaitable[str | None]], reviewed: Callable[[], Awaitable[bool]] | None
+) -> ConfigFile:
+    """Read a file from GitHub, and whether a change of an existing one needs a review."""
+    text, unreadable = None, None
+    try:
+        text = await fetch()
+    except Invalid as error:
+        unreadable = error.message
+    there = text is not None or unreadable is not None
+    return ConfigFile(text, unreadable, reviewed=not there or reviewed is None or await reviewed())
+
+
+def row_of(key: Hashable) -> str:
+    """Return the database key of a file: no owner's name has a colon."""
+    return ":".join("" if part is None else str(part) for part in key) if isinstance(key, tuple) else str(key)
+
 
 _CACHED_FOR = timedelta(hours=1)
 """The bound on the effect of a lost webhook. A conditional request for an unchanged file costs nothing."""

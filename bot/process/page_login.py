@@ -12,13 +12,10 @@ from bot.http.client_address import ClientAddresses
 from bot.settings.derived_keys import derive_key
 from bot.settings.environment import Settings
 from bot.settings.github_website import website
-from bot.web.login.attempts import Attempts
-from bot.web.login.code_limits import CodeLimits
-from bot.web.login.cookies import Cookies
-from bot.web.login.flash import Flash
+from bot.web.login.attempts import Attempts, CodeLimits
+from bot.web.login.cookies import Cookies, Flash, Signer
 from bot.web.login.identity import AppLogin, Identity
 from bot.web.login.sessions import Logins
-from bot.web.login.signing import Signer
 from bot.web.pages.login import LoginParts
 from queue_engine.effects.context import Engine
 

@@ -18,9 +18,9 @@ from bot.web.live.request_watch import TOPIC as REQUESTS
 from bot.web.live.request_watch import RequestWatch
 from bot.web.live.streams import STREAMS_SHARE, EventStreams, StreamLimits
 from bot.web.pages.controls import Controls
-from bot.web.pages.events import EventPages
 from bot.web.pages.login import LoginPages
 from bot.web.pages.overview import OverviewPage
+from bot.web.pages.programs import EventPages
 from bot.web.pages.pull_request import PullRequestPage
 from bot.web.pages.queue import QueuePage
 from bot.web.pages.requests import RequestPages

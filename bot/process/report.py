@@ -22,6 +22,7 @@ from bot.metrics.exposition import CONTENT_TYPE, merged, parsed, text, with_proc
 from queue_engine.core.concurrency.slots import SlotsStatus
 from queue_engine.core.timing.clock import Clock
 from queue_engine.store import Store
+from queue_engine.store.departures import day_of
 from queue_engine.store.processes import ProcessReport
 
 INTERVAL = timedelta(seconds=30)
@@ -167,3 +168,49 @@ def _parse_metrics(report: ProcessReport) -> list[Metric]:
         # A process of another version must not take the page from all.
         _log.warning("report_unreadable", error=repr(error))
         return []
+
+
+COUNTED_EVERY = timedelta(minutes=1)
+"""Between two writes, while there are requests to count."""
+
+
+class RequestCounts:
+    """Stores how many requests this process sent to GitHub for each repository, for the statistics.
+
+    A killed process loses the counts of its last minute.
+    """
+
+    def __init__(self, store: Store, clock: Clock, counts: Counter[int]) -> None:
+        """Take the counts, which this empties."""
+        self._store, self._clock, self._counts = store, clock, counts
+        self._due = clock.now() + COUNTED_EVERY
+
+    async def run_due(self) -> bool:
+        """Store the counts if it is due; return whether it was."""
+        now = self._clock.now()
+        if self._due - COUNTED_EVERY <= now < self._due:
+            return False
+        await self._write(now)
+        self._due = now + COUNTED_EVERY
+        return True
+
+    async def next_due(self) -> datetime | None:
+        """Return when the next write is due."""
+        return self._due
+
+    async def close(self) -> None:
+        """Store the last counts; without a database they are lost."""
+        try:
+            await self._write(self._clock.now())
+        except Exception as error:
+            _log.warning("requests_not_counted", exc_info=error)
+
+    async def _write(self, now: datetime) -> None:
+        if not (counts := dict(self._counts)):
+            return
+        async with self._store.transaction() as tx:
+            await tx.statistics.count_requests(day_of(now), counts)
+        # Requests that were sent meanwhile stay.
+        self._counts.subtract(counts)
+        for each in [repository_id for repository_id, count in self._counts.items() if not count]:
+            del self._counts[each]

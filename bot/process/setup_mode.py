@@ -14,6 +14,7 @@ from bot.gateway.http.client import Client
 from bot.http.site import LimitedSite
 from bot.process import lifecycle, migration
 from bot.process.errors import StartRefused
+from bot.process.sqlite_file import exclusive
 from bot.registration.credentials import Credentials
 from bot.registration.pages import InstalledPage
 from bot.registration.site import Offer, RegistrationSite, addresses_of
@@ -164,3 +165,19 @@ async def _alive(_request: web.Request) -> web.Response:
 async def _not_ready(_request: web.Request) -> web.Response:
     why = {"credentials": "IMQ has no GitHub App yet: open the page /setup"}
     return web.json_response({"status": "not ready", "failing": list(why), "why": why}, status=503)
+
+
+async def run(
+    environ: Mapping[str, str], settings: HostSettings, *, web: bool, worker: bool, bound: socket.socket | None = None
+) -> None:
+    """Complete the settings from the database, then run as `lifecycle.run` does. Raises StartRefused."""
+    stop = lifecycle.set_by_signals()
+    with exclusive(settings.database_url.get_secret_value(), lifecycle.role_of(web=web, worker=worker)):
+        setup_mode = SetupMode(environ, settings, stop)
+        complete, bound = await setup_mode.complete(serves=web, migrates=web and worker, bound=bound)
+    try:
+        if complete is not None and not stop.is_set():
+            await lifecycle.run(complete, web=web, worker=worker, bound=bound)
+    finally:
+        if bound is not None:
+            bound.close()

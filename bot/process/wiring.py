@@ -2,41 +2,41 @@
 
 import os
 import socket
-from collections.abc import Callable
-from datetime import datetime
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
 from functools import partial
 from uuid import uuid4
 
 import aiohttp
+import structlog
 from aiohttp import web
 
 from bot.api.access import Access
 from bot.api.app import PREFIX, ApiParts, create_api, described_routes, description, open_routes
 from bot.api.auth import for_operators
 from bot.api.bulk import BulkJobs
+from bot.api.device_logins import LoginIds, LoginLimits
+from bot.api.login import LoginRoutes, Logins
 from bot.api.waits import ChangeWaits
 from bot.doctor.finding import Report
+from bot.gateway.app import App
+from bot.gateway.device_flow import DeviceFlow
 from bot.gateway.gateway import Gateway
 from bot.gateway.http.connection import Connection
 from bot.gateway.http.shared_pace import SharedPace
 from bot.gateway.http.stored_tokens import StoredTokens
-from bot.gateway.known_teams import KnownTeams
 from bot.gateway.policies import Policies
+from bot.gateway.teams import KnownTeams
 from bot.gateway.token_permissions import TokenPermissions
 from bot.http.client_address import ClientAddresses, UntrustedProxy
 from bot.metrics import Metrics
-from bot.process.app_status import AppStatus
-from bot.process.logins import login_routes
+from bot.process.app_status import AppStatus, correction_of
 from bot.process.pages import add_site, create_feed, create_streams
-from bot.process.report import ProcessReporter
-from bot.process.request_counts import RequestCounts
-from bot.process.sinks import Sinks
-from bot.process.wait_limits import shorten_waits
-from bot.process.webhook_correction import correction_of
-from bot.process.workers import create_worker
+from bot.process.report import ProcessReporter, RequestCounts
 from bot.registration.pages import InstalledPage
-from bot.settings.environment import Settings
+from bot.settings.environment import HostSettings, Settings
 from bot.settings.github_website import website
+from bot.sinks.client import SinkClient
 from bot.web.application import create_app
 from bot.web.readiness import Readiness, RequirementError
 from bot.web.status import QueueStatusHandler
@@ -46,13 +46,20 @@ from bot.webhooks.receiver import Receiver
 from notifications.event_bus import Event, EventBus
 from notifications.outbox_dispatcher import OutboxDispatcher
 from notifications.progress_sink import BusProgress, CheckRunProgress
+from notifications.sinks.sender import SinkSender
+from notifications.sinks.sink_jobs import SinkJobs
+from notifications.sinks.text import Site
 from queue_engine.core.database.database import Database
+from queue_engine.core.database.instants import InstantKind, clamp_instants, clock_offset
 from queue_engine.core.database.listener import DatabaseListener
-from queue_engine.core.jobs.worker import Worker
+from queue_engine.core.jobs.dead_letters import FollowUp
+from queue_engine.core.jobs.idempotency import KEPT
+from queue_engine.core.jobs.worker import Handler, ResultHandler, Worker, WorkerSettings
 from queue_engine.core.observability.progress import ProgressLog, ProgressNotifiers
 from queue_engine.core.timing.clock import Clock
-from queue_engine.effects.context import Engine
-from queue_engine.executor.processor import Processor
+from queue_engine.domain.errors import attempt_level, is_retryable
+from queue_engine.effects.context import Change, Engine
+from queue_engine.executor.scheduler import Processor
 from queue_engine.handlers.inbox import Inbox
 from queue_engine.handlers.lost_deliveries import DELIVERIES
 from queue_engine.handlers.reconciler import Reconciler
@@ -60,7 +67,18 @@ from queue_engine.handlers.restored import refetch_after_pause
 from queue_engine.known.github_reads import GitHubReads
 from queue_engine.migrations import MigrationState, migrate, migration_state
 from queue_engine.shadow.mode import may_write
-from queue_engine.store import Store
+from queue_engine.store import Store, WakeupKind
+
+
+class Sinks:
+    """The sinks of one process: which event causes a message, and who sends it."""
+
+    def __init__(self, settings: HostSettings, clock: Clock, random: Callable[[], float]) -> None:
+        site = Site(website(settings.github_api_url), settings.public_url)
+        self.client = SinkClient(clock)
+        self.jobs = SinkJobs(settings.sinks)
+        self.sender = SinkSender(settings.sinks, site, self.client, clock, random=random)
+
 
 _OUTBOX_LEASES = 4
 """An outbox item takes a few requests, so its lease is a multiple of a job's."""
@@ -313,3 +331,69 @@ class Bot:
 
     async def _migrated(self) -> bool:
         return await migration_state(self.database) is MigrationState.USABLE
+
+
+def create_worker(engine: Engine, handlers: Mapping[str, Handler | ResultHandler], follow_up: FollowUp) -> Worker:
+    """Create the worker that does the engine's jobs; `follow_up` names the jobs that a dead letter causes."""
+    return Worker(
+        engine.store.database,
+        engine.clock,
+        handlers,
+        WorkerSettings(
+            owner=engine.owner,
+            random=engine.random,
+            lease=engine.lease,
+            is_retryable=is_retryable,
+            attempt_level=attempt_level,
+            meter=engine.meter,
+            follow_up=follow_up,
+        ),
+        done=partial(engine.wakeup.notify, WakeupKind.JOBS),
+    )
+
+
+def login_routes(settings: Settings, engine: Engine, session: aiohttp.ClientSession, app: App) -> LoginRoutes:
+    """Create the routes, which ask GitHub for the App's client id at the first login."""
+
+    async def client_id() -> str:
+        return settings.client_id or (await app.read()).client_id
+
+    flow = DeviceFlow(
+        session,
+        website=website(settings.github_api_url),
+        api_url=settings.github_api_url,
+        client_id=client_id,
+        clock=engine.clock,
+        client_secret=settings.client_secret,
+    )
+    ids, limits = LoginIds(settings.github_private_key), LoginLimits(engine.clock)
+    return LoginRoutes(
+        engine, Logins(flow, ids, limits, ClientAddresses(settings.trusted_proxies, settings.client_header))
+    )
+
+
+_log = structlog.get_logger("imq.waits")
+
+_LONGEST_WAIT = timedelta(hours=1)
+"""The longest wait that IMQ stores; a longer one was stored while the clock was wrong."""
+
+_CLOCKS_AGREE = timedelta(minutes=1)
+"""How far this machine's clock may differ from PostgreSQL's."""
+
+
+async def shorten_waits(change: Change, lease: timedelta) -> None:
+    """Shorten waits that were stored while the clock was ahead, unless the current clock may be wrong itself.
+
+    `lease` is the longest lease.
+    """
+    if (difference := await clock_offset(change.tx.connection, change.now)) > _CLOCKS_AGREE:
+        _log.warning("clock_differs_from_the_databases", seconds=difference.total_seconds())
+        return
+    bounds = {
+        InstantKind.PAST: timedelta(0),
+        InstantKind.LEASE: lease,
+        InstantKind.WAIT: _LONGEST_WAIT,
+        InstantKind.KEPT: KEPT,
+    }
+    if shortened := await clamp_instants(change.tx.connection, change.now, bounds):
+        _log.warning("waits_shortened", instants=shortened)

@@ -27,13 +27,11 @@ from bot.registration.pages import failure_page, hand_over_page, step_page
 from bot.settings.github_website import website
 from bot.settings.safe_values import HERE
 from bot.web.application import new_application, serve
-from bot.web.login.cookies import Cookies, write_cookies
-from bot.web.login.signing import Signer
+from bot.web.login.cookies import Cookies, SignedCookie, Signer, write_cookies
 from bot.web.pages.static_files import static_route
 from queue_engine.core.timing.clock import Clock, SystemClock
 from queue_engine.domain.errors import GitHubError, NotFound, Unavailable
 
-_SESSION, _STATE = "imq_setup", "imq_setup_state"
 _LIFE = timedelta(hours=1)
 """As long as GitHub's code lives."""
 
@@ -87,12 +85,12 @@ class RegistrationSite:
         """`key` signs the cookies."""
         self._offer = offer
         self._client = client
-        self._clock = clock
         self._one_time = one_time
         redirect = urlsplit(offer.addresses.redirect)
         self._own_origin = f"{redirect.scheme}://{redirect.netloc}"
-        self._cookies = Cookies(secure=redirect.scheme == "https")
-        self._signer = Signer([key])
+        parts = clock, Signer([key]), Cookies(secure=redirect.scheme == "https")
+        self._opened = SignedCookie("imq_setup", _LIFE, *parts)
+        self._begun = SignedCookie("imq_setup_state", _LIFE, *parts)
         self._log_throttle = LogThrottle(clock)
         self._save = save
         self._announce = announce
@@ -134,7 +132,7 @@ class RegistrationSite:
                 _log.warning("setup_code_refused", remote=request.remote, repeats=repeats)
             return step_page("code", status=403, given="", wrong=True)
         self._announce(await self._one_time.code())
-        return self._with_cookie(request, _to_first_page(), _SESSION, "")
+        return _with_cookie(request, _to_first_page(), self._opened, "")
 
     async def _hand_over(self, request: web.Request, given: MultiDict[str]) -> web.Response:
         if not self._is_open_to(request):
@@ -150,11 +148,11 @@ class RegistrationSite:
         await self._one_time.begin(state)
         target = registration_url(self._offer.api_url, given.get("organization", "").strip(), state)
         response = hand_over_page(target, website(self._offer.api_url), manifest)
-        return self._with_cookie(request, response, _STATE, digest(state))
+        return _with_cookie(request, response, self._begun, digest(state))
 
     async def _finish(self, request: web.Request) -> web.Response:
         state = request.query.get("state", "")
-        kept = self._kept(request, _STATE)
+        kept = self._begun.get(request)
         if kept is None or not hmac.compare_digest(kept, digest(state)):
             return failure_page("This registration did not begin in this browser. Start again.", status=403)
         if not await self._one_time.finish(state):
@@ -170,25 +168,20 @@ class RegistrationSite:
         saved = await self._save(credentials)
         _log.info("app_registered", app_id=credentials.app_id, address=credentials.html_url)
         response = step_page("registered", install_url=credentials.install_url, saved=saved)
-        for name in (_SESSION, _STATE):
-            self._cookies.delete(request, name)
+        for cookie in (self._opened, self._begun):
+            cookie.delete(request)
         write_cookies(request, response)
         return response
 
     def _is_open_to(self, request: web.Request) -> bool:
-        return self._kept(request, _SESSION) is not None
+        return self._opened.get(request) is not None
 
-    def _with_cookie(self, request: web.Request, response: web.Response, name: str, content: str) -> web.Response:
-        """Have the browser keep `content` for an hour, for this step alone: the signature is one of the name, too."""
-        value = self._signer.sign_content(name, content, self._clock.now(), _LIFE)
-        self._cookies.set(request, name, value, _LIFE)
-        write_cookies(request, response)
-        return response
 
-    def _kept(self, request: web.Request, name: str) -> str | None:
-        """Return what this browser keeps under the name; None if it is missing, too old or not IMQ's."""
-        found = self._signer.verify_content(name, self._cookies.get(request, name), self._clock.now())
-        return None if found is None else str(found)
+def _with_cookie(request: web.Request, response: web.Response, cookie: SignedCookie, content: str) -> web.Response:
+    """Have the browser keep `content` for an hour, for this step alone."""
+    cookie.put(request, content)
+    write_cookies(request, response)
+    return response
 
 
 def _to_first_page() -> web.Response:

@@ -104,19 +104,19 @@ def _pull_request(event: PullRequestEvent, delivery: _Delivery) -> webhooks.Webh
         case "labeled":
             # A label that was deleted at the same time is missing here.
             parts = {"label": label, "head_sha": pull.head.sha, "updated_at": pull.updated_at}
-            return None if label is None else webhooks.Labeled(**common | parts)
+            return None if label is None else webhooks.LabelRequest(**common | parts)
         case "unlocked":
-            return webhooks.Unlocked(**common)
+            return webhooks.ConversationReady(**common)
         case "unlabeled":
-            return webhooks.Unlabeled(**common, label=label)
+            return webhooks.LabelChange(**common, label=label)
         case "synchronize":
-            return webhooks.HeadPushed(**common, before=event.before, head_sha=pull.head.sha)
+            return webhooks.HeadChange(**common, before=event.before, head_sha=pull.head.sha)
         case "edited":
             if event.changes.base is None and event.changes.title is None:
                 return None
-            return webhooks.Edited(**common, title=pull.title if event.changes.base is None else None)
+            return webhooks.StateChange(**common, title=pull.title if event.changes.base is None else None)
         case _:
-            return webhooks.Changed(**common)
+            return webhooks.StateChange(**common)
 
 
 def _review(event: ReviewEvent, delivery: _Delivery) -> webhooks.WebhookEvent:
@@ -128,7 +128,7 @@ def _review(event: ReviewEvent, delivery: _Delivery) -> webhooks.WebhookEvent:
     if event.action == "submitted" and by_person and review is not None and review.id is not None:
         commands = commands_in(review.body or "")
         if commands:
-            return webhooks.ReviewedWithCommands(
+            return webhooks.ReviewCommand(
                 **common,
                 review_id=review.id,
                 commands=commands,
@@ -137,7 +137,7 @@ def _review(event: ReviewEvent, delivery: _Delivery) -> webhooks.WebhookEvent:
                 author=pull.user.login if pull.user else None,
                 updated_at=review.submitted_at,
             )
-    return webhooks.Reviewed(**common)
+    return webhooks.ReviewWebhook(**common)
 
 
 def _thread(event: ReviewThreadEvent, delivery: _Delivery) -> webhooks.WebhookEvent:
@@ -147,7 +147,9 @@ def _thread(event: ReviewThreadEvent, delivery: _Delivery) -> webhooks.WebhookEv
     palantir/bulldozer #819). Its payload has the pull request and the id of the thread (octokit/webhooks #593).
     """
     pull, facts = event.pull_request, known_facts.of_review_thread_event(event)
-    return webhooks.Conversation(**event.common(delivery.id), number=pull.number, branch=pull.base.ref, facts=facts)
+    return webhooks.ConversationWebhook(
+        **event.common(delivery.id), number=pull.number, branch=pull.base.ref, facts=facts
+    )
 
 
 def _comment(event: CommentEvent, delivery: _Delivery) -> webhooks.WebhookEvent | None:
@@ -159,7 +161,7 @@ def _comment(event: CommentEvent, delivery: _Delivery) -> webhooks.WebhookEvent 
         return None
     # The comment itself was the last change of the pull request.
     stamps = [stamp for stamp in (event.issue.updated_at, event.comment.created_at) if stamp is not None]
-    return webhooks.Commented(
+    return webhooks.CommentCommand(
         **event.common(delivery.id),
         number=event.issue.number,
         comment_id=event.comment.id,
@@ -179,7 +181,7 @@ def _check_run(event: CheckRunEvent, delivery: _Delivery) -> webhooks.WebhookEve
         return _rerun(event, delivery, run.head_sha, [int(known["number"])] if known else []) if own else None
     if own:
         return None
-    return webhooks.CheckReported(
+    return webhooks.CheckOutcome(
         **event.common(delivery.id),
         head_sha=run.head_sha,
         check_name=run.name,
@@ -198,7 +200,7 @@ def _rerun(
     """Normalize a person's "Re-run" on IMQ's own check. A bot's does not count: each answer could cause the next."""
     if event.sender is None or event.sender.type == "Bot":
         return None
-    return webhooks.RerunRequested(**event.common(delivery.id), head_sha=head, numbers=tuple(numbers))
+    return webhooks.RerunRequest(**event.common(delivery.id), head_sha=head, numbers=tuple(numbers))
 
 
 def _check_suite(event: CheckSuiteEvent, delivery: _Delivery) -> webhooks.WebhookEvent | None:
@@ -211,7 +213,7 @@ def _check_suite(event: CheckSuiteEvent, delivery: _Delivery) -> webhooks.Webhoo
         return None
     without_jobs = suite.conclusion == "action_required" or suite.broke_at_once
     how = {"without_jobs": without_jobs, "skipped": suite.conclusion == "skipped"}
-    return webhooks.ChecksReported(**event.common(delivery.id), head_sha=suite.head_sha, **how)
+    return webhooks.SuiteReport(**event.common(delivery.id), head_sha=suite.head_sha, **how)
 
 
 def _workflow_run(event: WorkflowRunEvent, delivery: _Delivery) -> webhooks.WebhookEvent | None:
@@ -221,13 +223,13 @@ def _workflow_run(event: WorkflowRunEvent, delivery: _Delivery) -> webhooks.Webh
     without_jobs = {"action_required", "startup_failure"} & {run.status, run.conclusion} or run.status == "waiting"
     if not without_jobs and event.action != "in_progress":
         return None
-    return webhooks.ChecksReported(**event.common(delivery.id), head_sha=run.head_sha, without_jobs=bool(without_jobs))
+    return webhooks.SuiteReport(**event.common(delivery.id), head_sha=run.head_sha, without_jobs=bool(without_jobs))
 
 
 def _status(event: StatusEvent, delivery: _Delivery) -> webhooks.WebhookEvent | None:
     if event.state == "pending":
         return None
-    return webhooks.CheckReported(
+    return webhooks.CheckOutcome(
         **event.common(delivery.id),
         head_sha=event.sha,
         check_name=event.context,
@@ -244,7 +246,7 @@ def _push(event: PushEvent, delivery: _Delivery) -> webhooks.WebhookEvent | None
     branch = event.ref.removeprefix(_BRANCH_PREFIX)
     named = not event.deleted and event.touches(CONFIGURATION)
     workflows = not event.deleted and any(map(event.touches, _WORKFLOWS))
-    return webhooks.BranchPushed(
+    return webhooks.BranchPush(
         **event.common(delivery.id),
         branch=branch,
         before=event.before,
@@ -259,15 +261,15 @@ def _push(event: PushEvent, delivery: _Delivery) -> webhooks.WebhookEvent | None
 
 def _rules(event: Payload, delivery: _Delivery) -> webhooks.WebhookEvent:
     # An organisation's ruleset comes without a repository: it concerns the whole installation.
-    return webhooks.RulesChanged(**event.common(delivery.id), facts=(Fact(subject=RULES, statement=KnownName()),))
+    return webhooks.RuleChange(**event.common(delivery.id), facts=(Fact(subject=RULES, statement=KnownName()),))
 
 
 def _teams(event: Payload, delivery: _Delivery) -> webhooks.WebhookEvent:
-    return webhooks.TeamsChanged(**event.common(delivery.id))
+    return webhooks.TeamChange(**event.common(delivery.id))
 
 
 def _installation(event: Payload, delivery: _Delivery) -> webhooks.WebhookEvent:
-    return webhooks.InstallationChanged(**event.common(delivery.id))
+    return webhooks.InstallationChange(**event.common(delivery.id))
 
 
 def _actions(*names: str) -> frozenset[str]:

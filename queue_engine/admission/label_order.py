@@ -23,7 +23,7 @@ from queue_engine.domain.errors import LabelOrderError, ReadLagError, StaleRead
 from queue_engine.domain.known_facts import Fact, HeldLabel, of_labels
 from queue_engine.domain.model import Repository
 from queue_engine.domain.policy import has_label
-from queue_engine.domain.webhooks import WEBHOOK_JOB, Labeled
+from queue_engine.domain.webhooks import WEBHOOK_JOB, LabelRequest
 from queue_engine.effects.context import Engine
 
 EARLIER_LABEL = "earlier_label"
@@ -82,7 +82,7 @@ def _lets_pass(job: Job, own: str | None) -> bool:
     return EARLIER_LABEL not in job.holds and OUTDATED.exhausted(sum(job.holds.values()))
 
 
-async def postpone(engine: Engine, webhook: Labeled, why: StaleRead | ReadLagError | LabelOrderError) -> None:
+async def postpone(engine: Engine, webhook: LabelRequest, why: StaleRead | ReadLagError | LabelOrderError) -> None:
     """Store that a label is not judged yet, and until when later labels wait.
 
     Each label does so at most as often as IMQ repeats a read, so that no label waits for it longer than that (P5).
@@ -96,7 +96,7 @@ async def postpone(engine: Engine, webhook: Labeled, why: StaleRead | ReadLagErr
         await change.tx.known.record(webhook.repository_id, [fact], change.now)
 
 
-def _answered_after(webhook: Labeled, why: StaleRead | ReadLagError | LabelOrderError) -> timedelta:
+def _answered_after(webhook: LabelRequest, why: StaleRead | ReadLagError | LabelOrderError) -> timedelta:
     """Return after how long the label is judged, or its read repeated, at the latest."""
     match why:
         case LabelOrderError():

@@ -21,7 +21,7 @@ from queue_engine.core.jobs.job_table import JobStatus
 from queue_engine.domain.facts import Permission
 from queue_engine.domain.model import Repository
 from queue_engine.domain.reasons import SENDER_REASONS
-from queue_engine.domain.webhooks import LabelAttempt, Labeled
+from queue_engine.domain.webhooks import LabelRequest, LabelRetry
 from queue_engine.effects.context import Change, Engine
 from queue_engine.rules.eligibility import Answer, Ignore, Reject, may_queue
 from queue_engine.store import Transaction
@@ -45,11 +45,11 @@ class LabelThrottle:
         self._proven: set[tuple[int, str]] = set()
         """People whose last label was not refused: their labels are judged concurrently."""
 
-    def enter(self, webhook: Labeled) -> AbstractContextManager[OrderWait]:
+    def enter(self, webhook: LabelRequest) -> AbstractContextManager[OrderWait]:
         """Join the order of labels of the same person."""
         return self._lines.enter(_person(webhook), webhook.attempt.order)
 
-    async def put_off(self, webhook: Labeled, in_order: OrderWait) -> bool:
+    async def put_off(self, webhook: LabelRequest, in_order: OrderWait) -> bool:
         """Store a job for the label and return True, if its sender is throttled.
 
         `in_order` waits for this person's earlier labels. The first label shows whether the person lacks permission;
@@ -71,22 +71,22 @@ class LabelThrottle:
             _log.info("label_put_off", by=by, **label)
         return until is not None
 
-    async def judged(self, webhook: Labeled) -> None:
+    async def judged(self, webhook: LabelRequest) -> None:
         """Remember, after a label was judged, whether its sender lacks permission."""
         person = _person(webhook)
         if person not in self._proven and not await self._counted(webhook):
             self._proven.add(person)
 
-    async def _counted(self, webhook: Labeled) -> bool:
+    async def _counted(self, webhook: LabelRequest) -> bool:
         async with self._engine.store.reading() as tx:
             return await tx.throttles.find(webhook.repository_id, labeling(webhook.sender or "")) is not None
 
 
-def _person(webhook: Labeled) -> tuple[int, str]:
+def _person(webhook: LabelRequest) -> tuple[int, str]:
     return webhook.repository_id, (webhook.sender or "").casefold()
 
 
-async def _put_off(change: Change, webhook: Labeled, until: datetime) -> None:
+async def _put_off(change: Change, webhook: LabelRequest, until: datetime) -> None:
     """Store the job of a label, in place of a job for this person's earlier label on the pull request."""
     process = _process_of(webhook.repository_id, webhook.sender or "")
     earlier = [
@@ -104,19 +104,19 @@ async def _put_off(change: Change, webhook: Labeled, until: datetime) -> None:
     )
 
 
-async def put_off_again(engine: Engine, webhook: Labeled) -> timedelta | None:
+async def put_off_again(engine: Engine, webhook: LabelRequest) -> timedelta | None:
     """Return how much longer a throttled label waits; None if it is judged now."""
     until = await throttled_until(engine, webhook.repository, labeling(webhook.sender or ""))
     return None if until is None else until - engine.clock.now()
 
 
-def webhook_of(job: Job) -> Labeled:
+def webhook_of(job: Job) -> LabelRequest:
     """Read the webhook of a throttled label from its job; it is last in the order of labels."""
-    attempt = LabelAttempt(order=_LAST, tries=sum(job.holds.values()))
-    return Labeled.model_validate(job.request).model_copy(update={"attempt": attempt})
+    attempt = LabelRetry(order=_LAST, tries=sum(job.holds.values()))
+    return LabelRequest.model_validate(job.request).model_copy(update={"attempt": attempt})
 
 
-async def queued_by_others(engine: Engine, webhook: Labeled) -> bool:
+async def queued_by_others(engine: Engine, webhook: LabelRequest) -> bool:
     """Return whether the pull request is queued: another person has queued it meanwhile."""
     async with engine.store.reading() as tx:
         return await tx.entries.is_queued(webhook.repository_id, webhook.number)

@@ -18,7 +18,7 @@ from queue_engine.domain.errors import Forbidden, Invalid, NotFound
 from queue_engine.domain.model import Repository
 from queue_engine.domain.notice import CommandReply, Reply
 from queue_engine.domain.replies import ReplyKind
-from queue_engine.domain.webhooks import CommandWebhook, ReviewedWithCommands
+from queue_engine.domain.webhooks import CommandEvent, ReviewCommand
 from queue_engine.effects import notices
 from queue_engine.effects.context import Change, Engine
 from queue_engine.store.outbox.command_replies import KEPT
@@ -41,7 +41,7 @@ class Commands:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    async def execute(self, webhook: CommandWebhook) -> None:
+    async def execute(self, webhook: CommandEvent) -> None:
         """Execute the commands of a comment, and reply. Raises GitHubError and StaleRecord, to be retried."""
         repository, number, comment = webhook.repository, webhook.number, _number_of(webhook)
         if webhook.updated_at is not None and webhook.updated_at < self._engine.clock.now() - KEPT:
@@ -66,7 +66,7 @@ class Commands:
         accepted = all(reply.accepted for reply in replies)
         await self._react(repository, comment, "+1" if accepted else "confused")
 
-    async def _is_answered(self, webhook: CommandWebhook) -> bool:
+    async def _is_answered(self, webhook: CommandEvent) -> bool:
         """Whether this comment is answered. Raises GitHubError.
 
         A stranger has answers to what everybody may ask, and the author of the pull request to everything; both are
@@ -86,7 +86,7 @@ class Commands:
             return True
         return not await is_outsider(self._engine, repository, by)
 
-    async def _count(self, webhook: CommandWebhook, replies: tuple[Reply, ...]) -> None:
+    async def _count(self, webhook: CommandEvent, replies: tuple[Reply, ...]) -> None:
         """Count a comment whose author had the right to none of its commands; else reset the count.
 
         What everybody may ask proves no right.
@@ -101,7 +101,7 @@ class Commands:
             else:
                 await change.tx.throttles.clear(repository.id, by)
 
-    async def _context_of(self, webhook: CommandWebhook) -> CommandContext:
+    async def _context_of(self, webhook: CommandEvent) -> CommandContext:
         """Read one snapshot for all commands, with the person's permission if one of them needs it."""
         repository, by = webhook.repository, webhook.sender
         rights = {command.right for command in _commands(webhook)}
@@ -111,7 +111,7 @@ class Commands:
         case = await case.with_policy(self._engine, taken.pull.base_branch)
         async with self._engine.change() as change:
             await change.tx.queues.refresh_repository(repository)
-        reviewed = (webhook.head_sha, webhook.branch) if isinstance(webhook, ReviewedWithCommands) else None
+        reviewed = (webhook.head_sha, webhook.branch) if isinstance(webhook, ReviewCommand) else None
         return CommandContext(self._engine, case, taken, by, webhook.updated_at, reviewed)
 
     async def _react(self, repository: Repository, comment: int, content: str) -> bool:
@@ -209,9 +209,9 @@ class Commands:
         return replies
 
 
-def _number_of(webhook: CommandWebhook) -> int:
+def _number_of(webhook: CommandEvent) -> int:
     """Return the number of the text with the commands: a comment's, or less than zero for a review."""
-    return -webhook.review_id if isinstance(webhook, ReviewedWithCommands) else webhook.comment_id
+    return -webhook.review_id if isinstance(webhook, ReviewCommand) else webhook.comment_id
 
 
 def _needs_permission(line: str) -> bool:
@@ -219,11 +219,11 @@ def _needs_permission(line: str) -> bool:
     return isinstance(request, CommandRequest) and request.command.right is not CommandPermission.ANYONE
 
 
-def _is_misspelt(webhook: CommandWebhook) -> bool:
+def _is_misspelt(webhook: CommandEvent) -> bool:
     """Whether a comment only has words that are like commands: then only people with rights get an answer."""
     return all(isinstance(request, ParseError) and request.misspelt for request in map(read, webhook.commands))
 
 
-def _commands(webhook: CommandWebhook) -> list[Command]:
+def _commands(webhook: CommandEvent) -> list[Command]:
     """Parse the commands of a comment."""
     return [request.command for request in map(read, webhook.commands) if isinstance(request, CommandRequest)]

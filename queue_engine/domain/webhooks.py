@@ -68,7 +68,7 @@ class CommitWebhook(RepositoryWebhook):
 
 
 @dataclass(frozen=True, slots=True)
-class LabelAttempt:
+class LabelRetry:
     """What the job of a label adds to its webhook."""
 
     order: int = 0
@@ -85,7 +85,7 @@ class LabelAttempt:
     """How many of these were for an earlier label."""
 
 
-class Labeled(PullRequestWebhook):
+class LabelRequest(PullRequestWebhook):
     """pull_request.labeled, with any label; the engine knows the trigger."""
 
     kind: Literal["labeled"] = "labeled"
@@ -95,10 +95,10 @@ class Labeled(PullRequestWebhook):
     head_sha: str
     updated_at: datetime
     """When the label was set: then the pull request changed last."""
-    attempt: LabelAttempt = Field(default=LabelAttempt(), exclude=True)
+    attempt: LabelRetry = Field(default=LabelRetry(), exclude=True)
 
 
-class Changed(PullRequestWebhook):
+class StateChange(PullRequestWebhook):
     """Any other event of a pull request that may withdraw consent."""
 
     kind: Literal["consent"] = "consent"
@@ -109,11 +109,14 @@ class Changed(PullRequestWebhook):
         "ready_for_review",
         "auto_merge_enabled",
         "auto_merge_disabled",
+        "edited",
     ]
     branch: str
+    title: str | None = None
+    """For `edited`: the new title, if only the title changed, and not the base branch."""
 
 
-class Unlabeled(PullRequestWebhook):
+class LabelChange(PullRequestWebhook):
     """pull_request.unlabeled."""
 
     kind: Literal["consent"] = "consent"
@@ -123,17 +126,7 @@ class Unlabeled(PullRequestWebhook):
     """None if the label itself was deleted."""
 
 
-class Edited(PullRequestWebhook):
-    """pull_request.edited, if the base branch or the title changed."""
-
-    kind: Literal["consent"] = "consent"
-    action: Literal["edited"] = "edited"
-    branch: str
-    title: str | None = None
-    """The new title, if only the title changed."""
-
-
-class HeadPushed(PullRequestWebhook):
+class HeadChange(PullRequestWebhook):
     """pull_request.synchronize, by anyone."""
 
     kind: Literal["consent"] = "consent"
@@ -143,17 +136,17 @@ class HeadPushed(PullRequestWebhook):
     head_sha: str
 
 
-PullRequestChange = Annotated[Changed | Unlabeled | Edited | HeadPushed, Field(discriminator="action")]
+PullRequestChange = Annotated[StateChange | LabelChange | HeadChange, Field(discriminator="action")]
 """Whatever may withdraw consent."""
 
 
-class Unlocked(PullRequestWebhook):
+class ConversationReady(PullRequestWebhook):
     """pull_request.unlocked: the conversation takes comments again."""
 
     kind: Literal["unlocked"] = "unlocked"
 
 
-class CommandText(PullRequestWebhook):
+class CommandWebhook(PullRequestWebhook):
     """A person's text with commands in it."""
 
     sender: str
@@ -167,14 +160,14 @@ class CommandText(PullRequestWebhook):
     """When the text was written: then the pull request changed last."""
 
 
-class Commented(CommandText):
+class CommentCommand(CommandWebhook):
     """issue_comment.created on a pull request, with a command in it."""
 
     kind: Literal["comment"] = "comment"
     comment_id: int
 
 
-class Reviewed(PullRequestWebhook):
+class ReviewWebhook(PullRequestWebhook):
     """pull_request_review submitted or dismissed."""
 
     kind: Literal["review"] = "review"
@@ -182,7 +175,7 @@ class Reviewed(PullRequestWebhook):
     branch: str
 
 
-class ReviewedWithCommands(Reviewed, CommandText):
+class ReviewCommand(ReviewWebhook, CommandWebhook):
     """pull_request_review submitted by a person who wrote commands in its text."""
 
     sender: str
@@ -191,11 +184,11 @@ class ReviewedWithCommands(Reviewed, CommandText):
     """The head that was reviewed."""
 
 
-CommandWebhook = Commented | ReviewedWithCommands
+CommandEvent = CommentCommand | ReviewCommand
 """Commands of a person."""
 
 
-class Conversation(PullRequestWebhook):
+class ConversationWebhook(PullRequestWebhook):
     """pull_request_review_thread resolved or unresolved."""
 
     kind: Literal["conversation"] = "conversation"
@@ -203,7 +196,7 @@ class Conversation(PullRequestWebhook):
     branch: str
 
 
-class CheckReported(CommitWebhook):
+class CheckOutcome(CommitWebhook):
     """check_run completed, or status that is no longer pending."""
 
     kind: Literal["check"] = "check"
@@ -219,7 +212,7 @@ class CheckReported(CommitWebhook):
     without_jobs: ClassVar[bool] = False
 
 
-class ChecksReported(CommitWebhook):
+class SuiteReport(CommitWebhook):
     """check_suite completed, or workflow_run in progress or without jobs."""
 
     kind: Literal["checks"] = "checks"
@@ -231,11 +224,11 @@ class ChecksReported(CommitWebhook):
     """A workflow run waits for approval, or ended before it had a job."""
 
 
-CheckWebhook = CheckReported | ChecksReported
+CheckWebhook = CheckOutcome | SuiteReport
 """A report of checks on one commit."""
 
 
-class RerunRequested(CommitWebhook):
+class RerunRequest(CommitWebhook):
     """check_run or check_suite of IMQ's own App rerequested by a person."""
 
     kind: Literal["rerun"] = "rerun"
@@ -244,7 +237,7 @@ class RerunRequested(CommitWebhook):
     """The pull requests of the check, as far as the delivery names them."""
 
 
-class BranchPushed(RepositoryWebhook):
+class BranchPush(RepositoryWebhook):
     """push to a branch."""
 
     kind: Literal["base_moved"] = "base_moved"
@@ -260,19 +253,19 @@ class BranchPushed(RepositoryWebhook):
     """The branch is the repository's default branch."""
 
 
-class RulesChanged(Webhook):
+class RuleChange(Webhook):
     """branch_protection_rule or repository_ruleset. An organisation's ruleset names no repository."""
 
     kind: Literal["rules"] = "rules"
 
 
-class TeamsChanged(Webhook):
+class TeamChange(Webhook):
     """membership or team: who is in a team may have changed, in the whole installation."""
 
     kind: Literal["teams"] = "teams"
 
 
-class InstallationChanged(Webhook):
+class InstallationChange(Webhook):
     """Repositories were added, removed, archived, renamed or made private; of `repository` also which one."""
 
     kind: Literal["installed"] = "installed"
@@ -283,28 +276,28 @@ def _review_of(stored: Any) -> str:
     """Return which class a stored review has, or a webhook."""
     if isinstance(stored, Webhook):
         return type(stored).__name__
-    return "ReviewedWithCommands" if stored.get("commands") else "Reviewed"
+    return "ReviewCommand" if stored.get("commands") else "ReviewWebhook"
 
 
 _Review = Annotated[
-    Annotated[Reviewed, Tag("Reviewed")] | Annotated[ReviewedWithCommands, Tag("ReviewedWithCommands")],
+    Annotated[ReviewWebhook, Tag("ReviewWebhook")] | Annotated[ReviewCommand, Tag("ReviewCommand")],
     Discriminator(_review_of),
 ]
 
 WebhookEvent = Annotated[
-    Labeled
+    LabelRequest
     | PullRequestChange
-    | Unlocked
-    | Commented
+    | ConversationReady
+    | CommentCommand
     | _Review
-    | Conversation
-    | CheckReported
-    | ChecksReported
-    | RerunRequested
-    | BranchPushed
-    | RulesChanged
-    | TeamsChanged
-    | InstallationChanged,
+    | ConversationWebhook
+    | CheckOutcome
+    | SuiteReport
+    | RerunRequest
+    | BranchPush
+    | RuleChange
+    | TeamChange
+    | InstallationChange,
     Field(discriminator="kind"),
 ]
 """One normalized delivery."""

@@ -1,7 +1,7 @@
 """Find the runs of GitHub Actions that IMQ caused, and that are outdated: by its update of a branch, or its label.
 
 An update is outdated when its entry was dequeued, or when a newer update replaced it. These functions are pure, except
-that one stores the job; `queue_engine.handlers.workflow_runs` does the job.
+that one stores the job; `queue_engine.handlers.inbox` does the job.
 """
 
 from collections.abc import Iterable

@@ -4,12 +4,14 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import timedelta
 
+import structlog
+
 from queue_engine.domain.candidate_run import CandidateState
-from queue_engine.domain.known_facts import SETTLED, SHARED_RULES
+from queue_engine.domain.known_facts import KEPT, SETTLED, SHARED_RULES, Push, of_branch
 from queue_engine.domain.model import Queue, Repository
-from queue_engine.domain.webhooks import BranchPushed, RulesChanged
-from queue_engine.effects.context import Engine
-from queue_engine.handlers.base_pushes import record_push
+from queue_engine.domain.policy import Mode
+from queue_engine.domain.webhooks import BranchPush, RuleChange
+from queue_engine.effects.context import Change, Engine
 from queue_engine.handlers.reconciler import read_again
 
 _OF_CANDIDATES = ("imq/", "imq-build/")
@@ -22,7 +24,7 @@ class Branches:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    async def moved(self, webhook: BranchPushed) -> None:
+    async def moved(self, webhook: BranchPush) -> None:
         """Handle a push to a branch: entries that were compared with its old tip count as behind."""
         repository = webhook.repository
         async with self._engine.store.reading() as tx:
@@ -52,7 +54,7 @@ class Branches:
             await change.tx.queues.wake(queue.id, change.now)
         await record_push(self._engine, queue, webhook)
 
-    async def _candidate_moved(self, webhook: BranchPushed) -> None:
+    async def _candidate_moved(self, webhook: BranchPush) -> None:
         """Have a run cancelled to whose branch somebody else pushed: CI may have tested what IMQ did not build."""
         if webhook.head_sha is None or webhook.sender == await self._engine.github.own_login():
             return
@@ -65,7 +67,7 @@ class Branches:
                     )
                     await change.tx.queues.wake(run.queue_id, change.now)
 
-    def _configures(self, webhook: BranchPushed, *, served: bool) -> bool:
+    def _configures(self, webhook: BranchPush, *, served: bool) -> bool:
         """Whether a push may have changed a configuration that IMQ uses.
 
         A push that creates or rewrites a branch does not list all files. Such a push counts only on the default branch,
@@ -85,7 +87,7 @@ class Branches:
         self._engine.policies.forget(repository.id)
         await self._refresh([repository], queues)
 
-    async def rules_changed(self, webhook: RulesChanged) -> None:
+    async def rules_changed(self, webhook: RuleChange) -> None:
         """Drop the cached rules of the repository, or of all repositories of the installation if it names none."""
         repository = webhook.repository
         async with self._engine.store.reading() as tx:
@@ -118,3 +120,51 @@ class Branches:
                 for entry in await change.tx.entries.not_ready(queue.id):
                     # It may be ready by the new rules.
                     await read_again(change, queue.repository, entry.number, after=after)
+
+
+_SCOPE = "base_push"
+"""Of the keys that remember which pushes were recorded: a webhook's job may run again."""
+
+_log = structlog.get_logger("imq.branches")
+
+
+async def record_push(engine: Engine, queue: Queue, webhook: BranchPush) -> None:
+    """Record a push to the base branch of this queue, unless IMQ made it. Raises GitHubError.
+
+    The webhook of the push names the account that caused it (docs, "Webhook events and payloads: push"; the integration
+    for Slack shows this account, too, integrations/slack #1181), and IMQ sends no request for it. For some merges
+    GitHub leaves the sender out (libraries.io #3089). Then the commit decides: IMQ stores the commits that its merges
+    landed as.
+
+    A repository in shadow mode is left out: there people merge everything.
+    """
+    if webhook.head_sha is None or webhook.sender == await engine.github.own_login():
+        return
+    async with engine.change() as change:
+        if await change.tx.shadow.mode(queue.repository.id) is Mode.SHADOW:
+            return
+        if webhook.sender is None and await _is_own_landing(change, queue, webhook.head_sha):
+            return
+        if not await _is_new(change, webhook):
+            return
+        data = {"by": webhook.sender, "before": webhook.before, "sha": webhook.head_sha}
+        await change.record("landed_outside", queue, delivery=webhook.delivery, data=data)
+    _log.info("landed_outside", repository=queue.repository.full_name, base_branch=queue.base_branch)
+
+
+async def _is_new(change: Change, webhook: BranchPush) -> bool:
+    """Remember the delivery; False if its push was recorded before."""
+    return bool(await change.tx.keys.record(_SCOPE, [(webhook.delivery, webhook.kind)], change.now))
+
+
+async def _is_own_landing(change: Change, queue: Queue, head_sha: str) -> bool:
+    """Return whether IMQ's merge made the pushed commit.
+
+    A push that arrives during a merge of IMQ counts as that merge, whose answer is not stored yet.
+    """
+    if any(entry.run.merge_requested_at is not None for entry in await change.tx.entries.of_queue(queue.id)):
+        return True
+    subject = of_branch(queue.base_branch)
+    known = await change.tx.known.about(queue.repository.id, [subject], since=change.now - KEPT)
+    stated = [each.statement for each in known.get(subject, ())]
+    return any(isinstance(each, Push) and each.at is None and each.after == head_sha for each in stated)

@@ -1,20 +1,22 @@
 """Handle reports of checks: count them, and make an entry due only when the count may decide."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 from queue_engine.admission.case import Case
-from queue_engine.admission.readiness import judge_again
+from queue_engine.admission.revalidate import revalidate
 from queue_engine.core.concurrency.micro_batch import MicroBatch
 from queue_engine.domain.candidate_run import CandidateRun
-from queue_engine.domain.model import Entry
-from queue_engine.domain.webhooks import CheckReported, CheckWebhook
+from queue_engine.domain.model import Entry, EntryStatus, Repository
+from queue_engine.domain.webhooks import CheckOutcome, CheckWebhook, RerunRequest
 from queue_engine.effects.context import Change, Engine
+from queue_engine.handlers.reconciler import PULL_REQUEST_JOB
 from queue_engine.rules.check_progress import progress, run_progress
 from queue_engine.rules.check_timing import with_webhook
 from queue_engine.rules.checks import queue_only_names
 from queue_engine.rules.readiness import waits_for_check
 from queue_engine.store import Transaction
+from queue_engine.store.outbox.outbox import OutboxKind
 
 _REPORTS_KEPT = 200
 """How many reports are stored for a head that is not bound yet; more checks than any commit has."""
@@ -53,15 +55,15 @@ class CheckReports:
                     await _count_on_candidate(change, run, webhook)
             await change.tx.red_bases.reported(repository.id, webhook.head_sha, change.now)
             await change.tx.stalls.reported(repository.id, webhook.head_sha, change.now, webhook.check_name)
-        if isinstance(webhook, CheckReported):
+        if isinstance(webhook, CheckOutcome):
             await self._judge_waiting(webhook)
 
-    async def _judge_waiting(self, webhook: CheckReported) -> None:
+    async def _judge_waiting(self, webhook: CheckOutcome) -> None:
         """Judge again those that wait outside their queues until this check passes, or until it reports."""
         async with self._engine.store.reading() as tx:
             outside = await tx.entries.waiting_outside(webhook.repository_id)
         for entry in (each for each in outside if waits_for_check(each, webhook)):
-            await judge_again(self._engine, Case(webhook.repository, entry.number, entry, webhook.delivery))
+            await revalidate(self._engine, Case(webhook.repository, entry.number, entry, webhook.delivery))
 
     async def _uncounted_on(self, webhook: CheckWebhook) -> frozenset[str]:
         """Return the base branches for which a skipped check is a queue-only one, or may be: then it did not run."""
@@ -150,4 +152,48 @@ async def _keep(tx: Transaction, entry: Entry, webhook: CheckWebhook) -> None:
     reports = (*entry.run.completed_checks, f"{webhook.head_sha}:{webhook.check_name or ''}")
     await tx.entries.save(
         replace(entry, run=replace(entry.run, completed_checks=tuple(dict.fromkeys(reports))[-_REPORTS_KEPT:]))
+    )
+
+
+_MOST = 20
+"""How many pull requests with one head are read again for one rerun."""
+
+
+async def rerun_requested(engine: Engine, webhook: RerunRequest) -> None:
+    """Handle "Re-run" on IMQ's own check: have its pull requests read again, and answer in the check's output.
+
+    A rerun is no consent: it queues nothing that has no label (P4). The webhook goes only to the App of the check
+    (GitHub's "Webhook events and payloads: check_run"; Mergify's and atlantis's handlers of `rerequested`). Raises
+    StaleRecord.
+    """
+    repository = webhook.repository
+    async with engine.change() as change:
+        entries = await change.tx.entries.of_repository(repository.id)
+        queued = {entry.number for entry in entries if entry.head == webhook.head_sha}
+        for number in sorted(queued.union(webhook.numbers))[:_MOST]:
+            await _read_again(change, repository, number, webhook)
+
+
+async def _read_again(change: Change, repository: Repository, number: int, webhook: RerunRequest) -> None:
+    """Have one pull request read again, if IMQ has a check run on it, and record who asked for that."""
+    tx, now = change.tx, change.now
+    shown = await tx.outbox.wanted(OutboxKind.CHECK_RUN, repository.id, number)
+    if shown is None:
+        return
+    entry = await tx.entries.find(repository.id, number)
+    if entry is not None:
+        checking = entry.status is EntryStatus.CHECKING
+        run = replace(entry.run, polls=0, next_poll_at=now) if checking else entry.run
+        await tx.entries.save(replace(entry, needs_refetch=True, run=run))
+        await tx.queues.wake(entry.queue_id, now)
+    queue = await tx.queues.find_or_create(repository, shown.base_branch, now)
+    data = {"by": webhook.sender, "head": webhook.head_sha}
+    await change.record("read_again", entry or queue, number=number, delivery=webhook.delivery, data=data)
+    if not shown.merges_now:
+        await tx.outbox.resend(repository.id, number, due=now, kind=OutboxKind.CHECK_RUN)
+    await tx.jobs.enqueue_once(
+        kind=PULL_REQUEST_JOB,
+        request={"repository": asdict(repository), "number": number, "new": True},
+        process_id=f"{repository.id}:{number}",
+        now=now,
     )

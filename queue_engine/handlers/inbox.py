@@ -11,6 +11,7 @@ from functools import partial
 
 import structlog
 
+from queue_engine.admission.case import Case, load_case
 from queue_engine.admission.label_order import EARLIER_LABEL
 from queue_engine.admission.label_throttle import THROTTLED_LABEL_JOB, put_off_again, queued_by_others, webhook_of
 from queue_engine.commands.handler import Commands
@@ -22,9 +23,13 @@ from queue_engine.core.observability.trace import current
 from queue_engine.core.timing import backoff
 from queue_engine.core.timing.backoff import OUTDATED
 from queue_engine.domain import webhooks
+from queue_engine.domain.dequeue_reason import DequeueReason
 from queue_engine.domain.errors import (
     Forbidden,
+    HeadConflict,
+    Invalid,
     LabelOrderError,
+    NotFound,
     RateLimitError,
     ReadLagError,
     Refused,
@@ -33,27 +38,26 @@ from queue_engine.domain.errors import (
     StaleRecord,
     Unauthorized,
 )
-from queue_engine.domain.model import Repository
+from queue_engine.domain.model import Entry, Repository
+from queue_engine.domain.policy import GithubMergePolicy
+from queue_engine.domain.reasons import Reason
+from queue_engine.effects import record
 from queue_engine.effects.context import Engine
 from queue_engine.effects.github_merges import AUTO_MERGE_JOB
 from queue_engine.effects.repository_names import remember_name
 from queue_engine.effects.stale_records import repeated_if_stale
-from queue_engine.effects.stale_runs import CANCEL_RUNS_JOB
-from queue_engine.executor.cleanup import BRANCH_JOB, Cleanup
-from queue_engine.executor.trains.candidate_cleanup import train_jobs
+from queue_engine.effects.stale_runs import CANCEL_RUNS_JOB, to_cancel
+from queue_engine.executor.cleanup import BRANCH_JOB, Cleanup, train_jobs
 from queue_engine.handlers.branches import Branches
-from queue_engine.handlers.checks import CheckReports
-from queue_engine.handlers.github_merges import GithubMerges
+from queue_engine.handlers.checks import CheckReports, rerun_requested
 from queue_engine.handlers.lost_deliveries import DELIVERIES
 from queue_engine.handlers.permissions import accepted_again, teams_changed
 from queue_engine.handlers.pull_requests import PullRequestChanges
 from queue_engine.handlers.reconciler import Reconciler, enqueue_sweep
-from queue_engine.handlers.reruns import rerun_requested
 from queue_engine.handlers.reviews import reviewed
 from queue_engine.handlers.shadow import ShadowHandler
 from queue_engine.handlers.table_limits import PURGE_JOB, TableLimits
-from queue_engine.handlers.workflow_runs import WorkflowRuns
-from queue_engine.shadow.readiness import SHADOW_JOB
+from queue_engine.shadow.decide import SHADOW_JOB
 from queue_engine.store.outbox.outbox import OUTBOX_JOB, OutboxKind
 from queue_engine.store.requests import RequestKind, RequestRecord
 
@@ -159,23 +163,26 @@ class Inbox:
     async def _follow(self, job: Job) -> None:
         webhook = webhooks.WEBHOOK_EVENTS.validate_python(job.request)
         with structlog.contextvars.bound_contextvars(delivery=webhook.delivery):
-            match webhook:
-                case webhooks.InstallationChanged():
-                    await self._installation_changed(webhook)
-                case webhooks.TeamsChanged():
-                    await teams_changed(self._engine, webhook.installation_id)
-                case webhooks.RulesChanged():
-                    await self._branches.rules_changed(webhook)
-                case webhooks.Labeled():
-                    webhook = webhook.model_copy(update={"attempt": _attempt_of(job)})
-                    if not await self._changes.labeled(webhook):
-                        await self._forget_request(job)
-                case _:
-                    await self._of_repository(webhook)
+            await self._handle(webhook, job)
             if isinstance(webhook, webhooks.PullRequestWebhook):
                 await self._sweeper.request_labels(webhook.repository)
 
-    async def _installation_changed(self, webhook: webhooks.InstallationChanged) -> None:
+    async def _handle(self, webhook: webhooks.WebhookEvent, job: Job) -> None:
+        match webhook:
+            case webhooks.InstallationChange():
+                await self._installation_changed(webhook)
+            case webhooks.TeamChange():
+                await teams_changed(self._engine, webhook.installation_id)
+            case webhooks.RuleChange():
+                await self._branches.rules_changed(webhook)
+            case webhooks.LabelRequest():
+                webhook = webhook.model_copy(update={"attempt": _attempt_of(job)})
+                if not await self._changes.labeled(webhook):
+                    await self._forget_request(job)
+            case _:
+                await self._of_repository(webhook)
+
+    async def _installation_changed(self, webhook: webhooks.InstallationChange) -> None:
         repository = webhook.repository
         if webhook.action in _PERMITTING:
             await accepted_again(self._engine, webhook.installation_id)
@@ -209,7 +216,7 @@ class Inbox:
     async def _of_repository(self, webhook: webhooks.RepositoryWebhook) -> None:
         """Handle the webhook of a repository, unless it is a label."""
         repository = webhook.repository
-        if isinstance(webhook, webhooks.BranchPushed):
+        if isinstance(webhook, webhooks.BranchPush):
             await self._branches.moved(webhook)
             if webhook.config and webhook.default_branch and await self._shadow.configuration_pushed(repository):
                 await self._sweep_again(repository)
@@ -217,19 +224,19 @@ class Inbox:
             await self._shadow.follow(webhook)
             return
         match webhook:
-            case webhooks.Changed() | webhooks.Unlabeled() | webhooks.Edited() | webhooks.HeadPushed():
+            case webhooks.StateChange() | webhooks.LabelChange() | webhooks.HeadChange():
                 await self._changes.changed(webhook)
-            case webhooks.Unlocked():
+            case webhooks.ConversationReady():
                 comment = {"repository_id": repository.id, "number": webhook.number, "label": ""}
                 async with self._engine.change() as change:
                     await change.tx.outbox.requeue({"kind": OutboxKind.COMMENT, **comment}, change.now)
-            case webhooks.Reviewed() | webhooks.Conversation():
+            case webhooks.ReviewWebhook() | webhooks.ConversationWebhook():
                 await reviewed(self._engine, webhook)
-            case webhooks.CheckReported() | webhooks.ChecksReported():
+            case webhooks.CheckOutcome() | webhooks.SuiteReport():
                 await self._reports.reported(webhook)
-            case webhooks.RerunRequested():
+            case webhooks.RerunRequest():
                 await rerun_requested(self._engine, webhook)
-        if isinstance(webhook, webhooks.CommandWebhook):
+        if isinstance(webhook, webhooks.CommandEvent):
             await self._commands.execute(webhook)
 
     async def _sweep_again(self, repository: Repository) -> None:
@@ -251,7 +258,7 @@ def _process_of(webhook: webhooks.WebhookEvent) -> str:
     match webhook:
         case webhooks.PullRequestWebhook():
             subject = webhook.number
-        case webhooks.BranchPushed():
+        case webhooks.BranchPush():
             subject = webhook.branch
         case webhooks.CommitWebhook():
             subject = webhook.head_sha
@@ -262,9 +269,9 @@ def _process_of(webhook: webhooks.WebhookEvent) -> str:
 def _request_of(job_id: str, webhook: webhooks.WebhookEvent, now: datetime) -> RequestRecord | None:
     """Return what a webhook asks for in somebody's name: a label or commands; None for any other webhook."""
     match webhook:
-        case webhooks.Labeled():
+        case webhooks.LabelRequest():
             asked = RequestKind.LABEL, webhook.label
-        case webhooks.Commented() | webhooks.ReviewedWithCommands():
+        case webhooks.CommentCommand() | webhooks.ReviewCommand():
             asked = RequestKind.COMMAND, " ".join(f"/{line}" for line in webhook.commands)
         case _:
             return None
@@ -278,9 +285,9 @@ _HELD_FOR: Mapping[type[Exception], str] = {ReadLagError: "too_early", LabelOrde
 """Reasons of a hold that the job counts, and the errors that hold it for them."""
 
 
-def _attempt_of(job: Job) -> webhooks.LabelAttempt:
+def _attempt_of(job: Job) -> webhooks.LabelRetry:
     """Return how often a label was put off; limits, failures and killed workers do not count."""
-    return webhooks.LabelAttempt(
+    return webhooks.LabelRetry(
         order=job.seq,
         stored_at=job.created_at,
         arrived_at=job.created_at if job.claims > 1 else None,
@@ -324,3 +331,79 @@ def _obeying_limits(handler: Handler, random: Callable[[], float]) -> Handler:
             return Dead(f"{type(refused).__name__}: {refused.message}", retryable=True)
 
     return handle
+
+
+class WorkflowRuns:
+    """Cancels runs of GitHub Actions on IMQ's outdated updates (`queue_engine.effects.stale_runs`)."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    async def cancel(self, job: Job) -> None:
+        """Cancel the runs on one head, unless IMQ lacks the permission. It may run twice.
+
+        Raises RateLimitError and Unavailable.
+        """
+        github, head = self._engine.github, job.request["head"]
+        async with self._engine.store.reading() as tx:
+            queue = await tx.queues.get(job.request["queue_id"])
+            entries = () if queue is None else await tx.entries.of_repository(queue.repository.id)
+        if queue is None or any(head in {entry.head, entry.queued_head, entry.run.new_head} for entry in entries):
+            # The head was queued again: its checks count.
+            return
+        repository, left = queue.repository, datetime.fromisoformat(job.request["left"])
+        runs = await github.workflow_runs(repository, head)
+        own_login = await github.own_login()
+        for run in to_cancel(runs, head, own_login, left):
+            if not await self._cancel_one(repository, run, number=job.request["number"]):
+                return
+
+    async def _cancel_one(self, repository: Repository, run: int, *, number: int) -> bool:
+        """Cancel one run; False if IMQ lacks the permission (`actions: write`) to cancel any."""
+        try:
+            await self._engine.github.cancel_run(repository, run)
+        except Forbidden as refusal:
+            _log.info("runs_not_cancelled", repository=repository.full_name, number=number, message=refusal.message)
+            return False
+        except (HeadConflict, Invalid, NotFound) as refusal:
+            # 409: it ended meanwhile ("Cannot cancel a workflow run that is completed.", Homebrew/actions #70).
+            _log.info("run_already_ended", repository=repository.full_name, run=run, message=refusal.message)
+        else:
+            _log.info("run_cancelled", repository=repository.full_name, number=number, run=run)
+        return True
+
+
+class GithubMerges:
+    """Disables GitHub's auto-merge of queued pull requests: GitHub would merge them past the queue."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    async def disable(self, job: Job) -> None:
+        """Disable the auto-merge of one pull request, if it is queued. The job may run twice.
+
+        If GitHub does not let IMQ do that, the entry leaves. Raises GitHubError, and StaleRecord.
+        """
+        repository, number = Repository(**job.request["repository"]), job.request["number"]
+        case = await load_case(self._engine, repository, number)
+        if (entry := case.entry) is None:
+            return
+        case = await case.with_policy(self._engine, entry.base_branch)
+        if case.policy.auto_merge is not GithubMergePolicy.DISABLE:
+            return
+        pull = await self._engine.github.pull_request(repository, number)
+        try:
+            disabled = await self._engine.github.disable_auto_merge(repository, pull.node_id)
+        except Forbidden as refusal:
+            await self._dequeue(case, entry, refusal.message)
+            return
+        if disabled:
+            async with self._engine.change() as change:
+                await change.record("auto_merge_disabled", entry, data={"head": entry.head})
+                await change.tx.outbox.resend(repository.id, number, due=change.now)
+            _log.info("auto_merge_disabled", repository=repository.full_name, number=number)
+
+    async def _dequeue(self, case: Case, entry: Entry, message: str) -> None:
+        why = DequeueReason(Reason.AUTO_MERGE_ENABLED, message, people=(entry.author,))
+        async with self._engine.change() as change:
+            await record.dequeue(change, entry, why, case.policy)

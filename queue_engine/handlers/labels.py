@@ -16,7 +16,7 @@ from queue_engine.config.model import Policy
 from queue_engine.domain.facts import PullRequest
 from queue_engine.domain.model import Entry, EntryOrder, Repository
 from queue_engine.domain.policy import has_label
-from queue_engine.domain.webhooks import Labeled, Unlabeled
+from queue_engine.domain.webhooks import LabelChange, LabelRequest
 from queue_engine.effects import record
 from queue_engine.effects.context import Engine
 from queue_engine.rules.eligibility import may_queue
@@ -31,7 +31,7 @@ class LabelChanges:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    async def changed(self, case: Case, webhook: Labeled | Unlabeled) -> bool:
+    async def changed(self, case: Case, webhook: LabelRequest | LabelChange) -> bool:
         """Handle a changed label that may dequeue an entry, change its priority, or be consent for it.
 
         Returns whether it is such a label.
@@ -51,7 +51,7 @@ class LabelChanges:
             await self._rank(case, case.entry, case.pull, webhook)
         return True
 
-    async def removed(self, case: Case, webhook: Labeled | Unlabeled) -> None:
+    async def removed(self, case: Case, webhook: LabelRequest | LabelChange) -> None:
         """Remove the trust in a removed trigger label: if another person sets it again, it is no consent."""
         known = case.entry
         if known is None or not has_label(known.trusted_labels, [webhook.label or ""]):
@@ -64,7 +64,7 @@ class LabelChanges:
             ):
                 await change.tx.entries.save(replace(entry, trusted_labels=trusted))
 
-    async def _rank(self, case: Case, known: Entry, pull: PullRequest, webhook: Labeled | Unlabeled) -> None:
+    async def _rank(self, case: Case, known: Entry, pull: PullRequest, webhook: LabelRequest | LabelChange) -> None:
         """Rank the entry by its labels, if the sender of the change may queue; other senders change no order."""
         repository, policy = case.repository, case.policy
         if _order_after(known, pull, policy, webhook) == _order_of(known):
@@ -92,7 +92,7 @@ class LabelChanges:
                 | await record.delays_caused(change.tx, placed, change.now),
             )
 
-    async def _may_rank(self, repository: Repository, policy: Policy, webhook: Labeled | Unlabeled) -> bool:
+    async def _may_rank(self, repository: Repository, policy: Policy, webhook: LabelRequest | LabelChange) -> bool:
         """Whether the person who changed the label may queue, by GitHub's present answer. Raises GitHubError.
 
         A throttled person may not, without a request.
@@ -114,15 +114,15 @@ class LabelChanges:
         return False
 
 
-def _trusted_labels(before: Iterable[str], webhook: Labeled | Unlabeled) -> tuple[str, ...]:
+def _trusted_labels(before: Iterable[str], webhook: LabelRequest | LabelChange) -> tuple[str, ...]:
     """Return the trusted labels after a person with the right to queue has set or removed one."""
     label = webhook.label or ""
     others = {each for each in before if not has_label([each], [label])}
-    return tuple(sorted(others | {label} if isinstance(webhook, Labeled) else others))
+    return tuple(sorted(others | {label} if isinstance(webhook, LabelRequest) else others))
 
 
 def _order_after(
-    entry: Entry, pull: PullRequest, policy: Policy, webhook: Labeled | Unlabeled
+    entry: Entry, pull: PullRequest, policy: Policy, webhook: LabelRequest | LabelChange
 ) -> tuple[tuple[str, ...], EntryOrder]:
     """Return the trusted labels after this change, and the order that those on the pull request give."""
     trusted = _trusted_labels(entry.trusted_labels, webhook)
@@ -141,7 +141,7 @@ def _priorities(policy: Policy) -> list[str]:
     return [each.label for each in policy.priority.labels]
 
 
-def _ranks(policy: Policy, webhook: Labeled | Unlabeled) -> bool:
+def _ranks(policy: Policy, webhook: LabelRequest | LabelChange) -> bool:
     """Whether a label gives a priority, an exemption or a merge method, or is a trigger label."""
     ranking = (*_priorities(policy), *policy.freeze.exempt_labels, *policy.merge.method_labels, *policy.trigger_labels)
     return has_label([webhook.label or ""], ranking)

@@ -15,23 +15,22 @@ from queue_engine.admission.command_consent import is_commands
 from queue_engine.admission.enqueue_request import EnqueueRequest
 from queue_engine.admission.label_order import await_earlier, postpone
 from queue_engine.admission.label_throttle import LabelThrottle
-from queue_engine.admission.not_ready_pushes import Push
-from queue_engine.admission.own_pushes import bind_own_push
+from queue_engine.admission.new_heads import bind_known_push
 from queue_engine.admission.revalidate import left_to_pass, revalidate
-from queue_engine.admission.shared_heads import follow_shared_update
 from queue_engine.core.concurrency.key_order import KeyOrder, OrderWait
 from queue_engine.domain.errors import LabelOrderError, ReadLagError, StaleRead
 from queue_engine.domain.model import Entry, EntryStatus, Repository
 from queue_engine.domain.policy import GithubMergePolicy, has_label
-from queue_engine.domain.webhooks import Changed, Edited, HeadPushed, Labeled, PullRequestChange, Unlabeled
+from queue_engine.domain.webhooks import HeadChange, LabelChange, LabelRequest, PullRequestChange, StateChange
 from queue_engine.effects.context import Engine
 from queue_engine.effects.github_merges import disable_later
 from queue_engine.effects.labels import queued_by
-from queue_engine.executor.pending_merges import settle_pending_merge
-from queue_engine.executor.trains.lost_merges import follow_landed
+from queue_engine.executor.cleanup import follow_landed
+from queue_engine.executor.landing import settle_pending_merge
 from queue_engine.handlers.labels import LabelChanges
 from queue_engine.handlers.reconciler import read_again
 from queue_engine.handlers.shadow import ShadowHandler
+from queue_engine.rules.new_heads import NewHead
 from queue_engine.rules.stacks import pull_request_in
 
 _AUTO_MERGE = frozenset({"auto_merge_enabled", "auto_merge_disabled"})
@@ -54,7 +53,7 @@ class PullRequestChanges:
         self._throttled = LabelThrottle(engine)
         self._labels = LabelChanges(engine)
 
-    async def labeled(self, webhook: Labeled) -> bool:
+    async def labeled(self, webhook: LabelRequest) -> bool:
         """Handle a label that was set: a trigger label requests to enqueue the pull request.
 
         Returns whether the label asked for anything.
@@ -78,7 +77,7 @@ class PullRequestChanges:
         return queues if handled else await self._labels.changed(case, webhook) or queues
 
     async def _request_enqueue(
-        self, case: Case, webhook: Labeled, order: OrderWait, person_order: OrderWait, *, queues: bool
+        self, case: Case, webhook: LabelRequest, order: OrderWait, person_order: OrderWait, *, queues: bool
     ) -> tuple[bool, Case]:
         """Handle a trigger label, if it is one; whether this completes the webhook, and the case as it is then."""
         engine = self._engine
@@ -95,7 +94,7 @@ class PullRequestChanges:
             await self._judge(case, webhook, order)
         return ignored or (queues and case.entry is None), case
 
-    async def _judge(self, case: Case, webhook: Labeled, order: OrderWait) -> None:
+    async def _judge(self, case: Case, webhook: LabelRequest, order: OrderWait) -> None:
         """Handle the enqueue request of a trigger label, after those of the labels before it."""
         engine, repository, attempt = self._engine, case.repository, webhook.attempt
         answered = partial(
@@ -122,35 +121,36 @@ class PullRequestChanges:
         case = await load_case(engine, repository, number, delivery=webhook.delivery)
         if case.entry is not None:
             await self._revalidate(case, case.entry, webhook)
-        elif isinstance(webhook, HeadPushed):
+        elif isinstance(webhook, HeadChange):
             await follow_landed(engine, repository, number)
         if webhook.action == "closed":
             await settle_pending_merge(engine, repository, number)
 
     async def _revalidate(self, case: Case, entry: Entry, webhook: PullRequestChange) -> None:
         engine, removed = self._engine, None
-        if isinstance(webhook, Unlabeled) and webhook.label is not None:
+        if isinstance(webhook, LabelChange) and webhook.label is not None:
             case, queues = await self._queued_by(case, entry, webhook.label)
             if not queues:
                 await self._labels.changed(case, webhook)
                 return
             removed = webhook if webhook.sender != await engine.github.own_login() else None
-        elif isinstance(webhook, Edited) and webhook.title is not None:
+        elif isinstance(webhook, StateChange) and webhook.title is not None:
             case, matters = await self._retitled(case, entry, webhook.title)
             if not matters:
                 return
-        elif isinstance(webhook, Changed) and webhook.action in _AUTO_MERGE:
+        elif isinstance(webhook, StateChange) and webhook.action in _AUTO_MERGE:
             if not await self._withdraws(case, entry, webhook):
                 return
-        elif isinstance(webhook, HeadPushed) and await self._own_update(webhook):
+        elif isinstance(webhook, HeadChange) and await self._own_update(webhook):
             return
         if not await left_to_pass(engine, case.repository, case.number):
-            case, push = await case.with_policy(engine, entry.base_branch), None
-            if isinstance(webhook, HeadPushed):
-                if await self._known_push(case, webhook):
+            case, head = await case.with_policy(engine, entry.base_branch), None
+            if isinstance(webhook, HeadChange):
+                own = webhook.sender == await engine.github.own_login()
+                head = NewHead(webhook.head_sha, webhook.sender, webhook.before, by_imq=own)
+                if await bind_known_push(engine, case, head):
                     return
-                push = None if webhook.sender is None else Push(webhook.sender, webhook.head_sha, webhook.before)
-            case = await revalidate(engine, case, push=push)
+            case = await revalidate(engine, case, push=None if head is None or head.by is None else head)
         if removed is not None:
             await self._labels.removed(case, removed)
 
@@ -162,7 +162,7 @@ class PullRequestChanges:
                 if any(pull_request_in(each.detail) == number for each in entry.unmet):
                     await read_again(change, repository, entry.number)
 
-    async def _triggers(self, case: Case, webhook: Labeled) -> tuple[Case, bool]:
+    async def _triggers(self, case: Case, webhook: LabelRequest) -> tuple[Case, bool]:
         """Whether this is a trigger label of the pull request's base branch."""
         case = await case.with_policy(self._engine, webhook.branch)
         return case, case.policy.has_trigger_label([webhook.label])
@@ -184,7 +184,7 @@ class PullRequestChanges:
         case = await case.with_policy(self._engine, entry.base_branch)
         return case, bool(case.policy.blocking.titles)
 
-    async def _withdraws(self, case: Case, entry: Entry, webhook: Changed) -> bool:
+    async def _withdraws(self, case: Case, entry: Entry, webhook: StateChange) -> bool:
         """Whether a changed auto-merge may take the entry out; otherwise IMQ disables it without a read, or ignores it.
 
         A read may be older than this webhook.
@@ -196,16 +196,7 @@ class PullRequestChanges:
                 await disable_later(change, case.repository, case.number)
         return enabled and policy.auto_merge is GithubMergePolicy.REFUSE
 
-    async def _known_push(self, case: Case, webhook: HeadPushed) -> bool:
-        """Whether a named bot pushed to its own pull request, or IMQ updated the branch for another pull request."""
-        if await bind_own_push(self._engine, case, webhook):
-            return True
-        own = webhook.sender == await self._engine.github.own_login()
-        if not own or case.entry is None or webhook.before != case.entry.head:
-            return False
-        return await follow_shared_update(self._engine, case, webhook.head_sha, pushed_by_imq=True) is not None
-
-    async def _own_update(self, webhook: HeadPushed) -> bool:
+    async def _own_update(self, webhook: HeadChange) -> bool:
         """Whether a push is known already, or is the requested update, which the next pass binds."""
         repository = webhook.repository
         own = webhook.sender == await self._engine.github.own_login()
@@ -224,12 +215,12 @@ class PullRequestChanges:
         return True
 
 
-def _is_newer(entry: Entry, webhook: Labeled) -> bool:
+def _is_newer(entry: Entry, webhook: LabelRequest) -> bool:
     """Whether the label was set on another head than the one that lands now."""
     return entry.run.merge_requested_at is not None and webhook.head_sha not in {entry.head, entry.queued_head}
 
 
-def _request_of(case: Case, webhook: Labeled) -> EnqueueRequest:
+def _request_of(case: Case, webhook: LabelRequest) -> EnqueueRequest:
     """Create the enqueue request of the person who set the label."""
     return EnqueueRequest(
         case,

@@ -9,11 +9,11 @@ from queue_engine.core.concurrency.micro_batch import MicroBatch
 from queue_engine.core.jobs.job_store import Job
 from queue_engine.domain.model import Repository
 from queue_engine.domain.policy import Mode
-from queue_engine.domain.webhooks import Commented, Labeled, RepositoryWebhook
+from queue_engine.domain.webhooks import CommentCommand, LabelRequest, RepositoryWebhook
 from queue_engine.effects.context import Engine
+from queue_engine.shadow.decide import judge_later
 from queue_engine.shadow.mode import mode_of, refresh_mode
 from queue_engine.shadow.pull_requests import ShadowPulls
-from queue_engine.shadow.readiness import judge_later
 
 SHADOW_KEPT = timedelta(days=90)
 """How long IMQ keeps what it would have done, from the last change on."""
@@ -39,7 +39,7 @@ class ShadowHandler:
         An unknown mode is read, unless the webhook cannot queue a pull request.
         """
         known = await self._modes(repository.id)
-        if known is None and (webhook is None or isinstance(webhook, Labeled | Commented)):
+        if known is None and (webhook is None or isinstance(webhook, LabelRequest | CommentCommand)):
             known = await mode_of(self._engine, repository)
         return known is Mode.SHADOW
 

@@ -15,7 +15,7 @@ from queue_engine.domain.facts import CheckReport, CheckState
 from queue_engine.domain.model import Entry
 from queue_engine.domain.run import CheckTiming, Run
 from queue_engine.domain.timeline_event import TimelineEvent
-from queue_engine.domain.webhooks import CheckReported, CheckWebhook
+from queue_engine.domain.webhooks import CheckOutcome, CheckWebhook
 from queue_engine.rules.checks import rerun_names, run_key
 
 MOST_CHECKS = 200
@@ -47,7 +47,7 @@ def with_reports(run: Run, reports: Iterable[CheckReport]) -> Run:
 
 def with_webhook(run: Run, webhook: CheckWebhook) -> Run:
     """Record a check's report by webhook, which says when the check ended; a commit status has no start."""
-    if not isinstance(webhook, CheckReported) or webhook.check_ended is None:
+    if not isinstance(webhook, CheckOutcome) or webhook.check_ended is None:
         return run
     name = webhook.check_name
     before = {timing.name: timing for timing in run.timings}

@@ -12,7 +12,7 @@ from queue_engine.domain.facts import Permission, PullRequest, Snapshot
 from queue_engine.domain.model import Entry
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.unmet_requirement import failing_in
-from queue_engine.domain.webhooks import CheckReported
+from queue_engine.domain.webhooks import CheckOutcome
 from queue_engine.rules.consent import consent_lost
 from queue_engine.rules.eligibility import Answer, Consent, Reject, RequiredFacts, check_eligibility, waits
 from queue_engine.rules.stacks import awaited_member, still_above, waits_for_stack
@@ -58,7 +58,7 @@ def may_be_renewed(entry: Entry, reason: Reason, policy: Policy) -> bool:
     return reason in _RENEWABLE and updated and waits(policy)
 
 
-def waits_for_check(entry: Entry, webhook: CheckReported) -> bool:
+def waits_for_check(entry: Entry, webhook: CheckOutcome) -> bool:
     """Return whether the entry waits until this check passes on its head, or for any report there."""
     if entry.head != webhook.head_sha:
         return False

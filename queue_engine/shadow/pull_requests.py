@@ -12,6 +12,7 @@ import structlog
 from queue_engine.admission.case import Case
 from queue_engine.admission.enqueue_request import EnqueueRequest
 from queue_engine.admission.entries import record_consent
+from queue_engine.admission.lost_webhooks import is_labeled_head
 from queue_engine.admission.stacks import placed
 from queue_engine.config.model import Policy
 from queue_engine.domain import webhooks
@@ -23,22 +24,42 @@ from queue_engine.domain.shadow import BaseState, ShadowAction, ShadowOutcome, S
 from queue_engine.domain.unmet_requirement import UnmetRequirement
 from queue_engine.effects.context import Engine
 from queue_engine.effects.outcomes import count_shadow_decision, count_shadow_landing
-from queue_engine.rules.eligibility import Ignore, NotReady, Reject
+from queue_engine.rules.eligibility import UNKNOWN_HEAD, Ignore, NotReady, Reject
 from queue_engine.rules.readiness import waits_for_check
-from queue_engine.shadow.decide import ShadowResult, judge_request, new_entry, next_decision
-from queue_engine.shadow.landing import follow_base, judge_landing
-from queue_engine.shadow.lost_labels import find_label
-from queue_engine.shadow.readiness import (
+from queue_engine.shadow.decide import (
     UNREPORTED,
+    ShadowResult,
     judge_others,
     judge_others_later,
+    judge_request,
     judge_waiting,
+    new_entry,
+    next_decision,
     outside_queue,
     with_waiting_push,
 )
+from queue_engine.shadow.landing import follow_base, judge_landing
 from queue_engine.shadow.webhook_facts import is_rebase, is_repeated, withdrawn_before_merge
 
 _log = structlog.get_logger("imq.shadow")
+
+
+async def _find_label(engine: Engine, repository: Repository, number: int) -> EnqueueRequest | None:
+    """Return the request of a label for which no webhook came: it counts if GitHub proves that it was set on this head.
+
+    None if the pull request has no trigger label. Raises GitHubError.
+    """
+    pull = await engine.github.pull_request(repository, number)
+    policy = await engine.policies.of(repository, pull.base_branch)
+    for label in policy.trigger_labels:
+        if not has_label(pull.labels, [label]):
+            continue
+        last = await engine.github.last_labeled_event(repository, number, label)
+        if last is not None:
+            proved = await is_labeled_head(engine, repository, pull, last, policy)
+            head = pull.head_sha if proved else UNKNOWN_HEAD
+            return EnqueueRequest(Case(repository, number), by=last.by, head_sha=head, arrived_at=last.at)
+    return None
 
 
 class ShadowPulls:
@@ -50,17 +71,17 @@ class ShadowPulls:
     async def follow(self, webhook: webhooks.RepositoryWebhook) -> None:
         """Follow a webhook of a repository in shadow mode. Raises GitHubError."""
         match webhook:
-            case webhooks.Labeled():
+            case webhooks.LabelRequest():
                 await self._labeled(webhook)
-            case webhooks.Changed(action="closed"):
+            case webhooks.StateChange(action="closed"):
                 await self._closed(webhook.repository, webhook.number, by=webhook.sender)
-            case webhooks.Changed() | webhooks.Unlabeled() | webhooks.Edited() | webhooks.HeadPushed():
+            case webhooks.StateChange() | webhooks.LabelChange() | webhooks.HeadChange():
                 await self._changed(webhook)
-            case webhooks.Reviewed() | webhooks.Conversation():
+            case webhooks.ReviewWebhook() | webhooks.ConversationWebhook():
                 await self._reviewed(webhook)
-            case webhooks.CheckReported() | webhooks.ChecksReported():
+            case webhooks.CheckOutcome() | webhooks.SuiteReport():
                 await self._checked(webhook)
-            case webhooks.BranchPushed():
+            case webhooks.BranchPush():
                 await self._base_moved(webhook)
 
     async def find_due(self, repository: Repository, labeled: set[int]) -> list[int]:
@@ -78,7 +99,7 @@ class ShadowPulls:
         """Judge a pull request that is due, or labeled without a webhook. Raises GitHubError."""
         pull = await self._find(repository, number)
         if pull is None or (pull.landing is None and pull.entry is None):
-            request = await find_label(self._engine, repository, number)
+            request = await _find_label(self._engine, repository, number)
             if request is not None:
                 await self._request(request)
         elif pull.landing is not None:
@@ -87,7 +108,7 @@ class ShadowPulls:
             # The webhook of the merge was lost.
             await self._closed(repository, number, by=None)
 
-    async def _labeled(self, webhook: webhooks.Labeled) -> None:
+    async def _labeled(self, webhook: webhooks.LabelRequest) -> None:
         """Judge a trigger label. Another label of an entry that waits may change what holds it."""
         engine, repository, number = self._engine, webhook.repository, webhook.number
         triggers = (await engine.policies.of(repository, webhook.branch)).trigger_labels
@@ -143,7 +164,7 @@ class ShadowPulls:
             return
         policy = await self._engine.policies.of(repository, pull.base_branch)
         case = Case(repository, pull.number, delivery=webhook.delivery)
-        if isinstance(webhook, webhooks.HeadPushed):
+        if isinstance(webhook, webhooks.HeadChange):
             pull = await with_waiting_push(self._engine, pull, webhook, policy)
             if is_rebase(pull, webhook, policy):
                 # A queue binds the new head, or queues it again: here the would-be entry starts with it.
@@ -152,7 +173,7 @@ class ShadowPulls:
         decided = self._correct(pull, policy) if pull.entry is None else self._decide(pull, refetch=True)
         decision = await decided
         left = decision is not None and decision.reason is Reason.HEAD_CHANGED
-        if left and isinstance(webhook, webhooks.HeadPushed) and policy.on_push.queued is PushPolicy.REQUEUE:
+        if left and isinstance(webhook, webhooks.HeadChange) and policy.on_push.queued is PushPolicy.REQUEUE:
             await self._request(EnqueueRequest(case, by=webhook.sender, head_sha=webhook.head_sha))
 
     async def _correct(self, pull: ShadowPull, policy: Policy) -> ShadowAction | None:
@@ -184,7 +205,7 @@ class ShadowPulls:
         await self._follow_base(shadowed)
         count_shadow_landing(engine.meter, landing)
 
-    async def _reviewed(self, webhook: webhooks.Reviewed | webhooks.Conversation) -> None:
+    async def _reviewed(self, webhook: webhooks.ReviewWebhook | webhooks.ConversationWebhook) -> None:
         """Dequeue a would-be entry that no longer meets the rules, as after a dismissed approval."""
         engine, repository, number = self._engine, webhook.repository, webhook.number
         pull = await self._find(repository, number)
@@ -192,7 +213,7 @@ class ShadowPulls:
             return
         entry = pull.entry
         awaited = any(each.reason is Reason.CONVERSATIONS_UNRESOLVED for each in entry.unmet)
-        if isinstance(webhook, webhooks.Conversation) and not awaited:
+        if isinstance(webhook, webhooks.ConversationWebhook) and not awaited:
             # IMQ reads all conversations again before a decision to merge.
             return
         if not entry.is_ready:
@@ -213,7 +234,7 @@ class ShadowPulls:
         """Judge again what a report may decide: a failure, or the last of the pending checks."""
         async with self._engine.store.reading() as tx:
             pulls = await tx.shadow.of_commit(webhook.repository_id, webhook.head_sha)
-        passed = webhook if isinstance(webhook, webhooks.CheckReported) and webhook.passed else None
+        passed = webhook if isinstance(webhook, webhooks.CheckOutcome) and webhook.passed else None
         for pull in pulls:
             if pull.landing is not None and pull.landing.sha == webhook.head_sha:
                 await self._follow_base(pull)
@@ -228,7 +249,7 @@ class ShadowPulls:
                 else:
                     await self._decide(pull)
 
-    async def _base_moved(self, webhook: webhooks.BranchPushed) -> None:
+    async def _base_moved(self, webhook: webhooks.BranchPush) -> None:
         """Judge again the would-be entries of a branch that moved, and those that a changed configuration concerns."""
         async with self._engine.store.reading() as tx:
             pulls = await tx.shadow.of_branch(webhook.repository_id, webhook.branch)

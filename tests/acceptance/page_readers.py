@@ -11,9 +11,7 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from bot.api.access import Access
 from bot.process.pages import PAGES
-from bot.web.login.cookies import Cookies
-from bot.web.login.flash import Flash
-from bot.web.login.signing import Signer
+from bot.web.login.cookies import Cookies, Flash, Signer
 from bot.web.login.viewer import ANONYMOUS, Viewer
 from bot.web.pages.requests import RequestPages
 from bot.web.pages.site import Site, add_pages

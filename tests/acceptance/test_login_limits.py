@@ -11,7 +11,7 @@ from yarl import URL
 
 from bot.api.device_logins import BEGUN_PER_ADDRESS, SENT_PER_ADDRESS
 from bot.gateway.device_flow import DeviceFlow, Wait
-from bot.web.login.code_limits import OF_CLIENT_A_MINUTE, OF_STRANGERS_AN_HOUR
+from bot.web.login.attempts import OF_CLIENT_A_MINUTE, OF_STRANGERS_AN_HOUR
 from queue_engine.domain.facts import Actor
 from tests.acceptance.browsing import SETTINGS, Browser, allow_login
 from tests.acceptance.callers import Caller

@@ -1,8 +1,7 @@
 """P1: no read that shows the base as it was before lands a change untested, whichever decision rests on it.
 
 Strict protection is off, so that GitHub itself refuses nothing. Each tree passes alone, and fails together with what
-came to the base a moment ago. GraphQL shows pull request and base in one answer: there the base alone is old. Where
-GraphQL is not offered, `compare` shows the base.
+came to the base a moment ago. GraphQL shows pull request and base in one answer: there the base alone is old.
 """
 
 from datetime import timedelta

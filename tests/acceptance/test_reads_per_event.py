@@ -81,11 +81,8 @@ def handled(monkeypatch: pytest.MonkeyPatch) -> Handled:
 
     monkeypatch.setattr(Store, "reading", counted_reading)
     monkeypatch.setattr(Policies, "of", counted_of)
-    of_webhook = event(
-        lambda _inbox, _repository, webhook_event: webhook_event.action or webhook_event.kind.value,
-        Inbox._of_repository,
-    )
-    monkeypatch.setattr(Inbox, "_of_repository", of_webhook)
+    of_webhook = event(lambda _inbox, webhook, _job: getattr(webhook, "action", webhook.kind), Inbox._handle)
+    monkeypatch.setattr(Inbox, "_handle", of_webhook)
     for call in ("enqueue", "requeue", "dequeue", "prioritise"):
         monkeypatch.setattr(QueueRoutes, call, event(lambda *_: "call", getattr(QueueRoutes, call)))
     return events
@@ -141,7 +138,7 @@ async def test_command_reads_the_entry_and_the_policy_at_most_once(tmp_path: Pat
         pull = world.open("add")
         await world.settle()
         for command, queued in (("/queue", 1), ("/queue", 1), ("/requeue", 1), ("/unqueue", 0)):
-            counted_reads = await reads(world, handled, "created", partial(pull.comment, command, by="mona"))
+            counted_reads = await reads(world, handled, "comment", partial(pull.comment, command, by="mona"))
             assert counted_reads == {"entry": 1, "policy": 1}, command
             assert len(await world.entries()) == queued, command
 

@@ -5,10 +5,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bot.cli.author.api_client import WAIT_SECONDS, ConnectionFailed
-from bot.cli.author.exit_codes import ExitCode
 from bot.cli.author.session import API, Session, code_of, repository_path
 from bot.cli.author.state_text import state_line
-from bot.cli.author.terminal import say, say_json, stop
+from bot.cli.author.terminal import ExitCode, say, say_json, stop
 from bot.cli.author.wait import GIVE_UP_SECONDS, LandingWait
 
 _PAUSE_SECONDS = 5.0

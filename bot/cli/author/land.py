@@ -8,7 +8,6 @@ import click
 
 from bot.cli.author.bulk_landing import land_all
 from bot.cli.author.clone import Clone, CloneError
-from bot.cli.author.exit_codes import ExitCode
 from bot.cli.author.pull_requests import FoundPullRequest, find_pull_request
 from bot.cli.author.session import (
     AuthorCommand,
@@ -20,7 +19,7 @@ from bot.cli.author.session import (
     repository_option,
     server_option,
 )
-from bot.cli.author.terminal import say, say_json, stop
+from bot.cli.author.terminal import ExitCode, say, say_json, stop
 from bot.cli.author.wait import LandingWait
 
 ANY = "any"

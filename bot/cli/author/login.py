@@ -8,10 +8,9 @@ from urllib.parse import urlsplit
 import click
 
 from bot.cli.author.api_client import ApiClient, ConnectionFailed
-from bot.cli.author.exit_codes import ExitCode
 from bot.cli.author.logins import LoginsError, StoredLogin
 from bot.cli.author.session import API, BUSY, TOKEN, AuthorCommand, Session, chosen_url, find_login, stored_logins
-from bot.cli.author.terminal import say, stop
+from bot.cli.author.terminal import ExitCode, say, stop
 
 LOGIN = f"{API}/login"
 

@@ -5,9 +5,8 @@ from typing import Any
 from urllib.parse import urlencode
 
 from bot.cli.author.clone import Branch, Clone, CloneError
-from bot.cli.author.exit_codes import ExitCode
 from bot.cli.author.session import Session, clone_or_stop, repository_of_clone, repository_path
-from bot.cli.author.terminal import stop
+from bot.cli.author.terminal import ExitCode, stop
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,8 @@ import click
 
 from bot.cli.author.api_client import ApiAnswer, ApiClient, ConnectionFailed, server_url
 from bot.cli.author.clone import Clone, CloneError
-from bot.cli.author.exit_codes import ExitCode
 from bot.cli.author.logins import Logins, LoginsError, StoredLogin, logins_file
-from bot.cli.author.terminal import say_json, stop
+from bot.cli.author.terminal import ExitCode, say_json, stop
 from bot.cli.console import RepositoryName
 
 URL, TOKEN = "IMQ_URL", "IMQ_TOKEN"

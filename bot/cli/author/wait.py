@@ -9,10 +9,9 @@ from typing import Any
 from yarl import URL
 
 from bot.cli.author.api_client import WAIT_SECONDS, ApiAnswer, ConnectionFailed
-from bot.cli.author.exit_codes import ExitCode
 from bot.cli.author.session import API, BUSY, Session, code_of
 from bot.cli.author.state_text import details, state_line, state_word
-from bot.cli.author.terminal import say, say_json, say_line, stop
+from bot.cli.author.terminal import ExitCode, say, say_json, say_line, stop
 
 GIVE_UP_SECONDS = 900.0
 """For so long IMQ may be unreachable; a release or a restart takes minutes."""

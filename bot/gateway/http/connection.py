@@ -1,8 +1,12 @@
-"""Send requests for an installation: signed, counted, conditional, limited, parsed into models."""
+"""Send requests for an installation: signed, counted, conditional, limited, parsed into models.
+
+Every request to GitHub passes here, so that here alone writes to repositories in shadow mode are refused: no other
+module has to know the mode. Calls of the App itself, such as requests for tokens, concern no repository. Reads pass.
+"""
 
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -13,18 +17,15 @@ import aiohttp
 import structlog
 from pydantic import SecretStr
 
-from bot.gateway.app_schemas import InstallationAnswer, TokenAnswer
-from bot.gateway.http.answers import M, parse_answer, parse_list
-from bot.gateway.http.client import Call, Client, Credential, Reply
+from bot.gateway.http.client import Call, Client, Credential, M, Reply, parse_answer, parse_list
 from bot.gateway.http.grants import Grants, exceeds_grant, is_inaccessible, token_request
 from bot.gateway.http.graphql import limit_of
 from bot.gateway.http.limits import Limits
-from bot.gateway.http.outage_log import OutageLog
 from bot.gateway.http.replies import CachedReplies, Replies
 from bot.gateway.http.scopes import Purpose, Scope, Target, requested_permissions, scope_of
-from bot.gateway.http.shadow_mode import MayWrite, assert_may_write
 from bot.gateway.http.shared_pace import SharedPace
 from bot.gateway.http.tokens import AppKey, Token, Tokens, TokenStore
+from bot.gateway.schemas import InstallationAnswer, TokenAnswer
 from queue_engine.core.concurrency.request_context import current_work
 from queue_engine.core.concurrency.slots import Slots, SlotsBusy, SlotsStatus
 from queue_engine.core.observability import trace
@@ -35,16 +36,72 @@ from queue_engine.domain.errors import (
     Disorder,
     Forbidden,
     GitHubError,
+    GitHubOutage,
     Invalid,
     NotFound,
     RateLimitError,
     ReadLagError,
     Refused,
+    ShadowModeError,
     Unauthorized,
     Unavailable,
 )
 from queue_engine.domain.model import Repository
 from queue_engine.known.cached import remembered
+
+MayWrite = Callable[[Repository], Awaitable[bool]]
+"""Whether IMQ may write in a repository. Raises GitHubError if it cannot know: then IMQ sends nothing."""
+
+
+async def assert_may_write(target: Target, call: Call, may_write: MayWrite | None) -> None:
+    """Let reads pass, and writes to repositories in which IMQ may write. Raises ShadowModeError, and GitHubError.
+
+    A write names its repository: one that names only an installation is refused. `may_write` None: no repository is in
+    shadow mode, as for tools that only read.
+    """
+    if call.reads or target is None or may_write is None:
+        return
+    if not isinstance(target, Repository) or not await may_write(target):
+        raise ShadowModeError(f"{call.name} was not sent: the repository is in shadow mode")
+
+
+_LOG_EVERY = timedelta(minutes=1)
+
+
+class OutageLog:
+    """Counts the requests without an answer since the last answer, and logs one line a minute, however many fail."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._since: datetime | None = None
+        self._requests = 0
+        self._logged_at: datetime | None = None
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """Record whether GitHub answers the request that is sent within the block."""
+        try:
+            yield
+        except GitHubOutage as error:
+            self._failed(error)
+            raise
+        self._answered()
+
+    def _failed(self, error: GitHubOutage) -> None:
+        now = self._clock.now()
+        self._since = self._since or now
+        self._requests += 1
+        if self._logged_at is None or not timedelta(0) <= now - self._logged_at < _LOG_EVERY:
+            self._logged_at = now
+            log.warning("github_unreachable", error=error.message, requests=self._requests, since=str(self._since))
+
+    def _answered(self) -> None:
+        if self._since is None:
+            return
+        if self._logged_at is not None and self._logged_at >= self._since:
+            log.info("github_reachable", requests_failed=self._requests, since=str(self._since))
+        self._since, self._requests = None, 0
+
 
 log = structlog.get_logger(__name__)
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
-from bot.gateway.http.answers import parse_answer, parse_list
+from bot.gateway.http.client import parse_answer, parse_list
 from bot.gateway.rules import bypasses
 from bot.gateway.rules.schemas import (
     ActorsAnswer,

@@ -8,7 +8,7 @@ checks itself still apply; a ruleset with any other rule has to be split (apache
 
 from collections.abc import Iterable
 
-from bot.gateway.http.answers import parse_answer, parse_list
+from bot.gateway.http.client import parse_answer, parse_list
 from bot.gateway.rules.schemas import PullRequestRuleAnswer, RuleAnswer, ScanningToolAnswer
 from queue_engine.domain.facts import RequiredCheck
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import re2
 
-from bot.gateway.http.answers import parse_answer, parse_list
+from bot.gateway.http.client import parse_answer, parse_list
 from bot.gateway.rules import bypasses
 from bot.gateway.rules.schemas import RuleAnswer, RulesetAnswer, RulesetScopeAnswer
 from queue_engine.domain.errors import Unavailable

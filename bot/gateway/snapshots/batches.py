@@ -13,7 +13,7 @@ from typing import Any
 import structlog
 from cachetools import LRUCache
 
-from bot.gateway.http.answers import parse_answer
+from bot.gateway.http.client import parse_answer
 from bot.gateway.http.connection import Connection
 from bot.gateway.snapshots.queries import of_several
 from bot.gateway.snapshots.read import Snapshots, person_id

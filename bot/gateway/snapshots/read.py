@@ -12,14 +12,12 @@ from cachetools import LRUCache
 
 from bot.gateway import facts
 from bot.gateway.http import graphql
-from bot.gateway.http.answers import parse_answer, parse_list
-from bot.gateway.http.client import Call, owner_and_repo
+from bot.gateway.http.client import Call, owner_and_repo, parse_answer, parse_list
 from bot.gateway.http.connection import Connection
 from bot.gateway.http.graphql import QueryAnswer, Unsupported
 from bot.gateway.repository_api import RepositoryApi
 from bot.gateway.schemas import PermissionAnswer, PullRequestAnswer, UserAnswer
 from bot.gateway.snapshots.queries import PULL_REQUEST, THREADS, with_stacks
-from bot.gateway.snapshots.review_requests import code_owners
 from bot.gateway.snapshots.schemas import (
     Answer,
     CommitPart,
@@ -28,7 +26,6 @@ from bot.gateway.snapshots.schemas import (
     RepositoryPart,
     Threads,
     ThreadsAnswer,
-    is_failing,
 )
 from queue_engine.domain.errors import NotFound, Unavailable
 from queue_engine.domain.facts import (
@@ -119,14 +116,14 @@ class Snapshots(RepositoryApi):
     async def _query_with_stacks(self, repository: Repository, text: str, variables: dict[str, Any]) -> Any:
         """Send the query, with stacks if GitHub's schema has them, which Enterprise Server may lack."""
         now = self._clock.now()
-        if self._no_stacks_until is None or now >= self._no_stacks_until:
-            try:
-                return await self._graphql(repository, with_stacks(text), variables)
-            except Unsupported as error:
-                if not any(name in str(error) for name in _STACK_NAMES):
-                    raise
-                self._no_stacks_until = now + _NO_STACKS_FOR
         try:
+            if self._no_stacks_until is None or now >= self._no_stacks_until:
+                try:
+                    return await self._graphql(repository, with_stacks(text), variables)
+                except Unsupported as error:
+                    if not any(name in str(error) for name in _STACK_NAMES):
+                        raise
+                    self._no_stacks_until = now + _NO_STACKS_FOR
             return await self._graphql(repository, text, variables)
         except Unsupported as error:
             log.warning("graphql_not_offered", message=str(error))
@@ -159,8 +156,8 @@ class Snapshots(RepositoryApi):
             below=_below(found),
             decision=_decision(pull.review_decision),
             reviews=_reviews(pull),
-            code_owners=code_owners(pull.review_requests),
-            failing=is_failing(_head(pull)),
+            code_owners=_code_owners(pull),
+            failing=_is_failing(_head(pull)),
             open_conversations=await self._open_conversations(repository, pull.number, threads),
         )
 
@@ -213,9 +210,8 @@ def _methods(found: RepositoryPart) -> tuple[MergeMethod, ...]:
 
 def _permission(found: RepositoryPart, login: str | None) -> Permission | None:
     """Return the person's permission as a collaborator; None if it is unknown."""
-    edges = found.collaborators.edges if found.collaborators else None
-    for edge in edges or ():
-        if edge is not None and _is_named(edge.node.login, login):
+    for edge in found.collaborators:
+        if _is_named(edge.node.login, login):
             role = edge.permission.lower()
             return Permission(role) if role in set(Permission) else None
     return None
@@ -223,8 +219,7 @@ def _permission(found: RepositoryPart, login: str | None) -> Permission | None:
 
 def person_id(found: RepositoryPart, login: str | None) -> int | None:
     """Return the number of the account that has this login now; None if it is no collaborator."""
-    edges = (found.collaborators.edges if found.collaborators else None) or ()
-    ids = (edge.node.database_id for edge in edges if edge is not None and _is_named(edge.node.login, login))
+    ids = (edge.node.database_id for edge in found.collaborators if _is_named(edge.node.login, login))
     return next(ids, None)
 
 
@@ -239,7 +234,7 @@ def _pull_request(found: RepositoryPart, methods: tuple[MergeMethod, ...]) -> Pu
         number=pull.number,
         title=pull.title,
         author=pull.author.rest_login if pull.author else facts.GHOST,
-        assignees=tuple(one.rest_login for one in pull.assignees.nodes or () if one is not None),
+        assignees=tuple(one.rest_login for one in pull.assignees),
         open=pull.state == "OPEN",
         merged=merged,
         draft=pull.is_draft,
@@ -249,7 +244,7 @@ def _pull_request(found: RepositoryPart, methods: tuple[MergeMethod, ...]) -> Pu
         base_branch=pull.base_ref_name,
         rebaseable=_rebaseable(pull),
         mergeable=_MERGEABLE.get(pull.mergeable),
-        labels=frozenset(one.name for one in (pull.labels.nodes if pull.labels else None) or () if one is not None),
+        labels=frozenset(one.name for one in pull.labels),
         merge_sha=pull.merge_commit.oid if merged and pull.merge_commit else None,
         maintainer_can_modify=pull.maintainer_can_modify,
         methods=methods,
@@ -281,12 +276,8 @@ def _is_organisation(repository: RepositoryName | None) -> bool:
 def _below(found: RepositoryPart) -> tuple[StackMember, ...]:
     """Return the open pull requests of the repository itself whose head branch is the base branch."""
     base = found.pull_request.base_ref
-    listed = base.associated_pull_requests.nodes if base and base.associated_pull_requests else None
-    return tuple(
-        StackMember(one.number, one.base_ref_name)
-        for one in listed or ()
-        if one is not None and one.is_in(found.name_with_owner)
-    )
+    listed = () if base is None else base.associated_pull_requests
+    return tuple(StackMember(one.number, one.base_ref_name) for one in listed if one.is_in(found.name_with_owner))
 
 
 def _is_of(answer: PullRequestAnswer, repository: Repository) -> bool:
@@ -301,14 +292,26 @@ def _comparison(pull: PullPart) -> Comparison | None:
     if compared is None or head is None or compared.behind_by > 0 or compared.head_target.oid != head.oid:
         return None
     tip = compared.base_target.oid
-    parents = tuple(parent.oid for parent in head.parents.nodes or () if parent is not None)
+    parents = tuple(parent.oid for parent in head.parents)
     return Comparison(tip, tip, 0, Commit(head.oid, head.tree.oid, parents))
 
 
 def _head(pull: PullPart) -> CommitPart | None:
     """Return the head's commit, if the list of commits is as new as the head."""
-    last = [node.commit for node in (pull.commits.nodes if pull.commits else None) or () if node is not None]
-    return last[-1] if last and last[-1].oid == pull.head_ref_oid else None
+    last = pull.commits[-1].commit if pull.commits else None
+    return last if last is not None and last.oid == pull.head_ref_oid else None
+
+
+def _is_failing(head: CommitPart | None) -> bool | None:
+    """Whether any check of the head has failed, required or not; None where GitHub does not say."""
+    checks = None if head is None else head.status_check_rollup
+    return None if checks is None else checks.state in {"FAILURE", "ERROR"}
+
+
+def _code_owners(pull: PullPart) -> tuple[str, ...]:
+    """Name the code owners whose review GitHub requests, as far as it shows them: people, and teams as `owner/slug`."""
+    reviewers = (each.requested_reviewer for each in pull.review_requests if each.as_code_owner)
+    return tuple(name for each in reviewers if each is not None and (name := each.login or each.combined_slug))
 
 
 def _decision(word: str | None) -> ReviewOutcome | None:
@@ -324,6 +327,5 @@ def _reviews(pull: PullPart) -> tuple[Review, ...] | None:
         return None
     return tuple(
         Review(one.author.rest_login if one.author else None, facts.review_state(one.state), by_writer=True)
-        for one in opinions.nodes or ()
-        if one is not None
+        for one in opinions
     )

@@ -4,18 +4,35 @@ Names and types are those of GitHub's public schema, which a test holds. A
 bot's login comes without `[bot]` (policy-bot's `GetV3Login`).
 """
 
+from collections.abc import Mapping
 from datetime import datetime
+from functools import partial
+from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic.alias_generators import to_camel
-
-from bot.gateway.snapshots.review_requests import ReviewRequests
 
 
 class Part(BaseModel):
     """A part of an answer."""
 
     model_config = ConfigDict(alias_generator=to_camel, validate_by_name=True)
+
+
+def _listed(key: str, value: Any) -> tuple[Any, ...]:
+    """Return what a connection lists under this key; GitHub writes null for what it does not show."""
+    if value is None:
+        return ()
+    if not isinstance(value, Mapping):
+        raise ValueError("a connection is an object")
+    return tuple(each for each in value.get(key) or () if each is not None)
+
+
+T = TypeVar("T")
+Listed = Annotated[tuple[T, ...], BeforeValidator(partial(_listed, "nodes"))]
+"""The nodes of a connection, on one page."""
+Edges = Annotated[tuple[T, ...], BeforeValidator(partial(_listed, "edges"))]
+"""The edges of a connection, on one page."""
 
 
 class Oid(Part):
@@ -64,24 +81,6 @@ class Edge(Part):
     node: ActorPart
 
 
-class Collaborators(Part):
-    """The collaborators that match the filter: one, or none."""
-
-    edges: list[Edge | None] | None = None
-
-
-class Actors(Part):
-    """People, on one page."""
-
-    nodes: list[ActorPart | None] | None = None
-
-
-class Labels(Part):
-    """Labels, on one page: GitHub allows a hundred on a pull request."""
-
-    nodes: list[Named | None] | None = None
-
-
 class Compared(Part):
     """The head against the base's tip."""
 
@@ -103,23 +102,11 @@ class MemberPart(Part):
         return self.base_repository is not None and self.base_repository.name_with_owner == repository
 
 
-class Members(Part):
-    """The open ones of them, on one page."""
-
-    nodes: list[MemberPart | None] | None = None
-
-
 class BaseRef(Part):
     """The base branch."""
 
     compare: Compared | None = None
-    associated_pull_requests: Members | None = None
-
-
-class Parents(Part):
-    """A commit's parents, in order."""
-
-    nodes: list[Oid | None] | None = None
+    associated_pull_requests: Listed[MemberPart] = ()
 
 
 class ChecksPart(Part):
@@ -133,14 +120,8 @@ class CommitPart(Part):
 
     oid: str
     tree: Oid
-    parents: Parents
+    parents: Listed[Oid]
     status_check_rollup: ChecksPart | None = None
-
-
-def is_failing(head: CommitPart | None) -> bool | None:
-    """Whether any check of the head has failed, required or not; None where GitHub does not say."""
-    checks = None if head is None else head.status_check_rollup
-    return None if checks is None else checks.state in {"FAILURE", "ERROR"}
 
 
 class PullCommit(Part):
@@ -149,10 +130,18 @@ class PullCommit(Part):
     commit: CommitPart
 
 
-class Commits(Part):
-    """The last commit alone: `last: 1` is the newest (node-core-utils #477)."""
+class ReviewActorPart(Part):
+    """`User` or `Team`: GitHub shows an App a team only with `members: read` (Kodiak #146)."""
 
-    nodes: list[PullCommit | None] | None = None
+    login: str | None = None
+    combined_slug: str | None = None
+
+
+class ReviewRequestPart(Part):
+    """`ReviewRequest`; `asCodeOwner` says that CODEOWNERS made GitHub request it (its reference, Asana/SGTM #227)."""
+
+    as_code_owner: bool = False
+    requested_reviewer: ReviewActorPart | None = None
 
 
 class Opinion(Part):
@@ -160,12 +149,6 @@ class Opinion(Part):
 
     state: str
     author: ActorPart | None = None
-
-
-class Opinions(Part):
-    """Of people who may write, on one page."""
-
-    nodes: list[Opinion | None] | None = None
 
 
 class Thread(Part):
@@ -185,7 +168,7 @@ class PageInfo(Part):
 class Threads(Part):
     """A page of conversations."""
 
-    nodes: list[Thread | None] | None = None
+    nodes: tuple[Thread | None, ...] | None = None
     page_info: PageInfo
 
 
@@ -213,8 +196,9 @@ class PullPart(Part):
     is_draft: bool
     updated_at: datetime
     author: ActorPart | None = None
-    assignees: Actors
-    labels: Labels | None = None
+    assignees: Listed[ActorPart]
+    labels: Listed[Named] = ()
+    """GitHub allows a hundred on a pull request."""
     head_ref_oid: str
     head_ref_name: str
     head_repository: RepositoryName | None = None
@@ -227,10 +211,12 @@ class PullPart(Part):
     stack: StackPart | None = None
     total_comments_count: int | None = None
     merge_commit: Oid | None = None
-    commits: Commits | None = None
+    commits: Listed[PullCommit] = ()
+    """The last commit alone: `last: 1` is the newest (node-core-utils #477)."""
     review_decision: str | None = None
-    latest_opinionated_reviews: Opinions | None = None
-    review_requests: ReviewRequests | None = None
+    latest_opinionated_reviews: Listed[Opinion] | None = None
+    """Of people who may write."""
+    review_requests: Listed[ReviewRequestPart] = ()
     review_threads: Threads | None = None
 
 
@@ -242,7 +228,8 @@ class RepositoryPart(Part):
     squash_merge_allowed: bool
     rebase_merge_allowed: bool
     default_branch_ref: Named | None = None
-    collaborators: Collaborators | None = None
+    collaborators: Edges[Edge] = ()
+    """Those that match the filter: one, or none."""
     pull_request: PullPart
 
 

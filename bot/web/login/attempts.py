@@ -1,4 +1,10 @@
-"""Logins under way at one browser: GitHub's answer must belong to one of them."""
+"""Logins under way at one browser, and how many codes of GitHub one process exchanges.
+
+GitHub's answer must belong to a login under way. A code is opaque: only GitHub knows whether it is made up. GitHub
+takes 2,000 such requests an hour of an App (its pages "Rate limits for the REST API" and "Rate limits for OAuth apps").
+So IMQ stays below, and strangers keep no person from logging in: each client has a share. A browser whose person logged
+in before has another one, which no stranger can use: a signed cookie proves it.
+"""
 
 import hashlib
 import hmac
@@ -7,19 +13,18 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from aiohttp import web
+from cachetools import LRUCache
 
+from bot.http.client_address import ClientAddresses
 from bot.web.addresses import own_path
-from bot.web.login.cookies import Cookies
-from bot.web.login.signing import Signer
+from bot.web.login.cookies import Cookies, SignedCookie, Signer
 from queue_engine.core.timing.clock import Clock
+from queue_engine.core.timing.rate_limit import RateLimit
 
-_COOKIE = "imq_login"
 _LIFE = timedelta(minutes=10)
 """As long as GitHub's code lives."""
 _MOST = 3
 """Tabs in which a person logs in at the same time."""
-_LONGEST = 3800
-"""Characters of the cookie's value: browsers refuse a cookie of more than 4096 (RFC 6265, section 6.1)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +41,7 @@ class Attempts:
     """Keeps attempts in a signed cookie, the state as its digest: one browser can finish what it began, once."""
 
     def __init__(self, clock: Clock, signer: Signer, cookies: Cookies) -> None:
-        self._clock = clock
-        self._signer = signer
-        self._cookies = cookies
+        self._cookie = SignedCookie("imq_login", _LIFE, clock, signer, cookies)
 
     def begin(self, request: web.Request, to: str) -> Attempt:
         """Begin an attempt."""
@@ -57,20 +60,65 @@ class Attempts:
         return None
 
     def _kept(self, request: web.Request) -> list[list[str]]:
-        found = self._signer.verify_content(_COOKIE, self._cookies.get(request, _COOKIE), self._clock.now())
-        return found or []
+        return self._cookie.get(request) or []
 
     def _keep(self, request: web.Request, attempts: list[list[str]]) -> None:
         if not attempts:
-            self._cookies.delete(request, _COOKIE)
-            return
-        value = self._signer.sign_content(_COOKIE, attempts, self._clock.now(), _LIFE)
-        if len(value) > _LONGEST:
+            self._cookie.delete(request)
+        elif not self._cookie.put(request, attempts):
             # The oldest goes: another site could else fill the cookie, and no login would be kept.
             self._keep(request, attempts[1:])
-            return
-        self._cookies.set(request, _COOKIE, value, _LIFE)
 
 
 def _digest(state: str) -> str:
     return hashlib.sha256(state.encode()).hexdigest()
+
+
+OF_CLIENT_A_MINUTE, OF_CLIENT_AN_HOUR = 10, 30
+"""Codes of one address, whose person is not known."""
+OF_STRANGERS_AN_HOUR = 600
+"""Codes of all whose person is not known. Two processes exchange less than GitHub takes."""
+OF_PERSON_AN_HOUR = 20
+OF_PERSONS_AN_HOUR = 300
+
+_KNOWN = timedelta(days=180)
+_MINUTE, _HOUR = timedelta(minutes=1), timedelta(hours=1)
+_MAX_CLIENTS = 10_000
+
+
+class CodeLimits:
+    """The shares of clients and persons."""
+
+    def __init__(self, clock: Clock, signer: Signer, cookies: Cookies, addresses: ClientAddresses) -> None:
+        self._clock, self._addresses = clock, addresses
+        self._cookie = SignedCookie("imq_known", _KNOWN, clock, signer, cookies)
+        self._strangers = RateLimit(OF_STRANGERS_AN_HOUR, _HOUR)
+        self._persons = RateLimit(OF_PERSONS_AN_HOUR, _HOUR)
+        self._shares: LRUCache[str, tuple[RateLimit, ...]] = LRUCache(_MAX_CLIENTS)
+
+    def take(self, request: web.Request) -> timedelta:
+        """Count a code; return how long to wait first, and count none then. Zero or less: exchange it."""
+        limits, now = self._limits(request), self._clock.now()
+        if (wait := max(each.wait(now) for each in limits)) <= timedelta(0):
+            for each in limits:
+                each.take(now)
+        return wait
+
+    def remember(self, request: web.Request, person_id: int) -> None:
+        """Have the browser prove at its next login that this person logged in there."""
+        self._cookie.put(request, person_id)
+
+    def _limits(self, request: web.Request) -> tuple[RateLimit, ...]:
+        person = self._cookie.get(request)
+        if person is not None:
+            return self._persons, *self._share(f"person {person}", (OF_PERSON_AN_HOUR, _HOUR))
+        client = self._addresses.share(request)
+        if client is None:
+            return (self._strangers,)
+        each = (OF_CLIENT_A_MINUTE, _MINUTE), (OF_CLIENT_AN_HOUR, _HOUR)
+        return self._strangers, *self._share(f"client {client}", *each)
+
+    def _share(self, key: str, *limits: tuple[int, timedelta]) -> tuple[RateLimit, ...]:
+        if key not in self._shares:
+            self._shares[key] = tuple(RateLimit(most, span) for most, span in limits)
+        return self._shares[key]

@@ -17,8 +17,8 @@ from urllib.parse import urlencode
 import structlog
 from pydantic import BaseModel, SecretStr, ValidationError
 
+from bot.gateway.device_flow import revoke_user_token
 from bot.gateway.http.client import Call, Client, Credential
-from bot.gateway.user_tokens import revoke_user_token
 from queue_engine.domain.errors import NotFound, Unavailable
 from queue_engine.domain.facts import Actor
 

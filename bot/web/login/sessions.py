@@ -6,8 +6,7 @@ from datetime import timedelta
 import structlog
 from aiohttp import web
 
-from bot.web.login.cookies import Cookies
-from bot.web.login.signing import Signer
+from bot.web.login.cookies import Cookies, Signer
 from bot.web.login.viewer import ANONYMOUS, Viewer
 from queue_engine.core.database.outage import fault_of
 from queue_engine.core.timing.clock import Clock

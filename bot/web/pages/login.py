@@ -9,8 +9,7 @@ from aiohttp import web
 
 from bot.api.errors import ApiError
 from bot.web.addresses import own_path
-from bot.web.login.attempts import Attempt, Attempts
-from bot.web.login.code_limits import CodeLimits
+from bot.web.login.attempts import Attempt, Attempts, CodeLimits
 from bot.web.login.identity import Identity, LoginRefused
 from bot.web.login.sessions import Logins
 from bot.web.login.viewer import viewer

@@ -1,5 +1,6 @@
 """Serve pages: find the viewer, show errors as pages, guard forms, and set headers against other sites."""
 
+import hmac
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from http import HTTPStatus
 from typing import Any, Protocol
@@ -9,15 +10,39 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from bot.api.access import Access
+from bot.api.auth import READING
 from bot.api.errors import ApiError, known_error
+from bot.http.body import Refused
+from bot.http.form import check_header, read_form
 from bot.web.addresses import login_url, own_path
-from bot.web.login.cookies import write_cookies
-from bot.web.login.flash import Flash
-from bot.web.login.forms import refuse_forged
+from bot.web.login.cookies import Flash, write_cookies
 from bot.web.login.viewer import ANONYMOUS, Viewer, view_as, viewer
 from bot.web.pages.render import PAGE_HEADERS, page
 from bot.web.pages.static_files import static_route
 from queue_engine.effects.context import Engine
+
+FIELD = "csrf"
+
+_STALE = "This form is not from your present session. Go back, reload the page and try again"
+
+
+async def refuse_forged(request: web.Request, own_origin: str | None = None) -> None:
+    """Return for a request that reads, and for a form of this session. Raises ApiError (400, 403, 408, 411, 413, 415).
+
+    `own_origin` is the public address. Beside what every form has to pass, the session's secret field is needed, which
+    no page of another site knows. Without a session IMQ does not read the form.
+    """
+    if request.method in READING:
+        return
+    who = viewer(request)
+    try:
+        check_header(request, own_origin)
+        given = (await read_form(request, own_origin)).get(FIELD, "") if who.csrf else ""
+    except Refused as refused:
+        raise ApiError(refused.status, refused.sentence) from None
+    if not who.csrf or not hmac.compare_digest(given.encode(), who.csrf.encode()):
+        raise ApiError(403, _STALE)
+
 
 _NOTHING_HERE = "IMQ has no such page, or you may not see it."
 _OFFICIAL = (401, 403, 404)

@@ -19,7 +19,7 @@ _RESULTS_KEPT = 200
 _DURATIONS_KEPT = 20
 _FAILURES_KEPT = 50
 
-FIRST_SECONDS = 600.0
+_FIRST_SECONDS = 600.0
 """How long a run is reckoned to take before one has ended."""
 
 
@@ -75,7 +75,7 @@ class FailingChecks:
 class Memory:
     """All that plans for one queue remember. `trains` counts in seconds since 1970."""
 
-    trains: Trains = field(default_factory=lambda: Trains(1, FIRST_SECONDS))
+    trains: Trains = field(default_factory=lambda: Trains(1, _FIRST_SECONDS))
     heads: Mapping[int, tuple[str, str]] = field(default_factory=dict)
     """Of each member its entry's id and its head: another head is another member."""
     base_tip: str | None = None

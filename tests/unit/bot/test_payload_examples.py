@@ -30,7 +30,7 @@ from bot.webhooks.receiver import Receiver
 from queue_engine.core.database.database import Database
 from queue_engine.core.timing.clock import SystemClock
 from queue_engine.domain.known_facts import Fact
-from queue_engine.domain.webhooks import WEBHOOK_EVENTS, Commented, WebhookEvent
+from queue_engine.domain.webhooks import WEBHOOK_EVENTS, CommentCommand, WebhookEvent
 from tests.unit.queue_engine.handlers.test_receiving import an_inbox
 
 SECRET = "s3cret"
@@ -104,7 +104,7 @@ def test_example_of_a_comment_with_a_command_is_a_command() -> None:
         webhook_event = normalize("issue_comment", "d-1", payload, own_app_id=OWN_APP)
         assert (webhook_event is not None) == (payload["action"] == "created")
         if webhook_event is not None:
-            assert isinstance(webhook_event, Commented)
+            assert isinstance(webhook_event, CommentCommand)
             assert webhook_event.commands == ("queue",)
             assert webhook_event.comment_id == payload["comment"]["id"]
             meant[payload["action"]] += 1

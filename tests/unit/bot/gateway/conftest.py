@@ -9,8 +9,8 @@ from pydantic import SecretStr
 
 from bot.gateway import Gateway
 from bot.gateway.http.connection import Connection
-from bot.gateway.known_teams import KnownTeams
 from bot.gateway.policies import Policies
+from bot.gateway.teams import KnownTeams
 from bot.web.application import create_app, serve
 from bot.web.readiness import Readiness
 from bot.webhooks.receiver import Receiver

@@ -6,8 +6,8 @@ from datetime import timedelta
 import pytest
 
 from bot.gateway import config_parse
-from bot.gateway.known_teams import KnownTeams
 from bot.gateway.policies import Policies
+from bot.gateway.teams import KnownTeams
 from queue_engine.config.file import Config
 from queue_engine.config.model import Policy
 from queue_engine.config.parse import read

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Union, get_args, get_origin
 import pytest
 from pydantic import BaseModel, SecretStr
 
-from bot.gateway import app, app_schemas, doctor_reads, people, schemas, teams
+from bot.gateway import app, doctor_reads, people, schemas, teams
 from bot.gateway.rules import schemas as rules
 from bot.registration import site
 from bot.webhooks import normalize, payloads
@@ -21,13 +21,13 @@ from github_schemas.octokit import descriptions
 
 R = "/repos/{}/{}"
 ANSWERS: Mapping[str, tuple[type[BaseModel], ...]] = {
-    "GET /app 200": (app_schemas.AppAnswer,),
-    "GET /app/installations 200 []": (app_schemas.InstallationAnswer,),
-    "GET /app/installations/{} 200": (app_schemas.InstallationAnswer,),
-    "GET /app/hook/config 200": (app_schemas.WebhookAnswer,),
+    "GET /app 200": (schemas.AppAnswer,),
+    "GET /app/installations 200 []": (schemas.InstallationAnswer,),
+    "GET /app/installations/{} 200": (schemas.InstallationAnswer,),
+    "GET /app/hook/config 200": (schemas.WebhookAnswer,),
     "GET /app/hook/deliveries 200 []": (schemas.DeliveryAnswer,),
     "GET /app/hook/deliveries/{} 200": (schemas.DeliveryAddressAnswer,),
-    "POST /app/installations/{}/access_tokens 201": (app_schemas.TokenAnswer,),
+    "POST /app/installations/{}/access_tokens 201": (schemas.TokenAnswer,),
     "POST /app-manifests/{}/conversions 201": (site._Conversion,),
     "GET /rate_limit 200": (app._LimitsAnswer,),
     "GET /users/{} 200": (people._AccountAnswer, teams._OwnerAnswer),
@@ -265,7 +265,7 @@ def test_every_model_is_compared_and_every_field_of_it_is_known_to_github() -> N
     names = {(each.__name__, field) for each, field in known for each in each.__mro__}
     unknown = {
         (model.__name__, field)
-        for module in (app, app_schemas, doctor_reads, site, payloads, people, rules, schemas, teams)
+        for module in (app, doctor_reads, site, payloads, people, rules, schemas, teams)
         for model in vars(module).values()
         if isinstance(model, type) and issubclass(model, BaseModel) and model.__module__ == module.__name__
         for field in model.model_fields.keys() & model.__annotations__.keys()

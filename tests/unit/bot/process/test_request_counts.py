@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 from sqlalchemy import text
 
-from bot.process.request_counts import INTERVAL, RequestCounts
+from bot.process.report import COUNTED_EVERY, RequestCounts
 from queue_engine.core.database.database import Database
 from queue_engine.queries.statistics import load_statistics, period
 from queue_engine.store import Store
@@ -23,12 +23,12 @@ async def test_counts_are_stored_once_a_minute(store: Store, clock: ManualClock)
     """A process that sent nothing writes nothing, and the last counts are stored at the end."""
     counts: Counter[int] = Counter()
     writer = RequestCounts(store, clock, counts)
-    clock.instant += INTERVAL
+    clock.instant += COUNTED_EVERY
     assert await writer.run_due()
     assert await stored(store, clock) is None
     counts[7] += 3
     assert not await writer.run_due()
-    clock.instant += INTERVAL
+    clock.instant += COUNTED_EVERY
     assert await writer.next_due() == clock.now()
     assert await writer.run_due()
     assert (await stored(store, clock), counts) == (3, Counter())
@@ -41,7 +41,7 @@ async def test_counts_wait_for_the_database(store: Store, database: Database, cl
     """What could not be stored is stored later, once."""
     counts = Counter({7: 3})
     writer = RequestCounts(store, clock, counts)
-    clock.instant += INTERVAL
+    clock.instant += COUNTED_EVERY
     async with store.transaction() as tx:
         await tx.connection.execute(text("ALTER TABLE request_days RENAME TO away"))
     with pytest.raises(Exception, match="request_days"):

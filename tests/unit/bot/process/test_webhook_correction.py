@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 
 from bot.gateway.gateway import Gateway
 from bot.gateway.http.connection import Connection
-from bot.process.webhook_correction import WebhookCorrection
+from bot.process.app_status import WebhookCorrection
 from github_emulator import App, EmulatorServer, Fault, GitHub
 from tests.acceptance.starting import SharedClock
 

@@ -6,9 +6,8 @@ from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
 
 from bot.http.client_address import ClientAddresses
-from bot.web.login.code_limits import OF_PERSON_AN_HOUR, OF_PERSONS_AN_HOUR, CodeLimits
-from bot.web.login.cookies import Cookies
-from bot.web.login.signing import Signer
+from bot.web.login.attempts import OF_PERSON_AN_HOUR, OF_PERSONS_AN_HOUR, CodeLimits
+from bot.web.login.cookies import Cookies, Signer
 from queue_engine.core.timing.clock import SystemClock
 
 CLOCK, SIGNER = SystemClock(), Signer([b"k" * 32])

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from bot.webhooks.normalize import MalformedPayload, may_matter
-from queue_engine.domain.webhooks import Reviewed
+from queue_engine.domain.webhooks import ReviewWebhook
 from tests.unit.bot.webhooks.delivery_examples import AT, OWN_APP, _normalized, _payload, _webhook_event
 
 
@@ -128,7 +128,7 @@ def test_review_with_commands_says_them_and_the_head_that_was_reviewed() -> None
     assert event.updated_at == datetime(2026, 1, 2, 3, 4, 6, tzinfo=UTC)
     by_bot = _pull_request("submitted", review=review, sender={"login": "robot[bot]", "type": "Bot"})
     event = _normalized("pull_request_review", by_bot)
-    assert type(event) is Reviewed
+    assert type(event) is ReviewWebhook
 
 
 @pytest.mark.parametrize(

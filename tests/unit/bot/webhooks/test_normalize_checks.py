@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from queue_engine.domain.webhooks import RulesChanged
+from queue_engine.domain.webhooks import RuleChange
 from tests.unit.bot.webhooks.delivery_examples import _normalized, _payload, _webhook_event
 
 
@@ -134,4 +134,4 @@ def test_rules_changed_is_a_rules_event(event: str) -> None:
     """Remembered rules are dropped then; an organisation's ruleset names no repository."""
     assert _normalized(event, _payload(action="edited")) == _webhook_event("rules", action="edited")
     of_organisation = {"action": "edited", "installation": {"id": 9}}
-    assert _normalized(event, of_organisation) == RulesChanged(delivery="d-1", installation_id=9)
+    assert _normalized(event, of_organisation) == RuleChange(delivery="d-1", installation_id=9)

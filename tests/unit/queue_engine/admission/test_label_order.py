@@ -10,7 +10,7 @@ from queue_engine.config.model import Policy
 from queue_engine.core.database.database import Database
 from queue_engine.domain.errors import LabelOrderError, ReadLagError, StaleRead
 from queue_engine.domain.port import GitHub as Port
-from queue_engine.domain.webhooks import LabelAttempt, Labeled
+from queue_engine.domain.webhooks import LabelRequest, LabelRetry
 from queue_engine.effects.context import Engine
 from queue_engine.store import Store
 from tests.support.policies import StaticPolicies
@@ -50,11 +50,11 @@ def label(order: int, *, tries: int = 0, outdated: int | None = None, branch: st
         branch=branch,
         label="merge-queue",
     )
-    attempt = LabelAttempt(order=order, tries=tries, outdated=tries if outdated is None else outdated)
+    attempt = LabelRetry(order=order, tries=tries, outdated=tries if outdated is None else outdated)
     return event.model_copy(update={"attempt": attempt})
 
 
-async def waits_until(engine: Engine, event: Labeled) -> datetime | None:
+async def waits_until(engine: Engine, event: LabelRequest) -> datetime | None:
     """Until when a label waits for an earlier one; None if for none."""
     try:
         attempt = event.attempt
@@ -77,7 +77,9 @@ async def waits_until(engine: Engine, event: Labeled) -> datetime | None:
         (label(8, branch="release"), False),
     ],
 )
-async def test_label_waits_for_an_earlier_one_of_its_base_branch(engine: Engine, later: Labeled, waits: bool) -> None:
+async def test_label_waits_for_an_earlier_one_of_its_base_branch(
+    engine: Engine, later: LabelRequest, waits: bool
+) -> None:
     """A label waits for no later one and not for itself; its own last read waits too, or jitter would reorder them."""
     await postpone(engine, label(7), OUTDATED)
     assert (await waits_until(engine, later) is not None) is waits

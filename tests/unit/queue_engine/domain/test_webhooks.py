@@ -4,14 +4,13 @@ import pytest
 
 from queue_engine.domain.webhooks import (
     WEBHOOK_EVENTS,
-    Changed,
-    Edited,
-    HeadPushed,
-    InstallationChanged,
-    Reviewed,
-    ReviewedWithCommands,
-    RulesChanged,
-    Unlabeled,
+    HeadChange,
+    InstallationChange,
+    LabelChange,
+    ReviewCommand,
+    ReviewWebhook,
+    RuleChange,
+    StateChange,
     Webhook,
 )
 from tests.support.webhooks import a_webhook
@@ -20,14 +19,14 @@ from tests.support.webhooks import a_webhook
 @pytest.mark.parametrize(
     ("kind", "fields", "expected"),
     [
-        ("consent", {"action": "closed"}, Changed),
-        ("consent", {"action": "unlabeled"}, Unlabeled),
-        ("consent", {"action": "edited", "title": "New"}, Edited),
-        ("consent", {"action": "synchronize"}, HeadPushed),
-        ("review", {"action": "dismissed"}, Reviewed),
-        ("review", {"action": "submitted", "commands": ["why"], "review_id": 3, "sender": "ann"}, ReviewedWithCommands),
-        ("rules", {"repository_id": None, "owner": None, "name": None}, RulesChanged),
-        ("installed", {"action": "renamed"}, InstallationChanged),
+        ("consent", {"action": "closed"}, StateChange),
+        ("consent", {"action": "unlabeled"}, LabelChange),
+        ("consent", {"action": "edited", "title": "New"}, StateChange),
+        ("consent", {"action": "synchronize"}, HeadChange),
+        ("review", {"action": "dismissed"}, ReviewWebhook),
+        ("review", {"action": "submitted", "commands": ["why"], "review_id": 3, "sender": "ann"}, ReviewCommand),
+        ("rules", {"repository_id": None, "owner": None, "name": None}, RuleChange),
+        ("installed", {"action": "renamed"}, InstallationChange),
     ],
 )
 def test_stored_event_is_read_as_the_class_of_its_kind_and_action(

@@ -9,7 +9,7 @@ from queue_engine.core.database.database import Database
 from queue_engine.domain.errors import Forbidden
 from queue_engine.domain.policy import GithubMergePolicy
 from queue_engine.domain.port import GitHub as Port
-from queue_engine.handlers.github_merges import GithubMerges
+from queue_engine.handlers.inbox import GithubMerges
 from queue_engine.store import Store
 from queue_engine.store.outbox.outbox import OutboxKind
 from tests.support.policies import StaticPolicies

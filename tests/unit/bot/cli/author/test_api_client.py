@@ -11,7 +11,7 @@ from subprocess import run
 import pytest
 
 from bot.cli.author.api_client import ApiClient, ConnectionFailed, server_url
-from bot.cli.author.exit_codes import MEANINGS, ExitCode
+from bot.cli.author.terminal import MEANINGS, ExitCode
 from tests.support.documents import read, rows
 
 

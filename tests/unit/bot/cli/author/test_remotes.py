@@ -2,7 +2,7 @@
 
 import pytest
 
-from bot.cli.author.remotes import RemoteRepository, parse_folder, parse_remote
+from bot.cli.author.clone import RemoteRepository, parse_folder, parse_remote
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from structlog.testing import capture_logs
 
-from bot.gateway.http.outage_log import OutageLog
+from bot.gateway.http.connection import OutageLog
 from queue_engine.domain.errors import GitHubOutage, Unavailable
 from tests.unit.bot.conftest import ManualClock
 

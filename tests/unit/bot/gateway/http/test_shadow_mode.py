@@ -3,8 +3,8 @@
 import pytest
 
 from bot.gateway.http.client import GRAPHQL, Call
+from bot.gateway.http.connection import assert_may_write
 from bot.gateway.http.scopes import Purpose, Scope
-from bot.gateway.http.shadow_mode import assert_may_write
 from queue_engine.domain.errors import ShadowModeError, Unavailable
 from queue_engine.domain.model import Repository
 

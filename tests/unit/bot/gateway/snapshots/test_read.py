@@ -195,7 +195,7 @@ async def test_limit_of_graphql_holds_rest_back_only_if_it_is_a_secondary_one(
 async def test_github_without_what_the_query_asks_for_is_an_outage_that_names_it(
     gateway: Gateway, github: GitHubDouble, repository: Repository, says: Says
 ) -> None:
-    """P5: an Enterprise Server older than 3.16 holds its queues, and nobody leaves for it."""
+    """P5: an Enterprise Server older than 3.16 holds its queues, and no pull request leaves for it."""
     github.on("POST", GRAPHQL, says)
     with pytest.raises(Unavailable, match="GraphQL API does not answer IMQ's queries: No"):
         await gateway.snapshot(repository, 3, login="grace", head_sha="h1")
