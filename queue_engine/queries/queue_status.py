@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from queue_engine.config.model import Policy
 from queue_engine.domain.blocker import Blocker, BlockerNotices
 from queue_engine.domain.model import Entry, Queue
-from queue_engine.domain.reasons import REASONS, Reason, ReasonActor
+from queue_engine.domain.reasons import Reason
 from queue_engine.domain.train_notice import TrainNotice
 from queue_engine.queries.position import Position, load_durations, position_of
 from queue_engine.queries.train_status import TrainStatus, load_trains
@@ -59,13 +59,6 @@ class EntryView:
     """What a train does with it."""
     fair_share: FairShare | None = None
     """If entries that joined later are ahead."""
-
-    @property
-    def next_actor(self) -> ReasonActor:
-        """Who has to act, so that the entry continues; `NONE` where only time has to pass."""
-        if self.blockers:
-            return REASONS[self.blockers[0].reason].next_actor
-        return ReasonActor.NONE if self.deferral is None else REASONS[self.deferral.reason].next_actor
 
 
 @dataclass(frozen=True, slots=True)

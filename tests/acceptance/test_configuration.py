@@ -277,18 +277,18 @@ async def test_validate_against_a_pull_request_shows_its_present_status(world: W
         printed: list[str] = json.loads(result.stdout[result.stdout.index("{\n") :])["present"]
         return printed
 
-    assert await present() == ["No pull request was queued for main yet."]
+    first, *_, last = await present()
+    assert (first, last) == ("Not queued.", "No pull request was queued for main yet.")
     pull.comment("/pause The demo", by="rhea")
     await world.settle()
     pull.label(LABEL, by="mona")
     await world.settle()
-    stands, still, depth = await present()
-    assert (stands, depth) == (
-        "Queued for main at position 1, pending.",
-        "Pull requests in the queue for main: 1.",
-    )
-    assert still.startswith("The queue is blocked. ")
-    assert still.endswith("(The demo)")
+    stands, still, step, depth = await present()
+    assert stands.startswith("Queued for main by mona at ")
+    assert stands.endswith("now at position 1 of 1.")
+    assert still == "The queue is blocked: A maintainer paused the queue for main. Details: The demo."
+    assert step.startswith("Whose move: a maintainer. Next: ")
+    assert depth == "Pull requests in the queue for main: 1."
     world.environment["DATABASE_URL"] = "sqlite:///elsewhere.db"
     (line,) = await present()
     assert "no database elsewhere.db here" in line

@@ -11,7 +11,7 @@ from queue_engine.core.database.database import Database
 from queue_engine.domain.blocker import Blocker, BlockerNotices
 from queue_engine.domain.model import Pause, Queue, RedBase
 from queue_engine.domain.policy import FreezeWindow
-from queue_engine.domain.reasons import Reason, ReasonActor
+from queue_engine.domain.reasons import Reason
 from queue_engine.queries.queue_status import (
     EntryBlock,
     GitHubOutage,
@@ -70,7 +70,6 @@ def test_entry_behind_the_front_waits_for_it() -> None:
     view = viewed(2, of=entries(2))
     assert (view.position.ahead, view.entry.status_since, view.pending_checks, view.blockers) == ((1,), NOW, (), ())
     assert view.eta == view.position.eta == (NOW + 20 * MINUTE, NOW + 20 * MINUTE + 5 * MINUTE)
-    assert view.next_actor is ReasonActor.NONE
 
 
 def test_entry_that_is_checked_waits_for_the_checks_that_have_not_completed() -> None:
@@ -88,7 +87,6 @@ def test_entry_is_held_by_the_blockers_that_do_not_exempt_it() -> None:
     assert (fix.eta, other.eta) == (None, None)
     fix, other = (viewed(number, of=line, blockers=(BASE_RED,)) for number in (1, 2))
     assert fix.eta is not None
-    assert (fix.next_actor, other.next_actor) == (ReasonActor.NONE, ReasonActor.MAINTAINER)
 
 
 @pytest.mark.parametrize(
@@ -99,7 +97,7 @@ def test_entry_waits_for_github_until_the_next_try(due_at: datetime | None, next
     line = entries(1, github_failures=3, github_failing_since=NOW - HOUR)
     view = viewed(1, of=line, stored=queue(due_at=due_at))
     assert view.outage == GitHubOutage(NOW - HOUR, next_try)
-    assert (view.eta, view.next_actor) == (None, ReasonActor.NONE)
+    assert view.eta is None
 
 
 def test_entry_that_is_deferred_waits_for_the_permission_until_it_is_tried_again() -> None:
@@ -107,7 +105,7 @@ def test_entry_that_is_deferred_waits_for_the_permission_until_it_is_tried_again
     line = entries(1, blocked_since=NOW, blocked_until=NOW + HOUR)
     view = viewed(1, of=line)
     assert view.deferral == EntryBlock(Reason.WORKFLOWS_PERMISSION, NOW, NOW + HOUR)
-    assert (view.eta, view.next_actor) == (None, ReasonActor.MAINTAINER)
+    assert view.eta is None
     assert viewed(1, of=line, after=HOUR).deferral is None
 
 
