@@ -143,6 +143,7 @@ tools: hosting typescript actions
 	.ci/from-debian prometheus usr/bin/promtool
 	.ci/from-debian nginx usr/sbin/nginx
 	.ci/from-debian caddy usr/bin/caddy
+	.ci/apt curl curl
 	.ci/chromium
 
 # IMQ as people install it: its package by pip, pipx and uvx, and the steps of the Dockerfile.

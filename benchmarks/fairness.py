@@ -35,7 +35,7 @@ from queue_engine.domain.model import EntryStatus, Repository
 from queue_engine.domain.port import GitHub
 from queue_engine.domain.workflow_runs import CheckSuite, WorkflowRun
 from queue_engine.effects.context import Engine
-from queue_engine.executor.processor import Processor
+from queue_engine.executor.scheduler import Processor
 from queue_engine.migrations import migrate
 from queue_engine.store import Store, WakeupKind
 from tests.store.examples import changed

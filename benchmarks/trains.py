@@ -30,7 +30,7 @@ from imq_demo.trains.train_changes import (
     passes,
     start_files,
 )
-from queue_engine.planner.trains.new_runs import entropy
+from queue_engine.planner.trains.plan import entropy
 from tests.acceptance.world import LABEL, World, a_world
 
 _CI = timedelta(minutes=10)

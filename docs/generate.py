@@ -14,6 +14,7 @@ from bot.metrics import FAMILIES
 from bot.metrics.families import Source
 from bot.registration.manifest import read_manifest
 from docs import calls, dashboard, keys, screens, sizing
+from github_emulator.__main__ import endpoints
 from notifications import texts
 from queue_engine.commands.table import CATALOGUE
 from queue_engine.core.database.outage import OutageKind
@@ -33,6 +34,7 @@ DOCUMENTS = (
     "docs/first-ten-minutes.md",
     "docs/sizing.md",
     "docs/what-authors-read.md",
+    "emulator/README.md",
 )
 SCHEMA = "docs/imq.schema.json"
 OPENAPI = "docs/openapi.json"
@@ -140,6 +142,7 @@ def _commands() -> str:
 
 PARTS: Mapping[str, Callable[[], str]] = {
     "comments": screens.comments,
+    "emulator-endpoints": lambda: "".join(f"{line}\n" for line in endpoints()),
     "life": screens.life,
     "failure": screens.failure,
     "reasons": _reasons,

@@ -29,7 +29,10 @@ from queue_engine.domain.notice import WAITING, CommandReply, Notice, NoticeKind
 from queue_engine.domain.own_check import OWN_CHECK
 from queue_engine.domain.port import Comments
 from queue_engine.domain.reasons import Reason
+from queue_engine.domain.replies import QUESTIONS
 from queue_engine.effects.notices import renewed
+from queue_engine.queries.pull_request_status import ReplyFacts, load_reply_facts
+from queue_engine.rules.policies import Policies
 from queue_engine.store import Store
 from queue_engine.store.outbox.outbox import OutboxItem, OutboxKind
 
@@ -51,6 +54,8 @@ class GithubWriter:
         self._clock = clock
         self._searched: LRUCache[int, int] = LRUCache(1000)
         """By item, the deleted comment after which the writer searched for another one."""
+        self.policies: Policies | None = None
+        """For replies; None: the stored state is enough."""
         self.website: str | None = None
         """GitHub's, for links; None: without links."""
 
@@ -85,7 +90,8 @@ class GithubWriter:
             await self._write_comment(item, notice, reply)
 
     async def _write_comment(self, item: OutboxItem, notice: Notice, reply: CommandReply | None) -> None:
-        body = render_comment(notice, events=await self._history(item, notice), answer=reply)
+        facts = None if reply is None else await self._reply_facts(item, reply)
+        body = render_comment(notice, events=await self._history(item, notice), answer=reply, facts=facts)
         existing = await self._find_existing(item, notice)
         known = existing.comment_id
         if existing.waiting:
@@ -123,6 +129,18 @@ class GithubWriter:
                 bodies = await self._github.find_comments(item.repository, item.number)
                 await self._delete(item, tuple(set(bodies) - {created}))
         await self._record_written(item, created)
+
+    async def _reply_facts(self, item: OutboxItem, reply: CommandReply) -> ReplyFacts | None:
+        """Load what the commands ask; without the configuration if GitHub does not answer."""
+        base = next((str(each.facts["base_branch"]) for each in reply.replies if each.code in QUESTIONS), None)
+        if base is None:
+            return None
+        policy = None
+        if self.policies is not None:
+            with suppress(GitHubError):
+                policy = await self.policies.of(item.repository, base)
+        async with self._store.reading() as tx:
+            return await load_reply_facts(tx, item.repository.id, item.number, base, policy, self._clock.now())
 
     async def _create(self, item: OutboxItem, create: Callable[[], Awaitable[int]]) -> int:
         """Create a comment or check run. After a refusal by GitHub, nothing was created and no search is needed."""

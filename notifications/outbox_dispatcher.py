@@ -33,6 +33,7 @@ from queue_engine.domain.errors import (
     attempt_level,
 )
 from queue_engine.domain.port import Comments
+from queue_engine.rules.policies import Policies
 from queue_engine.store import Store, Transaction
 from queue_engine.store.outbox.outbox import LATE, OutboxItem, OutboxKind
 
@@ -84,6 +85,10 @@ class OutboxDispatcher:
     def link_to(self, website: str) -> None:
         """Link pages of GitHub's website in what is sent from now on."""
         self._writer.website = website
+
+    def answer_by(self, policies: Policies) -> None:
+        """Answer `/why` and `/status` by these policies."""
+        self._writer.policies = policies
 
     async def run_due(self) -> bool:
         """Send all due items. Returns whether any was sent.

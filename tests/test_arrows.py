@@ -1,5 +1,6 @@
 """The contracts of `make arrows` name every room, and look for circles at every depth."""
 
+import ast
 import tomllib
 from pathlib import Path
 
@@ -25,3 +26,15 @@ def test_arrows_form_no_circle_in_any_package() -> None:
     (contract,) = [each for each in CONTRACTS if each["type"] == "acyclic_siblings"]
     assert contract["ancestors"] == ["bot", "notifications", "queue_engine", "github_emulator", "imq_demo"]
     assert not {"depth", "ignore_imports"} & contract.keys()
+
+
+def test_emulator_is_used_by_its_face() -> None:
+    """IMQ's tests, its demo and its benchmarks import only what `github_emulator` exports, or its command."""
+    private = {
+        f"{path.relative_to(ROOT)}: {node.module}"
+        for folder in ("benchmarks", "demo", "docs", "tests")
+        for path in (ROOT / folder).rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("github_emulator.")
+    }
+    assert {each for each in private if not each.endswith(" github_emulator.__main__")} == set()

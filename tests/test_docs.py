@@ -16,7 +16,7 @@ from docs.generate import DOCUMENTS, PARTS, ROOT, refreshed
 from tests.support.documents import read, rows
 from tests.support.plain_words import PRIVATE
 
-PAGES = tuple(sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]))
+PAGES = tuple(sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("*/README.md")]))
 PAGE_NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
 SETTINGS = {
     field.validation_alias: field.default

@@ -12,7 +12,9 @@ from docs.generate import ROOT
 from tests.support.documents import read
 from tests.support.plain_words import MOST_WORDS, PRIVATE
 
-PAGES = sorted(str(page.relative_to(ROOT)) for page in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")))
+PAGES = sorted(
+    str(page.relative_to(ROOT)) for page in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("*/README.md"))
+)
 ALERTS = "deploy/prometheus/alerts.yml"
 HOSTING = ("Dockerfile", "render.yaml", "fly.toml", "deploy/compose/compose.yaml", "deploy/compose/Caddyfile")
 DEPLOYED = ("deploy/kubernetes/imq.yaml", "deploy/nginx/imq.conf", "deploy/systemd/imq.service")

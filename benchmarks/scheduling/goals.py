@@ -9,7 +9,7 @@ from benchmarks.scheduling.grid import Measured, mean_ratio, measure, saturated
 from benchmarks.scheduling.policies import ORACLE, OURS, REFERENCE
 from benchmarks.scheduling.scenarios import runs_per_landing, simulate_all
 from benchmarks.scheduling.truth import Cell
-from queue_engine.planner.trains.new_runs import entropy
+from queue_engine.planner.trains.plan import entropy
 
 FRESH_SEEDS = (101, 102)
 """Seeds that no constant of the planner was chosen with."""

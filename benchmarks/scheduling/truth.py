@@ -4,7 +4,7 @@ from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
 from random import Random
 
-from queue_engine.planner.trains.new_runs import entropy
+from queue_engine.planner.trains.plan import entropy
 
 CONCURRENT = 8
 """Changes before a change, and as many after it, that were written at the same time: 16 in all, as in Uber's figure.

@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import Field
 
 from bot.api.payload import AnswerModel
-from notifications.render.answer import answer_text
+from notifications.render.status import answer_text
 from queue_engine.config.model import Policy
 from queue_engine.domain.failing_check import FailingCheck
 from queue_engine.domain.model import Repository

@@ -1,17 +1,17 @@
 """`/api/v1/doctor`: the findings of `imq doctor`. For operators."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Sequence
 
 from aiohttp import web
 from pydantic import Field
 
 from bot.api.auth import operator
 from bot.api.errors import ApiError
-from bot.api.payload import AnswerModel, Payload, query
+from bot.api.payload import Payload, json_data, query
 from bot.api.routes import Caller, Route
+from bot.doctor.finding import Report
 
-Examine = Callable[[str | None], Awaitable[Mapping[str, Any]]]
+Examine = Callable[[str | None], Awaitable[Report]]
 """Examines the installation, or of its repositories only the named one. Raises LookupError for an unknown one."""
 
 
@@ -19,31 +19,6 @@ class DoctorQuery(Payload):
     """Parameters of an examination."""
 
     repository: str | None = Field(None, pattern=r"^[^/\s]{1,100}/[^/\s]{1,100}$")
-
-
-class FindingAnswer(AnswerModel):
-    """A fault, with its effect, its remedy, and the document with more."""
-
-    code: str
-    subject: str
-    finding: str
-    impact: str
-    remedy: str
-    link: str
-
-
-class ReportAnswer(AnswerModel):
-    """All findings; `left_out` is how many repositories were not examined, `shadow` which are in shadow mode.
-
-    `trains`: by repository with trains, what starts CI on them, and why.
-    """
-
-    findings: tuple[FindingAnswer, ...]
-    repositories: tuple[str, ...]
-    left_out: int
-    rulesets: Mapping[str, Sequence[Mapping[str, Any]]]
-    shadow: tuple[str, ...]
-    trains: Mapping[str, str]
 
 
 class DoctorRoutes:
@@ -64,7 +39,7 @@ class DoctorRoutes:
                 "Examines settings, database, App and repositories.",
                 caller=Caller.OPERATOR,
                 query=DoctorQuery,
-                answers={200: ReportAnswer},
+                answers={200: Report},
                 refusals=(404,),
             )
         ]
@@ -77,4 +52,4 @@ class DoctorRoutes:
             report = await self._examine(query(request, DoctorQuery).repository)
         except LookupError as problem:
             raise ApiError(404, str(problem)) from None
-        return web.json_response(report)
+        return web.json_response(json_data(report))

@@ -17,7 +17,7 @@ from pydantic import (
 
 from bot.api.answers import StateAnswer, state_fields
 from bot.api.payload import AnswerModel
-from notifications.render.answer import answer_text
+from notifications.render.status import Names, answer_text, plain, status_lines
 from notifications.render.trains import train_text
 from queue_engine.config.model import Policy
 from queue_engine.domain.blocker import Blocker
@@ -69,7 +69,7 @@ class TrainAnswer(TrainNotice):
         checks = None if train.run is None else tally(entry)
         return cls(
             **dict(train),
-            sentences=tuple(each.replace("`", "") for each in train_text(train, entry.number, entry.base_branch)),
+            sentences=tuple(plain(each) for each in train_text(train, entry.number, entry.base_branch)),
             reported=None if checks is None else f"{checks[0]} of {checks[1]} checks",
         )
 
@@ -157,6 +157,7 @@ class WhyAnswer(StateAnswer):
     fair_share: FairShare | None
     unmet: tuple[UnmetAnswer, ...]
     previous: QueueHistory | None
+    sentences: tuple[str, ...] = Field(description="Why it waits, for people, as `/why` says it.")
     version: str = Field("", description="Changes with the answer, but not with its estimates.")
 
     @classmethod
@@ -171,6 +172,7 @@ class WhyAnswer(StateAnswer):
             **state_fields(found, repository, policy),
             repository=repository,
             unmet=unmet,
+            sentences=[plain(line.sentence) for line in status_lines(found, Names.of(None, policy))],
             **{
                 name: getattr(found, name)
                 for name in ("number", "base_branch", "depth", "entry", "held_behind", "fair_share", "previous")

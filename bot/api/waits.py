@@ -147,7 +147,7 @@ def with_version(body: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _version_of(body: Mapping[str, Any]) -> str:
-    stable, entry = dict(body), body.get("entry")
+    stable, entry = {**body, "sentences": None}, body.get("entry")
     if isinstance(entry, Mapping):
         train = entry.get("train")
         sure = dict(train) | {"sentences": None, "suspicion": None} if isinstance(train, Mapping) else train

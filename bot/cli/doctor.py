@@ -11,7 +11,7 @@ from bot.cli.setup import environ, settings
 from bot.settings.environment import Settings
 
 if TYPE_CHECKING:
-    from bot.doctor.doctor import Report
+    from bot.doctor.finding import Report
 
 
 @click.command()
@@ -24,13 +24,14 @@ def doctor(repository: str | None, as_json: bool) -> None:
     """
     operators = settings(quiet=True)
     # Imported when needed, so that `imq --help` and faults in the settings are printed at once.
+    from bot.api.payload import json_data
     from bot.doctor.doctor import RepositoryNotFound
 
     try:
         report = asyncio.run(_examine(operators, repository))
     except RepositoryNotFound as problem:
         raise CommandRefused(str(problem)) from None
-    echo(json.dumps(report.as_json(), indent=2, ensure_ascii=False) if as_json else report.as_text())
+    echo(json.dumps(json_data(report), indent=2, ensure_ascii=False) if as_json else report.as_text())
     raise SystemExit(1 if report.findings else 0)
 
 

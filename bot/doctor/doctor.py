@@ -1,21 +1,19 @@
 """Read the facts once, with a bounded number of requests, and judge them."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import replace
 from datetime import timedelta
-from typing import Any
 
 from bot.doctor.app_checks import app_findings, installation_unlisted, no_repositories
 from bot.doctor.facts import AppFacts, HostFacts
-from bot.doctor.finding import Finding
+from bot.doctor.finding import Finding, Report
 from bot.doctor.host_checks import clock_findings, host_findings
 from bot.doctor.repository_checks import repository_findings
 from bot.doctor.repository_reads import RepositoryReads
 from bot.doctor.train_checks import described, train_findings
 from bot.doctor.update_bots import update_bot_findings
 from bot.doctor.webhook_probe import UNTRUSTED, WebhookProbe, probed
-from bot.gateway.doctor_reads import RulesetBypass
 from bot.gateway.gateway import Gateway
 from bot.gateway.schemas import InstallationAnswer, WebhookAnswer
 from bot.registration.manifest import read_manifest
@@ -34,48 +32,6 @@ MOST_REPOSITORIES = 25
 
 class RepositoryNotFound(LookupError):
     """The repository to examine cannot be seen. The message says why."""
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """The findings, and the repositories that were examined."""
-
-    findings: tuple[Finding, ...]
-    repositories: tuple[str, ...] = ()
-    left_out: int = 0
-    """Repositories beyond the limit."""
-    rulesets: Mapping[str, Sequence[RulesetBypass]] = field(default_factory=dict)
-    """By repository, the rulesets that IMQ sees, with how it may bypass each."""
-    shadow: tuple[str, ...] = ()
-    """Repositories in shadow mode."""
-    trains: Mapping[str, str] = field(default_factory=dict)
-    """By repository with trains, what starts CI on them, and why."""
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the report as JSON data."""
-        return {
-            "findings": [each.as_json() for each in self.findings],
-            "repositories": list(self.repositories),
-            "left_out": self.left_out,
-            "rulesets": {name: [asdict(each) for each in rulesets] for name, rulesets in self.rulesets.items()},
-            "shadow": list(self.shadow),
-            "trains": dict(self.trains),
-        }
-
-    def as_text(self) -> str:
-        """Return the report as text."""
-        lines = [each.as_text() for each in self.findings]
-        for name, rulesets in self.rulesets.items():
-            listed = ", ".join(f"{each.name} (bypass: {each.bypass or 'unknown'})" for each in rulesets)
-            lines.append(f"{name}: rulesets: {listed}")
-        lines += [f"{name}: in shadow mode: IMQ writes nothing there" for name in self.shadow]
-        lines += [f"{name}: trains: {text}" for name, text in self.trains.items()]
-        count = len(self.findings)
-        examined = f"Repositories examined: {len(self.repositories)}."
-        if self.left_out:
-            examined += f" Left out: {self.left_out}; name one with --repository."
-        verdict = "No findings." if not count else f"Findings: {count}."
-        return "\n\n".join([*lines, f"{verdict} {examined}"])
 
 
 class Doctor:

@@ -1,7 +1,9 @@
-"""A finding of `imq doctor`: plain data for people and programs."""
+"""The findings of `imq doctor`: plain data for people and programs."""
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from bot.gateway.doctor_reads import RulesetBypass
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,11 +19,38 @@ class Finding:
     link: str
     """The page of IMQ's documents with more, from the root of its repository."""
 
-    def as_json(self) -> dict[str, Any]:
-        """Return the finding as JSON data."""
-        return asdict(self)
-
     def as_text(self) -> str:
         """Return the finding as text."""
         lines = (f"{self.subject}: {self.finding}", f"Effect: {self.impact}", f"Remedy: {self.remedy}", self.link)
         return "\n  ".join(lines)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """All findings; `left_out` is how many repositories were not examined, `shadow` which are in shadow mode.
+
+    `trains`: by repository with trains, what starts CI on them, and why.
+    """
+
+    findings: tuple[Finding, ...]
+    repositories: tuple[str, ...] = ()
+    left_out: int = 0
+    rulesets: Mapping[str, Sequence[RulesetBypass]] = field(default_factory=dict)
+    """By repository, the rulesets that IMQ sees, with how it may bypass each."""
+    shadow: tuple[str, ...] = ()
+    trains: Mapping[str, str] = field(default_factory=dict)
+
+    def as_text(self) -> str:
+        """Return the report as text."""
+        lines = [each.as_text() for each in self.findings]
+        for name, rulesets in self.rulesets.items():
+            listed = ", ".join(f"{each.name} (bypass: {each.bypass or 'unknown'})" for each in rulesets)
+            lines.append(f"{name}: rulesets: {listed}")
+        lines += [f"{name}: in shadow mode: IMQ writes nothing there" for name in self.shadow]
+        lines += [f"{name}: trains: {text}" for name, text in self.trains.items()]
+        count = len(self.findings)
+        examined = f"Repositories examined: {len(self.repositories)}."
+        if self.left_out:
+            examined += f" Left out: {self.left_out}; name one with --repository."
+        verdict = "No findings." if not count else f"Findings: {count}."
+        return "\n\n".join([*lines, f"{verdict} {examined}"])

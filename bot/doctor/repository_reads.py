@@ -17,9 +17,9 @@ from queue_engine.config.problems import ConfigError, Problem
 from queue_engine.domain.errors import GitHubError, Invalid, NotFound
 from queue_engine.domain.facts import BranchRules
 from queue_engine.domain.model import Repository
-from queue_engine.executor.trains.triggers import choice_at
+from queue_engine.executor.triggers import choice_at
 from queue_engine.rules.checks import run_checks
-from queue_engine.rules.own_pushes import made_by
+from queue_engine.rules.new_heads import made_by
 from queue_engine.workflows.event_context import CandidateContext
 
 T = TypeVar("T")

@@ -5,7 +5,6 @@ import socket
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any
 from uuid import uuid4
 
 import aiohttp
@@ -19,6 +18,7 @@ from bot.api.bulk import BulkJobs
 from bot.api.device_logins import LoginIds, LoginLimits
 from bot.api.login import LoginRoutes, Logins
 from bot.api.waits import ChangeWaits
+from bot.doctor.finding import Report
 from bot.gateway.app import App
 from bot.gateway.device_flow import DeviceFlow
 from bot.gateway.gateway import Gateway
@@ -59,7 +59,7 @@ from queue_engine.core.observability.progress import ProgressLog, ProgressNotifi
 from queue_engine.core.timing.clock import Clock
 from queue_engine.domain.errors import attempt_level, is_retryable
 from queue_engine.effects.context import Change, Engine
-from queue_engine.executor.processor import Processor
+from queue_engine.executor.scheduler import Processor
 from queue_engine.handlers.inbox import Inbox
 from queue_engine.handlers.lost_deliveries import DELIVERIES
 from queue_engine.handlers.reconciler import Reconciler
@@ -289,10 +289,11 @@ class Bot:
             lease=self.settings.lease * _OUTBOX_LEASES,
             meter=self.metrics,
         )
+        dispatcher.answer_by(self.engine.policies)
         dispatcher.link_to(website(self.settings.github_api_url))
         return dispatcher
 
-    async def _examine(self, repository: str | None) -> Mapping[str, Any]:
+    async def _examine(self, repository: str | None) -> Report:
         """Examine the installation for a caller of the API. Raises RepositoryNotFound."""
         # Imported when used: few processes ever examine an installation.
         from bot.doctor.doctor import Doctor
@@ -312,7 +313,7 @@ class Bot:
                 self.settings.relay_url,
             ),
         )
-        return (await doctor.examine(await read_host(self.settings, os.environ), repository)).as_json()
+        return await doctor.examine(await read_host(self.settings, os.environ), repository)
 
     async def _app_accepted(self) -> bool:
         await self.app_status.first_answer()

@@ -39,6 +39,7 @@ from github_emulator.facade.rule_settings import ProtectionSettings, RulesetSett
 from github_emulator.rest.faults import Fault, FaultKind
 from github_emulator.rest.lag import READ_KINDS, Lag, ReadKind
 from github_emulator.rest.record import RecordedCall, Requests
+from github_emulator.rest.reply import Reply
 from github_emulator.rest.server import EmulatorServer
 from github_emulator.state import (
     Activity,
@@ -93,6 +94,7 @@ __all__ = [
     "DropConnection",
     "Requests",
     "RecordedCall",
+    "Reply",
     "ApiError",
     "Conflict",
     "Forbidden",

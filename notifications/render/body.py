@@ -12,10 +12,11 @@ from notifications.render import history, trains
 from notifications.render.escape import GHOST, MESSAGE_LIMIT, code, inert, link, mention
 from notifications.render.failing import failing_list
 from notifications.render.formats import commit, duration, instant, names, pull_requests
+from notifications.render.status import Names, caused_sentence, with_facts
 from notifications.texts import not_ready, waiting
 from notifications.texts.reasons import ReasonText
 from queue_engine.config.merge_commit import filled
-from queue_engine.domain.dequeue_reason import GREEN_BEFORE, Cause
+from queue_engine.domain.dequeue_reason import GREEN_BEFORE
 from queue_engine.domain.facts import CheckReport, CheckState
 from queue_engine.domain.notice import WAITING, Notice, NoticeKind
 from queue_engine.domain.reasons import REASONS, SENDER_REASONS, Reason, ReasonActor
@@ -85,8 +86,12 @@ def not_followed(sentences: Iterable[str]) -> Iterable[str]:
 
 
 def fill(template: str, notice: Notice) -> str:
-    fix = " or ".join(code(label) for label in notice.fix_labels) or texts.NO_FIX_LABEL
-    return template.format(base=code(notice.base_branch), label=code(notice.trigger_label), fix=fix)
+    return names_of(notice).fill(template)
+
+
+def names_of(notice: Notice) -> Names:
+    """Return the base branch and the labels that a notice names."""
+    return Names(notice.base_branch, notice.trigger_label, notice.fix_labels)
 
 
 def position_text(notice: Notice) -> str:
@@ -152,7 +157,7 @@ def _likely(notice: Notice) -> Iterable[str]:
 
 def _reason(notice: Notice) -> Iterable[str]:
     if notice.reason is not None and notice.text is None:
-        yield caused_sentence(notice.reason, notice.cause, notice) or fill(
+        yield caused_sentence(notice.reason, notice.cause, notice.base_branch) or fill(
             _text_of(notice, notice.reason).sentence, notice
         )
     if notice.kind is NoticeKind.HELD and notice.position is not None:
@@ -171,26 +176,12 @@ def _reason(notice: Notice) -> Iterable[str]:
         yield waiting.QUEUE_CONTINUES
 
 
-def caused_sentence(reason: Reason, cause: Cause | None, notice: Notice) -> str | None:
-    """Render who caused a departure, and how long after IMQ's update; None if that is not known."""
-    if cause is None or reason not in texts.CAUSED:
-        return None
-    who = (texts.BOT if cause.bot else texts.WHO).format(login=code(cause.by))
-    after = None if cause.after_update is None else duration(timedelta(seconds=cause.after_update))
-    when = "" if after is None else texts.AFTER_UPDATE.format(time=after)
-    return texts.CAUSED[reason].format(who=who, when=when, base=code(notice.base_branch))
-
-
 def _other_blockers(notice: Notice) -> Iterable[str]:
     """Render the queue's blockers beside the reason as a list, if there are any."""
     lines = []
     for blocker in notice.other_blockers:
         text = _text_of(notice, blocker.reason)
-        line = f"- {fill(text.sentence, notice)}"
-        if blocker.until is not None:
-            line += " " + waiting.UNTIL.format(time=instant(blocker.until))
-        if blocker.detail:
-            line += " " + waiting.DETAIL.format(detail=code(blocker.detail, MESSAGE_LIMIT)) + "."
+        line = f"- {with_facts(fill(text.sentence, notice), blocker.until, blocker.detail)}"
         actor = REASONS[blocker.reason].next_actor
         if actor is not ReasonActor.NONE:
             line += f" **{texts.NEXT_STEP_FOR[actor]}** {fill(text.next_step, notice)}"

@@ -10,18 +10,21 @@ from notifications.render.replies import render_replies
 from notifications.render.trains import state_sentence
 from queue_engine.domain.notice import FIRST_LINE, MARKER, WAITING, CommandReply, Notice, NoticeKind, kind_of
 from queue_engine.domain.reasons import REASONS, ReasonActor
+from queue_engine.queries.pull_request_status import ReplyFacts
 
 __all__ = ["MARKER", "content", "kind_of", "must_act", "render_comment"]
 
 
-def render_comment(notice: Notice, *, events: Events = (), answer: CommandReply | None = None) -> str:
+def render_comment(
+    notice: Notice, *, events: Events = (), answer: CommandReply | None = None, facts: ReplyFacts | None = None
+) -> str:
     """Render the comment: the notice, the replies to the last commands, and the folded history.
 
     Replies older than the last change are left out. The comment stays well below GitHub's limit of 65,536 characters.
     For a landed pull request all but the headline, and why IMQ closed it, is folded.
     """
     body = paragraphs(notice, mentions=True, events=events)
-    shown = None if answer is None or moved_since(events, answer.at) else render_replies(answer, notice)
+    shown = None if answer is None or moved_since(events, answer.at) else render_replies(answer, notice, facts)
     hidden = f"{MARKER} {notice.kind.value} -->"
     if notice.kind is NoticeKind.LANDED:
         parts = [f"{hidden}\n{opening(notice)}", state_sentence(notice), shown, details_block(events, before=body)]

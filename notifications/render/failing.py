@@ -1,7 +1,6 @@
 """Render the required checks that fail on the head of a pull request, while it waits outside the queue. Pure."""
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 from notifications.render.escape import link
 from notifications.render.formats import names
@@ -17,9 +16,9 @@ def failing_list(failing: Iterable[FailingCheck]) -> Iterable[str]:
         yield "\n".join([not_ready.FAILING, "", *lines])
 
 
-def failing_sentence(data: Iterable[Mapping[str, Any]]) -> str:
-    """Render the checks in the facts of a reply as a sentence with their links; empty without any."""
-    found = ", ".join(_each(map(FailingCheck.of_data, data)))
+def failing_sentence(failing: Iterable[FailingCheck]) -> str:
+    """Render the checks as a sentence with their links; empty without any."""
+    found = ", ".join(_each(failing))
     return f" {not_ready.FAILING} {found}." if found else ""
 
 

@@ -1,36 +1,52 @@
 """Render the replies to the commands of a comment. Pure."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from datetime import timedelta
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Any
 
+from pydantic import TypeAdapter
+
+from notifications.render.body import names_of, not_followed
 from notifications.render.escape import MESSAGE_LIMIT, code, inert
 from notifications.render.failing import failing_sentence
 from notifications.render.formats import duration, instant, pull_request
-from notifications.render.why import blocker_sentence, read_instant, render_why
+from notifications.render.status import Names, blocker_sentence, status_lines, with_facts
 from notifications.texts import REASONS
 from notifications.texts import replies as texts
 from notifications.texts.not_ready import NOT_READY
 from queue_engine.commands.table import CATALOGUE
+from queue_engine.domain.blocker import Blocker
+from queue_engine.domain.failing_check import FailingCheck
 from queue_engine.domain.notice import CommandReply, Notice, Reply
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.replies import ReplyKind
+from queue_engine.domain.replies import QUESTIONS, ReplyKind
+from queue_engine.queries.pull_request_status import ReplyFacts
+from queue_engine.queries.queue_status import QueueStatus
 
 _MOST_LISTED = 20
+_MOST_SHOWN = 10
+"""Entries in the reply to `/status`."""
+
+_BLOCKERS = TypeAdapter(tuple[Blocker, ...])
 
 
-def render_replies(replies: CommandReply, notice: Notice) -> str | None:
-    """Render the replies as a quotation, apart from IMQ's own notices; None without replies."""
-    blocks = ["\n\n".join(_reply(reply, replies, notice)) for reply in replies.replies]
+def render_replies(replies: CommandReply, notice: Notice, facts: ReplyFacts | None = None) -> str | None:
+    """Render the replies as a quotation, apart from IMQ's own notices; None without replies.
+
+    `facts` are what `/why` and `/status` ask for.
+    """
+    blocks = ["\n\n".join(_reply(reply, replies, notice, facts)) for reply in replies.replies]
     lines = "\n\n".join(blocks).split("\n")
     return "\n".join(f"> {line}".rstrip() for line in lines) if blocks else None
 
 
-def _reply(reply: Reply, answer: CommandReply, notice: Notice) -> list[str]:
+def _reply(reply: Reply, answer: CommandReply, notice: Notice, asked_for: ReplyFacts | None) -> list[str]:
     """Render one reply; of a reply that another version of IMQ stored in another form, only the first paragraph."""
     opening = texts.DONE if reply.accepted else texts.NOT_DONE
     asked = opening.format(by=code(answer.by), command=code(f"/{reply.command}"), time=instant(answer.at))
     try:
+        if reply.code in QUESTIONS:
+            return [asked] if asked_for is None else [asked, *_status(reply, answer, notice, asked_for)]
         return [asked, *_sentences(reply, answer, notice)]
     except (KeyError, TypeError, ValueError):
         return [asked]
@@ -45,12 +61,8 @@ def _sentences(reply: Reply, answer: CommandReply, notice: Notice) -> list[str]:
             return [_not_ready(reply, notice)]
         case ReplyKind.HELP:
             return [texts.REPLIES[reply.code], *_commands()]
-        case ReplyKind.STATUS:
-            return [_fill(reply, answer), *_queue(facts), *_blockers(facts, notice)]
-        case ReplyKind.WHY:
-            return render_why(facts, notice)
         case ReplyKind.RESUMED | ReplyKind.NOT_PAUSED:
-            return [_fill(reply, answer), *_blockers(facts, notice)]
+            return [_fill(reply, answer), *_blockers(_BLOCKERS.validate_python(facts.get("blockers") or ()), notice)]
         case ReplyKind.HELD if "priority" in facts:
             return [f"{_fill(reply, answer)} {texts.JOINS_WITH.format(priority=int(facts['priority']))}"]
         case ReplyKind.PRIORITY:
@@ -62,11 +74,21 @@ def _sentences(reply: Reply, answer: CommandReply, notice: Notice) -> list[str]:
             usage, argument = code(facts["usage"]), code(facts["argument"])
             return [texts.ARGUMENT_AT_FAULT.format(argument=argument, fault=inert(facts["fault"]), usage=usage)]
         case ReplyKind.NOT_ALLOWED if facts.get("detail"):
-            return [f"{_fill(reply, answer)} {texts.DETAIL.format(detail=code(facts['detail'], MESSAGE_LIMIT))}"]
+            return [with_facts(_fill(reply, answer), None, facts["detail"])]
         case ReplyKind.PAUSED | ReplyKind.FROZEN:
             return [" ".join((_fill(reply, answer), *_pause_details(facts)))]
         case _:
             return [_fill(reply, answer)]
+
+
+def _status(reply: Reply, answer: CommandReply, notice: Notice, facts: ReplyFacts) -> list[str]:
+    """Answer what a command asked, by what IMQ knows when it sends the reply."""
+    if reply.code is ReplyKind.WHY:
+        names = names_of(notice) if facts.policy is None else Names.of(notice.base_branch, facts.policy)
+        limits = () if facts.policy is None else facts.policy.not_followed
+        return [*(line.sentence for line in status_lines(facts.pull_request, names)), *not_followed(limits)]
+    blockers = () if facts.queue is None else facts.queue.blockers
+    return [_fill(reply, answer), *_queue(facts.queue), *_blockers(blockers, notice)]
 
 
 def _fill(reply: Reply, answer: CommandReply) -> str:
@@ -79,19 +101,21 @@ def _format_fact(name: str, value: Any) -> str:
         case "position", int():
             return str(value + 1)
         case "until", str():
-            return read_instant(value)
+            return _instant(value)
         case _, int():
             return str(value)
         case _:
             return code(str(value), MESSAGE_LIMIT)
 
 
+def _instant(written: str) -> str:
+    return instant(datetime.fromisoformat(written))
+
+
 def _refused(facts: Mapping[str, Any], notice: Notice) -> str:
     text = REASONS[Reason(facts["reason"])]
     names = {"base": code(notice.base_branch), "label": code(facts["label"] or notice.trigger_label)}
-    sentence = text.sentence.format(**names)
-    if facts.get("detail"):
-        sentence += " " + texts.DETAIL.format(detail=code(facts["detail"], MESSAGE_LIMIT))
+    sentence = with_facts(text.sentence.format(**names), None, facts.get("detail"))
     return texts.REPLIES[ReplyKind.REFUSED].format(sentence=sentence, next_step=text.next_step.format(**names))
 
 
@@ -99,9 +123,8 @@ def _not_ready(reply: Reply, notice: Notice) -> str:
     facts = reply.facts
     text = NOT_READY[Reason(facts["reason"])]
     base = code(str(facts.get("base_branch") or notice.base_branch))
-    sentence = text.sentence.format(base=base) + failing_sentence(facts.get("failing") or ())
-    if facts.get("detail"):
-        sentence += " " + texts.DETAIL.format(detail=code(facts["detail"], MESSAGE_LIMIT))
+    sentence = text.sentence.format(base=base) + failing_sentence(map(FailingCheck.of_data, facts.get("failing") or ()))
+    sentence = with_facts(sentence, None, facts.get("detail"))
     shown = {"sentence": sentence, "next_step": text.next_step.format(base=base), "base_branch": base}
     found = texts.REPLIES[ReplyKind.NOT_READY].format(**shown)
     if "priority" in facts:
@@ -124,35 +147,35 @@ def _pause_details(facts: Mapping[str, Any]) -> Iterator[str]:
     if facts.get("paused"):
         yield texts.PAUSED_AS_WELL
     if facts.get("then"):
-        yield texts.FROZEN_AFTERWARDS.format(until=read_instant(facts["then"]))
+        yield texts.FROZEN_AFTERWARDS.format(until=_instant(facts["then"]))
 
 
-def _queue(facts: Mapping[str, Any]) -> list[str]:
+def _queue(found: QueueStatus | None) -> Iterator[str]:
+    entries = () if found is None else found.entries[:_MOST_SHOWN]
     rows = [
         texts.QUEUE_LINE.format(
             place=place,
-            number=pull_request(int(number)),
-            status=code(status),
-            since=read_instant(since),
+            number=pull_request(view.entry.number),
+            status=code(view.entry.status),
+            since=instant(view.entry.status_since),
         )
-        for place, (number, status, since) in enumerate(facts["entries"][:_MOST_LISTED], start=1)
+        for place, view in enumerate(entries, start=1)
     ]
-    found = ["\n".join(rows) if rows else texts.EMPTY]
-    if (more := facts["depth"] - len(rows)) > 0:
-        found.append(texts.MORE.format(count=more))
-    if facts["held"]:
-        found.append(texts.OTHERS_HELD.format(held=int(facts["held"])))
-    if facts.get("not_ready"):
-        found.append(texts.OTHERS_NOT_READY.format(not_ready=int(facts["not_ready"])))
-    return found
+    yield "\n".join(rows) if rows else texts.EMPTY
+    if found is None:
+        return
+    if (more := found.depth - len(rows)) > 0:
+        yield texts.MORE.format(count=more)
+    if found.held:
+        yield texts.OTHERS_HELD.format(held=found.held)
+    if found.not_ready:
+        yield texts.OTHERS_NOT_READY.format(not_ready=found.not_ready)
 
 
-def _blockers(facts: Mapping[str, Any], notice: Notice) -> list[str]:
+def _blockers(blockers: Iterable[Blocker], notice: Notice) -> list[str]:
     """Render the queue's blockers, a line for each."""
-    return [
-        texts.QUEUE_BLOCKED.format(sentence=blocker_sentence(blocker, notice))
-        for blocker in facts.get("blockers") or ()
-    ]
+    names = names_of(notice)
+    return [texts.QUEUE_BLOCKED.format(sentence=blocker_sentence(each, names)) for each in blockers]
 
 
 def _delayed(overtakes: Sequence[Sequence[Any]]) -> str:

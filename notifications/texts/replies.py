@@ -31,7 +31,6 @@ REPLIES: Mapping[ReplyKind, str] = {
     ReplyKind.FAILED: "GitHub refused the request. Details: {detail}",
 }
 
-DETAIL = "Details: {detail}."
 PAUSED_AS_WELL = "It is also paused: the first `/resume` ends the pause, the second the freeze."
 FROZEN_AFTERWARDS = "If you resume it before {until}, it stays frozen until then; a second `/resume` ends the freeze."
 REASON_GIVEN = "Reason: {detail}."

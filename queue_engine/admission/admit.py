@@ -13,14 +13,13 @@ from queue_engine.admission.lost_webhooks import await_webhook, is_labeled_head
 from queue_engine.admission.rejection import refuse
 from queue_engine.admission.rejection_history import RejectionHistory, announce_ignored, rejection_history
 from queue_engine.admission.required_facts import requirements_of
-from queue_engine.admission.shared_heads import behind_shared_head
 from queue_engine.admission.stacks import placed
 from queue_engine.config.model import Policy
 from queue_engine.core.concurrency.slots import SlotsBusy
 from queue_engine.domain.dequeue_reason import DequeueReason
 from queue_engine.domain.facts import LabelEvent, Permission, PullRequest, Snapshot
 from queue_engine.domain.known_facts import KEPT, OwnLabel, PullRequestState, of_pull
-from queue_engine.domain.model import Entry, EntryStatus
+from queue_engine.domain.model import Entry, EntryStatus, Repository
 from queue_engine.domain.policy import Mode, has_label
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects import record
@@ -40,6 +39,8 @@ from queue_engine.rules.eligibility import (
     check_eligibility,
 )
 from queue_engine.rules.priority import trusted_of
+from queue_engine.rules.shared_heads import behind_others, head_branch_of
+from queue_engine.store import Transaction
 from queue_engine.store.outbox.outbox import OutboxKind
 from queue_engine.store.reconciler_state import stale_comments
 
@@ -268,3 +269,17 @@ def judged(request: EnqueueRequest, taken: Snapshot, requirements: RequiredFacts
             # Another person has set the present label: its own webhook decides about that.
             answer = Ignore() if withdrawn is Reason.LABEL_REMOVED else Reject(withdrawn)
     return answer
+
+
+async def behind_shared_head(
+    tx: Transaction, repository: Repository, pull: PullRequest, policy: Policy, answer: Entry | Answer
+) -> Entry | Answer:
+    """Let a pull request wait while another one of the same branch is queued: IMQ may update the branch for that one.
+
+    Any other answer than that it may join, or wait, remains.
+    """
+    branch = head_branch_of(pull)
+    if branch is None or not isinstance(answer, Admit | NotReady):
+        return answer
+    others = await tx.entries.sharing(repository.id, pull.number, branch)
+    return behind_others(others, pull, policy, answer)

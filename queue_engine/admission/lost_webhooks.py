@@ -22,7 +22,7 @@ from queue_engine.config.model import Policy
 from queue_engine.domain.facts import HeadPush, LabelEvent, PullRequest
 from queue_engine.domain.model import Repository
 from queue_engine.effects.context import Engine
-from queue_engine.rules.consent import is_own_update
+from queue_engine.rules.new_heads import is_own_update
 
 LOST_LABEL_JOB = "unseen_label"
 """Kind of the job that judges a pull request again when the label's webhook has not come."""

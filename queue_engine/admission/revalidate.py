@@ -1,4 +1,4 @@
-"""Read a queued pull request again, at any position, and check that it still has consent.
+"""Read a queued pull request again, in its queue or outside, and judge whether it still has consent, and is ready.
 
 With `on_push: requeue` IMQ checks the pusher's permission: the new head joins at the end if the pusher may queue, and
 otherwise not at all (P4).
@@ -11,31 +11,34 @@ from datetime import datetime
 
 import structlog
 
-from queue_engine.admission.admit import admit
+from queue_engine.admission.admit import behind_shared_head
 from queue_engine.admission.case import Case, load_case
 from queue_engine.admission.enqueue_request import EnqueueRequest
-from queue_engine.admission.not_ready_pushes import Push
-from queue_engine.admission.own_pushes import is_proved
-from queue_engine.admission.readiness import judge_again
-from queue_engine.admission.shared_heads import follow_shared_update, is_alone
+from queue_engine.admission.entries import record_consent, store_entry
+from queue_engine.admission.new_heads import bind_waiting_push, follow_shared_update, requeue_new_head
+from queue_engine.admission.required_facts import requirements_of
+from queue_engine.admission.stacks import followed
 from queue_engine.config.model import Policy
 from queue_engine.domain.dequeue_reason import DequeueReason
 from queue_engine.domain.errors import StaleRecord
-from queue_engine.domain.facts import PullRequest, Snapshot
-from queue_engine.domain.model import Entry, EntryStatus, Repository
-from queue_engine.domain.policy import PushPolicy
+from queue_engine.domain.facts import BranchRules, PullRequest, Snapshot
+from queue_engine.domain.model import Entry, EntryOrder, EntryStatus, Repository
 from queue_engine.domain.port import SnapshotRequest
 from queue_engine.domain.reasons import Reason
+from queue_engine.domain.unmet_requirement import UnmetRequirement
 from queue_engine.effects import record
+from queue_engine.effects.actors import followed_login
 from queue_engine.effects.causes import explained
-from queue_engine.effects.context import Engine
+from queue_engine.effects.context import Change, Engine
 from queue_engine.effects.github_merges import disable_later
-from queue_engine.effects.labels import effective_labels, wanted_labels
+from queue_engine.effects.labels import LabelStates, effective_labels, wanted_labels
+from queue_engine.effects.queue_depth import announce_joined, announce_not_ready
 from queue_engine.known.own_merges import answered_merge, merged_by_imq
-from queue_engine.rules.consent import consent_lost, is_own_update
-from queue_engine.rules.eligibility import Reject, disables_auto_merge, may_queue
-from queue_engine.rules.own_pushes import may_push
-from queue_engine.rules.readiness import is_read_due, seems_changed, seems_freed
+from queue_engine.rules.consent import consent_lost
+from queue_engine.rules.eligibility import Admit, NotReady, Reject, disables_auto_merge
+from queue_engine.rules.new_heads import NewHead, may_push
+from queue_engine.rules.priority import precedence_of, trusted_of
+from queue_engine.rules.readiness import is_read_due, judge_readiness, seems_changed, seems_freed, wait_ended
 from queue_engine.rules.transitions import with_new_head
 
 _log = structlog.get_logger("imq.revalidate")
@@ -43,8 +46,11 @@ _log = structlog.get_logger("imq.revalidate")
 _TRIES = 5
 
 
-async def revalidate(engine: Engine, case: Case, *, push: Push | None = None) -> Case:
-    """Read a queued pull request, and dequeue it if consent is lost; returns the case as it is then.
+async def revalidate(engine: Engine, case: Case, *, push: NewHead | None = None) -> Case:
+    """Read a pull request, and store what that means for its entry; returns the case as it is then.
+
+    An entry in the queue leaves if consent is lost. One that is not ready joins the queue, waits on, or its wait ends.
+    `push` is one that a webhook reported.
 
     No entry leaves or changes by facts older than its own last change. If the entry changed during the read, and the
     answer withdraws consent, IMQ reads again. Raises GitHubError, and StaleRecord when the entry changes each time.
@@ -52,27 +58,74 @@ async def revalidate(engine: Engine, case: Case, *, push: Push | None = None) ->
     for _ in range(_TRIES):
         if (entry := case.entry) is None:
             return case
-        if not entry.is_ready:
-            return await judge_again(engine, case, push=push)
-        before = (await wanted_labels(engine.store, entry))[entry.id]
-        pull = await engine.github.pull_request(case.repository, case.number)
-        case = await case.with_policy(engine, entry.base_branch)
-        trusted, policy = entry.trusted_labels, case.policy
-        pull = await effective_labels(engine.store, case.repository, pull, trusted, policy, before=before)
-        case = replace(case, pull=pull)
-        if push is None and entry.status is not EntryStatus.UPDATING and may_push(entry, pull.author, case.policy):
-            # If its bot pushed, and no webhook says so, GitHub's activity of the branch does.
-            push = Push(pull.author, pull.head_sha, reported=False)
+        wanted = (await wanted_labels(engine.store, entry))[entry.id]
         with suppress(StaleRecord):
-            if pull.head_sha != entry.head and entry.status is EntryStatus.PENDING:
-                followed = await follow_shared_update(engine, case, pull.head_sha, pushed_by_imq=False)
-                if followed is not None:
-                    return followed
-            if push is not None and (requeued := await _requeue_new_head(engine, case, entry, pull, push)) is not None:
-                return requeued
-            return replace(case, entry=await _judge(engine, entry, pull, case.policy, case.delivery))
+            judge = _judge_queued if entry.is_ready else _judge_waiting
+            if (judged := await judge(engine, case, entry, wanted, push)) is not None:
+                return judged
         case = await case.reload(engine)
     raise StaleRecord(f"the entry of pull request {case.number} changed each time that it was read")
+
+
+async def _judge_queued(
+    engine: Engine, case: Case, entry: Entry, wanted: LabelStates, push: NewHead | None
+) -> Case | None:
+    """Judge an entry in the queue, at any position, by its pull request."""
+    pull = await engine.github.pull_request(case.repository, case.number)
+    case = await case.with_policy(engine, entry.base_branch)
+    trusted, policy = entry.trusted_labels, case.policy
+    pull = await effective_labels(engine.store, case.repository, pull, trusted, policy, before=wanted)
+    case = replace(case, pull=pull)
+    if push is None and entry.status is not EntryStatus.UPDATING and may_push(entry, pull.author, policy):
+        # If its bot pushed, and no webhook says so, GitHub's activity of the branch does.
+        push = NewHead(pull.head_sha, by=pull.author)
+    if pull.head_sha != entry.head and entry.status is EntryStatus.PENDING:
+        followed_update = await follow_shared_update(engine, case, pull.head_sha, by_imq=False)
+        if followed_update is not None:
+            return followed_update
+    if push is not None and (requeued := await requeue_new_head(engine, case, entry, pull, push)) is not None:
+        return requeued
+    return replace(case, entry=await _judge(engine, entry, pull, policy, case.delivery))
+
+
+async def _judge_waiting(
+    engine: Engine, case: Case, entry: Entry, wanted: LabelStates, push: NewHead | None
+) -> Case | None:
+    """Judge an entry that waits outside the queue, by a snapshot; None if its person has another login now.
+
+    One that is ready joins at the end of its priority, as if it had been asked for at that instant: all that are in the
+    queue were ready before. GitHub's own auto-merge adds a pull request to GitHub's merge queue in the same way.
+    """
+    taken = await engine.github.snapshot(case.repository, case.number, login=entry.queued_by, head_sha=entry.head)
+    if await followed_login(engine, entry, taken) is not None:
+        return None
+    case, before = await case.with_policy(engine, entry.base_branch), entry
+    policy, trusted = case.policy, entry.trusted_labels
+    pull = await effective_labels(engine.store, case.repository, taken.pull, trusted, policy, before=wanted)
+    found = await followed(engine, entry, replace(taken, pull=pull))
+    if isinstance(found, Reject):
+        return await _end(engine, replace(case, pull=pull), entry, found)
+    entry, taken = found
+    moves, pull = entry.base_branch != before.base_branch, taken.pull
+    case = await replace(case, pull=pull).with_policy(engine, entry.base_branch)
+    policy = case.policy
+    if pull.open and pull.head_sha != entry.head:
+        followed_update = await follow_shared_update(engine, case, pull.head_sha, by_imq=False)
+        if followed_update is not None:
+            return followed_update
+        bound = await bind_waiting_push(engine, case, entry, pull, push)
+        if isinstance(bound, Case):
+            return bound
+        if not isinstance(bound, Entry):
+            return case if bound is None else await _end(engine, case, entry, bound)
+        # The base was compared with the former head.
+        entry, taken = bound, replace(taken, comparison=None, base_tip=None, behind=None, ahead=None)
+        case = replace(case, entry=entry)
+    if (ended := wait_ended(entry, pull, policy, engine.clock.now())) is not None:
+        return await _end(engine, case, entry, ended)
+    if policy.fault is not None:
+        return case
+    return await _judge_readiness(engine, case, entry, before, taken, moves=moves)
 
 
 async def left_to_pass(engine: Engine, repository: Repository, number: int) -> bool:
@@ -115,43 +168,20 @@ async def needs_read(
     policy = (await case.with_policy(engine, entry.base_branch)).policy
     pull = await effective_labels(engine.store, repository, listed, entry.trusted_labels, policy)
     if not entry.is_ready:
-        freed = seems_freed(entry, latest, now, whole=whole) or await is_alone(engine, entry)
+        freed = seems_freed(entry, latest, now, whole=whole) or await _is_alone(engine, entry)
         seems_due = freed or seems_changed(entry, pull, policy, now)
     else:
         seems_due = _verdict(entry, pull, policy, now) != (None, None)
     return seems_due or disables_auto_merge(pull, policy)
 
 
-async def _requeue_new_head(engine: Engine, case: Case, entry: Entry, pull: PullRequest, push: Push) -> Case | None:
-    """Queue the pull request again with the new head; None if consent is lost for more than this push.
-
-    A head that is newer than the push has its own webhook, which decides.
-    """
-    repository, policy = case.repository, case.policy
-    is_own, requeues = may_push(entry, push.by, policy), push.reported and policy.on_push.queued is PushPolicy.REQUEUE
-    if entry.run.merge_requested_at is not None or not (is_own or requeues):
-        return None
-    # Compare the queued head with the pushed one, also while an update is under way.
-    lost = consent_lost(replace(entry, status=EntryStatus.PENDING), pull, policy)
-    if lost != Reject(Reason.HEAD_CHANGED):
-        return None
-    if pull.head_sha != push.head_sha:
-        return case
-    if entry.status is EntryStatus.UPDATING:
-        compared = await engine.github.comparison(repository, entry.base_branch, pull.head_sha)
-        if is_own_update(entry.head, compared, policy):
-            return None
-    is_own = is_own and await is_proved(engine, entry, pull, push.before)
-    if not (is_own or requeues):
-        return None
-    # The consent to a bot's pull request remains that of the person who gave it.
-    by = entry.queued_by if is_own else push.by
-    permission = await engine.github.permission(repository, by)
-    if may_queue(policy, by, permission) is not None:
-        return None
-    request = EnqueueRequest(case, by, pull.head_sha, gives_consent=False, leaves_for=Reason.HEAD_CHANGED)
-    answer = await admit(engine, request, Snapshot(pull, permission))
-    return replace(case, entry=answer if isinstance(answer, Entry) else None)
+async def _is_alone(engine: Engine, entry: Entry) -> bool:
+    """Return whether an entry waits for others of its branch, although none of them is queued any more."""
+    if entry.head_branch is None or all(each.reason is not Reason.HEAD_SHARED for each in entry.unmet):
+        return False
+    async with engine.store.reading() as tx:
+        others = await tx.entries.sharing(entry.repository.id, entry.number, entry.head_branch)
+    return not any(other.is_ready for other in others)
 
 
 async def _judge(
@@ -203,3 +233,97 @@ def _verdict(entry: Entry, pull: PullRequest, policy: Policy, now: datetime) -> 
     if lost is None and pull.mergeable is False and entry.status is EntryStatus.PENDING:
         lost = Reject(Reason.CONFLICT)
     return None, lost
+
+
+async def _judge_readiness(
+    engine: Engine, case: Case, entry: Entry, before: Entry, taken: Snapshot, *, moves: bool
+) -> Case:
+    """Store what these facts mean for an entry whose wait has not ended. Raises StaleRecord.
+
+    What it lacked `before` counts for its former head.
+    An entry that `moves` is stored for another base branch than the one of the entry to be judged.
+    """
+    policy, repository = case.policy, case.repository
+    taken, requirements = await requirements_of(engine, repository, taken, policy, waiting=before)
+    if taken.permission is None:
+        taken = replace(taken, permission=await engine.github.permission(repository, entry.queued_by))
+    answer = judge_readiness(entry, taken, requirements, policy)
+    if isinstance(answer, Reject):
+        return await _end(engine, case, entry, answer)
+    async with engine.change() as change:
+        match await behind_shared_head(change.tx, repository, taken.pull, policy, answer):
+            case NotReady(unmet) if not moves:
+                saved = await _wait_on(change, entry, unmet, policy)
+                if disables_auto_merge(taken.pull, policy):
+                    await disable_later(change, repository, case.number)
+            case Admit() if not moves and entry.head != entry.queued_head:
+                saved = await _return(change, entry, taken, policy)
+            case NotReady() | Admit() as found:
+                unmet = found.unmet if isinstance(found, NotReady) else ()
+                saved = await _join(change, case, entry, taken, requirements.rules, unmet)
+            case _:
+                return case
+    joined = saved.is_ready and not entry.is_ready
+    log = _log.info if joined else _log.debug
+    log("queued" if joined else "readiness", repository=repository.full_name, number=case.number, head=saved.head)
+    return replace(case, entry=saved)
+
+
+async def _wait_on(change: Change, entry: Entry, unmet: tuple[UnmetRequirement, ...], policy: Policy) -> Entry:
+    """Store what the entry lacks now, and announce it if that changed."""
+    saved = await change.tx.entries.save(replace(entry, unmet=unmet, read_at=change.now))
+    if unmet != entry.unmet:
+        await announce_not_ready(change, saved, policy)
+    return saved
+
+
+async def _return(change: Change, entry: Entry, taken: Snapshot, policy: Policy) -> Entry:
+    """Bring an entry back to its place in the queue, which it left for an approval that IMQ's update cost."""
+    tip = taken.base_tip if taken.behind else None
+    saved = await change.tx.entries.save(replace(entry, unmet=(), read_at=None, newer_tip=tip))
+    placed = await change.tx.entries.get(saved.id)
+    assert placed is not None
+    await change.tx.queues.wake(entry.queue_id, change.now)
+    return await announce_joined(change, placed, policy, depth=await change.tx.entries.count(entry.queue_id))
+
+
+async def _join(
+    change: Change,
+    case: Case,
+    entry: Entry,
+    taken: Snapshot,
+    rules: BranchRules,
+    unmet: tuple[UnmetRequirement, ...],
+) -> Entry:
+    """Replace the entry by one in the queue, at the end of its priority, with the same consent.
+
+    One that lacks anything waits outside of the queue of another base branch then.
+    """
+    tx, policy = change.tx, case.policy
+    queue = await tx.queues.find_or_create(case.repository, entry.base_branch, change.now)
+    await tx.queues.lock_order(queue.id)
+    await tx.entries.remove(entry)
+    trusted = trusted_of(taken.pull.labels, entry.trusted_labels)
+    request = EnqueueRequest(
+        replace(case, delivery=entry.delivery), entry.queued_by, entry.queued_head, order=_order(entry, trusted, policy)
+    )
+    await record_consent(change, request, taken.pull)
+    return await store_entry(change, queue, taken, rules, policy, request, trusted, unmet)
+
+
+def _order(entry: Entry, trusted: frozenset[str], policy: Policy) -> EntryOrder:
+    """Return the order that the labels give; a priority from a command holds."""
+    order = precedence_of(trusted, policy)
+    by_labels = precedence_of(entry.trusted_labels, policy).priority
+    return order if entry.priority == by_labels else replace(order, priority=entry.priority)
+
+
+async def _end(engine: Engine, case: Case, entry: Entry, why: Reject) -> Case:
+    """End the wait of an entry that joins no queue. Raises StaleRecord."""
+    pull: PullRequest | None = case.pull
+    people = () if pull is None else tuple(dict.fromkeys((pull.author, *pull.assignees)))
+    async with engine.change() as change:
+        reason = DequeueReason(why.reason, why.detail, people=people, delivery=case.delivery)
+        await record.dequeue(change, entry, reason, case.policy)
+    _log.info("wait_ended", repository=case.repository.full_name, number=case.number, reason=why.reason.value)
+    return replace(case, entry=None)

@@ -13,7 +13,6 @@ from queue_engine.commands.context import CommandContext, parse_failure
 from queue_engine.commands.control import freeze, pause, prioritise, resume
 from queue_engine.commands.enqueue import prepare_dequeue, queue, requeue, unqueue
 from queue_engine.commands.parse import CommandRequest, ParseError, read
-from queue_engine.commands.query import status, why
 from queue_engine.commands.table import MAX_COMMANDS, Command, CommandName, CommandPermission
 from queue_engine.domain.errors import Forbidden, Invalid, NotFound
 from queue_engine.domain.model import Repository
@@ -33,7 +32,7 @@ _CHANGES = {
     CommandName.PRIORITY: prioritise,
     CommandName.UNQUEUE: unqueue,
 }
-_QUERIES = {CommandName.WHY: why, CommandName.STATUS: status}
+_QUESTIONS = {CommandName.WHY: ReplyKind.WHY, CommandName.STATUS: ReplyKind.STATUS}
 
 
 class Commands:
@@ -173,9 +172,7 @@ class Commands:
         name = request.command.name
         if name in _CHANGES:
             return await _CHANGES[name](change, context, request)
-        if name in _QUERIES:
-            return await _QUERIES[name](change.tx, context, request, change.now)
-        return context.reply(request, ReplyKind.HELP)
+        return context.reply(request, _QUESTIONS.get(name, ReplyKind.HELP))
 
     async def _keep(
         self, context: CommandContext, comment: int, reply: Reply, before: tuple[Reply, ...]

@@ -1,10 +1,11 @@
 """The reasons that block a queue, and what IMQ announced of them. Plain data."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
-from json import dumps, loads
-from typing import Annotated, Any, Self
+from typing import Annotated, Self
+
+from pydantic import TypeAdapter
 
 from queue_engine.core.read_model import INTERNAL
 from queue_engine.domain.model import PROCESSING, Entry
@@ -85,14 +86,11 @@ class BlockerNotices:
     @classmethod
     def from_json(cls, stored: str | None) -> Self | None:
         """Read the announcement that a queue stores."""
-        if stored is None:
-            return None
-        values = loads(stored)
-        return cls(tuple(map(_read, values["blockers"])), values["last"])
+        return None if stored is None else TypeAdapter(cls).validate_json(stored)
 
     def to_json(self) -> str:
         """Serialize the announcement for its queue."""
-        return dumps(asdict(self), default=datetime.isoformat)
+        return TypeAdapter(type(self)).dump_json(self).decode()
 
     def began(self, blockers: Sequence[Blocker]) -> tuple[Blocker, ...]:
         """Return the blockers that are new, or have changed since their announcement."""
@@ -134,8 +132,3 @@ class BlockerNotices:
     def _since(self, blocker: Blocker, ended: Sequence[BlockerNotice], now: datetime) -> datetime:
         same = [each for each in self.blockers if each.announces(blocker)]
         return min((each.since for each in (*same, *ended) if each.since is not None), default=now)
-
-
-def _read(values: dict[str, Any]) -> BlockerNotice:
-    until, since = (values[name] and datetime.fromisoformat(values[name]) for name in ("until", "since"))
-    return BlockerNotice(Reason(values["reason"]), values["detail"], until, values["recorded"], since)

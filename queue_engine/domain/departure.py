@@ -1,10 +1,8 @@
 """A departure: one entry that left its queue, and what it waited for. Statistics derive from these, not from events."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
 
 from queue_engine.domain.model import EntryStatus
 from queue_engine.domain.reasons import Reason
@@ -45,12 +43,6 @@ class RerunCheck:
     def job_names(self) -> tuple[str, ...]:
         """The jobs, or the check's own name: a check of GitHub Actions without further jobs is one."""
         return self.jobs or (self.name,)
-
-    @classmethod
-    def from_json(cls, stored: Mapping[str, Any]) -> "RerunCheck":
-        """Read a check as a departure stores it."""
-        jobs = tuple(stored["jobs"])
-        return cls(stored["name"], jobs, stored["reruns"], stored["ci_seconds"], stored["waited"])
 
 
 @dataclass(frozen=True, slots=True)

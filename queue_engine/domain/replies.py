@@ -47,13 +47,9 @@ class ReplyKind(StrEnum):
     NOT_PAUSED = "not_paused"
     """The queue had no pause: `base_branch`, `depth`; if the queue has other blockers, `blockers` as for `RESUMED`."""
     WHY = "why"
-    """Why the pull request waits: `state` is the entry's status, with the facts of `query.entry_facts`; or `held`, with
-    `ahead` and `depth`; or `not_ready`, with `unmet` (a list of `[reason, detail]`); or `not_queued`, with `label` and
-    the last `event`, its `reason`, `detail` and `at`, and perhaps its `cause`, as a `Cause`."""
+    """Why the pull request waits: the dispatcher loads and renders that."""
     STATUS = "status"
-    """The queue: `base_branch`, `depth`, `entries` (a list of `[number, status, since]`, front first, at most ten),
-    `held` (how many wait for room), `not_ready` (how many wait outside the queue), and if any, `blockers` as for
-    `RESUMED`."""
+    """The queue: the dispatcher loads and renders it."""
     HELP = "help"
     """The commands of `queue_engine.commands.table`."""
     NOT_ALLOWED = "not_allowed"
@@ -69,3 +65,7 @@ class ReplyKind(StrEnum):
     """One comment has more commands than IMQ carries out: `limit`."""
     FAILED = "failed"
     """GitHub refused a call: `detail`, GitHub's message."""
+
+
+QUESTIONS = frozenset({ReplyKind.WHY, ReplyKind.STATUS})
+"""Replies of which IMQ stores the question alone."""

@@ -1,18 +1,53 @@
-"""Delete the branch of a landed pull request, where a repository wants that."""
+"""Clean up after landings and runs: delete branches, close drafts, and pull requests that GitHub shows as open.
 
+The branch of a landed pull request is deleted where a repository wants that, and nothing else uses it.
+
+After a run that ended, IMQ cancels its CI, closes its draft, deletes its branches, then forgets it. Everything is found
+by the run's record, and each request may be repeated. A branch that somebody else made stays, also under the name of a
+run's branch. A restored backup lacks the records of later runs. IMQ deletes their branches only where GitHub's activity
+shows that its App made them, and that no other account pushed. Any other is named in the log, and by `imq doctor`.
+
+GitHub marks a pull request as merged once its base branch contains its head. Usually that takes seconds, now and then
+hours (bors-ng #1605); some stay open until GitHub's support marks them (eclipse-openj9/openj9-website #280). IMQ closes
+such a pull request after a day, with the landed commit in its comment. One with another head stays open (P4): somebody
+pushed as it landed, and its comment says that the newer commits did not land.
+"""
+
+from collections.abc import Awaitable, Collection, Iterable, Sequence
+from dataclasses import asdict
 from datetime import datetime, timedelta
+from typing import Any
 
 import structlog
 
 from queue_engine.config.model import Policy
+from queue_engine.core.concurrency.request_context import RequestPriority, working
 from queue_engine.core.jobs.job_store import Job
 from queue_engine.core.jobs.outcomes import Hold
-from queue_engine.domain.errors import Forbidden, Invalid, NotFound
-from queue_engine.domain.facts import PullRequest
-from queue_engine.domain.model import Entry, Queue
+from queue_engine.core.jobs.worker import Handler
+from queue_engine.domain.candidate_run import CandidateMember, CandidateRun
+from queue_engine.domain.errors import (
+    Forbidden,
+    GitHubError,
+    HeadConflict,
+    Invalid,
+    MergeError,
+    NotFound,
+    ShadowModeError,
+    naming,
+)
+from queue_engine.domain.facts import MergeMethod, PullRequest
+from queue_engine.domain.known_facts import KEPT, PullRequestState, of_pull
+from queue_engine.domain.model import Entry, Queue, Repository
+from queue_engine.domain.notice import Notice, NoticeKind
+from queue_engine.domain.port import BranchUpdate
 from queue_engine.effects.base_branches import is_landed_on
-from queue_engine.effects.context import Engine
+from queue_engine.effects.context import Change, Engine
+from queue_engine.effects.notices import announce
+from queue_engine.effects.stale_runs import MOST_RUNS
+from queue_engine.rules.new_heads import made_by
 from queue_engine.store import Transaction
+from queue_engine.store.outbox.outbox import OutboxKind
 
 _log = structlog.get_logger("imq.cleanup")
 
@@ -21,6 +56,29 @@ BRANCH_JOB = "delete_branch"
 
 _POLLS, _POLL_AFTER = 5, timedelta(seconds=10)
 """GitHub may show a merged pull request as open for a moment: how often IMQ polls it, and how far apart."""
+
+CLEAN_JOB = "clean_candidate"
+"""Kind of the job that deletes the branches of a run that ended, and closes its pull request."""
+
+_FORBIDDEN = "forbidden"
+
+_TRY_AGAIN, _MOST_TRIES = timedelta(hours=1), 168
+"""While IMQ lacks a permission it tries again, for a week: no other account deletes the branch (P5)."""
+
+LOST_JOB = "clean_lost_candidates"
+"""Kind of the job that deletes the branches of runs that the database does not know."""
+
+_MOST_LOST = 100
+"""How many such branches of one repository IMQ looks at, by one request each."""
+
+CLOSE_JOB = "close_landed"
+"""Kind of the job that closes the members of a run which GitHub shows as open after they landed."""
+
+_FIRST_READ = timedelta(minutes=10)
+"""While webhooks are known that show the members as merged, so that IMQ sends no request."""
+
+_PATIENCE = timedelta(days=1)
+"""How long after the landing a pull request is closed; GitHub never marks a closed one as merged."""
 
 
 async def schedule_branch_deletion(tx: Transaction, entry: Entry, policy: Policy, now: datetime) -> None:
@@ -82,3 +140,298 @@ class Cleanup:
         if await self._engine.github.is_in_use(repository, branch):
             return "another open pull request needs it"
         return None
+
+
+def train_jobs(engine: Engine) -> dict[str, Handler]:
+    """Return the handlers of the jobs that runs leave behind, by kind."""
+    cleanup = CandidateCleanup(engine)
+    return {CLEAN_JOB: cleanup.clean, LOST_JOB: cleanup.clean_lost, CLOSE_JOB: LostMerges(engine).close}
+
+
+async def request_lost(change: Change, repository: Repository) -> None:
+    """Enqueue the job that deletes the branches of runs that the database does not know."""
+    process, request = f"{LOST_JOB}:{repository.id}", asdict(repository)
+    await change.tx.jobs.enqueue_once(kind=LOST_JOB, request=request, process_id=process, now=change.now, priority=-1)
+
+
+class CandidateCleanup:
+    """Handles the jobs that `queue_engine.executor.run_store` enqueues."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    async def clean(self, job: Job) -> Hold | None:
+        """Clean up after one run; a hold while a permission is missing, and in shadow mode.
+
+        Raises RateLimitError and Unavailable.
+        """
+        try:
+            return await self._clean(job)
+        except ShadowModeError:
+            return Hold(_TRY_AGAIN)
+
+    async def _clean(self, job: Job) -> Hold | None:
+        async with self._engine.store.reading() as tx:
+            run = await tx.candidate_runs.get(job.request["run"])
+            queue = None if run is None else await tx.queues.get(run.queue_id)
+        if run is None or queue is None:
+            return None
+        repository, forbidden = queue.repository, False
+        if job.request["cancels"] and run.published_at is not None:
+            await self._cancel_workflows(repository, run.candidate or "", {run.branch, run.build_branch})
+        if run.pull_request is not None:
+            closing = self._engine.github.close_pull_request(repository, run.pull_request)
+            forbidden = await self._is_forbidden(repository, run.id, closing)
+        if job.request["branches"]:
+            made = bool(job.request.get("made"))
+            forbidden = await self._delete_branches(repository, run, made=made) or forbidden
+        if forbidden and job.holds.get(_FORBIDDEN, 0) < _MOST_TRIES:
+            return Hold(_TRY_AGAIN, _FORBIDDEN)
+        async with self._engine.store.transaction() as transaction:
+            await transaction.candidate_runs.remove(run)
+        return None
+
+    async def clean_lost(self, job: Job) -> Hold | None:
+        """Delete the branches of runs that the database does not know, where they are proved to be IMQ's own.
+
+        A run that it knows has a job of its own. Returns a hold as `clean` does. Raises RateLimitError and Unavailable.
+        """
+        repository, forbidden = Repository(**job.request), False
+        try:
+            with working(RequestPriority.BACKGROUND), naming(f"the branches of trains in {repository.full_name}"):
+                lost = await self._lost(repository)
+                pulls = await self._engine.github.latest_pull_requests(repository) if lost else ()
+                own = [each for each in pulls if each.head_repository == repository.full_name]
+                for branch, tip in lost.items():
+                    drafts = [each for each in own if each.head_branch == branch]
+                    forbidden = await self._delete_lost(repository, branch, tip, drafts) or forbidden
+        except NotFound:
+            return None  # The App was uninstalled meanwhile.
+        except ShadowModeError:
+            return Hold(_TRY_AGAIN)
+        return Hold(_TRY_AGAIN, _FORBIDDEN) if forbidden and job.holds.get(_FORBIDDEN, 0) < _MOST_TRIES else None
+
+    async def _lost(self, repository: Repository) -> dict[str, str]:
+        """Return the branches of IMQ's own that no record names, with their tips; log the others."""
+        found = await self._engine.github.candidate_branches(repository)
+        async with self._engine.store.reading() as tx:
+            known = {each for run in await tx.candidate_runs.of_repository(repository.id) for each in run.branches}
+        unknown = [each for each in found.items() if each[0] not in known][:_MOST_LOST]
+        lost = {branch: tip for branch, tip in unknown if await self._is_proved(repository, branch, tip)}
+        if unproved := [branch for branch, _ in unknown if branch not in lost]:
+            _log.warning("branches_not_proved", repository=repository.full_name, branches=unproved)
+        return lost
+
+    async def _delete_lost(self, repository: Repository, branch: str, tip: str, drafts: Iterable[PullRequest]) -> bool:
+        """Cancel a branch's CI, close its draft, delete it at this tip; whether a permission is missing for that."""
+        github = self._engine.github
+        await self._cancel_workflows(repository, tip, {branch})
+        for draft in drafts:
+            await self._is_forbidden(repository, branch, github.close_pull_request(repository, draft.number))
+        deleting = github.update_refs(repository, [BranchUpdate(branch, before=tip, after=None)])
+        if not await self._is_forbidden(repository, branch, deleting):
+            _log.info("lost_branch_deleted", repository=repository.full_name, branch=branch)
+            return False
+        # GitHub may have no such mutation, and this request names no tip: somebody may have pushed since the proof.
+        found = await github.branch_tip(repository, branch)
+        if found is None or found.sha != tip:
+            return False
+        return await self._is_forbidden(repository, branch, github.delete_branch(repository, branch))
+
+    async def _is_proved(self, repository: Repository, branch: str, tip: str) -> bool:
+        github = self._engine.github
+        return made_by(await github.own_login(), await github.branch_pushes(repository, branch), tip)
+
+    async def _delete_branches(self, repository: Repository, run: CandidateRun, *, made: bool) -> bool:
+        """Delete the branches of a run, in one request if both are there; whether a permission is missing for that.
+
+        `made`: the pass that ended the run had made its build branch, or had found it where IMQ makes it.
+        """
+        github, branches = self._engine.github, run.branches
+        if run.published_at is not None and len(branches) > 1:
+            try:
+                await github.update_refs(
+                    repository, [BranchUpdate(each, before=run.candidate, after=None) for each in branches]
+                )
+            except (Forbidden, HeadConflict, Invalid, MergeError, NotFound):
+                # One is gone already, has moved, or a rule keeps it: each by itself tells.
+                pass
+            else:
+                return False
+        forbidden = False
+        for branch in branches:
+            if (made and branch == run.build_branch) or await self._is_own(repository, run, branch):
+                deleting = github.delete_branch(repository, branch)
+                forbidden = await self._is_forbidden(repository, branch, deleting) or forbidden
+        return forbidden
+
+    async def _is_own(self, repository: Repository, run: CandidateRun, branch: str) -> bool:
+        """Whether IMQ made this branch: a person may have taken its name before.
+
+        If the record does not say so, IMQ was killed before it stored that, and the branch shows what IMQ did.
+        """
+        built = [each.commit for each in run.members if each.commit is not None and not each.reused]
+        if run.published_at is not None if branch == run.branch else built:
+            return True
+        github = self._engine.github
+        found = await github.branch_tip(repository, branch)
+        if found is None:
+            return False
+        if branch == run.branch:
+            return found.sha == run.candidate or await self._is_proved(repository, branch, found.sha)
+        tip = next((each.commit for each in reversed(run.members) if each.commit is not None), run.base_tip)
+        if found.sha == tip:
+            return True
+        left = next((each for each in run.members if each.commit is None), None)
+        if left is not None:
+            parents = (await github.commit(repository, found.sha)).parents
+            if parents == (tip, left.head) or (left.method is MergeMethod.SQUASH and parents == (tip,)):
+                return True
+        # A restored backup may lack what became of the run, or the branch may be another run's of the same id.
+        return await self._is_proved(repository, branch, found.sha)
+
+    async def _cancel_workflows(self, repository: Repository, candidate: str, branches: Collection[str]) -> None:
+        """Cancel the workflow runs on the candidate that are under way, which frees their runners.
+
+        A later run may have the same commit: git makes one of equal merges within a second. Its branch is another.
+        """
+        try:
+            found = await self._engine.github.workflow_runs(repository, candidate)
+            own = [each for each in found if each.head_sha == candidate and each.branch in {"", *branches}]
+            for each in [one for one in own if not one.ended][:MOST_RUNS]:
+                await self._engine.github.cancel_run(repository, each.id)
+        except (Forbidden, HeadConflict, Invalid, NotFound) as refusal:
+            _log.info("runs_not_cancelled", repository=repository.full_name, commit=candidate, message=refusal.message)
+
+    async def _is_forbidden(self, repository: Repository, what: object, request: Awaitable[None]) -> bool:
+        """Make a request that GitHub may refuse; whether it did for want of a permission, which may come back."""
+        try:
+            await request
+        except (Forbidden, HeadConflict, Invalid, MergeError, NotFound) as refusal:
+            _log.info("not_cleaned_up", repository=repository.full_name, what=what, message=refusal.message)
+            return isinstance(refusal, Forbidden)
+        return False
+
+
+async def schedule_close(
+    change: Change, run: CandidateRun, landed: Sequence[tuple[CandidateMember, str]], *, reported: bool
+) -> None:
+    """Enqueue the job for members that landed by a move of the base, each with the commit that brought it.
+
+    `reported`: webhooks said that some of them changed as they landed, so that they are read at once.
+    """
+    members = [{"number": each.number, "head": each.head, "sha": sha} for each, sha in landed]
+    at = change.now if reported else change.now + _FIRST_READ
+    await _enqueue(change, run.queue_id, members, landed_at=change.now, at=at)
+
+
+async def _enqueue(
+    change: Change, queue_id: int, members: Sequence[dict[str, Any]], *, landed_at: datetime, at: datetime
+) -> None:
+    await change.tx.jobs.enqueue_once(
+        kind=CLOSE_JOB,
+        request={"queue_id": queue_id, "landed_at": landed_at.isoformat(), "members": list(members)},
+        process_id=f"{CLOSE_JOB}:{queue_id}:{members[0]['sha']}:{at.isoformat()}",
+        now=change.now,
+        not_before=at,
+    )
+
+
+async def follow_landed(engine: Engine, repository: Repository, number: int) -> None:
+    """Read a pull request to which somebody pushed, if it landed with a train. Raises GitHubError."""
+    async with engine.store.reading() as tx:
+        shown = await tx.outbox.wanted(OutboxKind.COMMENT, repository.id, number)
+    if shown is not None and shown.kind is NoticeKind.LANDED and shown.landed_with is not None:
+        await _announce_unlanded(engine, repository, await engine.github.pull_request(repository, number))
+
+
+async def _announce_unlanded(engine: Engine, repository: Repository, pull: PullRequest) -> None:
+    """Say that the newer commits of an open pull request did not land, as long as its comment says what landed."""
+    policy = await engine.policies.of(repository, pull.base_branch)
+    async with engine.change() as change:
+        shown = await change.tx.outbox.wanted(OutboxKind.COMMENT, repository.id, pull.number)
+        newer = None if shown is None or pull.head_sha == shown.head_sha else pull.head_sha
+        if shown is None or shown.kind is not NoticeKind.LANDED or not pull.open or newer == shown.unlanded_head:
+            return
+        notice = shown.model_copy(update={"unlanded_head": newer})
+        await announce(change.tx, repository, notice, policy, due=change.now)
+    _log.info("newer_head_not_landed", repository=repository.full_name, number=pull.number, head=newer)
+
+
+class LostMerges:
+    """Handles the jobs that `schedule_close` enqueues."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    async def close(self, job: Job) -> None:
+        """Read the members that no webhook showed as merged; close those that are open for too long.
+
+        A job may run twice. Raises RateLimitError, StaleRead and Unavailable.
+        """
+        async with self._engine.store.reading() as tx:
+            queue = await tx.queues.get(job.request["queue_id"])
+        if queue is None:
+            return
+        landed_at = datetime.fromisoformat(job.request["landed_at"])
+        late = self._engine.clock.now() - landed_at >= _PATIENCE
+        left = await self._not_known_merged(queue.repository, job.request["members"])
+        still_open = [each for each in left if await self._is_open(queue.repository, each)]
+        if not late and still_open:
+            async with self._engine.change() as change:
+                await _enqueue(change, queue.id, still_open, landed_at=landed_at, at=landed_at + _PATIENCE)
+        for each in still_open if late else ():
+            await self._close(queue, each)
+
+    async def _not_known_merged(
+        self, repository: Repository, members: Sequence[dict[str, Any]]
+    ) -> list[dict[str, Any]]:
+        subjects = [of_pull(each["number"]) for each in members]
+        async with self._engine.store.reading() as tx:
+            known = await tx.known.about(repository.id, subjects, since=self._engine.clock.now() - KEPT)
+        merged = {
+            subject
+            for subject, facts in known.items()
+            if any(isinstance(each.statement, PullRequestState) and each.statement.merged for each in facts)
+        }
+        return [each for each in members if of_pull(each["number"]) not in merged]
+
+    async def _is_open(self, repository: Repository, member: dict[str, Any]) -> bool:
+        """Whether the pull request is open with the head that landed. Raises GitHubError."""
+        try:
+            pull = await self._engine.github.pull_request(repository, member["number"])
+        except (Forbidden, Invalid, NotFound) as refusal:
+            self._not_closed(repository, member, refusal)
+            return False
+        if pull.head_sha != member["head"]:
+            await _announce_unlanded(self._engine, repository, pull)
+        return pull.open and not pull.merged and pull.head_sha == member["head"]
+
+    async def _close(self, queue: Queue, member: dict[str, Any]) -> None:
+        """Announce the close, and close: killed between both, the job does both again."""
+        repository, number = queue.repository, member["number"]
+        policy = await self._engine.policies.of(repository, queue.base_branch)
+        async with self._engine.change() as change:
+            shown = await change.tx.outbox.wanted(OutboxKind.COMMENT, repository.id, number)
+            if shown is None:
+                await change.tx.outbox.search_first(repository, number, change.now)
+            if shown is None or shown.landed_sha != member["sha"]:
+                shown = Notice(
+                    kind=NoticeKind.LANDED,
+                    number=number,
+                    base_branch=queue.base_branch,
+                    head_sha=member["head"],
+                    at=change.now,
+                    landed_sha=member["sha"],
+                )
+            notice = shown.model_copy(update={"closed_unmerged": True})
+            await announce(change.tx, repository, notice, policy, due=change.now)
+        try:
+            await self._engine.github.close_pull_request(repository, number)
+        except (Forbidden, Invalid, NotFound) as refusal:
+            self._not_closed(repository, member, refusal)
+            return
+        _log.info("closed_landed", repository=repository.full_name, number=number, sha=member["sha"])
+
+    def _not_closed(self, repository: Repository, member: dict[str, Any], refusal: GitHubError) -> None:
+        _log.info("not_closed", repository=repository.full_name, number=member["number"], message=refusal.message)

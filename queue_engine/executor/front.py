@@ -5,6 +5,7 @@ A blocked queue costs no requests, except for ever rarer polls of a red base.
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -14,15 +15,18 @@ from queue_engine.config.model import Policy
 from queue_engine.domain.blocker import Blocker, BlockerNotice, BlockerNotices
 from queue_engine.domain.dequeue_reason import DequeueReason
 from queue_engine.domain.errors import StaleRecord
-from queue_engine.domain.failing_check import as_data
-from queue_engine.domain.model import Entry, EntryStatus, Pause, Queue
+from queue_engine.domain.facts import CheckReport
+from queue_engine.domain.failing_check import FailingCheck, as_data
+from queue_engine.domain.model import NOWHERE, Entry, EntryStatus, Pause, Queue, RedBase, Stall
 from queue_engine.domain.notice import NoticeKind
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects import notices, record
 from queue_engine.effects.context import Change, Engine
 from queue_engine.effects.labels import remove_testing_label
-from queue_engine.executor.base_checks import poll_missing_checks, poll_red_base, poll_untested_tip
-from queue_engine.executor.queue_depth import dequeue_together, follow_depth
+from queue_engine.effects.queue_depth import announce_joined
+from queue_engine.executor.base import poll_missing_checks, poll_red_base, poll_untested_tip
+from queue_engine.known.own_merges import record_merge_request
+from queue_engine.planner.check_limits import few, waits_for_start
 from queue_engine.planner.front import (
     Front,
     Members,
@@ -36,6 +40,7 @@ from queue_engine.planner.front import (
 )
 from queue_engine.rules.blockers import unannounced
 from queue_engine.rules.check_timing import check_data
+from queue_engine.rules.depth import moved_entries
 from queue_engine.rules.invariants import check_transition
 from queue_engine.rules.transitions import preempted
 
@@ -109,7 +114,7 @@ async def _make(engine: Engine, queue: Queue, needed: QueueChange, policy: Polic
         case QueueAction.FOLLOW_DEPTH:
             await follow_depth(engine, entries, blockers, policy)
         case QueueAction.END_HOLD:
-            await dequeue_together(engine, entries, DequeueReason(Reason.HOLD_TIMED_OUT), policy)
+            await _dequeue_together(engine, entries, DequeueReason(Reason.HOLD_TIMED_OUT), policy)
         case QueueAction.ANNOUNCE:
             await _announce(engine, queue, entries, blockers, policy)
         case QueueAction.POLL_TIP if queue.red is not None:
@@ -121,7 +126,7 @@ async def _make(engine: Engine, queue: Queue, needed: QueueChange, policy: Polic
         case QueueAction.DEQUEUE:
             failing = queue.red.failing if queue.red is not None and needed.reason is Reason.BASE_STAYS_RED else ()
             why = DequeueReason(needed.reason, needed.detail, failing=failing)
-            await dequeue_together(engine, entries, why, policy)
+            await _dequeue_together(engine, entries, why, policy)
         case QueueAction.PREEMPT:
             await _preempt(engine, entries[0], entries[1], policy, needed.depth)
 
@@ -201,3 +206,69 @@ async def _preempt(engine: Engine, front: Entry, other: Entry, policy: Policy, d
         data = {"head": saved.head, "yields_to": other.number, **check_data(front, change.now)}
         await change.record(EntryStatus.PENDING.value, saved, data=data)
     _log.info("preempted", repository=front.repository.full_name, number=front.number, by=other.number)
+
+
+async def follow_depth(engine: Engine, entries: Sequence[Entry], blockers: Sequence[Blocker], policy: Policy) -> None:
+    """Announce each of these entries of a queue that moved across the depth limit.
+
+    `blockers` are those of the queue, which the comment of an entry that gets room shows. Raises StaleRecord.
+    """
+    async with engine.change() as change:
+        for entry in moved_entries(entries, policy):
+            saved = await announce_joined(change, entry, policy, depth=len(entries))
+            concerning = [blocker for blocker in blockers if blocker.concerns(saved)]
+            if saved.held_since is None and concerning:
+                await notices.announce_blockers(change.tx, saved, concerning, policy, change.now)
+
+
+async def _dequeue_together(engine: Engine, entries: Sequence[Entry], why: DequeueReason, policy: Policy) -> None:
+    """Dequeue entries of one queue, all for one reason. Raises StaleRecord if one changed since it was read."""
+    async with engine.change() as change:
+        await record.dequeue_together(change, entries, why, lambda _: policy)
+    _log.info("dequeued", repository=entries[0].repository.full_name, numbers=[each.number for each in entries])
+
+
+async def hold_for_base(
+    engine: Engine, queue: Queue, policy: Policy, check: CheckReport, tip: str, failing: tuple[FailingCheck, ...]
+) -> datetime:
+    """Store that the base itself fails its check, and `failing`: only fixes of the base land until it passes."""
+    now = engine.clock.now()
+    async with engine.change() as change:
+        # The first poll, at once, reruns a failed job of GitHub Actions.
+        later = now if check.by_actions and policy.checks.reruns else now + policy.ask_again.maximum
+        red = RedBase(check.name, tip, now, 0, later, check.app_id, failing=failing)
+        # Only a move of the base sets the polls of a broken workflow file back to none.
+        await change.tx.red_bases.note(queue.id, replace(red, polls=1) if red.is_workflow else red)
+    return now
+
+
+@dataclass(frozen=True, slots=True)
+class StallFacts:
+    """The checks that did not start for the front, and those that no commit has."""
+
+    here: tuple[str, ...] = ()
+    anywhere: str | None = None
+
+
+async def record_stall(
+    engine: Engine, queue: Queue, stall: Stall | None, entry: Entry, found: StallFacts
+) -> datetime | None:
+    """Store that no check starts for the front. The pass then announces the blocker, or its end, at once."""
+    now = engine.clock.now()
+    if found.anywhere is not None and (stall is None or not stall.never):
+        new = Stall(now, NOWHERE, found.anywhere)
+    elif stall is not None:
+        return None if stall.never or waits_for_start(entry, stall.head) else now
+    elif found.here and entry.run.candidate is not None:
+        new = Stall(now, entry.run.candidate, few(found.here))
+    else:
+        return None
+    async with engine.change() as change:
+        await change.tx.stalls.note(queue.id, new)
+    return now
+
+
+async def record_refused_merge(engine: Engine, entry: Entry) -> None:
+    """Record that GitHub refused to merge; in its own transaction, since a webhook may have changed the entry since."""
+    async with engine.store.transaction() as tx:
+        await record_merge_request(tx, entry, None, engine.clock.now())

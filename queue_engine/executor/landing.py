@@ -1,38 +1,95 @@
-"""P1 after the merge: compare the landed tree with the tested tree, and pause the queue on a mismatch."""
+"""Land what GitHub merged: compare the landed tree with the tested tree, and pause the queue on a mismatch (P1).
+
+GitHub may also land in the background what IMQ requested, after the entry of the pull request has left its queue. No
+call stops such a merge, and an entry waits for it no longer than its time limit (P5). Others may have landed meanwhile,
+so that the merge made an untested tree. A webhook reports the landing, or a sweep finds it.
+"""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import structlog
 
 from queue_engine.config.model import Policy
 from queue_engine.domain.dequeue_reason import DequeueReason
-from queue_engine.domain.facts import Commit
+from queue_engine.domain.errors import Forbidden, NotFound
+from queue_engine.domain.facts import Commit, PullRequest
 from queue_engine.domain.known_facts import KEPT, Fact, Push, of_branch
-from queue_engine.domain.model import Entry, EntryStatus, Queue, RedBase
+from queue_engine.domain.model import Entry, EntryStatus, Queue, RedBase, Repository
+from queue_engine.domain.port import GitHub, PendingMerge
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects import record
 from queue_engine.effects.context import Change, Engine
 from queue_engine.effects.labels import remove_testing_label
 from queue_engine.effects.notices import announce_landed
-from queue_engine.executor import github_requests
 from queue_engine.executor.cleanup import schedule_branch_deletion
 from queue_engine.known.branches import pushes
 from queue_engine.planner.actions import Facts
+from queue_engine.rules.base_change import need_no_test
 from queue_engine.rules.check_figures import figures_of
 from queue_engine.rules.invariants import check_transition
+from queue_engine.rules.pending_merges import is_requested_merge
 
 _log = structlog.get_logger("imq.landing")
+
+
+@dataclass(frozen=True, slots=True)
+class _LandingCommit:
+    """The commit that landed an entry, and the branch that it landed on."""
+
+    commit: Commit
+    branch: str
+    untested: tuple[str, ...] = ()
+    """The files in which its tree differs from the tested one, if these need no test; empty for any other trees."""
+
+
+async def _landing_commit(
+    github: GitHub, entry: Entry, sha: str | None, facts: Facts, policy: Policy
+) -> _LandingCommit:
+    """Read the commit that landed the entry: the base's tip if `sha` is None."""
+    if sha is None:
+        sha = (await github.comparison(entry.repository, entry.base_branch, entry.head)).base_tip
+    commit = await github.commit(entry.repository, sha)
+    untested = await _untested(github, entry, commit, policy)
+    return _LandingCommit(commit, await landed_on(github, entry, commit, facts, tested=bool(untested)), untested)
+
+
+async def _untested(github: GitHub, entry: Entry, landed: Commit, policy: Policy) -> tuple[str, ...]:
+    """Return the files in which the trees differ, if none of them needs a test: the base moved after the test."""
+    tested = entry.run.tested_tree
+    if not policy.checks.untested_paths or tested is None or landed.tree == tested:
+        return ()
+    paths = await github.differing_paths(entry.repository, tested, landed)
+    return tuple(sorted(paths)) if paths and need_no_test(paths, policy) else ()
+
+
+async def landed_on(github: GitHub, entry: Entry, landed: Commit, facts: Facts, *, tested: bool = False) -> str:
+    """Return the branch that the entry was merged into: its author may change the base branch until GitHub merges.
+
+    GitHub's merge takes the head as a condition, and not the base (docs, "Merge a pull request": `sha`;
+    InterCooperative-Network/icn #2659). A merged pull request keeps its base branch (go-github #3456). So IMQ reads the
+    pull request, unless the landed commit has the tested tree (or one that is as good: `tested`) on the tested base.
+    """
+    pull = facts.pull
+    if pull is None or not pull.merged:
+        if (tested or landed.tree == entry.run.tested_tree) and entry.run.base_tip in landed.parents:
+            return entry.base_branch
+        try:
+            pull = await github.pull_request(entry.repository, entry.number)
+        except (Forbidden, NotFound):
+            # The mismatch of the trees has to be reported in any case.
+            return entry.base_branch
+    return pull.base_branch if pull.merged else entry.base_branch
 
 
 async def land_merged(
     engine: Engine, queue: Queue, entry: Entry, sha: str | None, facts: Facts, policy: Policy, *, squashed: bool = False
 ) -> None:
     """Remove an entry that GitHub merged, as this commit if it is known. Raises GitHubError, and StaleRecord."""
-    landed = await github_requests.landed(engine.github, entry, sha, facts, policy)
+    landed = await _landing_commit(engine.github, entry, sha, facts, policy)
     if landed.branch != entry.base_branch:
-        await land_elsewhere(engine, entry, landed.commit, landed.branch, policy)
+        await _land_elsewhere(engine, entry, landed.commit, landed.branch, policy)
         return
     await land(engine, queue, entry, landed.commit, policy, squashed=squashed, untested=landed.untested)
 
@@ -55,7 +112,7 @@ async def land(
     entry changed since it was read.
     """
     check_transition(entry.status, EntryStatus.LANDED)
-    mismatch = mismatch_of(entry, landed, untested)
+    mismatch = _mismatch_of(entry, landed, untested)
     async with engine.change() as change:
         tx, now = change.tx, change.now
         await tx.entries.remove(entry)
@@ -77,19 +134,19 @@ async def land(
             await schedule_branch_deletion(tx, entry, policy, now)
             await tx.queues.wake(queue.id, now)
         else:
-            await pause_for_mismatch(change, queue, entry, landed, policy, mismatch, squashed=squashed)
-    log_landing(entry, landed, mismatch)
+            await _pause_for_mismatch(change, queue, entry, landed, policy, mismatch, squashed=squashed)
+    _log_landing(entry, landed, mismatch)
     return mismatch is None
 
 
-def mismatch_of(entry: Entry, landed: Commit, untested: Sequence[str]) -> str | None:
+def _mismatch_of(entry: Entry, landed: Commit, untested: Sequence[str]) -> str | None:
     """Say how the landed tree differs from the tested one; None if they agree, but for files that need no test."""
     if entry.run.tested_tree == landed.tree or untested:
         return None
     return f"#{entry.number} landed as {landed.sha} with tree {landed.tree}; tested was {entry.run.tested_tree}"
 
 
-async def pause_for_mismatch(
+async def _pause_for_mismatch(
     change: Change, queue: Queue, entry: Entry, landed: Commit, policy: Policy, mismatch: str, *, squashed: bool = False
 ) -> None:
     """Pause the queue until a maintainer resumes it, or the checks of the landed tip if these can explain it."""
@@ -97,7 +154,7 @@ async def pause_for_mismatch(
     await _record_untested_tip(change, queue, entry, landed, policy, squashed=squashed)
 
 
-def log_landing(entry: Entry, landed: Commit, mismatch: str | None) -> None:
+def _log_landing(entry: Entry, landed: Commit, mismatch: str | None) -> None:
     """Log a landing, which is critical if the landed tree is untested."""
     if mismatch is None:
         _log.info("landed", repository=entry.repository.full_name, number=entry.number, sha=landed.sha)
@@ -105,7 +162,7 @@ def log_landing(entry: Entry, landed: Commit, mismatch: str | None) -> None:
         _log.critical("tree_mismatch", repository=entry.repository.full_name, detail=mismatch)
 
 
-async def land_elsewhere(engine: Engine, entry: Entry, landed: Commit, branch: str, policy: Policy) -> None:
+async def _land_elsewhere(engine: Engine, entry: Entry, landed: Commit, branch: str, policy: Policy) -> None:
     """Dequeue an entry that GitHub merged into another branch than its base branch.
 
     The base branch did not move, so its queue proceeds. Raises StaleRecord if the entry changed since it was read.
@@ -156,3 +213,70 @@ def moves(entry: Entry, landed: Commit) -> list[Fact]:
     left = dict.fromkeys((entry.run.base_tip, *landed.parents[:1]))
     moves = [Push(before=tip, after=landed.sha) for tip in left if tip is not None and tip != landed.sha]
     return [Fact(subject=of_branch(entry.base_branch), statement=move) for move in moves]
+
+
+async def settle_pending_merge(engine: Engine, repository: Repository, number: int) -> None:
+    """Compare the trees if GitHub merged this pull request after its entry had left, and IMQ requested that merge.
+
+    Sends no request for any other pull request. Raises GitHubError.
+    """
+    async with engine.store.reading() as tx:
+        entry = await tx.pending_merges.find(repository.id, number)
+        if entry is None or await tx.entries.is_queued(repository.id, number):
+            return
+        queue = await tx.queues.get(entry.queue_id)
+    assert queue is not None
+    pull = await engine.github.pull_request(entry.repository, number)
+    if pull.open:
+        return
+    policy = await engine.policies.of(entry.repository, entry.base_branch)
+    landed = await _landed(engine, entry, pull, policy)
+    if landed is None or landed.branch != entry.base_branch:
+        async with engine.change() as change:
+            await change.tx.pending_merges.remove(repository.id, number)
+        _log.info("pending_merge_ended", repository=repository.full_name, number=number, merged=pull.merged)
+        return
+    await _land(engine, queue, entry, landed, policy)
+
+
+async def _landed(engine: Engine, entry: Entry, pull: PullRequest, policy: Policy) -> _LandingCommit | None:
+    """Return the commit by which GitHub landed the entry as IMQ requested; None if it did not."""
+    if not pull.merged:
+        return None
+    github, is_shown = engine.github, pull.merged_by is not None and pull.merge_sha is not None
+    pending = None if is_shown else await _pending(github, entry)
+    if not is_requested_merge(pull, await github.own_login(), pending):
+        return None
+    sha = pull.merge_sha or (pending.sha if pending else None)
+    return await _landing_commit(github, entry, sha, Facts(pull=pull), policy)
+
+
+async def _pending(github: GitHub, entry: Entry) -> PendingMerge | None:
+    """Read how far the requested merge is; None if GitHub no longer knows it."""
+    try:
+        return await github.pending_merge(entry.repository, entry.number, entry.run.merge_uuid or "")
+    except NotFound:
+        return None
+
+
+async def _land(engine: Engine, queue: Queue, entry: Entry, found: _LandingCommit, policy: Policy) -> None:
+    """Announce the landing, in one transaction with all of its effects, and pause the queue if the trees differ.
+
+    The entry has departed before, so its landing is an event of the queue, and counts in no statistics.
+    """
+    landed, mismatch = found.commit, _mismatch_of(entry, found.commit, found.untested)
+    async with engine.change() as change:
+        tx, now = change.tx, change.now
+        if not await tx.pending_merges.remove(entry.repository.id, entry.number):
+            return
+        await tx.refusals.clear(entry.repository.id, entry.number)
+        await announce_landed(tx, entry, landed.sha, policy, now, mismatch=mismatch, untested=found.untested)
+        data = {"sha": landed.sha, "tree": landed.tree, "tested_tree": entry.run.tested_tree, "head": entry.head}
+        await change.record(EntryStatus.LANDED.value, queue, number=entry.number, data=data)
+        await tx.known.record(entry.repository.id, moves(entry, landed), now)
+        await tx.queues.wake(queue.id, now)
+        if mismatch is None:
+            await schedule_branch_deletion(tx, entry, policy, now)
+        else:
+            await _pause_for_mismatch(change, queue, entry, landed, policy, mismatch)
+    _log_landing(entry, landed, mismatch)

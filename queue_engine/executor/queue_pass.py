@@ -1,141 +1,122 @@
 """Run one pass over one queue: decide, store, act, and repeat until the queue has to wait.
 
-The pass never sleeps: a wait is a due time in the database. Every state change is a compare-and-set; a pass that loses
-one decides again. It stores its intent before each request that changes GitHub, and reads GitHub after a kill (P2).
+One entry is tested after the other, or trains are: a landing that has begun goes first. Then runs of members that left
+are cancelled, active runs are built and their checks judged, and the plan says what to land, eject, cancel and start.
 
-A webhook during a pass increments `wake_count`; a pass that releases the queue with an older count makes it due at
-once. While no check reports, IMQ polls an entry ever less often. Facts are kept for one pass, or until a webhook comes.
+The pass never sleeps: a wait is a due time in the database. Each change is stored before its effect; a pass that loses
+a race reads everything again (P2). A webhook during a pass increments `wake_count`; a pass that releases the queue with
+an older count makes it due at once. While no check reports, IMQ polls an entry ever less often.
 """
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import structlog
 
-from queue_engine.config.model import Policy
+from queue_engine.config.model import Policy, TrainRules
 from queue_engine.core.concurrency.request_context import working
+from queue_engine.domain.candidate_run import CandidateRun, CandidateState
 from queue_engine.domain.errors import (
-    Forbidden,
     GitHubError,
-    Invalid,
-    NotFound,
     RateLimitError,
-    ReadLagError,
     Refused,
     StaleRead,
     StaleRecord,
     attempt_level,
+    is_retryable,
 )
-from queue_engine.domain.facts import MergeMethod
-from queue_engine.domain.model import Entry, EntryStatus, Queue, Stall
-from queue_engine.domain.port import PendingMerge
-from queue_engine.domain.reasons import REASONS, Outcome, Reason
-from queue_engine.domain.unmet_requirement import UnmetRequirement
+from queue_engine.domain.model import PROCESSING, Entry, EntryStatus, Queue
+from queue_engine.domain.policy import Candidates
+from queue_engine.domain.reasons import Reason
+from queue_engine.effects import record
 from queue_engine.effects.context import Engine
-from queue_engine.effects.queue_depth import set_aside
-from queue_engine.executor import github_requests
-from queue_engine.executor.entry_facts import read_entry_fact
-from queue_engine.executor.entry_trace import entry_trace
-from queue_engine.executor.front import find_front
-from queue_engine.executor.hold_queue import StallFacts, hold_for_base, record_refused_merge, record_stall
-from queue_engine.executor.landing import land_merged
-from queue_engine.executor.own_check import await_own_check
-from queue_engine.executor.pass_errors import LeaseLost, PassError
-from queue_engine.executor.save import AS_USUAL, PASSES_ON, CheckResults, Checks, EntryChange, EntryUpdates
-from queue_engine.known.own_merges import answered_merge, merged_by_imq
-from queue_engine.planner import actions
-from queue_engine.planner.actions import OF_PULL, Action, FactKind, Facts, ReadFact, Step, Wait
-from queue_engine.planner.check_outcome import rerun_answered
-from queue_engine.planner.decide import decide
-from queue_engine.planner.front import QueueWait
+from queue_engine.executor.candidate import begin, build
+from queue_engine.executor.entry_steps import EntrySteps, entry_trace
+from queue_engine.executor.front import find_front, find_members
+from queue_engine.executor.members import still_alone
+from queue_engine.executor.run_checks import eject, test
+from queue_engine.executor.run_landing import begin_landing, continue_landing, stop_landing
+from queue_engine.executor.run_store import TrainState, follow_runs
+from queue_engine.planner.front import Members, QueueWait, first
 from queue_engine.planner.github_outage import (
-    UNREADABLE,
+    Retry,
     longest_wait,
     on_github_error,
     out_of_order,
     retry_at,
-    settled,
     shows_retrying,
 )
-from queue_engine.planner.merge_errors import misses_own_check
-from queue_engine.planner.pending_merge import with_pending_merge
-from queue_engine.rules.failing_checks import failing_checks
-from queue_engine.rules.readiness import may_be_renewed
-from queue_engine.rules.transitions import preempted, with_refusal
+from queue_engine.planner.trains.members import ahead_of_tested_alone, base_moved, follow_queue, visible
+from queue_engine.planner.trains.memory import Memory
+from queue_engine.planner.trains.model import Plan
+from queue_engine.planner.trains.outcomes import cancelled, under_generation
+from queue_engine.planner.trains.plan import plan
+from queue_engine.rules.blockers import in_flight, select_front
+from queue_engine.rules.transitions import preempted
 
 _log = structlog.get_logger("imq.queue_pass")
 
-_STEPS = 200
+_STEPS = 300
 """More steps than any real pass needs; a pass with so many ends, and its queue is due again, behind the others."""
 
-_Decide = Callable[[Entry, Facts, Policy, datetime], Action]
+_OFF_FOR = timedelta(days=1)
+"""How long trains are off at most before IMQ tries them again."""
+
+_PLAN_AGAIN = timedelta(minutes=10)
+"""A queue in trains is due at least so often: some plans depend on how long members wait."""
+
+_RunStep = Callable[[TrainState, CandidateRun], Awaitable[datetime | None]]
+
+
+class LeaseLost(Exception):
+    """Another worker has the queue's lease now; the pass ends without another step."""
+
+
+class PassError(Exception):
+    """A pass met an unexpected error, which is its cause. `entry` is the front, if the pass had selected one."""
+
+    def __init__(self, entry: Entry | None) -> None:
+        super().__init__("a pass met an unexpected error")
+        self.entry = entry
 
 
 class QueuePass:
-    """Advances a leased queue, or a member of one of its trains by the same steps, from its last verification on."""
+    """Advances a leased queue: its front, where IMQ tests one entry after the other, else its trains."""
 
-    stopped: actions.HoldLanding | None = None
-    """Why the train of the member lands no further, if it does not."""
-
-    def __init__(
-        self,
-        engine: Engine,
-        queue: Queue,
-        held: Callable[[], bool],
-        policy: Policy,
-        *,
-        once: bool = False,
-        updates: EntryUpdates | None = None,
-        decide: _Decide = decide,
-        depth: int = 0,
-    ):
-        """`held` returns whether this worker still has the lease; `once`: trains begin after the first entry."""
-        self._engine, self._queue, self._held = engine, queue, held
-        self._decides = decide
-        self._facts = Facts()
-        self._facts_for: tuple[str, int] | None = None  # The entry, by id and version, that `_facts` were read for.
-        self._depth = depth
-        self._hold_ends: datetime | None = None
-        self._stall: Stall | None = None
-        if queue.pause(Reason.GITHUB_REFUSES) is not None:
-            # An owner ends what GitHub refuses as a whole: it may last as long as any hold.
-            policy = replace(policy, outage_timeout=policy.timeouts.hold)
-        self._policy = policy
-        self._once = once
-        self._updates = updates or EntryUpdates(engine, policy)
+    def __init__(self, engine: Engine, queue: Queue, held: Callable[[], bool], policy: Policy) -> None:
+        """`held` returns whether this worker still has the lease."""
+        self._engine, self._queue, self._policy = engine, queue, policy
+        trains = policy.trains if policy.trains.enabled else TrainRules(Candidates.AUTO)
+        self._state = TrainState(engine, queue, policy, trains, held)
+        self._steps = EntrySteps(engine, queue, held, policy)
+        self._one_by_one = not (policy.trains.enabled or queue.in_trains)
+        self._once = False
+        """Whether trains begin after the first entry, which began without them, or is tested alone."""
+        self._front_id: str | None = None
+        self._due: datetime | None = None
 
     async def run(self) -> datetime | None:
         """Advance the queue until it has to wait; returns when it is due again, None if only an event can wake it.
 
         Raises LeaseLost.
         """
-        traced_id: str | None = None
         with ExitStack() as traced:
             for _ in range(_STEPS):
-                if not self._held():
+                if not self._state.held():
                     raise LeaseLost(self._queue.repository.full_name)
-                entry = await self._front()
-                if isinstance(entry, QueueWait):
-                    return entry.until
-                if entry.id != traced_id:
-                    if traced_id is not None and (self._once or self._engine.ending.is_set()):
-                        break
-                    traced.close()
-                    traced.enter_context(entry_trace(entry))
-                    traced_id = entry.id
                 try:
-                    with working(again=longest_wait(entry)):
-                        due = await self._advance(entry)
+                    found = await (self._entry_step(traced) if self._one_by_one else self._train_step())
                 except StaleRecord:
-                    self._facts = Facts()
+                    self._state.verified.clear()
+                    self._steps.forget()
                     continue
-                except Exception as error:
-                    raise PassError(entry) from error
-                if due is not None:
-                    return min(due, self._hold_ends or due)
-        return self._engine.clock.now()
+                except RateLimitError as limited:
+                    return retry_at(limited, self._state.now)
+                if found is not None:
+                    return found.until
+        return self._state.now
 
     async def on_unreadable_policy(self, error: GitHubError) -> datetime | None:
         """Handle a policy that cannot be read: the front waits for GitHub as after any other error."""
@@ -143,227 +124,307 @@ class QueuePass:
         if isinstance(found, QueueWait):
             return found.until
         try:
-            return await self._on_error(found.entry, error, reading_pull=True)
+            return await self._steps.on_error(found.entry, error, reading_pull=True)
         except StaleRecord:
-            return self._engine.clock.now()
+            return self._state.now
 
-    async def _front(self) -> Entry | QueueWait:
-        """Return the entry to work on, or the wait if there is none."""
+    async def _entry_step(self, traced: ExitStack) -> QueueWait | None:
+        """Take one step of the front; return the wait, None if there is more to do now."""
         found = await find_front(self._engine, self._queue.id, self._policy, self._queue.generation)
         if isinstance(found, QueueWait):
             return found
-        front, self._depth, self._hold_ends, self._stall = found.entry, found.depth, found.hold_ends, found.stall
-        return front
-
-    async def _advance(self, entry: Entry) -> datetime | None:
-        if entry.run.candidate_run is not None:
-            # Its candidate was not its own head alone, so no result of that run lands it (P1).
-            await self._save(entry, preempted(entry, self._engine.clock.now()))
-            return None
-        return await self.step(entry)
-
-    def know(self, entry: Entry, facts: Facts) -> None:
-        """Have the next step of this entry, as it is now, decide by these facts, which were read a moment ago."""
-        self._facts, self._facts_for = facts, (entry.id, entry.version)
-
-    async def step(self, entry: Entry) -> datetime | None:
-        """Read facts and carry out the next action; returns when the queue is due again if the action was to wait.
-
-        The entry may change during a read. So after a read only a wait is carried out; the next step decides the rest.
-        Raises StaleRecord if the entry changed since it was read.
-        """
-        if (entry.id, entry.version) != self._facts_for:
-            # A webhook changed the entry, or it is another one: facts read before may be outdated.
-            self.know(entry, Facts())
-        self._facts = replace(self._facts, ci_active_at=self._stall.ci_active_at if self._stall else None)
-        for reads in range(len(FactKind) + 1):
-            action = await self._decide(entry)
-            if not isinstance(action, ReadFact):
-                return await self._act(entry, action) if not reads or isinstance(action, Wait) else None
-            before = self._facts
-            due = await self._read_fact(entry, action.fact)
-            if due is not None or self._facts is before or not self._held():
-                return due
-        return None
-
-    async def _decide(self, entry: Entry) -> Action:
-        if entry.run.merge_requested_at is not None:
-            async with self._engine.store.reading() as tx:
-                landed = await answered_merge(tx, entry, self._engine.clock.now())
-            self._facts = replace(self._facts, landed_sha=landed)
-        return self._decides(entry, self._facts, self._policy, self._engine.clock.now())
-
-    async def _act(self, entry: Entry, action: Step) -> datetime | None:
-        match action:
-            case actions.Save(changed, ended):
-                goes_on = changed.status is EntryStatus.READY  # It merges in this pass, or changes again.
-                await self._save(entry, changed, EntryChange(checks=CheckResults(ended=ended), passes_on=goes_on))
-                return None
-            case Wait(changed, until, pending, not_starting, never, failing):
-                waiting = changed if failing else replace(changed, run=changed.run.without_failures())
-                if waiting != entry:
-                    recovered = not failing and shows_retrying(entry, self._engine.clock.now())
-                    announce = recovered or waiting.run.pending_checks != entry.run.pending_checks
-                    passes_on = waiting.run.merge_requested_at is not None or misses_own_check(
-                        self._facts.merge_refused
-                    )
-                    await self._save(entry, waiting, EntryChange(announce, CheckResults(pending), passes_on=passes_on))
-                found = StallFacts(not_starting, never)
-                return await record_stall(self._engine, self._queue, self._stall, changed, found) or until
-            case actions.Update(changed):
-                return await self._update(entry, changed)
-            case actions.Merge(changed):
-                if (early := await await_own_check(self._engine, entry, self._policy)) is not None:
-                    return await self._act(entry, early) if isinstance(early, actions.Dequeue) else early
-                return await self._merge(await self._save(entry, changed, EntryChange(before_merge=True)), action)
-            case actions.Landing(sha):
-                return await self._land(entry, sha)
-            case actions.Dequeue(reason, detail, checks):
-                return await self._dequeue(entry, reason, detail, checks)
-            case actions.Block(changed, reason, message):
-                await self._updates.block(entry, changed, reason, message)
-                return None
-            case actions.Unmet(changed, unmet):
-                await self._updates.unready(changed, unmet)
-                return None
-            case actions.Rerun(changed, failed):
-                return await self._rerun(await self._save(entry, changed), failed)
-            case actions.HoldLanding():
-                self.stopped = action
-                return self._engine.clock.now()
-            case actions.HoldBase(changed, check, tip, failing):
-                await self._save(entry, changed)
-                return await hold_for_base(self._engine, self._queue, self._policy, check, tip, failing)
-
-    async def _save(self, entry: Entry, changed: Entry, how: EntryChange = AS_USUAL) -> Entry:
-        saved = await self._updates.save(entry, changed, depth=self._depth, how=how)
-        self._facts_for = (saved.id, saved.version)
-        return saved
-
-    async def _read_fact(self, entry: Entry, fact: FactKind) -> datetime | None:
+        entry, self._steps.depth, self._steps.stall = found.entry, found.depth, found.stall
+        if entry.id != self._front_id:
+            if self._front_id is not None and (self._once or self._engine.ending.is_set()):
+                return QueueWait(self._state.now)
+            traced.close()
+            traced.enter_context(entry_trace(entry))
+            self._front_id = entry.id
         try:
-            facts = await read_entry_fact(self._engine, entry, fact, self._facts, self._policy)
-            if facts is None:
-                return None
-            if facts.merge_refused is not None and self._facts.merge_refused is None:
-                await record_refused_merge(self._engine, entry)
-            self._facts = facts
+            with working(again=longest_wait(entry.run)):
+                if entry.run.candidate_run is not None:
+                    # Its candidate was not its own head alone, so no result of that run lands it (P1).
+                    await self._steps.save(entry, preempted(entry, self._state.now))
+                    return None
+                due = await self._steps.step(entry)
+        except StaleRecord:
+            raise
+        except Exception as error:
+            raise PassError(entry) from error
+        return None if due is None else QueueWait(first((due, found.hold_ends)))
+
+    async def _train_step(self) -> QueueWait | None:
+        """Make one change of the trains; return the wait, None if there is more to do now."""
+        if self._engine.ending.is_set():
+            return QueueWait(self._state.now)
+        self._due = None
+        with working(again=timedelta(minutes=5)):
+            changed = await self._change()
+        return None if changed else QueueWait(self._due)
+
+    def _alone(self, *, once: bool = False) -> bool:
+        """Test one entry after the other for now; with `once` only the front."""
+        self._one_by_one, self._once = True, once
+        return True
+
+    async def _change(self) -> bool:
+        """Make one change, and return True; False if there is nothing to do before `_due`."""
+        state = self._state
+        await state.load()
+        landing = [run for run in state.runs if run.state is CandidateState.LANDING]
+        if landing:
+            self._due = await self._on_run(landing[0], continue_landing)
+            return self._due is None
+        if not self._policy.trains.enabled and self._policy.fault is None:
+            return await self._leave()
+        if any(in_flight(each) and each.run.candidate_run is None for each in state.entries):
+            # What began before trains ends first.
+            return self._alone(once=True)
+        found = await find_members(state.engine, state.queue.id, state.policy, state.generation)
+        await state.load()
+        if await self._is_off():
+            return await follow_runs(state, sequential=True) or self._alone()
+        if isinstance(found, QueueWait):
+            return await self._without_members(found)
+        state.depth = len(found.room)
+        front = select_front(found.room, found.blockers, state.now)
+        if front is not None and front.status in PROCESSING and state.tests_alone(front):
+            return self._alone(once=True)
+        return await self._advance(found)
+
+    async def _leave(self) -> bool:
+        """End one run after the other, since trains were switched off; then test one entry after the other."""
+        state = self._state
+        if state.runs:
+            await state.cancel(state.runs[0], why="trains_off")
+        elif not await follow_runs(state, sequential=True):
+            async with state.engine.change() as change:
+                await change.tx.trains.remove(state.queue.id)
+                await change.tx.queues.note_trains(state.queue.id, False)
+            self._alone()
+        return True
+
+    async def _is_off(self) -> bool:
+        state = self._state
+        off, queue = state.memory.off, state.queue
+        if off is None or off.generation != queue.generation:
+            return False
+        if off.reason != Reason.CHECK_FAILS_ON_CANDIDATES:
+            return state.now - off.since < _OFF_FOR
+        if off.suspect is None or any(each.number == off.suspect for each in state.entries):
+            return True
+        if off.once:
+            return False
+        async with state.engine.store.reading() as tx:
+            history = await tx.timeline.of_pull_request(queue.repository.id, off.suspect)
+        if not any(each.event == EntryStatus.LANDED and each.at >= off.since for each in history):
+            return False
+        # The check was green on its own branch: it judges the pull request, until a workflow or a rule changes.
+        await state.remember(replace(state.memory, off=replace(off, suspect=None)))
+        return True
+
+    async def _without_members(self, found: QueueWait) -> bool:
+        """End all runs of a queue without entries; a queue that only changed is read again."""
+        state = self._state
+        self._due = found.until
+        if state.entries or not state.runs:
+            return False
+        for run in state.runs:
+            await state.cancel(run, why="left")
+        return True
+
+    async def _advance(self, found: Members) -> bool:
+        state = self._state
+        # The runs' own retries find out when GitHub accepts requests again.
+        holding = tuple(each for each in found.blockers if each.reason is not Reason.GITHUB_REFUSES or each.until)
+        found = replace(found, blockers=holding)
+        free = found.free(state.now)
+        blocked = bool(found.blockers) and not free
+        self._due = found.until
+        if blocked and any(each.reason is not Reason.FROZEN for each in found.blockers):
+            # Runs go on without IMQ; their checks are judged when the queue continues.
+            return False
+        if await _end_outdated_run(state):
+            return True
+        memory = self._renewed()
+        state.memory = follow_queue(memory, found.room, state.trains)
+        if blocked:
+            # In a freeze nothing lands or begins; what passes is shown as passed.
+            return await self._follow(CandidateState.TESTING)
+        if not self._knows_base():
+            return await self._read_base()
+        if await follow_runs(state):
+            await state.remember(state.memory)
+            return True
+        self._due = first((found.until, found.hold_ends))
+        if await self._follow(CandidateState.BUILDING, CandidateState.TESTING):
+            return True
+        return await self._plan(found, free)
+
+    async def _follow(self, *states: CandidateState) -> bool:
+        """Build and test the runs in these states; True once something changed, else they are due at `_due`."""
+        for run in self._state.runs:
+            if run.state in states:
+                due = await self._on_run(run, build if run.state is CandidateState.BUILDING else test)
+                if due is None:
+                    return True
+                self._due = first((due, self._due))
+        return False
+
+    def _renewed(self) -> Memory:
+        memory = under_generation(self._state.memory, self._state.queue.generation)
+        if memory.off is None:
+            return memory
+        # Something changed since, or a day has passed: what did not work may work now.
+        return replace(memory, off=None, silent=(), by_api=None, trigger=None, unreported="")
+
+    def _knows_base(self) -> bool:
+        """Whether the base has not moved without IMQ, as far as webhooks say."""
+        state = self._state
+        unknown = {each.newer_tip for each in state.entries if each.newer_tip is not None} - set(state.memory.tips)
+        return state.memory.base_tip is not None and not unknown
+
+    async def _read_base(self) -> bool:
+        """Read the base's tip, and take account of it; False if GitHub has to catch up before."""
+        state, first_entry = self._state, self._state.entries[0]
+        again = first_entry.run.next_poll_at if first_entry.run.github_failures else None
+        if again is not None and again > state.now:
+            self._due = first((self._due, again))
+            return False
+        try:
+            found = await state.engine.github.branch_tip(state.queue.repository, state.queue.base_branch)
+            if found is None:
+                raise StaleRead("the base branch is gone")
         except GitHubError as error:
-            return await self._on_error(entry, error, reading_pull=fact in OF_PULL)
-        return None
+            await self._on_entry_error(first_entry, error)
+            return True
+        memory = state.memory.with_tips(sorted(each.newer_tip for each in state.entries if each.newer_tip is not None))
+        if found.sha != memory.base_tip:
+            memory = base_moved(memory, found.sha)
+        await state.remember(memory)
+        return True
 
-    async def _update(self, entry: Entry, changed: Entry) -> datetime | None:
-        saved = await self._save(entry, changed)
-        self._facts = Facts()
+    async def _plan(self, found: Members, free: tuple[Entry, ...]) -> bool:
+        """Carry out the next plan; False if the plan is to wait."""
+        state = self._state
+        waiting = {
+            each.number
+            for each in free
+            if each.run.github_failures and each.run.next_poll_at is not None and each.run.next_poll_at > state.now
+        }
+        lagging = [
+            each.run.next_poll_at for each in free if each.number in waiting and not each.run.github_failing_since
+        ]
+        if lagging:
+            # Replicas catch up within seconds: a plan without this entry would cost another CI run.
+            self._due = first((self._due, *lagging))
+            return False
+        numbers = {each.number for each in free} - waiting
+        front = select_front(found.room, found.blockers, state.now)
+        if front is not None and not state.runs and state.tests_alone(front) and front.number in numbers:
+            return await self._test_alone(front)
+        shown = visible(state.memory, ahead_of_tested_alone(state.memory, numbers))
+        made = plan(shown, state.seconds)
+        if made == Plan():
+            await state.remember(state.memory)
+            polls = (each.run.next_poll_at for each in free if each.number in waiting)
+            again = state.now + _PLAN_AGAIN if state.runs or numbers else None
+            self._due = first((self._due, *polls, again))
+            return False
+        if made.land is not None:
+            run = state.find(made.land.id)
+            planned, again = made.land, run.test.next_poll_at
+            if run.test.merge_refusals and again is not None and again > state.now:
+                # GitHub misses a check; nothing else lands before.
+                self._due = first((self._due, again))
+                return False
+            return await self._on_entries(run.numbers, lambda: begin_landing(state, run, planned))
+        if made.eject:
+            return await self._on_entries(made.eject[:1], lambda: eject(state, made.eject[0]))
+        if made.cancel:
+            await state.cancel(state.find(made.cancel[0]), why="cancelled")
+            return True
+        new = made.start[0]
+        return await self._on_entries(new.content, lambda: begin(state, new, state.memory))
+
+    async def _test_alone(self, front: Entry) -> bool:
+        """Have a fork's pull request tested by its own head, unless its head was approved meanwhile."""
+        alone: list[bool] = []
+
+        async def judge() -> bool:
+            alone.append(await still_alone(self._state, front))
+            return True
+
+        await self._on_entries((front.number,), judge)
+        return self._alone(once=True) if any(alone) else True
+
+    async def _on_entries(self, numbers: tuple[int, ...], act: Callable[[], Awaitable[object]]) -> bool:
+        """Verify and act; an error of GitHub makes the first of these entries wait."""
         try:
-            self._facts = await github_requests.update(self._engine.github, saved, self._engine.clock.now())
-        except RateLimitError as limited:  # Nothing was sent.
-            due = retry_at(limited, self._engine.clock.now())
-            await self._save(saved, _not_requested(saved, due))
+            await act()
+        except GitHubError as error:
+            entry = next(each for each in self._state.entries if each.number in numbers)
+            await self._on_entry_error(entry, error)
+        return True
+
+    async def _on_run(self, run: CandidateRun, act: _RunStep) -> datetime | None:
+        """Do the next step of a run; returns when it is due again, None if something changed."""
+        due = run.test.next_poll_at
+        if run.test.github_failures and due is not None and due > self._state.now:
             return due
-        except GitHubError as error:
-            return await self._on_error(saved, error, requested=True)
-        if saved.run.github_failing_since is not None and self._facts.update_refused is None:
-            # GitHub has accepted it: how long it takes to update the branch counts from now on.
-            answered = replace(saved, status_since=self._engine.clock.now(), run=saved.run.without_failures())
-            await self._save(saved, answered, EntryChange(announce=True))
-        return None
-
-    async def _merge(self, entry: Entry, how: actions.Merge) -> datetime | None:
-        refused, self._facts = self._facts.refused_methods, Facts()
         try:
-            answer = await github_requests.merge(self._engine.github, entry, how, refused, self._engine.clock.now())
-        except RateLimitError as limited:  # GitHub did not merge, so there is no lost answer to find.
-            await record_refused_merge(self._engine, entry)
-            await self._save(entry, replace(entry, run=replace(entry.run, merge_requested_at=None)))
-            return retry_at(limited, self._engine.clock.now())
+            return await act(self._state, run)
         except GitHubError as error:
-            return await self._on_error(entry, error)
-        if isinstance(answer, str):
-            return await self._land(entry, answer, squashed=how.method is MergeMethod.SQUASH)
-        if isinstance(answer, PendingMerge):
-            await self._save(entry, with_pending_merge(entry, answer, self._engine.clock.now()), PASSES_ON)
-            return None
-        await record_refused_merge(self._engine, entry)
-        self._facts = answer
-        if answer.merge_denied is None:
-            kept = EntryChange(passes_on=misses_own_check(self._facts.merge_refused))
-            await self._save(entry, with_refusal(entry, self._engine.clock.now()), kept)
-        return None
+            return await self._on_run_error(run, error)
 
-    async def _rerun(self, entry: Entry, failed: Checks) -> datetime | None:
-        results, self._facts = CheckResults(failing=failing_checks(failed, self._facts.reports)), Facts()
-        try:
-            message = await github_requests.rerun(self._engine.github, entry, failed, self._engine.clock.now())
-        except GitHubError as error:
-            return await self._on_error(entry, error)
-        if message is not None:
-            _log.info("rerun_refused", number=entry.number, message=message)
-        answered = rerun_answered(entry, failed, message, self._policy, self._engine.clock.now())
-        await self._save(entry, answered, EntryChange(message is None, results))
-        return None
+    async def _on_entry_error(self, entry: Entry, error: GitHubError) -> None:
+        """Make the entry wait for GitHub; a limit, which concerns all of them, makes the queue wait."""
+        if isinstance(error, RateLimitError):
+            raise error
+        await self._state.steps().on_error(entry, error, reading_pull=True)
 
-    async def _land(self, entry: Entry, sha: str | None, *, squashed: bool = False) -> datetime | None:
-        try:
-            await land_merged(self._engine, self._queue, entry, sha, self._facts, self._policy, squashed=squashed)
-        except GitHubError as error:
-            return await self._on_error(entry, error, reading_pull=True)
-        return None
-
-    async def _dequeue(self, entry: Entry, reason: Reason, detail: str | None, checks: Checks = ()) -> datetime | None:
-        """Dequeue the entry; if the reason is a failure of the pull request, read the pull request first."""
-        pull, now = self._facts.pull, self._engine.clock.now()
-        if reason is Reason.MERGED_ELSEWHERE:
-            async with self._engine.store.reading() as tx:
-                own = await merged_by_imq(tx, entry, now)
-            if own:
-                await self._save(entry, replace(entry, run=replace(entry.run, merge_requested_at=now)))
-                return None
-        if entry.head_proved and may_be_renewed(entry, reason, self._policy):
-            async with self._engine.change() as change:
-                await set_aside(change, entry, UnmetRequirement(reason, detail), self._policy)
-            return None
-        if pull is None and REASONS[reason].outcome is Outcome.FAILED and reason not in UNREADABLE:
-            return await self._read_fact(entry, FactKind.PULL)
-        await self._updates.dequeue(entry, reason, self._facts, detail=detail, checks=checks)
-        return None
-
-    async def _on_error(
-        self, entry: Entry, error: GitHubError, *, reading_pull: bool = False, requested: bool = False
-    ) -> datetime | None:
-        """Handle an error of GitHub: wait within limits, read the pull request, or dequeue the entry.
-
-        `requested`: an update was requested, which counts as sent only once GitHub has answered.
-        """
-        now = self._engine.clock.now()
-        if not isinstance(error, StaleRead | ReadLagError):
-            _log.log(attempt_level(error), "github_error", number=entry.number, error=repr(error))
-        read = reading_pull or self._facts.pull is not None
-        if reading_pull and isinstance(error, Invalid):
-            # No parameter of this read can be wrong, so it is no rule: GitHub, or a proxy, is in trouble.
-            error = Refused(error.message, status=error.status)
+    async def _on_run_error(self, run: CandidateRun, error: GitHubError) -> datetime | None:
+        """Make the run wait for GitHub; after the time limit of outages, trains are off (P5), and None is returned."""
+        state = self._state
+        if isinstance(error, RateLimitError):
+            raise error
+        _log.log(attempt_level(error), "github_error", run=run.id, error=repr(error))
         error = out_of_order(error)
-        if not reading_pull:
-            error = settled(entry, error, now)
-        if isinstance(error, NotFound | Forbidden | Invalid) and not read and not requested:
-            await self._save(entry, replace(entry, needs_refetch=True))
-            return None
-        if isinstance(error, Forbidden):
-            return await self._dequeue(entry, Reason.PERMISSION_MISSING, error.message)
-        match on_github_error(entry, error, self._policy, now, self._engine.random):
-            case actions.Dequeue(reason, detail):
-                return await self._dequeue(entry, reason, detail)
-            case Wait(changed, until):
-                changed = _not_requested(changed, until) if requested else changed
-                if changed != entry:
-                    saved = await self._updates.save_retrying(changed, until, error, depth=self._depth)
-                    self._facts_for = (saved.id, saved.version)
-                return until
+        if not is_retryable(error):
+            # Not for what its members are: GitHub, or a proxy, is in trouble.
+            error = Refused(error.message, status=error.status)
+        await state.load()
+        run = next((each for each in state.runs if each.id == run.id), run)
+        match on_github_error(run.test, error, state.policy, state.now, state.engine.random):
+            case Retry(test, at):
+                async with state.engine.change() as change:
+                    await state.save_run_within(change, replace(run, test=replace(test, next_poll_at=at)))
+                    if shows_retrying(test, state.now):
+                        await record.pause_refused(change, state.queue.id, error)
+                return at
+        if run.state is CandidateState.LANDING:
+            await stop_landing(state, run, error.message, refused=True)
+        else:
+            await state.switch_off(Reason.CANDIDATES_REFUSED, error.message)
+        return None
 
 
-def _not_requested(entry: Entry, due: datetime) -> Entry:
-    """Return an entry whose update GitHub has not accepted: it is requested again at `due`, and its limit begins then.
-
-    If GitHub has updated the branch all the same, the new head's webhook or the next read shows it.
-    """
-    return replace(entry, status_since=due, run=replace(entry.run, polls=0, next_poll_at=due))
+async def _end_outdated_run(state: TrainState) -> bool:
+    """End one run of which a member left or has another head, or which no plan knows; whether anything changed."""
+    trains = state.memory.trains
+    planned = {each.id: each for each in (*trains.runs, *trains.passed)}
+    for run in state.runs:
+        known = planned.get(run.id or 0)
+        members = [each for each in run.members if known is not None and each.number in known.content]
+        if run.test.new_head is not None:
+            await state.cancel(run, why="branch_changed")
+            return True
+        if known is None or not members or any(state.entry_of(each) is None for each in members):
+            await state.cancel(run, why="outdated" if known is None else "left")
+            return True
+    if gone := set(planned) - {run.id for run in state.runs}:
+        memory = state.memory
+        for run_id in gone:
+            memory = cancelled(memory, run_id)
+        await state.remember(memory)
+    return bool(gone)

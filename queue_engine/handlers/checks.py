@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 
 from queue_engine.admission.case import Case
-from queue_engine.admission.readiness import judge_again
+from queue_engine.admission.revalidate import revalidate
 from queue_engine.core.concurrency.micro_batch import MicroBatch
 from queue_engine.domain.candidate_run import CandidateRun
 from queue_engine.domain.model import Entry, EntryStatus, Repository
@@ -63,7 +63,7 @@ class CheckReports:
         async with self._engine.store.reading() as tx:
             outside = await tx.entries.waiting_outside(webhook.repository_id)
         for entry in (each for each in outside if waits_for_check(each, webhook)):
-            await judge_again(self._engine, Case(webhook.repository, entry.number, entry, webhook.delivery))
+            await revalidate(self._engine, Case(webhook.repository, entry.number, entry, webhook.delivery))
 
     async def _uncounted_on(self, webhook: CheckWebhook) -> frozenset[str]:
         """Return the base branches for which a skipped check is a queue-only one, or may be: then it did not run."""

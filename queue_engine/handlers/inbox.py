@@ -47,8 +47,7 @@ from queue_engine.effects.github_merges import AUTO_MERGE_JOB
 from queue_engine.effects.repository_names import remember_name
 from queue_engine.effects.stale_records import repeated_if_stale
 from queue_engine.effects.stale_runs import CANCEL_RUNS_JOB, to_cancel
-from queue_engine.executor.cleanup import BRANCH_JOB, Cleanup
-from queue_engine.executor.trains.candidate_cleanup import train_jobs
+from queue_engine.executor.cleanup import BRANCH_JOB, Cleanup, train_jobs
 from queue_engine.handlers.branches import Branches
 from queue_engine.handlers.checks import CheckReports, rerun_requested
 from queue_engine.handlers.lost_deliveries import DELIVERIES
@@ -58,7 +57,7 @@ from queue_engine.handlers.reconciler import Reconciler, enqueue_sweep
 from queue_engine.handlers.reviews import reviewed
 from queue_engine.handlers.shadow import ShadowHandler
 from queue_engine.handlers.table_limits import PURGE_JOB, TableLimits
-from queue_engine.shadow.readiness import SHADOW_JOB
+from queue_engine.shadow.decide import SHADOW_JOB
 from queue_engine.store.outbox.outbox import OUTBOX_JOB, OutboxKind
 from queue_engine.store.requests import RequestKind, RequestRecord
 

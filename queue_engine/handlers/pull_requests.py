@@ -15,10 +15,8 @@ from queue_engine.admission.command_consent import is_commands
 from queue_engine.admission.enqueue_request import EnqueueRequest
 from queue_engine.admission.label_order import await_earlier, postpone
 from queue_engine.admission.label_throttle import LabelThrottle
-from queue_engine.admission.not_ready_pushes import Push
-from queue_engine.admission.own_pushes import bind_own_push
+from queue_engine.admission.new_heads import bind_known_push
 from queue_engine.admission.revalidate import left_to_pass, revalidate
-from queue_engine.admission.shared_heads import follow_shared_update
 from queue_engine.core.concurrency.key_order import KeyOrder, OrderWait
 from queue_engine.domain.errors import LabelOrderError, ReadLagError, StaleRead
 from queue_engine.domain.model import Entry, EntryStatus, Repository
@@ -27,11 +25,12 @@ from queue_engine.domain.webhooks import HeadChange, LabelChange, LabelRequest, 
 from queue_engine.effects.context import Engine
 from queue_engine.effects.github_merges import disable_later
 from queue_engine.effects.labels import queued_by
-from queue_engine.executor.pending_merges import settle_pending_merge
-from queue_engine.executor.trains.lost_merges import follow_landed
+from queue_engine.executor.cleanup import follow_landed
+from queue_engine.executor.landing import settle_pending_merge
 from queue_engine.handlers.labels import LabelChanges
 from queue_engine.handlers.reconciler import read_again
 from queue_engine.handlers.shadow import ShadowHandler
+from queue_engine.rules.new_heads import NewHead
 from queue_engine.rules.stacks import pull_request_in
 
 _AUTO_MERGE = frozenset({"auto_merge_enabled", "auto_merge_disabled"})
@@ -145,12 +144,13 @@ class PullRequestChanges:
         elif isinstance(webhook, HeadChange) and await self._own_update(webhook):
             return
         if not await left_to_pass(engine, case.repository, case.number):
-            case, push = await case.with_policy(engine, entry.base_branch), None
+            case, head = await case.with_policy(engine, entry.base_branch), None
             if isinstance(webhook, HeadChange):
-                if await self._known_push(case, webhook):
+                own = webhook.sender == await engine.github.own_login()
+                head = NewHead(webhook.head_sha, webhook.sender, webhook.before, by_imq=own)
+                if await bind_known_push(engine, case, head):
                     return
-                push = None if webhook.sender is None else Push(webhook.sender, webhook.head_sha, webhook.before)
-            case = await revalidate(engine, case, push=push)
+            case = await revalidate(engine, case, push=None if head is None or head.by is None else head)
         if removed is not None:
             await self._labels.removed(case, removed)
 
@@ -195,15 +195,6 @@ class PullRequestChanges:
             async with self._engine.change() as change:
                 await disable_later(change, case.repository, case.number)
         return enabled and policy.auto_merge is GithubMergePolicy.REFUSE
-
-    async def _known_push(self, case: Case, webhook: HeadChange) -> bool:
-        """Whether a named bot pushed to its own pull request, or IMQ updated the branch for another pull request."""
-        if await bind_own_push(self._engine, case, webhook):
-            return True
-        own = webhook.sender == await self._engine.github.own_login()
-        if not own or case.entry is None or webhook.before != case.entry.head:
-            return False
-        return await follow_shared_update(self._engine, case, webhook.head_sha, pushed_by_imq=True) is not None
 
     async def _own_update(self, webhook: HeadChange) -> bool:
         """Whether a push is known already, or is the requested update, which the next pass binds."""

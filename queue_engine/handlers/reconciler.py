@@ -36,7 +36,7 @@ from queue_engine.domain.port import PAGE
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects.context import Change, Engine
 from queue_engine.effects.repository_names import named_by
-from queue_engine.executor.pending_merges import settle_pending_merge
+from queue_engine.executor.landing import settle_pending_merge
 from queue_engine.handlers.lost_deliveries import DELIVERIES_JOB, LostDeliveries, Matters
 from queue_engine.handlers.repositories import MISSING_JOB, enqueue_examination, examine_repository
 from queue_engine.handlers.repository_labels import (

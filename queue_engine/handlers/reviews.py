@@ -4,8 +4,7 @@ A pull request whose approval was withdrawn is dequeued.
 """
 
 from queue_engine.admission.case import Case
-from queue_engine.admission.readiness import judge_again
-from queue_engine.admission.revalidate import left_to_pass
+from queue_engine.admission.revalidate import left_to_pass, revalidate
 from queue_engine.admission.throttle import is_outsider, is_throttled
 from queue_engine.config.model import Policy
 from queue_engine.domain.dequeue_reason import DequeueReason
@@ -16,8 +15,8 @@ from queue_engine.domain.webhooks import ConversationWebhook, ReviewWebhook
 from queue_engine.effects import record
 from queue_engine.effects.context import Engine
 from queue_engine.effects.queue_depth import set_aside
-from queue_engine.rules.consent import is_own_update
 from queue_engine.rules.eligibility import waits
+from queue_engine.rules.new_heads import HeadConsent, NewHead, may_bind
 from queue_engine.rules.readiness import may_be_renewed
 from queue_engine.rules.reviews import missing_approval, reviews_of
 
@@ -47,7 +46,7 @@ async def reviewed(engine: Engine, webhook: ReviewWebhook | ConversationWebhook)
         # GitHub's rules do not count an outsider's review, and the pass judges all reviews again before the merge.
         return
     if not entry.is_ready:
-        await judge_again(engine, Case(repository, entry.number, entry, webhook.delivery))
+        await revalidate(engine, Case(repository, entry.number, entry, webhook.delivery))
         return
     snapshot = await engine.github.snapshot(repository, entry.number, login=None)
     pull, reviews = snapshot.pull, await reviews_of(engine.github, repository, snapshot, rules)
@@ -79,7 +78,8 @@ async def _set_aside(engine: Engine, entry: Entry, missing: tuple[Reason, str], 
         return False
     if not entry.head_proved:
         compared = await engine.github.comparison(entry.repository, entry.base_branch, entry.head)
-        if not is_own_update(entry.updated_from, compared, policy):
+        head = NewHead(entry.head, compared=compared)
+        if may_bind(head, entry, policy, HeadConsent.OWN_UPDATE) is None:
             return False
     async with engine.change() as change:
         await set_aside(change, entry, UnmetRequirement(*missing), policy)

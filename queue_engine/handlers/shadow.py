@@ -11,9 +11,9 @@ from queue_engine.domain.model import Repository
 from queue_engine.domain.policy import Mode
 from queue_engine.domain.webhooks import CommentCommand, LabelRequest, RepositoryWebhook
 from queue_engine.effects.context import Engine
+from queue_engine.shadow.decide import judge_later
 from queue_engine.shadow.mode import mode_of, refresh_mode
 from queue_engine.shadow.pull_requests import ShadowPulls
-from queue_engine.shadow.readiness import judge_later
 
 SHADOW_KEPT = timedelta(days=90)
 """How long IMQ keeps what it would have done, from the last change on."""

@@ -27,7 +27,7 @@ from queue_engine.domain.reasons import Reason
 from queue_engine.effects.check_runs import NOTICE_OF_STATUS, contradicts, want_check_run
 from queue_engine.effects.context import Change, Engine
 from queue_engine.effects.notices import announce, progress_notice
-from queue_engine.executor.trains.candidate_cleanup import request_lost
+from queue_engine.executor.cleanup import request_lost
 from queue_engine.store import Transaction
 from queue_engine.store.outbox.outbox import OutboxKind
 from queue_engine.store.reconciler_state import stale_comments
@@ -121,7 +121,7 @@ class StaleComments:
     async def _unlanded(self, repository: Repository, comments: Iterable[OwnComment]) -> frozenset[int]:
         """Return the pull requests with a comment that says "Landed" which did not land. Raises GitHubError.
 
-        GitHub may mark as merged later what landed with a train; `executor/trains/lost_merges.py` follows that.
+        GitHub may mark as merged later what landed with a train; `executor/cleanup.py` follows that.
         """
         github, doubted = self._engine.github, {each.number for each in comments if is_landing(each)}
         async with self._engine.store.reading() as tx:

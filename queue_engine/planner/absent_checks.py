@@ -20,8 +20,8 @@ from queue_engine.domain.reasons import Reason
 from queue_engine.domain.unmet_requirement import UnmetRequirement
 from queue_engine.domain.workflow_runs import CheckSuite, WorkflowRun
 from queue_engine.planner.actions import Action, Dequeue, FactKind, Facts, HoldBase, ReadFact, Save, Unmet, Wait
-from queue_engine.planner.base_change import prove
 from queue_engine.planner.check_limits import check_deadline, few, keep_checking, with_started
+from queue_engine.planner.new_heads import prove
 from queue_engine.planner.pending_checks import has_jobs, leave_for_runs
 from queue_engine.rules.check_timing import safe_link
 from queue_engine.rules.checks import (
@@ -135,7 +135,7 @@ def _never_or_not_here(
         each
         for each in absent
         if not _is_among(each, former)
-        and not is_known(each, entry, by_others)
+        and not _is_known(each, entry, by_others)
         and not any(matches(each, report) for report in facts.others.reports)
     ]:
         if (held := _of_base(entry, broken_runs(facts.workflow_runs or (), facts.reports or ()), facts)) is not None:
@@ -198,7 +198,7 @@ def _by_actions(absent: Iterable[RequiredCheck], others: Iterable[CheckReport]) 
     return any(report.by_actions and matches(check, report) for check in absent for report in others)
 
 
-def is_known(check: RequiredCheck, entry: Entry, by_others: Collection[CheckReport]) -> bool:
+def _is_known(check: RequiredCheck, entry: Entry, by_others: Collection[CheckReport]) -> bool:
     """Return whether IMQ has measured this check before, and nothing says that it was another App's."""
     return check.name in (entry.run.check_limits or {}) and all(each.name != check.name for each in by_others)
 

@@ -10,12 +10,11 @@ from dataclasses import replace
 from datetime import datetime
 
 from queue_engine.config.model import Policy
-from queue_engine.domain.facts import Comparison
 from queue_engine.domain.model import Entry
 from queue_engine.domain.reasons import Reason
 from queue_engine.planner.actions import Action, Dequeue, FactKind, Facts, ReadFact, Save, Update
+from queue_engine.planner.new_heads import prove
 from queue_engine.rules.base_change import need_no_test
-from queue_engine.rules.consent import is_own_update
 from queue_engine.rules.transitions import updating
 
 _BEHIND = "behind"
@@ -46,15 +45,6 @@ def start_over(entry: Entry, base_tip: str | None, policy: Policy, now: datetime
     if entry.run.started_at is not None and now - entry.run.started_at >= policy.timeouts.run:
         return Dequeue(Reason.BASE_KEEPS_MOVING)
     return Update(updating(entry, base_tip, policy, now))
-
-
-def prove(entry: Entry, comparison: Comparison, policy: Policy) -> Action | None:
-    """Prove an update by its parents, once; None if the head is proved already."""
-    if entry.head_proved:
-        return None
-    if not is_own_update(entry.updated_from, comparison, policy):
-        return Dequeue(Reason.HEAD_CHANGED)
-    return Save(replace(entry, head_proved=True, run=replace(entry.run, tested_tree=comparison.head.tree)))
 
 
 def may_keep_result(entry: Entry, facts: Facts, policy: Policy) -> bool:

@@ -15,8 +15,10 @@ from datetime import datetime
 
 from queue_engine.config.merge_commit import needs_co_authors
 from queue_engine.config.model import Policy
+from queue_engine.core.timing.backoff import MONITOR
 from queue_engine.domain.facts import CheckState, MergeMethod, PullRequest
 from queue_engine.domain.model import Entry, EntryStatus
+from queue_engine.domain.port import MergeState, PendingMerge
 from queue_engine.domain.reasons import Reason
 from queue_engine.planner.absent_checks import judge_absent
 from queue_engine.planner.actions import (
@@ -32,23 +34,55 @@ from queue_engine.planner.actions import (
     Update,
     Wait,
 )
-from queue_engine.planner.base_change import follow_base, keeps_result, may_keep_result, prove, start_over
+from queue_engine.planner.base_change import follow_base, keeps_result, may_keep_result, start_over
 from queue_engine.planner.check_outcome import judge_checks
-from queue_engine.planner.member_rules import judge_landing, judge_member, judge_refused_member
-from queue_engine.planner.merge_errors import judge_refused_merge, judge_refused_update
-from queue_engine.planner.own_pushes import judge_lost_consent
-from queue_engine.planner.pending_merge import follow_merge
+from queue_engine.planner.member_rules import judge_landing, judge_member
+from queue_engine.planner.merge_errors import judge_refused_member, judge_refused_merge, judge_refused_update
+from queue_engine.planner.new_heads import judge_lost_consent, judge_new_head, prove
 from queue_engine.rules.check_timing import with_reports
 from queue_engine.rules.checks import expected_checks, judge, of_now, requires_own_check, run_checks
-from queue_engine.rules.consent import consent_lost, is_own_update, may_be_updated_silently
-from queue_engine.rules.eligibility import Reject
+from queue_engine.rules.consent import consent_lost
 from queue_engine.rules.merge_method import commit_message
-from queue_engine.rules.transitions import after_poll, bind_head, enter, up_to_date, updating, with_new_head
+from queue_engine.rules.transitions import after_poll, enter, up_to_date, updating, with_new_head, with_refusal
+
+_UNFINISHED = "GitHub has not finished its merge in the background, and may still do so"
+
+
+def _follow_merge(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Action:
+    """Return the next action while GitHub merges the entry, which no call stops.
+
+    A webhook reports most landings before. A refusal is judged afterwards, as that of any other merge. GitHub keeps a
+    result for a day ("Merge API"); the time limit is shorter (P5).
+    """
+    pending, run = facts.pending_merge, entry.run
+    if pending is None:
+        waits = run.next_poll_at is not None and now < run.next_poll_at
+        return Wait(entry, run.next_poll_at) if waits and run.next_poll_at else ReadFact(FactKind.PENDING_MERGE)
+    if pending.state is MergeState.MERGED:
+        return Landing(pending.sha)
+    if pending.state is not MergeState.PENDING:
+        return Save(with_refusal(_followed(entry, None), now))
+    if now - (run.merge_requested_at or now) >= policy.pending_merge_timeout:
+        return Dequeue(Reason.GITHUB_TROUBLE, detail=_UNFINISHED)
+    waiting = after_poll(entry, MONITOR, now)
+    return Wait(waiting, waiting.run.next_poll_at or now)
+
+
+def with_pending_merge(entry: Entry, pending: PendingMerge, now: datetime) -> Entry:
+    """Record the merge that GitHub has accepted, and when IMQ reads its result first."""
+    run = replace(entry.run, polls=0, next_poll_at=now + MONITOR.base)
+    return _followed(replace(entry, run=run), pending.uuid)
+
+
+def _followed(entry: Entry, uuid: str | None) -> Entry:
+    return replace(entry, run=replace(entry.run, merge_uuid=uuid))
 
 
 def decide(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Action:
-    """Return the one next action for the front entry."""
+    """Return the one next action for the front entry, or for a member whose train lands by merges."""
     facts = _of_head(entry, facts)
+    if entry.run.candidate_run is not None:
+        return _member(entry, facts, policy, now)
     if (first := _before_status(entry, facts, policy, now, entry)) is not None:
         return first
     if facts.rules is not None and not entry.own_check_required and requires_own_check(facts.rules, policy):
@@ -57,13 +91,13 @@ def decide(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Action:
     return _BY_STATUS[entry.status](entry, facts, policy, now)
 
 
-def decide_member(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Action:
+def _member(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Action:
     """Return the next action for a member whose train lands by merges, one after the other.
 
     The run of the train tested the tree that the base has to hold after this member (`tested_tree`), on the commit that
     the base has to be at now (`base_tip`). All else is verified as for any other entry.
     """
-    facts, run = _of_head(entry, facts), entry.run
+    run = entry.run
     waiting = replace(entry, status=EntryStatus.PENDING, run=run.ended())
     if (first := _before_status(entry, facts, policy, now, waiting)) is not None:
         return first
@@ -107,7 +141,7 @@ def _before_status(entry: Entry, facts: Facts, policy: Policy, now: datetime, wa
     if facts.pull is not None and facts.pull.merged and entry.run.merge_requested_at is not None:
         return Landing(facts.pull.merge_sha)
     if entry.run.merge_uuid is not None:
-        return follow_merge(entry, facts, policy, now)
+        return _follow_merge(entry, facts, policy, now)
     if facts.pull is not None:
         if (lost := consent_lost(entry, facts.pull, policy)) is not None:
             return judge_lost_consent(waiting, lost, facts.pull, facts, policy, now)
@@ -156,7 +190,7 @@ def _pending(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Actio
 
 def _updating(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Action:
     if entry.run.new_head is not None:
-        return _judge_new_head(entry, entry.run.new_head, facts, policy, now)
+        return judge_new_head(entry, entry.run.new_head, facts, policy, now)
     if facts.update_refused is not None:
         return judge_refused_update(entry, facts.update_refused, facts, policy, now)
     failing, again = entry.run.github_failing_since is not None, entry.run.next_poll_at
@@ -180,26 +214,6 @@ def _updating(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Acti
         return Wait(entry, entry.run.next_poll_at)
     # GitHub may have lost the request, or IMQ was killed before it sent it; the named head makes it idempotent.
     return Update(after_poll(entry, policy.update_poll, now, waited=1))
-
-
-def _judge_new_head(entry: Entry, head: str, facts: Facts, policy: Policy, now: datetime) -> Action:
-    """Bind the head that appeared while updating. A head pushed by IMQ's login is proved later, any other before."""
-    if entry.run.new_head_is_ours:
-        return Save(bind_head(entry, head, policy, now, proved=False))
-    if facts.pull is None:
-        return ReadFact(FactKind.PULL)
-    if not may_be_updated_silently(entry.repository, facts.pull):
-        # The webhook that names the sender may come late; without it a fork's new head counts as another person's.
-        if entry.run.next_poll_at is not None and now < entry.run.next_poll_at:
-            return Wait(entry, entry.run.next_poll_at)
-        return Dequeue(Reason.HEAD_CHANGED)
-    if facts.comparison is None:
-        return ReadFact(FactKind.COMPARISON)
-    if facts.head_landed:
-        return Dequeue(Reason.MERGED_ELSEWHERE)
-    if not is_own_update(entry.head, facts.comparison, policy):
-        return judge_lost_consent(entry, Reject(Reason.HEAD_CHANGED), facts.pull, facts, policy, now)
-    return Save(bind_head(entry, head, policy, now, proved=True))
 
 
 def _checking(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Action:

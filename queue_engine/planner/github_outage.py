@@ -5,7 +5,7 @@ a restart. Webhooks do not shorten the wait (`Queues.wake`).
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from queue_engine.config.model import Policy
@@ -23,14 +23,14 @@ from queue_engine.domain.errors import (
     Unauthorized,
     is_retryable,
 )
-from queue_engine.domain.model import Entry
 from queue_engine.domain.reasons import Reason, reason_of
-from queue_engine.planner.actions import Dequeue, Wait
+from queue_engine.domain.run import Run
+from queue_engine.planner.actions import Dequeue
 
 UNREADABLE = frozenset({Reason.GITHUB_TROUBLE, Reason.PERMISSION_MISSING})
 """Reasons that mean that GitHub refuses reads of the pull request, so that IMQ does not read it again."""
 
-REPEATED = timedelta(minutes=10)
+_REPEATED = timedelta(minutes=10)
 """How long GitHub has to repeat a refusal, while everything else works, before it counts as one that lasts."""
 
 _REPEATED_AS: Mapping[int, type[GitHubError]] = {403: Forbidden, 422: Invalid}
@@ -39,13 +39,13 @@ _SHORTEST = timedelta(seconds=1)
 _IN_DOUBT = 6
 """How many times longer IMQ retries while the answer to a merge request is lost: only GitHub knows the outcome."""
 
-SHOWN_AFTER = timedelta(minutes=1)
+_SHOWN_AFTER = timedelta(minutes=1)
 """How long GitHub fails before the comment says so: a shorter outage is over before anybody reads of it."""
 
 
-def shows_retrying(entry: Entry, now: datetime) -> bool:
-    """Whether GitHub has failed for so long that the entry's comment says that IMQ retries."""
-    return entry.run.github_failing_since is not None and now - entry.run.github_failing_since >= SHOWN_AFTER
+def shows_retrying(run: Run, now: datetime) -> bool:
+    """Whether GitHub has failed for so long that comments say that IMQ retries."""
+    return run.github_failing_since is not None and now - run.github_failing_since >= _SHOWN_AFTER
 
 
 def out_of_order(error: GitHubError) -> GitHubError:
@@ -55,52 +55,54 @@ def out_of_order(error: GitHubError) -> GitHubError:
     return error
 
 
-def settled(entry: Entry, error: GitHubError, now: datetime) -> GitHubError:
+def settled(run: Run, error: GitHubError, now: datetime) -> GitHubError:
     """Return the error for what it is by now: a 403 or 422 without a known cause that GitHub repeats is no trouble.
 
     For requests that failed while others of the same pass succeeded. An installation or a repository that is out of
     order stays so until its owner ends that.
     """
-    since = entry.run.github_failing_since
-    if not isinstance(error, Refused) or error.disorder is not None or since is None or now - since < REPEATED:
+    since = run.github_failing_since
+    if not isinstance(error, Refused) or error.disorder is not None or since is None or now - since < _REPEATED:
         return error
     kind = _REPEATED_AS.get(error.status or 0)
     return error if kind is None else kind(error.message, status=error.status)
 
 
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """Wait for GitHub: the run with what it counts of the failures, and when to try again."""
+
+    run: Run
+    at: datetime
+
+
 def on_github_error(
-    entry: Entry, error: GitHubError, policy: Policy, now: datetime, random: Callable[[], float]
-) -> Wait | Dequeue:
-    """Retry the entry whose pass ended with this error, or dequeue it.
+    run: Run, error: GitHubError, policy: Policy, now: datetime, random: Callable[[], float]
+) -> Retry | Dequeue:
+    """Retry the run whose step ended with this error, of an entry or of a train, or give it up.
 
     After a rate limit, IMQ waits as long as GitHub asks. A stale read is retried within seconds, and counts as an
     outage only if that fails: `github_failing_since` is not set before. During an outage the waits grow as
     `backoff.TROUBLE` says, within a time limit, which is that of all holds where a repository is out of order. GitHub
-    would repeat any other refusal, so the entry is dequeued.
+    would repeat any other refusal.
     """
     if isinstance(error, RateLimitError):
-        return Wait(entry, retry_at(error, now))
+        return Retry(run, retry_at(error, now))
     # The operator has to replace a rejected key; the entries wait for that. A repository that is gone has a job.
     if not is_retryable(error) and not isinstance(error, Unauthorized | NotFound):
         return Dequeue(Reason.GITHUB_TROUBLE, error.message)
-    if isinstance(error, StaleRead) and not OUTDATED.exhausted(entry.run.github_failures):
+    failed = replace(run, github_failures=run.github_failures + 1)
+    if isinstance(error, StaleRead) and not OUTDATED.exhausted(run.github_failures):
         # Replicas catch up within seconds: until then this is no outage.
-        again = now + backoff.wait(OUTDATED, entry.run.github_failures, random=random)
-        return Wait(replace(entry, run=replace(entry.run, github_failures=entry.run.github_failures + 1)), again)
-    since = entry.run.github_failing_since or now
-    if now - since >= outage_limit(error, policy) * (_IN_DOUBT if entry.run.merge_requested_at else 1):
+        return Retry(failed, now + backoff.wait(OUTDATED, run.github_failures, random=random))
+    since = run.github_failing_since or now
+    if now - since >= _outage_limit(error, policy) * (_IN_DOUBT if run.merge_requested_at else 1):
         return Dequeue(reason_of(error), error.message)
-    tries = entry.run.github_failures - 1 if isinstance(error, StaleRead) else entry.run.github_failures
-    again = now + backoff.wait(backoff.TROUBLE, tries, random=random)
-    return Wait(
-        replace(
-            entry, run=replace(entry.run, github_failures=entry.run.github_failures + 1, github_failing_since=since)
-        ),
-        again,
-    )
+    tries = run.github_failures - 1 if isinstance(error, StaleRead) else run.github_failures
+    return Retry(replace(failed, github_failing_since=since), now + backoff.wait(backoff.TROUBLE, tries, random=random))
 
 
-def outage_limit(error: GitHubError, policy: Policy) -> timedelta:
+def _outage_limit(error: GitHubError, policy: Policy) -> timedelta:
     """How long requests may fail like this: as long as any hold where only an owner ends it."""
     lasts = isinstance(error, Refused) and error.disorder is not None
     return policy.timeouts.hold if lasts else policy.outage_timeout
@@ -111,6 +113,6 @@ def retry_at(limited: RateLimitError, now: datetime) -> datetime:
     return now + max(limited.retry_after, _SHORTEST)
 
 
-def longest_wait(entry: Entry) -> timedelta:
-    """The longest wait that follows if GitHub fails in the entry's next step."""
-    return backoff.longest(backoff.TROUBLE, entry.run.github_failures)
+def longest_wait(run: Run) -> timedelta:
+    """The longest wait that follows if GitHub fails in the run's next step."""
+    return backoff.longest(backoff.TROUBLE, run.github_failures)

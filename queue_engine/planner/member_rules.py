@@ -7,32 +7,17 @@ from dataclasses import replace
 from datetime import datetime
 
 from queue_engine.config.model import Policy
-from queue_engine.core.timing.backoff import no_jitter, wait
 from queue_engine.domain.facts import BranchRules, MergeMethod, PullRequest, Snapshot
 from queue_engine.domain.model import Entry, EntryStatus
 from queue_engine.domain.reasons import Reason
-from queue_engine.planner.actions import Action, Dequeue, FactKind, Facts, HoldLanding, ReadFact, Save, Wait
-from queue_engine.planner.base_change import prove
-from queue_engine.planner.merge_errors import await_permission, forbids_merge_commits, named
-from queue_engine.planner.own_pushes import judge_lost_consent
+from queue_engine.planner.actions import Action, Dequeue, FactKind, Facts, ReadFact, Save
+from queue_engine.planner.merge_errors import forbids_merge_commits, named
+from queue_engine.planner.new_heads import judge_lost_consent, prove
 from queue_engine.rules.consent import consent_lost
 from queue_engine.rules.eligibility import may_queue, unread_teams
 from queue_engine.rules.merge_method import merge_method, no_method
 from queue_engine.rules.reviews import counted_reviews, missing_approval
 from queue_engine.rules.stacks import is_stacked_above
-
-_OF_PULL = frozenset(
-    {
-        Reason.STACKED,
-        Reason.CHANGES_REQUESTED,
-        Reason.CODE_OWNER_MISSING,
-        Reason.APPROVAL_MISSING,
-        Reason.CONVERSATIONS_UNRESOLVED,
-        Reason.SIGNATURES_MISSING,
-        Reason.DEPLOYMENT_MISSING,
-    }
-)
-"""What the pull request itself lacks: others of its train may land without it."""
 
 
 def judge_member(entry: Entry, facts: Facts, policy: Policy, now: datetime, *, mergeable: bool) -> MergeMethod | Action:
@@ -69,7 +54,7 @@ def judge_landing(
         return ReadFact(FactKind.PERMISSION)
     if may_queue(policy, entry.queued_by, facts.permission) is not None:
         return Dequeue(Reason.PERMISSION_LOST, unread_teams(policy))
-    if (unmet := unmet_rules(facts, rules)) is not None:
+    if (unmet := _unmet_rules(facts, rules)) is not None:
         return unmet
     if is_stacked_above(pull):
         # A merge would land what lies below it, too, untested.
@@ -77,7 +62,7 @@ def judge_landing(
     rules = replace(rules, linear_history=rules.linear_history or forbids_merge_commits(facts.merge_refused))
     mergeable = replace(pull, methods=tuple(one for one in pull.methods if one not in facts.refused_methods))
     method = merge_method(mergeable, rules, policy)
-    if method is None and may_be_cached(facts):
+    if method is None and _may_be_cached(facts):
         return ReadFact(FactKind.FRESH_RULES)
     if method is None:
         reason, asked_for = no_method(pull, rules, policy)
@@ -90,14 +75,14 @@ def _without_tree(entry: Entry, action: Action) -> Action:
     return Save(replace(entry, head_proved=True)) if isinstance(action, Save) else action
 
 
-def unmet_rules(facts: Facts, rules: BranchRules) -> Action | None:
+def _unmet_rules(facts: Facts, rules: BranchRules) -> Action | None:
     """Return what to do about reviews, conversations and rules that are not met; None if all are."""
     return _unmet_bypassed_rules(facts, rules) or _withdrawn_approval(facts.snapshot, rules)
 
 
 def _unmet_bypassed_rules(facts: Facts, rules: BranchRules) -> Action | None:
     """Enforce the rules that GitHub does not enforce for IMQ, which may bypass them; None if all are met."""
-    if rules.bypassed and may_be_cached(facts):
+    if rules.bypassed and _may_be_cached(facts):
         return ReadFact(FactKind.FRESH_RULES)
     if rules.bypassed:
         return Dequeue(Reason.RULESET_BYPASSED, detail="; ".join(rules.bypassed))
@@ -110,7 +95,7 @@ def _unmet_bypassed_rules(facts: Facts, rules: BranchRules) -> Action | None:
     return None if missing is None else Dequeue(missing[0], detail=missing[1])
 
 
-def may_be_cached(facts: Facts) -> bool:
+def _may_be_cached(facts: Facts) -> bool:
     """Whether the rules and merge methods may come from the cache; IMQ drops cached ones after a refused merge."""
     return not facts.rules_fresh and facts.merge_refused is None
 
@@ -127,24 +112,3 @@ def _withdrawn_approval(snapshot: Snapshot | None, rules: BranchRules) -> Dequeu
     if reviews is not None and (missing := missing_approval(reviews, rules, snapshot.decision, owners)) is not None:
         return Dequeue(missing[0], detail=missing[1])
     return Dequeue(Reason.CONVERSATIONS_UNRESOLVED) if rules.conversations and snapshot.open_conversations else None
-
-
-def judge_refused_member(entry: Entry, message: str, facts: Facts, policy: Policy, now: datetime) -> Action | None:
-    """Judge the refused merge of a train's member. None: try again at once with fresh facts.
-
-    A member leaves only for what its own pull request lacks. Any other obstacle stops the landing, at once if it is
-    final: the base must not rest for long on members whose tree no run tested.
-    """
-    known = named(message)
-    if known is Reason.WORKFLOWS_PERMISSION:
-        return await_permission(entry, message, policy, now)
-    if known in _OF_PULL:
-        return Dequeue(known, detail=message)
-    if known is Reason.METHOD_NOT_ALLOWED and facts.refused_methods:
-        return None
-    deadline = (entry.run.refused_since or now) + policy.refusal_timeout
-    if facts.merge_denied is not None or (now >= deadline and entry.run.merge_refusals >= policy.merge_refusals):
-        return HoldLanding(message)
-    again = now + wait(policy.ask_again, entry.run.merge_refusals, random=no_jitter)
-    run = replace(entry.run, merge_requested_at=None, next_poll_at=again)
-    return Wait(replace(entry, run=run), again)

@@ -1,4 +1,6 @@
-"""Classify GitHub's refusals: one HTTP status has several causes, which facts and then GitHub's message distinguish.
+"""Classify GitHub's refusals to update, to merge, and to move the base.
+
+One HTTP status has several causes, which facts and then GitHub's message distinguish.
 
 Sources: GitHub's documentation of `update-branch` (422, 403) and of merging (405, 409), and messages that people have
 reported.
@@ -14,7 +16,7 @@ from queue_engine.domain.facts import CheckState, MergeMethod, PullRequest
 from queue_engine.domain.model import Entry, EntryStatus
 from queue_engine.domain.own_check import OWN_CHECK
 from queue_engine.domain.reasons import Reason
-from queue_engine.planner.actions import Action, Block, Dequeue, FactKind, Facts, ReadFact, Save, Wait
+from queue_engine.planner.actions import Action, Block, Dequeue, FactKind, Facts, HoldLanding, ReadFact, Save, Wait
 from queue_engine.planner.check_limits import check_limit, timed_out
 from queue_engine.rules.eligibility import why_not_editable
 from queue_engine.rules.transitions import after_poll, blocked, enter, up_to_date, with_new_head
@@ -74,6 +76,20 @@ _QUOTED = re.compile(r""""[^"\n]*"|`[^`\n]*/[^`\n]*`|(?<=required workflow )'[^\
 """Names of checks, workflows and files, as GitHub quotes them; they are no phrases, even if one is "merge queue"."""
 _PASSING = (_BASE_MODIFIED, _HEAD_OUTDATED, _HEAD_MODIFIED, _STATUS_CHECK, *_AWAITS_RESULTS)
 """Phrases of refusals that pass by themselves and have nothing to do with conflicts."""
+
+
+_OF_PULL = frozenset(
+    {
+        Reason.STACKED,
+        Reason.CHANGES_REQUESTED,
+        Reason.CODE_OWNER_MISSING,
+        Reason.APPROVAL_MISSING,
+        Reason.CONVERSATIONS_UNRESOLVED,
+        Reason.SIGNATURES_MISSING,
+        Reason.DEPLOYMENT_MISSING,
+    }
+)
+"""What the pull request itself lacks: others of its train may land without it."""
 
 
 def named(message: str) -> Reason | None:
@@ -151,6 +167,27 @@ def judge_refused_merge(entry: Entry, message: str, facts: Facts, policy: Policy
     return _await_workflow(entry, message, facts, policy, now) or _ask_again(entry, message, policy, now)
 
 
+def judge_refused_member(entry: Entry, message: str, facts: Facts, policy: Policy, now: datetime) -> Action | None:
+    """Judge the refused merge of a train's member. None: try again at once with fresh facts.
+
+    A member leaves only for what its own pull request lacks. Any other obstacle stops the landing, at once if it is
+    final: the base must not rest for long on members whose tree no run tested.
+    """
+    known = named(message)
+    if known is Reason.WORKFLOWS_PERMISSION:
+        return await_permission(entry, message, policy, now)
+    if known in _OF_PULL:
+        return Dequeue(known, detail=message)
+    if known is Reason.METHOD_NOT_ALLOWED and facts.refused_methods:
+        return None
+    deadline = (entry.run.refused_since or now) + policy.refusal_timeout
+    if facts.merge_denied is not None or (now >= deadline and entry.run.merge_refusals >= policy.merge_refusals):
+        return HoldLanding(message)
+    again = now + wait(policy.ask_again, entry.run.merge_refusals, random=no_jitter)
+    run = replace(entry.run, merge_requested_at=None, next_poll_at=again)
+    return Wait(replace(entry, run=run), again)
+
+
 def _lacks_base(facts: Facts) -> bool | None:
     """Whether the head lacks commits of its base; None if this pass has not read that."""
     if facts.comparison is not None:
@@ -225,6 +262,12 @@ def awaits_check(message: str | None) -> bool:
     awaited = _STATUS_CHECK in small or any(phrase in small for phrase in _AWAITS_RESULTS)
     outcome = _without_names(_CHECK_NAMED.sub("", small))
     return awaited and not any(phrase in outcome for phrase in _ENDED_BADLY)
+
+
+def misses_checks(message: str) -> bool:
+    """Whether GitHub refuses to move the base for checks alone, whatever their outcome."""
+    small = _without_names(message)
+    return any(phrase in small for phrase in (_STATUS_CHECK, *_AWAITS_RESULTS)) and "pull request" not in small
 
 
 def misses_own_check(message: str | None) -> bool:

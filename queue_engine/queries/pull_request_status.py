@@ -20,7 +20,7 @@ from queue_engine.domain.reasons import (
 from queue_engine.domain.timeline_event import TimelineEvent
 from queue_engine.domain.unmet_requirement import UnmetRequirement, failing_in
 from queue_engine.queries.position import load_durations
-from queue_engine.queries.queue_status import EntryView, entry_view, queue_blockers, trains_of
+from queue_engine.queries.queue_status import EntryView, QueueStatus, entry_view, load_queue, queue_blockers, trains_of
 from queue_engine.rules.depth import with_room
 from queue_engine.rules.fair_share import FairShare, share_behind
 from queue_engine.store import Transaction
@@ -135,6 +135,16 @@ class PullRequestStatus:
         return self.red_checks if self.previous is None else self.previous.failing
 
 
+@dataclass(frozen=True, slots=True)
+class ReplyFacts:
+    """What `/why` and `/status` ask for."""
+
+    pull_request: PullRequestStatus
+    queue: QueueStatus | None
+    """The queue of its base branch; None if it never had one."""
+    policy: Policy | None
+
+
 _ACTORS: Mapping[Reason | WaitReason, PullRequestActor] = {
     WaitReason.BEHIND_OTHERS: PullRequestActor.IMQ,
     WaitReason.NEXT_IN_QUEUE: PullRequestActor.IMQ,
@@ -195,6 +205,16 @@ async def load_pull_request(
         rejected = await tx.refusals.find(repository_id, number)
         return PullRequestStatus(number, NOT_QUEUED, None, 0, previous=previous, rejected=rejected)
     return await _of_queue(tx, queue, number, policies.get(queue.base_branch), now)
+
+
+async def load_reply_facts(
+    tx: Transaction, repository_id: int, number: int, base_branch: str, policy: Policy | None, now: datetime
+) -> ReplyFacts:
+    """Load what a person asks on a pull request with this base branch, of which `policy` is known."""
+    policies = {} if policy is None else {base_branch: policy}
+    found = await load_pull_request(tx, repository_id, number, policies, now)
+    queue = await tx.queues.find(repository_id, base_branch)
+    return ReplyFacts(found, None if queue is None else await load_queue(tx, queue, policy, now), policy)
 
 
 async def _of_queue(

@@ -5,13 +5,11 @@ land. Without such a push, a fork's new head counts as another person's.
 """
 
 from queue_engine.config.model import Policy
-from queue_engine.domain.facts import Comparison, Permission, PullRequest
-from queue_engine.domain.model import Entry, EntryStatus, Repository
+from queue_engine.domain.facts import PullRequest
+from queue_engine.domain.model import Entry, EntryStatus
 from queue_engine.domain.reasons import Reason
 from queue_engine.rules.consent_changes import CHANGED_SINCE_COMMAND, changed_since_command, withdrawn_since_queued
 from queue_engine.rules.eligibility import Reject, blocked_by_config, refused_auto_merge, waits
-
-_MORE_THAN_WRITE = frozenset({Permission.MAINTAIN, Permission.ADMIN})
 
 
 def consent_lost(entry: Entry, pull: PullRequest, policy: Policy) -> Reject | None:
@@ -48,30 +46,3 @@ def _lost_by_state(entry: Entry, pull: PullRequest, policy: Policy) -> Reason | 
     if pull.draft and entry.is_ready:
         return Reason.DRAFT
     return Reason.FORK_DELETED if pull.head_repository is None else None
-
-
-def may_be_updated_silently(repository: Repository, pull: PullRequest) -> bool:
-    """Whether parents alone may prove an update for which no webhook came.
-
-    Parents prove which commits were merged, not the content: anyone with push access can craft such a merge. On a
-    branch of the repository itself, these people may queue as well. A fork's owner needs no right on the repository.
-    So for forks GitHub must have named IMQ as the sender, too.
-    """
-    return pull.head_repository == repository.full_name
-
-
-def is_own_update(updated_from: str | None, comparison: Comparison, policy: Policy) -> bool:
-    """Whether the compared head is IMQ's update: its parents are the old head and a commit of the base, in this order.
-
-    The second parent is a commit of the base exactly if it is the merge base of head and base. IMQ verifies this for
-    every update, by any sender. Parents do not prove the content. So where write permission is not enough to queue,
-    GitHub's signature has to prove that IMQ made the merge.
-    """
-    if updated_from is None or comparison.head.parents != (updated_from, comparison.merge_base):
-        return False
-    return comparison.head.made_by_imq or not needs_signature(policy)
-
-
-def needs_signature(policy: Policy) -> bool:
-    """Whether an update of IMQ needs GitHub's signature: if write permission is not enough to queue."""
-    return policy.who_may_queue.permission in _MORE_THAN_WRITE

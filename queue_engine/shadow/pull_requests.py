@@ -12,6 +12,7 @@ import structlog
 from queue_engine.admission.case import Case
 from queue_engine.admission.enqueue_request import EnqueueRequest
 from queue_engine.admission.entries import record_consent
+from queue_engine.admission.lost_webhooks import is_labeled_head
 from queue_engine.admission.stacks import placed
 from queue_engine.config.model import Policy
 from queue_engine.domain import webhooks
@@ -23,22 +24,42 @@ from queue_engine.domain.shadow import BaseState, ShadowAction, ShadowOutcome, S
 from queue_engine.domain.unmet_requirement import UnmetRequirement
 from queue_engine.effects.context import Engine
 from queue_engine.effects.outcomes import count_shadow_decision, count_shadow_landing
-from queue_engine.rules.eligibility import Ignore, NotReady, Reject
+from queue_engine.rules.eligibility import UNKNOWN_HEAD, Ignore, NotReady, Reject
 from queue_engine.rules.readiness import waits_for_check
-from queue_engine.shadow.decide import ShadowResult, judge_request, new_entry, next_decision
-from queue_engine.shadow.landing import follow_base, judge_landing
-from queue_engine.shadow.lost_labels import find_label
-from queue_engine.shadow.readiness import (
+from queue_engine.shadow.decide import (
     UNREPORTED,
+    ShadowResult,
     judge_others,
     judge_others_later,
+    judge_request,
     judge_waiting,
+    new_entry,
+    next_decision,
     outside_queue,
     with_waiting_push,
 )
+from queue_engine.shadow.landing import follow_base, judge_landing
 from queue_engine.shadow.webhook_facts import is_rebase, is_repeated, withdrawn_before_merge
 
 _log = structlog.get_logger("imq.shadow")
+
+
+async def _find_label(engine: Engine, repository: Repository, number: int) -> EnqueueRequest | None:
+    """Return the request of a label for which no webhook came: it counts if GitHub proves that it was set on this head.
+
+    None if the pull request has no trigger label. Raises GitHubError.
+    """
+    pull = await engine.github.pull_request(repository, number)
+    policy = await engine.policies.of(repository, pull.base_branch)
+    for label in policy.trigger_labels:
+        if not has_label(pull.labels, [label]):
+            continue
+        last = await engine.github.last_labeled_event(repository, number, label)
+        if last is not None:
+            proved = await is_labeled_head(engine, repository, pull, last, policy)
+            head = pull.head_sha if proved else UNKNOWN_HEAD
+            return EnqueueRequest(Case(repository, number), by=last.by, head_sha=head, arrived_at=last.at)
+    return None
 
 
 class ShadowPulls:
@@ -78,7 +99,7 @@ class ShadowPulls:
         """Judge a pull request that is due, or labeled without a webhook. Raises GitHubError."""
         pull = await self._find(repository, number)
         if pull is None or (pull.landing is None and pull.entry is None):
-            request = await find_label(self._engine, repository, number)
+            request = await _find_label(self._engine, repository, number)
             if request is not None:
                 await self._request(request)
         elif pull.landing is not None:

@@ -15,7 +15,7 @@ from queue_engine.domain.reasons import Reason
 from queue_engine.domain.shadow import ShadowOutcome, ShadowPull
 from queue_engine.domain.webhooks import HeadChange, LabelRequest
 from queue_engine.effects.context import Engine
-from queue_engine.rules.own_pushes import known_heads, may_push
+from queue_engine.rules.new_heads import HeadConsent, NewHead, may_bind
 
 _REPEATED = timedelta(minutes=10)
 """For how long a rejected label is not judged again, for the same person and head."""
@@ -51,8 +51,8 @@ async def withdrawn_before_merge(engine: Engine, pull: ShadowPull, policy: Polic
 
 def is_rebase(pull: ShadowPull, webhook: HeadChange, policy: Policy) -> bool:
     """Whether a named bot pushed to its own pull request, and replaced the head with consent."""
-    entry = pull.entry
-    return entry is not None and may_push(entry, webhook.sender, policy) and webhook.before in known_heads(entry)
+    head = NewHead(webhook.head_sha, webhook.sender, webhook.before)
+    return pull.entry is not None and may_bind(head, pull.entry, policy, HeadConsent.BOT_PUSH) is HeadConsent.BOT_PUSH
 
 
 def _withdrawal(state: PullRequestState, pull: ShadowPull, policy: Policy) -> Reason | None:

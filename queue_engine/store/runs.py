@@ -4,11 +4,10 @@ Runs are read and written with their members (`queue_engine.store.entries`): a m
 a run is compare-and-set on its own version, too, because it may have several members.
 """
 
-from collections.abc import Mapping
 from dataclasses import replace
-from datetime import datetime
 from typing import Any
 
+from pydantic import TypeAdapter
 from sqlalchemy import Integer, Row, and_, bindparam, delete, insert, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -16,6 +15,7 @@ from queue_engine.domain.errors import StaleRecord
 from queue_engine.domain.run import NOT_BEGUN, CheckTiming, Run
 from queue_engine.store.tables import candidate_runs, entries, runs
 
+_TIMINGS = TypeAdapter(tuple[CheckTiming, ...])
 _STORED = tuple(name for name in Run.__dataclass_fields__ if name not in ("id", "version"))
 _COLUMNS = {name: f"run_{name}" for name in ("version", *_STORED)}
 RUN_FIELDS = tuple(runs.c[name].label(label) for name, label in _COLUMNS.items())
@@ -66,23 +66,12 @@ def run_of(row: Row[Any]) -> Run:
     if row.run_id is None:
         return NOT_BEGUN
     values = {name: row._mapping[label] for name, label in _COLUMNS.items()}
-    values["timings"] = [_read_timing(each) for each in values["timings"]]
+    values["timings"] = _TIMINGS.validate_python(values["timings"])
     lists = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
     return Run(row.run_id, **{**values, **lists})
 
 
 def _values(run: Run) -> dict[str, Any]:
     values = {name: getattr(run, name) for name in _STORED}
-    values["timings"] = tuple(map(_written_timing, run.timings))
+    values["timings"] = _TIMINGS.dump_python(run.timings, mode="json", exclude_none=True)
     return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
-
-
-def _read_timing(stored: Mapping[str, Any]) -> CheckTiming:
-    instants = {key: datetime.fromisoformat(stored[key]) for key in ("started", "ended") if stored.get(key)}
-    return CheckTiming(stored["name"], stored.get("url"), passed=stored.get("passed"), **instants)
-
-
-def _written_timing(timing: CheckTiming) -> dict[str, Any]:
-    known = {name: getattr(timing, name) for name in CheckTiming.__dataclass_fields__}
-    written = {name: value.isoformat() if isinstance(value, datetime) else value for name, value in known.items()}
-    return {name: value for name, value in written.items() if value is not None}

@@ -10,7 +10,7 @@ from bot.process.wiring import Bot
 from notifications.outbox_dispatcher import OutboxDispatcher
 from queue_engine.core.jobs.worker import Worker
 from queue_engine.core.timing.clock import Clock
-from queue_engine.executor.processor import Processor
+from queue_engine.executor.scheduler import Processor
 from queue_engine.store import WakeupKind
 
 

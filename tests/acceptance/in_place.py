@@ -12,6 +12,7 @@ import asyncio
 import sqlite3
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
+from types import coroutine
 from typing import Any
 from unittest.mock import patch
 
@@ -22,6 +23,9 @@ from sqlalchemy.ext.asyncio import engine
 from sqlalchemy.util.concurrency import greenlet_spawn
 
 Order = tuple[asyncio.Future[Any] | None, Callable[[], Any]]
+
+_PLACES = (Connection, Engine)
+"""What knows the database that a statement is for."""
 
 _AWAITS_NOTHING = frozenset({"begin", "__exit__", "close"})
 """What SQLAlchemy does with a connection from its pool; to end a transaction awaits nothing either, see `_end`."""
@@ -111,29 +115,34 @@ def _end(connection: Any, how: Callable[[sqlite3.Connection], None]) -> None:
 
 
 async def _spawn(work: Callable[..., Any], *given: Any, _require_await: bool = False, **named: Any) -> Any:
-    """What never awaits here is run at once; what may, as connecting does, runs in a greenlet, as ever."""
+    """What never awaits here is run at once; what may, as connecting does, runs in a greenlet, as ever.
+
+    So does what is for PostgreSQL, which answers from another process: a world may move there.
+    """
     of = getattr(work, "__self__", None)
-    if any(_is_postgres(each) for each in (of, *given)):
+    place = of.connection if isinstance(of, Transaction) else of
+    if not isinstance(place, _PLACES):
+        place = next((each for each in given if isinstance(each, _PLACES)), None)
+    if place is not None and place.dialect.name == "postgresql":
         return await greenlet_spawn(work, *given, **named)
     if _require_await:
         return work(*given, **named)
     if isinstance(of, Engine):
         if work.__name__ == "connect" and isinstance(of.pool, AsyncAdaptedQueuePool) and of.pool.checkedin():
             return work(*given, **named)
-    elif isinstance(of, Connection | Transaction) and work.__name__ in _AWAITS_NOTHING:
+    elif isinstance(of, Transaction | Connection) and work.__name__ in _AWAITS_NOTHING:
         ends = work.__name__ != "begin" and (isinstance(of, Transaction) or of.in_transaction())
         try:
             return work(*given, **named)
         finally:
             if ends:
-                await asyncio.sleep(0)
+                await _let_others_run()
     return await greenlet_spawn(work, *given, **named)
 
 
-def _is_postgres(subject: object) -> bool:
-    """Whether a statement is for PostgreSQL, which answers from another process: a world may move there."""
-    of = subject.connection if isinstance(subject, Transaction) else subject
-    return isinstance(of, Engine | Connection) and of.dialect.name == "postgresql"
+@coroutine
+def _let_others_run() -> Iterator[None]:
+    yield
 
 
 async def _to_its_end(closing: Awaitable[Any]) -> Any:

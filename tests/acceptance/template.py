@@ -160,9 +160,11 @@ def main() -> None:
 
     When the tests have ended, whatever still runs is killed.
     """
+    gc.disable()
     for module in _IMPORTED:
         importlib.import_module(module)
     gc.freeze()
+    gc.enable()
     woken, wakes = os.pipe()
     os.set_blocking(wakes, False)
     signal.set_wakeup_fd(wakes)

@@ -91,7 +91,9 @@ async def test_why_and_status_are_read_by_people(author: Author) -> None:
     assert (await author.imq("why")).output.splitlines() == [
         f"{REPOSITORY}#{second.number} pending at position 2 for main: "
         "Other pull requests are ahead of it in the queue for main.",
-        "  next: Wait: IMQ tests it when it is first.",
+        "  Queued for main by mona at 2026-01-05 09:00 UTC, now at position 2 of 2.",
+        f"  Ahead of it: #{first.number}.",
+        "  Whose move: IMQ. Next: Wait: IMQ tests it when it is first.",
     ]
     assert (await author.imq("status")).output.splitlines() == [
         f"{REPOSITORY} main: 2 queued",
@@ -202,7 +204,7 @@ async def test_failing_check_is_shown_with_its_link_and_jobs(author: Author) -> 
     output = (await author.imq("why", str(pull.number))).output
     assert output.startswith(f"{REPOSITORY}#{pull.number} failed: ")
     assert "  failing: ci" in output
-    assert "\n  next: " in output
+    assert ". Next: " in output
 
 
 async def test_markup_of_a_terminal_in_a_title_is_escaped(author: Author) -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from github_emulator import CheckRunFields, CISettings, Job
-from github_emulator.domain.checks.progress import page
 from tests.acceptance.test_check_outcomes import sound
 from tests.acceptance.world import CI_TIME, LABEL, World, a_world
 
@@ -104,7 +103,7 @@ async def test_check_whose_address_names_another_run_reruns_nothing(world: World
     world.repository.protect("main", required_checks=[("unit", forged.app.id)])
     pull = world.open("bad", files={"broken": "yes\n"})
     await world.pass_time(MINUTE)
-    address = page(world.github.addresses, deploy.runs[-1])
+    address = world.repository.page(deploy.runs[-1])
     for run in world.github.checks.runs(world.repository.record, pull.head_sha):
         world.github.checks.update_run(run, CheckRunFields(details_url=f"{address}/job/1"))
     pull.label(LABEL, by="mona")
@@ -136,7 +135,7 @@ async def test_runs_that_await_approval_are_reported_at_once_with_their_link(wor
     await world.until(lambda: behind.merged, within=2 * MINUTE)
     assert await world.reasons(pull) == ["workflows_unapproved"]
     parked = next(run for run in ci.runs if run.parked)
-    assert page(world.github.addresses, parked) in world.comment(pull)
+    assert world.repository.page(parked) in world.comment(pull)
     assert "Approve the workflow runs" in world.comment(pull)
 
 

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from github_emulator import CheckRunFields, CISettings, Job, Trigger
-from github_emulator.domain.checks.progress import page
 from tests.acceptance.test_workflow_permission import accept
 from tests.acceptance.train_stage import WORKFLOW, TrainWorld, a_train_world
 from tests.acceptance.world import CI_TIME, LABEL, World, a_world
@@ -173,7 +172,7 @@ async def test_run_that_ended_without_a_job_leaves_soon_with_its_link(world: Wor
     await world.until(lambda: healthy.merged, within=MINUTE)
     assert await world.reasons(broken) == ["workflow_without_jobs"]
     [run] = [run for run in ci.runs if run.head_sha == broken.head_sha]
-    assert page(world.github.addresses, run) in world.comment(broken)
+    assert world.repository.page(run) in world.comment(broken)
 
 
 @pytest.mark.parametrize("required", [True, pytest.param(False, marks=pytest.mark.long)])
@@ -386,7 +385,7 @@ async def test_member_that_breaks_a_workflow_leaves_its_train_with_the_link_of_a
         await label(world, bad, good)
         await world.until(lambda: good.merged and LABEL not in bad.labels, within=HOUR)
         assert await world.reasons(bad) == ["workflow_without_jobs"]
-        links = [page(world.github.addresses, run) for run in trains.candidate_runs()]
+        links = [world.repository.page(run) for run in trains.candidate_runs()]
         assert any(link in world.comment(bad) for link in links)
 
 

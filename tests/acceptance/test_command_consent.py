@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from github_emulator.events.events import PullRequestChanged
 from queue_engine.domain.reasons import Reason
 from tests.acceptance.world import CI_TIME, LABEL, World
 
@@ -106,13 +105,10 @@ async def test_command_is_void_when_a_changed_base_of_its_second_is_reported_lat
 def deliver_push(world: World, pull: Any) -> None:
     """The webhook of the push comes late."""
     before = pull.record.repository.git.must(pull.head_sha).parents[0]
-    actor = world.github.actor("hubot")
-    details = {"before": before, "after": pull.head_sha}
-    world.github.context.events.publish(PullRequestChanged(pull.record, "synchronize", actor, details=details))
+    pull.announce("synchronize", by="hubot", details={"before": before, "after": pull.head_sha})
 
 
 def deliver_changed_base(world: World, pull: Any, *, before: str) -> None:
     """The webhook of a changed base branch comes late."""
-    actor = world.github.actor("mona")
     details = {"changes": {"base": {"ref": {"from": before}, "sha": {"from": world.repository.sha(before)}}}}
-    world.github.context.events.publish(PullRequestChanged(pull.record, "edited", actor, details=details))
+    pull.announce("edited", by="mona", details=details)

@@ -41,6 +41,27 @@ async def test_typed_queue_reads_one_snapshot(world: World, text: str) -> None:
     assert [each for each in reads if not each.endswith("/comments")] == ["POST /graphql"]
 
 
+async def test_reply_to_why_says_what_is_true_when_it_is_sent(world: World) -> None:
+    """P6: IMQ keeps the question. A later edit of the comment has the answer of then, and the newest words agree."""
+    pull = await world.behind("late")
+    pull.label(LABEL, by="mona")
+    await world.until_status(pull, "checking")
+    await say(world, pull, "/why\n/queue status", by="mona")
+    assert "> First in the queue for `main`, waiting for checks since" in world.comment(pull)
+    assert "> 1. `#1`: `checking` since" in world.comment(pull)
+    await say(world, pull, "/pause the release goes first", by="rhea")
+    assert "The queue is blocked" not in world.comment(pull), "the newest commands alone are answered"
+    await say(world, pull, "/why", by="mona")
+    paused = "> The queue is blocked: A maintainer paused the queue for `main`. Details: `the release goes first`."
+    assert paused in world.comment(pull)
+    async with world.bot.engine.store.reading() as tx:
+        stored = await tx.answers.find(pull.record.repository.id, pull.number)
+    assert stored is not None
+    assert [reply.facts for reply in stored.replies] == [{"base_branch": "main"}]
+    await say(world, pull, "/resume", by="rhea")
+    assert paused not in world.comment(pull)
+
+
 @pytest.mark.parametrize(
     "text", ["/queue", "/requeue", "/queue priority=high", "/pause", "/resume", "/freeze until 2h"]
 )

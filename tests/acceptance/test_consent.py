@@ -63,6 +63,7 @@ async def reasons_of(world: World, pull: Any) -> list[str | None]:
     return [event.reason for event in events if event.reason is not None]
 
 
+@pytest.mark.every_variant
 @pytest.mark.parametrize("status", ["pending", "updating", "checking", "ready"])
 async def test_entry_leaves_with_its_reason_in_every_waiting_status(world: World, status: str) -> None:
     """The webhook of the act takes the entry out before its next step, whichever act it is."""

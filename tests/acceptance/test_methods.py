@@ -1,6 +1,5 @@
 """Repositories as they come: their merge methods, their branches' names, and names that change."""
 
-import re
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -8,8 +7,6 @@ from typing import Any
 import pytest
 
 from github_emulator import CISettings
-from github_emulator.payloads import pulls as payloads_of_pulls
-from github_emulator.payloads.repositories import branch_repository
 from tests.acceptance.world import CI_TIME, LABEL, World, a_world
 
 ONLY_SQUASH = {"allow_merge_commit": False, "allow_rebase_merge": False}
@@ -43,16 +40,8 @@ async def test_repository_that_allows_one_method_lands_by_it(
         assert {request.body["merge_method"] for request in merges(world)} == {method}
 
 
-async def test_repository_that_allows_only_rebase_and_does_not_say_so_lands_by_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_repository_that_allows_only_rebase_and_does_not_say_so_lands_by_it(tmp_path: Path) -> None:
     """GitHub shows an App no allowed methods in a pull request: each refusal that names one has the next one tried."""
-
-    def hidden(*given: Any) -> dict[str, Any]:
-        shown = branch_repository(*given)
-        return {name: value for name, value in shown.items() if not re.fullmatch("allow_(.*)_merge.*", name)}
-
-    monkeypatch.setattr(payloads_of_pulls, "branch_repository", hidden)
     async with a_world(tmp_path, repository=ONLY_REBASE) as world:
         pull = world.open("add")
         pull.label(LABEL, by="mona")

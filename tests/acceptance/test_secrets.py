@@ -85,6 +85,7 @@ async def stored_in(url: str) -> str:
 
 
 @pytest.mark.thorough
+@pytest.mark.long("postgres")
 async def test_no_secret_is_in_log_answers_or_database_of_a_process(tmp_path: Path, database_url: str) -> None:
     """From start to end: a merge, refused tokens, faults of GitHub, unauthenticated callers, and a `kill -9`."""
     async with a_theatre(with_password(database_url), tmp_path) as theatre:

@@ -1,6 +1,6 @@
 """What forks send into trains: no branch of the repository gets it, unless a writer approved that very head.
 
-Covers `queue_engine/executor/trains/forks.py`.
+Covers `queue_engine/executor/members.py`.
 """
 
 from collections.abc import AsyncIterator, Callable

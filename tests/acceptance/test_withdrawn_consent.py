@@ -54,6 +54,7 @@ async def joined(world: World, pulls: dict[str, Any]) -> list[int]:
     return [event.number for events in timelines for event in events if event.event == "queued"]
 
 
+@pytest.mark.every_variant
 @pytest.mark.parametrize(
     ("queued", "between"), [(False, 0.3), (True, 0.0), (True, 1.5)], ids=["labeled", "queued-burst", "queued"]
 )

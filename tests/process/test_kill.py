@@ -1,5 +1,7 @@
 """P2, for real: a process killed with `kill -9` at each step of the way, on both databases.
 
+The run on PostgreSQL belongs to the long gate: that on SQLite has more steps, and the campaign kills on PostgreSQL.
+
 What the next start does, by what was stored when the process died:
 
 - Nothing yet of a delivery: GitHub notes a failure; the sweep has it sent again, or finds the label itself.
@@ -41,6 +43,7 @@ RERUN = "POST /repos/{owner}/{repo}/actions/runs/{run_id}/rerun-failed-jobs"
 
 
 @pytest.mark.thorough
+@pytest.mark.long("postgres")
 async def test_bot_killed_at_each_step_lands_every_green_pull_request_once(database_url: str, tmp_path: Path) -> None:
     """Killed before and after each kind of request took effect, the next start carries on: one merge, one comment."""
     async with a_theatre(database_url, tmp_path) as theatre:

@@ -6,8 +6,9 @@ The gate of a test is decided by its mark, or by its folder:
   runs them.
 - *long* (`long`): tests that take minutes; `make long` runs them. So it does unit tests on their second database,
   PostgreSQL, but for the shared core's: every statement has its tests in tests/store, on both databases.
-- *landing*: all others; of a test in tests/acceptance with many variants, `MOST_VARIANTS`, and the long gate runs the
-  others. A test whose variants have a cause each is marked `every_variant`.
+- *landing*: all others; of a test in tests/acceptance with many variants the first, and the first that answers its
+  yes-or-no questions otherwise; the long gate runs the others. A test whose variants have a cause each is marked
+  `every_variant`.
 
 What a test of the landing gate may not do makes tests pass nearly always, on a quiet machine:
 
@@ -47,9 +48,6 @@ ACCEPTANCE = TESTS / "acceptance"
 PROMISES = "test_promises.py"
 """The module of tests/acceptance that is never sampled: a test for each promise."""
 
-MOST_VARIANTS = 2
-"""How many variants of a test in tests/acceptance run in the landing gate: each takes half a second."""
-
 PROCESSES = ("browser", "campaign", "hosting", "process")
 
 NOW = datetime(2026, 3, 2, 9, 30, tzinfo=UTC)
@@ -72,6 +70,7 @@ _HEARTBEATS = f"{os.sep}aiohttp_sse{os.sep}"
 
 
 _LINES_OF_A_LOG = 200
+_ANSWERS = ("True", "False")
 
 
 class Gate(StrEnum):
@@ -84,8 +83,12 @@ class Gate(StrEnum):
 
 def is_marked(item: pytest.Item, name: str) -> bool:
     """Whether a test has a mark: for all of its parameters, or for those that the mark names."""
-    parameters = item.callspec.id.split("-") if isinstance(item, pytest.Function) and hasattr(item, "callspec") else []
-    return any(not mark.args or set(mark.args) & set(parameters) for mark in item.iter_markers(name))
+    return any(not mark.args or set(mark.args) & set(_parameters(item)) for mark in item.iter_markers(name))
+
+
+def _parameters(item: pytest.Item) -> list[str]:
+    """The names of a variant's parameters."""
+    return item.nodeid.partition("[")[2].rstrip("]").split("-")
 
 
 def gate_of(item: pytest.Item) -> Gate:
@@ -105,7 +108,7 @@ def is_in_processes(path: Path) -> bool:
 
 def is_on_second_database(item: pytest.Item) -> bool:
     """Whether it is a unit test's run on PostgreSQL after the one on SQLite."""
-    return item.path.is_relative_to(UNIT) and "postgres" in item.nodeid.partition("[")[2].rstrip("]").split("-")
+    return item.path.is_relative_to(UNIT) and "postgres" in _parameters(item)
 
 
 def may_have(path: Path, gate: Gate) -> bool:
@@ -194,17 +197,22 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def put_variants_off(items: Sequence[pytest.Item]) -> None:
-    """Move to the long gate all but `MOST_VARIANTS` variants of each test in tests/acceptance.
+    """Move variants of tests in tests/acceptance to the long gate: all but the first, and the first with other answers.
 
-    Those that are not thorough stay before the thorough ones, and of both kinds the first.
+    The variants of `PROMISES` stay. Those that are not thorough count before the thorough ones.
     """
     variants: defaultdict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:
-        if item.path.is_relative_to(ACCEPTANCE) and gate_of(item) is Gate.LANDING:
+        in_acceptance = item.path.is_relative_to(ACCEPTANCE) and item.path.name != PROMISES
+        if in_acceptance and gate_of(item) is Gate.LANDING:
             variants[item.nodeid.partition("[")[0]].append(item)
     for found in variants.values():
-        for item in sorted(found, key=is_thorough)[MOST_VARIANTS:]:
-            if not is_marked(item, "every_variant"):
+        answers: list[list[str]] = []
+        for item in sorted(found, key=is_thorough):
+            its_answers = [name for name in _parameters(item) if name in _ANSWERS]
+            if len(answers) < 2 and its_answers not in answers:
+                answers.append(its_answers)
+            elif not is_marked(item, "every_variant"):
                 item.add_marker("long")
 
 

@@ -22,26 +22,22 @@ def state_line(answer: Answer) -> str:
 
 
 def details(answer: Answer) -> Iterator[str]:
-    """Yield the lines below it: the detail, checks, the estimate, and what to do next."""
-    if answer.get("detail"):
+    """Yield the lines below it: why it waits, failing checks, progress, the estimate, and what to do next."""
+    sentences = answer.get("sentences", ())
+    yield from (f"  {sentence}" for sentence in sentences)
+    if not sentences and answer.get("detail"):
         yield f"  {answer['detail']}"
     for each in answer.get("failing", ()):
         jobs = f" ({', '.join(each['jobs'])})" if each["jobs"] else ""
         yield f"  failing: {each['check']}{jobs}{' ' + each['url'] if each['url'] else ''}"
     entry = answer.get("entry") or {}
     train = entry.get("train") or {}
-    yield from (f"  train: {sentence}" for sentence in train.get("sentences", ()))
     if train.get("reported"):
         yield f"  reported: {train['reported']}"
-    if entry.get("pending_checks"):
-        yield f"  waits for: {', '.join(entry['pending_checks'])}"
     if entry.get("eta"):
         yield f"  lands: {estimate(entry['eta'])}"
-    for each in answer.get("unmet", ())[1:]:
-        yield f"  lacks: {each['sentence']}{' ' + each['detail'] if each['detail'] else ''}"
-    step = answer.get("next")
-    if step:
-        yield f"  next: {step['sentence']}"
+    if not sentences and answer.get("next"):
+        yield f"  next: {answer['next']['sentence']}"
 
 
 def estimate(eta: Answer) -> str:

@@ -16,7 +16,7 @@ from bot.web.addresses import pull_url, queue_url
 from bot.web.pages import text
 from bot.web.pages.queue import known_policy
 from bot.web.pages.site import Site
-from notifications.render.answer import answer_text
+from notifications.render.status import answer_text
 from queue_engine.admission import enqueue
 from queue_engine.admission.case import load_case
 from queue_engine.admission.dequeue import NotQueued, authorize_dequeue, dequeue_by_user

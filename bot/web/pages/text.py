@@ -6,11 +6,10 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from bot.web.pages.render import duration, instant
-from notifications.render.answer import answer_text
 from notifications.render.history import first_line, without_itself
-from notifications.render.trains import train_text
-from notifications.render.why import share_sentence
+from notifications.render.status import Names, answer_text, status_lines
 from notifications.texts.history import HISTORY, ONE_OF, RUN_OUTCOMES
+from notifications.texts.why import AHEAD_OF_IT, LAST, NEXT, STATE
 from queue_engine.config.model import Policy
 from queue_engine.domain.failing_check import FailingCheck
 from queue_engine.domain.model import EntryStatus
@@ -18,10 +17,8 @@ from queue_engine.domain.reasons import PullRequestActor, Reason, WaitReason
 from queue_engine.domain.timeline_event import TimelineEvent
 from queue_engine.queries.check_view import CheckStatus
 from queue_engine.queries.pull_request_history import RunRecord
-from queue_engine.queries.pull_request_status import HELD, NOT_QUEUED, NOT_READY
-from queue_engine.queries.queue_status import EntryView
+from queue_engine.queries.pull_request_status import HELD, NOT_QUEUED, NOT_READY, PullRequestStatus
 from queue_engine.rules.check_timing import safe_link
-from queue_engine.rules.fair_share import FairShare
 
 Pieces = tuple[tuple[str, bool], ...]
 """Pieces of a sentence, and whether each is code. Templates escape every piece."""
@@ -80,6 +77,9 @@ ACTORS: Mapping[str, str] = {
 }
 """Who has to act next."""
 
+_SHOWN_APART = frozenset({STATE, AHEAD_OF_IT, NEXT, LAST})
+"""Headings of what the page of a pull request shows by itself."""
+
 _SHORT_SHA = 7
 _NAMED = 10
 
@@ -94,15 +94,10 @@ def next_text(reason: Reason | WaitReason, base: str, policy: Policy | None, *, 
     return _pieces(answer_text(reason, base=base or None, policy=policy, awaited=awaited).next_step)
 
 
-def share_text(share: FairShare) -> str:
-    """Return why entries that joined later are ahead of an entry."""
-    return share_sentence(share.author, share.pulls)
-
-
-def train_sentences(view: EntryView) -> Pieces:
-    """Return what a train does with an entry; nothing where it does nothing."""
-    entry = view.entry
-    return () if view.train is None else _pieces(" ".join(train_text(view.train, entry.number, entry.base_branch)))
+def status_rows(found: PullRequestStatus, policy: Policy | None) -> tuple[tuple[str, Pieces], ...]:
+    """Return what a pull request waits for as `/why` says it, each sentence with its heading."""
+    lines = status_lines(found, Names.of(None, policy))
+    return tuple((each.heading, _pieces(each.sentence)) for each in lines if each.heading not in _SHOWN_APART)
 
 
 def result_text(run: RunRecord) -> str:

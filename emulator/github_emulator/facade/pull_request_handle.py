@@ -7,9 +7,11 @@ closes, reopens and edits. `webhook=False` changes the state and sends no webhoo
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any
 
 from github_emulator.core.git import Signature
 from github_emulator.domain.domain import Domain
+from github_emulator.events.events import PullRequestChanged
 from github_emulator.state import Actor, CheckRun, Comment, IssueEvent, PullRequest, Review, Thread
 
 
@@ -235,6 +237,15 @@ class PullRequestHandle:
     @property
     def _author(self) -> str:
         return self.record.author.login
+
+    def announce(self, action: str, *, by: str | None = None, details: Mapping[str, Any] | None = None) -> None:
+        """Send the webhook `pull_request` with this action again, or late: nothing changes. `details` are its own.
+
+        Such as `before` and `after` of a push (`synchronize`), or `changes` of an edit.
+        """
+        with self._acting(by, True) as actor:
+            event = PullRequestChanged(self.record, action, actor, details=dict(details or {}))
+            self.domain.context.events.publish(event)
 
     @contextmanager
     def _acting(self, by: str | None, webhook: bool) -> Iterator[Actor]:

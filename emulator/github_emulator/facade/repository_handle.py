@@ -10,6 +10,7 @@ from github_emulator.ci.workflow_runner import WorkflowRunner
 from github_emulator.ci.workflows import Job, Trigger
 from github_emulator.core.errors import NotFound
 from github_emulator.core.git import Commit, Signature
+from github_emulator.domain.checks.progress import page
 from github_emulator.domain.pulls.pulls import PullRequestOptions
 from github_emulator.facade.pull_request_handle import PullRequestHandle
 from github_emulator.facade.rules_handle import RulesHandle
@@ -166,6 +167,10 @@ class RepositoryHandle(RulesHandle):
                 options=options,
             )
         return PullRequestHandle(self.domain, pull)
+
+    def page(self, run: WorkflowRun) -> str:
+        """The address of the page of a run of Actions."""
+        return page(self.domain.context.addresses, run)
 
     def rerun(self, run: CheckRun, *, by: str | None = None, webhook: bool = True) -> None:
         """Press "Re-run" on a check: its app is asked, or the failed jobs of its workflow run start again."""

@@ -9,6 +9,7 @@ from typing import Any, TypeVar, cast
 from github_emulator.callers.errors import Refusal, invalid_request, not_found
 from github_emulator.callers.limits import Limits
 from github_emulator.callers.tokens import Caller, Tokens
+from github_emulator.core.git import Signature
 from github_emulator.facade.github import GitHub
 from github_emulator.rest.answer import Access, Answer
 from github_emulator.rest.paging import paginate
@@ -54,6 +55,18 @@ class Call:
         if self.caller.actor is None:
             raise Refusal(401, "Requires authentication")
         return self.caller.actor
+
+    @property
+    def person(self) -> Actor:
+        """The person whose token it is. Raises 401 without one, and 403 for an App's installation."""
+        if self.caller.installation is not None:
+            raise Refusal(403, "Resource not accessible by integration")
+        return self.actor
+
+    @property
+    def signature(self) -> Signature:
+        """Whom a commit names that names no author."""
+        return Signature(self.actor.user.login, self.actor.user.email, self.github.clock.now())
 
     @property
     def app(self) -> App:

@@ -16,6 +16,7 @@ from github_emulator.core.errors import ApiError
 from github_emulator.facade.github import GitHub
 from github_emulator.rest import reply as replies
 from github_emulator.rest.call import parse_body
+from github_emulator.rest.control import Control
 from github_emulator.rest.endpoints import ROUTES
 from github_emulator.rest.faults import Fault, Faults
 from github_emulator.rest.lag import Lag
@@ -28,6 +29,7 @@ from github_emulator.website.website import Website
 
 VERSION = "2022-11-28"
 Hook = Callable[[RecordedCall], Awaitable[None]]
+ReplyHook = Callable[[RecordedCall, Reply], None]
 _BODY_LIMIT = 10 * 1024**2
 _NO_AGENT = (
     "\nRequest forbidden by administrative rules. Please make sure your request has a User-Agent header "
@@ -40,11 +42,13 @@ class EmulatorServer:
     """Serves a `GitHub` over HTTP on one port of this machine.
 
     `requests` is the record, `faults` and `limits` are there to be changed, `on_request` is called before and after
-    each request is applied and may raise `DropConnection`. `latency` is how long each request takes on its way, in time
+    each request is applied and may raise `DropConnection`. `on_reply` sees each answer of the API before faults change
+    it; what it raises counts as an error of the emulator. `latency` is how long each request takes on its way, in time
     of the emulator's clock. `jwt_clock` is the clock that JSON web tokens are checked
     against when clients live in another time than the emulator (a fast clock, a manual one).
     `lag` says how old the state is that reads show.
-    `website` has the pages for registering and installing an app, `authorization` those for authorizing it.
+    `website` has the pages for registering and installing an app, `authorization` those for authorizing it, `control`
+    what tests in other languages ask of the emulator itself.
     `crashes` are errors of the emulator itself; `stop` raises the first of them.
     """
 
@@ -66,6 +70,10 @@ class EmulatorServer:
         self.tokens.unknown_for = partial(self.lag.draw, "token")
         self.requests = Requests()
         self.on_request: Hook | None = None
+        self.on_reply: ReplyHook | None = None
+        self.control = Control(
+            github, faults=self.faults, lag=self.lag, requests=self.requests, token_of=self.user_token
+        )
         self.website = Website(github)
         self.authorization = AuthorizationPages(github, self.tokens)
         self.latency = timedelta(0)
@@ -96,6 +104,7 @@ class EmulatorServer:
         app[_SERVER] = self
         app.add_routes(self.website.routes())
         app.add_routes(self.authorization.routes())
+        app.add_routes(self.control.routes())
         for resource in _resources():
             app.router.register_resource(resource)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
@@ -155,6 +164,7 @@ class EmulatorServer:
                 incoming = ApiRequest(route, prefix, request, recorded, caller, raw)
                 reply = refusal or self._request_handler.answer(incoming)
                 recorded.applied = reply.status
+                self._show(recorded, reply)
                 await self._notify(recorded, "after")
                 if fault is not None and fault.applies_first:
                     reply = await self._fail(fault, caller, recorded) or reply
@@ -214,6 +224,13 @@ class EmulatorServer:
             for wait in waits:
                 wait.cancel()
             await asyncio.gather(*waits, return_exceptions=True)
+
+    def _show(self, recorded: RecordedCall, reply: Reply) -> None:
+        if self.on_reply is not None:
+            try:
+                self.on_reply(recorded, reply)
+            except Exception as error:
+                self.crashes.append(error)
 
     async def _notify(self, recorded: RecordedCall, phase: Phase) -> None:
         recorded.phase = phase

@@ -2,19 +2,11 @@
 
 import asyncio
 import base64
-import json
-import sys
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
-import aiohttp
 import pytest
 
-from bot.registration.manifest import read_manifest
-from bot.settings import env_file
-from bot.settings.environment import load_settings
-from github_emulator.__main__ import EVENTS, PERMISSIONS, main
 from github_emulator.core.schedule import Callback, ScheduledAction
 from over_http.conftest import Client, R
 from tests.support.real_time import LIMIT
@@ -132,59 +124,6 @@ async def test_latency_is_time_of_the_emulator(client: Client, monkeypatch: pyte
     assert not request.done()
     await client.settle(0.1)
     await request
-
-
-@pytest.mark.process
-async def test_standalone_server_says_how_to_use_it(tmp_path: Path) -> None:
-    """`python -m github_emulator` prints one line of JSON, serves a pull request, and ends at SIGTERM.
-
-    IMQ's settings are in the file, so that a person who rehearses copies no secret.
-    """
-    file = tmp_path / "imq.env"
-    command = ("--port", "0", "--repository", "maintainer/widgets", "--env-file", str(file))
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "github_emulator", *command, stdout=asyncio.subprocess.PIPE
-    )
-    assert process.stdout is not None
-    try:
-        printed = json.loads(await asyncio.wait_for(process.stdout.readline(), LIMIT))
-        headers = {"Authorization": f"Bearer {printed['tokens']['maintainer']}"}
-        async with (
-            aiohttp.ClientSession(headers=headers) as session,
-            session.get(f"{printed['url']}/repos/maintainer/widgets/pulls") as answer,
-        ):
-            pulls = await answer.json()
-    finally:
-        process.terminate()
-        await process.communicate()
-    assert printed["url"].startswith("http://127.0.0.1:")
-    assert printed.keys() >= {"app_id", "private_key", "webhook_secret", "installation_id", "tokens"}
-    assert [pull["number"] for pull in pulls] == [1]
-    settings = load_settings(env_file.read(file))
-    assert settings.github_private_key.get_secret_value() == printed["private_key"]
-    assert (settings.github_app_id, settings.github_api_url) == (str(printed["app_id"]), printed["url"])
-    assert file.stat().st_mode & 0o777 == 0o600
-    assert process.returncode == 0
-
-
-def test_standalone_server_says_in_a_sentence_why_it_cannot_start(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Such as a file that exists already: it may be the settings of an App on GitHub."""
-    file = tmp_path / "imq.env"
-    file.write_text("IMQ_GITHUB_APP_ID=1\n")
-    with pytest.raises(SystemExit) as ended:
-        main(["--env-file", str(file)])
-    assert ended.value.code == 2
-    assert f"File exists: '{file}'" in capsys.readouterr().err
-    assert file.read_text() == "IMQ_GITHUB_APP_ID=1\n"
-
-
-def test_app_of_the_standalone_server_has_what_imq_asks_for() -> None:
-    """`imq doctor` finds nothing missing in a rehearsal. The emulator itself reads no file of IMQ."""
-    manifest = read_manifest()
-    assert manifest.permissions == PERMISSIONS
-    assert sorted(manifest.events) == sorted(EVENTS)
 
 
 @pytest.mark.parametrize(

@@ -126,6 +126,9 @@ def protect_with_all_rules(client: Client) -> Any:
 
 
 async def use_repository(client: Client) -> None:
+    await client.call("POST", "/user/repos", 201, who="ann", json_body={"name": "gadgets", "description": "Small."})
+    added = {"message": "Add b", "content": "Yg==", "branch": "main"}
+    await client.call("PUT", f"{R}/contents/docs/b.txt", 201, json_body=added)
     above = protect_with_all_rules(client)
     await client.get(R)
     for login in ("acme", "maria", "tom", "stranger"):

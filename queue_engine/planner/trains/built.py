@@ -1,21 +1,34 @@
-"""Members that IMQ merged for earlier runs, so that a later run need not merge them again. Pure.
+"""Build on members that IMQ merged for earlier runs, so that a later run need not merge them again. Pure.
 
 A failed run is followed by runs of its first members, whose commits its history has already. No branch has these
 commits once the branches of the earlier run are deleted. GitHub keeps them all the same, and does not say for how long
 (nvim-tree/nvim-tree.lua #1906; VonC on Stack Overflow, 17929891). Where it does not know one any more, IMQ merges them
-again.
+again. A commit that was a candidate never becomes one again: the checks of its former branch would count for the new
+one.
 
-A commit that was a candidate never becomes one again: the checks of its former branch would count for the new one.
+A title that asks CI to skip would leave the candidate untested. Each provider has words of its own for that
+(srz-zumix/ci-skip lists them) and reads the newest commit's message alone. A bare number would link each candidate on
+its pull request, and words such as "fixes" close issues only where the base is the default branch, as after any merge.
 """
 
+import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
+from queue_engine.config.merge_commit import MergeCommit, commit_message
+from queue_engine.config.model import Policy
 from queue_engine.domain.candidate_run import CandidateMember, CandidateRun
-from queue_engine.domain.facts import MergeMethod
+from queue_engine.domain.facts import MergeMethod, PullRequest
 
 _KEPT = 4
 """Histories kept: those of the runs that failed one after the other are mostly parts of the first."""
+
+_SKIPS = re.compile(
+    r"\[(?:skip[ -][\w-]+|skiprun|[\w-]+[ -]skip|no ci)\]|\*\*\*no_ci\*\*\*|--(?:skip-ci|ci-skip)\b|^skip-checks:",
+    re.IGNORECASE | re.MULTILINE,
+)
+
+_NUMBER = re.compile(r"#(?=\d)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,3 +104,19 @@ def _after(history: BuiltHistory, tip: str | None) -> tuple[BuiltMember, ...]:
         return history.members
     commits = [each.commit for each in history.members]
     return history.members[commits.index(tip) + 1 :] if tip in commits else ()
+
+
+def merge_message(pull: PullRequest, policy: Policy, method: MergeMethod) -> str:
+    """Return the message of the commit that merges this pull request.
+
+    A commit that is squashed for the candidate never lands: it has no number at all, whatever the templates say.
+    """
+    wanted = commit_message(MergeCommit(policy.merge.title, policy.merge.body), pull, (), label=policy.trigger_label)
+    title = wanted.title or f"Merge pull request {pull.number} from {pull.head_branch}"
+    body = wanted.body if wanted.body is not None else _NUMBER.sub("", pull.title)
+    text = _without_skips(f"{title}\n\n{body}".strip())
+    return text if method is MergeMethod.MERGE else _NUMBER.sub("", text)
+
+
+def _without_skips(text: str) -> str:
+    return _SKIPS.sub(lambda found: found.group().strip("[]:*-").replace(" ", "-"), text)

@@ -1,16 +1,17 @@
 """Memory of plans: what IMQ knows about the trains of one queue between passes, and its form as JSON."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from queue_engine.domain.candidate_run import CandidateTrigger
 from queue_engine.domain.model import Entry
-from queue_engine.planner.trains.built import BuiltHistory, BuiltMember
-from queue_engine.planner.trains.estimates import Estimates, Rate
-from queue_engine.planner.trains.model import FailingRun, Member, TrainRun, Trains
+from queue_engine.planner.trains.built import BuiltHistory
+from queue_engine.planner.trains.model import Trains
 from queue_engine.planner.trains.suspicion import weigh
 
 _TIPS_KEPT = 100
@@ -18,7 +19,7 @@ _RESULTS_KEPT = 200
 _DURATIONS_KEPT = 20
 _FAILURES_KEPT = 50
 
-FIRST_SECONDS = 600.0
+_FIRST_SECONDS = 600.0
 """How long a run is reckoned to take before one has ended."""
 
 
@@ -74,7 +75,7 @@ class FailingChecks:
 class Memory:
     """All that plans for one queue remember. `trains` counts in seconds since 1970."""
 
-    trains: Trains = field(default_factory=lambda: Trains(1, FIRST_SECONDS))
+    trains: Trains = field(default_factory=lambda: Trains(1, _FIRST_SECONDS))
     heads: Mapping[int, tuple[str, str]] = field(default_factory=dict)
     """Of each member its entry's id and its head: another head is another member."""
     base_tip: str | None = None
@@ -166,103 +167,17 @@ class Memory:
         return min(reversed(with_it), key=lambda each: (not each.checks, len(each.members)), default=None)
 
 
+_MEMORY = TypeAdapter(Memory)
+
+
 def to_json(memory: Memory) -> dict[str, Any]:
     """Write the memory as JSON."""
-    stored = asdict(memory)
-    stored["trains"] = _trains_json(memory.trains)
+    stored: dict[str, Any] = _MEMORY.dump_python(memory, mode="json")
     # For people alone: `queue_engine.queries.train_status` reads it, and each plan computes it.
     stored["suspicions"] = {str(member): round(chance, 4) for member, chance in weigh(memory.trains).chances.items()}
-    stored["heads"] = {str(member): list(head) for member, head in memory.heads.items()}
-    stored["conflicts"] = {str(member): list(others) for member, others in memory.conflicts.items()}
-    stored["tested_alone"] = {str(member): asdict(alone) for member, alone in memory.tested_alone.items()}
-    if memory.off is not None:
-        stored["off"]["since"] = memory.off.since.isoformat()
     return stored
 
 
 def from_json(stored: Mapping[str, Any]) -> Memory:
     """Read the memory; an empty one where nothing is stored."""
-    if not stored:
-        return Memory()
-    off, trigger = stored["off"], stored["trigger"]
-    return Memory(
-        trains=_trains(stored["trains"]),
-        heads={int(member): (head[0], head[1]) for member, head in stored["heads"].items()},
-        base_tip=stored["base_tip"],
-        tips=tuple(stored["tips"]),
-        conflicts={int(member): tuple(others) for member, others in stored["conflicts"].items()},
-        tested_alone={
-            int(member): ForkEntry(one["entry"], one["head"], ForkReason(one["why"]))
-            for member, one in stored.get("tested_alone", {}).items()
-        },
-        trigger=None if trigger is None else CandidateTrigger(trigger),
-        silent=tuple(map(CandidateTrigger, stored["silent"])),
-        off=None if off is None else SequentialMode(**{**off, "since": datetime.fromisoformat(off["since"])}),
-        results=stored["results"],
-        cancelled=stored["cancelled"],
-        failed=tuple(
-            FailingChecks(**{**each, "members": tuple(each["members"]), "checks": tuple(each["checks"])})
-            for each in stored["failed"]
-        ),
-        durations=tuple(stored["durations"]),
-        spans=tuple((start, end) for start, end in stored["spans"]),
-        built=tuple(
-            BuiltHistory(each["base_tip"], tuple(BuiltMember(**one) for one in each["members"]))
-            for each in stored["built"]
-        ),
-        candidates=tuple(stored["candidates"]),
-        by_api=stored["by_api"],
-        generation=stored["generation"],
-        pull_request_checks=tuple(stored["pull_request_checks"]),
-        pull_request_checks_in_runs={run: tuple(names) for run, names in stored["pull_request_checks_in_runs"].items()},
-        green=tuple(stored["green"]),
-        unreported=stored["unreported"],
-    )
-
-
-def _trains_json(trains: Trains) -> dict[str, Any]:
-    def run(each: TrainRun) -> dict[str, Any]:
-        return {**asdict(each), "content": list(each.content), "tested": sorted(each.tested)}
-
-    return {
-        "slots": trains.slots,
-        "usual_seconds": trains.usual_seconds,
-        "queue": [asdict(each) for each in trains.queue],
-        "runs": [run(each) for each in trains.runs],
-        "passed": [run(each) for each in trains.passed],
-        "failures": [
-            {**asdict(each), "suspects": sorted(each.suspects), "content": sorted(each.content)}
-            for each in trains.failures
-        ],
-        "estimates": asdict(trains.estimates),
-        "saved": trains.saved,
-        "most": trains.most,
-        "splits_singly": trains.splits_singly,
-    }
-
-
-def _trains(stored: Mapping[str, Any]) -> Trains:
-    return Trains(
-        slots=stored["slots"],
-        usual_seconds=stored["usual_seconds"],
-        queue=tuple(Member(**each) for each in stored["queue"]),
-        runs=tuple(map(_run, stored["runs"])),
-        passed=tuple(map(_run, stored["passed"])),
-        failures=tuple(
-            FailingRun(
-                frozenset(each["suspects"]),
-                frozenset(each["content"]),
-                each["times"],
-                each["on_base"],
-            )
-            for each in stored["failures"]
-        ),
-        estimates=Estimates(**{name: Rate(**rate) for name, rate in stored["estimates"].items()}),
-        saved=stored["saved"],
-        most=stored["most"],
-        splits_singly=stored["splits_singly"],
-    )
-
-
-def _run(stored: Mapping[str, Any]) -> TrainRun:
-    return TrainRun(**{**stored, "content": tuple(stored["content"]), "tested": frozenset(stored["tested"])})
+    return _MEMORY.validate_python(stored)

@@ -5,23 +5,233 @@ siblings on the same base, and nested only on runs that are probably good. Membe
 later runs, and land with the first of them that passes and extends the base.
 """
 
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from math import ceil, log2
 
-from queue_engine.planner.trains.model import Plan, TrainRun, Trains
-from queue_engine.planner.trains.new_runs import new_runs
+from queue_engine.planner.trains.model import FailingRun, Member, NewRun, Plan, TrainRun, Trains
 from queue_engine.planner.trains.suspicion import Evidence, weigh
 from queue_engine.planner.trains.transitions import run_failed
 
+_ANCHOR = 0.65
+"""Runs are nested on an active one that is good by at least this chance."""
+_ANCHOR_IN_BACKLOG = 0.9
+"""The same while more members than free slots wait: siblings then cost no time."""
+_CARRIED = 0.8
+"""A run carries qualified members while they are good by at least this chance."""
+_CARRIED_ALONE = 0.6
+"""The same of a run that tests nothing else."""
+_COMBINING_WAIT = 1.5
+"""Usual runs that a qualified member waits before a run is started for it alone."""
+_ALONE = 0.5
+"""A member that makes its run fail by this chance is tested alone: on others, its failure would eject no one."""
+_LEAST_PART = 5
+"""One slot of so many is always left, and one at least."""
+_ROUNDING = 1e-12
+
 _DOUBT = 0.02
 """A member is ejected when it makes its run fail by a chance of all but this."""
+
 _DOUBT_WHEN_LATE = 0.10
 """The same once the oldest member has waited `_LATE_RUNS` usual runs."""
+
 _LATE_RUNS = 6.0
+
 _MOST_TESTS = 8
 """A member whose tree alone has failed so often is ejected, however often runs flake (P5)."""
+
 _LOST_BENEATH = 0.25
 """A run is cancelled when what lies beneath its own members is good by less than this chance."""
+
 _LIKELY = 0.5
+
+
+def _new_runs(trains: Trains, evidence: Evidence, now: float) -> tuple[NewRun, ...]:
+    """Return the runs to start, in order; no more than slots are free."""
+    started: list[NewRun] = []
+    slots = affordable(trains, now)
+    while len(trains.runs) < slots:
+        runs = _Choice(trains, evidence, now).runs()
+        if not runs:
+            break
+        for run in runs[: slots - len(trains.runs)]:
+            started.append(run)
+            # Numbers of stored runs are positive.
+            trains = trains.with_run(TrainRun(-len(started), run.content, run.tested, now))
+    return tuple(started)
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """The choice of what to start next, while one slot at least is free."""
+
+    trains: Trains
+    evidence: Evidence
+    now: float
+
+    def runs(self) -> Sequence[NewRun]:
+        """Return the next run; several where members failed together that passed apart; nothing when nothing helps."""
+        active = {member for each in self.trains.runs for member in each.content}
+        untested = [each for each in self.trains.queue if not each.qualified and each.id not in active]
+        free = self.trains.slots - len(self.trains.runs)
+        anchor = self._anchor(in_backlog=len(untested) > free)
+        preempting: Sequence[Member] = [each for each in untested if each.preempts]
+        most = max(len(untested), 1)
+        passed = {frozenset(each.content) for each in self.trains.passed}
+        for work in [preempting] if preempting else [*self._work(active), ()]:
+            if len(work) > 1 and all(each.qualified and self._suspected(each) for each in work):
+                new = self._prefixes(work)
+            elif not preempting and (carried := self._combined(anchor, work)):
+                new = [_run(anchor, carried)]
+            else:
+                new = self._tests(work, anchor, ceil(max(most, len(work)) / free)) if work else []
+            # What has passed waits for a better run to end, and lands then.
+            if new := [each for each in new if frozenset(each.content) not in passed]:
+                return new
+        return []
+
+    def _combined(self, anchor: Sequence[int], work: Sequence[Member]) -> tuple[int, ...]:
+        """Return the qualified members for which a run is started before the one that tests `work`."""
+        if not self._combines(anchor, urgent=any(not each.qualified for each in work)):
+            return ()
+        return self._carried(anchor, _CARRIED_ALONE)[: self.trains.most]
+
+    def _tests(self, work: Sequence[Member], anchor: Sequence[int], most: int) -> Sequence[NewRun]:
+        """Return the run that tests the first of these, on what probably passes."""
+        most = min(most, self.trains.most)
+        if self.trains.splits_singly and any(self._suspected(each) for each in work):
+            most = 1
+        beneath = (*anchor, *self._carried(anchor, _CARRIED))
+        chosen = self._until_even(work, beneath, most)
+        if not chosen or (len(chosen) == 1 and self.evidence.chances[chosen[0]] >= _ALONE):
+            # What failed alone may have flaked: it is the only content that is tested again.
+            return [_run((), chosen or [work[0].id])]
+        return [_run(tuple(each for each in beneath if each not in chosen), chosen)]
+
+    def _anchor(self, in_backlog: bool) -> tuple[int, ...]:
+        """Return the longest active content that a run may be nested on; nothing stands for the base."""
+        least = _ANCHOR_IN_BACKLOG if in_backlog else _ANCHOR
+        extendable = (
+            each.content
+            for each in (*self.trains.runs, *self.trains.passed)
+            if each.extends_base and self.evidence.good(each.content) >= least
+        )
+        return max(extendable, key=len, default=())
+
+    def _carried(self, anchor: Sequence[int], least: float) -> tuple[int, ...]:
+        """Return qualified members to merge onto the anchor, in order."""
+        carried: list[int] = []
+        good = 1.0
+        for each in self.trains.queue:
+            if not each.qualified or each.id in anchor or self.evidence.foretells((*anchor, *carried, each.id)):
+                continue
+            good *= 1 - self.evidence.chances[each.id]
+            if good < least and (carried or least > _CARRIED_ALONE):
+                break
+            carried.append(each.id)
+        return tuple(carried)
+
+    def _combines(self, anchor: Sequence[int], urgent: bool) -> bool:
+        """Whether to start a run of qualified members alone; `urgent` while others need a test."""
+        waiting = [each for each in self.trains.queue if each.qualified_at is not None and each.id not in anchor]
+        if not waiting:
+            return False
+        qualified = {each.id for each in self.trains.queue if each.qualified}
+        combining = [each for each in self.trains.runs if each.extends_base and each.tested <= qualified]
+        if any(waiting[0].id in each.content for each in combining):
+            return False
+        longest = max(self.now - (each.qualified_at or 0.0) for each in waiting)
+        return (
+            not urgent
+            or len(combining) < int(self._combining_share() * self.trains.slots)
+            or (not combining and longest > _COMBINING_WAIT * self.trains.usual_seconds)
+        )
+
+    def _combining_share(self) -> float:
+        """Return the share of slots for runs of qualified members alone: by the information in their outcomes."""
+        later = entropy(self.trains.estimates.fails_later.share)
+        first = entropy(self.trains.estimates.fails.share)
+        return later / (later + first) if later else 0.0
+
+    def _work(self, active: set[int]) -> Iterator[Sequence[Member]]:
+        """Yield members to test: suspects that no run tests, fresh ones, other suspects, those that passed long ago."""
+        tested = {member for each in self.trains.runs for member in each.tested}
+        failures = self.evidence.unexplained
+        retested = [each for each in failures if each.suspects & tested]
+        yield from (self._suspects(each, tested) for each in failures if not each.suspects & tested)
+        if fresh := [
+            each
+            for each in self.trains.queue
+            if not each.qualified and each.id not in active and not self._suspected(each)
+        ]:
+            yield fresh[:1] if fresh[0].head_fails else [each for each in fresh if not each.head_fails]
+        for failed in retested:
+            suspects = self._suspects(failed, tested)
+            if suspects and not all(each.qualified for each in suspects):
+                yield suspects
+        # They passed on an older base. Where that says little today, slots are better used than free.
+        waiting = active.union(*(each.content for each in self.trains.passed))
+        if idle := [each for each in self.trains.queue if each.qualified and each.id not in waiting]:
+            yield idle
+
+    def _suspects(self, failed: FailingRun, tested: set[int]) -> Sequence[Member]:
+        """Return the suspects that a run should test next: all of them are qualified only where none is not."""
+        suspects = [each for each in self.trains.queue if each.id in failed.suspects]
+        undecided = [each for each in suspects if not each.qualified] or suspects
+        return [each for each in undecided if each.id not in tested]
+
+    def _suspected(self, member: Member) -> bool:
+        return any(member.id in each.suspects for each in self.evidence.unexplained)
+
+    def _prefixes(self, members: Sequence[Member]) -> Sequence[NewRun]:
+        """Return nested runs of members that failed together, cut at equal shares of suspicion."""
+        suspects = [each.id for each in members]
+        sums = list(accumulate(self.evidence.chances[each] for each in suspects))
+        parts = 1 + max(1, min(self.trains.slots // 2, len(suspects) - 1))
+        shares = (sums[-1] * part / parts for part in range(1, parts))
+        cuts = {next(index for index, total in enumerate(sums, 1) if total >= share - _ROUNDING) for share in shares}
+        cuts = {min(cut, self.trains.most) for cut in cuts}
+        prefixes = [suspects[:cut] for cut in sorted(cuts - {len(suspects)})] or [suspects[:1]]
+        return [_run((), each) for each in prefixes]
+
+    def _until_even(self, members: Sequence[Member], beneath: Sequence[int], most: int) -> list[int]:
+        """Return the first members, while testing one more saves runs: by Golomb's rule, as in a run-length code.
+
+        None joins a run whose outcome is known with it. Where two in five fail, each is tested alone.
+        """
+        chosen: list[int] = []
+        good = 1.0
+        for each in members:
+            rest = good * (1 - self.evidence.chances[each.id])
+            if len(chosen) == most or (chosen and good + rest <= 1):
+                break
+            if not self.evidence.foretells((*beneath, *chosen, each.id)):
+                chosen.append(each.id)
+                good = rest
+        return chosen
+
+
+def affordable(trains: Trains, now: float) -> int:
+    """Return how many runs may be active at once.
+
+    Once a usual run has passed in which no member joined, more runs at once have to be paid by runs that trains saved.
+    One run that tests many costs least. While members keep joining, a queue with fewer slots might never become short.
+    """
+    if any(each.since > now - trains.usual_seconds for each in trains.queue):
+        return trains.slots
+    return max(1, trains.slots // _LEAST_PART, min(trains.slots, int(trains.saved)))
+
+
+def _run(beneath: Sequence[int], tested: Sequence[int]) -> NewRun:
+    return NewRun((*beneath, *tested), frozenset(tested))
+
+
+def entropy(chance: float) -> float:
+    """Return the information in an outcome of this chance, in bits."""
+    if not 0 < chance < 1:
+        return 0.0
+    return -chance * log2(chance) - (1 - chance) * log2(1 - chance)
 
 
 def plan(trains: Trains, now: float) -> Plan:
@@ -34,7 +244,7 @@ def plan(trains: Trains, now: float) -> Plan:
     cancel = _lost_runs(trains, evidence)
     cancel += _preempted_runs(trains, cancel)
     left = replace(trains, runs=tuple(each for each in trains.runs if each.id not in cancel))
-    return Plan(cancel=cancel, start=new_runs(left, evidence, now))
+    return Plan(cancel=cancel, start=_new_runs(left, evidence, now))
 
 
 def failure_ejects(trains: Trains, run: TrainRun, now: float) -> bool:

@@ -1,16 +1,26 @@
 """Notices, histories and replies for tests of the texts, as the engine makes them."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from queue_engine.config.model import Policy
+from queue_engine.domain.blocker import Blocker
+from queue_engine.domain.dequeue_reason import Cause
 from queue_engine.domain.facts import CheckReport, CheckState
 from queue_engine.domain.failing_check import FailingCheck
-from queue_engine.domain.model import Repository
+from queue_engine.domain.model import EntryStatus, Queue, Repository
 from queue_engine.domain.notice import BlockerFacts, CommandReply, Notice, NoticeKind, Reply
 from queue_engine.domain.reasons import REASONS, Outcome, Reason
 from queue_engine.domain.replies import ReplyKind
 from queue_engine.domain.timeline_event import TimelineEvent
+from queue_engine.domain.train_notice import TrainNotice, TrainProgress
 from queue_engine.domain.unmet_requirement import UnmetRequirement
+from queue_engine.queries.position import Position
+from queue_engine.queries.pull_request_status import PullRequestStatus, QueueHistory, ReplyFacts
+from queue_engine.queries.queue_status import EntryBlock, EntryView, GitHubOutage, QueueStatus
+from queue_engine.rules.fair_share import FairShare
+from tests.store.examples import entry
 
 NOW = datetime(2026, 3, 14, 15, 9, 26, tzinfo=UTC)
 HEAD = "1" * 40
@@ -177,29 +187,8 @@ REPLIES: dict[ReplyKind, dict[str, Any]] = {
     ReplyKind.FROZEN: {"base_branch": "main", "depth": 2, "until": "2026-03-16T08:00:00+00:00", "detail": ""},
     ReplyKind.RESUMED: {"base_branch": "main", "depth": 2, "reason": Reason.PAUSED_BY_HAND.value},
     ReplyKind.NOT_PAUSED: {"base_branch": "main", "depth": 2},
-    ReplyKind.STATUS: {
-        "base_branch": "main",
-        "depth": 12,
-        "entries": [[12, "checking", "2026-03-14T15:00:00+00:00"], [42, "pending", "2026-03-14T15:05:00+00:00"]],
-        "held": 3,
-        "blockers": [{"reason": Reason.FROZEN.value, "detail": "Release week", "until": "2026-03-16T08:00:00+00:00"}],
-    },
-    ReplyKind.WHY: {
-        "base_branch": "main",
-        "state": "checking",
-        "position": 0,
-        "depth": 4,
-        "status_since": "2026-03-14T15:00:00+00:00",
-        "enqueued_at": "2026-03-14T14:04:26+00:00",
-        "queued_by": "bob",
-        "priority": 10,
-        "hotfix": False,
-        "ahead": [],
-        "pending_checks": ["build", "docs / links"],
-        "blockers": [],
-        "whose_move": "ci",
-        "next": "checks_pending",
-    },
+    ReplyKind.STATUS: {"base_branch": "main"},
+    ReplyKind.WHY: {"base_branch": "main"},
     ReplyKind.HELP: {},
     ReplyKind.NOT_ALLOWED: {"needs": "maintain", "has": "read"},
     ReplyKind.NOT_UNDERSTOOD: {"name": "freeze", "argument": "some day", "usage": "/freeze until <when> [reason]"},
@@ -219,88 +208,102 @@ _DONE = frozenset(ReplyKind) - {
 }
 
 
-WHY: dict[str, dict[str, Any]] = {
-    "pending": REPLIES[ReplyKind.WHY]
-    | {
-        "state": "pending",
-        "position": 12,
-        "depth": 14,
-        "hotfix": True,
-        "ahead": [7, 9],
-        "pending_checks": [],
-        "blockers": [
-            {"reason": Reason.FROZEN.value, "detail": "Release week", "until": "2026-03-16T08:00:00+00:00"},
-            {"reason": Reason.BASE_RED.value, "detail": "build", "until": None},
-        ],
-        "whose_move": "nobody",
-        "next": Reason.FROZEN.value,
-    },
-    "trouble": REPLIES[ReplyKind.WHY]
-    | {"state": "updating", "outage": "2026-03-14T15:03:00+00:00", "next": "github_failing"},
-    "blocked": REPLIES[ReplyKind.WHY] | {"state": "pending", "blocked": "workflows_permission"},
-    "ready": REPLIES[ReplyKind.WHY] | {"state": "ready", "pending_checks": [], "whose_move": "imq", "next": "merging"},
-    "train": REPLIES[ReplyKind.WHY]
-    | {
-        "position": 1,
-        "ahead": [41],
-        "train": {
-            "progress": "bisecting",
-            "members": [41, 42],
-            "run": 31,
-            "branch": "imq/main/31",
-            "failed": [41, 42, 43, 44],
-            "suspicion": 0.29,
-        },
-    },
-    "train_of_fresh": REPLIES[ReplyKind.WHY]
-    | {"train": {"progress": "testing", "members": [42, 43], "branch": "imq/main/31", "suspicion": 0.1}},
-    "held": {
-        "base_branch": "main",
-        "state": "held",
-        "ahead": 2,
-        "depth": 20,
-        "whose_move": "imq",
-        "next": "queue_full",
-    },
-    "not_ready": {
-        "base_branch": "main",
-        "state": "not_ready",
-        "unmet": [
-            ["draft", None],
-            ["approval_missing", "0 of `1`"],
-            UnmetRequirement(Reason.CHECKS_FAILED, failing=FAILING_CHECKS).as_data(),
-        ],
-        "whose_move": "author",
-        "next": "draft",
-    },
-    "never": {"base_branch": "main", "state": "not_queued", "label": "merge-queue"},
-    "left": {
-        "base_branch": "main",
-        "state": "not_queued",
-        "label": "merge-queue",
-        "event": "failed",
-        "reason": Reason.APPROVAL_MISSING.value,
-        "detail": "0 of 1",
-        "at": "2026-03-14T14:00:00+00:00",
-        "whose_move": "author",
-        "next": Reason.APPROVAL_MISSING.value,
-    },
-    "landed": {
-        "base_branch": "main",
-        "state": "not_queued",
-        "label": "merge-queue",
-        "event": "landed",
-        "reason": None,
-        "detail": None,
-        "at": "2026-03-14T14:00:00+00:00",
-    },
+_ENTRY = replace(
+    entry(42),
+    status=EntryStatus.CHECKING,
+    position=0,
+    queued_by="bob",
+    priority=10,
+    status_since=NOW - timedelta(minutes=9, seconds=26),
+    enqueued_at=NOW - timedelta(minutes=65),
+)
+_FROZEN = Blocker(Reason.FROZEN, "Release week", datetime(2026, 3, 16, 8, tzinfo=UTC))
+_RED = Blocker(Reason.BASE_RED, "build")
+
+
+def entry_status(
+    ahead: tuple[int, ...] = (), depth: int = 4, *, view: Any = None, **of_entry: Any
+) -> PullRequestStatus:
+    """The status of an entry that is checked, or as given; `view` are changes of its view."""
+    shown = replace(_ENTRY, **of_entry)
+    checks = ("build", "docs / links") if shown.status is EntryStatus.CHECKING else ()
+    found = EntryView(shown, Position(shown.position, depth, ahead, None), None, (), checks, None, None)
+    return PullRequestStatus(42, shown.status.value, "main", depth, replace(found, **(view or {})))
+
+
+def left(event: str, reason: Reason | None, detail: str | None = None, cause: Cause | None = None) -> PullRequestStatus:
+    """The status of a pull request that left its queue an hour ago."""
+    at = NOW - timedelta(minutes=69, seconds=26)
+    return PullRequestStatus(42, "not_queued", None, 0, previous=QueueHistory(event, reason, detail, at, cause=cause))
+
+
+_BISECTED = TrainNotice(
+    progress=TrainProgress.BISECTING,
+    members=(41, 42),
+    run=31,
+    branch="imq/main/31",
+    failed=(41, 42, 43, 44),
+    suspicion=0.29,
+)
+_FRESH = TrainNotice(progress=TrainProgress.TESTING, members=(42, 43), branch="imq/main/31", suspicion=0.1)
+
+WHY: dict[str, PullRequestStatus] = {
+    "pending": entry_status(
+        (7, 9), 14, status=EntryStatus.PENDING, position=12, hotfix=True, view={"blockers": (_FROZEN, _RED)}
+    ),
+    "trouble": entry_status(
+        status=EntryStatus.UPDATING, view={"outage": GitHubOutage(NOW - timedelta(minutes=6, seconds=26), None)}
+    ),
+    "blocked": entry_status(
+        status=EntryStatus.PENDING, view={"deferral": EntryBlock(Reason.WORKFLOWS_PERMISSION, None, None)}
+    ),
+    "ready": entry_status(status=EntryStatus.READY),
+    "train": entry_status((41,), position=1, view={"train": _BISECTED}),
+    "train_of_fresh": entry_status(view={"train": _FRESH}),
+    "share": entry_status(view={"fair_share": FairShare("bob", 7)}),
+    "held": PullRequestStatus(42, "held", "main", 20, held_behind=2, fair_share=FairShare("robot[bot]", 0)),
+    "not_ready": PullRequestStatus(
+        42,
+        "not_ready",
+        "main",
+        4,
+        unmet=(
+            UnmetRequirement(Reason.DRAFT),
+            UnmetRequirement(Reason.APPROVAL_MISSING, "0 of `1`"),
+            UnmetRequirement(Reason.CHECKS_FAILED, failing=FAILING_CHECKS),
+        ),
+    ),
+    "never": PullRequestStatus(42, "not_queued", None, 0),
+    "left": left("failed", Reason.APPROVAL_MISSING, "0 of 1"),
+    "landed": left("landed", None),
 }
-"""What `/why` finds in other situations."""
+"""What `/why` finds in each situation."""
+
+STATUS = QueueStatus(
+    Queue(1, REPOSITORY, "main", None, 0),
+    tuple(
+        EntryView(each, Position(each.position, 12, (), None), None, (), (), None, None)
+        for each in (
+            replace(_ENTRY, number=12),
+            replace(
+                _ENTRY, position=1, status=EntryStatus.PENDING, status_since=NOW - timedelta(minutes=4, seconds=26)
+            ),
+        )
+    ),
+    3,
+    (_FROZEN,),
+)
+"""What `/status` finds."""
 
 
-def why(situation: str) -> CommandReply:
+def facts(why: str = "checking", queue: QueueStatus | None = STATUS, policy: Policy | None = None) -> ReplyFacts:
+    """What IMQ finds when it sends the reply to a question."""
+    return ReplyFacts(WHY.get(why) or entry_status(), queue, policy)
+
+
+def why() -> CommandReply:
     """The answer to bob's `/why`."""
-    reply = Reply(command="why", accepted=True, code=ReplyKind.WHY, facts=WHY[situation])
+    reply = Reply(command="why", accepted=True, code=ReplyKind.WHY, facts={"base_branch": "main"})
     return CommandReply(at=NOW, by="bob", replies=(reply,))
 
 

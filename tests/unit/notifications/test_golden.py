@@ -6,6 +6,7 @@ A file each for reasons, kinds, replies and `/why`; one file for each group of w
 
 import os
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -25,9 +26,11 @@ from tests.unit.notifications.notices import (
     LANDED_EVENTS,
     NOW,
     REPLIES,
+    STATUS,
     WHY,
     answer,
     event,
+    facts,
     of_kind,
     of_reason,
     why,
@@ -66,14 +69,19 @@ _CHECKS: Mapping[str, Any] = {"ready": 1440, "rerun": ["build"], "flaky": ["buil
 
 
 def _history_line(name: str) -> str:
-    facts = {fact: _FACTS[fact] for fact in HISTORY[name].also if fact in _FACTS}
+    data = {fact: _FACTS[fact] for fact in HISTORY[name].also if fact in _FACTS}
     if name in _CHECKS:
-        facts["checks"] = _CHECKS[name]
-    return "\n".join(history_lines([event(name, 5, **facts)]))
+        data["checks"] = _CHECKS[name]
+    return "\n".join(history_lines([event(name, 5, **data)]))
 
 
-def _reply(code: ReplyKind, **facts: Any) -> str:
-    return content(render_comment(of_kind(NoticeKind.ANSWERED), answer=answer(code, **facts)))
+def _reply(code: ReplyKind, **changes: Any) -> str:
+    return content(render_comment(of_kind(NoticeKind.ANSWERED), answer=answer(code, **changes)))
+
+
+def _status(**changes: Any) -> str:
+    asked = facts(queue=replace(STATUS, entries=(), blockers=(), **changes))
+    return content(render_comment(of_kind(NoticeKind.ANSWERED), answer=answer(ReplyKind.STATUS), facts=asked))
 
 
 _STILL: Mapping[str, Any] = {"blockers": [{"reason": Reason.BASE_RED.value, "detail": "build", "until": None}]}
@@ -84,11 +92,9 @@ REPLY_VARIANTS: Mapping[str, str] = {
     "not paused, and blocked": _reply(ReplyKind.NOT_PAUSED, **_STILL),
     "priority, delaying nobody": _reply(ReplyKind.PRIORITY, overtakes=[], preempts=None),
     "priority, preempting what has just begun": _reply(ReplyKind.PRIORITY, lost=None),
-    "status of an empty queue": _reply(ReplyKind.STATUS, depth=0, entries=[], held=0, blockers=[]),
+    "status of an empty queue": _status(held=0),
     "not ready, with a priority": _reply(ReplyKind.NOT_READY, priority=10),
-    "status with others outside the queue": _reply(
-        ReplyKind.STATUS, depth=0, entries=[], held=0, not_ready=2, blockers=[]
-    ),
+    "status with others outside the queue": _status(held=0, outside=(STATUS.entries[0].entry,) * 2),
     "an argument is missing": _reply(ReplyKind.NOT_UNDERSTOOD, argument=""),
     "an argument has a fault": _reply(ReplyKind.NOT_UNDERSTOOD, fault="has passed already"),
 }
@@ -124,14 +130,17 @@ KIND_VARIANTS: Mapping[str, Notice] = {
 CASES: Mapping[str, str] = (
     {f"kind_{kind}": render_comment(of_kind(kind)) for kind in NoticeKind}
     | {f"reason_{reason}": render_comment(of_reason(reason)) for reason in Reason}
-    | {f"answer_{code}": render_comment(of_kind(NoticeKind.ANSWERED), answer=answer(code)) for code in REPLIES}
+    | {
+        f"answer_{code}": render_comment(of_kind(NoticeKind.ANSWERED), answer=answer(code), facts=facts())
+        for code in REPLIES
+    }
     | {
         "answer_held_priority": render_comment(
             of_kind(NoticeKind.HELD),
             answer=answer(ReplyKind.HELD, by="carol", command="queue priority=high", priority=10),
         )
     }
-    | {f"why_{name}": render_comment(of_kind(NoticeKind.ANSWERED), answer=why(name)) for name in WHY}
+    | {f"why_{name}": render_comment(of_kind(NoticeKind.ANSWERED), answer=why(), facts=facts(name)) for name in WHY}
     | {
         "check_runs": _group(
             [(f"kind {kind}", _check_run(of_kind(kind))) for kind in NoticeKind if kind is not NoticeKind.ANSWERED]

@@ -1,6 +1,6 @@
 """Endpoints about the caller's limits and about accounts."""
 
-from github_emulator.callers.errors import Refusal, not_found
+from github_emulator.callers.errors import not_found
 from github_emulator.rest import fields
 from github_emulator.rest.answer import Access, Answer
 from github_emulator.rest.call import Call
@@ -31,11 +31,7 @@ def get_user(call: Call) -> Answer:
 @routes.add("GET", "/user", _ANYONE, docs="users/users#get-the-authenticated-user")
 def get_own_user(call: Call) -> Answer:
     """The person whose token it is."""
-    if call.caller.actor is None:
-        raise Refusal(401, "Requires authentication")
-    if call.caller.installation is not None:
-        raise Refusal(403, "Resource not accessible by integration")
-    return Answer(fields.public_user(call.github, call.caller.actor.user))
+    return Answer(fields.public_user(call.github, call.person.user))
 
 
 @routes.add("GET", "/user/{account_id}", _ANYONE, docs="users/users#get-a-user-using-their-id")

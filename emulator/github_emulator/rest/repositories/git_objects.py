@@ -83,8 +83,7 @@ def create_tag(call: Call) -> Answer:
     name, message = call.take("tag", str), call.take("message", str)
     if git.object_type(target) != kind:
         raise Refusal(422, "Object does not exist, or is of another type")
-    own = Signature(call.actor.user.login, call.actor.user.email, call.github.clock.now())
-    found = git.tag(git.write_tag(name, target, message, _signature(call, "tagger", own) or own))
+    found = git.tag(git.write_tag(name, target, message, signature(call, "tagger") or call.signature))
     assert found is not None
     return Answer(payloads.git_tag(call.github.source, call.repository, found), 201)
 
@@ -93,26 +92,26 @@ def create_tag(call: Call) -> Answer:
 def create_commit(call: Call) -> Answer:
     """A commit of a tree; GitHub signs an App's own, if it names neither author nor committer (docs: "Signature
     verification for bots")."""
-    git, now = call.repository.git, call.github.clock.now()
+    git = call.repository.git
     message, tree = call.take("message", str), call.take("tree", str)
     parents: tuple[str, ...] = tuple(call.take("parents", list, []))
     if any(git.commit(parent) is None for parent in parents):
         raise Refusal(422, "Parent SHA does not exist or is not a commit object")
     if git.object_type(tree) != "tree":
         raise Refusal(422, "Tree SHA does not exist")
-    own = Signature(call.actor.user.login, call.actor.user.email, now)
-    author, committer = _signature(call, "author", own), _signature(call, "committer", None)
-    unnamed = author is own and committer is None
+    author, committer = signature(call, "author"), signature(call, "committer")
+    unnamed = author is None and committer is None
     signs = call.actor.app is not None and unnamed and call.github.behaviour.app_commits_signed
-    last = Signature("GitHub", "noreply@github.com", now) if signs else committer or author
-    found = git.must(git.write_commit(tree, parents, message, author or own, last))
+    last = Signature("GitHub", "noreply@github.com", call.github.clock.now()) if signs else committer or author
+    found = git.must(git.write_commit(tree, parents, message, author or call.signature, last))
     return Answer(payloads.git_commit(call.github.source, call.repository, found), 201)
 
 
-def _signature(call: Call, name: str, default: Signature | None) -> Signature | None:
+def signature(call: Call, name: str) -> Signature | None:
+    """Who wrote it, by a field of the body; None where the request does not say."""
     given: dict[str, Any] | None = call.take(name, dict, None)
     if given is None:
-        return default
+        return None
     return Signature(str(given.get("name")), str(given.get("email")), call.github.clock.now())
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from bot.api.answers import as_json, state_fields
 from bot.api.views import TrainAnswer
-from notifications.render.answer import answer_text
+from notifications.render.status import answer_text
 from queue_engine.config.model import Policy
 from queue_engine.domain.failing_check import FailingCheck
 from queue_engine.domain.reasons import (

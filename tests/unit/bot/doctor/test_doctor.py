@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from bot.api.payload import json_data
 from bot.doctor import doctor
 from bot.doctor.doctor import RepositoryNotFound
 from bot.doctor.facts import HostFacts
@@ -157,7 +158,7 @@ async def test_repository_in_shadow_mode_is_named_and_is_no_finding(place: Place
     """Its maintainers want IMQ to write nothing; an operator who wonders why nothing lands sees it."""
     push(".github/imq.yml", "mode: shadow\n")(place)
     report = await place.examine()
-    assert (report.findings, report.as_json()["shadow"]) == ((), [NAME])
+    assert (report.findings, json_data(report)["shadow"]) == ((), [NAME])
     assert f"{NAME}: in shadow mode: IMQ writes nothing there" in report.as_text()
 
 
@@ -178,7 +179,7 @@ async def test_seeded_fault_is_named_with_effect_remedy_and_link(
         assert not anchor or anchor in anchors(read(path))
         assert list(faults(f"{each.impact} {each.remedy}")) == []
     assert "PRIVATE KEY" not in report.as_text()
-    assert "s" * 20 not in str(report.as_json())
+    assert "s" * 20 not in str(json_data(report))
 
 
 async def test_failed_webhooks_are_found_until_they_are_redelivered(place: Place) -> None:

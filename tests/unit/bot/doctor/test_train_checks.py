@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from bot.api.payload import json_data
 from bot.doctor.finding import Finding
 from tests.unit.bot.doctor.installation import NAME, Place, a_place
 
@@ -44,7 +45,7 @@ async def test_trains_that_run_on_a_push_are_named_with_no_finding(place: Place)
     forks = "pull requests of forks: tested alone until somebody with write access approves their head"
     assert report.trains == {NAME: f"a push of its branch starts CI, and every required check runs; {forks}"}
     assert f"{NAME}: trains: a push" in report.as_text()
-    assert report.as_json()["trains"] == report.trains
+    assert json_data(report)["trains"] == report.trains
 
 
 async def test_forks_that_a_label_alone_lets_into_trains_are_named(place: Place) -> None:

@@ -10,7 +10,7 @@ from tests.unit.notifications.hostile import NASTY, mentions, skeleton
 def test_check_without_further_failed_jobs_is_named_once() -> None:
     """GitHub Actions names the job itself among the failed ones."""
     alone = FailingCheck("build", "https://ci.example/1", ("build",))
-    assert failing_sentence([alone.as_data()]) == " Failing checks: [`build`](https://ci.example/1)."
+    assert failing_sentence([alone]) == " Failing checks: [`build`](https://ci.example/1)."
     assert failing_sentence([]) == ""
 
 

@@ -1,5 +1,7 @@
 """Answers to commands: each code has its words, and what people typed is quoted, never obeyed."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -8,29 +10,27 @@ from notifications.render.comment import MARKER, render_comment
 from notifications.texts import replies as texts
 from notifications.texts.why import STATES
 from queue_engine.commands.table import CATALOGUE
+from queue_engine.domain.blocker import Blocker
 from queue_engine.domain.model import EntryStatus
 from queue_engine.domain.notice import NoticeKind
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.replies import ReplyKind
 from tests.unit.notifications.hostile import NASTY, mentions, skeleton
-from tests.unit.notifications.notices import REPLIES, answer, event, of_kind
+from tests.unit.notifications.notices import REPLIES, answer, entry_status, event, facts, of_kind
 
 GITHUB_LIMIT = 65_536
 
 
-def comment(*codes: ReplyKind, by: str = "bob", command: str = "queue", **facts: object) -> str:
+def comment(*codes: ReplyKind, by: str = "bob", command: str = "queue", **changes: object) -> str:
     """A comment that is there for the answer."""
-    return render_comment(of_kind(NoticeKind.ANSWERED), answer=answer(*codes, by=by, command=command, **facts))
+    given = answer(*codes, by=by, command=command, **changes)
+    return render_comment(of_kind(NoticeKind.ANSWERED), answer=given, facts=facts())
 
 
 def test_answers_every_code_has_its_words() -> None:
     """Nothing that can become of a command is without a sentence, nor without an example in these tests."""
     assert set(texts.REPLIES) | {ReplyKind.WHY} == set(ReplyKind) == set(REPLIES)
-    assert set(STATES) == {status.value for status in EntryStatus if not status.final} | {
-        "held",
-        "not_ready",
-        "not_queued",
-    }
+    assert set(STATES) == {status for status in EntryStatus if not status.final}
 
 
 @pytest.mark.parametrize("code", REPLIES)
@@ -85,7 +85,7 @@ def test_answer_goes_when_the_pull_request_joins_or_leaves_after_it(happened: st
 
 def test_answer_of_another_version_of_imq_says_at_least_who_asked() -> None:
     """Facts that are missing or of another form cost the answer, not the comment."""
-    text = comment(ReplyKind.STATUS, entries="none", depth=None)
+    text = comment(ReplyKind.RESUMED, blockers="none", base_branch=None)
     assert "> `/queue` by `bob` (2026-03-14 15:09 UTC):\n" in text
     assert text.startswith(MARKER)
 
@@ -99,11 +99,11 @@ def test_answer_hostile_words_change_nothing_but_code_spans(
 
     def rendered(by: str, command: str, words: str) -> str:
         named = ("detail", "argument", "usage", "label", "base_branch", "needs", "has")
-        facts: dict[str, object] = {name: f"x{words}" for name in named if name in REPLIES[code]}
-        if code is ReplyKind.WHY:
-            halt = {"reason": "frozen", "detail": f"x{words}", "until": None}
-            facts |= {"queued_by": f"x{words}", "pending_checks": [f"x{words}"], "blockers": [halt]}
-        return comment(code, by=by, command=f"x{command}", **facts)
+        changes: dict[str, object] = {name: f"x{words}" for name in named if name in REPLIES[code]}
+        hostile = {"blockers": (Blocker(Reason.FROZEN, f"x{words}"),), "pending_checks": (f"x{words}",)}
+        asked = replace(facts(), pull_request=entry_status(queued_by=f"x{words}", view=hostile))
+        given = answer(code, by=by, command=f"x{command}", **changes)
+        return render_comment(of_kind(NoticeKind.ANSWERED), answer=given, facts=asked)
 
     text = rendered(by, command, foreign)
     assert skeleton(text) == skeleton(rendered("bob", "queue", "words"))

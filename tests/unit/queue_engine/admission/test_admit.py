@@ -104,8 +104,8 @@ async def test_label_on_a_former_head_is_refused_unless_it_was_set_again_since(
 async def test_label_waits_for_those_before_it_when_its_facts_are_read_first(engine: Engine) -> None:
     """P3: facts are read side by side, places are given in the order of the labels."""
 
-    async def before(_branch: str, _labels: Collection[str]) -> None:
-        assert await queued(engine) == []
+    async def before(branch: str, labels: Collection[str]) -> None:
+        assert (branch, await queued(engine)) == ("main", [])
         await handle_enqueue_request(engine, EnqueueRequest(Case(REPOSITORY, 1), "max", "head-1"))
 
     await handle_enqueue_request(engine, EnqueueRequest(Case(REPOSITORY, 2), "max", "head-2"), in_order=before)

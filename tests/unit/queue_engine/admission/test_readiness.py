@@ -6,12 +6,12 @@ from datetime import timedelta
 import pytest
 
 from queue_engine.admission.case import load_case
-from queue_engine.admission.not_ready_pushes import Push
-from queue_engine.admission.readiness import judge_again
+from queue_engine.admission.revalidate import revalidate
 from queue_engine.config.model import Policy
 from queue_engine.core.database.database import Database
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.unmet_requirement import UnmetRequirement
+from queue_engine.rules.new_heads import NewHead
 from queue_engine.store import Store
 from tests.support.policies import StaticPolicies
 from tests.unit.queue_engine.engine_setup import Setup
@@ -33,7 +33,7 @@ async def test_ready_pull_request_joins_and_waits_while_the_configuration_is_inv
     await scene.front(unmet=(DRAFT,))
     scene.github.pull = pull(labels=frozenset({"merge-queue"}))
     engine = replace(scene.engine, policies=StaticPolicies(policy))
-    case = await judge_again(engine, await load_case(engine, REPOSITORY, 1))
+    case = await revalidate(engine, await load_case(engine, REPOSITORY, 1))
     assert case.entry is not None
     assert case.entry.unmet == (() if joins else (DRAFT,))
     async with scene.store.reading() as tx:
@@ -52,8 +52,8 @@ async def test_push_by_a_named_bot_without_the_right_to_queue_binds_its_new_head
     scene.github.pull = pull(labels=frozenset({"merge-queue"}), draft=True, head_sha="head-9", author="eve")
     policy = replace(POLICY, on_push=replace(POLICY.on_push, requeue_for=frozenset({"eve"} if named else ())))
     engine = replace(scene.engine, policies=StaticPolicies(policy))
-    push = Push("eve", "head-9", before="head-1")
-    case = await judge_again(engine, await load_case(engine, REPOSITORY, 1), push=push)
+    push = NewHead("head-9", "eve", "head-1")
+    case = await revalidate(engine, await load_case(engine, REPOSITORY, 1), push=push)
     assert (None if case.entry is None else case.entry.head) == ("head-9" if waits else None)
 
 
@@ -67,5 +67,5 @@ async def test_push_by_an_unknown_person_ends_the_wait_once_github_had_time_to_n
     scene.github.pushes = ()
     labels = frozenset({"merge-queue"})
     scene.github.pull = pull(labels=labels, draft=True, head_sha="head-9", updated_at=NOW - updated)
-    case = await judge_again(scene.engine, await load_case(scene.engine, REPOSITORY, 1))
+    case = await revalidate(scene.engine, await load_case(scene.engine, REPOSITORY, 1))
     assert (case.entry is not None) is waits

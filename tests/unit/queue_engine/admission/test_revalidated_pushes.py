@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from queue_engine.admission.case import load_case
-from queue_engine.admission.not_ready_pushes import Push
 from queue_engine.admission.revalidate import revalidate
 from queue_engine.core.database.database import Database
 from queue_engine.domain.model import Entry
 from queue_engine.domain.policy import PushPolicy
 from queue_engine.domain.reasons import Reason
+from queue_engine.rules.new_heads import NewHead
 from queue_engine.store import Store
 from tests.support.policies import StaticPolicies
 from tests.unit.queue_engine.engine_setup import Setup
@@ -28,7 +28,7 @@ def scene(sqlite_database: Database) -> Setup:
 async def pushed(scene: Setup) -> Entry | None:
     """Judge the entry after a webhook of mona's push of head-2."""
     engine = replace(scene.engine, policies=StaticPolicies(REQUEUE))
-    push = Push("mona", "head-2", before="head-1")
+    push = NewHead("head-2", "mona", "head-1")
     return (await revalidate(engine, await load_case(engine, REPOSITORY, 1), push=push)).entry
 
 

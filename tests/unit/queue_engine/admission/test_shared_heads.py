@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from queue_engine.admission.case import load_case
-from queue_engine.admission.shared_heads import follow_shared_update
+from queue_engine.admission.new_heads import follow_shared_update
 from queue_engine.core.database.database import Database
 from queue_engine.domain.model import Entry
 from queue_engine.store import Store
@@ -33,7 +33,7 @@ async def followed(scene: Setup, **changes: Any) -> tuple[Entry | None, datetime
         await tx.entries.save(changed(added, **changes))
     case = await (await load_case(scene.engine, REPOSITORY, 1)).with_policy(scene.engine, "main")
     assert case.policy == POLICY
-    await follow_shared_update(scene.engine, case, "head-2", pushed_by_imq=True)
+    await follow_shared_update(scene.engine, case, "head-2", by_imq=True)
     async with scene.store.reading() as tx:
         return await tx.entries.find(REPOSITORY.id, 1), await tx.queues.next_due()
 

@@ -9,7 +9,7 @@ from queue_engine.domain.errors import Forbidden, GitHubError, Unavailable
 from queue_engine.domain.facts import Branch, CheckReport, CheckState, Commit, RequiredCheck
 from queue_engine.domain.model import Pause, Queue, RedBase
 from queue_engine.domain.reasons import Reason
-from queue_engine.executor.base_checks import poll_untested_tip
+from queue_engine.executor.base import poll_untested_tip
 from queue_engine.executor.landing import land
 from queue_engine.rules.blockers import failed_jobs, untested_checked
 from queue_engine.store import Store

@@ -12,7 +12,7 @@ from queue_engine.domain.model import RedBase
 from queue_engine.domain.notice import NoticeKind
 from queue_engine.domain.policy import FIX
 from queue_engine.domain.reasons import Reason
-from queue_engine.executor.base_labels import find_fixes, mark_as_fix
+from queue_engine.executor.base import find_fixes, mark_as_fix
 from queue_engine.executor.landing import land
 from queue_engine.planner.front import QueueWait
 from queue_engine.store import Store

@@ -13,9 +13,8 @@ from queue_engine.config.model import Policy
 from queue_engine.core.database.database import Database
 from queue_engine.domain.model import Queue, Repository
 from queue_engine.effects.context import Engine
-from queue_engine.executor import pass_batch, processor
-from queue_engine.executor.pass_batch import PassBatch
-from queue_engine.executor.processor import Processor
+from queue_engine.executor import scheduler
+from queue_engine.executor.scheduler import PassBatch, Processor
 from queue_engine.rules.policies import PolicyKey
 from queue_engine.store import Store, Transaction
 from tests.store.examples import changed, stand
@@ -46,7 +45,7 @@ def scene(sqlite_database: Database) -> Setup:
 @pytest.fixture
 def passes(monkeypatch: pytest.MonkeyPatch) -> Passes:
     counted = Passes()
-    monkeypatch.setattr(processor, "advance", counted)
+    monkeypatch.setattr(scheduler, "advance", counted)
     return counted
 
 
@@ -153,7 +152,7 @@ async def test_error_about_one_queue_leaves_each_queue_its_pass(
     if where == "fronts":
         monkeypatch.setattr("queue_engine.store.queue_batch.QueueBatch.fronts", fails_later)
     else:
-        monkeypatch.setattr(pass_batch, where, fails)
+        monkeypatch.setattr(scheduler, where, fails)
     await run(scene.engine)
     # The judgement of all entries needs no other.
     assert passes.of == ({} if where == "front_decides" else dict.fromkeys(ids, 1))
@@ -266,8 +265,8 @@ async def test_transaction_that_ends_after_a_recall_wants_none_of_its_policies(s
 
 async def test_recall_wants_no_policy_twice(scene: Setup, passes: Passes, monkeypatch: pytest.MonkeyPatch) -> None:
     """P5: IMQ recalls the policies of later queues also if those of earlier ones are not stored."""
-    monkeypatch.setattr(pass_batch, "_AT_MOST", 6)
-    monkeypatch.setattr(pass_batch, "_READ_AT_MOST", 5)
+    monkeypatch.setattr(scheduler, "_AT_MOST", 6)
+    monkeypatch.setattr(scheduler, "_READ_AT_MOST", 5)
     await woken(scene)
     wanted: list[PolicyKey] = []
 

@@ -12,9 +12,9 @@ from queue_engine.core.concurrency.request_context import RequestContext, Reques
 from queue_engine.core.database.database import Database
 from queue_engine.domain.model import Queue, Repository
 from queue_engine.effects.context import Engine
-from queue_engine.executor import processor
-from queue_engine.executor.pass_errors import LeaseLost
-from queue_engine.executor.processor import Processor
+from queue_engine.executor import scheduler
+from queue_engine.executor.queue_pass import LeaseLost
+from queue_engine.executor.scheduler import Processor
 from queue_engine.store import Store
 from tests.support.policies import UncachedPolicies
 from tests.support.real_time import LIMIT
@@ -38,7 +38,7 @@ class Passes:
 
     async def begin(self, scene: Setup, monkeypatch: pytest.MonkeyPatch) -> tuple[Queue, Processor]:
         """A queue with work, and the processor whose pass over it is under way."""
-        monkeypatch.setattr(processor, "advance", self)
+        monkeypatch.setattr(scheduler, "advance", self)
         queue = await scene.front()
         async with scene.store.transaction() as tx:
             await tx.queues.wake(queue.id, NOW)
@@ -82,7 +82,7 @@ async def test_processor_advances_a_queue_again_after_its_pass(scene: Setup, mon
             raise ValueError("a fault of our own")
         return NOW + HOUR
 
-    monkeypatch.setattr(processor, "advance", fails)
+    monkeypatch.setattr(scheduler, "advance", fails)
     queue = await scene.front()
     parts = Processor(replace(scene.engine, clock=clock))
     async with scene.store.transaction() as tx:
@@ -138,7 +138,7 @@ async def test_processor_renews_the_lease_during_a_pass_and_ends_the_pass_that_l
     """A pass may take longer than its lease; one that lost it takes no step, stores nothing and counts no error."""
     clock, leased = Clock(), Leased()
     clock.time = NOW
-    monkeypatch.setattr(processor, "advance", leased)
+    monkeypatch.setattr(scheduler, "advance", leased)
     queue = await scene.front()
     parts = Processor(replace(scene.engine, clock=clock))
     async with scene.store.transaction() as tx:
@@ -169,7 +169,7 @@ async def test_processor_leaves_a_queue_alone_whose_lease_it_lost_to_itself(
     async def lost(engine: Engine, queue: Queue, held: object) -> datetime | None:
         raise LeaseLost
 
-    monkeypatch.setattr(processor, "advance", lost)
+    monkeypatch.setattr(scheduler, "advance", lost)
     queue = await scene.front()
     async with scene.store.transaction() as tx:
         await tx.queues.wake(queue.id, NOW)
@@ -205,7 +205,7 @@ async def test_processor_keeps_room_for_others_beside_a_repository_and_an_instal
 ) -> None:
     """However slow their passes are: half of the places for one repository, three quarters for one installation."""
     served = Served()
-    monkeypatch.setattr(processor, "advance", served)
+    monkeypatch.setattr(scheduler, "advance", served)
     parts = Processor(replace(scene.engine, policies=UncachedPolicies(POLICY)), concurrency=8)
     busy, busy_too, quiet, other = (
         Repository(number, "acme", f"r{number}", installation) for number, installation in enumerate((1, 1, 1, 2))

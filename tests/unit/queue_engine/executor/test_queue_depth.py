@@ -11,8 +11,7 @@ from queue_engine.domain.errors import StaleRecord
 from queue_engine.domain.model import EntryOrder, EntryStatus, Queue
 from queue_engine.domain.notice import NoticeKind
 from queue_engine.domain.reasons import Reason
-from queue_engine.executor.front import find_front
-from queue_engine.executor.queue_depth import follow_depth
+from queue_engine.executor.front import find_front, follow_depth
 from queue_engine.planner.front import Front, QueueWait
 from queue_engine.store import Store
 from tests.unit.queue_engine.engine_setup import Setup

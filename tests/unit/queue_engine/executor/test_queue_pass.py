@@ -12,9 +12,9 @@ from queue_engine.domain.errors import Forbidden, GitHubError, MergeError, RateL
 from queue_engine.domain.facts import CheckState, Commit
 from queue_engine.domain.policy import Mode
 from queue_engine.domain.port import GitHub
-from queue_engine.executor import github_requests
-from queue_engine.executor.pass_errors import LeaseLost
-from queue_engine.executor.processor import advance
+from queue_engine.executor import landing
+from queue_engine.executor.queue_pass import LeaseLost
+from queue_engine.executor.scheduler import advance
 from queue_engine.known.own_merges import merged_by_imq
 from queue_engine.planner.actions import Facts
 from queue_engine.rules.policies import PolicyKey
@@ -283,10 +283,7 @@ async def test_landing_is_verified_where_the_commit_does_not_show_its_branch(
     scene.github.pull = pull(merged=True, open=False, base_branch=base)
     front = entry(status=READY, tested_tree="tree-of-head-1", base_tip="base-1", merge_requested_at=NOW)
     landed = Commit("landed-1", tree, parents)
-    assert await github_requests.landed_on(cast(GitHub, scene.github), front, landed, Facts()) == base
+    assert await landing.landed_on(cast(GitHub, scene.github), front, landed, Facts()) == base
     assert scene.github.asked == (["pull"] if reads else [])
-    assert (
-        await github_requests.landed_on(cast(GitHub, scene.github), front, landed, Facts(pull=scene.github.pull))
-        == base
-    )
+    assert await landing.landed_on(cast(GitHub, scene.github), front, landed, Facts(pull=scene.github.pull)) == base
     assert len(scene.github.asked) == reads, "a read of the merged pull request is not repeated"

@@ -9,7 +9,7 @@ from queue_engine.domain.errors import Forbidden, GitHubError, HeadConflict, Inv
 from queue_engine.domain.facts import Commit, MergeMethod
 from queue_engine.domain.port import MergeState, PendingMerge
 from queue_engine.domain.reasons import Reason
-from queue_engine.executor import github_requests, stack_requests
+from queue_engine.executor import reads, requests
 from queue_engine.planner.actions import Facts, Merge
 from tests.unit.queue_engine.examples import NOW, READY, UPDATING, entry, pull
 
@@ -44,7 +44,7 @@ def asked(github: Answers) -> Any:
 
 async def merged(github: Answers, *, in_background: bool) -> Any:
     how = Merge(AT, MergeMethod.SQUASH, in_background=in_background)
-    return await github_requests.merge(asked(github), AT, how, frozenset(), NOW)
+    return await requests.merge(asked(github), AT, how, frozenset(), NOW)
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ async def test_stack_that_only_the_refusal_shows_is_merged_as_its_lowest_only(sh
 async def test_result_that_github_does_not_know_yet_is_pending() -> None:
     """A replica may lag behind the request; the time limit of pending merges ends it."""
     github = Answers(pending_merge=NotFound("Not Found", status=404))
-    facts = await stack_requests.pending_merge(asked(github), AT, Facts())
+    facts = await reads.pending_merge(asked(github), AT, Facts())
     assert facts == Facts(pending_merge=PendingMerge(MergeState.PENDING, "Not Found"))
 
 
@@ -87,7 +87,7 @@ async def test_failed_result_is_a_refusal_and_drops_the_cached_rules(state: Merg
     """Rules may have changed since IMQ read them; GitHub's own queue, which IMQ did not ask for, is no landing."""
     failed = PendingMerge(state, "Merge conflict: the pull request could not be merged.")
     github = Answers(pending_merge=failed)
-    facts = await stack_requests.pending_merge(asked(github), AT, Facts())
+    facts = await reads.pending_merge(asked(github), AT, Facts())
     assert facts == Facts(pending_merge=failed, merge_refused=failed.message)
     assert "forget_rules" in github.calls
 
@@ -105,14 +105,14 @@ async def test_failed_result_is_a_refusal_and_drops_the_cached_rules(state: Merg
 async def test_update_of_a_stack_merges_the_base_into_the_head_branch(answer: Any, facts: Facts) -> None:
     """GitHub refuses to update such a pull request; its head branch is a branch like any other."""
     github = Answers(update_branch=REFUSED, pull_request=pull(stack_base="main"), merge_into=answer)
-    assert await github_requests.update(asked(github), entry(status=UPDATING), NOW) == facts
+    assert await requests.update(asked(github), entry(status=UPDATING), NOW) == facts
 
 
 async def test_update_of_a_stack_spares_a_head_that_moved() -> None:
     """P4: the new head is judged first; this request could not name the expected one."""
     moved = pull(head_sha="head-2", stack_base="main")
     github = Answers(update_branch=REFUSED, pull_request=moved)
-    facts = await github_requests.update(asked(github), entry(status=UPDATING), NOW)
+    facts = await requests.update(asked(github), entry(status=UPDATING), NOW)
     assert facts == Facts(pull=moved, update_refused=REFUSED.message)
     assert "merge_into" not in github.calls
 

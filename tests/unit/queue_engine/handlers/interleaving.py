@@ -21,7 +21,7 @@ from queue_engine.domain.errors import StaleRecord
 from queue_engine.domain.model import Entry
 from queue_engine.domain.port import GitHub
 from queue_engine.effects.context import Engine
-from queue_engine.executor.processor import Processor
+from queue_engine.executor.scheduler import Processor
 from queue_engine.store import Store
 from queue_engine.store.tables import outbox, refusals, timeline
 from tests.support.policies import StaticPolicies

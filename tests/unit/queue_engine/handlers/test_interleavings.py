@@ -22,7 +22,7 @@ from queue_engine.domain.model import Entry
 from queue_engine.domain.policy import PushPolicy
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects.record import dequeue
-from queue_engine.executor.processor import Processor
+from queue_engine.executor.scheduler import Processor
 from queue_engine.handlers.branches import Branches
 from queue_engine.handlers.checks import CheckReports
 from queue_engine.handlers.pull_requests import PullRequestChanges

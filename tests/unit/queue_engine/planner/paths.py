@@ -10,7 +10,7 @@ from queue_engine.domain.facts import CheckReport, CheckState, MergeMethod
 from queue_engine.domain.model import Entry
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.workflow_runs import CommitFacts
-from queue_engine.executor.github_requests import with_snapshot
+from queue_engine.executor.reads import with_snapshot
 from queue_engine.planner.actions import (
     Action,
     Dequeue,

@@ -16,7 +16,7 @@ from queue_engine.domain.facts import (
     Snapshot,
 )
 from queue_engine.domain.model import TRANSITIONS, Entry, EntryStatus
-from queue_engine.executor.github_requests import with_snapshot
+from queue_engine.executor.reads import with_snapshot
 from queue_engine.planner.actions import (
     Action,
     Block,

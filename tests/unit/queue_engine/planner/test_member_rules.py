@@ -23,7 +23,7 @@ from queue_engine.planner.actions import (
     Save,
     Wait,
 )
-from queue_engine.planner.decide import decide_member
+from queue_engine.planner.decide import decide
 from queue_engine.planner.member_rules import judge_member
 from tests.unit.queue_engine.examples import comparison, entry, pull, rules
 
@@ -114,7 +114,7 @@ BRANCH_LOCKED = "Cannot update this protected ref."
 def next_step(facts: Facts, **run: Any) -> Action:
     """The next action for a member whose train lands."""
     member = replace(LANDING, run=replace(LANDING.run, **run))
-    return decide_member(member, facts, Policy(), NOW)
+    return decide(member, facts, Policy(), NOW)
 
 
 def test_member_is_merged_with_the_tree_of_its_candidate_and_a_request_of_its_own() -> None:

@@ -9,8 +9,7 @@ from queue_engine.domain.model import Entry
 from queue_engine.domain.port import MergeState, PendingMerge
 from queue_engine.domain.reasons import Reason
 from queue_engine.planner.actions import Action, Dequeue, FactKind, Facts, Landing, Merge, ReadFact, Save, Wait
-from queue_engine.planner.decide import decide
-from queue_engine.planner.pending_merge import with_pending_merge
+from queue_engine.planner.decide import decide, with_pending_merge
 from tests.store.examples import changed
 from tests.unit.queue_engine.examples import (
     HOUR,

@@ -12,7 +12,7 @@ from queue_engine.core.database.database import Database
 from queue_engine.domain.model import Pause
 from queue_engine.domain.policy import FreezeWindow
 from queue_engine.domain.reasons import PullRequestActor, Reason, WaitReason
-from queue_engine.queries.pull_request_status import QueueHistory, load_pull_request
+from queue_engine.queries.pull_request_status import QueueHistory, load_pull_request, load_reply_facts
 from queue_engine.store import Store
 from queue_engine.store.rejections import Rejection
 from tests.store.examples import REPOSITORY, changed, queue, stand
@@ -112,3 +112,35 @@ def counted() -> Iterator[list[str]]:
     event.listen(Engine, "before_cursor_execute", note)
     yield statements
     event.remove(Engine, "before_cursor_execute", note)
+
+
+async def test_reply_about_a_pull_request_with_another_base_has_the_queue_that_it_is_in(
+    sqlite_database: Database,
+) -> None:
+    """Its base was edited, and the webhook is still to come: the other branch's faults are not its own."""
+    faulty = replace(POLICY, fault="line 3")
+    async with Store(sqlite_database).transaction() as t:
+        main = await queue(t)
+        await stand(t, main, 1)
+        other = await load_reply_facts(t, REPOSITORY.id, 1, "next", faulty, NOW)
+        own = await load_reply_facts(t, REPOSITORY.id, 1, "main", faulty, NOW)
+    assert other.queue is None, "no pull request was queued for it"
+    assert other.pull_request.entry is not None
+    assert (other.pull_request.base_branch, other.pull_request.entry.blockers) == ("main", ())
+    assert own.queue is not None
+    assert [each.reason for each in own.queue.blockers] == [Reason.MISCONFIGURED]
+
+
+async def test_entry_says_what_of_github_holds_it_up_only_while_it_does(sqlite_database: Database) -> None:
+    """A missing permission sets it aside; failing requests delay it."""
+    async with Store(sqlite_database).transaction() as t:
+        entry = await stand(t, await queue(t), 1)
+        plain = (await load_pull_request(t, REPOSITORY.id, 1, {}, NOW)).entry
+        await t.entries.save(changed(entry, github_failing_since=NOW - HOUR, blocked_until=NOW + HOUR))
+        held_up = (await load_pull_request(t, REPOSITORY.id, 1, {}, NOW)).entry
+    assert plain is not None
+    assert (plain.outage, plain.deferral) == (None, None)
+    assert held_up is not None
+    assert held_up.outage is not None
+    assert held_up.deferral is not None
+    assert (held_up.deferral.reason, held_up.outage.since) == (Reason.WORKFLOWS_PERMISSION, NOW - HOUR)

@@ -13,8 +13,8 @@ from queue_engine.domain.candidate_run import CandidateMember, CandidateRun, Can
 from queue_engine.domain.errors import Forbidden
 from queue_engine.domain.facts import HeadPush
 from queue_engine.domain.port import NO_BRANCH, BranchUpdate
-from queue_engine.executor.trains.candidate_cleanup import CandidateCleanup
-from queue_engine.executor.trains.state import TrainState
+from queue_engine.executor.cleanup import CandidateCleanup
+from queue_engine.executor.run_store import TrainState
 from queue_engine.store import Store
 from tests.unit.queue_engine.examples import NOW, workflow_run
 from tests.unit.queue_engine.executor.trains.train_states import TrainGitHub, a_state

@@ -6,7 +6,7 @@ from queue_engine.core.database.database import Database
 from queue_engine.domain.candidate_run import CandidateMember, CandidateState
 from queue_engine.domain.errors import HeadConflict
 from queue_engine.domain.facts import Branch, Commit
-from queue_engine.executor.trains.candidate_merges import build
+from queue_engine.executor.candidate import build
 from queue_engine.store import Store
 from tests.unit.queue_engine.executor.trains.train_states import TrainGitHub, a_state
 

@@ -11,7 +11,7 @@ from queue_engine.core.database.database import Database
 from queue_engine.domain.errors import Forbidden
 from queue_engine.domain.facts import Permission, Review, ReviewState
 from queue_engine.domain.policy import Candidates, TrainForks
-from queue_engine.executor.trains.forks import sets_forks_aside
+from queue_engine.executor.members import sets_forks_aside
 from queue_engine.planner.actions import Facts
 from queue_engine.planner.trains.memory import ForkReason
 from queue_engine.store import Store

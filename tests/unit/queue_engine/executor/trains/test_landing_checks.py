@@ -8,9 +8,10 @@ import pytest
 from queue_engine.core.database.database import Database
 from queue_engine.domain.candidate_run import CandidateMember, CandidateRun, CandidateState, CandidateTrigger
 from queue_engine.domain.facts import CheckReport, CheckState
-from queue_engine.executor.trains.candidate_branches import learn_of_workflows
-from queue_engine.executor.trains.landing_checks import misses_checks, own_heads_pass
-from queue_engine.executor.trains.state import TrainState
+from queue_engine.executor.candidate import learn_of_workflows
+from queue_engine.executor.run_landing import own_heads_pass
+from queue_engine.executor.run_store import TrainState
+from queue_engine.planner.merge_errors import misses_checks
 from queue_engine.store import Store
 from tests.unit.queue_engine.examples import report
 from tests.unit.queue_engine.executor.trains.train_states import TrainGitHub, a_state

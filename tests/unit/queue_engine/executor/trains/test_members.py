@@ -8,8 +8,8 @@ import pytest
 from queue_engine.domain.candidate_run import CandidateMember, CandidateRun, CandidateState, CandidateTrigger
 from queue_engine.domain.model import Entry
 from queue_engine.domain.run import NOT_BEGUN
-from queue_engine.executor.trains.landing import waiting
-from queue_engine.executor.trains.members import following
+from queue_engine.executor.run_landing import waiting
+from queue_engine.executor.run_store import following
 from tests.unit.queue_engine.examples import CHECKING, NOW, PENDING, READY, entry
 
 OWN = entry()

@@ -11,10 +11,9 @@ from queue_engine.domain.candidate_run import CandidateMember, CandidateRun, Can
 from queue_engine.domain.errors import HeadConflict, MergeError
 from queue_engine.domain.facts import Branch, MergeMethod
 from queue_engine.domain.port import BranchUpdate
-from queue_engine.executor.trains.landing import begin_landing, continue_landing
-from queue_engine.executor.trains.lost_merges import CLOSE_JOB
-from queue_engine.executor.trains.members import follow_runs
-from queue_engine.executor.trains.state import CLEAN_JOB, TrainState
+from queue_engine.executor.cleanup import CLEAN_JOB, CLOSE_JOB
+from queue_engine.executor.run_landing import begin_landing, continue_landing
+from queue_engine.executor.run_store import TrainState, follow_runs
 from queue_engine.planner.trains.outcomes import find_run, passed
 from queue_engine.store import Store
 from tests.unit.queue_engine.examples import comparison, pull

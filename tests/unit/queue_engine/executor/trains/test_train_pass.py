@@ -2,17 +2,22 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
+from queue_engine.config.model import TrainRules
 from queue_engine.core.database.database import Database
 from queue_engine.domain.candidate_run import CandidateState
-from queue_engine.domain.errors import Unavailable
-from queue_engine.executor.trains.state import TrainState
-from queue_engine.executor.trains.train_pass import TrainPass, TrainsUnavailable
+from queue_engine.domain.errors import Forbidden, GitHubError, Invalid, StaleRead, Unavailable
+from queue_engine.domain.facts import CheckState
+from queue_engine.domain.model import EntryStatus
+from queue_engine.domain.policy import Candidates
+from queue_engine.executor.queue_pass import QueuePass
+from queue_engine.executor.run_store import TrainState
 from queue_engine.planner.trains.memory import SequentialMode
 from queue_engine.store import Store
-from tests.unit.queue_engine.examples import HOUR, NOW, POLICY
+from tests.unit.queue_engine.examples import HOUR, NOW, POLICY, report
 from tests.unit.queue_engine.executor.trains.train_states import TrainGitHub, a_state
 
 
@@ -21,9 +26,16 @@ def store(sqlite_database: Database) -> Store:
     return Store(sqlite_database)
 
 
-def a_pass(state: TrainState) -> TrainPass:
+def a_github(**answers: Any) -> TrainGitHub:
+    """Its check has not ended, so that an entry which is tested alone waits."""
+    github = TrainGitHub(**answers)
+    github.reports = (report("ci", CheckState.PENDING),)
+    return github
+
+
+def a_pass(state: TrainState, candidates: Candidates = Candidates.AUTO) -> QueuePass:
     """A new pass over the queue of this state."""
-    return TrainPass(state.engine, state.queue, lambda: True, POLICY)
+    return QueuePass(state.engine, state.queue, lambda: True, replace(POLICY, trains=TrainRules(candidates)))
 
 
 @pytest.mark.parametrize(
@@ -34,25 +46,21 @@ async def test_trains_are_off_for_a_day_or_until_rules_change(
     store: Store, ago: timedelta, later_rules: int, is_off: bool
 ) -> None:
     """P7: what GitHub refused is not tried with each pass; P5: a rule that was taken back is noticed."""
-    github = TrainGitHub(branch_tip=Unavailable("down"))
+    github = a_github(branch_tip=Unavailable("down"))
     state, run = await a_state(store, github, (1,))
     await state.cancel(run, why="trains_off")
     off = SequentialMode("candidates_refused", "no", NOW - ago, state.queue.generation - later_rules)
     await state.remember(replace(state.memory, off=off, base_tip=None))
-    if is_off:
-        with pytest.raises(TrainsUnavailable) as unavailable:
-            await a_pass(state).run()
-        assert not unavailable.value.once
-    else:
-        assert await a_pass(state).run() is not None
-        await state.load()
+    assert await a_pass(state).run() is not None
+    await state.load()
     assert bool(github.named("branch_tip")) is not is_off
+    assert (state.entries[0].status is EntryStatus.CHECKING) is is_off
 
 
 async def test_queue_whose_trains_were_switched_off_costs_no_more_than_one_that_had_none(store: Store) -> None:
     """P7: its runs end, and neither memory nor mark is left."""
-    state, run = await a_state(store, TrainGitHub(), (1,))
-    assert await a_pass(state).leave() is None
+    state, run = await a_state(store, a_github(), (1,))
+    await a_pass(state, Candidates.OFF).run()
     async with store.reading() as tx:
         ended = await tx.candidate_runs.get(run.id or 0)
         queue = await tx.queues.get(state.queue.id)
@@ -66,16 +74,47 @@ async def test_queue_whose_trains_were_switched_off_costs_no_more_than_one_that_
 @pytest.mark.parametrize("is_late", [False, True])
 async def test_outage_while_a_candidate_is_built_has_trains_off_after_its_limit(store: Store, is_late: bool) -> None:
     """P5: until then the run waits, longer each time; no plan begins another run once trains are off."""
-    state, run = await a_state(store, TrainGitHub(create_branch=Unavailable("down")), (1,))
+    state, run = await a_state(store, a_github(create_branch=Unavailable("down")), (1,))
     since = NOW - POLICY.outage_timeout if is_late else NOW
     test = replace(run.test, github_failures=1, github_failing_since=since, next_poll_at=NOW)
     await state.save_run(replace(run, test=test))
-    if is_late:
-        with pytest.raises(TrainsUnavailable):
-            await a_pass(state).run()
-    else:
-        due = await a_pass(state).run()
-        assert due is not None
-        assert due > NOW
+    due = await a_pass(state).run()
+    assert due is not None
+    assert due > NOW
     await state.load()
     assert (state.memory.off is not None, state.runs == ()) == (is_late, is_late)
+
+
+async def test_pass_that_an_event_wakes_asks_no_sooner_than_the_entry_waits_for_github(store: Store) -> None:
+    """P7: webhooks wake a queue in trains, because its other runs go on; the wait of an entry is stored with it."""
+    github = a_github(branch_tip=Unavailable("down"))
+    state, run = await a_state(store, github, (1,))
+    await state.cancel(run, why="left")
+    await state.remember(replace(state.memory, base_tip=None))
+    due = await a_pass(state).run()
+    assert due is not None
+    assert due > NOW
+    assert await a_pass(state).run() == due
+    assert len(github.named("branch_tip")) == 1
+
+
+@pytest.mark.parametrize("error", [Forbidden, Invalid, StaleRead])
+async def test_run_whose_checks_github_does_not_show_waits_and_keeps_its_trains(
+    store: Store, error: type[GitHubError], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """P5: what GitHub refuses of a run as a whole is no fault of its members, and may pass."""
+
+    async def fails(*_: object) -> None:
+        raise error("no")
+
+    github = a_github()
+    monkeypatch.setattr(github, "check_reports", fails)
+    state, run = await a_state(store, github, (1,), candidate="c1", state=CandidateState.TESTING, published_at=NOW)
+    await state.save_run(replace(run, test=replace(run.test, next_poll_at=NOW)))
+    due = await a_pass(state).run()
+    assert due is not None
+    assert due > NOW
+    await state.load()
+    assert state.memory.off is None
+    assert [each.test.github_failures for each in state.runs] == [1]
+    assert (state.runs[0].test.github_failing_since is None) is (error is StaleRead)

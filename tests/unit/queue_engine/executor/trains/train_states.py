@@ -10,7 +10,7 @@ from queue_engine.domain.facts import Branch, BranchRules, CheckReport, Commit
 from queue_engine.domain.policy import Candidates
 from queue_engine.domain.port import GitHub as Port
 from queue_engine.domain.run import Run
-from queue_engine.executor.trains.state import TrainState
+from queue_engine.executor.run_store import TrainState
 from queue_engine.planner.trains.members import follow_queue
 from queue_engine.planner.trains.memory import Memory
 from queue_engine.planner.trains.model import NewRun

@@ -4,7 +4,7 @@ import pytest
 
 from queue_engine.config.model import MergeRules, Policy
 from queue_engine.domain.facts import MergeMethod
-from queue_engine.planner.trains.commits import merge_message, names_co_authors
+from queue_engine.planner.trains.built import merge_message
 from tests.unit.queue_engine.examples import pull
 
 BODY = Policy(merge=MergeRules(title="{title} (#{number})", body="{body}"))
@@ -32,9 +32,3 @@ def test_message_that_lands_has_the_template_and_any_other_no_number() -> None:
     given = pull(title="Fix it", body="Closes #7\n\n\nskip-checks: true", number=4)
     assert merge_message(given, BODY, MergeMethod.MERGE) == "Fix it (#4)\n\nCloses #7\n\nskip-checks true"
     assert merge_message(given, BODY, MergeMethod.SQUASH) == "Fix it (4)\n\nCloses 7\n\nskip-checks true"
-
-
-def test_co_authors_are_named_where_the_template_does_and_a_commit_is_made() -> None:
-    """A rebase keeps the commits of the pull request."""
-    assert not names_co_authors(MergeMethod.REBASE, Policy(merge=MergeRules(body="{co_authors}")))
-    assert names_co_authors(MergeMethod.SQUASH, Policy(merge=MergeRules(body="{co_authors}")))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from queue_engine.planner.trains.estimates import LEAST_FLAKES, Estimates, Rate
+from queue_engine.planner.trains.model import LEAST_FLAKES, Estimates, Rate
 
 
 def test_first_values_count_as_observations() -> None:

@@ -3,10 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
-from queue_engine.planner.trains.estimates import Estimates, Rate
-from queue_engine.planner.trains.model import FailingRun, Member, Plan, TrainRun
-from queue_engine.planner.trains.new_runs import affordable
-from queue_engine.planner.trains.plan import failure_ejects, plan
+from queue_engine.planner.trains.model import Estimates, FailingRun, Member, Plan, Rate, TrainRun
+from queue_engine.planner.trains.plan import affordable, failure_ejects, plan
 from queue_engine.planner.trains.suspicion import weigh
 from queue_engine.planner.trains.transitions import base_pushed, removed, run_failed, run_passed
 from tests.unit.queue_engine.planner.trains.examples import USUAL, Driver, trains

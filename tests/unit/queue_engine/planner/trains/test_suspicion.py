@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from queue_engine.planner.trains.estimates import Estimates, Rate
-from queue_engine.planner.trains.model import FailingRun, Trains
+from queue_engine.planner.trains.model import Estimates, FailingRun, Rate, Trains
 from queue_engine.planner.trains.suspicion import weigh
 from tests.unit.queue_engine.planner.trains.examples import trains
 

@@ -1,0 +1,180 @@
+"""Say why a pull request waits, and who has to act: the one text of comments, pages, programs and commands. Pure.
+
+Names and words of others are code spans of Markdown; `plain` is for readers without Markdown.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from notifications import texts
+from notifications.render.escape import MESSAGE_LIMIT, code
+from notifications.render.failing import failing_sentence
+from notifications.render.formats import duration, instant, names, pull_requests
+from notifications.render.trains import train_text
+from notifications.texts import why
+from notifications.texts.not_ready import NOT_READY
+from notifications.texts.reasons import ReasonText
+from notifications.texts.waiting import WAITS
+from queue_engine.config.model import Policy
+from queue_engine.domain.blocker import Blocker
+from queue_engine.domain.dequeue_reason import Cause
+from queue_engine.domain.reasons import Reason, WaitReason
+from queue_engine.domain.unmet_requirement import UnmetRequirement
+from queue_engine.queries.pull_request_status import PullRequestStatus, QueueHistory
+from queue_engine.queries.queue_status import EntryView
+from queue_engine.rules.fair_share import FairShare
+
+UNKNOWN_BASE = "its base branch"
+UNKNOWN_LABEL = "of the queue"
+"""After "the label", where the caller has no policy."""
+
+_LINK = re.compile(r"\[(`[^\]]*`)\]\(([^)\s]*)\)")
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """The base branch and the labels that a text names."""
+
+    base: str
+    label: str
+    fix_labels: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, base: str | None, policy: Policy | None) -> "Names":
+        """Return the names of a queue, as far as its policy is known."""
+        known = policy or Policy()
+        return cls(base or UNKNOWN_BASE, UNKNOWN_LABEL if policy is None else known.trigger_label, known.fix_labels)
+
+    def fill(self, template: str, **facts: object) -> str:
+        """Fill in a text; further facts are escaped already."""
+        fix = " or ".join(map(code, self.fix_labels)) or texts.NO_FIX_LABEL
+        return template.format(base=code(self.base), label=code(self.label), fix=fix, **facts)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One thing about a pull request: a sentence, and its heading in a list."""
+
+    heading: str
+    sentence: str
+
+
+def status_lines(found: PullRequestStatus, known: Names) -> tuple[Line, ...]:
+    """Say where a pull request is, what it waits for, and who acts next and how."""
+    left = None if found.previous is None else found.previous.base_branch
+    its = replace(known, base=found.base_branch or left or known.base)
+    text = reason_text(found.reason, awaited=bool(found.unmet))
+    step = why.WHOSE_MOVE.format(actor=why.ACTORS[found.whose_move], step=its.fill(text.next_step))
+    return (*_lines(found, its), Line(why.NEXT, step))
+
+
+def _lines(found: PullRequestStatus, its: Names) -> Iterator[Line]:
+    if found.entry is not None:
+        yield from _entry(found.entry, its)
+    elif found.unmet:
+        yield Line(why.STATE, its.fill(why.OUTSIDE, unmet=" ".join(_unmet(each, its) for each in found.unmet)))
+    elif found.is_queued:
+        yield Line(why.STATE, its.fill(why.HELD, depth=found.depth, ahead=found.held_behind))
+        yield from _share(found.fair_share)
+    elif found.previous is None or found.previous.reason is not None:
+        yield Line(why.STATE, why.NOT_QUEUED)
+    if found.previous is not None:
+        yield Line(why.LAST, _previous(found.previous, its))
+
+
+def _entry(view: EntryView, its: Names) -> Iterator[Line]:
+    entry, ahead = view.entry, view.position.ahead
+    states = why.STATES if view.train is None else {**why.STATES, **why.TRAIN_STATES}
+    times = {name: instant(getattr(entry, name)) for name in ("enqueued_at", "status_since")}
+    place = {"position": entry.position + 1, "depth": view.position.depth}
+    yield Line(why.STATE, its.fill(states[entry.status], queued_by=code(entry.queued_by), **times, **place))
+    if ahead:
+        more = entry.position - len(ahead)
+        template = why.AHEAD_AND_MORE if more > 0 else why.AHEAD
+        yield Line(why.AHEAD_OF_IT, template.format(numbers=pull_requests(ahead), count=more))
+    yield from _share(view.fair_share)
+    if view.pending_checks:
+        yield Line(why.CHECKS, why.PENDING_CHECKS.format(checks=names(view.pending_checks)))
+    if entry.hotfix or entry.priority:
+        yield Line(why.ORDER, why.HOTFIX if entry.hotfix else why.PRIORITY.format(priority=entry.priority))
+    if view.outage is not None:
+        yield Line(why.GITHUB, why.OUTAGE.format(time=instant(view.outage.since)))
+    if view.train is not None:
+        yield Line(why.TRAIN, " ".join(train_text(view.train, entry.number, entry.base_branch)))
+    if view.deferral is not None:
+        sentence = its.fill(texts.REASONS[view.deferral.reason].sentence)
+        yield Line(why.SET_ASIDE, why.CONTINUES.format(sentence=sentence))
+    for blocker in view.blockers:
+        yield Line(why.BLOCKED, why.QUEUE_BLOCKED.format(sentence=blocker_sentence(blocker, its)))
+
+
+def _share(share: FairShare | None) -> Iterable[Line]:
+    if share is not None:
+        sentence = why.SHARE.format(author=code(share.author), count=share.pulls) if share.pulls else why.SHARED
+        yield Line(why.ORDER, sentence)
+
+
+def blocker_sentence(blocker: Blocker, its: Names) -> str:
+    """Say what blocks a queue, until when, and its details."""
+    return with_facts(its.fill(texts.REASONS[blocker.reason].sentence), blocker.until, blocker.detail)
+
+
+def with_facts(sentence: str, until: datetime | None, detail: str | None) -> str:
+    """Return a sentence with its end and its details, where there are any."""
+    until_when = [] if until is None else [why.UNTIL.format(time=instant(until))]
+    more = [why.DETAIL.format(detail=code(detail, MESSAGE_LIMIT))] if detail else []
+    return " ".join((sentence, *until_when, *more))
+
+
+def _unmet(unmet: UnmetRequirement, its: Names) -> str:
+    sentence = its.fill(NOT_READY[unmet.reason].sentence)
+    return with_facts(sentence + failing_sentence(unmet.failing), None, unmet.detail)
+
+
+def _previous(previous: QueueHistory, its: Names) -> str:
+    time, reason = instant(previous.at), previous.reason
+    if reason is None:
+        return why.LANDED.format(time=time)
+    sentence = caused_sentence(reason, previous.cause, its.base) or its.fill(texts.REASONS[reason].sentence)
+    return why.LAST_TIME.format(time=time, sentence=with_facts(sentence, None, previous.detail))
+
+
+def caused_sentence(reason: Reason, cause: Cause | None, base: str) -> str | None:
+    """Render who caused a departure, and how long after IMQ's update; None if that is not known."""
+    if cause is None or reason not in texts.CAUSED:
+        return None
+    who = (texts.BOT if cause.bot else texts.WHO).format(login=code(cause.by))
+    after = None if cause.after_update is None else duration(timedelta(seconds=cause.after_update))
+    when = "" if after is None else texts.AFTER_UPDATE.format(time=after)
+    return texts.CAUSED[reason].format(who=who, when=when, base=code(base))
+
+
+def reason_text(reason: Reason | WaitReason, *, awaited: bool = False) -> ReasonText:
+    """Return the text of a reason; `awaited`: the pull request waits outside the queue until it has what it lacks."""
+    if not isinstance(reason, Reason):
+        return WAITS[reason]
+    return (NOT_READY if awaited else texts.REASONS)[reason]
+
+
+def plain(sentence: str) -> str:
+    """Return a text for readers without Markdown."""
+    return _LINK.sub(r"\1 (\2)", sentence).replace("`", "")
+
+
+def answer_text(
+    reason: Reason | WaitReason,
+    *,
+    base: str | None = None,
+    label: str | None = None,
+    policy: Policy | None = None,
+    awaited: bool = False,
+) -> ReasonText:
+    """Return what happened and the next step, each as one text in which only commands and labels are code."""
+    text, known = reason_text(reason, awaited=awaited), policy or Policy()
+    fix = " or ".join(f"`{name}`" for name in known.fix_labels) or texts.NO_FIX_LABEL
+    named = label or (None if policy is None else policy.trigger_label)
+    shown = {"base": base or UNKNOWN_BASE, "label": f"`{named}`" if named else UNKNOWN_LABEL, "fix": fix}
+    sentence, step = (each.format(**shown) for each in (text.sentence, text.next_step))
+    return ReasonText(sentence[:1].upper() + sentence[1:], step)

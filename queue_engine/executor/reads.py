@@ -1,0 +1,245 @@
+"""Read facts about entries from GitHub, with the labels of their pull requests that count."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from queue_engine.config.model import Policy
+from queue_engine.domain.errors import Forbidden, NotFound
+from queue_engine.domain.facts import PullRequest, Snapshot
+from queue_engine.domain.model import Entry
+from queue_engine.domain.port import GitHub, MergeState, PendingMerge, SnapshotRequest
+from queue_engine.domain.workflow_runs import CommitFacts
+from queue_engine.effects.actors import followed_login, is_somebody_else
+from queue_engine.effects.context import Engine
+from queue_engine.effects.labels import LabelStates, effective_labels, wanted_labels
+from queue_engine.effects.repository_names import named_by, remember_name
+from queue_engine.planner.absent_checks import broken_runs, is_as_on_base
+from queue_engine.planner.actions import OF_PULL, FactKind, Facts, ReadFact
+from queue_engine.planner.base_change import tips_to_compare
+from queue_engine.rules.base_change import BaseChange
+from queue_engine.rules.checks import absent_checks, cancelled_jobs, former_checks, head_checks, run_checks
+from queue_engine.rules.new_heads import needs_signature
+from queue_engine.rules.reviews import reviews_of
+
+_T = TypeVar("_T")
+
+NOT_MERGED = frozenset({MergeState.FAILED, MergeState.ENQUEUED})
+"""GitHub's own queue would merge by its own rules, and was not asked for."""
+
+_WITH_PULL = OF_PULL | {FactKind.FRESH_RULES}
+
+
+async def read_fact(
+    github: GitHub, entry: Entry, fact: FactKind, facts: Facts, policy: Policy, *, heads_only: bool = False
+) -> Facts:
+    """Read one fact from GitHub, and return the facts with it.
+
+    `heads_only`: of other commits, only heads of pull requests count.
+    """
+    repository, base = entry.repository, entry.base_branch
+    required = run_checks(facts.rules, policy)
+    match fact:
+        case FactKind.PULL:
+            return replace(facts, pull=await github.pull_request(repository, entry.number))
+        case FactKind.SNAPSHOT:
+            return await _snapshot(github, entry, facts, policy)
+        case FactKind.FRESH_RULES:
+            github.forget_rules(repository.id)
+            rules = await github.branch_rules(repository, base)
+            return await _snapshot(github, entry, replace(facts, rules=rules, rules_fresh=True), policy)
+        case FactKind.COMPARISON:
+            head = entry.run.new_head or entry.head
+            return replace(facts, comparison=await github.comparison(repository, base, head))
+        case FactKind.BASE_CHANGE | FactKind.HEAD_PUSHES:
+            return await _pushes(github, entry, fact, facts)
+        case FactKind.CHECKS:
+            return replace(facts, reports=await github.check_reports(repository, _candidate(entry), required))
+        case FactKind.BASE_REPORTS:
+            reports = await github.check_reports(repository, entry.run.base_tip or base, required)
+            return replace(facts, base_reports=reports)
+        case FactKind.WORKFLOW_RUNS:
+            return replace(facts, workflow_runs=await github.workflow_runs(repository, _candidate(entry)))
+        case FactKind.FORMER_REPORTS:
+            # All reports on that head count, so those of every source are read.
+            reports = await github.check_reports(repository, entry.queued_head, frozenset())
+            return replace(facts, former_reports=reports)
+        case FactKind.CANCELLED_FOR:
+            jobs = [each.run_id for each in cancelled_jobs(facts.reports or (), required) if each.run_id is not None]
+            return replace(facts, cancelled_for=await github.cancelled_for(repository, jobs[0]) if jobs else ())
+        case FactKind.SUITES:
+            return replace(facts, suites=await github.check_suites(repository, _candidate(entry)))
+        case FactKind.RECENT_COMMITS:
+            return replace(facts, others=await _recent_commits(github, entry, facts, policy, heads_only))
+        case FactKind.BROKEN_ON_BASE:
+            return replace(facts, broken_on_base=await _broken_on_base(github, entry, facts))
+        case FactKind.CO_AUTHORS:
+            assert facts.pull is not None
+            authors = await github.co_authors(repository, entry.number, author=facts.pull.author)
+            return replace(facts, co_authors=authors)
+        case FactKind.PERMISSION:
+            return replace(facts, permission=await github.permission(repository, entry.queued_by))
+        case FactKind.REVIEWS:
+            assert facts.pull is not None
+            assert facts.rules is not None
+            reviews = await reviews_of(github, repository, facts.snapshot or Snapshot(facts.pull), facts.rules)
+            return replace(facts, reviews=reviews or ())
+        case FactKind.RULES:
+            return replace(facts, rules=await github.branch_rules(repository, base))
+        case FactKind.PENDING_MERGE:
+            return await pending_merge(github, entry, facts)
+
+
+async def judged(
+    judge: Callable[[Facts], _T],
+    read: Callable[[FactKind, Facts], Awaitable[Facts | None]],
+    facts: Facts | None = None,
+) -> tuple[_T | None, Facts]:
+    """Judge, and read missing facts, until there is an answer; None if a read ends that. Raises GitHubError."""
+    facts = facts or Facts()
+    for _ in range(len(FactKind) + 4):
+        answer = judge(facts)
+        if not isinstance(answer, ReadFact):
+            return answer, facts
+        if (found := await read(answer.fact, facts)) is None:
+            return None, facts
+        facts = found
+    raise AssertionError("more facts than there are")
+
+
+async def _recent_commits(github: GitHub, entry: Entry, facts: Facts, policy: Policy, heads_only: bool) -> CommitFacts:
+    commit = await github.commit(entry.repository, _candidate(entry))
+    wanted = absent_checks(head_checks(facts.rules, policy) or former_checks(entry.run), facts.reports or ())
+    base = None if heads_only else entry.base_branch
+    reports = await github.reports_elsewhere(entry.repository, base, commit.sha, wanted)
+    return CommitFacts(commit.message, reports)
+
+
+async def _broken_on_base(github: GitHub, entry: Entry, facts: Facts) -> frozenset[int]:
+    """Return which workflows broke on the base's own account: they break there, too, or their files are as there.
+
+    A file that works at the same event there is none of these. One may break at pull requests alone, while its pushes
+    to the base pass (flipped-aurora/gin-vue-admin #2254).
+    """
+    repository, tip = entry.repository, entry.run.base_tip or entry.base_branch
+    runs = await github.workflow_runs(repository, tip)
+    there = broken_runs(runs, await github.check_reports(repository, tip, frozenset()) if runs else ())
+    works = {(run.workflow, run.event) for run in runs} - {(run.workflow, run.event) for run in there}
+    broken = broken_runs(facts.workflow_runs or (), facts.reports or ())
+    doubtful = [run for run in broken if (run.workflow, run.event) not in works]
+    try:
+        tested = await github.workflow_files(repository, _candidate(entry)) if doubtful else {}
+        on_base = await github.workflow_files(repository, tip) if doubtful else {}
+    except (Forbidden, NotFound):
+        tested = on_base = {}
+    same = {run.workflow for run in doubtful if is_as_on_base(run.path, tested, on_base)}
+    return frozenset(same | {run.workflow for run in there})
+
+
+async def _pushes(github: GitHub, entry: Entry, fact: FactKind, facts: Facts) -> Facts:
+    """Read what was pushed to the base, or to the head branch."""
+    if fact is FactKind.HEAD_PUSHES:
+        assert facts.pull is not None
+        return replace(facts, head_pushes=await github.head_pushes(entry.repository, facts.pull))
+    tips = tips_to_compare(entry, facts)
+    assert tips is not None
+    paths = await github.changed_paths(entry.repository, entry.base_branch, *tips)
+    return replace(facts, base_change=BaseChange(*tips, paths))
+
+
+def _candidate(entry: Entry) -> str:
+    """Return the commit whose checks count: only an entry with a bound candidate is checked."""
+    assert entry.run.candidate is not None
+    return entry.run.candidate
+
+
+async def _read_snapshots(github: GitHub, entries: Sequence[Entry], policy: Policy) -> dict[str, Facts]:
+    """Read the snapshots of entries of one repository in few requests; returns facts by the entries' ids.
+
+    The entries that GitHub did not show are missing.
+    """
+    if not entries:
+        return {}
+    requests = [SnapshotRequest(each.number, each.queued_by, each.head) for each in entries]
+    found = await github.snapshots(entries[0].repository, requests)
+    return {
+        each.id: with_snapshot(Facts(), _usable(found[each.number], each, policy))
+        for each in entries
+        if each.number in found
+    }
+
+
+async def _snapshot(github: GitHub, entry: Entry, facts: Facts, policy: Policy) -> Facts:
+    snapshot = await github.snapshot(entry.repository, entry.number, login=entry.queued_by, head_sha=entry.head)
+    return with_snapshot(facts, _usable(snapshot, entry, policy))
+
+
+def _usable(snapshot: Snapshot, entry: Entry, policy: Policy) -> Snapshot:
+    """Return the snapshot, without a comparison that cannot prove the head."""
+    if not entry.head_proved and needs_signature(policy):
+        # GraphQL names no bot as a commit's author; REST shows whether IMQ made the commit.
+        return replace(snapshot, comparison=None)
+    return snapshot
+
+
+def with_snapshot(facts: Facts, snapshot: Snapshot) -> Facts:
+    """Return the facts with those of a snapshot; if the snapshot lacks the comparison, IMQ reads it separately."""
+    return replace(
+        facts, pull=snapshot.pull, permission=snapshot.permission, comparison=snapshot.comparison, snapshot=snapshot
+    )
+
+
+async def pending_merge(github: GitHub, entry: Entry, facts: Facts) -> Facts:
+    """Read the merge in the background; its failure is a refusal, and a merge that GitHub does not know is none."""
+    assert entry.run.merge_uuid is not None
+    try:
+        pending = await github.pending_merge(entry.repository, entry.number, entry.run.merge_uuid)
+    except NotFound as missing:
+        pending = PendingMerge(MergeState.PENDING, missing.message)
+    if pending.state not in NOT_MERGED:
+        return replace(facts, pending_merge=pending)
+    github.forget_rules(entry.repository.id)
+    return replace(facts, pending_merge=pending, merge_refused=pending.message)
+
+
+async def read_entry_fact(engine: Engine, entry: Entry, fact: FactKind, facts: Facts, policy: Policy) -> Facts | None:
+    """Read a fact from GitHub, and return the facts with it; None if the repository has another name by now.
+
+    Raises GitHubError.
+    """
+    before = (await wanted_labels(engine.store, entry))[entry.id] if fact in _WITH_PULL else None
+    read = await read_fact(engine.github, entry, fact, facts, policy)
+    if read.pull is None or read.pull is facts.pull:
+        return read
+    if (named := named_by(read.pull, entry.repository)) != entry.repository:
+        await remember_name(engine, named)
+        return None
+    if fact is not FactKind.PULL and await followed_login(engine, entry, read.snapshot) is not None:
+        return None
+    return await _with_labels(engine, entry, read, read.pull, policy, before)
+
+
+async def read_entry_snapshots(engine: Engine, entries: Sequence[Entry], policy: Policy) -> dict[str, Facts]:
+    """Read these entries in few requests, and return their facts by the entry's id; some may be missing.
+
+    Raises GitHubError.
+    """
+    before = await wanted_labels(engine.store, *entries)
+    read = await _read_snapshots(engine.github, entries, policy)
+    found = dict[str, Facts]()
+    for entry in entries:
+        facts = read.get(entry.id)
+        if facts is None or facts.pull is None or named_by(facts.pull, entry.repository) != entry.repository:
+            continue
+        if facts.snapshot is not None and is_somebody_else(entry, facts.snapshot):
+            continue
+        found[entry.id] = await _with_labels(engine, entry, facts, facts.pull, policy, before[entry.id])
+    return found
+
+
+async def _with_labels(
+    engine: Engine, entry: Entry, read: Facts, pull: PullRequest, policy: Policy, before: LabelStates | None
+) -> Facts:
+    trusted = entry.trusted_labels
+    pull = await effective_labels(engine.store, entry.repository, pull, trusted, policy, before=before)
+    return replace(read, pull=pull)

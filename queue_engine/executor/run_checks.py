@@ -1,0 +1,403 @@
+"""Follow the checks of published candidates as those of any head: compare with the base, rerun for one member, judge.
+
+A check that was skipped counts only where it was skipped on the members' own heads, too: otherwise the candidate is not
+tested. A member that makes runs fail is ejected, with the checks that failed in a run with it alone: what they prove.
+
+A check that is green on the member's own head, and red on a candidate, is no proof in two cases. It may never have
+passed on a candidate. Or another App reports it, and may judge IMQ's draft: no workflow says what it reads. Then the
+member's own branch decides, in sequence: no member leaves for what is not known.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+import structlog
+
+from queue_engine.config.model import Policy
+from queue_engine.core.observability.progress import ProgressEvent, ProgressStatus
+from queue_engine.domain.candidate_run import CandidateMember, CandidateRun, CandidateState, CandidateTrigger
+from queue_engine.domain.facts import CheckReport, CheckState
+from queue_engine.domain.model import Entry, EntryStatus
+from queue_engine.domain.reasons import Reason
+from queue_engine.domain.unmet_requirement import UnmetRequirement
+from queue_engine.executor import requests
+from queue_engine.executor.candidate import key_of, of_tree
+from queue_engine.executor.front import StallFacts, hold_for_base, record_stall
+from queue_engine.executor.members import leaves_for_absent
+from queue_engine.executor.reads import judged, read_fact
+from queue_engine.executor.run_store import TrainState
+from queue_engine.executor.triggers import trigger_failed
+from queue_engine.planner import actions
+from queue_engine.planner.absent_checks import judge_absent
+from queue_engine.planner.actions import Action, FactKind, Facts
+from queue_engine.planner.check_limits import few
+from queue_engine.planner.check_outcome import judge_checks, rerun_answered
+from queue_engine.planner.trains.memory import FailingChecks, Memory
+from queue_engine.planner.trains.outcomes import cancelled, ejected_member, failed, find_run, passed, unblamed
+from queue_engine.planner.trains.plan import failure_ejects
+from queue_engine.rules.candidate_checks import is_ambiguous, of_candidate
+from queue_engine.rules.check_progress import run_progress
+from queue_engine.rules.check_timing import with_reports
+from queue_engine.rules.checks import CommitChecks, expected_checks, former_names, judge, run_checks
+
+_log = structlog.get_logger("imq.trains")
+
+_BY_PEOPLE = frozenset({"cancelled", "stale"})
+_MOST_GREEN = 1_000
+MOST_CANCELLED = 3
+"""How often the checks of one tree may be cancelled, or fail after they passed, before that is a failure (P5)."""
+_UNTESTED = frozenset({Reason.NO_CHECKS, Reason.WORKFLOWS_UNAPPROVED, Reason.OWN_CHECK_REQUIRED})
+"""Outcomes that say nothing about the members: the candidate was not tested."""
+
+_Checks = Sequence[Mapping[str, Any]]
+"""As `FailingChecks` keeps them."""
+
+
+def _subject_of(run: CandidateRun, member: Entry, *, fixes_base: bool) -> Entry:
+    """Return the run as an entry whose checks are judged: its head is the candidate."""
+    assert run.candidate is not None
+    return replace(
+        member,
+        status=EntryStatus.CHECKING,
+        status_since=run.checks_since or run.started_at,
+        queued_head=run.candidate,
+        head=run.candidate,
+        head_proved=True,
+        updated_from=None,
+        newer_tip=None,
+        needs_refetch=False,
+        fixes_base=fixes_base,
+        run=run.test,
+    )
+
+
+def absent(facts: Facts, policy: Policy) -> tuple[str, ...]:
+    """Return the required checks of which no report is there, while no job runs that others may depend on."""
+    required = run_checks(facts.rules, policy)
+    verdict = judge(required, facts.reports or (), policy.checks.ignored)
+    if any(report.by_actions for report in verdict.pending):
+        return ()
+    return tuple(sorted(set(verdict.pending_names) - {report.name for report in verdict.pending}))
+
+
+async def test(state: TrainState, run: CandidateRun) -> datetime | None:
+    """Judge the checks of a candidate; returns when to look again, None if its state changed. Raises GitHubError."""
+    members = state.entries_of(run)
+    if not members:
+        await state.cancel(run, why="left")
+        return None
+    limit = (run.published_at or run.started_at) + state.trains.first_report
+    unproved = state.memory.trigger is not run.trigger
+    if unproved and state.now >= limit and run.test.polls == 0:
+        run = replace(run, test=replace(run.test, next_poll_at=state.now))
+    subject = _subject_of(run, members[0], fixes_base=all(each.fixes_base for each in members))
+    action, facts = await _judge(state, run, subject, reruns=_needs_rerun(state, run))
+    if facts.reports is not None and unproved:
+        missing = absent(facts, of_tree(state, run, facts)[1])
+        if not missing:
+            await state.remember(replace(state.memory, trigger=run.trigger))
+        elif state.now >= limit and not _explains(action):
+            await _absent(state, run, few(missing))
+            return None
+    due = await _act(state, run, subject, action, facts)
+    if facts.reports is not None and (event := _progress_after(state, run, action)) is not None:
+        await state.engine.progress.on_progress(event)
+    return due if due is None or not unproved or state.now >= limit else min(due, limit)
+
+
+def _explains(action: Action) -> bool:
+    """Whether an action says why checks are absent, or is about to: other triggers would start them no sooner."""
+    match action:
+        case actions.Save() | actions.HoldBase() | actions.Dequeue(Reason.WORKFLOW_WITHOUT_JOBS):
+            return True
+        case actions.Wait(never=never):
+            return never is not None
+    return False
+
+
+def _needs_rerun(state: TrainState, run: CandidateRun) -> bool:
+    """Whether a failed check of this run is to run again: its member is alone, and earlier runs do not prove enough.
+
+    Of several members, the tests of parts show a flake as well. A member that failed with others that have passed
+    since needs no second failure alone.
+    """
+    planned = find_run(state.memory.trains, run.id)
+    return len(run.members) == 1 and (
+        planned is None or not failure_ejects(state.memory.trains, planned, state.seconds)
+    )
+
+
+async def _judge(state: TrainState, run: CandidateRun, subject: Entry, *, reruns: bool) -> tuple[Action, Facts]:
+    def judge_candidate(facts: Facts) -> Action:
+        facts, policy = of_tree(state, run, facts)
+        policy = policy if reruns else replace(policy, checks=replace(policy.checks, reruns=0))
+        timed = replace(subject, run=with_reports(subject.run, facts.reports or ()))
+        # A candidate is an update of its members' heads: their checks are expected on it.
+        updated = replace(timed, queued_head=run.members[0].head)
+        absent_or_late = judge_absent(updated, facts, policy, state.now, after=state.trains.first_report)
+        return absent_or_late or judge_checks(timed, facts, policy, state.now)
+
+    async def read(fact: FactKind, facts: Facts) -> Facts:
+        facts, policy = of_tree(state, run, facts)
+        if fact is FactKind.FORMER_REPORTS:
+            return replace(facts, former_reports=await _on_own_heads(state, run.members))
+        facts = await read_fact(state.engine.github, subject, fact, facts, policy)
+        if fact is FactKind.CHECKS and is_ambiguous(facts.reports or ()):
+            facts = await _of_its_trigger(state, run, subject, facts)
+        return facts
+
+    action, facts = await judged(judge_candidate, read)
+    assert action is not None
+    return action, of_tree(state, run, facts)[0]
+
+
+async def _on_own_heads(state: TrainState, members: Iterable[CandidateMember]) -> tuple[CheckReport, ...]:
+    """Read the reports on the heads of members. Raises GitHubError."""
+    github, repository = state.engine.github, state.queue.repository
+    found = [await github.check_reports(repository, each.head, frozenset()) for each in members]
+    return tuple(report for reports in found for report in reports)
+
+
+async def read_again(state: TrainState, run: CandidateRun) -> CommitChecks:
+    """Read the checks of a candidate that passed, and judge the newest run of each. Raises GitHubError."""
+    subject, github = _subject_of(run, state.entries_of(run)[0], fixes_base=False), state.engine.github
+    facts = Facts(rules=await github.branch_rules(state.queue.repository, state.queue.base_branch))
+    facts = await read_fact(github, subject, FactKind.CHECKS, facts, state.policy)
+    if is_ambiguous(facts.reports or ()):
+        facts = await _of_its_trigger(state, run, subject, facts)
+    facts, policy = of_tree(state, run, facts)
+    required, reports = run_checks(facts.rules, policy), facts.reports or ()
+    return judge(required, reports, policy.checks.ignored, expected_checks(run.test, required, policy))
+
+
+async def _of_its_trigger(state: TrainState, run: CandidateRun, subject: Entry, facts: Facts) -> Facts:
+    """Leave out reports that a push to another branch caused, or a pull request of other people."""
+    github = state.engine.github
+    read = await read_fact(github, subject, FactKind.WORKFLOW_RUNS, facts, state.policy)
+    own = of_candidate(facts.reports or (), read.workflow_runs or (), run.trigger, run.branch)
+    return replace(facts, reports=own)
+
+
+async def _act(state: TrainState, run: CandidateRun, subject: Entry, action: Action, facts: Facts) -> datetime | None:
+    match action:
+        case actions.Save(changed) if changed.status is EntryStatus.READY:
+            await _passed(state, replace(run, test=changed.run), facts)
+        case actions.Save(changed):
+            await state.save_run(_with(run, changed))
+        case actions.Wait(changed, until, never=never):
+            settled = replace(changed, run=changed.run.without_failures())
+            if _with(run, settled) != run or settled.run != subject.run:
+                await state.save_run(_with(run, settled))
+            found = StallFacts(anywhere=never)
+            return await record_stall(state.engine, state.queue, state.queue.stall, changed, found) or until
+        case actions.Rerun(changed, checks):
+            saved = await state.save_run(_with(run, changed))
+            asked = replace(changed, run=saved.test)
+            message = await requests.rerun(state.engine.github, asked, checks, state.now)
+            answered = rerun_answered(asked, checks, message, state.policy, state.now)
+            await state.save_run(_with(saved, answered))
+        case actions.HoldBase() if run.base_tip != state.memory.base_tip:
+            # The base was red where the run began, and has moved since: its members are tested on the present tip.
+            await state.cancel(run, why="base_moved")
+        case actions.HoldBase(changed, check, tip, failing):
+            await state.save_run(_with(run, changed))
+            return await hold_for_base(state.engine, state.queue, state.policy, check, tip, failing)
+        case actions.Unmet(_, (UnmetRequirement(detail=detail), *_)) | actions.Dequeue(Reason.CHECK_ABSENT, detail):
+            await _absent(state, run, detail or "")
+        case actions.Dequeue(reason, detail, checks):
+            await _failed(state, run, reason, detail, checks, facts)
+        case _:
+            raise AssertionError(f"no action for a candidate: {action}")
+    return None
+
+
+def _progress_after(state: TrainState, run: CandidateRun, action: Action) -> ProgressEvent | None:
+    """Return what a poll of the checks found, once it is stored."""
+    match action:
+        case actions.Save(changed) if changed.status is EntryStatus.READY:
+            return run_progress(run, ProgressStatus.COMPLETED)
+        case actions.Dequeue() | actions.Unmet():
+            return run_progress(run, ProgressStatus.FAILED)
+    return run_progress(next((each for each in state.runs if each.id == run.id), run))
+
+
+def _with(run: CandidateRun, subject: Entry) -> CandidateRun:
+    return replace(run, test=subject.run, checks_since=subject.status_since)
+
+
+async def _passed(state: TrainState, run: CandidateRun, facts: Facts) -> None:
+    """Store that the checks passed, unless one was skipped that ran on a member's own head."""
+    skipped = [each for each in facts.reports or () if each.skipped]
+    if skipped and (missing := await _skipped_here_alone(state, run, skipped)):
+        await _untested(state, run, Reason.CI_SKIPPED_ON_CANDIDATES, few(missing))
+        return
+    planned = find_run(state.memory.trains, run.id)
+    if planned is None:
+        await state.cancel(run, why="unplanned")
+        return
+    seconds = (state.now - (run.published_at or state.now)).total_seconds()
+    memory = passed(state.memory, planned, await key_of(state, run), state.seconds, seconds=seconds)
+    memory = _with_span(replace(_with_green(memory, facts), trigger=run.trigger), run)
+    async with state.engine.change() as change:
+        await change.tx.candidate_runs.save(replace(run, state=CandidateState.PASSED))
+        await state.keep(change, memory)
+        data = {"run": run.id, "members": list(run.numbers), "seconds": seconds}
+        await change.record("run_passed", state.queue, data=data)
+    assert run.id is not None
+    state.judged.add(run.id)
+    _log.info("run_passed", repository=state.queue.repository.full_name, **data)
+
+
+async def _skipped_here_alone(state: TrainState, run: CandidateRun, skipped: Iterable[CheckReport]) -> tuple[str, ...]:
+    """Return the checks that were skipped on the candidate, and not on the own head of every member."""
+    names = {(each.name, each.app_id) for each in skipped}
+    for member in run.members:
+        own = await _on_own_heads(state, [member])
+        ran = {(each.name, each.app_id) for each in own if not each.skipped}
+        reported = {(each.name, each.app_id) for each in own}
+        if here := (names & ran) | (names - reported):
+            return tuple(sorted(name for name, _ in here))
+    return ()
+
+
+async def _failed(
+    state: TrainState,
+    run: CandidateRun,
+    reason: Reason,
+    detail: str | None,
+    checks: tuple[CheckReport, ...],
+    facts: Facts,
+) -> None:
+    """Keep a failed run as evidence, unless its outcome says nothing about its members."""
+    if reason in _UNTESTED or (reason is Reason.CHECKS_TIMED_OUT and not run.test.started_checks and not checks):
+        await _untested(state, run, Reason.CI_SILENT_ON_CANDIDATES, detail or "")
+        return
+    assert run.id is not None
+    planned = find_run(state.memory.trains, run.id)
+    if planned is None:
+        await state.cancel(run, why="unplanned")
+        return
+    key = await key_of(state, run)
+    times = state.memory.cancelled.get(key, 0) + 1
+    if checks and all(each.conclusion in _BY_PEOPLE for each in checks) and times <= MOST_CANCELLED:
+        await state.end(run, cancelled(state.memory.with_cancelled(key), run.id), why="checks_cancelled")
+        return
+    await state.remember(_with_green(state.memory, facts))
+    shown: Sequence[Mapping[str, Any]] = kept(run, checks)
+    if len(planned.content) == 1 and shown and not (shown := await _proving(state, planned.content[0], shown)):
+        return
+    evidence = FailingChecks(run.id, planned.content, tuple(shown), detail, reason.value)
+    of_tree_alone = not any(each["may_judge_draft"] for each in shown)
+    times = 2 if run.test.rerun_checks else 1
+    memory = failed(state.memory, planned, key if of_tree_alone else None, evidence, times=times)
+    await state.end(run, _with_span(memory, run), why="failed")
+
+
+def _with_green(memory: Memory, facts: Facts) -> Memory:
+    """Keep which checks ran on a candidate and passed: so they can."""
+    ran = [each for each in facts.reports or () if each.state is CheckState.PASSED and not each.skipped]
+    return replace(memory, green=tuple(sorted({*memory.green, *map(_key_of_check, ran)}))[:_MOST_GREEN])
+
+
+def _with_span(memory: Memory, run: CandidateRun) -> Memory:
+    """Keep when the checks of a run ran, by GitHub's clock, if it is known."""
+    starts = [each.started.timestamp() for each in run.timings if each.started is not None]
+    ends = [each.ended.timestamp() for each in run.timings if each.ended is not None]
+    return memory.with_span(min(starts), max(ends)) if starts and ends else memory
+
+
+async def _absent(state: TrainState, run: CandidateRun, detail: str) -> None:
+    """End a run whose candidate lacks a required check: members whose own heads lack it, too, wait outside."""
+    members = state.entries_of(run)
+    if [each for each in members if await leaves_for_absent(state, each)]:
+        await state.cancel(run, why="left")
+    else:
+        await _untested(state, run, Reason.CI_SILENT_ON_CANDIDATES, detail)
+
+
+async def _untested(state: TrainState, run: CandidateRun, reason: Reason, detail: str) -> None:
+    """End a run whose candidate was not tested: another trigger may do it, or one entry is tested after the other.
+
+    GitHub tests no pull request that conflicts with its base (community #26304): a push to the base says nothing of
+    the trigger.
+    """
+    planned = find_run(state.memory.trains, run.id)
+    if run.trigger is CandidateTrigger.PULL_REQUEST and planned is not None and not planned.extends_base:
+        await state.cancel(run, why="base_moved")
+        return
+    key, works = await key_of(state, run), state.memory.trigger is run.trigger
+    if works and reason is Reason.CI_SILENT_ON_CANDIDATES and key not in state.memory.cancelled:
+        # The trigger has worked: GitHub may have lost this one event, so that another run tests the same tree.
+        await state.end(run, cancelled(state.memory.with_cancelled(key), run.id), why="untested")
+        return
+    await state.cancel(run, why="untested")
+    await trigger_failed(state, run.trigger, reason, detail)
+
+
+def kept(run: CandidateRun, checks: Sequence[CheckReport]) -> tuple[Mapping[str, Any], ...]:
+    """Return failing checks of a run as evidence."""
+    return tuple(
+        {
+            "name": each.name,
+            "url": each.url,
+            "conclusion": each.conclusion,
+            "key": _key_of_check(each),
+            "may_judge_draft": run.trigger is CandidateTrigger.PULL_REQUEST and not each.by_actions,
+        }
+        for each in checks
+    )
+
+
+def _key_of_check(report: CheckReport) -> str:
+    """Name a check by its App and name."""
+    return former_names([report])[0]
+
+
+async def _proving(state: TrainState, number: int, checks: _Checks) -> _Checks:
+    """Return those of the failing checks that prove a fault of this member; without any, its own branch has to.
+
+    Trains are off then. Raises GitHubError.
+    """
+    doubted = [each for each in checks if each.get("may_judge_draft") or each.get("key", "") not in state.memory.green]
+    entry = next((each for each in state.entries if each.number == number), None)
+    if entry is None or not (doubted := [each for each in doubted if "key" in each]):
+        return checks
+    reports = await state.engine.github.check_reports(entry.repository, entry.head, frozenset())
+    red = {_key_of_check(each) for each in reports if each.state is CheckState.FAILED}
+    unproved = [each for each in doubted if each["key"] in {*map(_key_of_check, reports)} - red]
+    if len(unproved) < len(checks):
+        return [each for each in checks if each not in unproved]
+    # It may be the member's fault together with the base, or judge the pull request.
+    on_some = {each["key"] for each in unproved} <= {*state.memory.green}
+    await state.remember(unblamed(state.memory))
+    names = few(tuple(each["name"] for each in unproved))
+    await state.switch_off(Reason.CHECK_FAILS_ON_CANDIDATES, names, suspect=number, once=on_some)
+    return ()
+
+
+async def eject(state: TrainState, number: int) -> None:
+    """Dequeue the member, then count that; unless its own branch has to show its fault. Raises GitHubError."""
+    entry = next((each for each in state.entries if each.number == number), None)
+    failure = state.memory.failure_of(number)
+    if entry is not None:
+        found: _Checks = failure.checks if failure is not None else ()
+        if found and not (found := await _proving(state, number, found)):
+            return
+        checks = tuple(
+            CheckReport(
+                name=each["name"],
+                app_id=None,
+                state=CheckState.FAILED,
+                conclusion=each["conclusion"],
+                url=each["url"],
+                started_at=None,
+                completed_at=None,
+            )
+            for each in found
+        )
+        reason = Reason.CHECKS_FAILED if failure is None else Reason(failure.reason)
+        detail = None if failure is None else failure.detail
+        await state.updates.dequeue(entry, reason, Facts(), detail=detail, checks=checks)
+    await state.remember(ejected_member(state.memory, number))

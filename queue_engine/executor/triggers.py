@@ -1,0 +1,118 @@
+"""Choose what starts CI on candidates of a base branch, and remember what did not."""
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import replace
+
+from queue_engine.domain.candidate_run import CandidateTrigger
+from queue_engine.domain.errors import Forbidden
+from queue_engine.domain.facts import RequiredCheck
+from queue_engine.domain.model import Repository
+from queue_engine.domain.policy import Candidates
+from queue_engine.domain.port import GitHub
+from queue_engine.domain.reasons import Reason
+from queue_engine.executor.run_store import TrainState
+from queue_engine.rules.checks import queue_only_names, run_checks
+from queue_engine.workflows.event_context import CandidateContext
+from queue_engine.workflows.step_proof import local_actions
+from queue_engine.workflows.trigger_choice import UNPROVEN, TriggerChoice, choose_trigger
+
+_MOST_ACTIONS = 50
+"""Local actions that are read. A workflow with others is unknown."""
+_DEEPEST_ACTIONS = 10
+"""Composite actions use each other to this depth."""
+
+
+async def trigger_for(state: TrainState, tip: str) -> CandidateTrigger | None:
+    """Return what is to start CI on the next candidate; None if trains are off now. Raises GitHubError.
+
+    A trigger that has worked is used again, without a read. `tip` is that of the base, whose workflows count. Where a
+    check may pass without its test, no try shows that: such a trigger is not used, even if the configuration names it.
+    """
+    memory, wanted = state.memory, state.trains.candidates
+    allowed = [each for each in UNPROVEN if wanted in (Candidates.AUTO, each.value)]
+    if memory.trigger in allowed:
+        return memory.trigger
+    left = [each for each in allowed if each not in memory.silent]
+    choice = await read_choice(state, tip)
+    answers, found = ((), ()) if choice is None else (choice.answers, choice.pull_request_checks)
+    # No head outside the queue has a queue-only check.
+    names = tuple(each.name for each in found if each.name not in queue_only_names(state.policy))
+    await state.remember(replace(memory, pull_request_checks=names))
+    # A draft starts what the members' own pull requests start, so it needs no proof from files that nobody shows.
+    usable = {each.trigger for each in answers if each.can_be_tried}
+    tried = {CandidateTrigger.PULL_REQUEST} if choice is None else usable
+    proved = [each.trigger for each in answers if each.runs and each.trigger in left]
+    left = proved or [each for each in left if each in tried]
+    if left:
+        return left[0]
+    doubtful = {each.trigger for each in answers if each.doubtful and each.trigger in allowed}
+    unshown = choice is None or not doubtful <= set(memory.silent)
+    reason = Reason.CI_UNPROVEN_ON_CANDIDATES if unshown else Reason.CI_SILENT_ON_CANDIDATES
+    await state.switch_off(reason, lines(choice))
+    return None
+
+
+async def read_choice(state: TrainState, tip: str, default_branch: str = "") -> TriggerChoice | None:
+    """Judge the workflow files at a commit, such as the base's tip; None where GitHub does not show them.
+
+    Raises GitHubError.
+    """
+    github, queue = state.engine.github, state.queue
+    rules = await github.branch_rules(queue.repository, queue.base_branch)
+    base = queue.base_branch
+    read = (facts.pull for facts in state.verified.values())
+    default = default_branch or next((pull.default_branch for pull in read if pull is not None), "")
+    context = CandidateContext(queue.repository.full_name, base, f"imq/{base}/1", default)
+    required = run_checks(rules, state.policy)
+    try:
+        return await choice_at(github, queue.repository, tip, required, context, state.trains.candidates)
+    except Forbidden:
+        return None
+
+
+async def choice_at(
+    github: GitHub,
+    repository: Repository,
+    commit: str,
+    required: Iterable[RequiredCheck],
+    candidate: CandidateContext,
+    wanted: Candidates,
+) -> TriggerChoice:
+    """Read the workflows and the local actions that they use at a commit, and choose. Raises GitHubError."""
+    texts = await workflow_texts(github, repository, commit)
+    # Large files take seconds to parse and to judge.
+    return await asyncio.to_thread(choose_trigger, texts, required, candidate, wanted)
+
+
+async def workflow_texts(github: GitHub, repository: Repository, commit: str) -> dict[str, str]:
+    """Read the workflows at a commit, and the local actions that they use. Raises GitHubError."""
+    texts = dict(await github.workflow_files(repository, commit))
+    asked: set[str] = set()
+    for _ in range(_DEEPEST_ACTIONS):
+        paths = [each for each in local_actions(texts.values()) if each not in asked]
+        paths = paths[: 2 * _MOST_ACTIONS - len(asked)]
+        if not paths:
+            break
+        asked.update(paths)
+        texts |= await github.texts(repository, commit, paths)
+    return texts
+
+
+async def trigger_failed(state: TrainState, trigger: CandidateTrigger, reason: Reason, detail: str) -> None:
+    """Remember that a trigger does not start every required check; without another one, switch trains off."""
+    wanted = state.trains.candidates
+    silent = tuple(dict.fromkeys((*state.memory.silent, trigger)))
+    works = None if state.memory.trigger is trigger else state.memory.trigger
+    await state.remember(replace(state.memory, silent=silent, trigger=works))
+    if not [each for each in UNPROVEN if wanted in (Candidates.AUTO, each.value) and each not in silent]:
+        await state.switch_off(reason, detail)
+
+
+def lines(choice: TriggerChoice | None) -> str:
+    """Return the lines to add, and why no trigger starts every required check."""
+    if choice is None:
+        return ""
+    reasons = dict.fromkeys(reason for each in choice.answers for reason in each.reasons)
+    wanted = (f"add to {each.path}: {' / '.join(map(str.strip, each.lines))}" for each in choice.lines)
+    return "; ".join((*wanted, *reasons))[:1000]

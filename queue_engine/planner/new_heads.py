@@ -1,0 +1,63 @@
+"""Decide about a new head of a front or a member: IMQ's update, or the push of a named bot without its webhook."""
+
+from dataclasses import replace
+from datetime import datetime
+
+from queue_engine.config.model import Policy
+from queue_engine.domain.facts import Comparison, PullRequest
+from queue_engine.domain.model import Entry, EntryStatus
+from queue_engine.domain.reasons import Reason
+from queue_engine.planner.actions import Action, Dequeue, FactKind, Facts, ReadFact, Save, Update, Wait
+from queue_engine.rules.eligibility import Reject
+from queue_engine.rules.new_heads import (
+    HeadConsent,
+    NewHead,
+    UnknownFact,
+    may_be_updated_silently,
+    may_bind,
+    with_pushed_head,
+)
+from queue_engine.rules.transitions import bind_head, updating
+
+
+def judge_new_head(entry: Entry, head: str, facts: Facts, policy: Policy, now: datetime) -> Action:
+    """Bind the head that appeared while updating. A head pushed by IMQ's login is proved later, any other before."""
+    if entry.run.new_head_is_ours:
+        return Save(bind_head(entry, head, policy, now, proved=False))
+    if facts.pull is None:
+        return ReadFact(FactKind.PULL)
+    if not may_be_updated_silently(entry.repository, facts.pull):
+        # The webhook that names the sender may come late; without it a fork's new head counts as another person's.
+        if entry.run.next_poll_at is not None and now < entry.run.next_poll_at:
+            return Wait(entry, entry.run.next_poll_at)
+        return Dequeue(Reason.HEAD_CHANGED)
+    if facts.comparison is None:
+        return ReadFact(FactKind.COMPARISON)
+    if facts.head_landed:
+        return Dequeue(Reason.MERGED_ELSEWHERE)
+    if may_bind(NewHead(head, compared=facts.comparison), entry, policy, HeadConsent.OWN_UPDATE) is None:
+        return judge_lost_consent(entry, Reject(Reason.HEAD_CHANGED), facts.pull, facts, policy, now)
+    return Save(bind_head(entry, head, policy, now, proved=True))
+
+
+def prove(entry: Entry, comparison: Comparison, policy: Policy) -> Action | None:
+    """Prove an update by its parents, once; None if the head is proved already."""
+    if entry.head_proved:
+        return None
+    if may_bind(NewHead(entry.head, compared=comparison), entry, policy, HeadConsent.OWN_UPDATE) is None:
+        return Dequeue(Reason.HEAD_CHANGED)
+    return Save(replace(entry, head_proved=True, run=replace(entry.run, tested_tree=comparison.head.tree)))
+
+
+def judge_lost_consent(
+    entry: Entry, lost: Reject, pull: PullRequest, facts: Facts, policy: Policy, now: datetime
+) -> Action:
+    """Dequeue the entry, unless the bot that opened the pull request alone pushed: then its run starts over."""
+    head = NewHead(pull.head_sha, by=pull.author, pushes=facts.head_pushes)
+    found = may_bind(head, entry, policy, HeadConsent.BOT_PUSH) if lost == Reject(Reason.HEAD_CHANGED) else None
+    if isinstance(found, UnknownFact):
+        return ReadFact(FactKind.HEAD_PUSHES)
+    if found is not HeadConsent.BOT_PUSH:
+        return Dequeue(lost.reason, lost.detail)
+    bound = with_pushed_head(entry, pull.head_sha)
+    return Save(bound) if entry.status is EntryStatus.PENDING else Update(updating(bound, None, policy, now))
