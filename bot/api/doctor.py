@@ -7,9 +7,9 @@ from pydantic import Field
 
 from bot.api.auth import operator
 from bot.api.errors import ApiError
+from bot.api.finding import Report
 from bot.api.payload import Payload, json_data, query
 from bot.api.routes import Caller, Route
-from bot.doctor.finding import Report
 
 Examine = Callable[[str | None], Awaitable[Report]]
 """Examines the installation, or of its repositories only the named one. Raises LookupError for an unknown one."""

@@ -11,7 +11,7 @@ from bot.cli.setup import environ, settings
 from bot.settings.environment import Settings
 
 if TYPE_CHECKING:
-    from bot.doctor.finding import Report
+    from bot.api.finding import Report
 
 
 @click.command()

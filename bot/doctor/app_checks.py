@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 
+from bot.api.finding import Finding
 from bot.doctor.facts import AppFacts
-from bot.doctor.finding import Finding
 from bot.doctor.webhook_address import address_fault
 from bot.gateway.http.scopes import OPTIONAL
 from bot.gateway.schemas import InstallationAnswer

@@ -5,9 +5,9 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 
+from bot.api.finding import Finding, Report
 from bot.doctor.app_checks import app_findings, installation_unlisted, no_repositories
 from bot.doctor.facts import AppFacts, HostFacts
-from bot.doctor.finding import Finding, Report
 from bot.doctor.host_checks import clock_findings, host_findings
 from bot.doctor.repository_checks import repository_findings
 from bot.doctor.repository_reads import RepositoryReads

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from datetime import timedelta
 
+from bot.api.finding import Finding
 from bot.doctor.facts import AppFacts, HostFacts
-from bot.doctor.finding import Finding
 
 _LEAST_FREE = 200 * 1024 * 1024
 _MOST_SKEW = timedelta(seconds=30)

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
+from bot.api.finding import Finding
 from bot.doctor.facts import RepositoryFacts
-from bot.doctor.finding import Finding
 from queue_engine.domain.facts import BranchRules, MergeMethod, RequiredCheck
 from queue_engine.domain.own_check import OWN_CHECK, is_own_check, unreported_check
 from queue_engine.domain.policy import Mode

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
+from bot.api.finding import Finding
 from bot.doctor.facts import RepositoryFacts, TrainFacts
-from bot.doctor.finding import Finding
 from bot.gateway.doctor_reads import RulesetBypass
 from queue_engine.domain.candidate_run import CandidateTrigger
 from queue_engine.domain.facts import BranchRules, MergeMethod

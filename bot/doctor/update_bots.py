@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from bot.api.finding import Finding
 from bot.doctor.facts import RepositoryFacts
-from bot.doctor.finding import Finding
 
 _LINK = "docs/configuration.md#dependabot-and-renovate"
 _REBASES = "behind-base-branch"

@@ -18,8 +18,8 @@ from uuid import uuid4
 import aiohttp
 from pydantic import SecretStr
 
+from bot.api.finding import Finding
 from bot.doctor.facts import AppFacts
-from bot.doctor.finding import Finding
 from bot.doctor.webhook_address import PATH, address_fault
 from bot.webhooks.receiver import PROBE
 

@@ -16,9 +16,9 @@ from bot.api.app import PREFIX, ApiParts, create_api, described_routes, descript
 from bot.api.auth import for_operators
 from bot.api.bulk import BulkJobs
 from bot.api.device_logins import LoginIds, LoginLimits
+from bot.api.finding import Report
 from bot.api.login import LoginRoutes, Logins
 from bot.api.waits import ChangeWaits
-from bot.doctor.finding import Report
 from bot.gateway.app import App
 from bot.gateway.device_flow import DeviceFlow
 from bot.gateway.gateway import Gateway

@@ -269,7 +269,7 @@ def _teams(event: Payload, delivery: _Delivery) -> webhooks.WebhookEvent:
 
 
 def _installation(event: Payload, delivery: _Delivery) -> webhooks.WebhookEvent:
-    return webhooks.InstallationChange(**event.common(delivery.id))
+    return webhooks.RepositoryChange(**event.common(delivery.id))
 
 
 def _actions(*names: str) -> frozenset[str]:

@@ -265,7 +265,7 @@ class TeamChange(Webhook):
     kind: Literal["teams"] = "teams"
 
 
-class InstallationChange(Webhook):
+class RepositoryChange(Webhook):
     """Repositories were added, removed, archived, renamed or made private; of `repository` also which one."""
 
     kind: Literal["installed"] = "installed"
@@ -297,7 +297,7 @@ WebhookEvent = Annotated[
     | BranchPush
     | RuleChange
     | TeamChange
-    | InstallationChange,
+    | RepositoryChange,
     Field(discriminator="kind"),
 ]
 """One normalized delivery."""

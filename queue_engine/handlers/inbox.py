@@ -175,7 +175,7 @@ class Inbox:
 
     async def _handle(self, webhook: webhooks.WebhookEvent, job: Job) -> None:
         match webhook:
-            case webhooks.InstallationChange():
+            case webhooks.RepositoryChange():
                 await self._installation_changed(webhook)
             case webhooks.TeamChange():
                 await teams_changed(self._engine, webhook.installation_id)
@@ -188,7 +188,7 @@ class Inbox:
             case _:
                 await self._of_repository(webhook)
 
-    async def _installation_changed(self, webhook: webhooks.InstallationChange) -> None:
+    async def _installation_changed(self, webhook: webhooks.RepositoryChange) -> None:
         repository = webhook.repository
         if webhook.action in _PERMITTING:
             await accepted_again(self._engine, webhook.installation_id)

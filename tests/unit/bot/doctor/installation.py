@@ -10,9 +10,9 @@ import aiohttp
 from aiohttp import web
 from pydantic import SecretStr
 
+from bot.api.finding import Report
 from bot.doctor.doctor import Doctor
 from bot.doctor.facts import HostFacts
-from bot.doctor.finding import Report
 from bot.gateway.gateway import Gateway
 from bot.gateway.http.connection import Connection
 from bot.registration.manifest import read_manifest

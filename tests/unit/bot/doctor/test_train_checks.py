@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from bot.api.finding import Finding
 from bot.api.payload import json_data
-from bot.doctor.finding import Finding
 from tests.unit.bot.doctor.installation import NAME, Place, a_place
 
 CI = ".github/workflows/ci.yml"

@@ -5,8 +5,8 @@ import pytest
 from queue_engine.domain.webhooks import (
     WEBHOOK_EVENTS,
     HeadChange,
-    InstallationChange,
     LabelChange,
+    RepositoryChange,
     ReviewCommand,
     ReviewWebhook,
     RuleChange,
@@ -26,7 +26,7 @@ from tests.support.webhooks import a_webhook
         ("review", {"action": "dismissed"}, ReviewWebhook),
         ("review", {"action": "submitted", "commands": ["why"], "review_id": 3, "sender": "ann"}, ReviewCommand),
         ("rules", {"repository_id": None, "owner": None, "name": None}, RuleChange),
-        ("installed", {"action": "renamed"}, InstallationChange),
+        ("installed", {"action": "renamed"}, RepositoryChange),
     ],
 )
 def test_stored_event_is_read_as_the_class_of_its_kind_and_action(

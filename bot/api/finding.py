@@ -1,4 +1,4 @@
-"""The findings of `imq doctor`: plain data for people and programs."""
+"""The findings of `imq doctor`: plain data, which the command prints and the API serves."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
