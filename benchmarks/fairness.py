@@ -1,6 +1,6 @@
 """What a busy repository costs the quiet ones: how soon they are served while it has far more to do than there is room.
 
-Real queues in a real database and the processor as it is; GitHub is a double that takes its time. All are of one
+Real queues in a real database and the scheduler as it is; GitHub is a double that takes its time. All are of one
 installation, which is the harder case.
 """
 
@@ -35,7 +35,7 @@ from queue_engine.domain.model import EntryStatus, Repository
 from queue_engine.domain.port import GitHub
 from queue_engine.domain.workflow_runs import CheckSuite, WorkflowRun
 from queue_engine.effects.context import Engine
-from queue_engine.executor.scheduler import Processor
+from queue_engine.executor.scheduler import Scheduler
 from queue_engine.migrations import migrate
 from queue_engine.store import Store, WakeupKind
 from tests.store.examples import changed
@@ -179,12 +179,12 @@ async def _engine(url: str, think: Callable[[], Awaitable[object]]) -> AsyncIter
 
 @asynccontextmanager
 async def _processing(engine: Engine) -> AsyncIterator[None]:
-    """The processor's loop, as a process has it."""
-    processor, waiter, over = Processor(engine), engine.wakeup.waiter((WakeupKind.QUEUES,)), asyncio.Event()
+    """The scheduler's loop, as a process has it."""
+    scheduler, waiter, over = Scheduler(engine), engine.wakeup.waiter((WakeupKind.QUEUES,)), asyncio.Event()
 
     async def loop() -> None:
         while not over.is_set():
-            if not await processor.start_due():
+            if not await scheduler.start_due():
                 await waiter.wait(timedelta(seconds=LIMIT))  # each change and each end of a pass wakes it
 
     task = asyncio.create_task(loop())
@@ -194,7 +194,7 @@ async def _processing(engine: Engine) -> AsyncIterator[None]:
         over.set()
         engine.wakeup.notify()
         await task
-        await processor.cancel()
+        await scheduler.cancel()
 
 
 def _quiet(number: int) -> Repository:

@@ -51,10 +51,10 @@ def client_of_bot(bot: Bot) -> Client:
     parts = (
         (bot.sweeper.run_due, bot.sweeper.next_due),
         (bot.worker.start_due, bot.worker.next_due),
-        (bot.processor.start_due, bot.processor.next_due),
+        (bot.scheduler.start_due, bot.scheduler.next_due),
         (bot.dispatcher.run_due, bot.dispatcher.next_due),
     )
-    return Client(parts, bot.engine.wakeup, (bot.worker.drain, bot.processor.drain))
+    return Client(parts, bot.engine.wakeup, (bot.worker.drain, bot.scheduler.drain))
 
 
 def client_of_poller(poller: Poller) -> Client:

@@ -234,11 +234,11 @@ async def _drain(bot: Bot, loops: list[asyncio.Task[None]]) -> None:
         async with asyncio.timeout(_DRAIN_SECONDS):
             await asyncio.gather(*loops)
             await bot.worker.drain()
-            await bot.processor.drain()
+            await bot.scheduler.drain()
     except TimeoutError:
         _log.warning("not_drained", seconds=_DRAIN_SECONDS)
         await bot.worker.cancel()
-        await bot.processor.cancel()
+        await bot.scheduler.cancel()
 
 
 def _loops(
@@ -256,7 +256,7 @@ def _loops(
     working: list[_Part] = [
         ("sweeper", bot.sweeper.run_due, bot.sweeper.next_due, ()),
         ("worker", partial(_start_jobs, bot), bot.worker.next_due, (WakeupKind.JOBS,)),
-        ("processor", bot.processor.start_due, bot.processor.next_due, (WakeupKind.QUEUES,)),
+        ("scheduler", bot.scheduler.start_due, bot.scheduler.next_due, (WakeupKind.QUEUES,)),
         ("dispatcher", bot.dispatcher.run_due, bot.dispatcher.next_due, (WakeupKind.OUTBOX,)),
     ]
     of_web = ((bot.missed, MISSED), (bot.feed, WakeupKind.TIMELINE), (bot.watch, REQUESTS))

@@ -59,7 +59,7 @@ from queue_engine.core.observability.progress import ProgressLog, ProgressNotifi
 from queue_engine.core.timing.clock import Clock
 from queue_engine.domain.errors import attempt_level, is_retryable
 from queue_engine.effects.context import Change, Engine
-from queue_engine.executor.scheduler import Processor
+from queue_engine.executor.scheduler import Scheduler
 from queue_engine.handlers.inbox import Inbox
 from queue_engine.handlers.lost_deliveries import DELIVERIES
 from queue_engine.handlers.reconciler import Reconciler
@@ -112,7 +112,7 @@ class Bot:
         self.inbox = Inbox(self.engine, self.sweeper, timeline_kept=settings.timeline_kept)
         self.missed = MissedDeliveries(self.inbox.receive, self.sweeper.request_deliveries, self.engine.wakeup)
         self.worker = self._worker()
-        self.processor = Processor(self.engine, concurrency=settings.concurrency)
+        self.scheduler = Scheduler(self.engine, concurrency=settings.concurrency)
         self.dispatcher = self._dispatcher()
         self.app_status = self._app_status()
         self.feed, self.watch = create_feed(self.engine)
@@ -191,7 +191,7 @@ class Bot:
     async def run_due(self) -> bool:
         """Do all due work, one part after another; return whether there was any."""
         done = False
-        for part in (self.sweeper, self.worker, self.processor, self.dispatcher, self.feed, self.watch):
+        for part in (self.sweeper, self.worker, self.scheduler, self.dispatcher, self.feed, self.watch):
             done = await part.run_due() or done
         return done
 
@@ -209,7 +209,7 @@ class Bot:
 
     async def close(self) -> None:
         """Cancel running work and close connections."""
-        await self.processor.cancel()
+        await self.scheduler.cancel()
         await self.worker.cancel()
         await self.inbox.drain()
         await self.watch.close()

@@ -77,7 +77,7 @@ async def advance(engine: Engine, queue: Queue, held: Callable[[], bool]) -> dat
     return await QueuePass(engine, queue, held, policy).run()
 
 
-class Processor:
+class Scheduler:
     """Advances due queues, at most `concurrency` at once.
 
     At most half of them are of one repository, and at most three quarters, rounded, of one installation.

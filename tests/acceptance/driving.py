@@ -10,7 +10,7 @@ from bot.process.wiring import Bot
 from notifications.outbox_dispatcher import OutboxDispatcher
 from queue_engine.core.jobs.worker import Worker
 from queue_engine.core.timing.clock import Clock
-from queue_engine.executor.scheduler import Processor
+from queue_engine.executor.scheduler import Scheduler
 from queue_engine.store import WakeupKind
 
 
@@ -21,9 +21,9 @@ class Driver:
         """`clock` is the world's; the bot's own may be wrong."""
         self.bot = bot
         self._clock = clock
-        parts: dict[WakeupKind, Worker | Processor | OutboxDispatcher] = {
+        parts: dict[WakeupKind, Worker | Scheduler | OutboxDispatcher] = {
             WakeupKind.JOBS: bot.worker,
-            WakeupKind.QUEUES: bot.processor,
+            WakeupKind.QUEUES: bot.scheduler,
             WakeupKind.OUTBOX: bot.dispatcher,
         }
         self._parts = [(topic, part, bot.engine.wakeup.waiter({topic})._event) for topic, part in parts.items()]

@@ -86,13 +86,13 @@ async def all_due_at_once(world: World, pulls: Sequence[Any], *slow: str) -> Asy
         yield github
     finally:
         github.release()
-        await world.bot.processor.drain()
+        await world.bot.scheduler.drain()
     await world.until(lambda: all(pull.merged for pull in pulls), within=timedelta(minutes=1))
 
 
 async def as_many_as_may(world: World) -> None:
     """Start whatever may start, and give it the time to get to GitHub."""
-    while await world.bot.processor.start_due():
+    while await world.bot.scheduler.start_due():
         await world.bot.engine.github.installations()
     for _ in range(3):
         await world.bot.engine.github.installations()
@@ -105,7 +105,7 @@ async def test_busy_repository_with_slow_answers_leaves_room_for_its_neighbour(w
     quiet = await queued(world, another(world, "acme/quiet"), 1)
     async with all_due_at_once(world, [*busy, *quiet], "acme/widgets") as github:
         before = world.clock.now()
-        assert await world.bot.processor.start_due()
+        assert await world.bot.scheduler.start_due()
         await github.until(lambda: quiet[0].merged and len(github.held) >= OF_REPOSITORY)
         await as_many_as_may(world)
         assert (github.held, world.clock.now()) == (["widgets"] * OF_REPOSITORY, before)
@@ -119,7 +119,7 @@ async def test_busy_installation_with_slow_answers_leaves_room_for_another_one(w
     busy += await queued(world, another(world, "acme/gadgets"), 4)
     quiet = await queued(world, another(world, "umbrella/quiet"), 1)
     async with all_due_at_once(world, [*busy, *quiet], "acme/widgets", "acme/gadgets") as github:
-        assert await world.bot.processor.start_due()
+        assert await world.bot.scheduler.start_due()
         await github.until(lambda: quiet[0].merged and len(github.held) >= OF_INSTALLATION)
         await as_many_as_may(world)
         assert sorted(github.held) == ["gadgets"] * 3 + ["widgets"] * 3
@@ -137,7 +137,7 @@ async def test_queue_beside_a_slow_one_of_the_same_owner_lands_meanwhile_where_t
         quick = await queued(world, another(world, "acme/quick"), 1)
         async with all_due_at_once(world, [*slow, *quick], "acme/widgets") as github:
             before, earlier = world.clock.now(), len(world.server.requests)
-            assert await world.bot.processor.start_due()
+            assert await world.bot.scheduler.start_due()
             await github.until(lambda: github.held == ["widgets"] and quick[0].merged is landed)
             await as_many_as_may(world)
             asked = any("/acme/quick/" in call.path for call in list(world.server.requests)[earlier:])

@@ -49,7 +49,7 @@ async def queue_by_command(world: World, pull: Any) -> Entry:
     return entry
 
 
-@pytest.mark.parametrize("first", ["processor", "worker"])
+@pytest.mark.parametrize("first", ["scheduler", "worker"])
 async def test_label_that_is_set_while_a_queued_pull_request_is_read_is_not_missing(
     world: World, monkeypatch: pytest.MonkeyPatch, first: str
 ) -> None:
@@ -58,8 +58,8 @@ async def test_label_that_is_set_while_a_queued_pull_request_is_read_is_not_miss
     await world.pass_time(CI_TIME * 2)
     entry = await queue_by_command(world, pull)
     delivered = deliver_after_the_next_read(world, pull, monkeypatch)
-    if first == "processor":
-        await world.bot.processor.run_due()
+    if first == "scheduler":
+        await world.bot.scheduler.run_due()
     else:
         await revalidate(world.bot.engine, await load_case(world.bot.engine, entry.repository, entry.number))
     assert delivered

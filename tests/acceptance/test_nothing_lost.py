@@ -167,7 +167,7 @@ async def test_backup_of_a_few_minutes_ago_changes_nothing_that_landed_since(
     await world.restart()
     # The loops of a process run side by side: a letter and a pass may be earlier than the sweep.
     await world.bot.dispatcher.run_due()
-    await world.bot.processor.run_due()
+    await world.bot.scheduler.run_due()
     await world.pass_time(timedelta(minutes=30))
     written = [request.path for request in world.server.requests if request.method in {"PUT", "PATCH", "POST"}]
     assert not [path for path in written if "comments" in path or "update-branch" in path]

@@ -77,7 +77,7 @@ async def run_passes(world: World) -> tuple[list[RecordedCall], list[str]]:
     """Run the passes that are due, and nothing else; return their requests and statements."""
     before = len(world.server.requests)
     with statements() as executed:
-        while await world.bot.processor.run_due():
+        while await world.bot.scheduler.run_due():
             pass
     return list(world.server.requests)[before:], executed
 
@@ -200,7 +200,7 @@ async def test_queues_woken_without_cached_policies_recall_them_together(tmp_pat
         policies = world.bot.engine.policies
         assert isinstance(policies, Policies)
         policies._cache.clear()
-        world.bot.processor._of_installation = 2  # Few passes at once, as if there were many more queues.
+        world.bot.scheduler._of_installation = 2  # Few passes at once, as if there were many more queues.
         await wake_all(world)
         requests, executed = await run_passes(world)
         assert requests == []

@@ -44,7 +44,7 @@ def test_gateway_is_made_in_one_place_and_for_commands() -> None:
 
 
 async def test_operator_sets_how_many_queues_are_advanced_at_once(tmp_path: Path) -> None:
-    """The processor has as many places; how it divides them is a test of its own."""
+    """The scheduler has as many places; how it divides them is a test of its own."""
     for settings, expected in (({}, 8), ({"IMQ_CONCURRENCY": "3"}, 3)):
         async with a_world(tmp_path / str(expected), settings=settings) as world:
-            assert vars(world.bot.processor)["_pool"].free == expected
+            assert vars(world.bot.scheduler)["_pool"].free == expected

@@ -14,7 +14,7 @@ from queue_engine.core.database.database import Database
 from queue_engine.domain.model import Queue, Repository
 from queue_engine.effects.context import Engine
 from queue_engine.executor import scheduler
-from queue_engine.executor.scheduler import PassBatch, Processor
+from queue_engine.executor.scheduler import PassBatch, Scheduler
 from queue_engine.rules.policies import PolicyKey
 from queue_engine.store import Store, Transaction
 from tests.store.examples import changed, stand
@@ -23,7 +23,7 @@ from tests.unit.queue_engine.engine_setup import Setup
 from tests.unit.queue_engine.examples import HOUR, MINUTE, NOW, POLICY, READY, REPOSITORY
 
 MANY = 20
-"""More queues than a processor advances at once."""
+"""More queues than a scheduler advances at once."""
 
 
 class Passes:
@@ -70,7 +70,7 @@ async def dues(scene: Setup) -> dict[int, datetime | None]:
 
 async def run(engine: Engine) -> None:
     """Advance all that is due."""
-    parts = Processor(engine)
+    parts = Scheduler(engine)
     while await parts.run_due():
         pass
 

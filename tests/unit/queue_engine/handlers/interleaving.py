@@ -21,7 +21,7 @@ from queue_engine.domain.errors import StaleRecord
 from queue_engine.domain.model import Entry
 from queue_engine.domain.port import GitHub
 from queue_engine.effects.context import Engine
-from queue_engine.executor.scheduler import Processor
+from queue_engine.executor.scheduler import Scheduler
 from queue_engine.store import Store
 from queue_engine.store.tables import outbox, refusals, timeline
 from tests.support.policies import StaticPolicies
@@ -162,9 +162,9 @@ class Interleaver:
     async def _settled(self, hub: Hub) -> Outcome:
         """The state of the database and of GitHub when no work is left."""
         side = self._side(hub, False)
-        processor = Processor(side.engine)
+        scheduler = Scheduler(side.engine)
         for _ in range(_TRIES):
-            if not await processor.run_due():
+            if not await scheduler.run_due():
                 return await self._outcome(hub)
         raise AssertionError("it does not come to rest")
 

@@ -22,7 +22,7 @@ from queue_engine.domain.model import Entry
 from queue_engine.domain.policy import PushPolicy
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects.record import dequeue
-from queue_engine.executor.scheduler import Processor
+from queue_engine.executor.scheduler import Scheduler
 from queue_engine.handlers.branches import Branches
 from queue_engine.handlers.checks import CheckReports
 from queue_engine.handlers.pull_requests import PullRequestChanges
@@ -115,7 +115,7 @@ def check_ended(head: str = UPDATED) -> Handler:
 
 
 async def _pass(side: Side) -> None:
-    await Processor(side.engine).run_due()
+    await Scheduler(side.engine).run_due()
 
 
 async def _own_update(side: Side) -> None:

@@ -1,4 +1,4 @@
-"""The processor: one pass over a queue at a time, as part of a work that has a name."""
+"""The scheduler: one pass over a queue at a time, as part of a work that has a name."""
 
 import asyncio
 from collections import Counter
@@ -14,7 +14,7 @@ from queue_engine.domain.model import Queue, Repository
 from queue_engine.effects.context import Engine
 from queue_engine.executor import scheduler
 from queue_engine.executor.queue_pass import LeaseLost
-from queue_engine.executor.scheduler import Processor
+from queue_engine.executor.scheduler import Scheduler
 from queue_engine.store import Store
 from tests.support.policies import UncachedPolicies
 from tests.support.real_time import LIMIT
@@ -36,13 +36,13 @@ class Passes:
         self.works: list[RequestContext] = []
         self.begun, self.end = asyncio.Event(), asyncio.Event()
 
-    async def begin(self, scene: Setup, monkeypatch: pytest.MonkeyPatch) -> tuple[Queue, Processor]:
-        """A queue with work, and the processor whose pass over it is under way."""
+    async def begin(self, scene: Setup, monkeypatch: pytest.MonkeyPatch) -> tuple[Queue, Scheduler]:
+        """A queue with work, and the scheduler whose pass over it is under way."""
         monkeypatch.setattr(scheduler, "advance", self)
         queue = await scene.front()
         async with scene.store.transaction() as tx:
             await tx.queues.wake(queue.id, NOW)
-        parts = Processor(scene.engine)
+        parts = Scheduler(scene.engine)
         assert await parts.start_due()
         await self.begun.wait()
         return queue, parts
@@ -54,7 +54,7 @@ class Passes:
         return None
 
 
-async def test_processor_claims_again_what_it_is_advancing_and_starts_no_second_pass(
+async def test_scheduler_claims_again_what_it_is_advancing_and_starts_no_second_pass(
     scene: Setup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A clock that jumps, or a database that was away, ends a lease under a pass that continues."""
@@ -70,7 +70,7 @@ async def test_processor_claims_again_what_it_is_advancing_and_starts_no_second_
         assert await tx.queues.next_due() is None, "the one pass gave the queue back"
 
 
-async def test_processor_advances_a_queue_again_after_its_pass(scene: Setup, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_scheduler_advances_a_queue_again_after_its_pass(scene: Setup, monkeypatch: pytest.MonkeyPatch) -> None:
     """What ended is under way no more, be it by an error; then it is advanced again when the backoff has passed."""
     calls: list[int] = []
     clock = ManualClock()
@@ -84,7 +84,7 @@ async def test_processor_advances_a_queue_again_after_its_pass(scene: Setup, mon
 
     monkeypatch.setattr(scheduler, "advance", fails)
     queue = await scene.front()
-    parts = Processor(replace(scene.engine, clock=clock))
+    parts = Scheduler(replace(scene.engine, clock=clock))
     async with scene.store.transaction() as tx:
         await tx.queues.wake(queue.id, NOW)
     assert await parts.run_due()
@@ -98,7 +98,7 @@ async def test_processor_advances_a_queue_again_after_its_pass(scene: Setup, mon
     assert calls == [0, 1, 2, 0], "a pass that succeeds ends the count"
 
 
-async def test_processor_advances_a_queue_at_once_that_was_woken_during_its_pass(
+async def test_scheduler_advances_a_queue_at_once_that_was_woken_during_its_pass(
     scene: Setup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The pass may have read the state from before the webhook; so it does not decide when the next one is due."""
@@ -132,7 +132,7 @@ async def claimed_by_another(scene: Setup, at: datetime) -> tuple[Queue, ...]:
         return await tx.queues.claim_due(owner="another", now=at, lease=MINUTE, limit=9)
 
 
-async def test_processor_renews_the_lease_during_a_pass_and_ends_the_pass_that_lost_it(
+async def test_scheduler_renews_the_lease_during_a_pass_and_ends_the_pass_that_lost_it(
     scene: Setup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A pass may take longer than its lease; one that lost it takes no step, stores nothing and counts no error."""
@@ -140,7 +140,7 @@ async def test_processor_renews_the_lease_during_a_pass_and_ends_the_pass_that_l
     clock.time = NOW
     monkeypatch.setattr(scheduler, "advance", leased)
     queue = await scene.front()
-    parts = Processor(replace(scene.engine, clock=clock))
+    parts = Scheduler(replace(scene.engine, clock=clock))
     async with scene.store.transaction() as tx:
         await tx.queues.wake(queue.id, NOW)
     assert await parts.start_due()
@@ -161,7 +161,7 @@ async def test_processor_renews_the_lease_during_a_pass_and_ends_the_pass_that_l
         assert (after, await tx.queues.next_due()) == (taken, clock.time - scene.engine.lease / 3 + MINUTE)
 
 
-async def test_processor_leaves_a_queue_alone_whose_lease_it_lost_to_itself(
+async def test_scheduler_leaves_a_queue_alone_whose_lease_it_lost_to_itself(
     scene: Setup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The lease in the database may be its own again, for another pass: the one that ends gives nothing back."""
@@ -173,7 +173,7 @@ async def test_processor_leaves_a_queue_alone_whose_lease_it_lost_to_itself(
     queue = await scene.front()
     async with scene.store.transaction() as tx:
         await tx.queues.wake(queue.id, NOW)
-    assert await Processor(scene.engine).run_due()
+    assert await Scheduler(scene.engine).run_due()
     async with scene.store.reading() as tx:
         after = await tx.queues.get(queue.id)
         assert await tx.queues.next_due() == NOW + scene.engine.lease
@@ -200,13 +200,13 @@ async def wake(scene: Setup, repository: Repository, count: int, at: datetime) -
             await tx.queues.wake(queue.id, at)
 
 
-async def test_processor_keeps_room_for_others_beside_a_repository_and_an_installation_with_much_to_do(
+async def test_scheduler_keeps_room_for_others_beside_a_repository_and_an_installation_with_much_to_do(
     scene: Setup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However slow their passes are: half of the places for one repository, three quarters for one installation."""
     served = Served()
     monkeypatch.setattr(scheduler, "advance", served)
-    parts = Processor(replace(scene.engine, policies=UncachedPolicies(POLICY)), concurrency=8)
+    parts = Scheduler(replace(scene.engine, policies=UncachedPolicies(POLICY)), concurrency=8)
     busy, busy_too, quiet, other = (
         Repository(number, "acme", f"r{number}", installation) for number, installation in enumerate((1, 1, 1, 2))
     )
