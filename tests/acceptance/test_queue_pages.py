@@ -27,7 +27,7 @@ async def test_pages_follow_a_pull_request_until_it_lands(world: World) -> None:
         page = await mona.get(f"{PULLS}/{pull.number}")
         assert "Position 1 of 2 in the queue of main" in page.text
         assert "Whose move The CI: people have nothing to do." in page.text
-        assert "Not reported yet ci/test" in page.text
+        assert "Not reported yet: ci/test" in page.text
         waiting = await mona.get(f"{PULLS}/{other.number}")
         assert "Whose move IMQ: people have nothing to do." in waiting.text
         assert f"Ahead of it #{pull.number}" in waiting.text
