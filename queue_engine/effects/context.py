@@ -16,12 +16,11 @@ from queue_engine.core.observability.trace_record import TraceRecord
 from queue_engine.core.timing.clock import Clock
 from queue_engine.domain.candidate_run import RUN_STARTED
 from queue_engine.domain.departure import ENDS
-from queue_engine.domain.model import Entry, Queue
+from queue_engine.domain.model import Entry, EntryStatus, Queue
 from queue_engine.domain.port import GitHub
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.timeline_event import WHOLE_QUEUE, TimelineEvent
 from queue_engine.effects.landing_trace import spans_of
-from queue_engine.effects.outcomes import count_outcome
 from queue_engine.rules.departures import departure_of, share_of, train_runs
 from queue_engine.rules.policies import Policies
 from queue_engine.store import Store, Transaction
@@ -134,7 +133,7 @@ class Engine:
             spans = await change.spans()
         trace_record.record(spans)
         for event in change.events:
-            count_outcome(self.meter, event)
+            _count_outcome(self.meter, event)
             self.publish(event)
         for due in change.tx.due:
             self.wakeup.notify(due)
@@ -166,3 +165,15 @@ async def _shares(tx: Transaction, end: TimelineEvent, own: Sequence[TimelineEve
         known = {event.data["run"]: event.data["tested"] for event in started if event.data.get("run") in unknown}
         shares |= {run: share_of(end.number, tested) for run, tested in known.items()}
     return shares
+
+
+def _count_outcome(meter: Meter, event: TimelineEvent) -> None:
+    """Count the event if it ends an entry: landed or dequeued, and after how long."""
+    if event.entry_id is None or event.event not in ENDS:
+        return
+    if event.event == EntryStatus.LANDED:
+        meter.count("landed")
+        meter.observe("queue_time", event.data["queue"])
+        meter.observe("front_time", event.data["front"])
+    else:
+        meter.count("dequeued", reason=str(event.reason))

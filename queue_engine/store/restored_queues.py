@@ -12,8 +12,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.core.database.database import insert_into
 from queue_engine.core.database.outage import fault_of
+from queue_engine.domain.errors import EntryConflict
 from queue_engine.domain.model import PAUSES
-from queue_engine.store.errors import EntryConflict
 from queue_engine.store.operation_tables import known_facts
 from queue_engine.store.outbox.items import NAME, OutboxKind
 from queue_engine.store.queue_file import QueueFile, queue_row
