@@ -110,6 +110,8 @@ def test_settings_in_the_documents_are_all_in_the_code() -> None:
 def _default(value: Any) -> str:
     if value is PydanticUndefined:
         return "required"
+    if value in (None, ()):
+        return "none"
     if isinstance(value, SecretStr):
         value = value.get_secret_value()
     if isinstance(value, timedelta):

@@ -10,7 +10,7 @@ from bot.api.access import Access
 from bot.api.payload import AnswerModel, Instant, Payload, json_data, query
 from bot.api.routes import Caller, Route
 from queue_engine.domain.model import RepositoryName
-from queue_engine.domain.shadow import ShadowAction, ShadowLanding
+from queue_engine.domain.shadow_pull import ShadowAction, ShadowLanding
 from queue_engine.effects.context import Engine
 from queue_engine.queries.shadow_report import ShadowFigures, load_shadow_report
 

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from queue_engine.domain.reasons import REASONS, Outcome
-from queue_engine.domain.shadow import ShadowOutcome, ShadowRejection
+from queue_engine.domain.shadow_pull import ShadowOutcome, ShadowRejection
 
 PREFIX = "imq_"
 

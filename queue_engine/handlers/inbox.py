@@ -55,7 +55,7 @@ from queue_engine.handlers.permissions import accepted_again, teams_changed
 from queue_engine.handlers.pull_requests import PullRequestChanges
 from queue_engine.handlers.reconciler import Reconciler, enqueue_sweep
 from queue_engine.handlers.reviews import reviewed
-from queue_engine.handlers.shadow import ShadowHandler
+from queue_engine.handlers.shadow_mode import ShadowHandler
 from queue_engine.handlers.table_limits import PURGE_JOB, TableLimits
 from queue_engine.shadow.decide import SHADOW_JOB
 from queue_engine.store.outbox.outbox import OUTBOX_JOB, OutboxKind

@@ -29,7 +29,7 @@ from queue_engine.executor.cleanup import follow_landed
 from queue_engine.executor.landing import settle_pending_merge
 from queue_engine.handlers.labels import LabelChanges
 from queue_engine.handlers.reconciler import read_again
-from queue_engine.handlers.shadow import ShadowHandler
+from queue_engine.handlers.shadow_mode import ShadowHandler
 from queue_engine.rules.new_heads import NewHead
 from queue_engine.rules.stacks import pull_request_in
 

@@ -45,7 +45,7 @@ from queue_engine.handlers.repository_labels import (
     labels_requested,
     request_labels,
 )
-from queue_engine.handlers.shadow import ShadowHandler
+from queue_engine.handlers.shadow_mode import ShadowHandler
 from queue_engine.handlers.stale_comments import (
     STALE_COMMENTS_JOB,
     StaleComments,

@@ -12,7 +12,7 @@ from queue_engine.admission.throttle import KEPT as THROTTLE_KEPT
 from queue_engine.core.jobs.job_store import Job
 from queue_engine.domain.known_facts import KEPT as FACTS_KEPT
 from queue_engine.effects.context import Engine
-from queue_engine.handlers.shadow import SHADOW_KEPT
+from queue_engine.handlers.shadow_mode import SHADOW_KEPT
 from queue_engine.store.outbox.command_replies import KEPT
 from queue_engine.store.requests import KEPT as REQUESTS_KEPT
 

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from statistics import median
 
 from queue_engine.domain.model import Repository
-from queue_engine.domain.shadow import BaseState, ShadowOutcome, ShadowPull, ShadowRejection
+from queue_engine.domain.shadow_pull import BaseState, ShadowOutcome, ShadowPull, ShadowRejection
 from queue_engine.store import Transaction
 
 

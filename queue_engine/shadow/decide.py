@@ -19,7 +19,7 @@ from queue_engine.config.model import Policy
 from queue_engine.domain.facts import CheckReport, Snapshot
 from queue_engine.domain.model import Entry, EntryStatus, Queue, Repository
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.shadow import ShadowAction, ShadowOutcome, ShadowPull
+from queue_engine.domain.shadow_pull import ShadowAction, ShadowOutcome, ShadowPull
 from queue_engine.domain.unmet_requirement import UnmetRequirement
 from queue_engine.domain.webhooks import HeadChange
 from queue_engine.effects.context import Change, Engine

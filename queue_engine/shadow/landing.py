@@ -22,7 +22,7 @@ from queue_engine.domain.facts import (
     ReviewState,
 )
 from queue_engine.domain.model import Repository
-from queue_engine.domain.shadow import BaseState, ShadowLanding
+from queue_engine.domain.shadow_pull import BaseState, ShadowLanding
 from queue_engine.effects.context import Engine
 from queue_engine.rules.checks import CommitChecks, head_checks, judge
 from queue_engine.rules.eligibility import NotReady, Reject

@@ -21,7 +21,7 @@ from queue_engine.domain.facts import Permission, PullRequest
 from queue_engine.domain.model import EntryStatus, Repository
 from queue_engine.domain.policy import PushPolicy, has_label
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.shadow import BaseState, ShadowAction, ShadowLanding, ShadowOutcome, ShadowPull
+from queue_engine.domain.shadow_pull import BaseState, ShadowAction, ShadowLanding, ShadowOutcome, ShadowPull
 from queue_engine.domain.unmet_requirement import UnmetRequirement
 from queue_engine.effects.context import Engine
 from queue_engine.rules.eligibility import UNKNOWN_HEAD, Ignore, NotReady, Reject

@@ -12,7 +12,7 @@ from queue_engine.domain.known_facts import KEPT, Consent, Known, PullRequestSta
 from queue_engine.domain.model import Repository
 from queue_engine.domain.policy import has_label
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.shadow import ShadowOutcome, ShadowPull
+from queue_engine.domain.shadow_pull import ShadowOutcome, ShadowPull
 from queue_engine.domain.webhooks import HeadChange, LabelRequest
 from queue_engine.effects.context import Engine
 from queue_engine.rules.new_heads import HeadConsent, NewHead, may_bind

@@ -43,7 +43,7 @@ from queue_engine.store.red_bases import RedBases
 from queue_engine.store.rejections import Rejections
 from queue_engine.store.requests import Requests
 from queue_engine.store.sessions import Sessions
-from queue_engine.store.shadow import Shadow
+from queue_engine.store.shadow_pulls import Shadow
 from queue_engine.store.stalls import Stalls
 from queue_engine.store.statistics import Statistics
 from queue_engine.store.throttles import Throttles

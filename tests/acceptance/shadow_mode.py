@@ -4,7 +4,7 @@ from typing import Any
 
 from github_emulator import RecordedCall
 from queue_engine.domain.model import Repository
-from queue_engine.domain.shadow import ShadowAction, ShadowLanding, ShadowPull
+from queue_engine.domain.shadow_pull import ShadowAction, ShadowLanding, ShadowPull
 from tests.acceptance.world import World
 
 FILE = ".github/imq.yml"

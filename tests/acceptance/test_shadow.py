@@ -9,7 +9,7 @@ import pytest
 from github_emulator import CISettings
 from queue_engine.domain.facts import CheckState
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.shadow import BaseState, ShadowOutcome
+from queue_engine.domain.shadow_pull import BaseState, ShadowOutcome
 from queue_engine.handlers import reconciler
 from tests.acceptance.shadow_mode import SHADOW, configure, decision, landing, shadowed
 from tests.acceptance.test_label_early_checks import rerun

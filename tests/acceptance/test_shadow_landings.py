@@ -9,7 +9,7 @@ import pytest
 from github_emulator import CISettings, Fault, Job
 from queue_engine.domain.facts import CheckState
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.shadow import BaseState, ShadowOutcome
+from queue_engine.domain.shadow_pull import BaseState, ShadowOutcome
 from tests.acceptance.shadow_mode import begin, decision, landing, writes
 from tests.acceptance.test_figures import page
 from tests.acceptance.world import CI_TIME, LABEL, World, a_world

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.shadow import ShadowOutcome
+from queue_engine.domain.shadow_pull import ShadowOutcome
 from tests.acceptance.shadow_mode import configure, decision, landing, shadowed
 from tests.acceptance.world import CI_TIME, LABEL, World
 

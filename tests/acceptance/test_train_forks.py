@@ -1,7 +1,4 @@
-"""What forks send into trains: no branch of the repository gets it, unless a writer approved that very head.
-
-Covers `queue_engine/executor/members.py`.
-"""
+"""What forks send into trains: no branch of the repository gets it, unless a writer approved that very head."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager

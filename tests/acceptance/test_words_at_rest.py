@@ -1,7 +1,4 @@
-"""P6: at rest the newest comment and check run agree with GitHub and with the entry; the sweep repairs what does not.
-
-Covers `queue_engine/handlers/stale_comments.py`.
-"""
+"""P6: at rest the newest comment and check run agree with GitHub and the entry; the sweep repairs what does not."""
 
 import sqlite3
 from contextlib import closing

@@ -1,7 +1,4 @@
-"""What a process holds in memory at its start, and what strangers can make it hold.
-
-Covers `bot/http/connections.py`, `bot/http/limits.py`, `bot/http/body.py`, `bot/process/process_memory.py`.
-"""
+"""What a process holds in memory at its start, and what strangers can make it hold."""
 
 import asyncio
 import os

@@ -10,7 +10,7 @@ from bot.api.payload import query
 from bot.api.statistics import StatisticsQuery
 from bot.web.addresses import shadow_url
 from bot.web.pages.site import Site
-from queue_engine.domain.shadow import ShadowOutcome, ShadowPull, ShadowRejection
+from queue_engine.domain.shadow_pull import ShadowOutcome, ShadowPull, ShadowRejection
 from queue_engine.queries.shadow_report import load_shadow_report
 
 MOST_SHOWN = 200

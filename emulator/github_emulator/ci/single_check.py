@@ -6,7 +6,7 @@ from datetime import timedelta
 from fnmatch import fnmatchcase
 from functools import partial
 
-from github_emulator.ci.code_event import CodeEvent, code_event
+from github_emulator.ci.ci_event import CIEvent, ci_event
 from github_emulator.ci.verdict import conclude
 from github_emulator.ci.workflows import Judge, all_green
 from github_emulator.core.schedule import ScheduledAction
@@ -96,8 +96,8 @@ class CI:
         self._attempts: dict[str, int] = {}
         self._lines: dict[str, _Job] = {}
         events = domain.context.events
-        events.subscribe(CommitPushed, lambda event: self._learn(code_event(event)))
-        events.subscribe(PullRequestChanged, lambda event: self._learn(code_event(event)))
+        events.subscribe(CommitPushed, lambda event: self._learn(ci_event(event)))
+        events.subscribe(PullRequestChanged, lambda event: self._learn(ci_event(event)))
         events.subscribe(CheckRerequested, self._again)
 
     @property
@@ -105,7 +105,7 @@ class CI:
         """SHA -> how often it was tested, or is being tested."""
         return dict(self._attempts)
 
-    def _learn(self, event: CodeEvent) -> None:
+    def _learn(self, event: CIEvent) -> None:
         if event.repository is not self._repository or (event.pull is not None and event.action not in _TESTED):
             return
         if event.kind in self._settings.on and self._wants(event.branch) and event.sha not in self._attempts:

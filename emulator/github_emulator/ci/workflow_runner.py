@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from functools import partial
 
-from github_emulator.ci.code_event import CodeEvent, code_event
+from github_emulator.ci.ci_event import CIEvent, ci_event
 from github_emulator.ci.verdict import conclude
 from github_emulator.ci.workflows import Job, Judge, Trigger, all_green, skips_ci
 from github_emulator.core.errors import Invalid
@@ -55,9 +55,9 @@ class WorkflowRunner:
         self._mergeability = domain.mergeability
         self._repository = repository
         events = domain.context.events
-        events.subscribe(CommitPushed, lambda event: self._learn(code_event(event)))
-        events.subscribe(PullRequestChanged, lambda event: self._learn(code_event(event)))
-        events.subscribe(CommentChanged, lambda event: self._learn(code_event(event)))
+        events.subscribe(CommitPushed, lambda event: self._learn(ci_event(event)))
+        events.subscribe(PullRequestChanged, lambda event: self._learn(ci_event(event)))
+        events.subscribe(CommentChanged, lambda event: self._learn(ci_event(event)))
         events.subscribe(CheckRerequested, self._again)
         events.subscribe(WorkflowRunApproved, self._approved)
         domain.actions.dispatchers[workflow.id] = self._dispatch
@@ -95,11 +95,11 @@ class WorkflowRunner:
             raise Invalid("Workflow does not have 'workflow_dispatch' trigger")
         if unknown := [name for name in inputs if name not in trigger.inputs]:
             raise Invalid(f"Unexpected inputs provided: {json.dumps(unknown)}")
-        asked = CodeEvent("workflow_dispatch", self._repository, sha, branch, actor)
+        asked = CIEvent("workflow_dispatch", self._repository, sha, branch, actor)
         begin = partial(self._begin, asked, "workflow_dispatch", sha, branch, None)
         self._context.schedule.after(self._context.timings.workflow_run, begin, name=f"{self.workflow.name} {sha[:7]}")
 
-    def _learn(self, event: CodeEvent) -> None:
+    def _learn(self, event: CIEvent) -> None:
         if event.repository is self._repository and self._is_wanted(event):
             begin = partial(self._begin_pull if event.kind == "pull_request" else self._begin_at_tip, event)
             name = f"{self.workflow.name} {event.sha[:7]}"
@@ -115,7 +115,7 @@ class WorkflowRunner:
         if event.run.workflow is self.workflow:
             self._start(event.run)
 
-    def _is_wanted(self, event: CodeEvent) -> bool:
+    def _is_wanted(self, event: CIEvent) -> bool:
         # What the workflows' own token does starts no workflow (docs: "Triggering a workflow").
         app = event.actor.app
         if app is not None and app.slug == SLUG:
@@ -125,7 +125,7 @@ class WorkflowRunner:
         files = partial(self._changed, event)
         return any(one.admits(event.kind, event.action, event.branch, files) for one in self.triggers)
 
-    def _changed(self, event: CodeEvent) -> list[str]:
+    def _changed(self, event: CIEvent) -> list[str]:
         """The paths that filters look at: a pull request's against its base, a push's against what it replaced.
 
         A new branch is compared with where it left the default branch (docs: "Workflow syntax", git diffs).
@@ -137,17 +137,17 @@ class WorkflowRunner:
         old = event.before or (git.merge_base(base, event.sha) if base else None)
         return [file.filename for file in git.diff(old, event.sha)] if old else list(git.files(event.sha))
 
-    def _begin_at_tip(self, event: CodeEvent) -> None:
+    def _begin_at_tip(self, event: CIEvent) -> None:
         self._begin(event, event.kind, event.sha, event.branch, None)
 
-    def _begin_pull(self, event: CodeEvent) -> None:
+    def _begin_pull(self, event: CIEvent) -> None:
         pull = event.pull
         assert pull is not None
         tested = self._mergeability.test_merge(pull, event.sha)
         if tested is not None:
             self._begin(event, "pull_request", tested, pull.head_branch, pull)
 
-    def _begin(self, cause: CodeEvent, kind: str, tested: str, branch: str | None, pull: PullRequest | None) -> None:
+    def _begin(self, cause: CIEvent, kind: str, tested: str, branch: str | None, pull: PullRequest | None) -> None:
         older = [run for run in self.runs if run.event == kind and run.suite.head_branch == branch and run.running]
         run = self._actions.begin(
             self._repository,

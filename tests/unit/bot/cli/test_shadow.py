@@ -10,9 +10,9 @@ import pytest
 from queue_engine.domain.facts import CheckState
 from queue_engine.domain.policy import Mode
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.shadow import ShadowAction, ShadowOutcome, ShadowPull
+from queue_engine.domain.shadow_pull import ShadowAction, ShadowOutcome, ShadowPull
 from queue_engine.store import Transaction
-from tests.store.test_shadow import LANDING
+from tests.store.test_shadow_pulls import LANDING
 from tests.support.gates import NOW
 from tests.unit.bot.cli.imq import Imq
 from tests.unit.queue_engine.examples import REPOSITORY

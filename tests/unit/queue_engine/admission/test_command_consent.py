@@ -11,7 +11,7 @@ from queue_engine.domain.known_facts import KEPT, Consent, Fact, Known, PullRequ
 from queue_engine.domain.model import Entry, EntryStatus
 from queue_engine.domain.reasons import Reason
 from queue_engine.handlers.pull_requests import PullRequestChanges
-from queue_engine.handlers.shadow import ShadowHandler
+from queue_engine.handlers.shadow_mode import ShadowHandler
 from queue_engine.rules.consent_changes import CHANGED_SINCE_COMMAND
 from queue_engine.store import Store
 from queue_engine.store.outbox.outbox import OutboxKind

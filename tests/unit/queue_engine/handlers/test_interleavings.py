@@ -26,7 +26,7 @@ from queue_engine.executor.scheduler import Scheduler
 from queue_engine.handlers.branches import Branches
 from queue_engine.handlers.checks import CheckReports
 from queue_engine.handlers.pull_requests import PullRequestChanges
-from queue_engine.handlers.shadow import ShadowHandler
+from queue_engine.handlers.shadow_mode import ShadowHandler
 from queue_engine.store import Store
 from tests.store.examples import changed, stand
 from tests.support.databases import MakeUrl

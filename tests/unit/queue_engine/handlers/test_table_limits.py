@@ -18,7 +18,7 @@ from queue_engine.domain.port import GitHub
 from queue_engine.domain.timeline_event import WHOLE_QUEUE, TimelineEvent
 from queue_engine.effects.context import Engine
 from queue_engine.handlers import table_limits
-from queue_engine.handlers.shadow import SHADOW_KEPT
+from queue_engine.handlers.shadow_mode import SHADOW_KEPT
 from queue_engine.handlers.table_limits import TableLimits
 from queue_engine.store import Store, Transaction, operation_tables
 from queue_engine.store.config_files import ConfigFile
@@ -27,7 +27,7 @@ from queue_engine.store.tables import outbox, shadow_pulls
 from queue_engine.store.throttles import Throttle
 from tests.store.examples import NOW, OTHER, REPOSITORY, queue, stand
 from tests.store.outbox.outbox_examples import take, want
-from tests.store.test_shadow import PULL
+from tests.store.test_shadow_pulls import PULL
 from tests.support.policies import StaticPolicies
 
 KEPT = timedelta(days=365)

@@ -7,10 +7,10 @@ from queue_engine.domain.facts import CheckState
 from queue_engine.domain.model import Repository
 from queue_engine.domain.policy import Mode
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.shadow import BaseState, ShadowAction, ShadowOutcome, ShadowPull, ShadowRejection
+from queue_engine.domain.shadow_pull import BaseState, ShadowAction, ShadowOutcome, ShadowPull, ShadowRejection
 from queue_engine.queries.shadow_report import figures_of, load_shadow_report
 from queue_engine.store import Store
-from tests.store.test_shadow import LANDING
+from tests.store.test_shadow_pulls import LANDING
 from tests.unit.queue_engine.examples import HOUR, MINUTE, NOW, REPOSITORY
 
 MERGED = ShadowAction(ShadowOutcome.MERGED, NOW + 4 * MINUTE, method="merge")

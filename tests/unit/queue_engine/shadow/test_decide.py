@@ -10,7 +10,7 @@ from queue_engine.config.model import Policy
 from queue_engine.domain.facts import CheckState
 from queue_engine.domain.policy import FreezeWindow
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.shadow import ShadowAction, ShadowOutcome
+from queue_engine.domain.shadow_pull import ShadowAction, ShadowOutcome
 from queue_engine.shadow.decide import ShadowResult, duration_of, next_decision
 from queue_engine.store import Store
 from tests.unit.queue_engine.engine_setup import Setup

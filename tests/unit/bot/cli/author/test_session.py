@@ -1,7 +1,4 @@
-"""To whom an author's token goes, and what a command says of a server that is no IMQ.
-
-Covers `bot/cli/author/session.py`.
-"""
+"""To whom an author's token goes, and what a command says of a server that is no IMQ."""
 
 import io
 import json

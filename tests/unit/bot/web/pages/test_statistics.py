@@ -19,11 +19,11 @@ from queue_engine.domain.departure import Departure, RerunCheck
 from queue_engine.domain.model import EntryStatus
 from queue_engine.domain.policy import Mode
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.shadow import ShadowAction, ShadowOutcome
+from queue_engine.domain.shadow_pull import ShadowAction, ShadowOutcome
 from queue_engine.store.statistics import DepartureQuery, Statistics
 from tests.store.examples import NOW, OTHER, REPOSITORY
 from tests.store.test_departures import DEPARTURE, LANDED
-from tests.store.test_shadow import LANDING, PULL
+from tests.store.test_shadow_pulls import LANDING, PULL
 from tests.unit.bot.web.pages.statistics_pages import QUEUE, Browser, person, put
 
 DAY = timedelta(days=1)

@@ -10,7 +10,7 @@ from queue_engine.domain.facts import CheckState
 from queue_engine.domain.model import Repository
 from queue_engine.domain.policy import Mode
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.shadow import BaseState, ShadowAction, ShadowLanding, ShadowOutcome, ShadowPull
+from queue_engine.domain.shadow_pull import BaseState, ShadowAction, ShadowLanding, ShadowOutcome, ShadowPull
 from queue_engine.store import Transaction
 from tests.store.examples import NOW, REPOSITORY
 from tests.unit.queue_engine.examples import entry

@@ -13,7 +13,7 @@ from queue_engine.core.database.database import Upsert
 from queue_engine.domain.errors import StaleRecord
 from queue_engine.domain.model import Entry, Repository
 from queue_engine.domain.policy import Mode
-from queue_engine.domain.shadow import ShadowPull
+from queue_engine.domain.shadow_pull import ShadowPull
 from queue_engine.store.outbox.items import OutboxKind
 from queue_engine.store.repositories import REPOSITORY_FIELDS, remember, repository_of
 from queue_engine.store.tables import outbox, rejections, repositories, shadow_pulls
