@@ -115,6 +115,15 @@ async def errors_as_json(request: web.Request, handler: Handler) -> web.StreamRe
         return known.answer()
 
 
+def answering_as_json(handler: Handler) -> Handler:
+    """Wrap one handler so that its errors are JSON, never a page or a redirect to the login."""
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        return await errors_as_json(request, handler)
+
+    return handle
+
+
 def known_error(request: web.Request, error: Exception) -> ApiError | None:
     """Convert an exception of a call to an error response; None for an unexpected one."""
     match error:

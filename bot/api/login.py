@@ -15,12 +15,11 @@ from typing import Any, Literal
 
 import structlog
 from aiohttp import web
-from aiohttp.typedefs import Handler
 from pydantic import AwareDatetime, BaseModel, Field, SecretStr
 
 from bot.api.auth import caller
 from bot.api.device_logins import DeviceLogin, LoginIds, LoginLimits, within_bounds
-from bot.api.errors import ApiError, errors_as_json
+from bot.api.errors import ApiError, answering_as_json
 from bot.api.idempotent import finish_call
 from bot.api.payload import AnswerModel, EmptyBody, Payload, payload, receive
 from bot.api.routes import Caller, Route
@@ -129,7 +128,7 @@ class LoginRoutes:
             route(
                 "POST",
                 "/login/device",
-                _answered(self.begin),
+                answering_as_json(self.begin),
                 "begin_login",
                 "Begins a login by GitHub's device flow.",
                 body=LoginCall,
@@ -139,7 +138,7 @@ class LoginRoutes:
             route(
                 "POST",
                 "/login/device/token",
-                _answered(self.finish),
+                answering_as_json(self.finish),
                 "finish_login",
                 "Asks whether a login is done, and returns its token once.",
                 body=LoginTokenCall,
@@ -229,13 +228,6 @@ class LoginRoutes:
         _log.info("person_logged_in", token=name, login=person.login, person_id=person.id, access=login.access.value)
         answer: dict[str, Any] = {"token": secret, "name": name, "login": person.login, "access": login.access.value}
         return _json(LoginTokenAnswer(**answer, expires_at=expires_at), 200)
-
-
-def _answered(handler: Handler) -> Handler:
-    async def handle(request: web.Request) -> web.StreamResponse:
-        return await errors_as_json(request, handler)
-
-    return handle
 
 
 async def _make_room(tx: Transaction, person_id: int) -> None:

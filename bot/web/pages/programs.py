@@ -3,23 +3,13 @@
 from collections.abc import Sequence
 
 from aiohttp import web
-from aiohttp.typedefs import Handler
 
 from bot.api.auth import identify
-from bot.api.errors import ApiError, errors_as_json
+from bot.api.errors import ApiError, answering_as_json
 from bot.web.live.streams import EventStreams
 from bot.web.login.viewer import Viewer, viewer
 from bot.web.pages.site import Site
 from queue_engine.store.tokens import Token
-
-
-def as_json(handler: Handler) -> Handler:
-    """Wrap a handler of a page's address, so that its errors are JSON, never a redirect to the login."""
-
-    async def handle(request: web.Request) -> web.StreamResponse:
-        return await errors_as_json(request, handler)
-
-    return handle
 
 
 async def token_of(site: Site, request: web.Request) -> Token:
@@ -50,7 +40,7 @@ class EventPages:
 
     def routes(self) -> Sequence[web.RouteDef]:
         """Return the route."""
-        return [web.get("/events", as_json(self._events), allow_head=False)]
+        return [web.get("/events", answering_as_json(self._events), allow_head=False)]
 
     async def _events(self, request: web.Request) -> web.StreamResponse:
         async def renew(request: web.Request) -> Token:

@@ -8,13 +8,13 @@ from aiohttp import web
 from pydantic import BaseModel, Field
 
 from bot.api.cursors import cursor_after, parse_cursor
-from bot.api.errors import ApiError
+from bot.api.errors import ApiError, answering_as_json
 from bot.api.events import MAX_REQUESTS
 from bot.api.payload import Payload, json_data, query
 from bot.web.live.request_ids import PATTERN, RequestIds
 from bot.web.live.request_views import RequestAccess, shown, shown_error
 from bot.web.login.viewer import viewer
-from bot.web.pages.programs import as_json, token_of
+from bot.web.pages.programs import token_of
 from bot.web.pages.site import Site
 from queue_engine.control.requests import discard_request, retry_request
 from queue_engine.domain.model import Repository
@@ -64,8 +64,8 @@ class RequestPages:
         return [
             web.get("/requests", self._list),
             web.get("/dead-letters", self._failed),
-            web.get("/requests/status", as_json(self._statuses)),
-            web.get(f"{_ONE}/status", as_json(self._status)),
+            web.get("/requests/status", answering_as_json(self._statuses)),
+            web.get(f"{_ONE}/status", answering_as_json(self._status)),
             web.post(f"{_ONE}/retry", self._retry),
             web.post(f"{_ONE}/discard", self._discard),
         ]
