@@ -57,6 +57,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         return
     try:
         asyncio.run(serve(options))
+    except FileExistsError as error:
+        parser.error(f"{error.filename} exists already: remove it, or name another file")
     except (OSError, ValueError) as error:
         parser.error(str(error))
 

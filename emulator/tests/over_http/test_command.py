@@ -79,7 +79,7 @@ async def test_time_of_a_server_that_stands_still_passes_when_it_is_asked() -> N
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--env-file", "taken.env"], "File exists: 'taken.env'"),
+        (["--env-file", "taken.env"], "taken.env exists already: remove it"),
         (["--manifest", "taken.env"], "Expecting value"),
         (["--manifest", "missing.json"], "No such file"),
     ],
