@@ -31,7 +31,7 @@ class ShadowPullAnswer(AnswerModel):
     number: int
     title: str
     base_branch: str
-    queued_at: datetime | None
+    enqueued_at: datetime | None
     queued_by: str | None
     decision: ShadowAction | None
     landing: ShadowLanding | None

@@ -131,7 +131,7 @@ def _row(pull: ShadowPull) -> tuple[str, ...]:
     return (
         f"{pull.repository.full_name}#{pull.number}",
         pull.base_branch,
-        instant(pull.queued_at),
+        instant(pull.enqueued_at),
         "-" if pull.decision is None else _decision(pull.decision),
         *(("-",) * 4 if pull.landing is None else _landing(pull.landing)),
     )

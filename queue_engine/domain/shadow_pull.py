@@ -81,7 +81,7 @@ class ShadowLanding:
     by: str | None
     """None where IMQ missed the webhook."""
     sha: str
-    head: str
+    head_sha: str
     reason: Reason | None
     """Why IMQ would not have queued this head; None if it would have."""
     detail: str | None
@@ -122,7 +122,7 @@ class ShadowPull:
     title: str
     base_branch: str
     head: str
-    queued_at: datetime | None = None
+    enqueued_at: datetime | None = None
     """When a person set the trigger label last; None if that was not in shadow mode."""
     queued_by: str | None = None
     decision: ShadowAction | None = None

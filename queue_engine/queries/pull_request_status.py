@@ -43,7 +43,7 @@ class QueueHistory:
     at: datetime
     base_branch: str | None = None
     """The base branch of that queue."""
-    head: str | None = None
+    head_sha: str | None = None
     """The head that left or was refused, where the event has it."""
     failing: tuple[FailingCheck, ...] = ()
     """The checks that failed."""

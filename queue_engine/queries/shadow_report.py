@@ -74,17 +74,17 @@ def figures_of(pulls: Sequence[ShadowPull]) -> ShadowFigures:
         differences={each.value: differences[each] for each in ShadowRejection if differences[each]},
         red_bases=len(red),
         label_to_merge=_median(
-            each.landing.at - each.queued_at
+            each.landing.at - each.enqueued_at
             for each in pulls
-            if each.landing is not None and each.queued_at is not None
+            if each.landing is not None and each.enqueued_at is not None
         ),
         approval_to_merge=_median(each.at - each.approved_at for each in landings if each.approved_at is not None),
         label_to_decision=_median(
-            each.decision.at - each.queued_at
+            each.decision.at - each.enqueued_at
             for each in pulls
             if each.decision is not None
             and each.decision.outcome is ShadowOutcome.MERGED
-            and each.queued_at is not None
+            and each.enqueued_at is not None
         ),
     )
 

@@ -72,7 +72,7 @@ async def judge_landing(engine: Engine, request: EnqueueRequest, pull: PullReque
         at=at,
         by=request.by,
         sha=pull.merge_sha or "",
-        head=pull.head_sha,
+        head_sha=pull.head_sha,
         reason=answer.reason if isinstance(answer, Reject) else None,
         detail=answer.detail if isinstance(answer, Reject) else None,
         checks=checks.state,
@@ -111,7 +111,7 @@ async def follow_base(
     followed = await _base_state(engine, repository, landing, required, policy)
     if followed.base is BaseState.PENDING or followed.checks is CheckState.PASSED:
         return followed
-    reports = await engine.github.check_reports(repository, landing.head, required)
+    reports = await engine.github.check_reports(repository, landing.head_sha, required)
     checks = judge(required, (_at(landing.at, report) for report in reports), policy.checks.ignored)
     passed = checks.state is CheckState.PASSED
     return replace(followed, checks=checks.state, not_passed=()) if passed else followed

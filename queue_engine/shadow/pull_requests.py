@@ -142,7 +142,7 @@ class ShadowPulls:
         if isinstance(answer, Ignore):
             return
         shadowed = await self._of(repository, taken.pull)
-        shadowed = replace(shadowed, queued_at=request.labeled_at or request.arrived_at or now, queued_by=request.by)
+        shadowed = replace(shadowed, enqueued_at=request.labeled_at or request.arrived_at or now, queued_by=request.by)
         if isinstance(answer, Reject):
             decision = ShadowAction(ShadowOutcome.REJECTED, now, answer.reason, answer.detail)
             await self._store(replace(shadowed, decision=decision, entry=None, due_at=None), shadowed.decision)

@@ -43,7 +43,7 @@ async def withdrawn_before_merge(engine: Engine, pull: ShadowPull, policy: Polic
     for one in known[joined + 1 :]:
         state = one.statement
         if isinstance(state, PullRequestState) and state.updated_at + _SECOND <= decision.at:
-            is_later = pull.queued_at is None or state.updated_at > pull.queued_at
+            is_later = pull.enqueued_at is None or state.updated_at > pull.enqueued_at
             if is_later and (reason := _withdrawal(state, pull, policy)) is not None:
                 return reason
     return None

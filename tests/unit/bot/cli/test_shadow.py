@@ -42,10 +42,10 @@ def test_report_says_what_imq_would_have_done_instead(imq: Imq) -> None:
     """A line for each pull request; predictions are marked."""
     store(
         imq,
-        pull(1, queued_at=AT, queued_by="mona", decision=UPDATING),
-        pull(2, queued_at=AT, queued_by="tria", decision=REJECTED),
+        pull(1, enqueued_at=AT, queued_by="mona", decision=UPDATING),
+        pull(2, enqueued_at=AT, queued_by="tria", decision=REJECTED),
         pull(3, landing=HASTY),
-        pull(4, queued_at=AT, queued_by="mona", decision=ABOVE),
+        pull(4, enqueued_at=AT, queued_by="mona", decision=ABOVE),
     )
     text = imq("shadow", "report").stdout
     assert "Repositories in shadow mode: acme/rocket." in text
@@ -74,7 +74,7 @@ def test_report_without_anything_is_short(imq: Imq) -> None:
 @pytest.mark.parametrize(("since", "numbers"), [("3d", [1]), ("1d", []), (f"{AT - timedelta(days=1):%Y-%m-%d}", [1])])
 def test_report_covers_the_time_since(imq: Imq, since: str, numbers: list[int]) -> None:
     """A duration, or a date in UTC; programs get everything as JSON."""
-    store(imq, pull(1, queued_at=AT, decision=UPDATING))
+    store(imq, pull(1, enqueued_at=AT, decision=UPDATING))
     found = json.loads(imq("shadow", "report", "--since", since, "--json").stdout)
     assert [each["number"] for each in found["pulls"]] == numbers
     assert found["repositories"] == ["acme/rocket"]
@@ -90,7 +90,7 @@ def test_impossible_time_is_refused(imq: Imq, since: str) -> None:
 
 def test_unknown_repository_is_named(imq: Imq) -> None:
     """A misspelt name is not an empty report."""
-    store(imq, pull(1, queued_at=AT, decision=UPDATING))
+    store(imq, pull(1, enqueued_at=AT, decision=UPDATING))
     assert "acme/rocket#1" in imq("shadow", "report", "--repository", "acme/rocket").stdout
     result = imq("shadow", "report", "--repository", "acme/sled")
     assert (result.exit_code, result.stderr) == (1, "Error: IMQ has no repository acme/sled.\n")

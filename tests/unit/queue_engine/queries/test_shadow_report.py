@@ -15,7 +15,7 @@ from tests.unit.queue_engine.examples import HOUR, MINUTE, NOW, REPOSITORY
 
 MERGED = ShadowAction(ShadowOutcome.MERGED, NOW + 4 * MINUTE, method="merge")
 SAME = replace(LANDING, at=NOW + HOUR, tree_tested=True, base=BaseState.GREEN, base_checks=(), red_before=None)
-LABELED = ShadowPull(REPOSITORY, 1, "One", "main", "head", queued_at=NOW, queued_by="mona", decision=MERGED)
+LABELED = ShadowPull(REPOSITORY, 1, "One", "main", "head", enqueued_at=NOW, queued_by="mona", decision=MERGED)
 
 
 def test_differences_name_each_way_in_which_imq_would_have_acted() -> None:
