@@ -52,7 +52,8 @@ async def test_move_whose_answer_was_lost_is_imqs_own_after_two_hours_without_a_
     async with a_train_world(tmp_path) as world:
         pulls = await ready(world, "a", "b")
         lost = fail_once(world, kind="apply_then_reset")
-        world.server.faults.add(Fault("fail", status=503, times=None, when=lambda each: lost.hits and reads_tip(each)))
+        outage = Fault("fail", status=503, times=None, when=lambda each: lost.hits > 0 and reads_tip(each))
+        world.server.faults.add(outage)
         queue_all(pulls)
         await world.until(lambda: lost.hits == 1)
         await world.pass_time(2 * HOUR)
