@@ -176,11 +176,21 @@ def test_classes_named_in_a_document_exist(name: str) -> None:
 
 
 def test_modules_of_the_shared_core_are_in_its_table() -> None:
-    """A newcomer finds each module of the core with a few words about it."""
+    """A newcomer finds each module of the core with a few words about it, and none that is gone."""
     nouns = {path.stem for path in (ROOT / "queue_engine/core").rglob("[a-z]*.py")}
     assert nouns
-    explained = {noun for row in rows(read("CONTRIBUTING.md")) for noun in re.findall(r"`([a-z_]+)`", row[0])}
-    assert nouns <= explained
+    table = read("CONTRIBUTING.md").partition("## The shared core")[2].partition("## Glossary")[0]
+    explained = {noun for row in rows(table) for noun in re.findall(r"`([a-z_]+)`", row[0])}
+    assert nouns == explained
+
+
+def test_tests_named_in_documents_and_docstrings_exist() -> None:
+    """Who doubts a promise finds the test that holds it."""
+    written = [ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md"]
+    written += [path for package in PRODUCTION for path in (ROOT / package).rglob("*.py")]
+    named = {found for path in written for found in re.findall(r"\btest_\w+\.py\b", path.read_text(encoding="utf-8"))}
+    assert named
+    assert named <= {path.name for folder in ("tests", "emulator/tests") for path in (ROOT / folder).rglob("test_*.py")}
 
 
 def test_events_that_an_operator_may_meet_are_in_the_table_of_the_log() -> None:

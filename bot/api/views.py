@@ -163,7 +163,9 @@ class WhyAnswer(StateAnswer):
     @classmethod
     def of(cls, repository: Repository, found: PullRequestStatus, policy: Policy | None = None) -> "WhyAnswer":
         """Add what people read to a pull request's status."""
-        texts = [answer_text(each.reason, base=found.base_branch, policy=policy, awaited=True) for each in found.unmet]
+        texts = [
+            answer_text(each.reason, base=found.base_branch, policy=policy, not_ready=True) for each in found.unmet
+        ]
         unmet = [
             UnmetAnswer(reason=each.reason, sentence=text.sentence, detail=each.detail)
             for each, text in zip(found.unmet, texts, strict=True)

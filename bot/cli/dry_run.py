@@ -1,24 +1,30 @@
 """Show what would happen to a pull request under a configuration, and why, without writing."""
 
+import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
+from pathlib import Path
 from typing import Any
 
-from bot.cli.current_status import describe_status
 from bot.cli.github import gateway_of
 from bot.cli.train_report import train_report
 from bot.gateway.teams import ReadTeam, with_teams
 from bot.settings.environment import Settings
 from notifications import texts
+from notifications.render.formats import instant
+from notifications.render.status import Names, blocker_sentence, plain, status_lines
 from notifications.texts.not_ready import NOT_READY
+from notifications.texts.why import QUEUE_BLOCKED
 from queue_engine.admission.required_facts import read_requirements
 from queue_engine.config.file import Config
 from queue_engine.config.freezes import frozen_until
 from queue_engine.config.model import Policy
 from queue_engine.config.policy import policy_for, rule_for
 from queue_engine.config.shared import limited, not_reviewed
+from queue_engine.core.database.database import Database
+from queue_engine.core.database.outage import fault_of
 from queue_engine.core.timing.clock import Clock, SystemClock
 from queue_engine.domain.errors import GitHubError, NotFound
 from queue_engine.domain.facts import BranchRules, CheckReport, CheckState, PullRequest
@@ -26,10 +32,13 @@ from queue_engine.domain.model import Repository
 from queue_engine.domain.own_check import OWN_CHECK
 from queue_engine.domain.policy import SharedConfig, has_label
 from queue_engine.domain.port import GitHub
+from queue_engine.migrations import MigrationState, migration_state
+from queue_engine.queries.pull_request_status import load_reply_facts
 from queue_engine.rules.checks import head_checks, judge, queue_only_names, requires_own_check
 from queue_engine.rules.eligibility import Admit, Answer, Consent, NotReady, Reject, check_eligibility
 from queue_engine.rules.merge_method import commit_message, merge_method
 from queue_engine.rules.priority import precedence_of
+from queue_engine.store import Store, Transaction
 
 
 class DryRunFailed(Exception):
@@ -302,3 +311,47 @@ def _merge_sentence(pull: PullRequest, rules: BranchRules, policy: Policy) -> st
     message = "" if title is None else f' as "{title}"'
     after = ", and its branch is deleted unless another pull request needs it" if policy.merge.delete_branch else ""
     return f"It would land by {method.value}{message}{after}."
+
+
+async def describe_status(
+    settings: Settings, repository_id: int, number: int, base_branch: str, policy: Policy, now: datetime
+) -> tuple[str, ...]:
+    """Return sentences of IMQ's database: its position and the queue's blockers, or why it could not be read."""
+    database = Database(settings.database_url.get_secret_value())
+    try:
+        file = database.url.database or ""
+        if database.dialect == "sqlite" and not await asyncio.to_thread(Path(file).exists):
+            # Connecting would create an empty file in the current directory.
+            return (_unknown_state(f"no database {file} here"),)
+        if await migration_state(database) is not MigrationState.USABLE:
+            return (_unknown_state("the database has another version"),)
+        async with Store(database).reading() as tx:
+            return await _status_of(tx, repository_id, number, base_branch, policy, now)
+    except Exception as error:
+        if (fault := fault_of(error)) is None:
+            raise
+        return (_unknown_state(fault.sentence.rstrip(".")),)
+    finally:
+        await database.close()
+
+
+def _unknown_state(why: str) -> str:
+    return f"The state of the queue is unknown: {why}."
+
+
+async def _status_of(
+    tx: Transaction, repository_id: int, number: int, base_branch: str, policy: Policy, now: datetime
+) -> tuple[str, ...]:
+    facts = await load_reply_facts(tx, repository_id, number, base_branch, policy, now)
+    found, queue = facts.pull_request, facts.queue
+    names = Names.of(base_branch, policy)
+    lines = [plain(line.sentence) for line in status_lines(found, names)]
+    if (rejected := found.rejected) is not None:
+        lines.append(f"Its head {rejected.head_sha[:7]} was rejected at {instant(rejected.at)}.")
+    if queue is None:
+        return (*lines, f"No pull request was queued for {base_branch} yet.")
+    if found.entry is None:
+        if policy.depth and queue.depth + queue.held >= policy.depth:
+            lines.append(f"The queue is full with {queue.depth} pull requests.")
+        lines += [plain(QUEUE_BLOCKED.format(sentence=blocker_sentence(each, names))) for each in queue.blockers]
+    return (*lines, f"Pull requests in the queue for {base_branch}: {queue.depth}.")

@@ -203,7 +203,7 @@ class Bot:
         return due if sweep is None or (due is not None and due < sweep) else sweep
 
     def end(self) -> None:
-        """Finish the work under way, and begin none."""
+        """Drain: finish what is running, start nothing new."""
         self.engine.ending.set()
         self.dispatcher.end()
 

@@ -25,7 +25,7 @@ class QueuePosition:
 
     position: int
     status: str
-    awaited: tuple[str, ...] = ()
+    pending_checks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +89,8 @@ def observe_queue(database: Path, *, after: int = 0) -> ObservedQueue:
         ).fetchall()
         unsent = connection.execute("SELECT count(*) FROM outbox WHERE due_at IS NOT NULL AND NOT dead").fetchone()[0]
     places = {
-        number: QueuePosition(position, status, tuple(json.loads(awaited or "[]")))
-        for position, (number, status, awaited) in enumerate(entries)
+        number: QueuePosition(position, status, tuple(json.loads(pending_checks or "[]")))
+        for position, (number, status, pending_checks) in enumerate(entries)
     }
     events = [
         Event(row, number, f"{event}: {reason.replace('_', ' ')}" if reason else event)

@@ -96,7 +96,7 @@ def _waits_for(place: QueuePosition) -> str:
         case EntryStatus.UPDATING:
             return "its update"
         case EntryStatus.CHECKING:
-            return ", ".join(place.awaited) or "its checks"
+            return ", ".join(place.pending_checks) or "its checks"
         case EntryStatus.READY:
             return "the merge"
         case _:

@@ -65,7 +65,7 @@ def status_lines(found: PullRequestStatus, known: Names) -> tuple[Line, ...]:
     """Say where a pull request is, what it waits for, and who acts next and how."""
     left = None if found.previous is None else found.previous.base_branch
     its = replace(known, base=found.base_branch or left or known.base)
-    text = reason_text(found.reason, awaited=bool(found.unmet))
+    text = reason_text(found.reason, not_ready=bool(found.unmet))
     step = why.WHOSE_MOVE.format(actor=why.ACTORS[found.whose_move], step=its.fill(text.next_step))
     return (*_lines(found, its), Line(why.NEXT, step))
 
@@ -151,11 +151,11 @@ def caused_sentence(reason: Reason, cause: Cause | None, base: str) -> str | Non
     return texts.CAUSED[reason].format(who=who, when=when, base=code(base))
 
 
-def reason_text(reason: Reason | WaitReason, *, awaited: bool = False) -> ReasonText:
-    """Return the text of a reason; `awaited`: the pull request waits outside the queue until it has what it lacks."""
+def reason_text(reason: Reason | WaitReason, *, not_ready: bool = False) -> ReasonText:
+    """Return the text of a reason; `not_ready`: the pull request waits outside the queue until it has what it lacks."""
     if not isinstance(reason, Reason):
         return WAITS[reason]
-    return (NOT_READY if awaited else texts.REASONS)[reason]
+    return (NOT_READY if not_ready else texts.REASONS)[reason]
 
 
 def plain(sentence: str) -> str:
@@ -169,10 +169,10 @@ def answer_text(
     base: str | None = None,
     label: str | None = None,
     policy: Policy | None = None,
-    awaited: bool = False,
+    not_ready: bool = False,
 ) -> ReasonText:
     """Return what happened and the next step, each as one text in which only commands and labels are code."""
-    text, known = reason_text(reason, awaited=awaited), policy or Policy()
+    text, known = reason_text(reason, not_ready=not_ready), policy or Policy()
     fix = " or ".join(f"`{name}`" for name in known.fix_labels) or texts.NO_FIX_LABEL
     named = label or (None if policy is None else policy.trigger_label)
     shown = {"base": base or UNKNOWN_BASE, "label": f"`{named}`" if named else UNKNOWN_LABEL, "fix": fix}

@@ -58,7 +58,7 @@ async def refuse(
     )
     await notices.announce(tx, repository, notice, policy, due=now)
     if REASONS[reason].label_off:
-        await tx.refusals.put(repository.id, pull.number, pull.head_sha, reason, now)
+        await tx.rejections.put(repository.id, pull.number, pull.head_sha, reason, now)
         await notices.remove_label(tx, repository, pull.number, policy, now)
     data = {"head": pull.head_sha, "by": by, "detail": detail}
     await change.record("refused", queue, number=pull.number, reason=reason, delivery=delivery, data=data)

@@ -55,19 +55,19 @@ class RejectionHistory:
 
 async def rejection_history(tx: Transaction, repository_id: int, number: int) -> RejectionHistory | None:
     """Load the last rejection or failure of a pull request, if there was one since it last landed."""
-    refusal = await tx.refusals.find(repository_id, number)
-    if refusal is None:
+    rejection = await tx.rejections.find(repository_id, number)
+    if rejection is None:
         return None
     reasoned = [event for event in await tx.timeline.of_pull_request(repository_id, number) if event.reason is not None]
-    of_head = [event for event in reasoned if event.data.get("head") == refusal.head_sha]
+    of_head = [event for event in reasoned if event.data.get("head") == rejection.head_sha]
     people = tuple(str(event.data.get("by") or "").casefold() for event in of_head if event.reason in SENDER_REASONS)
     return RejectionHistory(
-        refusal.head_sha,
-        refusal.at,
+        rejection.head_sha,
+        rejection.at,
         len(of_head) - len(people) if of_head else 1,
         people,
         base_branch=of_head[-1].base_branch if of_head else "",
-        why=refusal.reason,
+        why=rejection.reason,
         announced=bool(reasoned) and reasoned[-1].reason is Reason.ASKED_TOO_OFTEN,
     )
 

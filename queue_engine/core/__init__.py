@@ -18,6 +18,6 @@ What the core promises, and the tests that hold it:
   `test_clock_changes.py`).
 - A delivery is found in the log from the webhook to the merge, and a secret nowhere (`test_traces.py`,
   `test_secrets.py`).
-- Figures mean what they say; alerts fire at their thresholds and not below (`test_metrics.py`, `test_report.py`,
+- Figures mean what they say; alerts fire at their thresholds and not below (`test_figures.py`, `test_report.py`,
   `test_alerts.py` with the real promtool).
 """

@@ -176,3 +176,7 @@ def naming(what: str) -> Iterator[None]:
         error.message = f"{what}: {error.message}"
         error.args = (error.message,)
         raise
+
+
+class EntryConflict(EngineError):
+    """This pull request is queued already."""

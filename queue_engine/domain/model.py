@@ -103,7 +103,7 @@ PAUSES = (
 
 A broken invariant and repeatedly failing passes share a slot: both are faults of IMQ, and only a person lifts them. A
 tree mismatch has its own, because the checks of the landed tip may lift it. IMQ lifts the refusal of an installation
-or a repository that is out of order by itself (`queue_engine.rules.out_of_order`).
+or a repository that is out of order by itself (`queue_engine.planner.github_outage`).
 """
 
 PASSING_PAUSES = frozenset({Reason.FROZEN, Reason.GITHUB_REFUSES})

@@ -1,7 +1,7 @@
 """The context that all parts of the engine share; the wiring creates it once."""
 
 from asyncio import Event
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -14,16 +14,19 @@ from queue_engine.core.observability.meter import Meter, NullMeter
 from queue_engine.core.observability.progress import NullNotifier, ProgressEvent, ProgressNotifier
 from queue_engine.core.observability.trace_record import TraceRecord
 from queue_engine.core.timing.clock import Clock
+from queue_engine.domain.candidate_run import RUN_STARTED
 from queue_engine.domain.departure import ENDS
-from queue_engine.domain.model import Entry, Queue
+from queue_engine.domain.model import Entry, EntryStatus, Queue
 from queue_engine.domain.port import GitHub
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.timeline_event import WHOLE_QUEUE, TimelineEvent
-from queue_engine.effects.departures import record_departure
 from queue_engine.effects.landing_trace import spans_of
-from queue_engine.effects.outcomes import count_outcome
+from queue_engine.rules.departures import departure_of, share_of, train_runs
 from queue_engine.rules.policies import Policies
 from queue_engine.store import Store, Transaction
+
+_RUNS_READ = 200
+"""The last starts of runs that are searched for one whose row is gone."""
 
 Publish = Callable[[TimelineEvent], None]
 """Takes the events of a committed transaction, one by one; must not raise."""
@@ -86,7 +89,7 @@ class Change:
             await self.tx.jobs.enqueue_request(caused, self.now)
         if entry is not None and event in ENDS:
             self.ended.append(entry)
-            await record_departure(self.tx, stored, entry)
+            await _record_departure(self.tx, stored, entry)
 
     async def spans(self) -> list[TraceRecord]:
         """Return the spans of the entries that end in this transaction, if anything records them."""
@@ -130,9 +133,47 @@ class Engine:
             spans = await change.spans()
         trace_record.record(spans)
         for event in change.events:
-            count_outcome(self.meter, event)
+            _count_outcome(self.meter, event)
             self.publish(event)
         for due in change.tx.due:
             self.wakeup.notify(due)
         for progressed in change.progress:
             await self.progress.on_progress(progressed)
+
+
+async def _record_departure(tx: Transaction, end: TimelineEvent, entry: Entry) -> None:
+    """Derive the departure from the timeline, and store it."""
+    own = await tx.timeline.of_pull_request(end.repository_id, end.number)
+    of_queue = await tx.timeline.blockers(end.repository_id, end.base_branch, up_to=end.id)
+    others = await tx.departures.left(end.repository_id, end.base_branch, entry.enqueued_at, end.at)
+    shares = await _shares(tx, end, own)
+    await tx.departures.put(departure_of(end, own, of_queue, others, entry, shares))
+
+
+async def _shares(tx: Transaction, end: TimelineEvent, own: Sequence[TimelineEvent]) -> dict[int, float]:
+    """Return which part of the CI time of its runs in trains counts for this entry; 0 of a run that is unknown."""
+    runs = train_runs([*(event for event in own if event.entry_id == end.entry_id), end])
+    shares = dict.fromkeys(runs, 0.0)
+    unknown = set[int]()
+    for run in runs:
+        if (stored := await tx.candidate_runs.get(run)) is None:
+            unknown.add(run)
+        else:
+            shares[run] = share_of(end.number, stored.tested)
+    if unknown:
+        started = await tx.timeline_reads.of_branch(end.repository_id, end.base_branch, [RUN_STARTED], limit=_RUNS_READ)
+        known = {event.data["run"]: event.data["tested"] for event in started if event.data.get("run") in unknown}
+        shares |= {run: share_of(end.number, tested) for run, tested in known.items()}
+    return shares
+
+
+def _count_outcome(meter: Meter, event: TimelineEvent) -> None:
+    """Count the event if it ends an entry: landed or dequeued, and after how long."""
+    if event.entry_id is None or event.event not in ENDS:
+        return
+    if event.event == EntryStatus.LANDED:
+        meter.count("landed")
+        meter.observe("queue_time", event.data["queue"])
+        meter.observe("front_time", event.data["front"])
+    else:
+        meter.count("dequeued", reason=str(event.reason))

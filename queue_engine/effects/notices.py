@@ -243,6 +243,15 @@ async def announce_resumed(tx: Transaction, entry: Entry, policy: Policy, now: d
         await want_check_run(tx, entry, notice, policy, due)
 
 
+async def announce_run_ended(tx: Transaction, entry: Entry, policy: Policy, now: datetime, *, depth: int) -> None:
+    """Have the check run of a member whose run ended show what the train does next, unless that begins at once."""
+    if await is_shown(tx, entry):
+        notice = await progress_notice(tx, entry, NoticeKind.QUEUED, policy, now, depth=depth)
+        train = (await load_trains(tx, entry.queue_id)).notice(entry.number)
+        shown = notice.model_copy(update={"train": train})
+        await want_check_run(tx, entry, shown, policy, now + policy.comment_debounce)
+
+
 async def announce_reply(
     tx: Transaction,
     repository: Repository,

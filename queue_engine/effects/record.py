@@ -63,7 +63,7 @@ async def dequeue(change: Change, entry: Entry, why: DequeueReason, policy: Poli
         await cancel_later(tx, entry, policy, now)
     # Automation that sets the label again must not overrule the person who dequeued the pull request.
     if REASONS[reason].outcome is Outcome.FAILED or reason is Reason.UNQUEUED:
-        await tx.refusals.put(entry.repository.id, entry.number, entry.head, reason, now)
+        await tx.rejections.put(entry.repository.id, entry.number, entry.head, reason, now)
     await tx.queues.wake(entry.queue_id, now)
     checks = [check.name for check in why.checks]
     data: dict[str, Any] = {"head": entry.head, "from": entry.status.value, "checks": checks, "detail": why.detail}
@@ -83,7 +83,7 @@ async def _end_wait(
         await announce_dequeued(tx, entry, why, cause, policy, now)
     refused = REASONS[reason].outcome is Outcome.FAILED
     if refused or reason is Reason.UNQUEUED:
-        await tx.refusals.put(entry.repository.id, entry.number, entry.head, reason, now)
+        await tx.rejections.put(entry.repository.id, entry.number, entry.head, reason, now)
     queue = await tx.queues.get(entry.queue_id)
     assert queue is not None
     data = {"head": entry.head, "by": entry.queued_by, "detail": why.detail}

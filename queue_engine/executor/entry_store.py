@@ -28,10 +28,9 @@ from queue_engine.effects.causes import explained
 from queue_engine.effects.check_runs import pass_own_check, withdraw_own_check
 from queue_engine.effects.context import Change, Engine
 from queue_engine.effects.labels import remove_testing_label, start_queue_only_checks
-from queue_engine.effects.notices import announce_blockers, announce_progress, announce_retrying
+from queue_engine.effects.notices import announce_blockers, announce_progress, announce_retrying, announce_run_ended
 from queue_engine.effects.queue_depth import announce_not_ready
 from queue_engine.effects.stale_runs import cancel_later
-from queue_engine.effects.train_notices import announce_run_ended
 from queue_engine.known.own_merges import record_merge_request
 from queue_engine.planner.actions import Dequeue, Facts
 from queue_engine.planner.github_outage import shows_retrying

@@ -116,7 +116,7 @@ async def land(
     async with engine.change() as change:
         tx, now = change.tx, change.now
         await tx.entries.remove(entry)
-        await tx.refusals.clear(entry.repository.id, entry.number)
+        await tx.rejections.clear(entry.repository.id, entry.number)
         await tx.pending_merges.remove(entry.repository.id, entry.number)
         if entry.run.candidate_run is not None:
             await tx.candidate_runs.note_landed(entry.run.candidate_run, entry.number, landed.sha)
@@ -269,7 +269,7 @@ async def _land(engine: Engine, queue: Queue, entry: Entry, found: _LandingCommi
         tx, now = change.tx, change.now
         if not await tx.pending_merges.remove(entry.repository.id, entry.number):
             return
-        await tx.refusals.clear(entry.repository.id, entry.number)
+        await tx.rejections.clear(entry.repository.id, entry.number)
         await announce_landed(tx, entry, landed.sha, policy, now, mismatch=mismatch, untested=found.untested)
         data = {"sha": landed.sha, "tree": landed.tree, "tested_tree": entry.run.tested_tree, "head": entry.head}
         await change.record(EntryStatus.LANDED.value, queue, number=entry.number, data=data)

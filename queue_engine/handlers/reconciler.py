@@ -384,7 +384,7 @@ class Reconciler:
             entries = await change.tx.entries.of_repository(repository.id)
             queued = {entry.number for entry in entries}
             new = sorted(labeled - queued - await numbers_put_off(change.tx, repository.id))
-            refused = {n: await change.tx.refusals.find(repository.id, n) for n in new if n in heads}
+            refused = {n: await change.tx.rejections.find(repository.id, n) for n in new if n in heads}
             ignored = [n for n, known in refused.items() if known is not None and not known.allows_retry(heads[n])]
             new = [n for n in new if n not in ignored]
             for queue_id in sorted({entry.queue_id for entry in entries}):
@@ -417,7 +417,7 @@ class Reconciler:
         async with engine.change() as change:
             resent = [n for n in found if await change.tx.outbox.resend(repository.id, n, due=change.now)]
             for number in (judged := [each for each in found if each not in resent]):
-                await change.tx.refusals.clear(repository.id, number)
+                await change.tx.rejections.clear(repository.id, number)
         return judged
 
 

@@ -202,7 +202,7 @@ async def load_pull_request(
     queue = await tx.queues.of_pull_request(repository_id, number)
     if queue is None:
         previous = await _load_outcome(tx, repository_id, number)
-        rejected = await tx.refusals.find(repository_id, number)
+        rejected = await tx.rejections.find(repository_id, number)
         return PullRequestStatus(number, NOT_QUEUED, None, 0, previous=previous, rejected=rejected)
     return await _of_queue(tx, queue, number, policies.get(queue.base_branch), now)
 

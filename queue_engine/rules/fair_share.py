@@ -31,7 +31,7 @@ UNKNOWN = timedelta(minutes=10)
 """How long a landing takes while none is known."""
 
 LONGEST = timedelta(days=6)
-"""By how much a key is later than the arrival at most: less than the seven days of `Policy.hold_timeout`."""
+"""By how much a key is later than the arrival at most: less than the seven days of `Policy.timeouts.hold`."""
 
 _BOT = "[bot]"
 

@@ -15,15 +15,15 @@ from queue_engine.admission.entries import record_consent
 from queue_engine.admission.lost_webhooks import is_labeled_head
 from queue_engine.admission.stacks import placed
 from queue_engine.config.model import Policy
+from queue_engine.core.observability.meter import Meter
 from queue_engine.domain import webhooks
 from queue_engine.domain.facts import Permission, PullRequest
 from queue_engine.domain.model import EntryStatus, Repository
 from queue_engine.domain.policy import PushPolicy, has_label
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.shadow import BaseState, ShadowAction, ShadowOutcome, ShadowPull
+from queue_engine.domain.shadow import BaseState, ShadowAction, ShadowLanding, ShadowOutcome, ShadowPull
 from queue_engine.domain.unmet_requirement import UnmetRequirement
 from queue_engine.effects.context import Engine
-from queue_engine.effects.outcomes import count_shadow_decision, count_shadow_landing
 from queue_engine.rules.eligibility import UNKNOWN_HEAD, Ignore, NotReady, Reject
 from queue_engine.rules.readiness import waits_for_check
 from queue_engine.shadow.decide import (
@@ -203,7 +203,7 @@ class ShadowPulls:
         landing = await judge_landing(engine, EnqueueRequest(case, by=by, head_sha=pull.head_sha), pull, policy)
         shadowed = replace(await self._of(repository, pull), landing=landing, entry=None)
         await self._follow_base(shadowed)
-        count_shadow_landing(engine.meter, landing)
+        _count_landing(engine.meter, landing)
 
     async def _reviewed(self, webhook: webhooks.ReviewWebhook | webhooks.ConversationWebhook) -> None:
         """Dequeue a would-be entry that no longer meets the rules, as after a dismissed approval."""
@@ -322,10 +322,27 @@ class ShadowPulls:
             await change.tx.shadow.put(pull, change.now)
             if before is not None and before.outcome.is_open and pull.entry is None:
                 await judge_others_later(change, pull.repository, pull.number)
-        count_shadow_decision(self._engine.meter, before, pull.decision)
+        _count_decision(self._engine.meter, before, pull.decision)
         names = {"repository": pull.repository.full_name, "number": pull.number}
         if pull.landing is not None:
             _log.info("shadow_landing", **names, checks=pull.landing.checks.value, tested=pull.landing.tree_tested)
         elif pull.decision is not None:
             reason = pull.decision.reason
             _log.info("shadow_decision", **names, outcome=pull.decision.outcome.value, reason=reason and reason.value)
+
+
+def _count_decision(meter: Meter, before: ShadowAction | None, decision: ShadowAction | None) -> None:
+    """Count a decision in shadow mode, unless it only repeats the one before."""
+    if decision is not None and (before is None or _kind(before) != _kind(decision)):
+        meter.count("shadow_decisions", outcome=decision.outcome.value)
+
+
+def _kind(decision: ShadowAction) -> tuple[object, object]:
+    return decision.outcome, decision.reason
+
+
+def _count_landing(meter: Meter, landing: ShadowLanding) -> None:
+    """Count a merge by somebody else in shadow mode, and each way in which IMQ would have acted otherwise."""
+    meter.count("shadow_merges", judgement="different" if landing.differences else "same")
+    for difference in landing.differences:
+        meter.count("shadow_differences", difference=difference.value)

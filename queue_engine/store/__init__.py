@@ -4,7 +4,7 @@ Lives here: tables, and the statements that keep P2 (nothing lost) and P3 (order
 May not live here: decisions, GitHub, texts.
 """
 
-from queue_engine.store.errors import EntryConflict
+from queue_engine.domain.errors import EntryConflict
 from queue_engine.store.store import Store, Transaction, WakeupKind
 
 __all__ = ["WakeupKind", "EntryConflict", "Store", "Transaction"]

@@ -28,12 +28,11 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.core.concurrency.request_context import WaitCount
 from queue_engine.core.database.database import DatabaseInstant, Upsert
-from queue_engine.domain.errors import StaleRecord
+from queue_engine.domain.errors import EntryConflict, StaleRecord
 from queue_engine.domain.model import PROCESSING, Entry, EntryOrder, EntryStatus
 from queue_engine.domain.run import NOT_BEGUN
 from queue_engine.store.departure_tables import departures
 from queue_engine.store.entry_query import STORED, entry_of, in_order, placed
-from queue_engine.store.errors import EntryConflict
 from queue_engine.store.order import NOT_READY, WITH_ROOM, Order, delayed, milliseconds, ranked
 from queue_engine.store.pauses import PAUSED
 from queue_engine.store.runs import Runs

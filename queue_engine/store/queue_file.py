@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from pydantic import (
+    AliasChoices,
     AwareDatetime,
     BaseModel,
     ConfigDict,
@@ -40,7 +41,7 @@ from queue_engine.core.database.database import DatabaseInstant
 from queue_engine.domain.model import PAUSES
 from queue_engine.store.operation_tables import known_facts
 from queue_engine.store.outbox.table import IS_QUEUED
-from queue_engine.store.tables import answers, entries, outbox, queues, refusals, repositories, runs, timeline
+from queue_engine.store.tables import answers, entries, outbox, queues, rejections, repositories, runs, timeline
 from queue_engine.store.timeline import NEEDED
 
 FORMAT: Literal["imq-queues"] = "imq-queues"
@@ -117,14 +118,14 @@ if TYPE_CHECKING:
     RunRow: TypeAlias = Any
     EntryRow: TypeAlias = Any
     OutboxRow: TypeAlias = Any
-    RefusalRow: TypeAlias = Any
+    RejectionRow: TypeAlias = Any
     ReplyRow: TypeAlias = Any
     EventRow: TypeAlias = Any
     FactRow: TypeAlias = Any
 else:
     # Made from the tables, so that they cannot differ from them.
     RepositoryRow, QueueRow, RunRow, EntryRow = map(_row, (repositories, queues, runs, entries))
-    OutboxRow, RefusalRow, ReplyRow = map(_row, (outbox, refusals, answers))
+    OutboxRow, RejectionRow, ReplyRow = map(_row, (outbox, rejections, answers))
     EventRow, FactRow = map(_row, (timeline, known_facts))
 
 
@@ -144,7 +145,8 @@ class QueueFile(BaseModel):
     """In order of their arrival: consent, order, priority, and who queued them."""
     outbox: list[OutboxRow]
     """Comments, check runs and labels of the entries, with GitHub's ids, and all that were not delivered yet."""
-    refusals: list[RefusalRow]
+    rejections: list[RejectionRow] = Field(validation_alias=AliasChoices("rejections", "refusals"))
+    """Files of an earlier IMQ name them `refusals`."""
     answers: list[ReplyRow]
     """Which comments' commands were carried out."""
     timeline: list[EventRow]
@@ -177,7 +179,7 @@ async def read_queues(connection: AsyncConnection, now: datetime, repository_id:
         "runs": await _rows(connection, runs, runs.c.id.in_({row["run_id"] for row in members} - {None})),
         "entries": members,
         "outbox": await of_repositories(outbox, or_(IS_QUEUED, outbox.c.due_at.is_not(None))),
-        "refusals": await of_repositories(refusals),
+        "rejections": await of_repositories(rejections),
         "answers": await of_repositories(answers),
         "timeline": await of_repositories(timeline, NEEDED),
         "known_facts": await of_repositories(known_facts),

@@ -8,7 +8,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.core.database.database import Upsert
 from queue_engine.domain.reasons import SENDER_REASONS, Reason
-from queue_engine.store.tables import refusals
+from queue_engine.store.tables import rejections
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +24,13 @@ class Rejection:
         return head_sha != self.head_sha or self.reason in SENDER_REASONS
 
 
-_ITS_OWN = and_(refusals.c.repository_id == bindparam("its_repository"), refusals.c.number == bindparam("its_number"))
-_FIND = select(refusals.c.head_sha, refusals.c.reason, refusals.c.at).where(_ITS_OWN)
-_CLEAR = delete(refusals).where(_ITS_OWN)
+_ITS_OWN = and_(
+    rejections.c.repository_id == bindparam("its_repository"), rejections.c.number == bindparam("its_number")
+)
+_FIND = select(rejections.c.head_sha, rejections.c.reason, rejections.c.at).where(_ITS_OWN)
+_CLEAR = delete(rejections).where(_ITS_OWN)
 _PUT = Upsert(
-    refusals,
+    rejections,
     lambda insert: insert.on_conflict_do_update(
         index_elements=["repository_id", "number"],
         set_={name: insert.excluded[name] for name in ("head_sha", "reason", "at")},
@@ -44,9 +46,9 @@ class Rejections:
 
     async def put(self, repository_id: int, number: int, head_sha: str, reason: Reason, now: datetime) -> None:
         """Store a rejection in place of an older one."""
-        refusal = {"head_sha": head_sha, "reason": reason, "at": now}
+        rejection = {"head_sha": head_sha, "reason": reason, "at": now}
         own = {"repository_id": repository_id, "number": number}
-        await self._connection.execute(_PUT.on(self._connection), {**refusal, **own})
+        await self._connection.execute(_PUT.on(self._connection), {**rejection, **own})
 
     async def find(self, repository_id: int, number: int) -> Rejection | None:
         """Return the last rejection of this pull request."""

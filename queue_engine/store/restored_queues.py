@@ -12,12 +12,12 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.core.database.database import insert_into
 from queue_engine.core.database.outage import fault_of
+from queue_engine.domain.errors import EntryConflict
 from queue_engine.domain.model import PAUSES
-from queue_engine.store.errors import EntryConflict
 from queue_engine.store.operation_tables import known_facts
 from queue_engine.store.outbox.items import NAME, OutboxKind
 from queue_engine.store.queue_file import QueueFile, queue_row
-from queue_engine.store.tables import answers, entries, outbox, queues, refusals, repositories, runs, timeline
+from queue_engine.store.tables import answers, entries, outbox, queues, rejections, repositories, runs, timeline
 
 _Row = dict[str, Any]
 
@@ -87,7 +87,7 @@ async def _others(connection: AsyncConnection, file: QueueFile) -> None:
     for table, rows in ((timeline, file.timeline), (known_facts, file.known_facts)):
         if rows:
             await connection.execute(insert(table), _plain(rows))
-    await _replace(connection, refusals, _plain(file.refusals))
+    await _replace(connection, rejections, _plain(file.rejections))
     await _replace(connection, answers, _plain(file.answers))
 
 

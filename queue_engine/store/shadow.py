@@ -16,7 +16,7 @@ from queue_engine.domain.policy import Mode
 from queue_engine.domain.shadow import ShadowPull
 from queue_engine.store.outbox.items import OutboxKind
 from queue_engine.store.repositories import REPOSITORY_FIELDS, remember, repository_of
-from queue_engine.store.tables import outbox, refusals, repositories, shadow_pulls
+from queue_engine.store.tables import outbox, rejections, repositories, shadow_pulls
 
 _RECORD = TypeAdapter(ShadowPull)
 
@@ -90,7 +90,7 @@ class Shadow:
             update(outbox).where(of_repository).values(**unwanted, version=outbox.c.version + 1)
         )
         labels = delete(outbox).where(of_repository, outbox.c.kind == OutboxKind.LABEL)
-        for statement in (labels, delete(refusals).where(refusals.c.repository_id == repository_id)):
+        for statement in (labels, delete(rejections).where(rejections.c.repository_id == repository_id)):
             await self._connection.execute(statement)
 
     async def put(self, pull: ShadowPull, now: datetime) -> None:

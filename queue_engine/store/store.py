@@ -135,7 +135,7 @@ class Transaction:
         return Statistics(self.connection)
 
     @cached_property
-    def refusals(self) -> Rejections:
+    def rejections(self) -> Rejections:
         return Rejections(self.connection)
 
     @cached_property

@@ -272,8 +272,8 @@ outbox = Table(
     CheckConstraint("(lease_owner IS NULL) = (leased_until IS NULL)", name="lease"),
 )
 
-refusals = Table(
-    "refusals",
+rejections = Table(
+    "rejections",
     metadata,
     Column("repository_id", BigInteger, primary_key=True, autoincrement=False),
     Column("number", Integer, primary_key=True, autoincrement=False),

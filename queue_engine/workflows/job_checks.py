@@ -5,19 +5,18 @@ candidate what they are on an author's own pull request.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from queue_engine.workflows.check_names import ANY, CheckName, check_names
-from queue_engine.workflows.concurrency import shared_group
 from queue_engine.workflows.event_context import AUTHORS, CandidateContext, WorkflowEvent, event_values, free_paths
 from queue_engine.workflows.event_marks import EventViews, as_text
-from queue_engine.workflows.expressions import ExpressionContext, Path, guard, has_status_function
+from queue_engine.workflows.expressions import ExpressionContext, Path, guard, has_status_function, render
 from queue_engine.workflows.known_actions import TAKES
 from queue_engine.workflows.matrix import computes_exclusions
 from queue_engine.workflows.script_reads import event_reads
 from queue_engine.workflows.step_proof import Budget, LimitError, StepScope, default_values, difference
-from queue_engine.workflows.values import UNKNOWN, Value, all_of, both
+from queue_engine.workflows.values import UNKNOWN, PatternValue, Value, all_of, both
 from queue_engine.workflows.workflow_file import WorkflowFile
 from queue_engine.workflows.workflow_trigger import TriggerOutcome, starts
 
@@ -84,7 +83,7 @@ def _of_file(files: Mapping[str, WorkflowFile], workflow: WorkflowFile, scope: S
         values["inputs"] = {name: _typed(each.get("default", UNKNOWN), each) for name, each in inputs.items()}
         marked = frozenset({("inputs",)})
     start = starts(workflow, event, candidate)
-    if start.answer and (shared := shared_group(workflow.concurrency, workflow, event, candidate)):
+    if start.answer and (shared := _shared_group(workflow.concurrency, workflow, event, candidate)):
         start = TriggerOutcome(None, shared)
     author = None
     if event not in AUTHORS:
@@ -170,7 +169,7 @@ class _Jobs:
         author = None if self.author is None else self.author._child(job_id)
         key = called.path, self.depth, repr(values["inputs"]), marked, id(author)
         if key not in self.known:
-            shared = shared_group(called.concurrency, self.workflow, self.scope.event, self.scope.candidate)
+            shared = _shared_group(called.concurrency, self.workflow, self.scope.event, self.scope.candidate)
             start = TriggerOutcome(None, shared) if shared else TriggerOutcome(True)
             common = (self.files, called, self.path, self.scope, values, marked, start, author)
             self.known[key] = _Jobs(*common, self.depth + 1, self.known)
@@ -248,7 +247,7 @@ class _Jobs:
                 yield why, is_skipped or perhaps
         if job.get("environment") is not None:
             yield "needs an environment, whose rules may keep a branch out", False
-        if shared := shared_group(job.get("concurrency"), self.workflow, self.scope.event, self.scope.candidate):
+        if shared := _shared_group(job.get("concurrency"), self.workflow, self.scope.event, self.scope.candidate):
             yield f"is not alone: {shared}", False
 
     def _defaults_of_call(self, job: Mapping[str, Any]) -> list[object]:
@@ -372,3 +371,27 @@ def _typed(value: Value, declared: Mapping[str, Any]) -> Value:
     if kind is None:
         return as_text(value)
     return value if isinstance(value, kind) else UNKNOWN
+
+
+def _shared_group(
+    concurrency: object, workflow: WorkflowFile, event: WorkflowEvent, candidate: CandidateContext
+) -> str | None:
+    """Return why another branch's run would cancel a candidate's; None if each branch has a group of its own.
+
+    Of a group, GitHub keeps one run and the newest that waits, and cancels the others (docs: "Control concurrency").
+    """
+    group = concurrency.get("group") if isinstance(concurrency, dict) else concurrency
+    if group is None or event is WorkflowEvent.AUTHOR:
+        return None
+    another = replace(candidate, branch=f"{candidate.branch}0")
+    if _group_key(str(group), workflow, event, candidate) != _group_key(str(group), workflow, event, another):
+        return None
+    return f"`{workflow.path}` has one concurrency group for all branches, in which GitHub cancels runs: `{group}`"
+
+
+def _group_key(group: str, workflow: WorkflowFile, event: WorkflowEvent, candidate: CandidateContext) -> str:
+    context = ExpressionContext(event_values(event, candidate, workflow.name), _OF_STEPS)
+    parts = render(group, context)
+    return "".join(
+        part if isinstance(part, str) else part.identity if isinstance(part, PatternValue) else "?" for part in parts
+    )

@@ -7,7 +7,7 @@ from typing import Any
 
 import aiohttp
 
-from bot.cli.current_status import describe_status
+from bot.cli.dry_run import describe_status
 from bot.settings.environment import load_settings
 from github_emulator import Fault
 from notifications.render.status import Names, plain, status_lines

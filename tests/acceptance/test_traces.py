@@ -54,7 +54,7 @@ async def test_delivery_is_followed_from_the_webhook_to_the_merge_and_the_letter
     followed = [one(lines, step) for step in steps]
     assert [line["timestamp"] for line in followed] == sorted(line["timestamp"] for line in followed)
     assert {line["delivery"] for line in (*followed, one(lines, "github", call=MERGE))} == {guid}
-    assert [line["component"] for line in followed] == ["receiver", "admission", *["save"] * 3, "landing"]
+    assert [line["component"] for line in followed] == ["receiver", "admission", *["entries"] * 3, "landing"]
     assert {line["kind"] for line in lines if line["event"] == "outbox_item_sent"} == {
         "comment",
         "check_run",

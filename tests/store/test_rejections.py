@@ -11,13 +11,13 @@ from tests.store.examples import NOW, SOON
 
 async def test_refusal_is_remembered_until_another_or_none_stands(t: Transaction) -> None:
     """The last refusal of a pull request is what is known of it."""
-    await t.refusals.put(7, 1, "old", Reason.DRAFT, NOW)
-    await t.refusals.put(7, 1, "new", Reason.CONFLICT, NOW + SOON)
-    await t.refusals.put(7, 2, "old", Reason.DRAFT, NOW)
-    assert await t.refusals.find(7, 1) == Rejection("new", Reason.CONFLICT, NOW + SOON)
-    await t.refusals.clear(7, 1)
-    assert await t.refusals.find(7, 1) is None
-    assert await t.refusals.find(7, 2) is not None
+    await t.rejections.put(7, 1, "old", Reason.DRAFT, NOW)
+    await t.rejections.put(7, 1, "new", Reason.CONFLICT, NOW + SOON)
+    await t.rejections.put(7, 2, "old", Reason.DRAFT, NOW)
+    assert await t.rejections.find(7, 1) == Rejection("new", Reason.CONFLICT, NOW + SOON)
+    await t.rejections.clear(7, 1)
+    assert await t.rejections.find(7, 1) is None
+    assert await t.rejections.find(7, 2) is not None
 
 
 async def test_delivery_recorded_twice_is_known_the_second_time(t: Transaction) -> None:

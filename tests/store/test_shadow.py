@@ -114,12 +114,12 @@ async def test_writes_of_one_repository_are_forgotten(t: Transaction) -> None:
     """Labels that IMQ meant to remove, and rejections; those of other repositories stay."""
     for repository in (REPOSITORY, OTHER):
         await t.outbox.want_label(repository, 4, "merge-queue", on=False, due=NOW)
-        await t.refusals.put(repository.id, 4, "head", Reason.CONFLICT, NOW)
+        await t.rejections.put(repository.id, 4, "head", Reason.CONFLICT, NOW)
     await t.shadow.forget_writes(REPOSITORY.id)
     assert await t.outbox.wanted_labels(REPOSITORY.id, 4) == {}
     assert await t.outbox.wanted_labels(OTHER.id, 4) == {"merge-queue": False}
-    assert await t.refusals.find(REPOSITORY.id, 4) is None
-    assert await t.refusals.find(OTHER.id, 4) is not None
+    assert await t.rejections.find(REPOSITORY.id, 4) is None
+    assert await t.rejections.find(OTHER.id, 4) is not None
 
 
 async def test_purge_deletes_what_did_not_change_for_long(t: Transaction) -> None:

@@ -61,7 +61,7 @@ async def fill(tx: Transaction) -> None:
     await tx.timeline.append(
         TimelineEvent(NOW, "failed", REPOSITORY.id, "main", 9, None, Reason.CHECKS_FAILED, None, {"head": "head-9"})
     )
-    await tx.refusals.put(REPOSITORY.id, 9, "head-9", Reason.CHECKS_FAILED, NOW)
+    await tx.rejections.put(REPOSITORY.id, 9, "head-9", Reason.CHECKS_FAILED, NOW)
     for number in (1, 2):
         for kind in (COMMENT, CHECK_RUN):
             await want(tx, kind, number=number)

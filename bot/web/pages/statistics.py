@@ -34,7 +34,18 @@ _WAITS = {
 }
 _FIGURES = ("table", "name", "first", "last", "pull_requests", "reruns", "seconds", "ci_seconds")
 _PULLS = (
-    *("repository", "queue", "number", "title", "author", "joined", "left", "outcome", "reason", "waited_seconds"),
+    *(
+        "repository",
+        "queue",
+        "number",
+        "title",
+        "author",
+        "enqueued_at",
+        "left_at",
+        "outcome",
+        "reason",
+        "waited_seconds",
+    ),
     *(f"{kind.value}_seconds" for kind in WaitKind),
     *("ci_seconds", "reruns", "flaky_checks"),
 )

@@ -84,14 +84,14 @@ _SHORT_SHA = 7
 _NAMED = 10
 
 
-def reason_text(reason: Reason | WaitReason, base: str, policy: Policy | None, *, awaited: bool = False) -> Pieces:
-    """Return the sentence about a reason, as the API has it; `awaited`: the pull request waits until it is ready."""
-    return _pieces(answer_text(reason, base=base or None, policy=policy, awaited=awaited).sentence)
+def reason_text(reason: Reason | WaitReason, base: str, policy: Policy | None, *, not_ready: bool = False) -> Pieces:
+    """Return the sentence about a reason, as the API has it; `not_ready`: the pull request waits until it is ready."""
+    return _pieces(answer_text(reason, base=base or None, policy=policy, not_ready=not_ready).sentence)
 
 
-def next_text(reason: Reason | WaitReason, base: str, policy: Policy | None, *, awaited: bool = False) -> Pieces:
+def next_text(reason: Reason | WaitReason, base: str, policy: Policy | None, *, not_ready: bool = False) -> Pieces:
     """Return the sentence about the next step, as the API has it."""
-    return _pieces(answer_text(reason, base=base or None, policy=policy, awaited=awaited).next_step)
+    return _pieces(answer_text(reason, base=base or None, policy=policy, not_ready=not_ready).next_step)
 
 
 def status_rows(found: PullRequestStatus, policy: Policy | None) -> tuple[tuple[str, Pieces], ...]:

@@ -29,7 +29,6 @@ from queue_engine.core.jobs.job_table import (
     FINISH,
     FIRST_DUE,
     FIRST_NOT_POISON_DUE,
-    HOLD_FAST,
     LOCK_CONTESTED,
     NEXT_DUE,
     NEXT_NOT_POISON_DUE,
@@ -222,11 +221,6 @@ class Jobs:
     async def unfinished(self, process_id: str) -> tuple[Job, ...]:
         """The jobs of a process that are pending or in progress, in the order in which they were enqueued."""
         return tuple(map(job_of, await self._connection.execute(_UNFINISHED, {"its_process": process_id})))
-
-    async def assert_lease(self, job: Job) -> None:
-        """Assert that the claim is held until this transaction ends. Raises LeaseLost."""
-        if (await self._connection.execute(HOLD_FAST, claimed(job))).first() is None:
-            raise lost(job)
 
     async def take_results(self, process_id: str) -> tuple[Job, ...]:
         """As `get_results`, and delete them for good: in the transaction in which the consumer stores them."""

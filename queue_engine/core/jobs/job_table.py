@@ -198,7 +198,6 @@ LOCK_CONTESTED = _lock()
 FINISH = delete(jobs).where(CLAIMED)
 RENEW = update(jobs).where(CLAIMED)
 SETTLE = RENEW.values(owner=None, leased_until=None)
-HOLD_FAST = select(jobs.c.seq).where(CLAIMED).with_for_update()
 NEXT_DUE = _next_due()
 NEXT_NOT_POISON_DUE = _next_due(_NOT_POISON)
 RELEASE_ALL = (

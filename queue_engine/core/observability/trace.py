@@ -1,10 +1,10 @@
 """Trace contexts of units of work: W3C, by the OpenTelemetry API alone.
 
-Where an operator's SDK is active, each of these is a span of its. Without one nothing is recorded, and the ids still
+Where an operator's SDK is active, each of these is one of its spans. Without one nothing is recorded, and the ids still
 exist: they are on every line of the log, and are stored beside what waits, so that a trace outlives its process.
 
 A delivery's trace id is its GUID. IMQ stores it with the job, the entry and the outbox item, and
-continues it with each. One processor puts the ids on lines of the log (`bot/process/logs.py`).
+continues it with each. One processor puts the ids on lines of the log (`bot/logs/configure.py`).
 """
 
 from collections.abc import Iterator, Mapping

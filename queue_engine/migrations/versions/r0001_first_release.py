@@ -46,7 +46,7 @@ def _queues() -> None:
         sa.Column("at", _INSTANT, nullable=False),
     )
     op.create_table(
-        "refusals",
+        "rejections",
         sa.Column("repository_id", sa.BigInteger(), primary_key=True, autoincrement=False),
         sa.Column("number", sa.Integer(), primary_key=True, autoincrement=False),
         sa.Column("head_sha", sa.String(64), nullable=False),

@@ -77,7 +77,7 @@ async def in_flight(tx: Transaction) -> None:
     await tx.pauses.put(paused.id, Pause(Reason.PAUSED_BY_HAND, "why", NOW))
     await tx.timeline.append(TimelineEvent(NOW, "failed", REPOSITORY.id, "main", 9))
     await tx.outbox.want_label(REPOSITORY, 9, "merge-queue", on=False, due=NOW)
-    await tx.refusals.put(REPOSITORY.id, 9, "head-9", Reason.CONFLICT, NOW)
+    await tx.rejections.put(REPOSITORY.id, 9, "head-9", Reason.CONFLICT, NOW)
     await tx.answers.put(REPOSITORY.id, 9, 1, CommandReply(at=NOW, by="mona", replies=()))
     fact = Fact(subject=of_branch("main"), statement=Push(before="old", after="new"))
     await tx.known.record(REPOSITORY.id, [fact], NOW)
@@ -90,7 +90,7 @@ def test_export_has_all_that_later_decisions_need_and_nothing_of_other_repositor
     assert {each["base_branch"] for each in content["queues"]} == {"main", "release"}
     assert {each["repository_id"] for each in content["queues"]} == {REPOSITORY.id}
     assert not [name for each in content["queues"] for name in each if "lease" in name]
-    for part in ("outbox", "refusals", "answers", "timeline"):
+    for part in ("outbox", "rejections", "answers", "timeline"):
         assert [each["number"] for each in content[part]] == [9], part
     assert [each["subject"] for each in content["known_facts"]] == [of_branch("main")]
     assert len(json.loads(imq("export").output)["entries"]) == 2

@@ -69,7 +69,7 @@ async def queued(engine: Engine) -> list[tuple[int, str]]:
 
 async def refused(engine: Engine, number: int) -> Reason | None:
     async with engine.store.reading() as tx:
-        refusal = await tx.refusals.find(REPOSITORY.id, number)
+        refusal = await tx.rejections.find(REPOSITORY.id, number)
     return None if refusal is None else refusal.reason
 
 

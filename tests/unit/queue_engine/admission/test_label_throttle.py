@@ -97,7 +97,7 @@ class RecordedHandler:
 
     async def refused(self) -> set[int]:
         async with self.store.reading() as tx:
-            return {n for n in range(1, 31) if await tx.refusals.find(REPOSITORY.id, n) is not None}
+            return {n for n in range(1, 31) if await tx.rejections.find(REPOSITORY.id, n) is not None}
 
     async def queued(self) -> list[int]:
         async with self.store.reading() as tx:

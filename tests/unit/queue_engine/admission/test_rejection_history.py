@@ -71,7 +71,7 @@ async def test_rejection_history_counts_how_often_this_head_was(store: Store) ->
             data = {"head": head, "by": "Tria"}
             await tx.timeline.append(TimelineEvent(NOW, event, REPOSITORY.id, "main", 1, reason=reason, data=data))
         assert await rejection_history(tx, REPOSITORY.id, 1) is None
-        await tx.refusals.put(REPOSITORY.id, 1, "h", Reason.CONFLICT, NOW)
+        await tx.rejections.put(REPOSITORY.id, 1, "h", Reason.CONFLICT, NOW)
         assert await rejection_history(tx, REPOSITORY.id, 1) == RejectionHistory(
             "h", NOW, 2, ("tria",), base_branch="main", why=Reason.CONFLICT, announced=True
         )

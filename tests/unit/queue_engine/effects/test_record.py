@@ -55,7 +55,7 @@ async def test_dequeue_stores_one_event_and_announces_its_reason(
             why.checks,
             people,
         )
-        assert (await tx.refusals.find(REPOSITORY.id, 1) is not None) is refused
+        assert (await tx.rejections.find(REPOSITORY.id, 1) is not None) is refused
 
 
 @pytest.mark.parametrize(

@@ -180,8 +180,8 @@ async def test_landing_forgets_the_refusals_of_its_pull_request_alone(scene: Set
     """They are counted since the last landing."""
     async with scene.store.transaction() as tx:
         for number in (1, 2):
-            await tx.refusals.put(REPOSITORY.id, number, "head-0", Reason.CONFLICT, NOW)
+            await tx.rejections.put(REPOSITORY.id, number, "head-0", Reason.CONFLICT, NOW)
     await merged(scene, AS_TESTED)
     async with scene.store.reading() as tx:
-        left = [await tx.refusals.find(REPOSITORY.id, number) is not None for number in (1, 2)]
+        left = [await tx.rejections.find(REPOSITORY.id, number) is not None for number in (1, 2)]
     assert left == [False, True]

@@ -23,7 +23,7 @@ from queue_engine.domain.port import GitHub
 from queue_engine.effects.context import Engine
 from queue_engine.executor.scheduler import Scheduler
 from queue_engine.store import Store
-from queue_engine.store.tables import outbox, refusals, timeline
+from queue_engine.store.tables import outbox, rejections, timeline
 from tests.support.policies import StaticPolicies
 from tests.unit.queue_engine.examples import NOW
 from tests.unit.queue_engine.handlers.github_double import Hub
@@ -201,7 +201,7 @@ def _shown(entry: Entry) -> dict[str, Any]:
 
 
 _SHOWN = (
-    (refusals.c.number, refusals.c.head_sha, refusals.c.reason),
+    (rejections.c.number, rejections.c.head_sha, rejections.c.reason),
     (outbox.c.kind, outbox.c.number, outbox.c.notice["kind"].as_string(), outbox.c.notice["reason"].as_string()),
     (timeline.c.number, timeline.c.event, timeline.c.reason),
 )

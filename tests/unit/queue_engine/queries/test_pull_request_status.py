@@ -66,7 +66,7 @@ async def test_status_of_a_pull_request_that_left_shows_the_newest_end(sqlite_da
         await happened(t, 1, "cancelled", reason=Reason.LABEL_REMOVED)
         await happened(t, 1, "failed", reason=Reason.APPROVAL_MISSING, data={"detail": "0 of 1"})
         await happened(t, 1, "queued", data={"position": 0})
-        await t.refusals.put(REPOSITORY.id, 1, "head-1", Reason.APPROVAL_MISSING, NOW)
+        await t.rejections.put(REPOSITORY.id, 1, "head-1", Reason.APPROVAL_MISSING, NOW)
         found = await load_pull_request(t, REPOSITORY.id, 1, {}, NOW)
     assert (found.state, found.base_branch, found.depth) == ("not_queued", None, 0)
     assert found.previous == QueueHistory("failed", Reason.APPROVAL_MISSING, "0 of 1", NOW, "main")

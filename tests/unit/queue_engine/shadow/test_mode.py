@@ -23,11 +23,11 @@ async def test_switch_forgets_what_was_to_be_written_and_who_was_rejected(
     async with scene.store.transaction() as tx:
         await tx.shadow.set_mode(REPOSITORY, before)
         await tx.outbox.want_label(REPOSITORY, 4, "merge-queue", on=False, due=NOW)
-        await tx.refusals.put(REPOSITORY.id, 4, "head", Reason.CONFLICT, NOW)
+        await tx.rejections.put(REPOSITORY.id, 4, "head", Reason.CONFLICT, NOW)
     for mode in (before, after):
         engine = replace(scene.engine, policies=StaticPolicies(replace(POLICY, mode=mode)))
         assert await refresh_mode(engine, REPOSITORY) is mode
         async with scene.store.reading() as tx:
-            left = await tx.outbox.wanted_labels(REPOSITORY.id, 4), await tx.refusals.find(REPOSITORY.id, 4)
+            left = await tx.outbox.wanted_labels(REPOSITORY.id, 4), await tx.rejections.find(REPOSITORY.id, 4)
             assert await tx.shadow.mode(REPOSITORY.id) is mode
         assert (left == ({}, None)) is (mode is after)

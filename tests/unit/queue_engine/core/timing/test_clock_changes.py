@@ -5,7 +5,6 @@ import pytest
 from queue_engine.core.timing.clock_changes import ClockChange, steady
 
 HOUR = timedelta(hours=1)
-STILL = timedelta(0)
 
 
 class Wall:

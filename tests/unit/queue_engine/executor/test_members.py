@@ -16,7 +16,7 @@ from queue_engine.planner.actions import Facts
 from queue_engine.planner.trains.memory import ForkReason
 from queue_engine.store import Store
 from tests.unit.queue_engine.examples import pull
-from tests.unit.queue_engine.executor.trains.train_states import TrainGitHub, a_state
+from tests.unit.queue_engine.executor.train_states import TrainGitHub, a_state
 
 TEXTS = {
     ".github/workflows/ci.yml": """

@@ -11,7 +11,7 @@ from queue_engine.executor.run_checks import eject, kept
 from queue_engine.planner.trains.memory import FailingChecks
 from queue_engine.store import Store
 from tests.unit.queue_engine.examples import report
-from tests.unit.queue_engine.executor.trains.train_states import TrainGitHub, a_state
+from tests.unit.queue_engine.executor.train_states import TrainGitHub, a_state
 
 
 @pytest.mark.parametrize("reason", ["checks_failed", "checks_timed_out"])

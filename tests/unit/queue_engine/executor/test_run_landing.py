@@ -17,7 +17,7 @@ from queue_engine.executor.run_store import TrainState, follow_runs
 from queue_engine.planner.trains.outcomes import find_run, passed
 from queue_engine.store import Store
 from tests.unit.queue_engine.examples import comparison, pull
-from tests.unit.queue_engine.executor.trains.train_states import TrainGitHub, a_state
+from tests.unit.queue_engine.executor.train_states import TrainGitHub, a_state
 
 RULED = MergeError("Changes must be made through a pull request.", status=422)
 MOVED = HeadConflict("Ref cannot be updated", status=422)

@@ -8,7 +8,7 @@ from queue_engine.domain.errors import HeadConflict
 from queue_engine.domain.facts import Branch, Commit
 from queue_engine.executor.candidate import build
 from queue_engine.store import Store
-from tests.unit.queue_engine.executor.trains.train_states import TrainGitHub, a_state
+from tests.unit.queue_engine.executor.train_states import TrainGitHub, a_state
 
 CONFLICT = HeadConflict("Merge conflict", status=409)
 

@@ -18,7 +18,7 @@ from queue_engine.executor.run_store import TrainState
 from queue_engine.planner.trains.memory import SequentialMode
 from queue_engine.store import Store
 from tests.unit.queue_engine.examples import HOUR, NOW, POLICY, report
-from tests.unit.queue_engine.executor.trains.train_states import TrainGitHub, a_state
+from tests.unit.queue_engine.executor.train_states import TrainGitHub, a_state
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from queue_engine.executor.cleanup import CandidateCleanup
 from queue_engine.executor.run_store import TrainState
 from queue_engine.store import Store
 from tests.unit.queue_engine.examples import NOW, workflow_run
-from tests.unit.queue_engine.executor.trains.train_states import TrainGitHub, a_state
+from tests.unit.queue_engine.executor.train_states import TrainGitHub, a_state
 
 DENIED = Forbidden("Resource not accessible by integration", status=403)
 

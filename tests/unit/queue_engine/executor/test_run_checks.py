@@ -16,7 +16,7 @@ from queue_engine.executor.run_store import TrainState
 from queue_engine.planner.actions import Facts
 from queue_engine.store import Store
 from tests.unit.queue_engine.examples import HOUR, NOW, POLICY, report, rules
-from tests.unit.queue_engine.executor.trains.train_states import TrainGitHub, a_state
+from tests.unit.queue_engine.executor.train_states import TrainGitHub, a_state
 
 CANCELLED = report("ci", CheckState.FAILED, conclusion="cancelled")
 FAILED = report("lint", CheckState.FAILED)
