@@ -241,7 +241,10 @@ class QueuePass:
         free = found.free(state.now)
         blocked = bool(found.blockers) and not free
         self._due = found.until
-        if blocked and any(each.reason is not Reason.FROZEN for each in found.blockers):
+        frozen = blocked and all(each.reason is Reason.FROZEN for each in found.blockers)
+        if blocked and await self._end_outages(frozen=frozen):
+            return True
+        if blocked and not frozen:
             # Runs go on without IMQ; their checks are judged when the queue continues.
             return False
         if await _end_outdated_run(state):
@@ -260,6 +263,22 @@ class QueuePass:
         if await self._follow(CandidateState.BUILDING, CandidateState.TESTING):
             return True
         return await self._plan(found, free)
+
+    async def _end_outages(self, *, frozen: bool) -> bool:
+        """Forget since when GitHub fails, where IMQ asks nothing during a hold; whether any outage had begun (P5).
+
+        In a freeze IMQ still asks for the checks of runs.
+        """
+        state = self._state
+        entries = [each for each in state.entries if each.run.github_failures]
+        runs = [each for each in state.runs if each.test.github_failures]
+        runs = [each for each in runs if not frozen or each.state is not CandidateState.TESTING]
+        async with state.engine.change() as change:
+            for entry in entries:
+                await change.tx.entries.save(replace(entry, run=entry.run.without_failures()))
+            for run in runs:
+                await change.tx.candidate_runs.save(replace(run, test=run.test.without_failures()))
+        return bool(entries or runs)
 
     async def _follow(self, *states: CandidateState) -> bool:
         """Build and test the runs in these states; True once something changed, else they are due at `_due`."""
@@ -395,14 +414,15 @@ class QueuePass:
             error = Refused(error.message, status=error.status)
         await state.load()
         run = next((each for each in state.runs if each.id == run.id), run)
-        match on_github_error(run.test, error, state.policy, state.now, state.engine.random):
+        landing = run.state is CandidateState.LANDING
+        match on_github_error(run.test, error, state.policy, state.now, state.engine.random, in_doubt=landing):
             case Retry(test, at):
                 async with state.engine.change() as change:
                     await state.save_run_within(change, replace(run, test=replace(test, next_poll_at=at)))
                     if shows_retrying(test, state.now):
                         await record.pause_refused(change, state.queue.id, error)
                 return at
-        if run.state is CandidateState.LANDING:
+        if landing:
             await stop_landing(state, run, error.message, refused=True)
         else:
             await state.switch_off(Reason.CANDIDATES_REFUSED, error.message)

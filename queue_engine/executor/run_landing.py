@@ -136,8 +136,11 @@ async def _may_move(state: TrainState, run: CandidateRun) -> bool:
     if await _has_landed(state, run, tip):
         await _land_members(state, run, cleaned=False)
         return False
-    moved = tip is not None and tip.sha != state.memory.base_tip
-    await _give_back(state, run, base_moved_to=tip.sha if tip is not None and moved else None)
+    moved, since = tip is not None and tip.sha != state.memory.base_tip, run.test.github_failing_since
+    if not moved and since is not None and state.now - since >= state.policy.outage_timeout:
+        await stop_landing(state, run, "GitHub failed each time", refused=True)
+    else:
+        await _give_back(state, run, base_moved_to=tip.sha if tip is not None and moved else None)
     return False
 
 

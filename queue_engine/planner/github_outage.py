@@ -77,14 +77,14 @@ class Retry:
 
 
 def on_github_error(
-    run: Run, error: GitHubError, policy: Policy, now: datetime, random: Callable[[], float]
+    run: Run, error: GitHubError, policy: Policy, now: datetime, random: Callable[[], float], *, in_doubt: bool = False
 ) -> Retry | Dequeue:
     """Retry the run whose step ended with this error, of an entry or of a train, or give it up.
 
     After a rate limit, IMQ waits as long as GitHub asks. A stale read is retried within seconds, and counts as an
     outage only if that fails: `github_failing_since` is not set before. During an outage the waits grow as
     `backoff.TROUBLE` says, within a time limit, which is that of all holds where a repository is out of order. GitHub
-    would repeat any other refusal.
+    would repeat any other refusal. `in_doubt`: the answer to the run's landing is lost.
     """
     if isinstance(error, RateLimitError):
         return Retry(run, retry_at(error, now))
@@ -96,7 +96,8 @@ def on_github_error(
         # Replicas catch up within seconds: until then this is no outage.
         return Retry(failed, now + backoff.wait(OUTDATED, run.github_failures, random=random))
     since = run.github_failing_since or now
-    if now - since >= _outage_limit(error, policy) * (_IN_DOUBT if run.merge_requested_at else 1):
+    in_doubt = in_doubt or run.merge_requested_at is not None
+    if now - since >= _outage_limit(error, policy) * (_IN_DOUBT if in_doubt else 1):
         return Dequeue(reason_of(error), error.message)
     tries = run.github_failures - 1 if isinstance(error, StaleRead) else run.github_failures
     return Retry(replace(failed, github_failing_since=since), now + backoff.wait(backoff.TROUBLE, tries, random=random))

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from queue_engine.admission.label_order import EARLIER_LABEL
 from queue_engine.core.jobs.job_store import Job, Jobs
 from tests.acceptance.world import CI_TIME, LABEL, World, a_world
 
@@ -113,6 +114,21 @@ async def test_label_whose_job_is_put_back_lands_before_later_ones(world: World,
     (job,) = await claimed_elsewhere(world)
     async with world.bot.database.transaction() as connection:
         await Jobs(connection).hold(job, at=world.clock.now() + SECOND, now=world.clock.now(), why=why)
+    pulls[1].label(LABEL, by="mona")
+    await world.until(lambda: all(pull.merged for pull in pulls), within=CI_TIME * 8)
+    assert world.landed() == [pull.number for pull in pulls]
+
+
+async def test_label_that_waited_for_earlier_ones_many_times_lands_before_later_ones(world: World) -> None:
+    """Its waits for others are no reads of its own, after four of which it would hold up no label."""
+    pulls = [world.open(name) for name in ("first", "second")]
+    await world.pass_time(CI_TIME * 2)
+    pulls[0].label(LABEL, by="mona")
+    for after in (0, 0, 0, 1):
+        (job,) = await claimed_elsewhere(world)
+        async with world.bot.database.transaction() as connection:
+            at = world.clock.now() + SECOND * after
+            await Jobs(connection).hold(job, at=at, now=world.clock.now(), why=EARLIER_LABEL)
     pulls[1].label(LABEL, by="mona")
     await world.until(lambda: all(pull.merged for pull in pulls), within=CI_TIME * 8)
     assert world.landed() == [pull.number for pull in pulls]

@@ -200,6 +200,15 @@ async def test_advance_held_back_from_merging_has_no_merge_in_doubt(
     assert (entry.status, entry.run.merge_requested_at) == (READY, None)
 
 
+@pytest.mark.parametrize("status", [CHECKING, READY])
+async def test_advance_of_a_front_that_a_train_tested_has_its_own_head_tested(scene: Setup, status: object) -> None:
+    """P1: a train's candidate was not the entry's own head, so that no result of that run lands it."""
+    scene.github.reports = (report("ci", CheckState.PENDING),)
+    entry = await scene.advance(await scene.front(status=status, base_tip="base-1", candidate_run=7))
+    assert entry is not None
+    assert (entry.status, entry.run.candidate_run) == (CHECKING, None)
+
+
 class Unreadable:
     """Policies that GitHub does not let anybody read."""
 

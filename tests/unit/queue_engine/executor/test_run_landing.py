@@ -11,6 +11,8 @@ from queue_engine.domain.candidate_run import CandidateMember, CandidateRun, Can
 from queue_engine.domain.errors import HeadConflict, MergeError
 from queue_engine.domain.facts import Branch, MergeMethod
 from queue_engine.domain.port import BranchUpdate
+from queue_engine.domain.reasons import Reason
+from queue_engine.effects import record
 from queue_engine.executor.cleanup import CLEAN_JOB, CLOSE_JOB
 from queue_engine.executor.run_landing import begin_landing, continue_landing
 from queue_engine.executor.run_store import TrainState, follow_runs
@@ -184,6 +186,20 @@ async def test_train_does_not_land_without_a_member_that_left(store: Store) -> N
     assert await continue_landing(state, run) is None
     assert github.named("update_refs") == []
     assert await numbers(state) == [1]
+
+
+async def test_landing_by_merges_that_meets_a_mismatch_ends_and_leaves_the_queue_to_a_maintainer(store: Store) -> None:
+    """P1: the tip is not noted as one whose checks resume the queue."""
+    state, run = await two_passed(store, TrainGitHub(), state=CandidateState.LANDING)
+    async with state.engine.change() as change:
+        await change.tx.entries.remove(state.entries[0])
+        await change.tx.candidate_runs.note_landed(run.id or 0, 1, "not-c1")
+        await record.pause(change, state.queue, Reason.TREE_MISMATCH, "the trees differ")
+    await state.load()
+    assert await continue_landing(state, state.runs[0]) is None
+    await state.load()
+    assert (state.runs, state.queue.red, state.memory.base_tip) == ((), None, "not-c1")
+    assert await numbers(state) == [2]
 
 
 async def test_rest_of_a_train_lands_on_the_commit_of_the_part_that_landed(store: Store) -> None:

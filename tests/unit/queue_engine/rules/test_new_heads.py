@@ -63,6 +63,7 @@ ROWS: Mapping[HeadConsent, list[tuple[NewHead, Entry, Policy, object]]] = {
         (NewHead("head-2"), OWN, POLICY, UnknownFact(HeadFact.COMPARISON)),
         (NewHead("head-2", compared=compared("head-1", "base-1")), OWN, POLICY, True),
         (NewHead("head-2", compared=compared("base-1", "head-1")), OWN, POLICY, False),
+        (NewHead("head-2", compared=compared("head-1", "other")), OWN, POLICY, False),
         (NewHead("head-2", compared=compared("head-1")), OWN, POLICY, False),
         (NewHead("head-2", compared=compared("head-1", "base-1")), BOUND, POLICY, True),
         (NewHead("head-2", compared=compared("head-2", "base-1")), BOUND, POLICY, False),
