@@ -273,12 +273,14 @@ class QueuePass:
         entries = [each for each in state.entries if each.run.github_failures]
         runs = [each for each in state.runs if each.test.github_failures]
         runs = [each for each in runs if not frozen or each.state is not CandidateState.TESTING]
+        if not entries and not runs:
+            return False
         async with state.engine.change() as change:
             for entry in entries:
                 await change.tx.entries.save(replace(entry, run=entry.run.without_failures()))
             for run in runs:
                 await change.tx.candidate_runs.save(replace(run, test=run.test.without_failures()))
-        return bool(entries or runs)
+        return True
 
     async def _follow(self, *states: CandidateState) -> bool:
         """Build and test the runs in these states; True once something changed, else they are due at `_due`."""
