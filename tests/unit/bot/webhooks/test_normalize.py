@@ -162,6 +162,14 @@ def test_repositories_added_or_renamed_are_an_installed_event(event: str, action
         ("check_run", _payload(action="created", check_run={"name": "t", "head_sha": "h"})),
         ("check_run", _payload(action="completed", check_run={"name": "IMQ", "head_sha": "h", "app": {"id": OWN_APP}})),
         ("check_suite", _payload(action="completed", check_suite={"head_sha": "h", "app": {"id": OWN_APP}})),
+        (
+            "check_suite",
+            _payload(
+                action="rerequested",
+                check_suite={"head_sha": "h", "app": {"id": OWN_APP}},
+                sender={"login": "robot[bot]", "type": "Bot"},
+            ),
+        ),
         ("check_suite", _payload(action="requested", check_suite={"head_sha": "h"})),
         ("workflow_run", _payload(action="requested", workflow_run={"head_sha": "h", "status": "queued"})),
         ("workflow_run", _payload(action="completed", workflow_run={"head_sha": "h", "conclusion": "success"})),
