@@ -85,6 +85,18 @@ async def test_outage_while_a_candidate_is_built_has_trains_off_after_its_limit(
     assert (state.memory.off is not None, state.runs == ()) == (is_late, is_late)
 
 
+@pytest.mark.parametrize("hours", [5, 6])
+async def test_landing_in_doubt_waits_for_six_hours_and_then_lands_one_by_one(store: Store, hours: int) -> None:
+    """P5: as long as after any other lost answer to a merge."""
+    state, run = await a_state(store, a_github(branch_tip=Unavailable("down")), (1,), candidate="c1")
+    test = replace(run.test, github_failures=9, github_failing_since=NOW - hours * HOUR, next_poll_at=NOW)
+    await state.save_run(replace(run, state=CandidateState.LANDING, test=test))
+    await a_pass(state).run()
+    await state.load()
+    off = state.memory.off
+    assert (None if off is None else off.reason) == (None if hours == 5 else "candidate_landing_refused")
+
+
 async def test_pass_that_an_event_wakes_asks_no_sooner_than_the_entry_waits_for_github(store: Store) -> None:
     """P7: webhooks wake a queue in trains, because its other runs go on; the wait of an entry is stored with it."""
     github = a_github(branch_tip=Unavailable("down"))
