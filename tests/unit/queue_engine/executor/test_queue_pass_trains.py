@@ -9,10 +9,11 @@ import pytest
 from queue_engine.config.model import TrainRules
 from queue_engine.core.database.database import Database
 from queue_engine.domain.candidate_run import CandidateState
-from queue_engine.domain.errors import Forbidden, GitHubError, Invalid, StaleRead, Unavailable
+from queue_engine.domain.errors import Forbidden, GitHubError, Invalid, Refused, StaleRead, Unavailable
 from queue_engine.domain.facts import CheckState
 from queue_engine.domain.model import EntryStatus
 from queue_engine.domain.policy import Candidates
+from queue_engine.domain.reasons import Reason
 from queue_engine.executor.queue_pass import QueuePass
 from queue_engine.executor.run_store import TrainState
 from queue_engine.planner.trains.memory import SequentialMode
@@ -95,6 +96,17 @@ async def test_landing_in_doubt_waits_for_six_hours_and_then_lands_one_by_one(st
     await state.load()
     off = state.memory.off
     assert (None if off is None else off.reason) == (None if hours == 5 else "candidate_landing_refused")
+
+
+@pytest.mark.parametrize("minutes", [0, 1])
+async def test_run_that_github_refuses_for_a_minute_pauses_its_queue(store: Store, minutes: int) -> None:
+    """P6: all who are queued read what GitHub refuses; a shorter refusal is over before."""
+    state, run = await a_state(store, a_github(create_branch=Refused("no", status=403)), (1,))
+    test = replace(run.test, github_failures=1, github_failing_since=NOW - timedelta(minutes=minutes), next_poll_at=NOW)
+    await state.save_run(replace(run, test=test))
+    await a_pass(state).run()
+    await state.load()
+    assert (state.queue.pause(Reason.GITHUB_REFUSES) is not None) is bool(minutes)
 
 
 async def test_pass_that_an_event_wakes_asks_no_sooner_than_the_entry_waits_for_github(store: Store) -> None:
