@@ -98,6 +98,16 @@ async def test_landing_in_doubt_waits_for_six_hours_and_then_lands_one_by_one(st
     assert (None if off is None else off.reason) == (None if hours == 5 else "candidate_landing_refused")
 
 
+async def test_read_that_github_answers_with_422_is_no_rule_for_the_member(store: Store) -> None:
+    """P5: no parameter of a read can be wrong, so that nobody leaves for it."""
+    state, run = await a_state(store, a_github(branch_tip=Invalid("no", status=422)), (1,))
+    await state.cancel(run, why="left")
+    await state.remember(replace(state.memory, base_tip=None))
+    assert await a_pass(state).run() is not None
+    await state.load()
+    assert [each.run.github_failures for each in state.entries] == [1]
+
+
 @pytest.mark.parametrize("minutes", [0, 1])
 async def test_run_that_github_refuses_for_a_minute_pauses_its_queue(store: Store, minutes: int) -> None:
     """P6: all who are queued read what GitHub refuses; a shorter refusal is over before."""
