@@ -99,7 +99,7 @@ async def test_landing_in_doubt_waits_for_six_hours_and_then_lands_one_by_one(st
 
 
 async def test_read_that_github_answers_with_422_is_no_rule_for_the_member(store: Store) -> None:
-    """P5: no parameter of a read can be wrong, so that nobody leaves for it."""
+    """P5: no parameter of a read can be wrong, so the member stays queued."""
     state, run = await a_state(store, a_github(branch_tip=Invalid("no", status=422)), (1,))
     await state.cancel(run, why="left")
     await state.remember(replace(state.memory, base_tip=None))
