@@ -9,10 +9,11 @@ import pytest
 from queue_engine.config.model import TrainRules
 from queue_engine.core.database.database import Database
 from queue_engine.domain.candidate_run import CandidateState
-from queue_engine.domain.errors import Forbidden, GitHubError, Invalid, StaleRead, Unavailable
+from queue_engine.domain.errors import Forbidden, GitHubError, Invalid, Refused, StaleRead, Unavailable
 from queue_engine.domain.facts import CheckState
 from queue_engine.domain.model import EntryStatus
 from queue_engine.domain.policy import Candidates
+from queue_engine.domain.reasons import Reason
 from queue_engine.executor.queue_pass import QueuePass
 from queue_engine.executor.run_store import TrainState
 from queue_engine.planner.trains.memory import SequentialMode
@@ -83,6 +84,39 @@ async def test_outage_while_a_candidate_is_built_has_trains_off_after_its_limit(
     assert due > NOW
     await state.load()
     assert (state.memory.off is not None, state.runs == ()) == (is_late, is_late)
+
+
+@pytest.mark.parametrize("hours", [5, 6])
+async def test_landing_in_doubt_waits_for_six_hours_and_then_lands_one_by_one(store: Store, hours: int) -> None:
+    """P5: as long as after any other lost answer to a merge."""
+    state, run = await a_state(store, a_github(branch_tip=Unavailable("down")), (1,), candidate="c1")
+    test = replace(run.test, github_failures=9, github_failing_since=NOW - hours * HOUR, next_poll_at=NOW)
+    await state.save_run(replace(run, state=CandidateState.LANDING, test=test))
+    await a_pass(state).run()
+    await state.load()
+    off = state.memory.off
+    assert (None if off is None else off.reason) == (None if hours == 5 else "candidate_landing_refused")
+
+
+async def test_read_that_github_answers_with_422_is_no_rule_for_the_member(store: Store) -> None:
+    """P5: no parameter of a read can be wrong, so the member stays queued."""
+    state, run = await a_state(store, a_github(branch_tip=Invalid("no", status=422)), (1,))
+    await state.cancel(run, why="left")
+    await state.remember(replace(state.memory, base_tip=None))
+    assert await a_pass(state).run() is not None
+    await state.load()
+    assert [each.run.github_failures for each in state.entries] == [1]
+
+
+@pytest.mark.parametrize("minutes", [0, 1])
+async def test_run_that_github_refuses_for_a_minute_pauses_its_queue(store: Store, minutes: int) -> None:
+    """P6: all who are queued read what GitHub refuses; a shorter refusal is over before."""
+    state, run = await a_state(store, a_github(create_branch=Refused("no", status=403)), (1,))
+    test = replace(run.test, github_failures=1, github_failing_since=NOW - timedelta(minutes=minutes), next_poll_at=NOW)
+    await state.save_run(replace(run, test=test))
+    await a_pass(state).run()
+    await state.load()
+    assert (state.queue.pause(Reason.GITHUB_REFUSES) is not None) is bool(minutes)
 
 
 async def test_pass_that_an_event_wakes_asks_no_sooner_than_the_entry_waits_for_github(store: Store) -> None:

@@ -9,16 +9,17 @@ import pytest
 from queue_engine.core.database.database import Database
 from queue_engine.domain.candidate_run import CandidateMember, CandidateRun, CandidateState
 from queue_engine.domain.errors import HeadConflict, MergeError
-from queue_engine.domain.facts import Branch, MergeMethod
+from queue_engine.domain.facts import Branch, CheckState, MergeMethod
 from queue_engine.domain.port import BranchUpdate
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects import record
+from queue_engine.executor.candidate import key_of
 from queue_engine.executor.cleanup import CLEAN_JOB, CLOSE_JOB
 from queue_engine.executor.run_landing import begin_landing, continue_landing
 from queue_engine.executor.run_store import TrainState, follow_runs
 from queue_engine.planner.trains.outcomes import find_run, passed
 from queue_engine.store import Store
-from tests.unit.queue_engine.examples import comparison, pull
+from tests.unit.queue_engine.examples import comparison, pull, report
 from tests.unit.queue_engine.executor.train_states import TrainGitHub, a_state
 
 RULED = MergeError("Changes must be made through a pull request.", status=422)
@@ -221,3 +222,18 @@ async def test_base_that_imq_may_not_move_has_members_merged_from_then_on(store:
     assert len(github.named("update_refs")) == 2
     assert (state.memory.by_api, await numbers(state)) == (RULED.message, [1])
     assert (state.runs[0].state, state.entries[0].run.merge_requested_at) == (CandidateState.PASSED, None)
+
+
+@pytest.mark.parametrize("times", [0, 3])
+async def test_tree_whose_checks_fail_again_and_again_before_its_landing_counts_as_failed(
+    store: Store, times: int
+) -> None:
+    """P5: no tree is tested for ever."""
+    github = TrainGitHub()
+    state, run = await that_passed(store, github)
+    github.pull, github.reports = pull(head_sha="head-1"), (report("ci", CheckState.FAILED),)
+    for _ in range(times):
+        state.memory = state.memory.with_cancelled(await key_of(state, run))
+    await state.remember(state.memory)
+    assert not await begin_landing(state, run, state.memory.trains.passed[0])
+    assert (state.memory.failure_of(1) is not None) is bool(times)

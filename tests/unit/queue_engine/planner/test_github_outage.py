@@ -14,6 +14,7 @@ from queue_engine.domain.errors import (
     MergeError,
     RateLimitError,
     ReadLagError,
+    Refused,
     StaleRead,
     Unauthorized,
     Unavailable,
@@ -22,7 +23,7 @@ from queue_engine.domain.errors import (
 )
 from queue_engine.domain.reasons import Reason
 from queue_engine.planner.actions import Dequeue
-from queue_engine.planner.github_outage import Retry, longest_wait, on_github_error
+from queue_engine.planner.github_outage import Retry, longest_wait, on_github_error, settled
 from tests.store.examples import changed
 from tests.unit.queue_engine.examples import HOUR, NOW, POLICY, SECOND, entry
 from tests.unit.queue_engine.retryable_errors import PASSES
@@ -58,6 +59,14 @@ def test_outdated_read_is_asked_again_within_seconds_before_it_is_trouble() -> N
     assert waits[:9] == [1, 2, 4, 8, 30, 60, 120, 240, 300]
     assert silent == 4
     assert action == Dequeue(Reason.GITHUB_TROUBLE, "older")
+
+
+@pytest.mark.parametrize(("status", "kind"), [(403, Forbidden), (422, Invalid), (500, Refused)])
+def test_refusal_that_github_repeats_for_ten_minutes_is_none_that_passes(status: int, kind: type) -> None:
+    """P5: no request is repeated for an hour while everything else works."""
+    error, failing = Refused("no", status=status), changed(entry(), github_failing_since=NOW).run
+    assert type(settled(failing, error, NOW + timedelta(minutes=9))) is Refused
+    assert type(settled(failing, error, NOW + timedelta(minutes=10))) is kind
 
 
 def test_backoff_after_a_success_starts_again() -> None:
