@@ -9,7 +9,7 @@ import pytest
 from queue_engine.config.model import TrainRules
 from queue_engine.core.database.database import Database
 from queue_engine.domain.candidate_run import CandidateState
-from queue_engine.domain.errors import Forbidden, GitHubError, Invalid, Refused, StaleRead, Unavailable
+from queue_engine.domain.errors import Forbidden, GitHubError, Invalid, RateLimitError, Refused, StaleRead, Unavailable
 from queue_engine.domain.facts import CheckState
 from queue_engine.domain.model import EntryStatus
 from queue_engine.domain.policy import Candidates
@@ -117,6 +117,14 @@ async def test_run_that_github_refuses_for_a_minute_pauses_its_queue(store: Stor
     await a_pass(state).run()
     await state.load()
     assert (state.queue.pause(Reason.GITHUB_REFUSES) is not None) is bool(minutes)
+
+
+async def test_rate_limit_makes_the_queue_wait_and_counts_against_no_run(store: Store) -> None:
+    """P7: the limit concerns every run of the queue, so the pass ends with it."""
+    state, run = await a_state(store, a_github(create_branch=RateLimitError("slow", retry_after=HOUR)), (1,))
+    assert await a_pass(state).run() == NOW + HOUR
+    await state.load()
+    assert [each.test for each in state.runs] == [run.test]
 
 
 async def test_pass_that_an_event_wakes_asks_no_sooner_than_the_entry_waits_for_github(store: Store) -> None:
