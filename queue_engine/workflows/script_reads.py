@@ -1,7 +1,4 @@
-"""Find what a script reads of the event, or of the history of its commit, by itself: no expression shows it.
-
-A script of the repository that it calls is not read: this is a proof about workflow files.
-"""
+"""Find what a script reads of the event, or of the history of its commit, by itself: no expression shows it."""
 
 import re
 
@@ -95,7 +92,7 @@ def reads_event(script: str) -> str:
     for line in script.replace("\\\n", " ").splitlines():
         if len(line) > _LONGEST_LINE:
             return "a line that is too long to be read"
-        if not line.lstrip().startswith("#") and (found := _READS.search(line)):
+        if not line.lstrip().startswith(("#", "//")) and (found := _READS.search(line)):
             return f"`{found[0].strip()[:60]}`"
     return ""
 
