@@ -23,7 +23,7 @@ _MOST_ACTIONS = 50
 """Local actions that are read. A workflow with others is unknown."""
 _DEEPEST_ACTIONS = 10
 """Composite actions use each other to this depth."""
-_MOST_SCRIPTS = 200
+_MOST_SCRIPTS = 300
 """Paths at which scripts may be. A step that names others is unknown."""
 _DEEPEST_SCRIPTS = 5
 """Scripts that name each other are read to this depth: one request for each."""
@@ -135,7 +135,8 @@ def _named_by_workflows(texts: Mapping[str, str], paths: Collection[str], folder
     paths = {*paths, *(path for path in texts if path.endswith(ACTION_FILES))}
     while called := {path for path in texts if path not in paths and any(f"/{path}" in texts[each] for each in paths)}:
         paths |= called
-    return [each for path in sorted(paths) for each in named_files(texts[path], folders)]
+    beside = {path: [dirname(path) or "."] if path.endswith(ACTION_FILES) else [] for path in paths}
+    return [each for path in sorted(paths) for each in named_files(texts[path], (*folders, *beside[path]))]
 
 
 def _named_by_scripts(texts: Mapping[str, str], found: Mapping[str, str], folders: Collection[str]) -> list[str]:

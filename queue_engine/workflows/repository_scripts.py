@@ -9,20 +9,36 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from posixpath import dirname, normpath
+from typing import Any
 
 from queue_engine.workflows.script_reads import reads_event
 
 _ENDINGS = (
-    r"(?:sh|bash|zsh|ksh|fish|ps1|psm1|bat|cmd|py|pyw|rb|rake|pl|php|lua|tcl|js|mjs|cjs|jsx|ts|mts|cts|tsx|groovy|kts|mk"
-    r"|nu|awk|exs|jl|R)"
+    r"(?:sh|bash|zsh|ksh|fish|ps1|psm1|bat|cmd|py|pyw|rb|rake|pl|php|lua|tcl|js|mjs|cjs|jsx|ts|mts|cts|tsx|groovy|kts?"
+    r"|mk|nu|awk|exs|jl|R|go|rs|java|swift|csx?|fsx|scala|sc|dart|clj|hs|ml|cr|nim|zig)"
 )
 _PATH = re.compile(rf"(?<![\w:/.@+-])(?:\.{{0,2}}/)?(?:[\w.+@-]+/)*[\w.+@-]+\.{_ENDINGS}(?![\w/-]|\.\w)")
 _BARE = re.compile(
     r"(?<![\w:/.@$}+-])(?:\.{1,2}/)?(?:[\w.+-]+/)+[\w+-]+(?![\w/.*@:+-])|(?<![\w:/.@$}+-])\./[\w+-]+(?![\w/*+-])"
 )
 """A path without an ending, such as `./mvnw` or `script/test`."""
+_RUN = re.compile(
+    r"(?:<\s*|(?<![\w.-])(?:(?:ba|z|k|da)?sh|source|python3?|node|ruby|perl|\.(?=\s))\s+)"
+    r"(?:-[\w-]+\s+){0,5}([\w./+-]{1,200})"
+)
+"""What a shell or an interpreter is given, whatever its name is."""
 _MODULE = re.compile(r"(?<!\S)-m\s+([A-Za-z_][\w.]*)")
 """Of Python."""
+_PACKAGE = re.compile(r"\bgo\s+run\s+(?:-\S+\s+){0,5}([\w./-]{1,200})")
+"""Of Go: its program is in one of its files, by custom in `main.go`."""
+_REQUIRED = re.compile(r"""(?:require|import|from)\s*\(?\s*["'](\.{1,2}/[\w./-]{1,200})["']""")
+_REQUIRED_ENDINGS = (".js", ".cjs", ".mjs", ".ts", "/index.js")
+"""What Node.js adds to the name of a module."""
+_WITHIN = re.compile(r"(?:\$\{\{[^}$]{0,200}\}\}|\$\{\w{1,50}\}|\$\w{1,50}|\$\([^()]{0,200}\))/")
+"""A folder that a value names, such as `$GITHUB_WORKSPACE/`: the rest of the path is looked for in all folders."""
+_BACKSLASH = re.compile(r"(?<=[\w.])\\(?=[\w.])")
+_SETTING = re.compile(r"^\s*\$\{\{\s*(?:vars|secrets)\b[^}]{0,200}\}\}", re.MULTILINE)
+"""A command that a setting has."""
 _COMPUTED = re.compile(
     rf"(?<=[\w/-])(?:\$\{{\{{[^}}$]{{0,200}}\}}\}}|\$\{{\w{{1,50}}\}}|\$\w{{1,50}})[\w./-]{{0,100}}\.{_ENDINGS}(?![\w.-])"
 )
@@ -47,8 +63,16 @@ _BUILDS: Mapping[str, str] = {
     "mage": "magefile.go",
     "invoke": "tasks.py",
     "composer": "composer.json",
+    "compose": "compose.yaml compose.yml docker-compose.yaml docker-compose.yml",
+    "docker-compose": "compose.yaml compose.yml docker-compose.yaml docker-compose.yml",
+    "bake": "docker-bake.hcl docker-bake.json",
+    "bake-action": "docker-bake.hcl docker-bake.json",
+    "cibuildwheel": "pyproject.toml",
+    "pre-commit": ".pre-commit-config.yaml",
+    "mise": "mise.toml .mise.toml",
+    "bazel": ".bazelrc",
 }
-"""The files that programs read, by the names of these programs."""
+"""The files that programs read, by the names of these programs, and of actions that start them."""
 _PROGRAM = re.compile(rf"(?<![\w-])(?:{'|'.join(_BUILDS)})(?![\w.-])")
 _FOLDER = re.compile(
     r"(?:working-directory[\"']?:\s*|(?<![\w-])(?:cd|pushd)\s+|\s-C\s*|--(?:prefix|cwd|dir|directory)[ =])"
@@ -69,7 +93,11 @@ def folders_in(texts: Iterable[str]) -> list[str]:
 
 def named_files(text: str, folders: Collection[str]) -> list[str]:
     """Return the paths at which the files may be that commands name."""
+    text = _WITHIN.sub("./", _BACKSLASH.sub("/", text))
     names = [found[0].lstrip("/") for found in (*_PATH.finditer(text), *_BARE.finditer(text))]
+    names += [found[1].lstrip("/") for found in _RUN.finditer(text)]
+    names += [f"{found[1]}/main.go" for found in _PACKAGE.finditer(text)]
+    names += [f"{found[1]}{ending}" for found in _REQUIRED.finditer(text) for ending in _REQUIRED_ENDINGS]
     for found in _MODULE.finditer(text):
         module = found[1].replace(".", "/")
         names += [f"{module}.py", f"{module}/__main__.py"]
@@ -88,21 +116,30 @@ class RepositoryScripts:
     folders: Collection[str] = (".",)
     """In which steps run commands."""
 
-    def reads(self, value: object, folder: object = None) -> str:
-        """Return which script that a value names reads the event, or cannot be read, and why; "" for none.
+    def of_step(self, step: Mapping[str, Any], folder: object, beside: str) -> str:
+        """Return which script of a step reads the event, or cannot be read, and why; "" for none.
 
-        `folder`: where its commands run, as it is written.
+        `folder`: where its commands run, as it is written; `beside`: the folder of its action.
         """
-        texts = list(_texts(value))
-        if "${{" in str(folder) and any(named_files(each, (".",)) for each in texts):
+        folder = step.get("working-directory", folder)
+        given = step.get("with")
+        commands = [step.get("run"), *(given.get(name) for name in ("script", "command") if isinstance(given, dict))]
+        if setting := next((found for each in commands if (found := _SETTING.search(str(each)))), None):
+            return f"commands of a setting: `{setting[0].strip()}`"
+        if "${{" in str(folder) and any(named_files(each, (".",)) for each in _texts(commands)):
             return f"scripts in a folder whose name is computed: `{folder}`"
-        return next(filter(None, map(self._reads, texts)), "")
+        shown = {key: value for key, value in step.items() if key not in ("name", "id", "if")}
+        return self.reads(shown, beside)
 
-    def _reads(self, text: str) -> str:
+    def reads(self, value: object, beside: str = ".") -> str:
+        """Return which script that a value names reads the event, or cannot be read, and why; "" for none."""
+        return next(filter(None, (self._reads(each, beside) for each in _texts(value))), "")
+
+    def _reads(self, text: str, beside: str) -> str:
         if computed := _COMPUTED.search(text):
             return f"a script whose name is computed: `{computed[0]}`"
         visited: set[str] = set()
-        todo = [(path, text) for path in named_files(text, self.folders)]
+        todo = [(path, text) for path in named_files(text, (*self.folders, beside))]
         while todo:
             path, named_by = todo.pop()
             if path in visited or path not in self.texts:

@@ -79,6 +79,8 @@ class StepScope:
     """Whether a step checks another repository out, or into another folder: `./` may be that one's."""
     folder: object = None
     """Where steps run commands that name no folder of their own."""
+    beside: str = "."
+    """The folder of the local action."""
     takes_files: bool = False
     """Whether a job of the repository takes files that others stored."""
     depth: int = 0
@@ -166,10 +168,9 @@ def _step(step: Mapping[str, Any], outer: EventViews, scope: StepScope) -> StepO
         return StepOutcome("has a condition that depends on the event", outer)
     if changed := next((key for key in step if key not in _JUDGED and not views.same(step[key])), None):
         return StepOutcome(f"has `{changed}` by the event", outer)
-    commands = {key: value for key, value in step.items() if key not in _SHOWN}
-    if scope.is_branch and (found := event_reads(commands)):
+    if scope.is_branch and (found := event_reads({key: value for key, value in step.items() if key not in _SHOWN})):
         return StepOutcome(f"reads {found}, which depends on the event", outer)
-    if scope.is_branch and (found := scope.scripts.reads(commands, step.get("working-directory", scope.folder))):
+    if scope.is_branch and (found := scope.scripts.of_step(step, scope.folder, scope.beside)):
         return StepOutcome(f"runs {found}", outer)
     # What a checkout brings does not depend on the environment.
     if action != CHECKOUT and (variables := views.variables):
@@ -251,7 +252,9 @@ def _local(step: Mapping[str, Any], views: EventViews, outer: EventViews, scope:
     if scope.is_branch and (read := event_reads(defaults) or scope.scripts.reads(defaults)):
         return StepOutcome(f"uses `{uses}`, which reads {read}", outer)
     inner = _with_inputs(views, found.get("inputs"), step.get("with")).giving("steps", UNKNOWN, UNKNOWN)
-    why, inner, is_skipped = difference(runs.get("steps"), inner, replace(scope, depth=scope.depth + 1, folder=None))
+    why, inner, is_skipped = difference(
+        runs.get("steps"), inner, replace(scope, depth=scope.depth + 1, folder=None, beside=folder or ".")
+    )
     if why:
         return StepOutcome(f"uses `{uses}`, which {why}", outer, is_skipped)
     outputs = found.get("outputs")
