@@ -147,7 +147,7 @@ def _let_others_run() -> Iterator[None]:
 
 
 class _Kept:
-    """The connections that engines keep between transactions: one each, so that nobody waits for it at the pool."""
+    """One connection of each engine, kept from transaction to transaction; with more the pool might have none left."""
 
     def __init__(self) -> None:
         self._free: dict[Engine, AsyncConnection] = {}
@@ -156,8 +156,7 @@ class _Kept:
     @asynccontextmanager
     async def connect(self, of: AsyncEngine) -> AsyncGenerator[AsyncConnection]:
         """In place of `AsyncEngine.connect`, for who enters it at once: so `Database` does."""
-        free = of.dialect.name == "sqlite" and self._free.pop(of.sync_engine, None)
-        connection = free or await AsyncConnection(of).start()
+        connection = self._free.pop(of.sync_engine, None) or await AsyncConnection(of).start()
         inner = connection.sync_connection
         assert inner is not None
         try:

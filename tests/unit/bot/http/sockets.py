@@ -19,8 +19,8 @@ SECRET = "a secret that nobody guesses, and long"
 HEALTH = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
 SHORT = timedelta(seconds=1)
 
-_TURN = 0.01
-"""Seconds that pass at each turn of the loop: a hundred turns are `SHORT`, and none of the server's own limits."""
+_STEP = 0.01
+"""Seconds that pass whenever all tasks ran: a hundred times are `SHORT`, and less than the server's own limits."""
 
 T = TypeVar("T")
 
@@ -29,7 +29,7 @@ class Time:
     """The clock of a test's loop."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._now = loop.time()
+        self._now = 0.0
         loop.time = lambda: self._now  # type: ignore[method-assign]
 
     async def until(self, awaited: Coroutine[Any, Any, T]) -> T:
@@ -38,7 +38,7 @@ class Time:
         end = self._now + 8 * SHORT.total_seconds()
         while not task.done():
             assert self._now < end
-            self._now += _TURN
+            self._now += _STEP
             await asyncio.sleep(0)
         return await task
 
