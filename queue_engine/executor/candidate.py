@@ -34,10 +34,9 @@ from queue_engine.executor.run_store import TrainState
 from queue_engine.executor.triggers import lines, read_choice, trigger_failed, trigger_for
 from queue_engine.planner.actions import Facts
 from queue_engine.planner.trains.built import begun_on, history_of, merge_message
-from queue_engine.planner.trains.members import base_moved
-from queue_engine.planner.trains.memory import Memory
-from queue_engine.planner.trains.model import NewRun
-from queue_engine.planner.trains.outcomes import (
+from queue_engine.planner.trains.memory import (
+    Memory,
+    base_moved,
     cancelled,
     failed_before,
     find_run,
@@ -49,6 +48,7 @@ from queue_engine.planner.trains.outcomes import (
     started,
     without_member,
 )
+from queue_engine.planner.trains.model import NewRun
 from queue_engine.rules.checks import run_checks
 from queue_engine.workflows.trigger_choice import GITHUB_ACTIONS
 

@@ -34,8 +34,16 @@ from queue_engine.planner.absent_checks import judge_absent
 from queue_engine.planner.actions import Action, FactKind, Facts
 from queue_engine.planner.check_limits import few
 from queue_engine.planner.check_outcome import judge_checks, rerun_answered
-from queue_engine.planner.trains.memory import FailingChecks, Memory
-from queue_engine.planner.trains.outcomes import cancelled, ejected_member, failed, find_run, passed, unblamed
+from queue_engine.planner.trains.memory import (
+    FailingChecks,
+    Memory,
+    cancelled,
+    ejected_member,
+    failed,
+    find_run,
+    passed,
+    unblamed,
+)
 from queue_engine.planner.trains.plan import failure_ejects
 from queue_engine.rules.check_progress import run_progress
 from queue_engine.rules.check_timing import with_reports

@@ -39,10 +39,8 @@ from queue_engine.known.own_merges import record_merge_request
 from queue_engine.planner.actions import Facts
 from queue_engine.planner.check_limits import few
 from queue_engine.planner.merge_errors import misses_checks
-from queue_engine.planner.trains.members import base_moved
-from queue_engine.planner.trains.memory import FailingChecks
+from queue_engine.planner.trains.memory import FailingChecks, base_moved, cancelled, failed, find_run, landed
 from queue_engine.planner.trains.model import TrainRun
-from queue_engine.planner.trains.outcomes import cancelled, failed, find_run, landed
 from queue_engine.rules.blockers import blockers_of, is_blocked
 from queue_engine.rules.checks import CommitChecks, absent_checks, judge, run_checks
 from queue_engine.workflows.trigger_choice import GITHUB_ACTIONS
