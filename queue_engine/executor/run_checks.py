@@ -23,12 +23,11 @@ from queue_engine.domain.model import Entry, EntryStatus
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.unmet_requirement import UnmetRequirement
 from queue_engine.executor import requests
-from queue_engine.executor.candidate import key_of, of_tree
 from queue_engine.executor.front import StallFacts, hold_for_base, record_stall
 from queue_engine.executor.members import leaves_for_absent
 from queue_engine.executor.reads import judged, read_fact
 from queue_engine.executor.run_store import TrainState
-from queue_engine.executor.triggers import trigger_failed
+from queue_engine.executor.triggers import key_of, of_tree, trigger_failed
 from queue_engine.planner import actions
 from queue_engine.planner.absent_checks import judge_absent
 from queue_engine.planner.actions import Action, FactKind, Facts

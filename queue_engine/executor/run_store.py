@@ -13,7 +13,6 @@ from queue_engine.domain.policy import CommentPolicy
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects.context import Change, Engine
 from queue_engine.executor.cleanup import CLEAN_JOB
-from queue_engine.executor.entry_steps import EntrySteps
 from queue_engine.executor.entry_store import CheckResults, EntryChange, EntryUpdates
 from queue_engine.planner.actions import Facts
 from queue_engine.planner.trains.built import former_candidates, with_ended
@@ -76,12 +75,6 @@ class TrainState:
             comments = replace(comments, level=CommentPolicy.OUTCOMES)
         checks = replace(self.policy.checks, queue_only=frozenset())
         return EntryUpdates(self.engine, replace(self.policy, comments=comments, checks=checks))
-
-    def steps(self) -> EntrySteps:
-        """Return what takes the steps of single entries."""
-        steps = EntrySteps(self.engine, self.queue, self.held, self.policy, updates=self.updates, in_trains=True)
-        steps.depth = self.depth or len(self.entries)
-        return steps
 
     async def load(self) -> None:
         """Read everything again; runs of several members, and what plans remember, where the queue may have any."""
