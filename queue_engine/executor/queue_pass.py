@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 import structlog
 
@@ -85,6 +85,7 @@ _PLAN_AGAIN = timedelta(minutes=10)
 """A queue in trains is due at least so often: some plans depend on how long members wait."""
 
 _Done = TypeVar("_Done")
+_Front: TypeAlias = Front | QueueWait | QueueChange
 _RunStep = Callable[[TrainState, CandidateRun], Awaitable[datetime | None]]
 
 
@@ -169,13 +170,13 @@ class QueuePass:
             if isinstance(found, QueueWait):
                 return found if one else await self._without_members(found)
             state.depth = len(found.room)
-            front = next_front(found, state.now)
+            front = next_front(found, state.now) if one or state.memory.tested_alone else None
             begun = isinstance(front, Front) and front.entry.status in PROCESSING and state.tests_alone(front.entry)
-            if one or begun:
+            if front is not None and (one or begun):
                 return await self._front_step(front, traced)
             return await self._advance(found, front, traced)
 
-    async def _front_step(self, found: Front | QueueWait | QueueChange, traced: ExitStack) -> QueueWait | None:
+    async def _front_step(self, found: _Front, traced: ExitStack) -> QueueWait | None:
         """Take one step of the run that has the front as its only member, or preempt it; return as `_step`."""
         state = self._state
         if isinstance(found, QueueChange):
@@ -241,9 +242,7 @@ class QueuePass:
             await state.cancel(run, why="left")
         return None
 
-    async def _advance(
-        self, found: Members, front: Front | QueueWait | QueueChange, traced: ExitStack
-    ) -> QueueWait | None:
+    async def _advance(self, found: Members, front: _Front | None, traced: ExitStack) -> QueueWait | None:
         """Make one change of the runs of several members; return the wait, None if there is more to do now."""
         state = self._state
         # The runs' own retries find out when GitHub accepts requests again.
@@ -333,11 +332,7 @@ class QueuePass:
         return None
 
     async def _plan(
-        self,
-        free: tuple[Entry, ...],
-        front: Front | QueueWait | QueueChange,
-        due: datetime | None,
-        traced: ExitStack,
+        self, free: tuple[Entry, ...], front: _Front | None, due: datetime | None, traced: ExitStack
     ) -> QueueWait | None:
         """Carry out the next plan; the wait, `due` at the latest, if the plan is to wait."""
         state = self._state
