@@ -287,7 +287,7 @@ def test_front_is_not_an_entry_that_is_blocked() -> None:
 
 
 def expected(entries: Sequence[Entry], blockers: Sequence[Blocker]) -> tuple[int | None, bool]:
-    """The number of the entry to work on, written down anew, and whether it preempts the front."""
+    """The number of the entry to work on by the rules alone, and whether it preempts the front."""
     front = entries[0]
     if front.status is UPDATING or front.run.merge_requested_at is not None:
         return front.number, False
