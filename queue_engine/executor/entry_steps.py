@@ -44,6 +44,7 @@ from queue_engine.executor.entry_store import (
 from queue_engine.executor.front import StallFacts, hold_for_base, record_refused_merge, record_stall
 from queue_engine.executor.landing import land_merged
 from queue_engine.executor.reads import read_entry_fact
+from queue_engine.executor.run_store import TrainState
 from queue_engine.known.own_writes import answered_merge, merged_by_imq
 from queue_engine.planner import actions
 from queue_engine.planner.actions import OF_PULL, Action, FactKind, Facts, ReadFact, Step, Wait
@@ -321,3 +322,10 @@ def _not_requested(entry: Entry, due: datetime) -> Entry:
     If GitHub has updated the branch all the same, the new head's webhook or the next read shows it.
     """
     return replace(entry, status_since=due, run=replace(entry.run, polls=0, next_poll_at=due))
+
+
+def steps_of(state: TrainState) -> EntrySteps:
+    """Return what takes the steps of single members of trains."""
+    steps = EntrySteps(state.engine, state.queue, state.held, state.policy, updates=state.updates, in_trains=True)
+    steps.depth = state.depth or len(state.entries)
+    return steps

@@ -20,9 +20,8 @@ from queue_engine.domain.model import Entry
 from queue_engine.domain.policy import TrainForks
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.run import Run
-from queue_engine.executor.reads import judged, read_entry_fact, read_entry_snapshots, read_fact
+from queue_engine.executor.reads import judged, read_entry_fact, read_entry_snapshots, read_fact, workflow_texts
 from queue_engine.executor.run_store import TrainState
-from queue_engine.executor.triggers import workflow_texts
 from queue_engine.planner.absent_checks import judge_absent
 from queue_engine.planner.actions import Block, Dequeue, FactKind, Facts, Save, Unmet, Wait
 from queue_engine.planner.member_rules import judge_member
