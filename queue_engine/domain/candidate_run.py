@@ -90,8 +90,6 @@ class CandidateRun:
     candidate: str | None = None
     """The commit to publish, stored before IMQ publishes it; None while IMQ merges members."""
     published_at: datetime | None = None
-    checks_since: datetime | None = None
-    """When its checks began, or began again by a rerun: their time limit counts from then."""
     pull_request: int | None = None
     """The draft pull request of `CandidateTrigger.PULL_REQUEST`."""
     test: Run = NOT_BEGUN

@@ -48,6 +48,8 @@ class Run:
     """Names of the checks that have started on the candidate, as far as IMQ knows."""
     timings: tuple[CheckTiming, ...] = ()
     """When the checks of the candidate ran, by name: those that its last read showed, and webhooks since."""
+    checks_since: datetime | None = None
+    """When its checks began, or began again by a rerun: their time limit counts from then."""
     checks_started_at: datetime | None = None
     """When the last of these started, as far as IMQ knows: their time limit counts from then."""
     former_checks: tuple[str, ...] | None = None
@@ -76,6 +78,13 @@ class Run:
     github_failing_since: datetime | None = None
     candidate_run: int | None = None
     """The id of the `CandidateRun` that tests its member together with others; None: its candidate is its head."""
+
+    @property
+    def since(self) -> datetime:
+        """When the checks of a run that has begun began."""
+        begun = self.checks_since or self.started_at
+        assert begun is not None
+        return begun
 
     @property
     def has_begun(self) -> bool:

@@ -411,14 +411,9 @@ async def publish(state: TrainState, run: CandidateRun) -> None:
     if run.trigger is CandidateTrigger.DISPATCH and not await _dispatch(state, run):
         return
     now = state.now
-    test = replace(run.test.without_failures(), candidate=run.candidate, polls=0, next_poll_at=None)
-    if run.completed_checks:
-        test = replace(test, next_poll_at=now)
-    else:
-        test = replace(test, next_poll_at=now + state.policy.check_poll.base)
-    await state.save_run(
-        replace(run, state=CandidateState.TESTING, published_at=now, checks_since=now, pull_request=number, test=test)
-    )
+    due = now if run.completed_checks else now + state.policy.check_poll.base
+    test = replace(run.test.without_failures(), candidate=run.candidate, checks_since=now, polls=0, next_poll_at=due)
+    await state.save_run(replace(run, state=CandidateState.TESTING, published_at=now, pull_request=number, test=test))
 
 
 async def _dispatch(state: TrainState, run: CandidateRun) -> bool:

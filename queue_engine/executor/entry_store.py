@@ -232,18 +232,18 @@ def _events(before: Entry, after: Entry, now: datetime, checks: CheckResults) ->
         # The run starts over: its checks are void, but they took their time.
         data |= check_data(before, now)
     elif after.status is EntryStatus.READY:
-        data |= check_data(replace(after, status_since=before.status_since), now, passed=True)
+        data |= check_data(after, now, passed=True)
     ended = checks.ended
     if after.status is EntryStatus.READY and ended is not None:
         # IMQ may find that later than the checks completed, for example after a pause.
-        ended = min(max(ended, before.status_since), now)
+        ended = min(max(ended, before.run.since), now)
         data["ended"] = ended.isoformat()
     if after.status is EntryStatus.READY and before.run.merge_refusals == 0:
         if after.run.rerun_checks:
             events["flaky"] = {"head": after.head, "checks": list(rerun_names(after.run))}
         elif after.head != after.queued_head and ended is not None:
             # Only the checks of IMQ's own update all began with the status: their durations are history.
-            data["checks"] = (ended - before.status_since).total_seconds()
+            data["checks"] = (ended - before.run.since).total_seconds()
     return events
 
 

@@ -20,11 +20,11 @@ from queue_engine.domain.model import Entry
 from queue_engine.domain.policy import TrainForks
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.run import Run
-from queue_engine.executor.reads import judged, read_entry_fact, read_entry_snapshots, read_fact
+from queue_engine.executor.reads import judged, read_entry_fact, read_entry_snapshots, read_run_fact
 from queue_engine.executor.run_store import TrainState
 from queue_engine.executor.triggers import workflow_texts
-from queue_engine.planner.absent_checks import judge_absent
-from queue_engine.planner.actions import Block, Dequeue, FactKind, Facts, Save, Unmet, Wait
+from queue_engine.planner.absent_checks import judge_absent, leave_for_absent
+from queue_engine.planner.actions import Absent, Block, Dequeue, FactKind, Facts, RunContext, Save, Unmet, Wait
 from queue_engine.planner.member_rules import judge_member
 from queue_engine.planner.merge_errors import await_permission, named
 from queue_engine.planner.trains.memory import ForkEntry, ForkReason
@@ -100,22 +100,23 @@ async def leaves_for_absent(state: TrainState, entry: Entry) -> bool:
     Checks that no pull request has on its head are none of these. Raises GitHubError.
     """
     github, policy = state.engine.github, state.policy
-    run = Run(candidate=entry.head)
-    subject = replace(entry, queued_head=entry.head, status_since=entry.enqueued_at, run=run, head_proved=True)
+    run = Run(candidate=entry.head, checks_since=entry.enqueued_at)
+    of = RunContext(entry.repository, entry.base_branch, entry.enqueued_at, entry.fixes_base)
     facts = Facts()
     for fact in (FactKind.RULES, FactKind.CHECKS):
-        facts = await read_fact(github, subject, fact, facts, policy)
-    action, facts = await judged(
-        lambda facts: judge_absent(subject, facts, policy, state.now),
-        lambda fact, facts: read_fact(github, subject, fact, facts, policy, heads_only=True),
+        facts = await read_run_fact(github, run, of, fact, facts, policy)
+    verdict, facts = await judged(
+        lambda facts: judge_absent(run, of, facts, policy, state.now),
+        lambda fact, facts: read_run_fact(github, run, of, fact, facts, policy, heads_only=True),
         facts,
     )
-    match action:
-        case Unmet(_, unmet):
-            await state.updates.unready(entry, unmet)
-            return True
-        case Dequeue(Reason.CHECK_ABSENT as reason, detail):
-            await state.updates.dequeue(entry, reason, facts, detail=detail)
+    match verdict:
+        case Absent() as lacks:
+            match leave_for_absent(entry, lacks, policy):
+                case Unmet(_, unmet):
+                    await state.updates.unready(entry, unmet)
+                case Dequeue(reason, detail):
+                    await state.updates.dequeue(entry, reason, facts, detail=detail)
             return True
         case Wait(never=str(names)):
             await state.remember(replace(state.memory, unreported=names))

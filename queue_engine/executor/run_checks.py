@@ -19,19 +19,18 @@ from queue_engine.config.model import Policy
 from queue_engine.core.observability.progress import ProgressEvent, ProgressStatus
 from queue_engine.domain.candidate_run import CandidateMember, CandidateRun, CandidateState, CandidateTrigger
 from queue_engine.domain.facts import CheckReport, CheckState
-from queue_engine.domain.model import Entry, EntryStatus
+from queue_engine.domain.model import Entry
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.unmet_requirement import UnmetRequirement
 from queue_engine.executor import requests
 from queue_engine.executor.candidate import key_of, of_tree
 from queue_engine.executor.front import StallFacts, hold_for_base, record_stall
 from queue_engine.executor.members import leaves_for_absent
-from queue_engine.executor.reads import judged, read_fact
+from queue_engine.executor.reads import judged, read_run_fact
 from queue_engine.executor.run_store import TrainState
 from queue_engine.executor.triggers import trigger_failed
 from queue_engine.planner import actions
 from queue_engine.planner.absent_checks import judge_absent
-from queue_engine.planner.actions import Action, FactKind, Facts
+from queue_engine.planner.actions import FactKind, Facts, RunContext, Verdict
 from queue_engine.planner.check_limits import few
 from queue_engine.planner.check_outcome import judge_checks, rerun_answered
 from queue_engine.planner.trains.memory import FailingChecks, Memory
@@ -62,22 +61,10 @@ _Checks = Sequence[Mapping[str, Any]]
 """As `FailingChecks` keeps them."""
 
 
-def _subject_of(run: CandidateRun, member: Entry, *, fixes_base: bool) -> Entry:
-    """Return the run as an entry whose checks are judged: its head is the candidate."""
-    assert run.candidate is not None
-    return replace(
-        member,
-        status=EntryStatus.CHECKING,
-        status_since=run.checks_since or run.started_at,
-        queued_head=run.candidate,
-        head=run.candidate,
-        head_proved=True,
-        updated_from=None,
-        newer_tip=None,
-        needs_refetch=False,
-        fixes_base=fixes_base,
-        run=run.test,
-    )
+def _tested(state: TrainState, members: Sequence[Entry]) -> RunContext:
+    """Return whose run it is: of members that all fix the base, one that may land while the base is red."""
+    fixes_base = all(each.fixes_base for each in members)
+    return RunContext(state.queue.repository, state.queue.base_branch, members[0].enqueued_at, fixes_base)
 
 
 def absent(facts: Facts, policy: Policy) -> tuple[str, ...]:
@@ -99,25 +86,25 @@ async def test(state: TrainState, run: CandidateRun) -> datetime | None:
     unproved = state.memory.trigger is not run.trigger
     if unproved and state.now >= limit and run.test.polls == 0:
         run = replace(run, test=replace(run.test, next_poll_at=state.now))
-    subject = _subject_of(run, members[0], fixes_base=all(each.fixes_base for each in members))
-    action, facts = await _judge(state, run, subject, reruns=_needs_rerun(state, run))
+    of = _tested(state, members)
+    verdict, facts = await _judge(state, run, of, reruns=_needs_rerun(state, run))
     if facts.reports is not None and unproved:
         missing = absent(facts, of_tree(state, run, facts)[1])
         if not missing:
             await state.remember(replace(state.memory, trigger=run.trigger))
-        elif state.now >= limit and not _explains(action):
+        elif state.now >= limit and not _explains(verdict):
             await _absent(state, run, few(missing))
             return None
-    due = await _act(state, run, subject, action, facts)
-    if facts.reports is not None and (event := _progress_after(state, run, action)) is not None:
+    due = await _act(state, run, verdict, facts)
+    if facts.reports is not None and (event := _progress_after(state, run, verdict)) is not None:
         await state.engine.progress.on_progress(event)
     return due if due is None or not unproved or state.now >= limit else min(due, limit)
 
 
-def _explains(action: Action) -> bool:
-    """Whether an action says why checks are absent, or is about to: other triggers would start them no sooner."""
-    match action:
-        case actions.Save() | actions.HoldBase() | actions.Dequeue(Reason.WORKFLOW_WITHOUT_JOBS):
+def _explains(verdict: Verdict) -> bool:
+    """Whether a verdict says why checks are absent, or is about to: other triggers would start them no sooner."""
+    match verdict:
+        case actions.Ready() | actions.SaveRun() | actions.HoldBase() | actions.Dequeue(Reason.WORKFLOW_WITHOUT_JOBS):
             return True
         case actions.Wait(never=never):
             return never is not None
@@ -136,28 +123,29 @@ def _needs_rerun(state: TrainState, run: CandidateRun) -> bool:
     )
 
 
-async def _judge(state: TrainState, run: CandidateRun, subject: Entry, *, reruns: bool) -> tuple[Action, Facts]:
-    def judge_candidate(facts: Facts) -> Action:
+async def _judge(state: TrainState, run: CandidateRun, of: RunContext, *, reruns: bool) -> tuple[Verdict, Facts]:
+    # A candidate is an update of its members' heads: their checks are expected on it.
+    updated = replace(of, is_update=True)
+
+    def judge_candidate(facts: Facts) -> Verdict:
         facts, policy = of_tree(state, run, facts)
         policy = policy if reruns else replace(policy, checks=replace(policy.checks, reruns=0))
-        timed = replace(subject, run=with_reports(subject.run, facts.reports or ()))
-        # A candidate is an update of its members' heads: their checks are expected on it.
-        updated = replace(timed, queued_head=run.members[0].head)
-        absent_or_late = judge_absent(updated, facts, policy, state.now, after=state.trains.first_report)
-        return absent_or_late or judge_checks(timed, facts, policy, state.now)
+        test = with_reports(run.test, facts.reports or ())
+        absent_or_late = judge_absent(test, updated, facts, policy, state.now, after=state.trains.first_report)
+        return absent_or_late or judge_checks(test, of, facts, policy, state.now)
 
     async def read(fact: FactKind, facts: Facts) -> Facts:
         facts, policy = of_tree(state, run, facts)
         if fact is FactKind.FORMER_REPORTS:
             return replace(facts, former_reports=await _on_own_heads(state, run.members))
-        facts = await read_fact(state.engine.github, subject, fact, facts, policy)
+        facts = await read_run_fact(state.engine.github, run.test, of, fact, facts, policy)
         if fact is FactKind.CHECKS and is_ambiguous(facts.reports or ()):
-            facts = await _of_its_trigger(state, run, subject, facts)
+            facts = await _of_its_trigger(state, run, facts)
         return facts
 
-    action, facts = await judged(judge_candidate, read)
-    assert action is not None
-    return action, of_tree(state, run, facts)[0]
+    verdict, facts = await judged(judge_candidate, read)
+    assert verdict is not None
+    return verdict, of_tree(state, run, facts)[0]
 
 
 async def _on_own_heads(state: TrainState, members: Iterable[CandidateMember]) -> tuple[CheckReport, ...]:
@@ -169,69 +157,65 @@ async def _on_own_heads(state: TrainState, members: Iterable[CandidateMember]) -
 
 async def read_again(state: TrainState, run: CandidateRun) -> CommitChecks:
     """Read the checks of a candidate that passed, and judge the newest run of each. Raises GitHubError."""
-    subject, github = _subject_of(run, state.entries_of(run)[0], fixes_base=False), state.engine.github
-    facts = Facts(rules=await github.branch_rules(state.queue.repository, state.queue.base_branch))
-    facts = await read_fact(github, subject, FactKind.CHECKS, facts, state.policy)
-    if is_ambiguous(facts.reports or ()):
-        facts = await _of_its_trigger(state, run, subject, facts)
+    assert run.candidate is not None
+    github, repository = state.engine.github, state.queue.repository
+    rules = await github.branch_rules(repository, state.queue.base_branch)
+    reports = await github.check_reports(repository, run.candidate, run_checks(rules, state.policy))
+    facts = Facts(rules=rules, reports=reports)
+    if is_ambiguous(reports):
+        facts = await _of_its_trigger(state, run, facts)
     facts, policy = of_tree(state, run, facts)
     required, reports = run_checks(facts.rules, policy), facts.reports or ()
     return judge(required, reports, policy.checks.ignored, expected_checks(run.test, required, policy))
 
 
-async def _of_its_trigger(state: TrainState, run: CandidateRun, subject: Entry, facts: Facts) -> Facts:
+async def _of_its_trigger(state: TrainState, run: CandidateRun, facts: Facts) -> Facts:
     """Leave out reports that a push to another branch caused, or a pull request of other people."""
-    github = state.engine.github
-    read = await read_fact(github, subject, FactKind.WORKFLOW_RUNS, facts, state.policy)
-    own = of_candidate(facts.reports or (), read.workflow_runs or (), run.trigger, run.branch)
+    assert run.candidate is not None
+    runs = await state.engine.github.workflow_runs(state.queue.repository, run.candidate)
+    own = of_candidate(facts.reports or (), runs, run.trigger, run.branch)
     return replace(facts, reports=own)
 
 
-async def _act(state: TrainState, run: CandidateRun, subject: Entry, action: Action, facts: Facts) -> datetime | None:
-    match action:
-        case actions.Save(changed) if changed.status is EntryStatus.READY:
-            await _passed(state, replace(run, test=changed.run), facts)
-        case actions.Save(changed):
-            await state.save_run(_with(run, changed))
-        case actions.Wait(changed, until, never=never):
-            settled = replace(changed, run=changed.run.without_failures())
-            if _with(run, settled) != run or settled.run != subject.run:
-                await state.save_run(_with(run, settled))
+async def _act(state: TrainState, run: CandidateRun, verdict: Verdict, facts: Facts) -> datetime | None:
+    match verdict:
+        case actions.Ready(test):
+            await _passed(state, replace(run, test=test), facts)
+        case actions.SaveRun(test):
+            await state.save_run(replace(run, test=test))
+        case actions.Wait(test, until, never=never):
+            if (settled := test.without_failures()) != run.test:
+                await state.save_run(replace(run, test=settled))
             found = StallFacts(anywhere=never)
-            return await record_stall(state.engine, state.queue, state.queue.stall, changed, found) or until
-        case actions.Rerun(changed, checks):
-            saved = await state.save_run(_with(run, changed))
-            asked = replace(changed, run=saved.test)
-            message = await requests.rerun(state.engine.github, asked, checks, state.now)
-            answered = rerun_answered(asked, checks, message, state.policy, state.now)
-            await state.save_run(_with(saved, answered))
+            return await record_stall(state.engine, state.queue, state.queue.stall, test, found) or until
+        case actions.Rerun(test, checks):
+            saved = await state.save_run(replace(run, test=test))
+            message = await requests.rerun(state.engine.github, state.queue.repository, saved.test, checks, state.now)
+            answered = rerun_answered(saved.test, checks, message, state.policy, state.now)
+            await state.save_run(replace(saved, test=answered))
         case actions.HoldBase() if run.base_tip != state.memory.base_tip:
             # The base was red where the run began, and has moved since: its members are tested on the present tip.
             await state.cancel(run, why="base_moved")
-        case actions.HoldBase(changed, check, tip, failing):
-            await state.save_run(_with(run, changed))
+        case actions.HoldBase(test, check, tip, failing):
+            await state.save_run(replace(run, test=test))
             return await hold_for_base(state.engine, state.queue, state.policy, check, tip, failing)
-        case actions.Unmet(_, (UnmetRequirement(detail=detail), *_)) | actions.Dequeue(Reason.CHECK_ABSENT, detail):
-            await _absent(state, run, detail or "")
+        case actions.Absent(detail):
+            await _absent(state, run, detail)
         case actions.Dequeue(reason, detail, checks):
             await _failed(state, run, reason, detail, checks, facts)
-        case _:
-            raise AssertionError(f"no action for a candidate: {action}")
+        case actions.ReadFact():
+            raise AssertionError(f"no verdict: {verdict}")
     return None
 
 
-def _progress_after(state: TrainState, run: CandidateRun, action: Action) -> ProgressEvent | None:
+def _progress_after(state: TrainState, run: CandidateRun, verdict: Verdict) -> ProgressEvent | None:
     """Return what a poll of the checks found, once it is stored."""
-    match action:
-        case actions.Save(changed) if changed.status is EntryStatus.READY:
+    match verdict:
+        case actions.Ready():
             return run_progress(run, ProgressStatus.COMPLETED)
-        case actions.Dequeue() | actions.Unmet():
+        case actions.Dequeue() | actions.Absent():
             return run_progress(run, ProgressStatus.FAILED)
     return run_progress(next((each for each in state.runs if each.id == run.id), run))
-
-
-def _with(run: CandidateRun, subject: Entry) -> CandidateRun:
-    return replace(run, test=subject.run, checks_since=subject.status_since)
 
 
 async def _passed(state: TrainState, run: CandidateRun, facts: Facts) -> None:

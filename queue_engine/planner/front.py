@@ -15,7 +15,7 @@ from queue_engine.domain.blocker import Blocker, BlockerNotices
 from queue_engine.domain.candidate_run import CandidateRun
 from queue_engine.domain.errors import InvariantError
 from queue_engine.domain.facts import BranchRules
-from queue_engine.domain.model import PROCESSING, Entry, Pause, Queue, QueueFront, Stall
+from queue_engine.domain.model import PROCESSING, Entry, EntryStatus, Pause, Queue, QueueFront, Stall
 from queue_engine.domain.reasons import Reason
 from queue_engine.planner.actions import Facts, Wait
 from queue_engine.planner.check_limits import waits_for_start
@@ -170,7 +170,8 @@ def next_members(
 
 def _stalls(stall: Stall, entries: Sequence[Entry]) -> bool:
     """Whether no check starts still: on the front, or on any entry."""
-    return bool(entries) and (stall.never or waits_for_start(entries[0], stall.head))
+    tested = [each.run for each in entries[:1] if each.status is EntryStatus.CHECKING]
+    return bool(entries) and (stall.never or any(waits_for_start(run, stall.head) for run in tested))
 
 
 def _members(
@@ -244,7 +245,7 @@ def _wait_of_front(front: Front, policy: Policy, rules: BranchRules | None, now:
         return None
     facts = Facts(rules=rules, ci_active_at=stall.ci_active_at if stall else None)
     match decide(entry, facts, policy, now):
-        case Wait(changed, until, _, ()) if changed == entry and not entry.run.github_failures:
+        case Wait(run, until, _, ()) if run == entry.run and not entry.run.github_failures:
             return QueueWait(min(until, front.hold_ends or until))
     return None
 

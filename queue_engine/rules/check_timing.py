@@ -77,7 +77,7 @@ def check_data(entry: Entry, now: datetime, *, passed: bool = False) -> dict[str
     other's seconds: the newest has all. `check_ended` says how many seconds before the event each check had ended.
     `run` is the run of a train, whose other members have the same seconds.
     """
-    begun = entry.status_since if entry.head != entry.queued_head else None
+    begun = (entry.run.checks_since or entry.status_since) if entry.head != entry.queued_head else None
     seconds: dict[str, float] = {}
     for timing in entry.run.timings:
         started, ended = timing.started or begun, timing.ended or (None if passed else now)

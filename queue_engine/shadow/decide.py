@@ -158,10 +158,10 @@ async def _stop(engine: Engine, entry: Entry, action: Step, facts: Facts, policy
         case actions.Unmet(changed, unmet):
             first, outside = unmet[0], replace(preempted(changed, now), queued_head=changed.head, unmet=unmet)
             return ShadowResult(_waiting(now, first.reason, first.detail or ""), outside)
-        case actions.Wait(changed, until, _, _, never) if never is not None:
-            return ShadowResult(_waiting(now, Reason.CHECK_NEVER_REPORTED, never), changed, until)
-        case actions.Wait(changed, until):
-            return ShadowResult(replace(_waiting(now), checks=changed.run.pending_checks), changed, until)
+        case actions.Wait(run, until, never=never) if never is not None:
+            return ShadowResult(_waiting(now, Reason.CHECK_NEVER_REPORTED, never), replace(entry, run=run), until)
+        case actions.Wait(run, until):
+            return ShadowResult(replace(_waiting(now), checks=run.pending_checks), replace(entry, run=run), until)
         case _:
             raise AssertionError(f"nobody asked for a merge, and the action is {action}")
 

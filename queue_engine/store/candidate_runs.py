@@ -130,7 +130,6 @@ def _values(run: CandidateRun) -> dict[str, Any]:
         "pull_request": run.pull_request,
         "started_at": run.started_at,
         "published_at": run.published_at,
-        "checks_since": run.checks_since,
     }
 
 
@@ -148,7 +147,6 @@ def _run(row: Row[Any]) -> CandidateRun:
         version=row.version,
         candidate=row.candidate,
         published_at=row.published_at,
-        checks_since=row.checks_since,
         pull_request=row.pull_request,
         test=run_of(row),
     )

@@ -85,6 +85,7 @@ runs = Table(
     Column("completed_checks", JSON, nullable=False),
     Column("started_checks", JSON, nullable=False),
     Column("timings", JSON, nullable=False, server_default=text("'[]'")),
+    Column("checks_since", DatabaseInstant, info=instant(InstantKind.PAST)),
     Column("checks_started_at", DatabaseInstant, info=instant(InstantKind.PAST)),
     Column("former_checks", JSON(none_as_null=True)),
     Column("check_limits", JSON(none_as_null=True)),
@@ -122,7 +123,6 @@ candidate_runs = Table(
     Column("pull_request", Integer),
     Column("started_at", DatabaseInstant, nullable=False, info=instant(InstantKind.PAST)),
     Column("published_at", DatabaseInstant, info=instant(InstantKind.PAST)),
-    Column("checks_since", DatabaseInstant, info=instant(InstantKind.PAST)),
     CheckConstraint("state IN ('building', 'testing', 'passed', 'landing', 'ended')", name="state"),
     # Never reuse an id: it names branches on GitHub.
     sqlite_autoincrement=True,

@@ -46,7 +46,6 @@ def whole(main: Queue) -> CandidateRun:
         started_at=NOW,
         candidate="c2",
         published_at=NOW + SOON,
-        checks_since=NOW + SOON,
         pull_request=9,
         test=Run(started_at=NOW, base_tip="base", candidate="c2", pending_checks=("ci",), next_poll_at=NOW + SOON),
     )

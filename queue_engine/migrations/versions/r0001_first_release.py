@@ -76,6 +76,7 @@ def _queues() -> None:
         sa.Column("completed_checks", sa.JSON(), nullable=False),
         sa.Column("started_checks", sa.JSON(), nullable=False),
         sa.Column("timings", sa.JSON(), nullable=False, server_default=sa.text("'[]'")),
+        sa.Column("checks_since", _INSTANT),
         sa.Column("checks_started_at", _INSTANT),
         sa.Column("former_checks", _JSON),
         sa.Column("check_limits", _JSON),
@@ -218,7 +219,6 @@ def _queues() -> None:
         sa.Column("pull_request", sa.Integer()),
         sa.Column("started_at", _INSTANT, nullable=False),
         sa.Column("published_at", _INSTANT),
-        sa.Column("checks_since", _INSTANT),
         sa.CheckConstraint("state IN ('building', 'testing', 'passed', 'landing', 'ended')", name="state"),
         sqlite_autoincrement=True,
     )

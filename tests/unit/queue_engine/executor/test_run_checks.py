@@ -32,7 +32,7 @@ def store(sqlite_database: Database) -> Store:
 async def under_test(store: Store, github: TrainGitHub, **run: Any) -> tuple[TrainState, CandidateRun]:
     """The state of a queue of two, whose candidate is tested."""
     both = [CandidateMember(each, "", f"head-{each}", commit=f"c{each}", tree=f"t{each}") for each in (1, 2)]
-    given: dict[str, Any] = {"published_at": NOW, "checks_since": NOW, **run}
+    given: dict[str, Any] = {"published_at": NOW, **run}
     return await a_state(store, github, (1, 2), members=both, candidate="c2", state=CandidateState.TESTING, **given)
 
 
@@ -105,8 +105,8 @@ async def test_check_that_never_ends_counts_only_if_it_began(store: Store, has_s
     github.reports_of = {"head-1": (PASSED,), "head-2": (PASSED,)}
     long_ago = NOW - 100 * HOUR
     began = ("ci",) if has_started else ()
-    progress = Run(started_at=long_ago, base_tip="base-1", candidate="c2", started_checks=began)
-    state, _ = await under_test(store, github, published_at=long_ago, checks_since=long_ago, test=progress)
+    progress = Run(started_at=long_ago, checks_since=long_ago, base_tip="base-1", candidate="c2", started_checks=began)
+    state, _ = await under_test(store, github, published_at=long_ago, test=progress)
     if not has_started:
         # It was tried once more, although the trigger has worked before.
         await state.remember(replace(state.memory, cancelled={await key_of(state, state.runs[0]): 1}))
@@ -150,7 +150,7 @@ async def test_check_that_may_judge_the_pull_request_is_no_evidence(
     github.reports_of = {"head-1": on_head}
     alone = [CandidateMember(1, "", "head-1", commit="c2", tree="t1")]
     run: dict[str, Any] = {"members": alone, "candidate": "c2", "state": CandidateState.TESTING}
-    state, _ = await a_state(store, github, (1,), published_at=NOW, checks_since=NOW, **run)
+    state, _ = await a_state(store, github, (1,), published_at=NOW, **run)
     await state.remember(replace(state.memory, green=green))
     for _ in range(3):
         await judged(state)
@@ -171,7 +171,7 @@ async def test_failure_names_only_the_checks_that_prove_it(store: Store) -> None
     github.reports_of = {"head-1": (report("ci"), OWN)}
     alone = [CandidateMember(1, "", "head-1", commit="c2", tree="t1")]
     run: dict[str, Any] = {"members": alone, "candidate": "c2", "state": CandidateState.TESTING}
-    state, _ = await a_state(store, github, (1,), published_at=NOW, checks_since=NOW, **run)
+    state, _ = await a_state(store, github, (1,), published_at=NOW, **run)
     await state.remember(replace(state.memory, green=("10:ci",)))
     for _ in range(3):
         await judged(state)
