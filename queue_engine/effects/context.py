@@ -14,11 +14,11 @@ from queue_engine.core.observability.meter import Meter, NullMeter
 from queue_engine.core.observability.progress import NullNotifier, ProgressEvent, ProgressNotifier
 from queue_engine.core.observability.trace_record import TraceRecord
 from queue_engine.core.timing.clock import Clock
-from queue_engine.domain.candidate_run import RUN_STARTED
 from queue_engine.domain.departure import ENDS
 from queue_engine.domain.model import Entry, EntryStatus, Queue
 from queue_engine.domain.port import GitHub
 from queue_engine.domain.reasons import Reason
+from queue_engine.domain.run import RUN_STARTED
 from queue_engine.domain.timeline_event import WHOLE_QUEUE, TimelineEvent
 from queue_engine.effects.landing_trace import spans_of
 from queue_engine.rules.departures import departure_of, share_of, train_runs
@@ -156,7 +156,7 @@ async def _shares(tx: Transaction, end: TimelineEvent, own: Sequence[TimelineEve
     shares = dict.fromkeys(runs, 0.0)
     unknown = set[int]()
     for run in runs:
-        if (stored := await tx.candidate_runs.get(run)) is None:
+        if (stored := await tx.runs.get(run)) is None:
             unknown.add(run)
         else:
             shares[run] = share_of(end.number, stored.tested)

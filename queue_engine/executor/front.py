@@ -83,7 +83,7 @@ async def _find(
             queue = await tx.queues.get(queue_id)
             entries = await tx.entries.of_queue(queue_id)
             refused = queue is not None and queue.pause(Reason.GITHUB_REFUSES) is not None
-            runs = await tx.candidate_runs.of_queue(queue_id) if refused else ()
+            runs = await tx.runs.of_queue(queue_id) if refused else ()
         if queue is None:
             return QueueWait(None)
         if (over := accepted_again(queue, entries, runs)) is not None:

@@ -13,13 +13,12 @@ from posixpath import basename, dirname, normpath
 
 import structlog
 
-from queue_engine.domain.candidate_run import CandidateMember, CandidateRun, CandidateState
 from queue_engine.domain.errors import Forbidden
 from queue_engine.domain.facts import MergeMethod, PullRequest, ReviewState
 from queue_engine.domain.model import Entry
 from queue_engine.domain.policy import TrainForks
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.run import Run
+from queue_engine.domain.run import Run, RunMember, RunState
 from queue_engine.executor.reads import judged, read_entry_fact, read_entry_snapshots, read_run_fact
 from queue_engine.executor.run_store import TrainState
 from queue_engine.executor.triggers import workflow_texts
@@ -136,7 +135,7 @@ async def verify(state: TrainState, entry: Entry, *, mergeable: bool) -> MergeMe
     if isinstance(answer, MergeMethod):
         state.verified[entry.id, entry.version] = facts
         required = facts.rules is not None and requires_own_check(facts.rules, state.policy)
-        if not required or any(each.state is CandidateState.LANDING for each in state.runs):
+        if not required or any(each.state is RunState.LANDING for each in state.runs):
             return answer
         # IMQ's check passes on one head at a time: no candidate could land.
         await state.switch_off(Reason.CANDIDATE_LANDING_REFUSED, "the base branch requires IMQ's own check")
@@ -148,7 +147,7 @@ async def verify(state: TrainState, entry: Entry, *, mergeable: bool) -> MergeMe
     return None
 
 
-def pull_of(state: TrainState, member: CandidateMember) -> PullRequest | None:
+def pull_of(state: TrainState, member: RunMember) -> PullRequest | None:
     """Return the pull request of a member as this pass read it; None if it did not."""
     # Its entry may have another version since: the begin of a run, and of a landing, change it.
     read = [facts.pull for (entry, _), facts in state.verified.items() if entry == member.entry_id]
@@ -169,9 +168,7 @@ async def merges_refused(state: TrainState, methods: Collection[MergeMethod]) ->
     return True
 
 
-async def await_workflows_permission(
-    state: TrainState, run: CandidateRun, member: CandidateMember, message: str
-) -> bool:
+async def await_workflows_permission(state: TrainState, run: Run, member: RunMember, message: str) -> bool:
     """Set a member aside whose workflow files IMQ may not merge; whether this is what GitHub's message says.
 
     The others of its run are tested without it (P5).

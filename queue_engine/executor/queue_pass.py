@@ -17,7 +17,6 @@ import structlog
 
 from queue_engine.config.model import Policy, TrainRules
 from queue_engine.core.concurrency.request_context import working
-from queue_engine.domain.candidate_run import CandidateRun, CandidateState
 from queue_engine.domain.errors import (
     GitHubError,
     RateLimitError,
@@ -30,6 +29,7 @@ from queue_engine.domain.errors import (
 from queue_engine.domain.model import PROCESSING, Entry, EntryStatus, Queue
 from queue_engine.domain.policy import Candidates
 from queue_engine.domain.reasons import Reason
+from queue_engine.domain.run import Run, RunState
 from queue_engine.effects import record
 from queue_engine.effects.context import Engine
 from queue_engine.executor.candidate import begin, build
@@ -67,7 +67,7 @@ _OFF_FOR = timedelta(days=1)
 _PLAN_AGAIN = timedelta(minutes=10)
 """A queue in trains is due at least so often: some plans depend on how long members wait."""
 
-_RunStep = Callable[[TrainState, CandidateRun], Awaitable[datetime | None]]
+_RunStep = Callable[[TrainState, Run], Awaitable[datetime | None]]
 
 
 class LeaseLost(Exception):
@@ -171,7 +171,7 @@ class QueuePass:
         """Make one change, and return True; False if there is nothing to do before `_due`."""
         state = self._state
         await state.load()
-        landing = [run for run in state.runs if run.state is CandidateState.LANDING]
+        landing = [run for run in state.runs if run.state is RunState.LANDING]
         if landing:
             self._due = await self._on_run(landing[0], continue_landing)
             return self._due is None
@@ -253,14 +253,14 @@ class QueuePass:
         state.memory = follow_queue(memory, found.room, state.trains)
         if blocked:
             # In a freeze nothing lands or begins; what passes is shown as passed.
-            return await self._follow(CandidateState.TESTING)
+            return await self._follow(RunState.TESTING)
         if not self._knows_base():
             return await self._read_base()
         if await follow_runs(state):
             await state.remember(state.memory)
             return True
         self._due = first((found.until, found.hold_ends))
-        if await self._follow(CandidateState.BUILDING, CandidateState.TESTING):
+        if await self._follow(RunState.BUILDING, RunState.TESTING):
             return True
         return await self._plan(found, free)
 
@@ -271,22 +271,22 @@ class QueuePass:
         """
         state = self._state
         entries = [each for each in state.entries if each.run.github_failures]
-        runs = [each for each in state.runs if each.test.github_failures]
-        runs = [each for each in runs if not frozen or each.state is not CandidateState.TESTING]
+        runs = [each for each in state.runs if each.github_failures]
+        runs = [each for each in runs if not frozen or each.state is not RunState.TESTING]
         if not entries and not runs:
             return False
         async with state.engine.change() as change:
             for entry in entries:
                 await change.tx.entries.save(replace(entry, run=entry.run.without_failures()))
             for run in runs:
-                await change.tx.candidate_runs.save(replace(run, test=run.test.without_failures()))
+                await change.tx.runs.save(run.without_failures())
         return True
 
-    async def _follow(self, *states: CandidateState) -> bool:
+    async def _follow(self, *states: RunState) -> bool:
         """Build and test the runs in these states; True once something changed, else they are due at `_due`."""
         for run in self._state.runs:
             if run.state in states:
-                due = await self._on_run(run, build if run.state is CandidateState.BUILDING else test)
+                due = await self._on_run(run, build if run.state is RunState.BUILDING else test)
                 if due is None:
                     return True
                 self._due = first((due, self._due))
@@ -354,8 +354,8 @@ class QueuePass:
             return False
         if made.land is not None:
             run = state.find(made.land.id)
-            planned, again = made.land, run.test.next_poll_at
-            if run.test.merge_refusals and again is not None and again > state.now:
+            planned, again = made.land, run.next_poll_at
+            if run.merge_refusals and again is not None and again > state.now:
                 # GitHub misses a check; nothing else lands before.
                 self._due = first((self._due, again))
                 return False
@@ -388,10 +388,10 @@ class QueuePass:
             await self._on_entry_error(entry, error)
         return True
 
-    async def _on_run(self, run: CandidateRun, act: _RunStep) -> datetime | None:
+    async def _on_run(self, run: Run, act: _RunStep) -> datetime | None:
         """Do the next step of a run; returns when it is due again, None if something changed."""
-        due = run.test.next_poll_at
-        if run.test.github_failures and due is not None and due > self._state.now:
+        due = run.next_poll_at
+        if run.github_failures and due is not None and due > self._state.now:
             return due
         try:
             return await act(self._state, run)
@@ -404,7 +404,7 @@ class QueuePass:
             raise error
         await self._state.steps().on_error(entry, error, reading_pull=True)
 
-    async def _on_run_error(self, run: CandidateRun, error: GitHubError) -> datetime | None:
+    async def _on_run_error(self, run: Run, error: GitHubError) -> datetime | None:
         """Make the run wait for GitHub; after the time limit of outages, trains are off (P5), and None is returned."""
         state = self._state
         if isinstance(error, RateLimitError):
@@ -416,12 +416,12 @@ class QueuePass:
             error = Refused(error.message, status=error.status)
         await state.load()
         run = next((each for each in state.runs if each.id == run.id), run)
-        landing = run.state is CandidateState.LANDING
-        match on_github_error(run.test, error, state.policy, state.now, state.engine.random, in_doubt=landing):
-            case Retry(test, at):
+        landing = run.state is RunState.LANDING
+        match on_github_error(run, error, state.policy, state.now, state.engine.random, in_doubt=landing):
+            case Retry(failing, at):
                 async with state.engine.change() as change:
-                    await state.save_run_within(change, replace(run, test=replace(test, next_poll_at=at)))
-                    if shows_retrying(test, state.now):
+                    await state.save_run_within(change, replace(failing, next_poll_at=at))
+                    if shows_retrying(failing, state.now):
                         await record.pause_refused(change, state.queue.id, error)
                 return at
         if landing:
@@ -438,7 +438,7 @@ async def _end_outdated_run(state: TrainState) -> bool:
     for run in state.runs:
         known = planned.get(run.id or 0)
         members = [each for each in run.members if known is not None and each.number in known.content]
-        if run.test.new_head is not None:
+        if run.new_head is not None:
             await state.cancel(run, why="branch_changed")
             return True
         if known is None or not members or any(state.entry_of(each) is None for each in members):

@@ -7,10 +7,10 @@ from datetime import datetime
 import structlog
 
 from queue_engine.config.model import Policy, TrainRules
-from queue_engine.domain.candidate_run import CandidateMember, CandidateRun, CandidateState
 from queue_engine.domain.model import PROCESSING, Entry, EntryStatus, Queue
 from queue_engine.domain.policy import CommentPolicy
 from queue_engine.domain.reasons import Reason
+from queue_engine.domain.run import Run, RunMember, RunState
 from queue_engine.effects.context import Change, Engine
 from queue_engine.executor.cleanup import CLEAN_JOB
 from queue_engine.executor.entry_steps import EntrySteps
@@ -24,9 +24,9 @@ from queue_engine.store.trains import TrainMemory
 
 _log = structlog.get_logger("imq.trains")
 
-_PREFERRED = (CandidateState.LANDING, CandidateState.PASSED, CandidateState.TESTING, CandidateState.BUILDING)
+_PREFERRED = (RunState.LANDING, RunState.PASSED, RunState.TESTING, RunState.BUILDING)
 
-_PASSED = frozenset({CandidateState.LANDING, CandidateState.PASSED})
+_PASSED = frozenset({RunState.LANDING, RunState.PASSED})
 
 
 @dataclass(slots=True)
@@ -39,7 +39,7 @@ class TrainState:
     trains: TrainRules
     held: Callable[[], bool]
     memory: Memory = field(default_factory=Memory)
-    runs: tuple[CandidateRun, ...] = ()
+    runs: tuple[Run, ...] = ()
     entries: tuple[Entry, ...] = ()
     depth: int = 0
     verified: dict[tuple[str, int], Facts] = field(default_factory=dict)
@@ -89,7 +89,7 @@ class TrainState:
         async with self.engine.store.reading() as tx:
             queue = await tx.queues.get(self.queue.id)
             self.entries = await tx.entries.of_queue(self.queue.id)
-            self.runs = await tx.candidate_runs.of_queue(self.queue.id)
+            self.runs = await tx.runs.of_queue(self.queue.id)
             self._stored = await tx.trains.get(self.queue.id)
         self.queue = queue or self.queue
         self.memory = from_json(self._stored.memory)
@@ -110,16 +110,16 @@ class TrainState:
         async with self.engine.change() as change:
             await self.keep(change, memory)
 
-    async def save_run(self, run: CandidateRun, memory: Memory | None = None) -> CandidateRun:
+    async def save_run(self, run: Run, memory: Memory | None = None) -> Run:
         """Store a changed run, and with it the memory."""
         async with self.engine.change() as change:
             saved = await self.save_run_within(change, run, memory)
         self.runs = tuple(saved if each.id == saved.id else each for each in self.runs)
         return saved
 
-    async def save_run_within(self, change: Change, run: CandidateRun, memory: Memory | None = None) -> CandidateRun:
+    async def save_run_within(self, change: Change, run: Run, memory: Memory | None = None) -> Run:
         """Store a changed run within a transaction, and with it the memory; the state is to be loaded after it."""
-        saved = await change.tx.candidate_runs.save(run)
+        saved = await change.tx.runs.save(run)
         if memory is not None:
             await self.keep(change, memory)
         return saved
@@ -128,29 +128,27 @@ class TrainState:
         """Whether this entry, of a fork, is tested alone, and not on a branch of IMQ's."""
         return entry.run.candidate_run is None and self.memory.tests_alone(entry)
 
-    def entry_of(self, member: CandidateMember) -> Entry | None:
+    def entry_of(self, member: RunMember) -> Entry | None:
         """Return the entry of a member, if it is queued with the head that the run merges."""
         return next((each for each in self.entries if (each.id, each.head) == (member.entry_id, member.head)), None)
 
-    def entries_of(self, run: CandidateRun) -> list[Entry]:
+    def entries_of(self, run: Run) -> list[Entry]:
         """Return the entries of a run's members that are queued so."""
         return [entry for each in run.members if (entry := self.entry_of(each)) is not None]
 
-    def find(self, run_id: int) -> CandidateRun:
+    def find(self, run_id: int) -> Run:
         """Return a run by its id."""
         return next(each for each in self.runs if each.id == run_id)
 
-    async def end(self, run: CandidateRun, memory: Memory, *, why: str, kept: bool = True) -> None:
+    async def end(self, run: Run, memory: Memory, *, why: str, kept: bool = True) -> None:
         """End a run: store that with the memory and the job that cleans up; `kept`: its branches may exist."""
         async with self.engine.change() as change:
             await self.end_within(change, run, memory, why=why, kept=kept)
         self.runs = tuple(each for each in self.runs if each.id != run.id)
 
-    async def end_within(
-        self, change: Change, run: CandidateRun, memory: Memory, *, why: str, kept: bool = True
-    ) -> None:
+    async def end_within(self, change: Change, run: Run, memory: Memory, *, why: str, kept: bool = True) -> None:
         """End a run within a transaction, and remember what it built."""
-        ended = await change.tx.candidate_runs.save(replace(run, state=CandidateState.ENDED))
+        ended = await change.tx.runs.save(replace(run, state=RunState.ENDED))
         built = with_ended(memory.built, run, memory.base_tip)
         candidates = former_candidates(built, (*memory.candidates, run.candidate))
         learnt = {each: names for each, names in memory.pull_request_checks_in_runs.items() if each != str(run.id)}
@@ -172,7 +170,7 @@ class TrainState:
         await change.record("run_ended", self.queue, data=data)
         _log.info("run_ended", repository=self.queue.repository.full_name, base_branch=self.queue.base_branch, **data)
 
-    async def cancel(self, run: CandidateRun, *, why: str) -> None:
+    async def cancel(self, run: Run, *, why: str) -> None:
         """End a run without an outcome."""
         await self.end(run, cancelled(self.memory, run.id), why=why)
 
@@ -215,7 +213,7 @@ async def follow_runs(state: TrainState, *, sequential: bool = False) -> bool:
     return changed
 
 
-def following(entry: Entry, runs: tuple[CandidateRun, ...], now: datetime) -> Entry:
+def following(entry: Entry, runs: tuple[Run, ...], now: datetime) -> Entry:
     """Return the entry as its most advanced run wants it, or one step nearer to that; the same if nothing changes."""
     found = _of(entry, runs)
     if found is None:
@@ -240,16 +238,16 @@ def following(entry: Entry, runs: tuple[CandidateRun, ...], now: datetime) -> En
             candidate=run.candidate,
             base_tip=base,
             tested_tree=member.tree,
-            pending_checks=run.test.pending_checks if wanted is EntryStatus.CHECKING else (),
-            completed_checks=run.test.completed_checks if wanted is EntryStatus.CHECKING else (),
-            timings=run.test.timings,
-            reruns=run.test.reruns,
-            rerun_checks=run.test.rerun_checks,
+            pending_checks=run.pending_checks if wanted is EntryStatus.CHECKING else (),
+            completed_checks=run.completed_checks if wanted is EntryStatus.CHECKING else (),
+            timings=run.timings,
+            reruns=run.reruns,
+            rerun_checks=run.rerun_checks,
         ),
     )
 
 
-def _of(entry: Entry, runs: tuple[CandidateRun, ...]) -> tuple[CandidateRun, CandidateMember] | None:
+def _of(entry: Entry, runs: tuple[Run, ...]) -> tuple[Run, RunMember] | None:
     """Return the most advanced run with this entry as a member."""
     found = [
         (run, member)

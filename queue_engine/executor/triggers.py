@@ -4,13 +4,13 @@ import asyncio
 from collections.abc import Iterable
 from dataclasses import replace
 
-from queue_engine.domain.candidate_run import CandidateTrigger
 from queue_engine.domain.errors import Forbidden
 from queue_engine.domain.facts import RequiredCheck
 from queue_engine.domain.model import Repository
 from queue_engine.domain.policy import Candidates
 from queue_engine.domain.port import GitHub
 from queue_engine.domain.reasons import Reason
+from queue_engine.domain.run import CandidateTrigger
 from queue_engine.executor.run_store import TrainState
 from queue_engine.rules.checks import queue_only_names, run_checks
 from queue_engine.workflows.event_context import CandidateContext

@@ -6,8 +6,8 @@ from dataclasses import asdict, replace
 from queue_engine.admission.case import Case
 from queue_engine.admission.revalidate import revalidate
 from queue_engine.core.concurrency.micro_batch import MicroBatch
-from queue_engine.domain.candidate_run import CandidateRun
 from queue_engine.domain.model import Entry, EntryStatus, Repository
+from queue_engine.domain.run import Run
 from queue_engine.domain.webhooks import CheckOutcome, CheckWebhook, RerunRequest
 from queue_engine.effects.context import Change, Engine
 from queue_engine.handlers.reconciler import PULL_REQUEST_JOB
@@ -51,7 +51,7 @@ class CheckReports:
                 for entry in entries:
                     if entry.run.candidate is None and entry.head != webhook.head_sha:
                         await _keep(change.tx, entry, webhook)
-                for run in await change.tx.candidate_runs.of_commit(repository.id, webhook.head_sha):
+                for run in await change.tx.runs.of_commit(repository.id, webhook.head_sha):
                     await _count_on_candidate(change, run, webhook)
             await change.tx.red_bases.reported(repository.id, webhook.head_sha, change.now)
             await change.tx.stalls.reported(repository.id, webhook.head_sha, change.now, webhook.check_name)
@@ -127,23 +127,24 @@ async def _count(change: Change, entry: Entry, webhook: CheckWebhook, *, stalled
         change.progress.append(event)
 
 
-async def _count_on_candidate(change: Change, run: CandidateRun, webhook: CheckWebhook) -> None:
+async def _count_on_candidate(change: Change, run: Run, webhook: CheckWebhook) -> None:
     """Count a report on a candidate of several members; make its queue due if the report may decide."""
-    pending, name = set(run.test.pending_checks), webhook.check_name
+    pending, name = set(run.pending_checks), webhook.check_name
     if pending and name not in pending and not webhook.without_jobs:
         return
-    test = with_webhook(run.test, webhook)
+    counted = with_webhook(run, webhook)
     if name is not None and (pending or webhook.passed is not False):
-        test = replace(test, completed_checks=tuple(dict.fromkeys((*test.completed_checks, name)))[-_REPORTS_KEPT:])
+        reported = tuple(dict.fromkeys((*run.completed_checks, name)))
+        counted = replace(counted, completed_checks=reported[-_REPORTS_KEPT:])
     if webhook.without_jobs:
-        test = replace(test, polls=0)
-    decides = webhook.without_jobs or webhook.passed is False or pending <= set(test.completed_checks)
-    if decides and not run.test.github_failures:
-        test = replace(test, next_poll_at=change.now)
-    counted = await change.tx.candidate_runs.save(replace(run, test=test))
-    if pending and test.completed_checks != run.test.completed_checks and (event := run_progress(counted)) is not None:
+        counted = replace(counted, polls=0)
+    decides = webhook.without_jobs or webhook.passed is False or pending <= set(counted.completed_checks)
+    if decides and not run.github_failures:
+        counted = replace(counted, next_poll_at=change.now)
+    counted = await change.tx.runs.save(counted)
+    if pending and counted.completed_checks != run.completed_checks and (event := run_progress(counted)) is not None:
         change.progress.append(event)
-    if decides:
+    if decides and run.queue_id is not None:
         await change.tx.queues.wake(run.queue_id, change.now)
 
 

@@ -12,11 +12,11 @@ from itertools import chain
 
 from queue_engine.config.model import Policy
 from queue_engine.domain.blocker import Blocker, BlockerNotices
-from queue_engine.domain.candidate_run import CandidateRun
 from queue_engine.domain.errors import InvariantError
 from queue_engine.domain.facts import BranchRules
 from queue_engine.domain.model import PROCESSING, Entry, EntryStatus, Pause, Queue, QueueFront, Stall
 from queue_engine.domain.reasons import Reason
+from queue_engine.domain.run import Run
 from queue_engine.planner.actions import Facts, Wait
 from queue_engine.planner.check_limits import waits_for_start
 from queue_engine.planner.decide import decide
@@ -250,10 +250,10 @@ def _wait_of_front(front: Front, policy: Policy, rules: BranchRules | None, now:
     return None
 
 
-def accepted_again(queue: Queue, entries: Sequence[Entry], runs: Sequence[CandidateRun] = ()) -> Pause | None:
+def accepted_again(queue: Queue, entries: Sequence[Entry], runs: Sequence[Run] = ()) -> Pause | None:
     """Return the pause for requests that GitHub refused, if all that it refused has been accepted since, or is gone."""
     pause = queue.pause(Reason.GITHUB_REFUSES)
-    failing = (each.run.github_failing_since for each in entries), (each.test.github_failing_since for each in runs)
+    failing = (each.run.github_failing_since for each in entries), (each.github_failing_since for each in runs)
     over = pause is not None and pause.until is None and not any(chain.from_iterable(failing))
     return pause if over else None
 

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from queue_engine.domain.candidate_run import RUN_EVENTS
 from queue_engine.domain.departure import ENDS
 from queue_engine.domain.model import EntryStatus
 from queue_engine.domain.reasons import Reason
+from queue_engine.domain.run import RUN_EVENTS
 from queue_engine.domain.timeline_event import TimelineEvent
 from queue_engine.store import Transaction
 

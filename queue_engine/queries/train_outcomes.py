@@ -3,8 +3,8 @@
 from collections.abc import Collection, Sequence
 from datetime import timedelta
 
-from queue_engine.domain.candidate_run import RUN_STARTED, CandidateRun
 from queue_engine.domain.model import Entry
+from queue_engine.domain.run import RUN_STARTED, Run
 from queue_engine.domain.timeline_event import TimelineEvent
 from queue_engine.domain.train_notice import TrainLanding, TrainNotice, TrainProgress
 from queue_engine.store import Transaction
@@ -16,14 +16,14 @@ async def load_landing(tx: Transaction, entry: Entry) -> TrainLanding | None:
     """Load with whom an entry landed; None if it landed by itself, outside a train."""
     if entry.run.candidate_run is None:
         return None
-    run = await tx.candidate_runs.get(entry.run.candidate_run)
+    run = await tx.runs.get(entry.run.candidate_run)
     if run is None:
         return None
     started = await tx.timeline_reads.of_branch(entry.repository.id, entry.base_branch, [RUN_STARTED], limit=_RUNS_READ)
     return landing_of(run, started)
 
 
-def landing_of(run: CandidateRun, started: Sequence[TimelineEvent]) -> TrainLanding:
+def landing_of(run: Run, started: Sequence[TimelineEvent]) -> TrainLanding:
     """Return what the landing of a run saved: one CI run for each member, less those that tested any of them."""
     spent = sum(_tested(event, run.numbers) for event in started) or 1
     saved = len(run.numbers) - spent

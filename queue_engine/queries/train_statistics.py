@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from queue_engine.core.read_model import serialized
-from queue_engine.domain.candidate_run import RUN_EVENTS, RUN_PASSED, RUN_STARTED
+from queue_engine.domain.run import RUN_EVENTS, RUN_PASSED, RUN_STARTED
 from queue_engine.domain.timeline_event import TimelineEvent
 from queue_engine.store import Transaction
 from queue_engine.store.departures import day_of

@@ -5,13 +5,13 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from queue_engine.domain.candidate_run import CandidateRun, CandidateState
 from queue_engine.domain.reasons import Reason
+from queue_engine.domain.run import Run, RunState
 from queue_engine.domain.train_notice import TrainNotice, TrainProgress
 from queue_engine.store import Transaction
 
-_PREFERRED = (CandidateState.LANDING, CandidateState.PASSED, CandidateState.TESTING, CandidateState.BUILDING)
-_PASSED = frozenset({CandidateState.LANDING, CandidateState.PASSED})
+_PREFERRED = (RunState.LANDING, RunState.PASSED, RunState.TESTING, RunState.BUILDING)
+_PASSED = frozenset({RunState.LANDING, RunState.PASSED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class TrainBlocker:
 class TrainStatus:
     """The trains of one queue."""
 
-    runs: tuple[CandidateRun, ...] = ()
+    runs: tuple[Run, ...] = ()
     """Active runs, and runs that passed and have not landed, oldest first."""
     failed: tuple[FailingMembers, ...] = ()
     qualified: frozenset[int] = frozenset()
@@ -78,7 +78,7 @@ class TrainStatus:
             return TrainNotice(progress=TrainProgress.QUALIFIED, suspicion=suspicion)
         return None
 
-    def run_of(self, number: int) -> CandidateRun | None:
+    def run_of(self, number: int) -> Run | None:
         """Return the most advanced run with this member; of several, the one that tests it."""
         found = [each for each in self.runs if number in each.numbers]
         return min(
@@ -95,28 +95,28 @@ def _size(group: FailingMembers) -> int:
     return len(group.members)
 
 
-def _page(run: CandidateRun) -> str | None:
+def _page(run: Run) -> str | None:
     """Return the page of one of its checks: a failed one, else one that runs, else one that passed."""
     shown = [each for each in run.timings if each.url is not None]
     first = min(shown, key=lambda each: (each.passed is not False, each.ended is not None, each.name), default=None)
     return None if first is None else first.url
 
 
-def _progress(run: CandidateRun, number: int, group: FailingMembers | None) -> TrainProgress:
+def _progress(run: Run, number: int, group: FailingMembers | None) -> TrainProgress:
     if run.state in _PASSED:
         return TrainProgress.PASSED
     if group is not None and number in run.tested:
         return TrainProgress.ALONE if run.tested == {number} else TrainProgress.BISECTING
-    return TrainProgress.BUILDING if run.state is CandidateState.BUILDING else TrainProgress.TESTING
+    return TrainProgress.BUILDING if run.state is RunState.BUILDING else TrainProgress.TESTING
 
 
 async def load_trains(tx: Transaction, queue_id: int) -> TrainStatus:
     """Load the trains of a queue; nothing is stored where the queue never had any."""
-    runs = await tx.candidate_runs.of_queue(queue_id)
+    runs = await tx.runs.of_queue(queue_id)
     return train_status(runs, (await tx.trains.get(queue_id)).memory)
 
 
-def train_status(runs: Sequence[CandidateRun], memory: Mapping[str, Any]) -> TrainStatus:
+def train_status(runs: Sequence[Run], memory: Mapping[str, Any]) -> TrainStatus:
     """Read the memory of plans as far as people see it; `queue_engine.planner.trains.memory` writes it."""
     trains = memory.get("trains") or {}
     queue = [each["id"] for each in trains.get("queue", ())]

@@ -1,7 +1,6 @@
 """Count which pending checks of an entry or a run have completed, by webhooks and polls."""
 
 from queue_engine.core.observability.progress import ProgressEvent, ProgressStatus
-from queue_engine.domain.candidate_run import CandidateRun
 from queue_engine.domain.model import Entry, EntryStatus
 from queue_engine.domain.run import Run
 
@@ -23,9 +22,9 @@ def _count(run: Run) -> tuple[int, int]:
     return len(ended), len(ended | set(run.pending_checks))
 
 
-def run_progress(run: CandidateRun, status: ProgressStatus = ProgressStatus.IN_PROGRESS) -> ProgressEvent | None:
+def run_progress(run: Run, status: ProgressStatus = ProgressStatus.IN_PROGRESS) -> ProgressEvent | None:
     """Return how far the checks of a run are, under the id of its candidate; None while IMQ knows of no check."""
-    done, total = _count(run.test)
+    done, total = _count(run)
     if run.candidate is None or total == 0:
         return None
     return _event(run.candidate, status, total if status is ProgressStatus.COMPLETED else done, total)

@@ -11,11 +11,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from queue_engine.config.model import Policy
-from queue_engine.domain.candidate_run import CandidateTrigger
 from queue_engine.domain.facts import BranchRules, CheckReport, CheckState, RequiredCheck
 from queue_engine.domain.model import Entry, EntryStatus
 from queue_engine.domain.own_check import is_own_check
-from queue_engine.domain.run import Run
+from queue_engine.domain.run import CandidateTrigger, Run
 from queue_engine.domain.workflow_runs import WorkflowRun
 
 

@@ -19,7 +19,6 @@ from queue_engine.core.jobs.job_store import Jobs
 from queue_engine.core.jobs.job_table import NEXT_DUE as NEXT_JOB
 from queue_engine.core.observability.meter import Meter, NullMeter
 from queue_engine.domain.errors import StaleRecord
-from queue_engine.store.candidate_runs import CandidateCommits, CandidateRuns
 from queue_engine.store.config_files import ConfigFiles
 from queue_engine.store.departures import Departures
 from queue_engine.store.depths import Depths
@@ -42,6 +41,7 @@ from queue_engine.store.reconciler_state import ReconcilerState
 from queue_engine.store.red_bases import RedBases
 from queue_engine.store.rejections import Rejections
 from queue_engine.store.requests import Requests
+from queue_engine.store.runs import CandidateCommits, Runs
 from queue_engine.store.sessions import Sessions
 from queue_engine.store.shadow_pulls import Shadow
 from queue_engine.store.stalls import Stalls
@@ -107,8 +107,8 @@ class Transaction:
         return Entries(self.connection)
 
     @cached_property
-    def candidate_runs(self) -> CandidateRuns:
-        return CandidateRuns(self.connection)
+    def runs(self) -> Runs:
+        return Runs(self.connection)
 
     @cached_property
     def candidate_commits(self) -> CandidateCommits:

@@ -8,8 +8,8 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from queue_engine.domain.candidate_run import CandidateTrigger
 from queue_engine.domain.model import Entry
+from queue_engine.domain.run import CandidateTrigger
 from queue_engine.planner.trains.built import BuiltHistory
 from queue_engine.planner.trains.model import Trains
 from queue_engine.planner.trains.suspicion import weigh
