@@ -18,7 +18,6 @@ from queue_engine.domain.model import Entry
 from queue_engine.domain.port import BranchUpdate
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.run import CandidateTrigger, Run, RunMember, RunState
-from queue_engine.executor.entry_store import measured_limits
 from queue_engine.executor.members import (
     await_workflows_permission,
     heads_that_fail,
@@ -29,7 +28,7 @@ from queue_engine.executor.members import (
     sets_forks_aside,
     verify,
 )
-from queue_engine.executor.run_store import TrainState
+from queue_engine.executor.run_store import TrainState, measured_limits
 from queue_engine.executor.triggers import lines, read_choice, trigger_failed, trigger_for
 from queue_engine.planner.actions import Facts
 from queue_engine.planner.trains.built import begun_on, history_of, merge_message

@@ -33,18 +33,19 @@ from queue_engine.domain.unmet_requirement import UnmetRequirement
 from queue_engine.effects.context import Engine
 from queue_engine.effects.queue_depth import set_aside
 from queue_engine.executor import requests
-from queue_engine.executor.entry_store import (
+from queue_engine.executor.front import StallFacts, hold_for_base, record_refused_merge, record_stall
+from queue_engine.executor.landing import land_merged
+from queue_engine.executor.reads import read_entry_fact
+from queue_engine.executor.run_store import (
     AS_USUAL,
     PASSES_ON,
     CheckResults,
     Checks,
     EntryChange,
     EntryUpdates,
+    TrainState,
     await_own_check,
 )
-from queue_engine.executor.front import StallFacts, hold_for_base, record_refused_merge, record_stall
-from queue_engine.executor.landing import land_merged
-from queue_engine.executor.reads import read_entry_fact
 from queue_engine.known.own_merges import answered_merge, merged_by_imq
 from queue_engine.planner import actions
 from queue_engine.planner.actions import OF_PULL, Action, FactKind, Facts, ReadFact, Step, Wait
@@ -314,6 +315,13 @@ class EntrySteps:
                     saved = await self._updates.save_retrying(changed, at, error, depth=self.depth)
                     self._facts_for = (saved.id, saved.version)
                 return at
+
+
+def member_steps(state: TrainState) -> EntrySteps:
+    """Return what takes the steps of single entries of a queue in trains."""
+    steps = EntrySteps(state.engine, state.queue, state.held, state.policy, updates=state.updates, in_trains=True)
+    steps.depth = state.depth or len(state.entries)
+    return steps
 
 
 def _not_requested(entry: Entry, due: datetime) -> Entry:

@@ -33,7 +33,7 @@ from queue_engine.domain.run import Run, RunState
 from queue_engine.effects import record
 from queue_engine.effects.context import Engine
 from queue_engine.executor.candidate import begin, build
-from queue_engine.executor.entry_steps import EntrySteps, entry_trace
+from queue_engine.executor.entry_steps import EntrySteps, entry_trace, member_steps
 from queue_engine.executor.front import find_front, find_members
 from queue_engine.executor.members import still_alone
 from queue_engine.executor.run_checks import eject, test
@@ -402,7 +402,7 @@ class QueuePass:
         """Make the entry wait for GitHub; a limit, which concerns all of them, makes the queue wait."""
         if isinstance(error, RateLimitError):
             raise error
-        await self._state.steps().on_error(entry, error, reading_pull=True)
+        await member_steps(self._state).on_error(entry, error, reading_pull=True)
 
     async def _on_run_error(self, run: Run, error: GitHubError) -> datetime | None:
         """Make the run wait for GitHub; after the time limit of outages, trains are off (P5), and None is returned."""

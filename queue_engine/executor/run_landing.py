@@ -30,7 +30,7 @@ from queue_engine.domain.run import CandidateTrigger, Run, RunMember, RunState
 from queue_engine.effects.context import Change
 from queue_engine.executor.candidate import key_of, pull_request_checks_of
 from queue_engine.executor.cleanup import schedule_close
-from queue_engine.executor.entry_steps import entry_trace
+from queue_engine.executor.entry_steps import entry_trace, member_steps
 from queue_engine.executor.landing import land
 from queue_engine.executor.members import leaves_for_absent, merges_refused, read_members, verify
 from queue_engine.executor.run_checks import MOST_CANCELLED, kept, read_again
@@ -255,7 +255,7 @@ async def _merge_members(state: TrainState, run: Run) -> datetime | None:
 
     Raises GitHubError, and StaleRecord if a member changed since it was read.
     """
-    steps = state.steps()
+    steps = member_steps(state)
     for _ in range(_STEPS):
         await state.load()
         run = state.find(run.id or 0)

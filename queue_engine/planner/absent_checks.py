@@ -28,19 +28,17 @@ from queue_engine.planner.actions import (
     HoldBase,
     ReadFact,
     RunContext,
-    SaveRun,
     Unmet,
     Verdict,
     Wait,
 )
-from queue_engine.planner.check_limits import check_deadline, few, keep_checking, with_started
+from queue_engine.planner.check_limits import check_deadline, few, keep_checking, with_former_checks, with_started
 from queue_engine.planner.pending_checks import has_jobs, leave_for_runs
 from queue_engine.rules.check_timing import safe_link
 from queue_engine.rules.checks import (
     CommitChecks,
     absent_checks,
     former_checks,
-    former_names,
     head_checks,
     judge,
     matches,
@@ -86,7 +84,7 @@ def judge_absent(
     if now < due:
         return _wait_on(run, absent, verdict, policy, now, min(due, others_due or due))
     if of.is_update and run.former_checks is None:
-        return _with_former(run, facts)
+        return with_former_checks(run, facts)
     if facts.others is None:
         return ReadFact(FactKind.RECENT_COMMITS)
     if of.is_update and _may_come(run, absent, facts, policy, now):
@@ -228,12 +226,6 @@ def _known_since(of: RunContext, reports: Iterable[CheckReport], suites: Iterabl
     instants = [at for report in reports for at in (report.started_at, report.completed_at)]
     instants += [suite.created_at for suite in suites]
     return min([of.known_since, *(at for at in instants if at is not None)])
-
-
-def _with_former(run: Run, facts: Facts) -> ReadFact | SaveRun:
-    if facts.former_reports is None:
-        return ReadFact(FactKind.FORMER_REPORTS)
-    return SaveRun(replace(run, former_checks=former_names(facts.former_reports)))
 
 
 def _may_come(run: Run, absent: Sequence[RequiredCheck], facts: Facts, policy: Policy, now: datetime) -> bool:

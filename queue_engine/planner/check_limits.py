@@ -98,9 +98,7 @@ def overdue(run: Run, of: RunContext, verdict: CommitChecks, facts: Facts, polic
     if run.started_checks or not of.is_update:
         return timed_out(run, verdict.pending_names, policy)
     if run.former_checks is None:
-        if facts.former_reports is None:
-            return ReadFact(FactKind.FORMER_REPORTS)
-        return SaveRun(replace(run, former_checks=former_names(facts.former_reports)))
+        return with_former_checks(run, facts)
     known = {each.partition(":")[2] for each in run.former_checks or ()}
     if not known & set(verdict.pending_names):
         return timed_out(run, verdict.pending_names, policy)
@@ -136,6 +134,13 @@ def _not_starting(
 def waits_for_start(run: Run, head: str) -> bool:
     """Whether the run tests this candidate, and no check has started on it."""
     return run.candidate == head and not run.started_checks
+
+
+def with_former_checks(run: Run, facts: Facts) -> ReadFact | SaveRun:
+    """Record which checks reported on the head before IMQ's update, once the pass has read that."""
+    if facts.former_reports is None:
+        return ReadFact(FactKind.FORMER_REPORTS)
+    return SaveRun(replace(run, former_checks=former_names(facts.former_reports)))
 
 
 def timed_out(run: Run, names: tuple[str, ...], policy: Policy, pending: tuple[CheckReport, ...] = ()) -> Dequeue:

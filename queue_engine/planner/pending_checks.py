@@ -11,12 +11,11 @@ from queue_engine.domain.reasons import Reason
 from queue_engine.domain.run import Run
 from queue_engine.domain.workflow_runs import WorkflowRun
 from queue_engine.planner.actions import Dequeue, FactKind, Facts, ReadFact, RunContext, SaveRun, Verdict, Wait
-from queue_engine.planner.check_limits import check_deadline, few, timed_out
+from queue_engine.planner.check_limits import check_deadline, few, timed_out, with_former_checks
 from queue_engine.rules.checks import (
     CommitChecks,
     expected_checks,
     former_checks,
-    former_names,
     judge,
     queue_only_names,
 )
@@ -85,11 +84,10 @@ def with_former(
     """
     if not of.is_update or run.former_checks is not None:
         return None
-    if facts.former_reports is None:
-        return ReadFact(FactKind.FORMER_REPORTS)
-    if now < (due := _others_started(facts.former_reports, of.known_since, policy)):
+    reports = facts.former_reports
+    if reports is not None and now < (due := _others_started(reports, of.known_since, policy)):
         return Wait(replace(run, next_poll_at=due), due)
-    return SaveRun(replace(run, former_checks=former_names(facts.former_reports)))
+    return with_former_checks(run, facts)
 
 
 def await_former(
