@@ -59,6 +59,9 @@ class RunState(StrEnum):
     """It landed, failed or was cancelled, and its branches are still to be deleted."""
 
 
+_PREFERRED = (RunState.LANDING, RunState.PASSED, RunState.TESTING, RunState.BUILDING)
+
+
 @dataclass(frozen=True, slots=True)
 class RunMember:
     """One pull request of a candidate, in the order in which they are merged."""
@@ -155,6 +158,16 @@ class Run:
     github_failing_since: datetime | None = None
     candidate_run: int | None = None
     """The id of the run that tests its member together with others; None: its candidate is its head."""
+
+    @property
+    def has_passed(self) -> bool:
+        """Whether the checks of a run of several members passed."""
+        return self.state in _PREFERRED[:2]
+
+    def precedence(self, number: int) -> tuple[int, bool, int]:
+        """Return the key by which the most advanced run of a member comes first; of several, the one that tests it."""
+        assert self.state is not None
+        return _PREFERRED.index(self.state), number not in self.tested, self.id or 0
 
     @property
     def numbers(self) -> tuple[int, ...]:

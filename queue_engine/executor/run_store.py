@@ -304,11 +304,6 @@ def _may_withdraw(entry: Entry) -> bool:
     return entry.own_check_required and entry.status is EntryStatus.READY
 
 
-_PREFERRED = (RunState.LANDING, RunState.PASSED, RunState.TESTING, RunState.BUILDING)
-
-_PASSED = frozenset({RunState.LANDING, RunState.PASSED})
-
-
 @dataclass(slots=True)
 class TrainState:
     """What one pass knows of the trains of a leased queue. Every change is stored first, then kept here."""
@@ -496,7 +491,7 @@ def following(entry: Entry, runs: tuple[Run, ...], now: datetime) -> Entry:
         is_member = entry.run.candidate_run is not None or entry.status in PROCESSING
         return preempted(entry, now) if is_member else entry
     run, member = found
-    wanted = EntryStatus.READY if run.state in _PASSED else EntryStatus.CHECKING
+    wanted = EntryStatus.READY if run.has_passed else EntryStatus.CHECKING
     if entry.status is EntryStatus.PENDING:
         wanted = EntryStatus.CHECKING
     moved = entry if entry.status is wanted else enter(entry, wanted, now)
@@ -531,8 +526,4 @@ def _of(entry: Entry, runs: tuple[Run, ...]) -> tuple[Run, RunMember] | None:
         for member in run.members
         if (member.entry_id, member.head) == (entry.id, entry.head) and member.landed_sha is None
     ]
-    if not found:
-        return None
-    return min(
-        found, key=lambda each: (_PREFERRED.index(each[0].state), entry.number not in each[0].tested, each[0].id)
-    )
+    return min(found, key=lambda each: each[0].precedence(entry.number), default=None)

@@ -14,9 +14,6 @@ from queue_engine.domain.train_notice import TrainLanding, TrainNotice, TrainPro
 from queue_engine.store import Transaction
 from queue_engine.store.departures import DepartureQuery, day_of
 
-_PREFERRED = (RunState.LANDING, RunState.PASSED, RunState.TESTING, RunState.BUILDING)
-_PASSED = frozenset({RunState.LANDING, RunState.PASSED})
-
 
 @dataclass(frozen=True, slots=True)
 class FailingMembers:
@@ -85,11 +82,7 @@ class TrainStatus:
     def run_of(self, number: int) -> Run | None:
         """Return the most advanced run with this member; of several, the one that tests it."""
         found = [each for each in self.runs if number in each.numbers]
-        return min(
-            found,
-            key=lambda each: (_PREFERRED.index(each.state), number not in each.tested, each.id or 0),
-            default=None,
-        )
+        return min(found, key=lambda each: each.precedence(number), default=None)
 
 
 _BISECTIONS = frozenset({TrainProgress.BISECTING, TrainProgress.ALONE})
@@ -107,7 +100,7 @@ def _page(run: Run) -> str | None:
 
 
 def _progress(run: Run, number: int, group: FailingMembers | None) -> TrainProgress:
-    if run.state in _PASSED:
+    if run.has_passed:
         return TrainProgress.PASSED
     if group is not None and number in run.tested:
         return TrainProgress.ALONE if run.tested == {number} else TrainProgress.BISECTING
