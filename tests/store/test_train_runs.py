@@ -50,7 +50,7 @@ def whole(main: Queue) -> Run:
     )
 
 
-async def test_candidate_run_is_read_as_it_was_written(t: Transaction) -> None:
+async def test_run_on_a_branch_is_read_as_it_was_written(t: Transaction) -> None:
     """Its branches have its id, which the store gives."""
     main = await queue(t)
     stored = await t.runs.add(whole(main))
@@ -63,7 +63,7 @@ async def test_candidate_run_is_read_as_it_was_written(t: Transaction) -> None:
     assert replace(stored, id=None, version=0) == whole(main)
 
 
-async def test_candidate_run_changed_by_another_is_stale(t: Transaction) -> None:
+async def test_run_changed_by_another_is_stale(t: Transaction) -> None:
     """Its version is compared and set."""
     first = await t.runs.add(whole(await queue(t)))
     second = await t.runs.save(replace(first, state=RunState.PASSED))
@@ -86,7 +86,7 @@ async def test_member_that_landed_alone_has_the_commit_that_landed_it(t: Transac
     await t.runs.note_landed(stored.id, 2, "c9")
 
 
-async def test_candidate_run_that_ended_is_kept_until_it_is_removed(t: Transaction) -> None:
+async def test_run_that_ended_is_kept_until_it_is_removed(t: Transaction) -> None:
     """Its record is what IMQ deletes its branches by."""
     main = await queue(t)
     ended = await t.runs.save(replace(await t.runs.add(whole(main)), state=RunState.ENDED))
