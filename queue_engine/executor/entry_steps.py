@@ -317,16 +317,16 @@ class EntrySteps:
                 return at
 
 
-def member_steps(state: TrainState) -> EntrySteps:
-    """Return what takes the steps of single entries of a queue in trains."""
-    steps = EntrySteps(state.engine, state.queue, state.held, state.policy, updates=state.updates, in_trains=True)
-    steps.depth = state.depth or len(state.entries)
-    return steps
-
-
 def _not_requested(entry: Entry, due: datetime) -> Entry:
     """Return an entry whose update GitHub has not accepted: it is requested again at `due`, and its limit begins then.
 
     If GitHub has updated the branch all the same, the new head's webhook or the next read shows it.
     """
     return replace(entry, status_since=due, run=replace(entry.run, polls=0, next_poll_at=due))
+
+
+def steps_of(state: TrainState) -> EntrySteps:
+    """Return what takes the steps of single members of trains."""
+    steps = EntrySteps(state.engine, state.queue, state.held, state.policy, updates=state.updates, in_trains=True)
+    steps.depth = state.depth or len(state.entries)
+    return steps

@@ -19,9 +19,8 @@ from queue_engine.domain.model import Entry
 from queue_engine.domain.policy import TrainForks
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.run import Run, RunMember, RunState
-from queue_engine.executor.reads import judged, read_entry_fact, read_entry_snapshots, read_run_fact
+from queue_engine.executor.reads import judged, read_entry_fact, read_entry_snapshots, read_run_fact, workflow_texts
 from queue_engine.executor.run_store import TrainState
-from queue_engine.executor.triggers import workflow_texts
 from queue_engine.planner.absent_checks import judge_absent, leave_for_absent
 from queue_engine.planner.actions import Absent, Block, Dequeue, FactKind, Facts, RunContext, Save, Unmet, Wait
 from queue_engine.planner.member_rules import judge_member

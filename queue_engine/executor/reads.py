@@ -22,6 +22,7 @@ from queue_engine.rules.base_change import BaseChange
 from queue_engine.rules.checks import absent_checks, cancelled_jobs, former_checks, head_checks, run_checks
 from queue_engine.rules.new_heads import needs_signature
 from queue_engine.rules.reviews import reviews_of
+from queue_engine.workflows.step_proof import local_actions
 
 _T = TypeVar("_T")
 
@@ -29,6 +30,11 @@ NOT_MERGED = frozenset({MergeState.FAILED, MergeState.ENQUEUED})
 """GitHub's own queue would merge by its own rules, and was not asked for."""
 
 _WITH_PULL = OF_PULL | {FactKind.FRESH_RULES}
+
+_MOST_ACTIONS = 50
+"""Local actions that are read. A workflow with others is unknown."""
+_DEEPEST_ACTIONS = 10
+"""Composite actions use each other to this depth."""
 
 
 async def read_fact(github: GitHub, entry: Entry, fact: FactKind, facts: Facts, policy: Policy) -> Facts:
@@ -244,3 +250,17 @@ async def _with_labels(
     trusted = entry.trusted_labels
     pull = await effective_labels(engine.store, entry.repository, pull, trusted, policy, before=before)
     return replace(read, pull=pull)
+
+
+async def workflow_texts(github: GitHub, repository: Repository, commit: str) -> dict[str, str]:
+    """Read the workflows at a commit, and the local actions that they use. Raises GitHubError."""
+    texts = dict(await github.workflow_files(repository, commit))
+    asked: set[str] = set()
+    for _ in range(_DEEPEST_ACTIONS):
+        paths = [each for each in local_actions(texts.values()) if each not in asked]
+        paths = paths[: 2 * _MOST_ACTIONS - len(asked)]
+        if not paths:
+            break
+        asked.update(paths)
+        texts |= await github.texts(repository, commit, paths)
+    return texts

@@ -22,19 +22,26 @@ from queue_engine.domain.model import Entry
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.run import CandidateTrigger, Run, RunMember, RunState
 from queue_engine.executor import requests
-from queue_engine.executor.candidate import key_of, of_tree
 from queue_engine.executor.front import StallFacts, hold_for_base, record_stall
 from queue_engine.executor.members import leaves_for_absent
 from queue_engine.executor.reads import judged, read_run_fact
 from queue_engine.executor.run_store import TrainState
-from queue_engine.executor.triggers import trigger_failed
+from queue_engine.executor.triggers import key_of, of_tree, trigger_failed
 from queue_engine.planner import actions
 from queue_engine.planner.absent_checks import judge_absent
 from queue_engine.planner.actions import FactKind, Facts, RunContext, Verdict
 from queue_engine.planner.check_limits import few
 from queue_engine.planner.check_outcome import judge_checks, rerun_answered
-from queue_engine.planner.trains.memory import FailingChecks, Memory
-from queue_engine.planner.trains.outcomes import cancelled, ejected_member, failed, find_run, passed, unblamed
+from queue_engine.planner.trains.memory import (
+    FailingChecks,
+    Memory,
+    cancelled,
+    ejected_member,
+    failed,
+    find_run,
+    passed,
+    unblamed,
+)
 from queue_engine.planner.trains.plan import failure_ejects
 from queue_engine.rules.check_progress import run_progress
 from queue_engine.rules.check_timing import with_reports

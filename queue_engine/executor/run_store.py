@@ -39,8 +39,7 @@ from queue_engine.known.own_merges import record_merge_request
 from queue_engine.planner.actions import Dequeue, Facts
 from queue_engine.planner.github_outage import shows_retrying
 from queue_engine.planner.trains.built import former_candidates, with_ended
-from queue_engine.planner.trains.memory import Memory, SequentialMode, from_json, to_json
-from queue_engine.planner.trains.outcomes import cancelled
+from queue_engine.planner.trains.memory import Memory, SequentialMode, cancelled, from_json, to_json
 from queue_engine.rules.check_figures import check_limits_by
 from queue_engine.rules.check_progress import progress
 from queue_engine.rules.check_timing import check_data, rerun_seconds, with_reports
@@ -354,14 +353,14 @@ class TrainState:
         return EntryUpdates(self.engine, replace(self.policy, comments=comments, checks=checks))
 
     async def load(self) -> None:
-        """Read everything again."""
+        """Read everything again; runs of several members, and what plans remember, where the queue may have any."""
         async with self.engine.store.reading() as tx:
-            queue = await tx.queues.get(self.queue.id)
+            self.queue = await tx.queues.get(self.queue.id) or self.queue
             self.entries = await tx.entries.of_queue(self.queue.id)
-            self.runs = await tx.runs.of_queue(self.queue.id)
-            self._stored = await tx.trains.get(self.queue.id)
-        self.queue = queue or self.queue
-        self.memory = from_json(self._stored.memory)
+            if self.policy.trains.enabled or self.queue.in_trains:
+                self.runs = await tx.runs.of_queue(self.queue.id)
+                self._stored = await tx.trains.get(self.queue.id)
+                self.memory = from_json(self._stored.memory)
 
     async def keep(self, change: Change, memory: Memory) -> None:
         """Store the memory within a transaction, if it changed."""
