@@ -4,7 +4,7 @@ from typing import Any
 
 import aiohttp
 
-from bot.cli.author.state_text import details
+from bot.cli.author.terminal import details
 from github_emulator import PullRequestHandle
 from queue_engine.domain.candidate_run import CandidateMember, CandidateRun, CandidateState, CandidateTrigger
 from queue_engine.store.trains import TrainMemory

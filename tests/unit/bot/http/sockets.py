@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import cast
 
-from bot.http.limits import Limits
+from bot.http.connections import Limits
 from tests.support.real_time import LIMIT
 
 SECRET = "a secret that nobody guesses, and long"
