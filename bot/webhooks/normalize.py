@@ -26,7 +26,6 @@ from queue_engine.domain import webhooks
 from queue_engine.domain.known_facts import RULES, Fact, KnownName
 from queue_engine.domain.model import Repository
 from queue_engine.rules.check_progress import safe_link
-from queue_engine.rules.check_progress import safe_link
 
 _BRANCH_PREFIX = "refs/heads/"
 

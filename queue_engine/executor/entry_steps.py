@@ -30,7 +30,7 @@ from queue_engine.domain.model import Entry, EntryStatus, Queue, Stall, UnmetReq
 from queue_engine.domain.port import PendingMerge
 from queue_engine.domain.reasons import REASONS, Outcome, Reason
 from queue_engine.effects.context import Engine
-from queue_engine.effects.queue_depth import set_aside
+from queue_engine.effects.record import set_aside
 from queue_engine.executor import requests
 from queue_engine.executor.entry_store import (
     AS_USUAL,
@@ -45,7 +45,6 @@ from queue_engine.executor.front import StallFacts, hold_for_base, record_refuse
 from queue_engine.executor.landing import land_merged
 from queue_engine.executor.reads import read_entry_fact
 from queue_engine.executor.run_store import TrainState
-from queue_engine.known.own_writes import answered_merge, merged_by_imq
 from queue_engine.known.own_writes import answered_merge, merged_by_imq
 from queue_engine.planner import actions
 from queue_engine.planner.actions import OF_PULL, Action, FactKind, Facts, ReadFact, Step, Wait

@@ -13,10 +13,6 @@ import structlog
 from queue_engine.config.model import Policy
 from queue_engine.domain.blocker import Blocker, BlockerNotice, BlockerNotices
 from queue_engine.domain.departure import DequeueReason
-from queue_engine.domain.facts import CheckReport
-from queue_engine.domain.facts import FailingCheck, as_data
-from queue_engine.domain.departure import DequeueReason
-from queue_engine.domain.errors import StaleRecord
 from queue_engine.domain.facts import CheckReport, FailingCheck, as_data
 from queue_engine.domain.model import NOWHERE, Entry, EntryStatus, Pause, Queue, RedBase, Stall
 from queue_engine.domain.notice import NoticeKind
@@ -24,7 +20,7 @@ from queue_engine.domain.reasons import Reason
 from queue_engine.effects import notices, record
 from queue_engine.effects.context import Change, Engine
 from queue_engine.effects.labels import remove_testing_label
-from queue_engine.effects.queue_depth import announce_joined
+from queue_engine.effects.record import announce_joined
 from queue_engine.executor.base import poll_missing_checks, poll_red_base, poll_untested_tip
 from queue_engine.known.own_writes import record_merge_request
 from queue_engine.planner.check_limits import few, waits_for_start

@@ -6,10 +6,8 @@ from typing import TypeVar
 
 from queue_engine.config.model import Policy
 from queue_engine.domain.errors import Forbidden, NotFound
-from queue_engine.domain.facts import PullRequest, Snapshot
-from queue_engine.domain.model import Entry, Repository
 from queue_engine.domain.facts import CommitFacts, PullRequest, Snapshot
-from queue_engine.domain.model import Entry
+from queue_engine.domain.model import Entry, Repository
 from queue_engine.domain.port import GitHub, MergeState, PendingMerge, SnapshotRequest
 from queue_engine.effects.context import Engine
 from queue_engine.effects.labels import LabelStates, effective_labels, wanted_labels

@@ -6,8 +6,8 @@ A pull request whose approval was withdrawn is dequeued.
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 
-from queue_engine.admission.required_facts import withdrawn_approval
 from queue_engine.admission.case import Case
+from queue_engine.admission.required_facts import withdrawn_approval
 from queue_engine.admission.revalidate import left_to_pass, revalidate
 from queue_engine.admission.throttle import is_outsider, is_throttled
 from queue_engine.config.model import Policy
@@ -19,14 +19,13 @@ from queue_engine.domain.reasons import Reason
 from queue_engine.domain.webhooks import CheckOutcome, CheckWebhook, ConversationWebhook, RerunRequest, ReviewWebhook
 from queue_engine.effects import record
 from queue_engine.effects.context import Change, Engine
-from queue_engine.effects.queue_depth import set_aside
-from queue_engine.handlers.reconciler import PULL_REQUEST_JOB
+from queue_engine.effects.record import set_aside
+from queue_engine.handlers.lost_deliveries import PULL_REQUEST_JOB
 from queue_engine.rules.check_progress import progress, run_progress, with_webhook
 from queue_engine.rules.checks import queue_only_names
 from queue_engine.rules.eligibility import waits
 from queue_engine.rules.new_heads import HeadConsent, NewHead, may_bind
 from queue_engine.rules.readiness import may_be_renewed, waits_for_check
-from queue_engine.rules.reviews import missing_approval, reviews_of
 from queue_engine.store import Transaction
 from queue_engine.store.outbox.outbox import OutboxKind
 

@@ -11,9 +11,7 @@ from queue_engine.domain.blocker import Blocker, BlockerNotices
 from queue_engine.domain.model import Entry, EntryStatus, Queue
 from queue_engine.domain.notice import TrainNotice
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.notice import TrainNotice
 from queue_engine.queries.train_status import TrainBlocker, TrainStatus, load_trains
-from queue_engine.queries.train_status import TrainStatus, load_trains
 from queue_engine.rules.blockers import blockers_of, is_blocked
 from queue_engine.rules.check_progress import count_checks, pending_checks
 from queue_engine.rules.depth import with_room

@@ -10,8 +10,6 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from queue_engine.admission.case import EnqueueRequest
-from queue_engine.admission.case import EnqueueRequest
-from queue_engine.admission.stacks import placed
 from queue_engine.config.model import Policy
 from queue_engine.domain.facts import (
     CheckReport,

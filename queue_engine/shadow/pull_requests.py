@@ -11,8 +11,7 @@ from datetime import timedelta
 import structlog
 
 from queue_engine.admission.admit import read_request
-from queue_engine.admission.case import Case
-from queue_engine.admission.case import EnqueueRequest
+from queue_engine.admission.case import Case, EnqueueRequest
 from queue_engine.admission.new_heads import find_consent
 from queue_engine.admission.required_facts import withdrawn_approval
 from queue_engine.config.model import Policy
@@ -23,18 +22,6 @@ from queue_engine.domain.model import EntryStatus, Repository
 from queue_engine.domain.policy import PushPolicy, has_label
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.shadow_pull import BaseState, ShadowAction, ShadowOutcome, ShadowPull
-from queue_engine.admission.case import Case, EnqueueRequest
-from queue_engine.admission.entries import record_consent
-from queue_engine.admission.head_consent import is_labeled_head
-from queue_engine.admission.stacks import placed
-from queue_engine.config.model import Policy
-from queue_engine.core.observability.progress import Meter
-from queue_engine.domain import webhooks
-from queue_engine.domain.facts import Permission, PullRequest
-from queue_engine.domain.model import EntryStatus, Repository, UnmetRequirement
-from queue_engine.domain.policy import PushPolicy, has_label
-from queue_engine.domain.reasons import Reason
-from queue_engine.domain.shadow_pull import BaseState, ShadowAction, ShadowLanding, ShadowOutcome, ShadowPull
 from queue_engine.effects.context import Engine
 from queue_engine.rules.consent import withdrawal
 from queue_engine.rules.eligibility import Ignore

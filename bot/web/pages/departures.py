@@ -16,9 +16,8 @@ from bot.api.payload import query
 from bot.api.statistics import StatisticsQuery
 from bot.web.addresses import queue_url
 from bot.web.pages.site import Site
-from queue_engine.domain.departure import WaitKind
 from queue_engine.domain.model import EntryStatus, Repository
-from queue_engine.domain.reasons import Reason
+from queue_engine.domain.reasons import Reason, WaitKind
 from queue_engine.queries.statistics import LandingCount, ReasonCount, period
 from queue_engine.store.departures import DepartureQuery, day_of
 

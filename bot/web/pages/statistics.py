@@ -13,7 +13,8 @@ from bot.web.pages.departures import PullsQuery, Scope, pulls_query, scope_of, s
 from bot.web.pages.render import duration
 from bot.web.pages.site import Site
 from bot.web.pages.spreadsheet import Cell, csv_response, stream_csv
-from queue_engine.domain.departure import Departure, WaitKind
+from queue_engine.domain.departure import Departure
+from queue_engine.domain.reasons import WaitKind
 from queue_engine.queries.queue_states import FEWEST
 from queue_engine.queries.statistics import QueueStatistics, ReasonCount, RerunCount, load_statistics
 
