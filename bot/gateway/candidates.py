@@ -26,7 +26,15 @@ from bot.gateway.http.client import (
     parse_list,
 )
 from bot.gateway.http.connection import Connection
-from bot.gateway.schemas import CommitAnswer, ListedCommitAnswer, NumberAnswer, PullRequestAnswer, RefAnswer
+from bot.gateway.schemas import (
+    CommitAnswer,
+    CommitPart,
+    FilePart,
+    ListedCommitAnswer,
+    NumberAnswer,
+    PullRequestAnswer,
+    RefAnswer,
+)
 from queue_engine.domain.errors import Forbidden, GitHubError, HeadConflict, Invalid, MergeError, NotFound, Unavailable
 from queue_engine.domain.facts import Commit, HeadPush
 from queue_engine.domain.model import Repository
@@ -34,14 +42,6 @@ from queue_engine.domain.port import NO_BRANCH, BranchUpdate
 from queue_engine.domain.run import CANDIDATE
 
 _SUFFIXES = (".yml", ".yaml")
-
-
-class FilePart(BaseModel):
-    """`Blob`; other objects, such as directories, have none of its fields."""
-
-    text: str | None = None
-    is_binary: bool | None = Field(default=None, alias="isBinary")
-    is_truncated: bool | None = Field(default=None, alias="isTruncated")
 
 
 class EntryPart(BaseModel):
@@ -55,30 +55,6 @@ class FilesPart(BaseModel):
     """`Tree`; a file in the place of the directory has no entries."""
 
     entries: list[EntryPart] = Field(default_factory=list)
-
-
-class CommitPart(BaseModel):
-    """A git object."""
-
-    oid: str
-
-
-class ConfigPart(BaseModel):
-    """`Repository` with its configuration; `file` is null if there is none."""
-
-    number: int = Field(alias="databaseId")
-    commit: CommitPart | None
-    file: FilePart | None
-
-    @property
-    def is_certain(self) -> bool:
-        """Whether there is no file, or its text is shown: that of a link is its target, in one line without an end."""
-        return self.commit is not None and (self.file is None or "\n" in self.text)
-
-    @property
-    def text(self) -> str:
-        """The file's text; empty where GitHub shows no complete one."""
-        return "" if self.file is None else _text(self.file)
 
 
 class WorkflowsPart(BaseModel):
@@ -107,20 +83,18 @@ def file_texts(paths: Sequence[str], answer: TextsAnswer) -> Mapping[str, str]:
     A folder has none of a file's fields.
     """
     found = {path: answer.repository.get(f"file{place}") for place, path in enumerate(paths)}
-    return {path: _text(blob) for path, blob in found.items() if blob is not None and blob.is_truncated is not None}
+    return {
+        path: blob.complete_text for path, blob in found.items() if blob is not None and blob.is_truncated is not None
+    }
 
 
 def workflow_texts(directory: str, tree: FilesPart | None) -> Mapping[str, str]:
     """Return the text of each workflow file by its path; empty where GitHub shows no complete text."""
     return {
-        f"{directory}/{entry.name}": _text(entry.object) if entry.object else ""
+        f"{directory}/{entry.name}": entry.object.complete_text if entry.object else ""
         for entry in (tree.entries if tree else ())
         if entry.name.endswith(_SUFFIXES)
     }
-
-
-def _text(blob: FilePart) -> str:
-    return "" if blob.is_truncated or blob.is_binary else blob.text or ""
 
 
 MERGE_LIMIT = timedelta(seconds=60)

@@ -8,14 +8,13 @@ from contextlib import suppress
 from types import MappingProxyType
 
 from bot.gateway import facts
-from bot.gateway.candidates import ConfigPart
 from bot.gateway.comments_and_checks import CommentApi
 from bot.gateway.http import client
 from bot.gateway.http.client import Call, owner_and_repo, parse_answer, parse_list
 from bot.gateway.http.scopes import Purpose, Scope, Target
 from bot.gateway.http.tokens import is_inaccessible
 from bot.gateway.rules.schemas import BranchAnswer
-from bot.gateway.schemas import ContentAnswer, ListedPullCommitAnswer, NumberAnswer, ReviewAnswer
+from bot.gateway.schemas import ConfigPart, ContentAnswer, ListedPullCommitAnswer, NumberAnswer, ReviewAnswer
 from queue_engine.domain.errors import Forbidden, Invalid, NotFound
 from queue_engine.domain.facts import Branch, Review
 from queue_engine.domain.model import Repository
