@@ -12,9 +12,8 @@ import structlog
 
 from queue_engine.config.model import Policy
 from queue_engine.domain.blocker import Blocker, BlockerNotice, BlockerNotices
-from queue_engine.domain.dequeue_reason import DequeueReason
-from queue_engine.domain.facts import CheckReport
-from queue_engine.domain.failing_check import FailingCheck, as_data
+from queue_engine.domain.departure import DequeueReason
+from queue_engine.domain.facts import CheckReport, FailingCheck, as_data
 from queue_engine.domain.model import NOWHERE, Entry, EntryStatus, Pause, Queue, RedBase, Stall
 from queue_engine.domain.notice import NoticeKind
 from queue_engine.domain.reasons import Reason
@@ -24,14 +23,13 @@ from queue_engine.effects.context import Change, Engine
 from queue_engine.effects.labels import remove_testing_label
 from queue_engine.effects.queue_depth import announce_joined
 from queue_engine.executor.base import poll_missing_checks, poll_red_base, poll_untested_tip
-from queue_engine.known.own_merges import record_merge_request
+from queue_engine.known.own_writes import record_merge_request
 from queue_engine.planner.check_limits import few, waits_for_start
 from queue_engine.planner.queue_plan import QueueAction, QueueChange
 from queue_engine.rules.blockers import unannounced
-from queue_engine.rules.check_timing import check_data
+from queue_engine.rules.check_progress import check_data
 from queue_engine.rules.depth import moved_entries
-from queue_engine.rules.invariants import check_transition
-from queue_engine.rules.transitions import preempted
+from queue_engine.rules.transitions import check_transition, preempted
 
 _log = structlog.get_logger("imq.front")
 

@@ -27,8 +27,8 @@ from queue_engine.planner.member_rules import judge_member
 from queue_engine.planner.merge_errors import await_permission, named
 from queue_engine.planner.trains.memory import ForkEntry, ForkReason
 from queue_engine.rules.checks import head_checks, judge, requires_own_check
-from queue_engine.rules.invariants import check_transition
 from queue_engine.rules.reviews import newest
+from queue_engine.rules.transitions import check_transition
 from queue_engine.workflows.step_proof import local_actions
 
 _log = structlog.get_logger("imq.trains")

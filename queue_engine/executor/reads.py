@@ -6,20 +6,17 @@ from typing import TypeVar
 
 from queue_engine.config.model import Policy
 from queue_engine.domain.errors import Forbidden, NotFound
-from queue_engine.domain.facts import PullRequest, Snapshot
+from queue_engine.domain.facts import CommitFacts, PullRequest, Snapshot
 from queue_engine.domain.model import Entry, Repository
 from queue_engine.domain.port import GitHub, MergeState, PendingMerge, SnapshotRequest
 from queue_engine.domain.run import Run
-from queue_engine.domain.workflow_runs import CommitFacts
-from queue_engine.effects.actors import followed_login, is_somebody_else
 from queue_engine.effects.context import Engine
 from queue_engine.effects.labels import LabelStates, effective_labels, wanted_labels
-from queue_engine.effects.repository_names import named_by, remember_name
+from queue_engine.effects.renames import followed_login, is_somebody_else, named_by, remember_name
 from queue_engine.planner.absent_checks import broken_runs, is_as_on_base
 from queue_engine.planner.actions import OF_PULL, FactKind, Facts, ReadFact, RunContext
 from queue_engine.planner.base_change import tips_to_compare
-from queue_engine.rules.base_change import BaseChange
-from queue_engine.rules.checks import absent_checks, cancelled_jobs, former_checks, head_checks, run_checks
+from queue_engine.rules.checks import BaseChange, absent_checks, cancelled_jobs, former_checks, head_checks, run_checks
 from queue_engine.rules.new_heads import needs_signature
 from queue_engine.rules.reviews import reviews_of
 from queue_engine.workflows.step_proof import local_actions

@@ -43,8 +43,7 @@ from queue_engine.planner.trains.memory import (
     unblamed,
 )
 from queue_engine.planner.trains.plan import failure_ejects
-from queue_engine.rules.check_progress import run_progress
-from queue_engine.rules.check_timing import with_reports
+from queue_engine.rules.check_progress import run_progress, with_reports
 from queue_engine.rules.checks import (
     CommitChecks,
     expected_checks,

@@ -35,7 +35,7 @@ from queue_engine.executor.members import leaves_for_absent, merges_refused, rea
 from queue_engine.executor.run_checks import MOST_CANCELLED, kept, read_again
 from queue_engine.executor.run_store import TrainState, follow_runs
 from queue_engine.executor.triggers import key_of, pull_request_checks_of
-from queue_engine.known.own_merges import record_merge_request
+from queue_engine.known.own_writes import record_merge_request
 from queue_engine.planner.actions import Facts
 from queue_engine.planner.check_limits import few
 from queue_engine.planner.merge_errors import misses_checks

@@ -20,13 +20,12 @@ import structlog
 from sqlalchemy.exc import SQLAlchemyError
 
 from queue_engine.config.model import Policy
-from queue_engine.core.concurrency.lease import kept
-from queue_engine.core.concurrency.pool import Pool
 from queue_engine.core.concurrency.request_context import RequestPriority, working
+from queue_engine.core.concurrency.tasks import Pool, kept
 from queue_engine.core.database.outage import fault_of
 from queue_engine.core.observability import trace
 from queue_engine.core.timing.backoff import Backoff, wait
-from queue_engine.domain.dequeue_reason import DequeueReason
+from queue_engine.domain.departure import DequeueReason
 from queue_engine.domain.errors import GitHubError, RateLimitError, StaleRecord
 from queue_engine.domain.model import Entry, Queue, QueueFront
 from queue_engine.domain.reasons import Reason

@@ -36,7 +36,7 @@ from queue_engine.rules.blockers import (
     waits_until,
 )
 from queue_engine.rules.depth import held_until, moved_entries, overdue_entries, waits_for_room, with_room
-from queue_engine.rules.invariants import check_queue
+from queue_engine.rules.transitions import check_queue
 
 MOST_RUNS = 16
 """How many runs `auto` lets be active at most."""

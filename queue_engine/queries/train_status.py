@@ -6,11 +6,10 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from queue_engine.core.read_model import serialized
-from queue_engine.domain.model import Entry
+from queue_engine.domain.model import Entry, TimelineEvent
+from queue_engine.domain.notice import TrainLanding, TrainNotice, TrainProgress
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.run import RUN_EVENTS, RUN_PASSED, RUN_STARTED, Run, RunState
-from queue_engine.domain.timeline_event import TimelineEvent
-from queue_engine.domain.train_notice import TrainLanding, TrainNotice, TrainProgress
 from queue_engine.store import Transaction
 from queue_engine.store.departures import DepartureQuery, day_of
 

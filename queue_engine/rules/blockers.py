@@ -11,13 +11,12 @@ from datetime import datetime
 
 from queue_engine.config.freezes import frozen_until
 from queue_engine.config.model import Policy
-from queue_engine.core.timing.monitor_entry import MonitorEntry
+from queue_engine.core.timing.backoff import MonitorEntry
 from queue_engine.domain.blocker import Blocker, BlockerNotices
 from queue_engine.domain.facts import CheckReport, CheckState, RequiredCheck
 from queue_engine.domain.model import Entry, EntryStatus, Queue, RedBase
 from queue_engine.domain.reasons import Reason
-from queue_engine.rules.checks import judge
-from queue_engine.rules.failing_checks import failing_checks
+from queue_engine.rules.checks import failing_checks, judge
 
 
 def blockers_of(queue: Queue, policy: Policy, now: datetime) -> tuple[Blocker, ...]:

@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
+from queue_engine.domain.notice import TrainLanding, TrainNotice, TrainProgress
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.run import CandidateTrigger, Run, RunMember, RunState
-from queue_engine.domain.train_notice import TrainLanding, TrainNotice, TrainProgress
 from queue_engine.effects import notices
 from queue_engine.store import Store
 from queue_engine.store.trains import TrainMemory
