@@ -49,7 +49,7 @@ from queue_engine.rules.checks import failing_checks, rerun_names
 from queue_engine.rules.eligibility import Reject
 from queue_engine.rules.new_heads import named, updated_for
 from queue_engine.rules.transitions import check_transition, enter, preempted
-from queue_engine.store.store import Transaction
+from queue_engine.store import Transaction
 from queue_engine.store.trains import TrainMemory
 
 _log, _trains_log = structlog.get_logger("imq.entries"), structlog.get_logger("imq.trains")

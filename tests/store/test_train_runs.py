@@ -9,7 +9,13 @@ from sqlalchemy import func, select
 from queue_engine.domain.errors import StaleRecord
 from queue_engine.domain.facts import MergeMethod
 from queue_engine.domain.model import Queue, TimelineEvent
-from queue_engine.domain.run import RUN_STARTED, CandidateTrigger, Run, RunMember, RunState
+from queue_engine.domain.run import (
+    RUN_STARTED,
+    CandidateTrigger,
+    Run,
+    RunMember,
+    RunState,
+)
 from queue_engine.queries.train_status import load_train_statistics
 from queue_engine.store import Transaction
 from queue_engine.store.departures import DepartureQuery, day_of

@@ -11,7 +11,17 @@ from queue_engine.domain.model import Entry, UnmetRequirement
 from queue_engine.domain.policy import NotReadyPolicy
 from queue_engine.domain.reasons import Reason
 from queue_engine.planner.absent_checks import is_as_on_base, judge_absent, leave_for_absent, skipped_by
-from queue_engine.planner.actions import Absent, Dequeue, FactKind, HoldBase, ReadFact, RunContext, Unmet, Verdict, Wait
+from queue_engine.planner.actions import (
+    Absent,
+    Dequeue,
+    FactKind,
+    HoldBase,
+    ReadFact,
+    RunContext,
+    Unmet,
+    Verdict,
+    Wait,
+)
 from queue_engine.planner.decide import decide
 from tests.store.examples import changed
 from tests.unit.queue_engine.examples import (

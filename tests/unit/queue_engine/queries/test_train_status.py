@@ -10,7 +10,14 @@ from queue_engine.domain.facts import MergeMethod
 from queue_engine.domain.model import TimelineEvent
 from queue_engine.domain.notice import TrainLanding, TrainNotice, TrainProgress
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.run import RUN_STARTED, CandidateTrigger, CheckTiming, Run, RunMember, RunState
+from queue_engine.domain.run import (
+    RUN_STARTED,
+    CandidateTrigger,
+    CheckTiming,
+    Run,
+    RunMember,
+    RunState,
+)
 from queue_engine.queries.train_status import landing_of, train_status
 from tests.store.examples import NOW, REPOSITORY
 
