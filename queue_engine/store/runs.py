@@ -40,8 +40,8 @@ _READ: dict[str, TypeAdapter[Any]] = {
     "timings": TypeAdapter(tuple[CheckTiming, ...]),
     "members": TypeAdapter(tuple[RunMember, ...]),
     "tested": TypeAdapter(frozenset[int]),
-    "state": TypeAdapter(RunState | None),
-    "trigger": TypeAdapter(CandidateTrigger | None),
+    "state": TypeAdapter(RunState),
+    "trigger": TypeAdapter(CandidateTrigger),
 }
 """How values are read that are not stored as they are."""
 
@@ -129,8 +129,8 @@ def run_of(row: Row[Any]) -> Run:
     """Read the run from a row with `run_id` and `RUN_FIELDS`."""
     if row.run_id is None:
         return NOT_BEGUN
-    values = {name: row._mapping[label] for name, label in _COLUMNS.items()}
-    values |= {name: how.validate_python(values[name]) for name, how in _READ.items()}
+    values = {name: value for name, label in _COLUMNS.items() if (value := row._mapping[label]) is not None}
+    values |= {name: how.validate_python(values[name]) for name, how in _READ.items() if name in values}
     lists = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
     return Run(row.run_id, **{**values, **lists})
 
@@ -138,6 +138,7 @@ def run_of(row: Row[Any]) -> Run:
 def _values(run: Run) -> dict[str, Any]:
     values = {name: getattr(run, name) for name in _STORED}
     values |= {name: how.dump_python(values[name], mode="json", exclude_none=True) for name, how in _READ.items()}
+    values |= {name: values[name] or None for name in ("members", "tested")}
     return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
 
