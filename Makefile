@@ -13,7 +13,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Each process that the tests start would compile all modules again, and pytest rewrite all of its own.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: all demo test lint types arrows check processes tools long machines secrets-of-history fuzz audit secrets sbom hosting typescript actions packages campaign mutants bench bench-scheduling release-check release-database docs pictures screenshots lock clean
+.PHONY: all demo test lint types arrows check processes tools long machines secrets-of-history fuzz audit secrets sbom hosting typescript actions packages campaign mutants breaks again bench bench-scheduling release-check release-database docs pictures screenshots lock clean
 all: $(STAMP)
 
 $(STAMP): requirements-dev.txt pyproject.toml $(PROJECTS:%=%/pyproject.toml)
@@ -74,6 +74,14 @@ machines: $(STAMP)
 # pyproject.toml lists the changed modules and the tests that have to notice; ARGS="decide store.order" selects modules.
 mutants: $(STAMP)
 	$(BIN)/python -m tests.support.mutants $(ARGS)
+
+# Breaks each promise once, in a copy, and shows that the landing gate fails; ARGS="P1 P4" selects promises.
+breaks: $(STAMP)
+	$(BIN)/python -m tests.support.breaks $(ARGS)
+
+# Both gates of CI again and again, half of the time beside two busy loops, as a table: TIMES=4 shortens it.
+again: $(STAMP)
+	TIMES=$(TIMES) .ci/again
 
 # Random input against the receiver, the configuration and the commands: ARGS="--seconds 3600 receiver".
 fuzz: $(STAMP)

@@ -1,12 +1,11 @@
-"""The report of `make mutants`."""
+"""The report of `make mutants`, and what `make breaks` breaks."""
 
 import json
 import tomllib
 from pathlib import Path
 
+from tests.support.breaks import BREAKS, ROOT
 from tests.support.mutants import outcomes, report
-
-ROOT = Path(__file__).parents[1]
 
 
 def test_report_of_mutants_names_survivors_and_scores_what_was_tried(tmp_path: Path) -> None:
@@ -39,3 +38,13 @@ def test_modules_and_tests_of_mutants_exist() -> None:
     chosen = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["mutmut"]
     named = [*chosen["only_mutate"], *chosen["also_copy"], *chosen["pytest_add_cli_args_test_selection"]]
     assert [path for path in named if not (ROOT / path).exists()] == []
+
+
+def test_line_that_breaks_a_promise_and_its_test_exist() -> None:
+    """A line that was written anew would break nothing."""
+    assert list(BREAKS) == [f"P{number}" for number in range(1, 8)]
+    for promise, broken in BREAKS.items():
+        lines = (ROOT / broken.module).read_text(encoding="utf-8").splitlines()
+        path, _, test = broken.test.partition("::")
+        assert lines.count(broken.line) == 1, promise
+        assert f"def {test}(" in (ROOT / path).read_text(encoding="utf-8") or not test, promise

@@ -103,6 +103,7 @@ CASES = [(method, act) for method in ("merge", "squash") for act in ACTS if (met
 """A push to the base between two merges of a train by squash stops the queue, which other tests hold."""
 
 
+@pytest.mark.every_variant
 @pytest.mark.parametrize(("method", "act"), [("merge", "member_forced"), ("merge", "base"), ("squash", "candidate")])
 async def test_push_at_a_step_of_a_train_lands_nothing_without_consent(tmp_path: Path, method: str, act: str) -> None:
     """P1, P4: one step of each train for every run of the tests."""
@@ -110,8 +111,7 @@ async def test_push_at_a_step_of_a_train_lands_nothing_without_consent(tmp_path:
         await attack(trains, TrainWitness(trains.world.github), ACTS[act], 20)
 
 
-@pytest.mark.thorough
-@pytest.mark.long("twice", "lost", "squash", *(act for act in ACTS if act != "member"))
+@pytest.mark.long
 @pytest.mark.parametrize(("webhooks", "seconds"), [("once", 0), ("twice", 2), ("lost", 5)])
 @pytest.mark.parametrize(("method", "act"), CASES)
 async def test_push_at_many_steps_of_a_train_lands_nothing_without_consent(

@@ -82,6 +82,7 @@ async def land_two(world: World, at: int) -> bool:
     return killer.killed
 
 
+@pytest.mark.every_variant
 @pytest.mark.parametrize("method", ["merge", "squash"])
 @pytest.mark.parametrize("first", [5])
 async def test_train_killed_at_a_step_lands_each_pull_request_once(tmp_path: Path, method: str, first: int) -> None:
@@ -91,8 +92,7 @@ async def test_train_killed_at_a_step_lands_each_pull_request_once(tmp_path: Pat
             await land_two(world, at)
 
 
-@pytest.mark.thorough
-@pytest.mark.long("1", "2", "3")
+@pytest.mark.long
 @pytest.mark.parametrize("part", range(_PARTS))
 @pytest.mark.parametrize("method", ["merge", "squash"])
 async def test_train_killed_at_every_step_lands_each_pull_request_once(

@@ -13,8 +13,7 @@ def _refuses_null(text: str) -> None:
     assert "\x00" not in text
 
 
-@pytest.mark.thorough
-@pytest.mark.thorough
+@pytest.mark.long
 def test_planted_fault_is_found_and_made_small() -> None:
     """With the same seed at the same input."""
     with pytest.raises(AssertionError):

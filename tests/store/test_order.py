@@ -161,7 +161,7 @@ class QueueMachine(RuleBasedStateMachine):
         return {branch: await t.entries.of_queue(found.id) for branch, found in self._queues.items()}
 
 
-@pytest.mark.thorough("postgres")
+@pytest.mark.long("postgres")
 def test_queue_under_any_sequence_of_operations_keeps_its_order(database_url: str) -> None:
     """Whatever is added, removed, changed or decided on an old view, and however clocks jump, the order is right."""
     database = Database(database_url)

@@ -9,7 +9,7 @@ from benchmarks.fair_share_bot import waits_through_bot
 from queue_engine.config.model import Policy
 
 
-@pytest.mark.thorough
+@pytest.mark.long
 async def test_waits_beside_agents_are_those_of_the_simulation() -> None:
     """Two people queue at once beside two agents: the bot lands all in the order that the simulation has."""
     by_people = [(60_000, "person-1"), (120_000, "person-2")]

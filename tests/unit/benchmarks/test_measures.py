@@ -99,7 +99,7 @@ async def test_measure_starts_its_own_processes(
     await run_tiny(name, tmp_path)
 
 
-@pytest.mark.thorough
+@pytest.mark.long
 @pytest.mark.postgres
 @pytest.mark.parametrize("name", ON_POSTGRES)
 async def test_measure_runs_on_postgres_too(

@@ -227,7 +227,7 @@ def test_any_json_object_is_ignored_or_refused_with_a_reason(event: str, payload
         assert why_ignored(event, payload)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in (1, 2))])
 @pytest.mark.thorough
 async def test_hints_of_mutated_payloads_are_stored_by_every_database(database: Database, seed: int) -> None:
     """An accepted payload fits into the tables: never a 503 that GitHub would repeat for ever."""

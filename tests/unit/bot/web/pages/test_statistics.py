@@ -59,7 +59,7 @@ def some_departures(seed: int, count: int = 60) -> list[Departure]:
 
 @pytest.mark.parametrize(
     ("seed", "days"),
-    [(1, 30), *(pytest.param(seed, days, marks=pytest.mark.thorough) for seed in (2, 3) for days in (1, 30, 365))],
+    [(1, 30), *(pytest.param(seed, days, marks=pytest.mark.long) for seed in (2, 3) for days in (1, 30, 365))],
 )
 async def test_each_bar_leads_to_exactly_the_pull_requests_that_it_counts(
     browser: Browser, seed: int, days: int

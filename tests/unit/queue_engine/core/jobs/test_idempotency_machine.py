@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 
+import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
@@ -162,6 +163,7 @@ class KeysMachine(RuleBasedStateMachine):
         return {(row.scope, row.key): row.response_status for row in rows}
 
 
+@pytest.mark.long("postgres")
 def test_keys_under_any_sequence_of_operations_are_as_noted_by_hand(database_url: str) -> None:
     """Callers begin, finish, give up, die or come too late: each request is done once, and answered alike."""
     database = Database(database_url)
@@ -171,7 +173,5 @@ def test_keys_under_any_sequence_of_operations_are_as_noted_by_hand(database_url
             def __init__(self) -> None:
                 super().__init__(runner, database)
 
-        # What the rules are is found on one database; that the other keeps them takes fewer sequences.
-        enough = SETTINGS if database.dialect == "sqlite" else settings(SETTINGS, max_examples=10)
-        run_state_machine_as_test(Machine, settings=enough)
+        run_state_machine_as_test(Machine, settings=SETTINGS)
         runner.run(database.close())

@@ -225,6 +225,7 @@ class JobMachine(JobCards):
 
 
 @pytest.mark.thorough
+@pytest.mark.long("postgres")
 def test_jobs_under_any_sequence_of_operations_are_as_kept_by_hand(database_url: str) -> None:
     """Workers claim, die, renew, settle late or restart: nothing is lost, and nothing is done by two at once.
 
