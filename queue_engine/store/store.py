@@ -21,6 +21,7 @@ from queue_engine.core.observability.meter import Meter, NullMeter
 from queue_engine.domain.errors import StaleRecord
 from queue_engine.store.candidate_runs import CandidateCommits, CandidateRuns
 from queue_engine.store.config_files import ConfigFiles
+from queue_engine.store.consents import Consents
 from queue_engine.store.departures import Departures
 from queue_engine.store.depths import Depths
 from queue_engine.store.entries import Entries
@@ -105,6 +106,10 @@ class Transaction:
     @cached_property
     def entries(self) -> Entries:
         return Entries(self.connection)
+
+    @cached_property
+    def consents(self) -> Consents:
+        return Consents(self.connection)
 
     @cached_property
     def candidate_runs(self) -> CandidateRuns:
