@@ -1,4 +1,4 @@
-"""Who consented to which head: the lines of the ledger. Plain data."""
+"""Consents to heads, as the ledger has them. Plain data."""
 
 from collections.abc import Collection
 from dataclasses import dataclass

@@ -201,7 +201,8 @@ class Inbox:
             # Its queues may be empty, so that no pause of theirs ends: words of what landed wait all the same.
             async with self._engine.change() as change:
                 await change.tx.outbox.release(repository.id, change.now)
-        await self._sweeper.request(renew=True)
+        named = webhook.selected or (() if repository is None else (repository,))
+        await self._sweeper.request_of(webhook.installation_id, webhook.action, named)
 
     async def _forget_request(self, job: Job) -> None:
         """Forget a label that asked IMQ for nothing."""

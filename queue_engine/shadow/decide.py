@@ -141,7 +141,7 @@ def new_entry(
 
 
 def ledger_of(entry: Entry) -> tuple[HeadConsent, ...]:
-    """Return the consents of a would-be entry, which stands in no ledger."""
+    """Return the consents of a would-be entry, which the ledger lacks."""
     consent = HeadConsent(entry.queued_head, entry.base_branch, entry.queued_by, entry.enqueued_at, ConsentSource.LABEL)
     return consent, replace(consent, head=entry.head)
 

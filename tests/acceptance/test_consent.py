@@ -262,6 +262,6 @@ async def test_ledger_names_who_consented_to_each_head_and_by_what(world: World,
         found = {number: await tx.consents.of(entry) for number, entry in entries.items()}
     first = [(each.source.value, each.by, each.base_branch) for each in found[labeled.number]]
     assert first[:2] == [("label", "mona", "main"), ("own_update", None, "main")]
-    sources = [[each.source.value for each in found[pull.number]][0] for pull in (commanded, called)]
+    sources = [found[pull.number][0].source.value for pull in (commanded, called)]
     assert sources == ["command", "call"]
     assert all(found[pull.number][-1].head == pull.head_sha for pull in (labeled, commanded, called))
