@@ -11,7 +11,7 @@ from queue_engine.admission.case import Case
 from queue_engine.admission.enqueue_request import EnqueueRequest
 from queue_engine.admission.rejection import RejectionError, assert_may_queue
 from queue_engine.config.model import Policy
-from queue_engine.domain.consent import ConsentSource
+from queue_engine.domain.consent import ConsentKind
 from queue_engine.domain.errors import EngineError
 from queue_engine.domain.facts import Permission, Snapshot
 from queue_engine.domain.model import Entry, EntryOrder
@@ -46,7 +46,7 @@ async def enqueue(
     head_sha: str | None,
     taken: Snapshot | None = None,
     may_wait: bool = False,
-    source: ConsentSource = ConsentSource.CALL,
+    source: ConsentKind = ConsentKind.CALL,
 ) -> Queued:
     """Queue the present head of a pull request on behalf of this person, or only `head_sha`, if given.
 
@@ -73,7 +73,7 @@ async def requeue(
     by: str,
     head_sha: str | None,
     taken: Snapshot | None = None,
-    source: ConsentSource = ConsentSource.CALL,
+    source: ConsentKind = ConsentKind.CALL,
 ) -> Queued:
     """Dequeue a pull request and queue its present head at the end, with new consent as by `enqueue`.
 

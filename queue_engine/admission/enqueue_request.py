@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from queue_engine.admission.case import Case
-from queue_engine.domain.consent import ConsentSource
+from queue_engine.domain.consent import ConsentKind
 from queue_engine.domain.model import EntryOrder
 from queue_engine.domain.reasons import Reason
 
@@ -32,7 +32,7 @@ class EnqueueRequest:
     the position of that time (P3)."""
     stored_at: datetime | None = None
     """When the label's webhook was stored; None where none was, so that the request counts from now."""
-    source: ConsentSource = ConsentSource.LABEL
+    source: ConsentKind = ConsentKind.LABEL
     sets_label: str | None = None
     """The trigger label that IMQ sets on behalf of a command or an API call, if the pull request lacks it."""
     may_wait: bool = True
@@ -45,4 +45,4 @@ class EnqueueRequest:
     @property
     def trusts_labels(self) -> bool:
         """Whether the requester consents to the present labels; after a push only those count that did before."""
-        return self.source not in {ConsentSource.BOT_PUSH, ConsentSource.REQUEUED_PUSH}
+        return self.source not in {ConsentKind.BOT_PUSH, ConsentKind.REQUEUED_PUSH}

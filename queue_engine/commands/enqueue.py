@@ -9,7 +9,7 @@ from queue_engine.admission.dequeue import NotQueued, authorize_dequeue, dequeue
 from queue_engine.admission.rejection import RejectionError
 from queue_engine.commands.context import CommandContext
 from queue_engine.commands.parse import CommandRequest
-from queue_engine.domain.consent import ConsentSource
+from queue_engine.domain.consent import ConsentKind
 from queue_engine.domain.failing_check import as_data
 from queue_engine.domain.model import Entry
 from queue_engine.domain.notice import Reply
@@ -47,7 +47,7 @@ async def _enqueue(context: CommandContext, request: CommandRequest, head: str |
     call = enqueue.requeue if again else partial(enqueue.enqueue, may_wait=True)
     try:
         await context.permission()
-        by, source = context.by, ConsentSource.COMMAND
+        by, source = context.by, ConsentKind.COMMAND
         queued = await call(context.engine, context.case, by=by, head_sha=head, taken=context.taken, source=source)
     except RejectionError as refused:
         return _refused(context, request, refused.reason, refused.detail)

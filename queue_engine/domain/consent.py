@@ -6,7 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 
 
-class ConsentSource(StrEnum):
+class ConsentKind(StrEnum):
     """By what somebody consented to a head."""
 
     LABEL = "label"
@@ -31,7 +31,7 @@ class HeadConsent:
     by: str | None
     """None: IMQ updated the branch in the name of the person before."""
     at: datetime
-    source: ConsentSource
+    source: ConsentKind
 
 
 def heads_of(ledger: Collection[HeadConsent]) -> frozenset[str]:

@@ -8,7 +8,7 @@ from queue_engine.admission.required_facts import withdrawn_approval
 from queue_engine.admission.revalidate import left_to_pass, revalidate
 from queue_engine.admission.throttle import is_outsider, is_throttled
 from queue_engine.config.model import Policy
-from queue_engine.domain.consent import ConsentSource
+from queue_engine.domain.consent import ConsentKind
 from queue_engine.domain.dequeue_reason import DequeueReason
 from queue_engine.domain.model import Entry, EntryStatus
 from queue_engine.domain.reasons import Reason
@@ -77,7 +77,7 @@ async def _set_aside(engine: Engine, entry: Entry, missing: tuple[Reason, str], 
     if not entry.head_proved:
         compared = await engine.github.comparison(entry.repository, entry.base_branch, entry.head)
         head = NewHead(entry.head, compared=compared)
-        if may_bind(head, entry, policy, ConsentSource.OWN_UPDATE) is None:
+        if may_bind(head, entry, policy, ConsentKind.OWN_UPDATE) is None:
             return False
     async with engine.change() as change:
         await set_aside(change, entry, UnmetRequirement(*missing), policy)

@@ -26,7 +26,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from queue_engine.config.model import Policy
-from queue_engine.domain.consent import ConsentSource, HeadConsent, heads_of
+from queue_engine.domain.consent import ConsentKind, HeadConsent, heads_of
 from queue_engine.domain.facts import Comparison, HeadPush, Permission, PullRequest
 from queue_engine.domain.model import Entry, EntryStatus, Repository
 from queue_engine.domain.policy import NotReadyPushPolicy, PushPolicy
@@ -143,18 +143,18 @@ def _requeued_push(head: NewHead, _: Entry, policy: Policy) -> bool | UnknownFac
     return may_queue(policy, head.by, head.permissions[head.by]) is None
 
 
-SOURCES: Mapping[ConsentSource, Callable[[NewHead, Entry, Policy], bool | UnknownFact | Reject]] = {
-    ConsentSource.OWN_UPDATE: _own_update,
-    ConsentSource.SHARED_UPDATE: _shared_update,
-    ConsentSource.BOT_PUSH: _bot_push,
-    ConsentSource.WAITING_PUSH: _waiting_push,
-    ConsentSource.REQUEUED_PUSH: _requeued_push,
+SOURCES: Mapping[ConsentKind, Callable[[NewHead, Entry, Policy], bool | UnknownFact | Reject]] = {
+    ConsentKind.OWN_UPDATE: _own_update,
+    ConsentKind.SHARED_UPDATE: _shared_update,
+    ConsentKind.BOT_PUSH: _bot_push,
+    ConsentKind.WAITING_PUSH: _waiting_push,
+    ConsentKind.REQUEUED_PUSH: _requeued_push,
 }
 
 
 def may_bind(
-    head: NewHead, entry: Entry, policy: Policy, *sources: ConsentSource
-) -> ConsentSource | UnknownFact | Reject | None:
+    head: NewHead, entry: Entry, policy: Policy, *sources: ConsentKind
+) -> ConsentKind | UnknownFact | Reject | None:
     """Return the first of these sources that consents to the head, the fact that is missing, or why the entry leaves.
 
     None: none of them consents.

@@ -17,7 +17,7 @@ from queue_engine.admission.entries import record_consent
 from queue_engine.admission.revalidate import readiness_of
 from queue_engine.admission.stacks import followed
 from queue_engine.config.model import Policy
-from queue_engine.domain.consent import ConsentSource, HeadConsent
+from queue_engine.domain.consent import ConsentKind, HeadConsent
 from queue_engine.domain.errors import WriteRefused
 from queue_engine.domain.facts import CheckReport, Snapshot
 from queue_engine.domain.model import Entry, EntryStatus, Queue, Repository
@@ -142,7 +142,7 @@ def new_entry(
 
 def ledger_of(entry: Entry) -> tuple[HeadConsent, ...]:
     """Return the consents of a would-be entry, which the ledger lacks."""
-    consent = HeadConsent(entry.queued_head, entry.base_branch, entry.queued_by, entry.enqueued_at, ConsentSource.LABEL)
+    consent = HeadConsent(entry.queued_head, entry.base_branch, entry.queued_by, entry.enqueued_at, ConsentKind.LABEL)
     return consent, replace(consent, head=entry.head)
 
 

@@ -17,7 +17,7 @@ from queue_engine.admission.new_heads import find_consent
 from queue_engine.admission.required_facts import withdrawn_approval
 from queue_engine.config.model import Policy
 from queue_engine.domain import webhooks
-from queue_engine.domain.consent import ConsentSource
+from queue_engine.domain.consent import ConsentKind
 from queue_engine.domain.facts import PullRequest
 from queue_engine.domain.known_facts import KEPT, Consent, PullRequestState, Push, Statement, of_branch, of_pull
 from queue_engine.domain.model import EntryStatus, Repository
@@ -151,13 +151,13 @@ class ShadowPulls:
             return
         head = NewHead(webhook.head_sha, webhook.sender, webhook.before, pushes=(), ledger=ledger_of(pull.entry))
         found, _ = await find_consent(
-            engine, case, pull.entry, head, None, ConsentSource.BOT_PUSH, ConsentSource.WAITING_PUSH
+            engine, case, pull.entry, head, None, ConsentKind.BOT_PUSH, ConsentKind.WAITING_PUSH
         )
-        if found is ConsentSource.BOT_PUSH:
+        if found is ConsentKind.BOT_PUSH:
             # A queue binds the new head, or queues it again: here the would-be entry starts with it.
             await self._request(EnqueueRequest(case, by=pull.queued_by, head_sha=head.sha))
             return
-        if found is ConsentSource.WAITING_PUSH:
+        if found is ConsentKind.WAITING_PUSH:
             pull = replace(pull, entry=with_pushed_head(pull.entry, head.sha))
         left = await self._decide(pull, refetch=True)
         if left.reason is Reason.HEAD_CHANGED and case.policy.on_push.queued is PushPolicy.REQUEUE:

@@ -5,7 +5,7 @@ from datetime import datetime
 from sqlalchemy import bindparam, delete, insert, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from queue_engine.domain.consent import ConsentSource, HeadConsent
+from queue_engine.domain.consent import ConsentKind, HeadConsent
 from queue_engine.domain.errors import InvariantError
 from queue_engine.domain.model import Entry
 from queue_engine.store.tables import consents, entries
@@ -21,7 +21,7 @@ class Consents:
     def __init__(self, connection: AsyncConnection) -> None:
         self._connection = connection
 
-    async def add(self, entry: Entry, source: ConsentSource, by: str | None, at: datetime) -> None:
+    async def add(self, entry: Entry, source: ConsentKind, by: str | None, at: datetime) -> None:
         """Store the consent to the entry's head, for its base branch."""
         own = {"entry_id": entry.id, "repository_id": entry.repository.id, "number": entry.number}
         bound = {"head": entry.head, "base_branch": entry.base_branch, "by": by, "at": at, "source": source.value}
@@ -35,14 +35,14 @@ class Consents:
         if not after.head_proved or (after.head, True) == (before.head, before.head_proved):
             return
         if after.queued_head == after.head:
-            await self.add(after, ConsentSource.BOT_PUSH, after.author, at)
+            await self.add(after, ConsentKind.BOT_PUSH, after.author, at)
         else:
-            await self.add(after, ConsentSource.OWN_UPDATE, None, at)
+            await self.add(after, ConsentKind.OWN_UPDATE, None, at)
 
     async def of(self, entry: Entry) -> tuple[HeadConsent, ...]:
         """Return the consents of an entry, oldest first."""
         rows = await self._connection.execute(_OF, {"its_entry": entry.id})
-        return tuple(HeadConsent(row.head, row.base_branch, row.by, row.at, ConsentSource(row.source)) for row in rows)
+        return tuple(HeadConsent(row.head, row.base_branch, row.by, row.at, ConsentKind(row.source)) for row in rows)
 
     async def verify(self, entry: Entry) -> None:
         """Raise InvariantError if the ledger has no consent to the entry's head for its base branch (P4)."""

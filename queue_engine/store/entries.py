@@ -31,7 +31,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.core.concurrency.request_context import WaitCount
 from queue_engine.core.database.database import DatabaseInstant, Upsert
-from queue_engine.domain.consent import ConsentSource
+from queue_engine.domain.consent import ConsentKind
 from queue_engine.domain.errors import EntryConflict, StaleRecord
 from queue_engine.domain.model import PROCESSING, Entry, EntryOrder, EntryStatus, QueueFront
 from queue_engine.domain.run import NOT_BEGUN
@@ -114,7 +114,7 @@ class NewEntry(TypedDict, total=False):
     author: Required[str]
     queued_by: Required[str]
     queued_by_id: int | None
-    source: ConsentSource
+    source: ConsentKind
     """By what the person consented; a label, if it is not given."""
     queued_head: Required[str]
     """The head with consent."""
@@ -253,7 +253,7 @@ class Entries:
 
         Raises EntryConflict when the pull request is queued already; the transaction remains usable.
         """
-        source = arrival.pop("source", ConsentSource.LABEL)
+        source = arrival.pop("source", ConsentKind.LABEL)
         entry_id, queue_id = uuid4().hex, arrival["queue_id"]
         priority = arrival.get("priority", 0)
         if arrived_at is None:

@@ -51,7 +51,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from queue_engine.core.database.database import DatabaseInstant, insert_into
 from queue_engine.core.database.outage import fault_of
 from queue_engine.core.jobs.job_table import jobs
-from queue_engine.domain.consent import ConsentSource
+from queue_engine.domain.consent import ConsentKind
 from queue_engine.domain.errors import EntryConflict
 from queue_engine.domain.model import PAUSES
 from queue_engine.store.outbox.items import NAME, OutboxKind
@@ -302,7 +302,7 @@ async def _entries(connection: AsyncConnection, file: QueueFile, queue_ids: dict
             "base_branch": branches[row["queue_id"]],
             "by": row["queued_by"],
             "at": row["enqueued_at"],
-            "source": ConsentSource.IMPORTED.value,
+            "source": ConsentKind.IMPORTED.value,
         }
         await connection.execute(insert(consents), [consent | {"head": head} for head in sorted(heads)])
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from queue_engine.domain.consent import ConsentSource, HeadConsent
+from queue_engine.domain.consent import ConsentKind, HeadConsent
 from queue_engine.domain.errors import InvariantError
 from queue_engine.store import Store
 from tests.store.examples import NOW, queue, stand
@@ -17,7 +17,7 @@ async def test_entry_begins_with_the_consent_that_queued_it(store: Store) -> Non
         entry = await stand(tx, await queue(tx), 1)
         found = await tx.consents.of(entry)
     assert found == (
-        HeadConsent(entry.queued_head, entry.base_branch, entry.queued_by, entry.enqueued_at, ConsentSource.LABEL),
+        HeadConsent(entry.queued_head, entry.base_branch, entry.queued_by, entry.enqueued_at, ConsentKind.LABEL),
     )
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from queue_engine.config.model import Policy, PushRules, QueuePermissions
-from queue_engine.domain.consent import ConsentSource, HeadConsent
+from queue_engine.domain.consent import ConsentKind, HeadConsent
 from queue_engine.domain.facts import Comparison, HeadPush, Permission
 from queue_engine.domain.model import Entry, EntryStatus
 from queue_engine.domain.policy import NotReadyPushPolicy, PushPolicy
@@ -59,10 +59,10 @@ WRITE, READ = Permission.WRITE, Permission.READ
 ANOTHERS = Reject(Reason.UPDATED_FOR_ANOTHER, f"#2, queued for {UPDATED.base_branch}")
 TIP = UnknownFact(HeadFact.TIP, "tip")
 
-LEDGER = (HeadConsent("head-1", "main", "mona", NOW, ConsentSource.LABEL),)
+LEDGER = (HeadConsent("head-1", "main", "mona", NOW, ConsentKind.LABEL),)
 
-ROWS: Mapping[ConsentSource, list[tuple[NewHead, Entry, Policy, object]]] = {
-    ConsentSource.OWN_UPDATE: [
+ROWS: Mapping[ConsentKind, list[tuple[NewHead, Entry, Policy, object]]] = {
+    ConsentKind.OWN_UPDATE: [
         (NewHead("head-2"), OWN, POLICY, UnknownFact(HeadFact.COMPARISON)),
         (NewHead("head-2", compared=compared("head-1", "base-1")), OWN, POLICY, True),
         (NewHead("head-2", compared=compared("base-1", "head-1")), OWN, POLICY, False),
@@ -71,7 +71,7 @@ ROWS: Mapping[ConsentSource, list[tuple[NewHead, Entry, Policy, object]]] = {
         (NewHead("head-2", compared=compared("head-1", "base-1")), BOUND, POLICY, True),
         (NewHead("head-2", compared=compared("head-2", "base-1")), BOUND, POLICY, False),
     ],
-    ConsentSource.SHARED_UPDATE: [
+    ConsentKind.SHARED_UPDATE: [
         (NewHead("head-2"), OWN, POLICY, False),
         (NewHead("head-2", others=(UPDATED,)), OWN, POLICY, UnknownFact(HeadFact.COMPARISON)),
         (NewHead("head-3", others=(UPDATED,)), OWN, POLICY, False),
@@ -93,7 +93,7 @@ ROWS: Mapping[ConsentSource, list[tuple[NewHead, Entry, Policy, object]]] = {
             ANOTHERS,
         ),
     ],
-    ConsentSource.BOT_PUSH: [
+    ConsentKind.BOT_PUSH: [
         (by("dependabot[bot]"), BUMP, BOTS, True),
         (by("dependabot[bot]"), BUMP, POLICY, False),
         (by("dependabot[bot]"), entry(author="mona"), BOTS, False),
@@ -109,7 +109,7 @@ ROWS: Mapping[ConsentSource, list[tuple[NewHead, Entry, Policy, object]]] = {
         ),
         (NewHead("new", BUMP.author, pushes=()), BUMP, BOTS, False),
     ],
-    ConsentSource.WAITING_PUSH: [
+    ConsentKind.WAITING_PUSH: [
         (by("ada"), OUTSIDE, POLICY, UnknownFact(HeadFact.PERMISSION, "ada")),
         (by("ada", ada=WRITE), OUTSIDE, POLICY, True),
         (by("ada", ada=WRITE), OUTSIDE, DEQUEUE, False),
@@ -124,7 +124,7 @@ ROWS: Mapping[ConsentSource, list[tuple[NewHead, Entry, Policy, object]]] = {
         (NewHead("head-2", "ada", "other", pushes=()), OUTSIDE, POLICY, False),
         (by(BUMP.author), changed(OUTSIDE, author=BUMP.author), BOTS, True),
     ],
-    ConsentSource.REQUEUED_PUSH: [
+    ConsentKind.REQUEUED_PUSH: [
         (by("ada"), OWN, REQUEUE, UnknownFact(HeadFact.PERMISSION, "ada")),
         (by("ada", ada=WRITE), OWN, REQUEUE, True),
         (by("ada", ada=READ), OWN, REQUEUE, False),
@@ -135,7 +135,7 @@ ROWS: Mapping[ConsentSource, list[tuple[NewHead, Entry, Policy, object]]] = {
 
 
 @pytest.mark.parametrize("source", SOURCES)
-def test_source_consents_to_what_its_row_says(source: ConsentSource) -> None:
+def test_source_consents_to_what_its_row_says(source: ConsentKind) -> None:
     """P4: nothing else makes a head one that may land; a fact that was not read is asked for, and not assumed."""
     for head, queued, policy, answer in ROWS[source]:
         found = may_bind(replace(head, ledger=LEDGER), queued, policy, source)
@@ -146,21 +146,21 @@ def test_first_source_that_consents_counts_and_the_last_word_is_no() -> None:
     """P4: in the order in which a path asks them."""
     bot = replace(by("dependabot[bot]", **{"dependabot[bot]": WRITE}), ledger=LEDGER)
     both = Policy(on_push=PushRules(PushPolicy.REQUEUE, requeue_for=frozenset({"dependabot[bot]"})))
-    assert may_bind(bot, BUMP, both, ConsentSource.BOT_PUSH, ConsentSource.REQUEUED_PUSH) is ConsentSource.BOT_PUSH
+    assert may_bind(bot, BUMP, both, ConsentKind.BOT_PUSH, ConsentKind.REQUEUED_PUSH) is ConsentKind.BOT_PUSH
     assert (
-        may_bind(by("ada", ada=WRITE), BUMP, both, ConsentSource.BOT_PUSH, ConsentSource.REQUEUED_PUSH)
-        is ConsentSource.REQUEUED_PUSH
+        may_bind(by("ada", ada=WRITE), BUMP, both, ConsentKind.BOT_PUSH, ConsentKind.REQUEUED_PUSH)
+        is ConsentKind.REQUEUED_PUSH
     )
-    assert may_bind(by("ada", ada=WRITE), BUMP, BOTS, ConsentSource.BOT_PUSH, ConsentSource.REQUEUED_PUSH) is None
+    assert may_bind(by("ada", ada=WRITE), BUMP, BOTS, ConsentKind.BOT_PUSH, ConsentKind.REQUEUED_PUSH) is None
 
 
 def test_push_on_a_head_that_the_ledger_lacks_is_followed_to_one_that_it_has() -> None:
     """P4: the heads with consent are those of the ledger; without it IMQ assumes nothing."""
     head = NewHead("head-3", BUMP.author, "head-2")
-    bot = ConsentSource.BOT_PUSH
+    bot = ConsentKind.BOT_PUSH
     assert may_bind(head, BUMP, BOTS, bot) == UnknownFact(HeadFact.LEDGER)
     assert may_bind(replace(head, ledger=LEDGER), BUMP, BOTS, bot) == UnknownFact(HeadFact.PUSHES)
-    updated = replace(LEDGER[0], head="head-2", by=None, source=ConsentSource.OWN_UPDATE)
+    updated = replace(LEDGER[0], head="head-2", by=None, source=ConsentKind.OWN_UPDATE)
     assert may_bind(replace(head, ledger=(*LEDGER, updated)), BUMP, BOTS, bot) is bot
 
 
