@@ -33,9 +33,8 @@ from queue_engine.core.concurrency.request_context import WaitCount
 from queue_engine.core.database.database import DatabaseInstant, Upsert
 from queue_engine.domain.consent import ConsentKind
 from queue_engine.domain.errors import EntryConflict, StaleRecord
-from queue_engine.domain.model import PROCESSING, Entry, EntryOrder, EntryStatus, QueueFront
+from queue_engine.domain.model import PROCESSING, Entry, EntryOrder, EntryStatus, QueueFront, UnmetRequirement
 from queue_engine.domain.run import NOT_BEGUN
-from queue_engine.domain.unmet_requirement import UnmetRequirement
 from queue_engine.store.consents import Consents
 from queue_engine.store.order import HELD, IN_ORDER, NOT_READY, WITH_ROOM, Order, delayed, milliseconds, ranked
 from queue_engine.store.queues import PAUSED
