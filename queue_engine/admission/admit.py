@@ -223,7 +223,7 @@ async def admit(
         match answer:
             case Admit() | NotReady():
                 trusted = pull.labels if left is None else trusted_of(pull.labels, left.trusted_labels)
-                if request.gives_consent:
+                if request.trusts_labels:
                     trusted = pull.labels
                     await record_consent(change, request, pull)
                 unmet = answer.unmet if isinstance(answer, NotReady) else ()

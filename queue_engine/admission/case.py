@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from queue_engine.config.model import Policy
+from queue_engine.domain.consent import ConsentKind
 from queue_engine.domain.facts import PullRequest
 from queue_engine.domain.model import Entry, EntryOrder, Repository
 from queue_engine.domain.reasons import Reason
@@ -61,8 +62,7 @@ class EnqueueRequest:
 
     `head_sha` is the head that had the label, and `base_branch` the branch to land on; None when only the reconciler
     found the label, which then means the present ones. `label` was set at `labeled_at`. `by_machine`: automation sent
-    the request, not a person. With `gives_consent` the requester consents to the present labels. A push to a queued
-    pull request gives none: then only the labels that were trusted before count.
+    the request, not a person.
     """
 
     case: Case
@@ -79,7 +79,7 @@ class EnqueueRequest:
     the position of that time (P3)."""
     stored_at: datetime | None = None
     """When the label's webhook was stored; None where none was, so that the request counts from now."""
-    gives_consent: bool = True
+    source: ConsentKind = ConsentKind.LABEL
     sets_label: str | None = None
     """The trigger label that IMQ sets on behalf of a command or an API call, if the pull request lacks it."""
     may_wait: bool = True
@@ -88,3 +88,8 @@ class EnqueueRequest:
     """The precedence that the entry keeps; None: that of its labels."""
     leaves_for: Reason | None = None
     """The reason for which the present entry leaves in the same transaction, if the pull request is queued again."""
+
+    @property
+    def trusts_labels(self) -> bool:
+        """Whether the requester consents to the present labels; after a push only those count that did before."""
+        return self.source not in {ConsentKind.BOT_PUSH, ConsentKind.REQUEUED_PUSH}

@@ -13,6 +13,7 @@ from queue_engine.admission.admit import admit
 from queue_engine.admission.case import Case, EnqueueRequest
 from queue_engine.admission.rejection import RejectionError, assert_may_queue
 from queue_engine.config.model import Policy
+from queue_engine.domain.consent import ConsentKind
 from queue_engine.domain.departure import DequeueReason
 from queue_engine.domain.errors import EngineError
 from queue_engine.domain.facts import Permission, Snapshot
@@ -50,6 +51,7 @@ async def enqueue(
     head_sha: str | None,
     taken: Snapshot | None = None,
     may_wait: bool = False,
+    source: ConsentKind = ConsentKind.CALL,
 ) -> Queued:
     """Queue the present head of a pull request on behalf of this person, or only `head_sha`, if given.
 
@@ -59,7 +61,8 @@ async def enqueue(
     """
     if (entry := case.entry) is None:
         taken, case = await _read_snapshot(engine, case, by, taken)
-        return await _admit(engine, EnqueueRequest(case, by, head_sha or taken.pull.head_sha, may_wait=may_wait), taken)
+        head = head_sha or taken.pull.head_sha
+        return await _admit(engine, EnqueueRequest(case, by, head, may_wait=may_wait, source=source), taken)
     permission = None if taken is None else taken.permission
     policy = (await case.with_policy(engine, entry.base_branch)).policy
     assert_may_queue(policy, by, permission or await engine.github.permission(case.repository, by))
@@ -69,7 +72,13 @@ async def enqueue(
 
 
 async def requeue(
-    engine: Engine, case: Case, *, by: str, head_sha: str | None, taken: Snapshot | None = None
+    engine: Engine,
+    case: Case,
+    *,
+    by: str,
+    head_sha: str | None,
+    taken: Snapshot | None = None,
+    source: ConsentKind = ConsentKind.CALL,
 ) -> Queued:
     """Dequeue a pull request and queue its present head at the end, with new consent as by `enqueue`.
 
@@ -77,13 +86,14 @@ async def requeue(
     of `enqueue`. A rejected pull request has left its queue, and its comment says why.
     """
     if (entry := case.entry) is None or _is_own(entry, case):
-        return await enqueue(engine, case, by=by, head_sha=head_sha, taken=taken)
+        return await enqueue(engine, case, by=by, head_sha=head_sha, taken=taken, source=source)
     if entry.run.merge_requested_at is not None:
         raise MergePending(f"the merge of pull request {case.number} was asked for")
     taken, case = await _read_snapshot(engine, case, by, taken)
     if head_sha not in {None, taken.pull.head_sha}:
         raise RejectionError(Reason.HEAD_CHANGED)
-    return await _admit(engine, EnqueueRequest(case, by, taken.pull.head_sha, leaves_for=Reason.UNQUEUED), taken)
+    request = EnqueueRequest(case, by, taken.pull.head_sha, source=source, leaves_for=Reason.UNQUEUED)
+    return await _admit(engine, request, taken)
 
 
 def _is_own(entry: Entry, case: Case) -> bool:

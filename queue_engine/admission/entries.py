@@ -53,6 +53,7 @@ async def store_entry(
             author=pull.author,
             queued_by=request.by or "",
             queued_by_id=taken.person_id,
+            source=request.source,
             queued_head=pull.head_sha,
             enqueued_at=now,
             arrived_at=request.arrived_at,

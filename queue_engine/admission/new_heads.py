@@ -16,6 +16,7 @@ import structlog
 
 from queue_engine.admission.admit import admit
 from queue_engine.admission.case import Case, EnqueueRequest
+from queue_engine.domain.consent import ConsentKind
 from queue_engine.domain.departure import DequeueReason
 from queue_engine.domain.facts import PullRequest, Snapshot
 from queue_engine.domain.model import Entry, EntryStatus
@@ -26,7 +27,6 @@ from queue_engine.effects.context import Engine
 from queue_engine.rules.consent import consent_lost
 from queue_engine.rules.eligibility import Reject, may_queue
 from queue_engine.rules.new_heads import (
-    HeadConsent,
     HeadFact,
     NewHead,
     UnknownFact,
@@ -54,13 +54,15 @@ async def bind_known_push(engine: Engine, case: Case, head: NewHead) -> bool:
     if entry is None:
         return False
     async with engine.change() as change:
-        present = await change.tx.entries.get(entry.id)
+        present, ledger = await change.tx.entries.get(entry.id), await change.tx.consents.of(entry)
+        head = replace(head, ledger=ledger)
         if (
             present is not None
-            and keeps_position(present, head.before)
-            and may_bind(head, present, case.policy, HeadConsent.BOT_PUSH) is HeadConsent.BOT_PUSH
+            and keeps_position(present, head.before, ledger)
+            and may_bind(head, present, case.policy, ConsentKind.BOT_PUSH) is ConsentKind.BOT_PUSH
         ):
             saved = await change.tx.entries.save(with_pushed_head(present, head.sha))
+            await change.tx.consents.add(saved, ConsentKind.BOT_PUSH, head.by, change.now)
             data = {"by": head.by, "before": head.before, "head": head.sha}
             await change.record("rebased", saved, delivery=case.delivery, data=data)
             await change.tx.queues.wake(entry.queue_id, change.now)
@@ -82,7 +84,7 @@ async def follow_shared_update(engine: Engine, case: Case, sha: str, *, by_imq: 
     async with engine.store.reading() as tx:
         others = await tx.entries.sharing(entry.repository.id, entry.number, entry.head_branch)
     head = NewHead(sha, by_imq=by_imq, others=others)
-    found, head = await find_consent(engine, case, entry, head, None, HeadConsent.SHARED_UPDATE)
+    found, head = await find_consent(engine, case, entry, head, None, ConsentKind.SHARED_UPDATE)
     if found is None:
         return None
     async with engine.change() as change:
@@ -92,6 +94,7 @@ async def follow_shared_update(engine: Engine, case: Case, sha: str, *, by_imq: 
             saved = None
         else:
             saved = await change.tx.entries.save(with_shared_update(entry, sha, change.now))
+            await change.tx.consents.add(saved, ConsentKind.SHARED_UPDATE, None, change.now)
             other = updated_for(entry, sha, others) or most_active(others)
             data = {"head": sha, "before": entry.head, "for": None if other is None else other.number}
             await change.record("shared_update", saved, delivery=case.delivery, data=data)
@@ -124,11 +127,12 @@ async def bind_waiting_push(
         return Reject(Reason.HEAD_CHANGED) if is_settled or not is_new else None
     if pushers == (await engine.github.own_login(),):
         return await follow_shared_update(engine, case, pull.head_sha, by_imq=True)
-    found, head = await find_consent(engine, case, entry, head, pull, HeadConsent.WAITING_PUSH)
-    if found is not HeadConsent.WAITING_PUSH:
+    found, head = await find_consent(engine, case, entry, head, pull, ConsentKind.WAITING_PUSH)
+    if found is not ConsentKind.WAITING_PUSH:
         return found if isinstance(found, Reject) else Reject(Reason.HEAD_CHANGED)
     async with engine.change() as change:
         saved = await change.tx.entries.save(with_pushed_head(entry, head.sha))
+        await change.tx.consents.add(saved, ConsentKind.WAITING_PUSH, pushers[0], change.now)
         data = {"by": pushers[0], "before": entry.head, "head": head.sha}
         await change.record("new_head", saved, delivery=case.delivery, data=data)
     return saved if head.sha == pull.head_sha else None
@@ -140,7 +144,7 @@ async def requeue_new_head(engine: Engine, case: Case, entry: Entry, pull: PullR
     A head that is newer than the push has its own webhook, which decides.
     """
     policy = case.policy
-    sources: tuple[HeadConsent, ...] = (HeadConsent.BOT_PUSH, HeadConsent.REQUEUED_PUSH)
+    sources: tuple[ConsentKind, ...] = (ConsentKind.BOT_PUSH, ConsentKind.REQUEUED_PUSH)
     if entry.run.merge_requested_at is not None or may_bind(head, entry, policy, *sources) is None:
         return None
     # Compare the queued head with the pushed one, also while an update is under way.
@@ -149,29 +153,32 @@ async def requeue_new_head(engine: Engine, case: Case, entry: Entry, pull: PullR
     if pull.head_sha != head.sha:
         return case
     if entry.status is EntryStatus.UPDATING:
-        sources = (HeadConsent.OWN_UPDATE, *sources)
+        sources = (ConsentKind.OWN_UPDATE, *sources)
     found, head = await find_consent(engine, case, entry, head, pull, *sources)
-    if found not in (HeadConsent.BOT_PUSH, HeadConsent.REQUEUED_PUSH):
+    if found not in (ConsentKind.BOT_PUSH, ConsentKind.REQUEUED_PUSH):
         return None
     # The consent to a bot's pull request remains that of the person who gave it.
-    by = entry.queued_by if found is HeadConsent.BOT_PUSH else head.by or ""
+    by = entry.queued_by if found is ConsentKind.BOT_PUSH else head.by or ""
     permission = head.permissions.get(by) or await engine.github.permission(case.repository, by)
     if may_queue(policy, by, permission) is not None:
         return None
-    request = EnqueueRequest(case, by, pull.head_sha, gives_consent=False, leaves_for=Reason.HEAD_CHANGED)
+    request = EnqueueRequest(case, by, pull.head_sha, source=found, leaves_for=Reason.HEAD_CHANGED)
     answer = await admit(engine, request, Snapshot(pull, permission))
     return replace(case, entry=answer if isinstance(answer, Entry) else None)
 
 
 async def find_consent(
-    engine: Engine, case: Case, entry: Entry, head: NewHead, pull: PullRequest | None, *sources: HeadConsent
-) -> tuple[HeadConsent | Reject | None, NewHead]:
+    engine: Engine, case: Case, entry: Entry, head: NewHead, pull: PullRequest | None, *sources: ConsentKind
+) -> tuple[ConsentKind | Reject | None, NewHead]:
     """Ask whether one of these sources consents, and read what the answer needs. Raises GitHubError."""
     github, repository, base = engine.github, case.repository, entry.base_branch
     while isinstance(found := may_bind(head, entry, case.policy, *sources), UnknownFact):
         match found.fact:
             case HeadFact.COMPARISON:
                 head = replace(head, compared=await github.comparison(repository, base, head.sha))
+            case HeadFact.LEDGER:
+                async with engine.store.reading() as tx:
+                    head = replace(head, ledger=await tx.consents.of(entry))
             case HeadFact.TIP:
                 head = replace(head, tip_landed=(await github.comparison(repository, base, found.of)).head_landed)
             case HeadFact.PERMISSION:

@@ -295,9 +295,14 @@ async def _join(
     queue = await tx.queues.find_or_create(case.repository, entry.base_branch, change.now)
     await tx.queues.lock_order(queue.id)
     await tx.entries.remove(entry)
+    ledger = await tx.consents.of(entry)
     trusted = trusted_of(taken.pull.labels, entry.trusted_labels)
     request = EnqueueRequest(
-        replace(case, delivery=entry.delivery), entry.queued_by, entry.queued_head, order=_order(entry, trusted, policy)
+        replace(case, delivery=entry.delivery),
+        entry.queued_by,
+        entry.queued_head,
+        order=_order(entry, trusted, policy),
+        source=ledger[-1].source,
     )
     await record_consent(change, request, taken.pull)
     return await store_entry(change, queue, taken, rules, policy, request, trusted, unmet)

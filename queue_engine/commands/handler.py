@@ -23,6 +23,7 @@ from queue_engine.commands.parse import CommandRequest, ParseError, parse_priori
 from queue_engine.commands.table import MAX_COMMANDS, Command, CommandName, CommandPermission
 from queue_engine.control import pauses
 from queue_engine.domain.blocker import Blocker
+from queue_engine.domain.consent import ConsentKind
 from queue_engine.domain.errors import Forbidden, Invalid, NotFound
 from queue_engine.domain.facts import as_data
 from queue_engine.domain.model import Entry, Repository
@@ -64,7 +65,8 @@ async def _enqueue(context: CommandContext, request: CommandRequest, head: str |
     call = enqueue.requeue if again else partial(enqueue.enqueue, may_wait=True)
     try:
         await context.permission()
-        queued = await call(context.engine, context.case, by=context.by, head_sha=head, taken=context.taken)
+        by, source = context.by, ConsentKind.COMMAND
+        queued = await call(context.engine, context.case, by=by, head_sha=head, taken=context.taken, source=source)
     except RejectionError as refused:
         return _refused(context, request, refused.reason, refused.detail)
     code = ReplyKind.REQUEUED if again else _joined(context, queued.entry)

@@ -213,6 +213,9 @@ async def read_entry_fact(engine: Engine, entry: Entry, fact: FactKind, facts: F
     """
     before = (await wanted_labels(engine.store, entry))[entry.id] if fact in _WITH_PULL else None
     read = await read_fact(engine.github, entry, fact, facts, policy)
+    if fact is FactKind.HEAD_PUSHES:
+        async with engine.store.reading() as tx:
+            read = replace(read, ledger=await tx.consents.of(entry))
     if read.pull is None or read.pull is facts.pull:
         return read
     if (named := named_by(read.pull, entry.repository)) != entry.repository:

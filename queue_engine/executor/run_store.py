@@ -115,6 +115,7 @@ class EntryUpdates:
                 limits = await measured_limits(change.tx, changed.repository.id, changed.base_branch)
                 changed = replace(changed, run=replace(changed.run, check_limits=limits))
             saved = await change.tx.entries.save(changed)
+            await change.tx.consents.follow(entry, saved, change.now)
             await start_queue_only_checks(change.tx, entry, saved, self.policy, change.now)
             if how.before_merge:
                 await record_merge_request(change.tx, saved, saved.head, change.now)

@@ -12,6 +12,7 @@ from queue_engine.admission.revalidate import left_to_pass, revalidate
 from queue_engine.admission.throttle import is_outsider, is_throttled
 from queue_engine.config.model import Policy
 from queue_engine.core.concurrency.micro_batch import MicroBatch
+from queue_engine.domain.consent import ConsentKind
 from queue_engine.domain.departure import DequeueReason
 from queue_engine.domain.model import Entry, EntryStatus, Repository, UnmetRequirement
 from queue_engine.domain.reasons import Reason
@@ -24,7 +25,7 @@ from queue_engine.handlers.lost_deliveries import PULL_REQUEST_JOB
 from queue_engine.rules.check_progress import progress, run_progress, with_webhook
 from queue_engine.rules.checks import queue_only_names
 from queue_engine.rules.eligibility import waits
-from queue_engine.rules.new_heads import HeadConsent, NewHead, may_bind
+from queue_engine.rules.new_heads import NewHead, may_bind
 from queue_engine.rules.readiness import may_be_renewed, waits_for_check
 from queue_engine.store import Transaction
 from queue_engine.store.outbox.outbox import OutboxKind
@@ -263,7 +264,7 @@ async def _set_aside(engine: Engine, entry: Entry, missing: tuple[Reason, str], 
     if not entry.head_proved:
         compared = await engine.github.comparison(entry.repository, entry.base_branch, entry.head)
         head = NewHead(entry.head, compared=compared)
-        if may_bind(head, entry, policy, HeadConsent.OWN_UPDATE) is None:
+        if may_bind(head, entry, policy, ConsentKind.OWN_UPDATE) is None:
             return False
     async with engine.change() as change:
         await set_aside(change, entry, UnmetRequirement(*missing), policy)

@@ -52,6 +52,7 @@ class TableLimits:
             await change.tx.answers.purge(change.now - KEPT)
             await change.tx.known.purge(change.now - FACTS_KEPT)
             await change.tx.shadow.purge(change.now - SHADOW_KEPT)
+            await change.tx.consents.purge(change.now - SHADOW_KEPT)
             await change.tx.throttles.purge(change.now - THROTTLE_KEPT)
             await change.tx.sessions.purge(change.now)
             await change.tx.installation_tokens.purge(change.now - _HOUR)

@@ -136,7 +136,12 @@ async def answered_merge(tx: Transaction, entry: Entry, now: datetime) -> str | 
 
 
 async def record_merge_request(tx: Transaction, entry: Entry, head: str | None, now: datetime) -> None:
-    """Store that IMQ requests the merge of this head; None: IMQ sent no request after all, or GitHub refused."""
+    """Store that IMQ requests the merge of this head; None: IMQ sent no request after all, or GitHub refused.
+
+    Raises InvariantError if the ledger has no consent to it.
+    """
+    if head is not None:
+        await tx.consents.verify(entry)
     await tx.known.record(
         entry.repository.id, [Fact(subject=of_pull(entry.number), statement=MergeRequest(head=head))], now
     )

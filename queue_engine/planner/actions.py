@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 
+from queue_engine.domain.consent import HeadConsent
 from queue_engine.domain.facts import (
     BranchRules,
     CheckReport,
@@ -79,6 +80,8 @@ class Facts:
     comparison: Comparison | None = None
     base_change: BaseChange | None = None
     head_pushes: tuple[HeadPush, ...] | None = None
+    ledger: tuple[HeadConsent, ...] | None = None
+    """The consents of the entry, read with the pushes to its head."""
     reports: tuple[CheckReport, ...] | None = None
     rules: BranchRules | None = None
     rules_fresh: bool = False

@@ -4,13 +4,13 @@ from dataclasses import replace
 from datetime import datetime
 
 from queue_engine.config.model import Policy
+from queue_engine.domain.consent import ConsentKind
 from queue_engine.domain.facts import Comparison, PullRequest
 from queue_engine.domain.model import Entry, EntryStatus
 from queue_engine.domain.reasons import Reason
 from queue_engine.planner.actions import Action, Dequeue, FactKind, Facts, ReadFact, Save, Update, Wait
 from queue_engine.rules.eligibility import Reject
 from queue_engine.rules.new_heads import (
-    HeadConsent,
     NewHead,
     UnknownFact,
     may_be_updated_silently,
@@ -35,7 +35,7 @@ def judge_new_head(entry: Entry, head: str, facts: Facts, policy: Policy, now: d
         return ReadFact(FactKind.COMPARISON)
     if facts.head_landed:
         return Dequeue(Reason.MERGED_ELSEWHERE)
-    if may_bind(NewHead(head, compared=facts.comparison), entry, policy, HeadConsent.OWN_UPDATE) is None:
+    if may_bind(NewHead(head, compared=facts.comparison), entry, policy, ConsentKind.OWN_UPDATE) is None:
         return judge_lost_consent(entry, Reject(Reason.HEAD_CHANGED), facts.pull, facts, policy, now)
     return Save(bind_head(entry, head, policy, now, proved=True))
 
@@ -44,7 +44,7 @@ def prove(entry: Entry, comparison: Comparison, policy: Policy) -> Action | None
     """Prove an update by its parents, once; None if the head is proved already."""
     if entry.head_proved:
         return None
-    if may_bind(NewHead(entry.head, compared=comparison), entry, policy, HeadConsent.OWN_UPDATE) is None:
+    if may_bind(NewHead(entry.head, compared=comparison), entry, policy, ConsentKind.OWN_UPDATE) is None:
         return Dequeue(Reason.HEAD_CHANGED)
     return Save(replace(entry, head_proved=True, run=replace(entry.run, tested_tree=comparison.head.tree)))
 
@@ -53,11 +53,11 @@ def judge_lost_consent(
     entry: Entry, lost: Reject, pull: PullRequest, facts: Facts, policy: Policy, now: datetime
 ) -> Action:
     """Dequeue the entry, unless the bot that opened the pull request alone pushed: then its run starts over."""
-    head = NewHead(pull.head_sha, by=pull.author, pushes=facts.head_pushes)
-    found = may_bind(head, entry, policy, HeadConsent.BOT_PUSH) if lost == Reject(Reason.HEAD_CHANGED) else None
+    head = NewHead(pull.head_sha, by=pull.author, pushes=facts.head_pushes, ledger=facts.ledger)
+    found = may_bind(head, entry, policy, ConsentKind.BOT_PUSH) if lost == Reject(Reason.HEAD_CHANGED) else None
     if isinstance(found, UnknownFact):
         return ReadFact(FactKind.HEAD_PUSHES)
-    if found is not HeadConsent.BOT_PUSH:
+    if found is not ConsentKind.BOT_PUSH:
         return Dequeue(lost.reason, lost.detail)
     bound = with_pushed_head(entry, pull.head_sha)
     return Save(bound) if entry.status is EntryStatus.PENDING else Update(updating(bound, None, policy, now))

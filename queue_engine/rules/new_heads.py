@@ -2,8 +2,11 @@
 
 Each path that binds a new head asks `may_bind`, and reads the fact that the answer needs.
 
+The ledger (`queue_engine.store.consents`) has each head that was bound, with the source. What it lacks does not land.
+
 | source | what proves it | in whose name |
 | --- | --- | --- |
+| a label, a command, an API call | `queue_engine.rules.eligibility` judges the person and the head | that person |
 | IMQ's update | its parents: the head with consent, and a commit of the base | the person who queued it |
 | IMQ's update for another entry of the branch | its parents, if the own base branch contains the second | that person |
 | a named bot, which opened the pull request | it alone pushed since a known head | that person |
@@ -27,6 +30,7 @@ from enum import StrEnum
 from typing import TypeVar
 
 from queue_engine.config.model import Policy
+from queue_engine.domain.consent import ConsentKind, HeadConsent, heads_of
 from queue_engine.domain.facts import Comparison, HeadPush, Permission, PullRequest
 from queue_engine.domain.model import Entry, EntryStatus, Repository, UnmetRequirement
 from queue_engine.domain.policy import NotReadyPushPolicy, PushPolicy
@@ -73,9 +77,10 @@ _MORE_THAN_WRITE = frozenset({Permission.MAINTAIN, Permission.ADMIN})
 
 
 class HeadFact(StrEnum):
-    """What IMQ has to read first: whether the base contains a commit, the moves of the branch, a person's right."""
+    """What IMQ has to read first: the base's commits, the ledger, moves of the branch, a person's right."""
 
     COMPARISON = "comparison"
+    LEDGER = "ledger"
     TIP = "tip"
     PUSHES = "pushes"
     PERMISSION = "permission"
@@ -104,6 +109,8 @@ class NewHead:
     """The other entries of the head branch."""
     compared: Comparison | None = None
     tip_landed: bool | None = None
+    ledger: Collection[HeadConsent] | None = None
+    """The consents of the entry."""
     pushes: Sequence[HeadPush] | None = None
     """The moves of the branch, newest first."""
     permissions: Mapping[str, Permission] = field(default_factory=dict)
@@ -141,7 +148,9 @@ def _shared_update(head: NewHead, entry: Entry, policy: Policy) -> bool | Unknow
 def _bot_push(head: NewHead, entry: Entry, policy: Policy) -> bool | UnknownFact:
     if not may_push(entry, head.by, policy):
         return False
-    pushers = head.pushers(known_heads(entry))
+    if head.ledger is None:
+        return UnknownFact(HeadFact.LEDGER)
+    pushers = head.pushers(known_heads(entry, head.ledger))
     if isinstance(pushers, UnknownFact):
         return pushers
     return pushers is not None and all(may_push(entry, each, policy) for each in pushers)
@@ -171,28 +180,18 @@ def _requeued_push(head: NewHead, _: Entry, policy: Policy) -> bool | UnknownFac
     return may_queue(policy, head.by, head.permissions[head.by]) is None
 
 
-class HeadConsent(StrEnum):
-    """Where consent to a new head comes from."""
-
-    OWN_UPDATE = "own_update"
-    SHARED_UPDATE = "shared_update"
-    BOT_PUSH = "bot_push"
-    WAITING_PUSH = "waiting_push"
-    REQUEUED_PUSH = "requeued_push"
-
-
-SOURCES: Mapping[HeadConsent, Callable[[NewHead, Entry, Policy], bool | UnknownFact | Reject]] = {
-    HeadConsent.OWN_UPDATE: _own_update,
-    HeadConsent.SHARED_UPDATE: _shared_update,
-    HeadConsent.BOT_PUSH: _bot_push,
-    HeadConsent.WAITING_PUSH: _waiting_push,
-    HeadConsent.REQUEUED_PUSH: _requeued_push,
+SOURCES: Mapping[ConsentKind, Callable[[NewHead, Entry, Policy], bool | UnknownFact | Reject]] = {
+    ConsentKind.OWN_UPDATE: _own_update,
+    ConsentKind.SHARED_UPDATE: _shared_update,
+    ConsentKind.BOT_PUSH: _bot_push,
+    ConsentKind.WAITING_PUSH: _waiting_push,
+    ConsentKind.REQUEUED_PUSH: _requeued_push,
 }
 
 
 def may_bind(
-    head: NewHead, entry: Entry, policy: Policy, *sources: HeadConsent
-) -> HeadConsent | UnknownFact | Reject | None:
+    head: NewHead, entry: Entry, policy: Policy, *sources: ConsentKind
+) -> ConsentKind | UnknownFact | Reject | None:
     """Return the first of these sources that consents to the head, the fact that is missing, or why the entry leaves.
 
     None: none of them consents.
@@ -275,16 +274,16 @@ def may_push(entry: Entry, login: str | None, policy: Policy) -> bool:
     )
 
 
-def known_heads(entry: Entry) -> frozenset[str]:
-    """Return the head with consent, and IMQ's own updates of it."""
-    heads = entry.queued_head, entry.head, entry.run.new_head if entry.run.new_head_is_ours else None
-    return frozenset(head for head in heads if head is not None)
+def known_heads(entry: Entry, ledger: Collection[HeadConsent]) -> frozenset[str]:
+    """Return the heads with consent, and IMQ's own update of the last one."""
+    own = entry.head, entry.run.new_head if entry.run.new_head_is_ours else None
+    return heads_of(ledger) | {head for head in own if head is not None}
 
 
-def keeps_position(entry: Entry, before: str | None) -> bool:
+def keeps_position(entry: Entry, before: str | None, ledger: Collection[HeadConsent]) -> bool:
     """Return whether a named bot's push costs no run: the entry waits, and the push replaced the head that waits."""
     waits = entry.status is EntryStatus.PENDING and not entry.run.has_begun
-    return waits and before is not None and before in known_heads(entry)
+    return waits and before is not None and before in known_heads(entry, ledger)
 
 
 def made_by(login: str, pushes: Sequence[HeadPush], tip: str) -> bool:

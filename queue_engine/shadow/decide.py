@@ -16,6 +16,7 @@ from queue_engine.admission.entries import record_consent
 from queue_engine.admission.required_facts import readiness_of
 from queue_engine.admission.stacks import followed
 from queue_engine.config.model import Policy
+from queue_engine.domain.consent import ConsentKind, HeadConsent
 from queue_engine.domain.errors import WriteRefused
 from queue_engine.domain.facts import CheckReport, Snapshot
 from queue_engine.domain.model import Entry, EntryStatus, Queue, Repository, UnmetRequirement
@@ -139,12 +140,18 @@ def new_entry(
     )
 
 
+def ledger_of(entry: Entry) -> tuple[HeadConsent, ...]:
+    """Return the consents of a would-be entry, which the ledger lacks."""
+    consent = HeadConsent(entry.queued_head, entry.base_branch, entry.queued_by, entry.enqueued_at, ConsentKind.LABEL)
+    return consent, replace(consent, head=entry.head)
+
+
 async def next_decision(engine: Engine, entry: Entry, policy: Policy) -> ShadowResult:
     """Take the steps of a pass with a would-be entry, until the pass would write or wait. Raises GitHubError.
 
     No label of IMQ starts the queue-only checks here, so the decision is made without them.
     """
-    now, facts = engine.clock.now(), Facts()
+    now, facts = engine.clock.now(), Facts(ledger=ledger_of(entry))
     policy = replace(policy, checks=replace(policy.checks, queue_only=frozenset()))
     queue = Queue(entry.queue_id, entry.repository, entry.base_branch, None, 0)
     blocker = next((each for each in blockers_of(queue, policy, now) if not each.exempts(entry)), None)

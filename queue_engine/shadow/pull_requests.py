@@ -16,6 +16,7 @@ from queue_engine.admission.new_heads import find_consent
 from queue_engine.admission.required_facts import withdrawn_approval
 from queue_engine.config.model import Policy
 from queue_engine.domain import webhooks
+from queue_engine.domain.consent import ConsentKind
 from queue_engine.domain.facts import PullRequest
 from queue_engine.domain.known_facts import KEPT, Consent, PullRequestState, Push, Statement, of_branch, of_pull
 from queue_engine.domain.model import EntryStatus, Repository
@@ -25,7 +26,7 @@ from queue_engine.domain.shadow_pull import BaseState, ShadowAction, ShadowOutco
 from queue_engine.effects.context import Engine
 from queue_engine.rules.consent import withdrawal
 from queue_engine.rules.eligibility import Ignore
-from queue_engine.rules.new_heads import HeadConsent, NewHead, with_pushed_head
+from queue_engine.rules.new_heads import NewHead, with_pushed_head
 from queue_engine.rules.readiness import waits_for_check
 from queue_engine.shadow.decide import (
     UNREPORTED,
@@ -34,6 +35,7 @@ from queue_engine.shadow.decide import (
     judge_others_later,
     judge_request,
     judge_waiting,
+    ledger_of,
     new_entry,
     next_decision,
 )
@@ -146,15 +148,15 @@ class ShadowPulls:
         if not isinstance(webhook, webhooks.HeadChange):
             await self._decide(pull, refetch=True)
             return
-        head = NewHead(webhook.head_sha, webhook.sender, webhook.before, pushes=())
+        head = NewHead(webhook.head_sha, webhook.sender, webhook.before, pushes=(), ledger=ledger_of(pull.entry))
         found, _ = await find_consent(
-            engine, case, pull.entry, head, None, HeadConsent.BOT_PUSH, HeadConsent.WAITING_PUSH
+            engine, case, pull.entry, head, None, ConsentKind.BOT_PUSH, ConsentKind.WAITING_PUSH
         )
-        if found is HeadConsent.BOT_PUSH:
+        if found is ConsentKind.BOT_PUSH:
             # A queue binds the new head, or queues it again: here the would-be entry starts with it.
             await self._request(EnqueueRequest(case, by=pull.queued_by, head_sha=head.sha))
             return
-        if found is HeadConsent.WAITING_PUSH:
+        if found is ConsentKind.WAITING_PUSH:
             pull = replace(pull, entry=with_pushed_head(pull.entry, head.sha))
         left = await self._decide(pull, refetch=True)
         if left.reason is Reason.HEAD_CHANGED and case.policy.on_push.queued is PushPolicy.REQUEUE:

@@ -23,6 +23,7 @@ from queue_engine.core.jobs.job import NEXT_DUE as NEXT_JOB
 from queue_engine.core.jobs.job_store import Jobs
 from queue_engine.core.observability.progress import Meter, NullMeter
 from queue_engine.domain.errors import EntryConflict, StaleRecord
+from queue_engine.store.consents import Consents
 from queue_engine.store.departures import Departures, PendingMerges, Statistics
 from queue_engine.store.entries import Entries
 from queue_engine.store.figures import Figures, Processes
@@ -99,6 +100,10 @@ class Transaction:
     @cached_property
     def entries(self) -> Entries:
         return Entries(self.connection)
+
+    @cached_property
+    def consents(self) -> Consents:
+        return Consents(self.connection)
 
     @cached_property
     def runs(self) -> Runs:

@@ -31,9 +31,11 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.core.concurrency.request_context import WaitCount
 from queue_engine.core.database.database import DatabaseInstant, Upsert
+from queue_engine.domain.consent import ConsentKind
 from queue_engine.domain.errors import EntryConflict, StaleRecord
 from queue_engine.domain.model import PROCESSING, Entry, EntryOrder, EntryStatus, QueueFront, UnmetRequirement
 from queue_engine.domain.run import NOT_BEGUN
+from queue_engine.store.consents import Consents
 from queue_engine.store.order import HELD, IN_ORDER, NOT_READY, WITH_ROOM, Order, delayed, milliseconds, ranked
 from queue_engine.store.repositories import REPOSITORY_FIELDS, repository_of
 from queue_engine.store.runs import RUN_FIELDS, Runs, run_of
@@ -110,6 +112,8 @@ class NewEntry(TypedDict, total=False):
     author: Required[str]
     queued_by: Required[str]
     queued_by_id: int | None
+    source: ConsentKind
+    """By what the person consented; a label, if it is not given."""
     queued_head: Required[str]
     """The head with consent."""
     enqueued_at: Required[datetime]
@@ -247,6 +251,7 @@ class Entries:
 
         Raises EntryConflict when the pull request is queued already; the transaction remains usable.
         """
+        source = arrival.pop("source", ConsentKind.LABEL)
         entry_id, queue_id = uuid4().hex, arrival["queue_id"]
         priority = arrival.get("priority", 0)
         if arrived_at is None:
@@ -271,6 +276,7 @@ class Entries:
             raise EntryConflict(f"pull request {arrival['number']} is already queued")
         entry = await self.get(entry_id)
         assert entry is not None
+        await Consents(self._connection).add(entry, source, entry.queued_by, entry.enqueued_at)
         return entry
 
     async def get(self, entry_id: str) -> Entry | None:

@@ -51,12 +51,14 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from queue_engine.core.database.database import DatabaseInstant, insert_into
 from queue_engine.core.database.outage import fault_of
 from queue_engine.core.jobs.job import jobs
+from queue_engine.domain.consent import ConsentKind
 from queue_engine.domain.errors import EntryConflict
 from queue_engine.domain.model import PAUSES
 from queue_engine.store.outbox.items import NAME, OutboxKind
 from queue_engine.store.outbox.outbox import IS_QUEUED
 from queue_engine.store.tables import (
     answers,
+    consents,
     entries,
     known_facts,
     outbox,
@@ -279,6 +281,7 @@ async def _queue(connection: AsyncConnection, row: _StoredRow) -> int:
 
 async def _entries(connection: AsyncConnection, file: QueueFile, queue_ids: dict[int, int]) -> None:
     run_ids: dict[int, int] = {}
+    branches = {row["id"]: row["base_branch"] for row in _plain(file.queues)}
     for row in _plain(file.runs):
         former = row.pop("id")
         run_ids[former] = (await connection.execute(insert(runs).values(row).returning(runs.c.id))).scalar_one()
@@ -291,6 +294,17 @@ async def _entries(connection: AsyncConnection, file: QueueFile, queue_ids: dict
             "needs_refetch": True,
         }
         await connection.execute(insert(entries).values(row | own))
+        heads = {row["queued_head"], row["head"]} if row["head_proved"] else {row["queued_head"]}
+        consent = {
+            "entry_id": row["id"],
+            "repository_id": row["repository_id"],
+            "number": row["number"],
+            "base_branch": branches[row["queue_id"]],
+            "by": row["queued_by"],
+            "at": row["enqueued_at"],
+            "source": ConsentKind.IMPORTED.value,
+        }
+        await connection.execute(insert(consents), [consent | {"head": head} for head in sorted(heads)])
 
 
 async def _outbox(connection: AsyncConnection, file: QueueFile) -> None:

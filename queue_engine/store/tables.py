@@ -184,6 +184,21 @@ entries = Table(
     sqlite_autoincrement=True,
 )
 
+consents = Table(
+    "consents",
+    metadata,
+    Column("id", Counter, primary_key=True, autoincrement=True),
+    Column("entry_id", String(32), nullable=False, index=True),
+    Column("repository_id", ForeignKey(repositories.c.id), nullable=False),
+    Column("number", Integer, nullable=False),
+    Column("base_branch", String(255), nullable=False),
+    Column("head", String(64), nullable=False),
+    Column("by", String(255)),
+    Column("at", DatabaseInstant, nullable=False, info=instant(InstantKind.PAST)),
+    Column("source", String(16), nullable=False),
+)
+"""Who consented to which head of a pull request, for which base branch, by what and when."""
+
 shadow_pulls = Table(
     "shadow_pulls",
     metadata,

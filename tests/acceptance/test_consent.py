@@ -8,6 +8,7 @@ import pytest
 
 from github_emulator import Fault
 from queue_engine.domain.reasons import Reason
+from tests.acceptance.callers import Caller
 from tests.acceptance.world import CI_TIME, LABEL, LAG, World
 
 MERGE = "/repos/{owner}/{repo}/pulls/{number}/merge"
@@ -244,3 +245,23 @@ async def test_update_of_imq_lands_where_only_maintainers_may_queue(world: World
     pull = await world.behind("pull")
     pull.label(LABEL, by="rhea")
     await world.until(lambda: pull.merged)
+
+
+async def test_ledger_names_who_consented_to_each_head_and_by_what(world: World, mona: Caller) -> None:
+    """By a label, a command, a call, and IMQ's own update of what the person saw."""
+    labeled, commanded, called = await world.behind("labeled"), world.open("commanded"), world.open("called")
+    await world.pass_time(CI_TIME * 2)
+    labeled.label(LABEL, by="mona")
+    await world.settle()
+    commanded.comment("/queue", by="mona")
+    await mona.queue(called)
+    await world.until_status(labeled, "checking")
+    entries = {each.number: each for each in await world.entries()}
+    await world.until(lambda: all(each.merged for each in (labeled, commanded, called)))
+    async with world.bot.engine.store.reading() as tx:
+        found = {number: await tx.consents.of(entry) for number, entry in entries.items()}
+    first = [(each.source.value, each.by, each.base_branch) for each in found[labeled.number]]
+    assert first[:2] == [("label", "mona", "main"), ("own_update", None, "main")]
+    sources = [found[pull.number][0].source.value for pull in (commanded, called)]
+    assert sources == ["command", "call"]
+    assert all(found[pull.number][-1].head == pull.head_sha for pull in (labeled, commanded, called))

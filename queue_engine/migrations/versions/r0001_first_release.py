@@ -157,6 +157,18 @@ def _queues() -> None:
     op.create_index("ix_requests_asked_at_id", "requests", ["asked_at", "id"])
     op.create_index("ix_requests_repository_id_asked_at_id", "requests", ["repository_id", "asked_at", "id"])
     op.create_table(
+        "consents",
+        sa.Column("id", _COUNTER, primary_key=True, autoincrement=True),
+        sa.Column("entry_id", sa.String(32), nullable=False, index=True),
+        sa.Column("repository_id", sa.BigInteger(), sa.ForeignKey("repositories.id"), nullable=False),
+        sa.Column("number", sa.Integer(), nullable=False),
+        sa.Column("base_branch", sa.String(255), nullable=False),
+        sa.Column("head", sa.String(64), nullable=False),
+        sa.Column("by", sa.String(255)),
+        sa.Column("at", _INSTANT, nullable=False),
+        sa.Column("source", sa.String(16), nullable=False),
+    )
+    op.create_table(
         "shadow_pulls",
         sa.Column(
             "repository_id", sa.BigInteger(), sa.ForeignKey("repositories.id"), primary_key=True, autoincrement=False

@@ -1,10 +1,12 @@
 """Which new head may replace the head with consent: each row of the table of sources."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
 from queue_engine.config.model import Policy, PushRules, QueuePermissions
+from queue_engine.domain.consent import ConsentKind, HeadConsent
 from queue_engine.domain.facts import Comparison, HeadPush, Permission
 from queue_engine.domain.model import Entry, EntryStatus, UnmetRequirement
 from queue_engine.domain.policy import NotReadyPushPolicy, PushPolicy
@@ -13,7 +15,6 @@ from queue_engine.domain.reasons import Reason
 from queue_engine.rules.eligibility import Reject
 from queue_engine.rules.new_heads import (
     SOURCES,
-    HeadConsent,
     HeadFact,
     NewHead,
     UnknownFact,
@@ -57,8 +58,10 @@ WRITE, READ = Permission.WRITE, Permission.READ
 ANOTHERS = Reject(Reason.UPDATED_FOR_ANOTHER, f"#2, queued for {UPDATED.base_branch}")
 TIP = UnknownFact(HeadFact.TIP, "tip")
 
-ROWS: Mapping[HeadConsent, list[tuple[NewHead, Entry, Policy, object]]] = {
-    HeadConsent.OWN_UPDATE: [
+LEDGER = (HeadConsent("head-1", "main", "mona", NOW, ConsentKind.LABEL),)
+
+ROWS: Mapping[ConsentKind, list[tuple[NewHead, Entry, Policy, object]]] = {
+    ConsentKind.OWN_UPDATE: [
         (NewHead("head-2"), OWN, POLICY, UnknownFact(HeadFact.COMPARISON)),
         (NewHead("head-2", compared=compared("head-1", "base-1")), OWN, POLICY, True),
         (NewHead("head-2", compared=compared("base-1", "head-1")), OWN, POLICY, False),
@@ -67,7 +70,7 @@ ROWS: Mapping[HeadConsent, list[tuple[NewHead, Entry, Policy, object]]] = {
         (NewHead("head-2", compared=compared("head-1", "base-1")), BOUND, POLICY, True),
         (NewHead("head-2", compared=compared("head-2", "base-1")), BOUND, POLICY, False),
     ],
-    HeadConsent.SHARED_UPDATE: [
+    ConsentKind.SHARED_UPDATE: [
         (NewHead("head-2"), OWN, POLICY, False),
         (NewHead("head-2", others=(UPDATED,)), OWN, POLICY, UnknownFact(HeadFact.COMPARISON)),
         (NewHead("head-3", others=(UPDATED,)), OWN, POLICY, False),
@@ -89,7 +92,7 @@ ROWS: Mapping[HeadConsent, list[tuple[NewHead, Entry, Policy, object]]] = {
             ANOTHERS,
         ),
     ],
-    HeadConsent.BOT_PUSH: [
+    ConsentKind.BOT_PUSH: [
         (by("dependabot[bot]"), BUMP, BOTS, True),
         (by("dependabot[bot]"), BUMP, POLICY, False),
         (by("dependabot[bot]"), entry(author="mona"), BOTS, False),
@@ -105,7 +108,7 @@ ROWS: Mapping[HeadConsent, list[tuple[NewHead, Entry, Policy, object]]] = {
         ),
         (NewHead("new", BUMP.author, pushes=()), BUMP, BOTS, False),
     ],
-    HeadConsent.WAITING_PUSH: [
+    ConsentKind.WAITING_PUSH: [
         (by("ada"), OUTSIDE, POLICY, UnknownFact(HeadFact.PERMISSION, "ada")),
         (by("ada", ada=WRITE), OUTSIDE, POLICY, True),
         (by("ada", ada=WRITE), OUTSIDE, DEQUEUE, False),
@@ -120,7 +123,7 @@ ROWS: Mapping[HeadConsent, list[tuple[NewHead, Entry, Policy, object]]] = {
         (NewHead("head-2", "ada", "other", pushes=()), OUTSIDE, POLICY, False),
         (by(BUMP.author), changed(OUTSIDE, author=BUMP.author), BOTS, True),
     ],
-    HeadConsent.REQUEUED_PUSH: [
+    ConsentKind.REQUEUED_PUSH: [
         (by("ada"), OWN, REQUEUE, UnknownFact(HeadFact.PERMISSION, "ada")),
         (by("ada", ada=WRITE), OWN, REQUEUE, True),
         (by("ada", ada=READ), OWN, REQUEUE, False),
@@ -131,23 +134,33 @@ ROWS: Mapping[HeadConsent, list[tuple[NewHead, Entry, Policy, object]]] = {
 
 
 @pytest.mark.parametrize("source", SOURCES)
-def test_source_consents_to_what_its_row_says(source: HeadConsent) -> None:
+def test_source_consents_to_what_its_row_says(source: ConsentKind) -> None:
     """P4: nothing else makes a head one that may land; a fact that was not read is asked for, and not assumed."""
     for head, queued, policy, answer in ROWS[source]:
-        found = may_bind(head, queued, policy, source)
+        found = may_bind(replace(head, ledger=LEDGER), queued, policy, source)
         assert found == {True: source, False: None}.get(answer, answer) if isinstance(answer, bool) else found == answer
 
 
 def test_first_source_that_consents_counts_and_the_last_word_is_no() -> None:
     """P4: in the order in which a path asks them."""
-    bot = by("dependabot[bot]", **{"dependabot[bot]": WRITE})
+    bot = replace(by("dependabot[bot]", **{"dependabot[bot]": WRITE}), ledger=LEDGER)
     both = Policy(on_push=PushRules(PushPolicy.REQUEUE, requeue_for=frozenset({"dependabot[bot]"})))
-    assert may_bind(bot, BUMP, both, HeadConsent.BOT_PUSH, HeadConsent.REQUEUED_PUSH) is HeadConsent.BOT_PUSH
+    assert may_bind(bot, BUMP, both, ConsentKind.BOT_PUSH, ConsentKind.REQUEUED_PUSH) is ConsentKind.BOT_PUSH
     assert (
-        may_bind(by("ada", ada=WRITE), BUMP, both, HeadConsent.BOT_PUSH, HeadConsent.REQUEUED_PUSH)
-        is HeadConsent.REQUEUED_PUSH
+        may_bind(by("ada", ada=WRITE), BUMP, both, ConsentKind.BOT_PUSH, ConsentKind.REQUEUED_PUSH)
+        is ConsentKind.REQUEUED_PUSH
     )
-    assert may_bind(by("ada", ada=WRITE), BUMP, BOTS, HeadConsent.BOT_PUSH, HeadConsent.REQUEUED_PUSH) is None
+    assert may_bind(by("ada", ada=WRITE), BUMP, BOTS, ConsentKind.BOT_PUSH, ConsentKind.REQUEUED_PUSH) is None
+
+
+def test_push_on_a_head_that_the_ledger_lacks_is_followed_to_one_that_it_has() -> None:
+    """P4: the heads with consent are those of the ledger; without it IMQ assumes nothing."""
+    head = NewHead("head-3", BUMP.author, "head-2")
+    bot = ConsentKind.BOT_PUSH
+    assert may_bind(head, BUMP, BOTS, bot) == UnknownFact(HeadFact.LEDGER)
+    assert may_bind(replace(head, ledger=LEDGER), BUMP, BOTS, bot) == UnknownFact(HeadFact.PUSHES)
+    updated = replace(LEDGER[0], head="head-2", by=None, source=ConsentKind.OWN_UPDATE)
+    assert may_bind(replace(head, ledger=(*LEDGER, updated)), BUMP, BOTS, bot) is bot
 
 
 @pytest.mark.parametrize(
@@ -206,10 +219,10 @@ def test_branch_is_imqs_own_if_it_made_every_move_from_its_creation_to_its_tip(
 
 def test_position_is_kept_only_while_no_run_has_begun() -> None:
     """A push that costs a run goes to the end; so does one that replaced an unknown head."""
-    assert keeps_position(BUMP, "head-1")
-    assert not keeps_position(BUMP, "other")
-    assert not keeps_position(BUMP, None)
-    assert not keeps_position(entry(status=EntryStatus.CHECKING), "head-1")
+    assert keeps_position(BUMP, "head-1", LEDGER)
+    assert not keeps_position(BUMP, "other", LEDGER)
+    assert not keeps_position(BUMP, None, LEDGER)
+    assert not keeps_position(entry(status=EntryStatus.CHECKING), "head-1", LEDGER)
 
 
 def test_pushed_head_needs_no_proof_by_parents() -> None:

@@ -1,0 +1,39 @@
+"""Consents to heads, as the ledger has them. Plain data."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+
+class ConsentKind(StrEnum):
+    """By what somebody consented to a head."""
+
+    LABEL = "label"
+    COMMAND = "command"
+    CALL = "call"
+    """A call of the API."""
+    OWN_UPDATE = "own_update"
+    SHARED_UPDATE = "shared_update"
+    BOT_PUSH = "bot_push"
+    WAITING_PUSH = "waiting_push"
+    REQUEUED_PUSH = "requeued_push"
+    IMPORTED = "imported"
+    """The entry came with a file of queues from another database."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeadConsent:
+    """A consent that counts while its entry does: to this head of its pull request, for this base branch only."""
+
+    head: str
+    base_branch: str
+    by: str | None
+    """None: IMQ updated the branch in the name of the person before."""
+    at: datetime
+    source: ConsentKind
+
+
+def heads_of(ledger: Collection[HeadConsent]) -> frozenset[str]:
+    """Return the heads with consent."""
+    return frozenset(each.head for each in ledger)
