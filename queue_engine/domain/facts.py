@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from typing import NamedTuple
 
 from queue_engine.domain.known_facts import Consent, PullRequestState
 
@@ -344,3 +345,10 @@ class OwnComment:
     body: str
     updated_at: datetime
     id: int
+
+
+class OwnComments(NamedTuple):
+    """IMQ's comments that changed since an instant, the latest change first; earlier changes were not listed."""
+
+    comments: tuple[OwnComment, ...]
+    since: datetime

@@ -181,6 +181,11 @@ class Outbox:
         found: datetime | None = since.scalar_one_or_none()
         return found
 
+    async def written(self, repository_id: int, after: datetime, before: datetime) -> dict[int, int]:
+        """Return the ids of the comments that IMQ wrote last between these instants, by pull request."""
+        between = {"its_repository_id": repository_id, "its_start": after, "its_end": before}
+        return {row.number: row.remote_id for row in await self._connection.execute(sql.WRITTEN, between)}
+
     async def left_unfinished(self, repository_id: int) -> tuple[int, ...]:
         """Return the pull requests in no queue with a check run that has not ended, and that no item is due to end."""
         found = await self._connection.scalars(sql.LEFT_UNFINISHED, {"its_repository_id": repository_id})

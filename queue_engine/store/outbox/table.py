@@ -110,6 +110,16 @@ LEFT_UNFINISHED = (
     )
     .order_by(outbox.c.number)
 )
+WRITTEN = select(outbox.c.number, outbox.c.remote_id).where(
+    outbox.c.repository_id == bindparam("its_repository_id"),
+    outbox.c.kind == OutboxKind.COMMENT,
+    outbox.c.remote_id.is_not(None),
+    outbox.c.notice.is_not(None),
+    outbox.c.due_at.is_(None),
+    outbox.c.dead.is_(False),
+    outbox.c.updated_at > bindparam("its_start", type_=DatabaseInstant),
+    outbox.c.updated_at <= bindparam("its_end", type_=DatabaseInstant),
+)
 PURGE = delete(outbox).where(outbox.c.due_at.is_(None), outbox.c.updated_at < bindparam("before"), ~IS_QUEUED)
 
 
