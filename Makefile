@@ -164,7 +164,7 @@ long: $(STAMP)
 	.ci/long
 
 bench: $(STAMP)
-	$(BIN)/python -m benchmarks $(ARGS)
+	PYTHONPATH=emulator/tests $(BIN)/python -m benchmarks $(ARGS)
 
 # The planner of trains against an oracle and the rules of other merge queues; writes docs/scheduling.md. ARGS=--full
 # takes the whole grid.

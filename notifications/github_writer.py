@@ -11,7 +11,7 @@ then deletes the old one. `announced_at` is the notice for which the newest comm
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import UTC
+from datetime import UTC, datetime
 from functools import partial
 
 import structlog
@@ -118,7 +118,8 @@ class GithubWriter:
                 # A person deleted the comment, so IMQ reports no more progress. The id is kept, so that later notices
                 # end here as well. Only a notice that needs an action, or an unread reply, gets a new comment.
                 if not must_act(notice) and not _is_unread(reply, item):
-                    await self._done(item)
+                    # Nothing was written: the sweep of comments looks for what was.
+                    await self._done(item, item.settled_at)
                     return
                 known = None
             else:
@@ -310,9 +311,9 @@ class GithubWriter:
             await tx.outbox.mark_maybe_created(item)
             await tx.outbox.done(item, self._clock.now())
 
-    async def _done(self, item: OutboxItem) -> None:
+    async def _done(self, item: OutboxItem, at: datetime | None = None) -> None:
         async with self._store.transaction() as tx:
-            await tx.outbox.done(item, self._clock.now())
+            await tx.outbox.done(item, at or self._clock.now())
 
 
 def _may_be_none(item: OutboxItem, notice: Notice) -> bool:

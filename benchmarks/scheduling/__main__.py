@@ -11,7 +11,7 @@ import click
 from benchmarks.scheduling.goals import FLAKY, FRESH_SEEDS, TUNING_SEEDS, goals, samples
 from benchmarks.scheduling.grid import cells, extra_cells, measure
 from benchmarks.scheduling.policies import POLICIES
-from benchmarks.scheduling.report import cell_name, costs_table, goals_table, losses_table, policies_table
+from benchmarks.scheduling.report import cell_name, costs_table, goals_table, losses_table, policies_table, slots_table
 from benchmarks.scheduling.truth import Cell
 
 _DOCUMENT = Path(__file__).parents[2] / "docs" / "scheduling.md"
@@ -49,6 +49,8 @@ def main(full: bool, pulls: int, scenarios: int, write: bool) -> None:
         "The same with 150 pull requests:",
         costs_table(150, (1, 2, 4, 8), (0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5), range(5)),
     ]
+    parts += ["### Fewer runs at once, and CI that flakes", f"{cell_name(FLAKY)}."]
+    parts.append(slots_table(FLAKY, (1, 2, 3, 4), FRESH_SEEDS, pulls))
     for name, cell in teams.items():
         rows = ((policy, measure(policy, cell, FRESH_SEEDS[0], pulls)) for policy in POLICIES)
         parts += [f"### {name[:1].upper()}{name[1:]}", f"{cell_name(cell)}.", policies_table(rows)]

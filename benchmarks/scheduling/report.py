@@ -1,11 +1,12 @@
 """Write what was measured into `docs/scheduling.md`."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import product
 
 from benchmarks.scheduling.goals import Goal, Sample
-from benchmarks.scheduling.grid import UNLIMITED, Measured
-from benchmarks.scheduling.policies import REFERENCE
+from benchmarks.scheduling.grid import UNLIMITED, Measured, mean_ratio, measure
+from benchmarks.scheduling.policies import ORACLE, OURS, REFERENCE
 from benchmarks.scheduling.scenarios import runs_per_landing
 from benchmarks.scheduling.truth import Cell
 
@@ -71,6 +72,21 @@ def costs_table(members: int, slots: Sequence[int], shares: Sequence[float], see
         found = f"{share:.0%}, {'each of a red pair' if pairs else 'red alone'}"
         rows.append((found, f"{costs[0][1]:.2f}", *(f"{trains:.2f}" for trains, _ in costs)))
     return table(("ejected", "one by one", *(f"C {each}" for each in slots)), rows)
+
+
+def slots_table(cell: Cell, slots: Sequence[int], seeds: Sequence[int], pulls: int) -> str:
+    """Return what fewer runs at once cost in waits, and save in runs."""
+    rows = []
+    for each in slots:
+        ours = [measure(OURS, replace(cell, slots=each), seed, pulls) for seed in seeds]
+        oracles = [measure(ORACLE, cell, seed, pulls) for seed in seeds]
+        landed = sum(found.outcome.all_landed for found in ours)
+        waits = mean_ratio((a.minutes(0.95), b.minutes(0.95)) for a, b in zip(ours, oracles, strict=True))
+        runs, innocents = (sum(getattr(found.outcome, name) for found in ours) for name in ("runs", "innocents"))
+        rows.append((f"C {each}", f"{runs / landed:.2f}", f"{100 * innocents / landed:.1f}", f"{waits:.1f}"))
+    return table(
+        ("runs at once", "runs per landing", "innocents per 100", f"p95 over the oracle's at C {cell.slots}"), rows
+    )
 
 
 def losses_table(found: Sequence[Sample]) -> str:

@@ -29,7 +29,7 @@ from bot.gateway.schemas import AppAnswer, CheckRunAnswer, CommentAnswer, IdAnsw
 from queue_engine.core.concurrency.micro_batch import MicroBatch
 from queue_engine.core.concurrency.request_context import RequestPriority, working
 from queue_engine.domain.errors import Forbidden, GitHubError, Invalid, NotFound, RateLimitError, Unavailable
-from queue_engine.domain.facts import OwnComment
+from queue_engine.domain.facts import OwnComment, OwnComments
 from queue_engine.domain.model import Repository
 from queue_engine.domain.notice import MARKER
 
@@ -92,7 +92,7 @@ class CommentApi:
             if MARKER in (comment.body or "") and await self._is_own(comment)
         }
 
-    async def own_comments(self, repository: Repository, since: datetime) -> tuple[OwnComment, ...]:
+    async def own_comments(self, repository: Repository, since: datetime) -> OwnComments:
         """`GET /repos/{owner}/{repo}/issues/comments`, at most three pages, the latest change first."""
         template = "/repos/{owner}/{repo}/issues/comments{?sort,direction,since,per_page}"
         query = {"sort": "updated", "direction": "desc", "since": f"{since.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"}
@@ -100,14 +100,16 @@ class CommentApi:
         own: list[OwnComment] = []
         pages = 0
         async for page in self._connection.pages(repository.installation_id, call, "next"):
-            for comment in parse_list(CommentAnswer, page.data):
+            listed = parse_list(CommentAnswer, page.data)
+            for comment in listed:
                 if comment.updated_at is not None and await self._is_own(comment):
                     number = int(comment.issue_url.rpartition("/")[2])
                     own.append(OwnComment(number, comment.body or "", comment.updated_at, comment.id))
             pages += 1
             if pages == _MAX_PAGES:
+                since = max([since, *(each.updated_at for each in listed[-1:] if each.updated_at is not None)])
                 break
-        return tuple(own)
+        return OwnComments(tuple(own), since)
 
     async def create_check_run(self, repository: Repository, check_run: Mapping[str, Any]) -> int:
         """`POST /repos/{owner}/{repo}/check-runs`. Returns the check run's id."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from queue_engine.domain.known_facts import Consent, PullRequestState
 
@@ -349,6 +349,13 @@ class OwnComment:
     body: str
     updated_at: datetime
     id: int
+
+
+class OwnComments(NamedTuple):
+    """IMQ's comments that changed since an instant, the latest change first; earlier changes were not listed."""
+
+    comments: tuple[OwnComment, ...]
+    since: datetime
 
 
 OWN_CHECK = "IMQ"

@@ -22,7 +22,7 @@ from queue_engine.domain.facts import (
     HeadPush,
     LabelEvent,
     MergeMethod,
-    OwnComment,
+    OwnComments,
     Permission,
     PullRequest,
     RepositoryState,
@@ -286,8 +286,8 @@ class Reads(Protocol):
         """The hundred open pull requests that changed last (`GET /repos/{o}/{r}/pulls`), each without `mergeable`."""
         ...
 
-    async def own_comments(self, repository: Repository, since: datetime) -> tuple[OwnComment, ...]:
-        """IMQ's own comments that changed since, the latest change first, among the repository's last 300 comments.
+    async def own_comments(self, repository: Repository, since: datetime) -> OwnComments:
+        """IMQ's own comments that changed since, among the repository's last 300 comments.
 
         `GET /repos/{o}/{r}/issues/comments`, at most three requests.
         """

@@ -8,7 +8,7 @@ only of a pull request that is queued again, or if GitHub shows an older one tha
 where GitHub shows the pull request as open, with a head that its base branch lacks.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import asdict
 from datetime import datetime, timedelta
 from enum import Enum
@@ -98,9 +98,10 @@ class StaleComments:
         since = now - _LONGEST if last is None else max(last - _LAG, now - _LONGEST)
         with working(RequestPriority.BACKGROUND), naming(f"the comments in {repository.full_name}"):
             try:
-                comments = await self._engine.github.own_comments(repository, since)
+                comments, since = await self._engine.github.own_comments(repository, since)
             except NotFound:
                 return  # The App was uninstalled meanwhile: IMQ can correct nothing there.
+            await self._resend_unlisted(repository, {each.id for each in comments}, since, now)
             shown = newest(comments)
             unlanded = await self._unlanded(repository, shown)
             for comment in shown:
@@ -110,6 +111,19 @@ class StaleComments:
             await change.tx.sweeps.done(stale_comments(repository.id), now)
             if trains:  # An empty database replaces one that may have known their branches.
                 await request_lost(change, repository)
+
+    async def _resend_unlisted(
+        self, repository: Repository, listed: Collection[int], since: datetime, now: datetime
+    ) -> None:
+        """Send comments again that IMQ wrote since then and that the list lacks: GitHub lost the write.
+
+        Of one that somebody deleted, `GithubWriter` decides whether it is written again.
+        """
+        async with self._engine.change() as change:
+            written = await change.tx.outbox.written(repository.id, since + _LAG / 2, now - _LAG / 2)
+            for number in sorted(number for number, comment in written.items() if comment not in listed):
+                await change.tx.outbox.resend(repository.id, number, due=now)
+                _log.info("stale_comment_corrected", repository=repository.full_name, number=number)
 
     async def _has_trains(self, repository: Repository) -> bool:
         async with self._engine.store.reading() as tx:

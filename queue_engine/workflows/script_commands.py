@@ -1,6 +1,7 @@
 """Split a shell script into its commands, as far as that is certain."""
 
 import re
+from dataclasses import dataclass, field
 
 _REDIRECT = re.compile(r"&?[<>]{1,3}[&|]?")
 _TEST = re.compile(r".*?\s\]\](?=[\s;&|)]|$)", re.DOTALL)
@@ -16,6 +17,7 @@ _LONGEST = 20_000
 """Characters; a longer script is not read."""
 _DEEPEST = 20
 """Commands in words of commands."""
+_BREAKS = " \t\r\n;&|()<>"
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
 
 
@@ -38,6 +40,22 @@ def _without_keywords(words: list[str]) -> list[str]:
     return [] if words and words[0] in _ENDS else words
 
 
+@dataclass(slots=True)
+class _Command:
+    """A command as far as it was read."""
+
+    words: list[str] = field(default_factory=list)
+    word: str | None = None
+    """The one that is being read."""
+    cases: int = 0
+    """Around it, of which more patterns follow."""
+
+    def end_word(self) -> None:
+        if self.word is not None:
+            self.words.append(self.word)
+            self.word = None
+
+
 class _Scanner:
     def __init__(self, text: str) -> None:
         self.commands: list[list[str]] = []
@@ -50,52 +68,58 @@ class _Scanner:
         self._depth += 1
         if self._depth > _DEEPEST:
             raise ScriptError
-        words: list[str] = []
-        word: str | None = None
-        cases = 0
+        command = _Command()
         while self._at < len(self._text):
             char = self._text[self._at]
-            if word is None and char == "#":
+            if command.word is None and char == "#":
                 self._at = (self._text.find("\n", self._at) + 1 or len(self._text) + 1) - 1
-            elif char in " \t\r" or char in "\n;&|()<>" or char == end:
-                if word is not None:
-                    words.append(word)
-                if char == "(" and word is not None and word.endswith("="):
-                    self._skip(_LIST)
-                    word = None
-                    continue
-                word = None
-                if not _without_keywords(words[:-1]) and words[-1:] == ["[["]:
-                    words.append(self._skip(_TEST))
-                elif words[-1:] == ["in"] and _without_keywords(words)[:1] == ["case"]:
-                    words, cases = [], cases + 1
-                    cases -= self._pattern()
-                elif char in "<>" or self._text.startswith("&>", self._at):
-                    self._skip(_REDIRECT)
-                elif char in " \t\r":
+            elif char not in _BREAKS and char != end:
+                command.word = (command.word or "") + self._part()
+            elif not self._goes_on(command, char):
+                self.commands.append(command.words)
+                command.words = []
+                if char == end:
                     self._at += 1
-                elif char == "(" and self._text.startswith("((", self._at) and not _without_keywords(words):
-                    self._skip(_ARITHMETIC)
-                else:
-                    self.commands.append(words)
-                    words = []
-                    if char == end:
-                        self._at += 1
-                        self._depth -= 1
-                        return
-                    if char == ")":
-                        raise ScriptError
-                    self._at += 1
-                    if char == "(":
-                        self.scan(")")
-                    elif char == ";" and self._text.startswith(";", self._at) and cases:
-                        self._at += 1
-                        cases -= self._pattern()
-            else:
-                word = (word or "") + self._part()
+                    self._depth -= 1
+                    return
+                self._separator(command, char)
         if end:
             raise ScriptError
-        self.commands.append(words if word is None else [*words, word])
+        command.end_word()
+        self.commands.append(command.words)
+
+    def _goes_on(self, command: _Command, char: str) -> bool:
+        """Read what ends a word and not its command; False for what ends both."""
+        is_list = char == "(" and command.word is not None and command.word.endswith("=")
+        command.end_word()
+        words = command.words
+        if is_list:
+            self._skip(_LIST)
+        elif not _without_keywords(words[:-1]) and words[-1:] == ["[["]:
+            words.append(self._skip(_TEST))
+        elif words[-1:] == ["in"] and _without_keywords(words)[:1] == ["case"]:
+            command.words = []
+            command.cases += 1 - self._pattern()
+        elif char in "<>" or self._text.startswith("&>", self._at):
+            self._skip(_REDIRECT)
+        elif char in " \t\r":
+            self._at += 1
+        elif char == "(" and self._text.startswith("((", self._at) and not _without_keywords(words):
+            self._skip(_ARITHMETIC)
+        else:
+            return False
+        return True
+
+    def _separator(self, command: _Command, char: str) -> None:
+        """Read what stands between two commands."""
+        if char == ")":
+            raise ScriptError
+        self._at += 1
+        if char == "(":
+            self.scan(")")
+        elif char == ";" and self._text.startswith(";", self._at) and command.cases:
+            self._at += 1
+            command.cases -= self._pattern()
 
     def _part(self) -> str:
         """Read a part of a word."""

@@ -14,6 +14,7 @@ from tests.acceptance.world import CI_TIME, LABEL, World, a_world
 ROOT = Path(__file__).parents[2]
 COLUMNS = ["up to date", "behind", "unbound, behind", "nothing required, behind"]
 RULES = "GET /rules/branches/{branch}"
+TOKENS = "POST /app/installations/{installation_id}/access_tokens"
 SWEEPS = {
     "GET /app/hook/deliveries",
     "GET /app/installations",
@@ -21,7 +22,7 @@ SWEEPS = {
     "GET /issues",
     "GET /issues/comments",
     "GET /pulls",
-    "POST /app/installations/{installation_id}/access_tokens",
+    TOKENS,
 }
 """Sent at fixed intervals, whatever is merged."""
 BYPASS = ["imq", "rhea"]
@@ -99,7 +100,11 @@ async def test_rules_read_after_they_changed_serve_all_labels_of_some_seconds(wo
     ("column", "minutes"), [("behind", 20), ("unbound, behind", 3), ("unbound, behind", 10), ("unbound, behind", 14)]
 )
 async def test_a_queue_of_ten_costs_at_most_twelve_requests_a_merge(tmp_path: Path, column: str, minutes: int) -> None:
-    """Neither the wait behind others nor longer CI costs one: the check run alone says when a test begins (P7)."""
+    """Neither the wait behind others nor longer CI costs one: the check run alone says when a test begins (P7).
+
+    With CI of ten minutes, the tokens that are renewed meanwhile count, too, but for that of sweeps, which is for no
+    single repository. Where ten tests take hours, the hours cost tokens.
+    """
     async with a_world(tmp_path, ci=False, protect=False) as world:
         ci = world.repository.add_ci("ci/test", settings=CISettings(duration=timedelta(minutes=minutes)))
         required = ("ci/test", ci.app.id) if column == "behind" else "ci/test"
@@ -107,8 +112,11 @@ async def test_a_queue_of_ten_costs_at_most_twelve_requests_a_merge(tmp_path: Pa
         pulls = [world.open(f"change-{number}") for number in range(11)]
         await world.pass_time(timedelta(minutes=2 * minutes))
         await requests_of(world, pulls[:1])
+        before = len(world.server.requests)
         spent = await requests_of(world, pulls[1:])
-    assert spent.total() <= 12 * 10, spent
+        tokens = [each for each in list(world.server.requests)[before:] if each.template == TOKENS]
+        renewed = sum("repository_ids" in (each.body or {}) for each in tokens)
+    assert spent.total() + (renewed if minutes <= 10 else 0) <= 12 * 10, (spent, renewed)
     assert spent["PATCH /issues/comments/{comment_id}"] == 10
 
 

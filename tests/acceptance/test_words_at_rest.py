@@ -114,8 +114,9 @@ async def test_comment_that_says_landed_of_an_open_pull_request_is_corrected(wor
     assert first_line(world.comment(pull)) == first_line(true)
 
 
-async def test_comment_whose_edit_github_lost_is_sent_again(world: World, tmp_path: Path) -> None:
-    """P2, P6: it says "checking" of a pull request that left."""
+@pytest.mark.parametrize("is_old", [False, True])
+async def test_comment_whose_edit_github_lost_is_sent_again(world: World, tmp_path: Path, is_old: bool) -> None:
+    """P2, P6: it says "checking" of a pull request that left; the list of comments that changed may lack it."""
     pull = await front(world)
     await world.pass_time(timedelta(minutes=1))
     own = next(each for each in pull.comments if each.body == world.comment(pull))
@@ -123,7 +124,7 @@ async def test_comment_whose_edit_github_lost_is_sent_again(world: World, tmp_pa
     pull.comment("/unqueue", by="mona")
     await world.pass_time(timedelta(minutes=1))
     own = next(each for each in pull.comments if each.body == world.comment(pull))
-    true, own.body, own.updated_at = own.body, former, at
+    true, own.body, own.updated_at = own.body, former, at - timedelta(days=40 * is_old)
     assert len(await world.contradictions()) == 1
     await world.pass_time(SWEPT)
     change_database(tmp_path, "DELETE FROM sweeps WHERE part LIKE 'sweep_comments%'")

@@ -128,6 +128,16 @@ LEFT_UNFINISHED = (
     )
     .order_by(outbox.c.number)
 )
+WRITTEN = select(outbox.c.number, outbox.c.remote_id).where(
+    outbox.c.repository_id == bindparam("its_repository_id"),
+    outbox.c.kind == OutboxKind.COMMENT,
+    outbox.c.remote_id.is_not(None),
+    outbox.c.notice.is_not(None),
+    outbox.c.due_at.is_(None),
+    outbox.c.dead.is_(False),
+    outbox.c.updated_at > bindparam("its_start", type_=DatabaseInstant),
+    outbox.c.updated_at <= bindparam("its_end", type_=DatabaseInstant),
+)
 PURGE = delete(outbox).where(outbox.c.due_at.is_(None), outbox.c.updated_at < bindparam("before"), ~IS_QUEUED)
 
 
@@ -281,6 +291,11 @@ class Outbox:
         since = await self._connection.execute(SHOWN_SINCE, _its_own(kind, repository_id, number))
         found: datetime | None = since.scalar_one_or_none()
         return found
+
+    async def written(self, repository_id: int, after: datetime, before: datetime) -> dict[int, int]:
+        """Return the ids of the comments that IMQ wrote last between these instants, by pull request."""
+        between = {"its_repository_id": repository_id, "its_start": after, "its_end": before}
+        return {row.number: row.remote_id for row in await self._connection.execute(WRITTEN, between)}
 
     async def left_unfinished(self, repository_id: int) -> tuple[int, ...]:
         """Return the pull requests in no queue with a check run that has not ended, and that no item is due to end."""

@@ -136,17 +136,25 @@ async def test_comment_that_replaced_the_known_one_after_a_backup_is_taken_over(
 
 
 async def test_comment_that_somebody_deleted_is_searched_for_once(
-    store: Store, dispatcher: OutboxDispatcher, post: Post
+    store: Store, dispatcher: OutboxDispatcher, post: Post, clock: MovedClock
 ) -> None:
-    """P7: a deleted comment is not written again, and each further notice costs one request."""
+    """P7: a deleted comment is not written again, and each further notice costs one request.
+
+    Nothing is written then, so that the sweep of comments does not look for it day after day.
+    """
     await want(store, OutboxKind.COMMENT, of_kind(NoticeKind.QUEUED))
     await dispatcher.run_due()
     post.comments.clear()
+    async with store.reading() as tx:
+        written_at = await tx.outbox.shown_since(OutboxKind.COMMENT, REPOSITORY.id, 42)
+    clock.move(timedelta(hours=1))
     for kind in (NoticeKind.UPDATING, NoticeKind.CHECKING, NoticeKind.UPDATING):
         await want(store, OutboxKind.COMMENT, of_kind(kind))
         await dispatcher.run_due()
     assert post.comments == {}
     assert post.calls == {"create_comment": 1, "find_comments": 1, "update_comment": 4}
+    async with store.reading() as tx:
+        assert await tx.outbox.shown_since(OutboxKind.COMMENT, REPOSITORY.id, 42) == written_at
 
 
 async def test_comment_that_says_landed_is_never_turned_into_anything_else(

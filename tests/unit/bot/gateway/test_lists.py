@@ -71,7 +71,8 @@ async def test_own_comments_are_at_most_three_pages_of_the_latest(
     path = f"{REPO}/issues/comments"
     github.on("GET", path, Says([comment, theirs], headers={"link": f'<{github.url}{path}>; rel="next"'}))
     found = await gateway.own_comments(repository, datetime(2026, 1, 4, tzinfo=UTC))
-    assert found == (OwnComment(3, "Queued", datetime(2026, 1, 5, 9, tzinfo=UTC), 4),) * 3
+    changed = datetime(2026, 1, 5, 9, tzinfo=UTC)
+    assert found == ((OwnComment(3, "Queued", changed, 4),) * 3, changed)
     query = github.asked_for("GET", path)[0].query
     assert query == {"sort": "updated", "direction": "desc", "since": "2026-01-04T00:00:00Z", "per_page": "100"}
 

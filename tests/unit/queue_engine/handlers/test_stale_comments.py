@@ -9,7 +9,7 @@ import pytest
 
 from queue_engine.config.model import Policy
 from queue_engine.core.database.database import Database
-from queue_engine.domain.facts import Commit, Comparison, OwnComment, PullRequest
+from queue_engine.domain.facts import Commit, Comparison, OwnComment, OwnComments, PullRequest
 from queue_engine.domain.model import Repository
 from queue_engine.domain.notice import MARKER, Notice, NoticeKind
 from queue_engine.domain.port import GitHub as Port
@@ -47,9 +47,9 @@ class Comments:
         self.contained = True
         """Whether the base has the head of the pull request."""
 
-    async def own_comments(self, _: Repository, since: datetime) -> tuple[OwnComment, ...]:
+    async def own_comments(self, _: Repository, since: datetime) -> OwnComments:
         self.since.append(since)
-        return self.comments
+        return OwnComments(self.comments, since)
 
     async def pull_request(self, _: Repository, number: int) -> PullRequest:
         return pull(number=number, **self.parts)
