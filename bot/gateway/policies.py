@@ -37,7 +37,7 @@ from queue_engine.domain.policy import Mode, SharedConfig
 from queue_engine.rules.eligibility import may_queue
 from queue_engine.rules.policies import PolicyKey
 from queue_engine.store import Store
-from queue_engine.store.config_files import ConfigFile
+from queue_engine.store.repositories import ConfigFile
 
 _log = structlog.get_logger("imq.policies")
 

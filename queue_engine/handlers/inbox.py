@@ -34,10 +34,10 @@ from queue_engine.domain.errors import (
     RateLimitError,
     ReadLagError,
     Refused,
-    ShadowModeError,
     StaleRead,
     StaleRecord,
     Unauthorized,
+    WriteRefused,
 )
 from queue_engine.domain.model import Entry, Repository
 from queue_engine.domain.policy import GithubMergePolicy
@@ -319,7 +319,7 @@ def _obeying_limits(handler: Handler, random: Callable[[], float]) -> Handler:
             return Hold(early.retry_after, _HELD_FOR.get(type(early)))
         except StaleRecord:
             return Hold(timedelta(0))
-        except ShadowModeError as refused:
+        except WriteRefused as refused:
             # What was to be written concerns a repository that entered shadow mode since.
             _log.info("write_dropped", message=refused.message)
             return None

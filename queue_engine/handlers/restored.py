@@ -12,9 +12,7 @@ import structlog
 from queue_engine.domain.errors import EntryConflict
 from queue_engine.effects.context import Change
 from queue_engine.handlers.stale_comments import doubt_comments
-from queue_engine.store.queue_file import QueueFile, is_known
-from queue_engine.store.restored import newest_write, refetch_all, unmark_copy
-from queue_engine.store.restored_queues import restore_queues
+from queue_engine.store.queue_file import QueueFile, is_known, newest_write, refetch_all, restore_queues, unmark_copy
 
 _log = structlog.get_logger("imq.restored")
 

@@ -13,7 +13,7 @@ from queue_engine.config.model import Policy
 from queue_engine.domain.errors import GitHubError
 from queue_engine.domain.model import Repository
 from queue_engine.effects.context import Engine
-from queue_engine.queries.queue_runs import load_runs
+from queue_engine.queries.queue_states import load_runs
 
 
 class QueuePage:
