@@ -53,8 +53,8 @@ class ClientAddresses:
     def untrusted_proxy(self, request: web.Request) -> str | None:
         """Return the address of a proxy that forwards this request, and that is not trusted; None if there is none.
 
-        It is the peer, or one before it that names a client in its turn. Anybody may send the header to a process
-        without a proxy. So this says something of a request of GitHub's alone.
+        It is the peer, or a proxy before it that names another client. Any client may send the header to a process
+        without a proxy. So this holds for requests of GitHub's alone.
         """
         found = _parsed(request.remote or "")
         peer_is_trusted = found is not None and self._trusts(found)

@@ -89,7 +89,7 @@ class Disasters(Crowd):
         Disorder(self.world).suspended(False)
 
     async def _archived(self) -> None:
-        """Nobody can do anything in an archived repository."""
+        """People can change nothing in an archived repository."""
         self.world.repository.archive(True, by="acme")
         await self.world.pass_time(TEN_MINUTES)
         self.world.repository.archive(False, by="acme")
@@ -147,7 +147,7 @@ class Disasters(Crowd):
 async def test_company_whose_hour_is_full_of_disasters_lands_all_that_is_green_and_agreed_and_nothing_else(
     tmp_path: Path,
 ) -> None:
-    """P1 to P6: nobody is ejected by a disaster for good, nothing lands twice, and in the end all words are true."""
+    """P1 to P6: no disaster ejects a pull request for good, none lands twice, and in the end all words are true."""
     seed = int(os.environ.get("IMQ_CAMPAIGN_SEED") or random.randrange(10**6))
     print(f"IMQ_CAMPAIGN_SEED={seed}")
     async with a_world(tmp_path, seed=seed) as world:
