@@ -5,6 +5,7 @@ repositories.
 import tempfile
 from collections.abc import Sequence
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -34,6 +35,8 @@ _ONE_IN = 50
 """Of so many repositories one has a pull request with the trigger label, of which no webhook came."""
 _QUEUED = 16
 """Requests for such a pull request, from the read of its consent to its comment."""
+_APART = timedelta(milliseconds=10)
+"""Between two labels of a crowd: GitHub sends a thousand deliveries within ten seconds, and not in one instant."""
 _AFTER = timedelta(seconds=20)
 """When a person sets a label after the sweep began."""
 _ORDINARY = "dependencies"
@@ -64,8 +67,8 @@ async def words_row(size: Size, seed: int) -> list[Row]:
             strict(queue.stage.server.limits)
             queue.stage.server.latency = _LATENCY
             start = queue.clock.now()
-            for pull in pulls:
-                queue.ask(pull)
+            for number, pull in enumerate(pulls):
+                queue.stage.github.schedule.after(number * _APART, partial(queue.ask, pull))
             await queue.time.until(lambda: all(map(has_word, pulls)))
             value = queue.clock.now() - start
             await queue.time.until(lambda: sum(pull.merged for pull in pulls) >= 2)

@@ -1,9 +1,12 @@
 """Find the address of a client behind reverse proxies, for limits that each client has to itself.
 
 A proxy appends the address of its own client to `X-Forwarded-For`, so only its right end can be believed, and only from
-a proxy that the operator trusts (MDN, "X-Forwarded-For"). Heroku's router does so. Fly's proxy writes an address of the
-app itself after that of the client (Fly's docs, "Request headers"; superfly/flyctl #121). So on Fly IMQ reads
-`Fly-Client-IP`, which that proxy writes over what the client sent (the same page; arcjet/arcjet-js #5412).
+a proxy that the operator trusts (MDN, "X-Forwarded-For"). Heroku's router does so, from a private address
+(fideloper/TrustedProxy #64; rohitpaulk.com, "render-rails-remote-ip"). Fly's proxy writes an address of the app itself
+after that of the client (Fly's docs, "Request headers"; superfly/flyctl #121). So on Fly IMQ reads `Fly-Client-IP`,
+which that proxy writes over what the client sent (the same page; arcjet/arcjet-js #5412). Before Render's router stands
+Cloudflare, with public addresses that change (arcjet/arcjet-js #5411, polarsource/polar #12941). So on Render IMQ reads
+`CF-Connecting-IP`, which Cloudflare writes (its docs, "HTTP request headers"; frappe/agent #560).
 Of two headers with this name IMQ believes neither: Heroku's first router appended to the first one, and left the second
 as the client wrote it (heroku/roadmap #238; Router 2.0 appends to the last one, rust-lang/crates.io #10249).
 """
@@ -50,11 +53,17 @@ class ClientAddresses:
     def untrusted_proxy(self, request: web.Request) -> str | None:
         """Return the address of a proxy that forwards this request, and that is not trusted; None if there is none.
 
-        Anybody may send the header to a process without a proxy. So this says something of a request of GitHub's alone.
+        It is the peer, or a proxy before it that names another client. Any client may send the header to a process
+        without a proxy. So this holds for requests of GitHub's alone.
         """
-        peer = _parsed(request.remote or "")
-        forwarded = FORWARDED_FOR in request.headers
-        return None if peer is None or not forwarded or self._trusts(peer) else str(peer)
+        found = _parsed(request.remote or "")
+        peer_is_trusted = found is not None and self._trusts(found)
+        given = request.headers.getall(self._header if peer_is_trusted else FORWARDED_FOR, [])
+        for before in reversed(",".join(given).split(",") if given else ()):
+            if found is None or not self._trusts(found):
+                return None if found is None else str(found)
+            found = _parsed(before)
+        return None
 
     def _client(self, request: web.Request) -> IPv4Address | IPv6Address | None:
         found = _parsed(request.remote or "")

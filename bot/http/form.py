@@ -39,7 +39,9 @@ async def read_body(request: web.Request, name: str, limit: int, timeout: timede
         return bytes(body)
     except TimeoutError:
         raise Refused(408, f"the {name} did not arrive in time") from None
-    except (OSError, web.RequestPayloadError):
+    except (OSError, web.RequestPayloadError, RuntimeError) as error:
+        if isinstance(error, RuntimeError) and not (request.transport is None or request.transport.is_closing()):
+            raise  # So aiohttp ends a read of a connection that was lost before it, as in a flood.
         raise Refused(400, f"the {name} was cut off") from None
     finally:
         # The request keeps an error of its body, whose traceback keeps this frame, until garbage is collected.

@@ -41,9 +41,11 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 _LOOPBACK = ("127.0.0.0/8", "::1/128")
 _PRIVATE = (*_LOOPBACK, "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7", "fe80::/10")
-_FLY = "fly"
-_NETWORKS = {"none": (), "loopback": _LOOPBACK, "private": _PRIVATE, _FLY: _PRIVATE}
-"""Words for networks. Private ones are those of RFC 1918, 6598 and 4193, and of one link; Fly's proxy has such ones."""
+_HEADERS = {"fly": "Fly-Client-IP", "render": "CF-Connecting-IP"}
+"""The headers in which the proxies of platforms name their client, in place of `X-Forwarded-For`."""
+_NETWORKS = {"none": (), "loopback": _LOOPBACK, "private": _PRIVATE, **dict.fromkeys(_HEADERS, _PRIVATE)}
+"""Words for networks. Private ones are those of RFC 1918, 6598 and 4193, and of one link, as platforms' proxies have.
+"""
 
 _DEFAULT_PROXIES = "loopback"
 """A proxy on the same machine, where IMQ listens unless a platform or `IMQ_BIND` says otherwise."""
@@ -68,8 +70,9 @@ def trusted_proxies(value: str) -> tuple[Network, ...]:
 
 
 def client_header(value: str) -> str:
-    """Return the header in which these proxies name their client: Fly's proxy has one of its own."""
-    return "Fly-Client-IP" if _FLY in map(str.casefold, _listed(value)) else "X-Forwarded-For"
+    """Return the header in which these proxies name their client."""
+    named = map(str.casefold, _listed(value))
+    return next((_HEADERS[name] for name in named if name in _HEADERS), "X-Forwarded-For")
 
 
 def _listed(value: str) -> list[str]:

@@ -191,6 +191,9 @@ class Inbox:
         repository = webhook.repository
         if webhook.action in _PERMITTING:
             await accepted_again(self._engine, webhook.installation_id)
+        elif webhook.action == "deleted":
+            # GitHub may accept its tokens until they expire (probot/probot #382): IMQ stops at once.
+            self._engine.github.forget_token(webhook.installation_id)
         if repository is not None and webhook.action in _RENAMES:
             await remember_name(self._engine, repository)
         if repository is not None and webhook.action in _VISIBILITY:

@@ -95,6 +95,7 @@ class StaleComments:
         repository, now = Repository(**job.request), self._engine.clock.now()
         async with self._engine.store.reading() as tx:
             last = await tx.sweeps.last(stale_comments(repository.id))
+            doubted = await tx.sweeps.last(_DOUBTED)
         since = now - _LONGEST if last is None else max(last - _LAG, now - _LONGEST)
         with working(RequestPriority.BACKGROUND), naming(f"the comments in {repository.full_name}"):
             try:
@@ -106,6 +107,8 @@ class StaleComments:
             unlanded = await self._unlanded(repository, shown)
             for comment in shown:
                 await self._correct(repository, comment, unlanded=comment.number in unlanded)
+            if doubted is not None and (last is None or last < doubted):
+                await self._end_unknown_runs(repository, {comment.number for comment in shown})
         trains = last is None and await self._has_trains(repository)
         async with self._engine.change() as change:
             await change.tx.sweeps.done(stale_comments(repository.id), now)
@@ -124,6 +127,19 @@ class StaleComments:
             for number in sorted(number for number, comment in written.items() if comment not in listed):
                 await change.tx.outbox.resend(repository.id, number, due=now)
                 _log.info("stale_comment_corrected", repository=repository.full_name, number=number)
+
+    async def _end_unknown_runs(self, repository: Repository, numbers: set[int]) -> None:
+        """End check runs of entries that left on heads that a restored backup does not know: IMQ made them since."""
+        latest = await self._engine.github.latest_pull_requests(repository)
+        async with self._engine.change() as change:
+            for pull in (each for each in latest if each.number in numbers):
+                notice = await change.tx.outbox.wanted(OutboxKind.COMMENT, repository.id, pull.number)
+                queued = await change.tx.entries.is_queued(repository.id, pull.number)
+                if queued or notice is None or notice.kind in WAITING or notice.head_sha == pull.head_sha:
+                    continue
+                await change.tx.outbox.search_first(repository, pull.number, change.now, kind=OutboxKind.CHECK_RUN)
+                shown = notice.model_copy(update={"head_sha": pull.head_sha})
+                await change.tx.outbox.want(OutboxKind.CHECK_RUN, repository, pull.number, due=change.now, notice=shown)
 
     async def _has_trains(self, repository: Repository) -> bool:
         async with self._engine.store.reading() as tx:

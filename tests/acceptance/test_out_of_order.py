@@ -140,6 +140,13 @@ async def test_queue_of_what_is_out_of_order_keeps_its_entries_and_resumes(
     assert await announced(world, pulls[2]) == ["paused", "resumed"]
 
 
+@pytest.mark.parametrize("answer", ["valid", pytest.param("not_found", marks=pytest.mark.thorough)])
+async def test_queue_of_an_uninstalled_app_waits_whatever_its_tokens_are_answered(world: World, answer: Any) -> None:
+    """P4: nothing lands after the App was uninstalled, although GitHub may accept its tokens for an hour."""
+    world.github.behaviour.uninstalled_tokens = answer
+    await test_queue_of_what_is_out_of_order_keeps_its_entries_and_resumes(world, "uninstalled", lost=False)
+
+
 async def test_refusal_of_a_token_in_unknown_words_ejects_no_entry(world: World) -> None:
     """The request of a token needs no permission: its refusal ejects no entry."""
     pulls = await queue_of_three(world)

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from bot.cli.queue_files import copy
+from queue_engine.domain.facts import OWN_CHECK
 from tests.acceptance.test_lost_databases import front, label_in_order, remove_database
 from tests.acceptance.train_stage import TrainWorld, a_train_world
 from tests.acceptance.world import LABEL, World
@@ -75,3 +76,21 @@ async def test_branches_of_lost_records_are_kept_where_github_does_not_show_who_
         trains.world.github.behaviour.activity = "none"
         await run_trains(trains, tmp_path, timedelta(seconds=230))
         assert trains.branches()
+
+
+async def test_check_run_on_a_head_that_the_backup_does_not_know_ends(world: World, tmp_path: Path) -> None:
+    """P6: IMQ updated the pull request after the copy was made, and a push follows: the copy knows neither head."""
+    first = await front(world)
+    second = world.open("second")
+    await label_in_order(world, second)
+    copy(tmp_path / "imq.db", tmp_path / "backup.db")
+    await world.until(lambda: first.merged, within=timedelta(hours=1))
+    await world.until_status(second, "checking")
+    await world.pass_time(timedelta(seconds=10))
+    (run,) = [run for run in second.check_runs if run.name == OWN_CHECK]
+    assert run.status != "completed"
+    second.unlabel(LABEL, by="mona")
+    world.app.webhook_url = None
+    await restore_later(world, tmp_path)
+    await world.pass_time(timedelta(minutes=30))
+    assert run.status == "completed"

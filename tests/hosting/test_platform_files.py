@@ -168,6 +168,8 @@ def test_kubernetes_lets_pods_reach_no_private_network_but_a_database() -> None:
     assert "169.254.0.0/16" in blocks[0]["except"]
     open_ports = {port["port"] for rule in policy["spec"]["egress"] if "to" not in rule for port in rule["ports"]}
     assert open_ports == {5432}
+    within = [rule["ports"] for rule in policy["spec"]["egress"] if {"namespaceSelector": {}} in rule.get("to", ())]
+    assert within == [[{"protocol": "TCP", "port": 4318}]], "a collector of traces"
 
 
 @pytest.mark.parametrize("service", sorted(SERVICES))
@@ -188,7 +190,7 @@ def test_clients_are_told_apart_behind_the_proxy_of_each_platform() -> None:
     given += [fly()["env"]["IMQ_TRUSTED_PROXIES"], heroku()["env"]["IMQ_TRUSTED_PROXIES"]["value"]]
     given += [SERVICES["imq"]["environment"]["IMQ_TRUSTED_PROXIES"]]
     given += [each["value"] for each in RENDER["envVars"] if each["key"] == "IMQ_TRUSTED_PROXIES"]
-    assert given == ["private", "fly", "private", "private", "private"]
+    assert given == ["private", "fly", "private", "private", "render"]
 
 
 @pytest.mark.parametrize("container", containers(), ids=lambda container: container["name"])

@@ -8,7 +8,9 @@ from queue_engine.domain.model import EntryStatus, Pause, UnmetRequirement
 from queue_engine.domain.reasons import Reason
 from queue_engine.store import Store, Transaction
 from queue_engine.store.figures import JobFigures, OutboxFigures, QueueFigures
+from queue_engine.store.outbox.outbox import OutboxKind
 from tests.store.examples import LEASE, NOW, OTHER, REPOSITORY, SOON, changed, queue, stand
+from tests.store.outbox.outbox_examples import notice
 from tests.support.claims import claim_one
 
 HOUR = timedelta(hours=1)
@@ -112,6 +114,20 @@ async def test_figures_of_the_outbox_show_what_waits_and_since_when(store: Store
     async with store.reading() as tx:
         assert await tx.figures.of_outbox(NOW + SOON) == OutboxFigures(3, NOW + SOON)
         assert await tx.figures.of_outbox(NOW + LEASE) == OutboxFigures(3, NOW)
+
+
+async def test_figures_of_words_that_are_late_are_those_held_or_left_for_over_a_minute(store: Store) -> None:
+    """The alert stands on them. A label is no word, and one sent in time is not late, although a limit held it."""
+    minute = timedelta(minutes=1)
+    async with store.transaction() as tx:
+        for number, kind in ((1, OutboxKind.COMMENT), (2, OutboxKind.CHECK_RUN)):
+            await tx.outbox.want(kind, REPOSITORY, number, due=NOW, notice=notice())
+        held = await tx.outbox.claim(owner="w", now=NOW, lease=LEASE)
+        assert held is not None
+        await tx.outbox.hold(held, at=NOW + HOUR, since=NOW)
+        await tx.outbox.want_label(REPOSITORY, 3, "merge-queue", on=False, due=NOW)
+    async with store.reading() as tx:
+        assert [(await tx.figures.of_outbox(NOW + wait)).late for wait in (minute, minute + SOON)] == [0, 2]
 
 
 async def test_figures_of_what_is_due_later_only_show_no_wait(store: Store) -> None:

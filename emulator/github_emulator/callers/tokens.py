@@ -12,7 +12,7 @@ from typing import Any
 from jwt import InvalidTokenError
 from jwt.api_jws import PyJWS
 
-from github_emulator.callers.errors import Refusal, bad_credentials
+from github_emulator.callers.errors import Refusal, bad_credentials, not_found
 from github_emulator.core.clock import Clock
 from github_emulator.facade.github import GitHub
 from github_emulator.payloads.times import timestamp
@@ -137,8 +137,9 @@ class Tokens:
         if token is None or now >= token.expires_at or now < token.issued_at + self.unknown_for():
             raise bad_credentials()
         installation = token.installation
-        if installation.id not in self._github.state.installations:
-            raise bad_credentials()
+        answer = self._github.behaviour.uninstalled_tokens
+        if installation.id not in self._github.state.installations and answer != "valid":
+            raise not_found() if answer == "not_found" else bad_credentials()
         if installation.suspended_at is not None:
             # In other words than the request of a token (octokit.rb's `lib/octokit/error.rb` knows both).
             since = timestamp(installation.suspended_at)

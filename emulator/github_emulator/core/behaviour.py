@@ -11,6 +11,11 @@ class Behaviour:
     merge_settings_in_pulls: bool = False
     """Whether `base.repo` and `head.repo` of a pull request tell the allowed merge methods: 0 of 958 recorded answers
     to an App did."""
+    uninstalled_tokens: Literal["refused", "not_found", "valid"] = "refused"
+    """What a call with a token of an uninstalled App is answered: 401, as a revoked one (tibdex/github-app-token #98,
+    Mergifyio/mergify #894); as if its repositories were missing; or as before until it expires (probot/probot #382,
+    osowskit/atlassian-github-app-addon #3). The request of another one has 404 (integrations/slack #318, probot/stale
+    #182)."""
     private_members: bool = False
     """Whether the collaborators of an organisation's repository are members who do not say so in public. Webhooks, and
     answers to an App without `members: read`, call them CONTRIBUTOR or NONE (openwisp-utils #732, coder #24149,

@@ -110,6 +110,8 @@ class Post:
     before: Before | None = None
     asked_with: list[tuple[RequestPriority, WaitCount]] = field(default_factory=list)
     """Of each creation of a comment: its priority, and how many merges wait."""
+    shown_with: list[RequestPriority] = field(default_factory=list)
+    """Of each write of a check run its priority."""
     _ids: Iterator[int] = field(default_factory=lambda: count(1001))
 
     @asynccontextmanager
@@ -155,6 +157,7 @@ class Post:
 
     async def create_check_run(self, repository: Repository, check_run: Mapping[str, Any]) -> int:
         """A new run."""
+        self.shown_with.append(current_work().priority)
         async with self._call("create_check_run", int(check_run["external_id"].split(":")[2])):
             run_id = next(self._ids)
             self.runs[run_id] = Run(dict(check_run))
@@ -162,6 +165,7 @@ class Post:
 
     async def update_check_run(self, repository: Repository, check_run_id: int, check_run: Mapping[str, Any]) -> None:
         """New fields; GitHub knows no change of head, and takes no conclusion back."""
+        self.shown_with.append(current_work().priority)
         async with self._call("update_check_run", 0):
             if check_run_id not in self.runs:
                 raise NotFound("Not Found", status=404)

@@ -150,10 +150,11 @@ async def test_label_wanted_on_while_its_removal_is_under_way_is_set_after_it(
 
 
 async def test_check_run_of_one_entry_is_one_run(store: Store, dispatcher: OutboxDispatcher, post: Post) -> None:
-    """From checking to landed the same run is updated."""
+    """From checking to landed the same run is updated. Its first word and its outcome are urgent."""
     for kind in (NoticeKind.CHECKING, NoticeKind.READY, NoticeKind.LANDED):
         await want(store, OutboxKind.CHECK_RUN, of_kind(kind))
         await dispatcher.run_due()
+    assert post.shown_with == [RequestPriority.NOW, RequestPriority.BACKGROUND, RequestPriority.NOW]
     (run,) = post.runs_of(42)
     assert (run["status"], run["conclusion"]) == ("completed", "success")
     assert post.calls.total() == 3

@@ -19,3 +19,13 @@ async def test_bytes_of_a_body_read_in_vain_are_freed_at_once() -> None:
         await read_body(request, "delivery", 20)
     bodies = [entry.frame.f_locals["body"] for entry in refused.traceback if "body" in entry.frame.f_locals]
     assert bodies == [b""]
+
+
+@pytest.mark.parametrize("lost", [True, False])
+async def test_body_of_a_connection_that_was_dropped_before_it_was_read_is_cut_off(*, lost: bool) -> None:
+    """A flood of connections, of which each dropped one would log a traceback otherwise; no other error is hidden."""
+    payload = StreamReader(mock.Mock(BaseProtocol, _reading_paused=False, connected=False), 2**16)
+    transport = mock.Mock(is_closing=lambda: lost)
+    request = make_mocked_request("POST", "/webhook", payload=payload, transport=transport)
+    with pytest.raises(Refused if lost else RuntimeError):
+        await read_body(request, "delivery", 20)

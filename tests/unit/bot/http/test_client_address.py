@@ -86,6 +86,31 @@ def test_proxy_that_is_not_trusted_is_named_once_with_its_remedy() -> None:
     assert "IMQ_TRUSTED_PROXIES" in noticed.advice
 
 
+@pytest.mark.parametrize(
+    ("trusted", "headers", "proxy"),
+    [
+        ("private", {"X-Forwarded-For": "203.0.113.9, 172.70.247.28, 10.19.6.53"}, "172.70.247.28"),
+        ("private,172.64.0.0/13", {"X-Forwarded-For": "203.0.113.9, 172.70.247.28, 10.19.6.53"}, None),
+        ("private", {"X-Forwarded-For": "203.0.113.9"}, None),
+        ("private", {"X-Forwarded-For": "203.0.113.9, unknown"}, None),
+        ("private", {}, None),
+        ("render", {"X-Forwarded-For": "203.0.113.9, 172.70.247.28", "CF-Connecting-IP": "203.0.113.9"}, None),
+    ],
+)
+def test_proxy_before_a_trusted_one_is_noticed_too(trusted: str, headers: dict[str, str], proxy: str | None) -> None:
+    """P5: Cloudflare before Render's router: all clients would share the limits of its few addresses."""
+    request = make_mocked_request("POST", "/webhook", headers=headers, transport=_Transport("10.0.0.5"))
+    addresses = ClientAddresses(trusted_proxies(trusted), client_header(trusted))
+    assert addresses.untrusted_proxy(request) == proxy
+
+
+def test_client_behind_renders_router_is_the_one_that_cloudflare_names() -> None:
+    """The router's `X-Forwarded-For` ends with an address of Cloudflare's, which many clients share."""
+    headers = {"X-Forwarded-For": "203.0.113.9, 172.70.247.28", "CF-Connecting-IP": "203.0.113.9"}
+    request = make_mocked_request("GET", "/", headers=headers, transport=_Transport("10.0.0.5"))
+    assert ClientAddresses(trusted_proxies("render"), client_header("render")).share(request) == "203.0.113.9"
+
+
 @pytest.mark.parametrize("value", ["proxy.example.com", "10.0.0.0/40", "0.0.0.0/0", "::/0", "10.0.0.5/8"])
 def test_unusable_network_is_refused(value: str) -> None:
     """Every address is no network of proxies."""

@@ -1,23 +1,31 @@
 """The sweep of a repository: which labels it asks GitHub for, and whom it finds by them."""
 
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import cast
 
 import pytest
 
 from queue_engine.config.model import Policy
+from queue_engine.core.concurrency.request_context import RequestPriority, current_work
 from queue_engine.core.database.database import Database
 from queue_engine.core.timing.clock import SystemClock
 from queue_engine.domain.errors import NotFound
 from queue_engine.domain.facts import PullRequest, Snapshot
 from queue_engine.domain.model import Repository
 from queue_engine.domain.port import PAGE, GitHub, SnapshotRequest
+from queue_engine.domain.webhooks import WEBHOOK_JOB
 from queue_engine.effects.context import Engine
+from queue_engine.handlers.reconciler import REPOSITORY_JOB, Reconciler, enqueue_sweep
+from queue_engine.handlers.repositories import LABEL_JOB
+from queue_engine.handlers.stale_comments import STALE_COMMENTS_JOB
 from queue_engine.store import Store
 from tests.store.examples import NOW, REPOSITORY, queue, stand
 from tests.support.policies import StaticPolicies
 from tests.unit.queue_engine.examples import pull
 from tests.unit.queue_engine.sweeps import sweep_repository
+
+LATER = timedelta(hours=1)
 
 
 class Rules(StaticPolicies):
@@ -38,8 +46,10 @@ class GitHubOfLists:
         self.latest = latest
         self.labels: list[str] = []
         self.read: list[int] = []
+        self.priorities: set[RequestPriority] = set()
 
     async def latest_pull_requests(self, repository: Repository) -> tuple[PullRequest, ...]:
+        self.priorities.add(current_work().priority)
         return self.latest
 
     async def labeled_pull_requests(self, repository: Repository, label: str) -> tuple[int, ...]:
@@ -145,3 +155,21 @@ async def test_pull_request_that_is_not_found_hides_no_other(sqlite_database: Da
         await sweep(sqlite_database, github, Rules("ship"))
     assert github.read == [1, 3]
     assert [str(error) for error in failed.value.exceptions] == ["pull request 2 of acme/rocket: Not Found"]
+
+
+async def test_sweep_comes_behind_what_people_wait_for(sqlite_database: Database) -> None:
+    """P7: its jobs are claimed last, and its requests leave room to others: someone's label waits for no sweep."""
+    github = GitHubOfLists(pull(number=1, labels=frozenset()))
+    engine = Engine(Store(sqlite_database), cast(GitHub, github), SystemClock(), Rules("ship"), lambda: 0.5, "test")
+    async with engine.change() as change:
+        await enqueue_sweep(change, REPOSITORY)
+        await change.tx.jobs.enqueue(kind=WEBHOOK_JOB, request={}, process_id="somebody", now=change.now)
+        claimed = await change.tx.jobs.claim_some(2, owner="t", now=change.now, lease=timedelta(minutes=1))
+    assert [job.kind for job in claimed] == [WEBHOOK_JOB, REPOSITORY_JOB]
+    await Reconciler(engine, interval=timedelta(minutes=10)).sweep_repository(claimed[1])
+    assert github.priorities == {RequestPriority.BACKGROUND}
+    async with engine.change() as change:
+        await change.tx.jobs.finish(claimed)
+        await change.tx.jobs.enqueue(kind=WEBHOOK_JOB, request={}, process_id="somebody else", now=change.now + LATER)
+        claimed = await change.tx.jobs.claim_some(9, owner="t", now=change.now + LATER, lease=timedelta(minutes=1))
+    assert [job.kind for job in claimed] == [WEBHOOK_JOB, STALE_COMMENTS_JOB, LABEL_JOB]
