@@ -138,7 +138,6 @@ def run_of(row: Row[Any]) -> Run:
 def _values(run: Run) -> dict[str, Any]:
     values = {name: getattr(run, name) for name in _STORED}
     values |= {name: how.dump_python(values[name], mode="json", exclude_none=True) for name, how in _READ.items()}
-    values |= {name: values[name] or None for name in ("members", "tested")}
     return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
 
