@@ -19,7 +19,8 @@ from github_emulator import (
     RepositoryHandle,
 )
 from tests.acceptance.project import EVENTS, FILES, PERMISSIONS
-from tests.acceptance.world import KEY, LABEL, REPOSITORY
+from tests.acceptance.world import LABEL, REPOSITORY
+from tests.support.app_key import KEY
 
 READS_LAG = ContextVar("READS_LAG", default=timedelta(0))
 """How old the state is that the reads of every stage's GitHub show."""

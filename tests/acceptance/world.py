@@ -17,13 +17,14 @@ from typing import Any
 from aiohttp import web
 
 from bot.process.wiring import Bot
-from github_emulator import CISettings, EmulatorServer, GitHub, KeyPair, RecordedCall
+from github_emulator import CISettings, EmulatorServer, GitHub, RecordedCall
 from imq_demo.observe import contradictions
 from queue_engine.domain.model import Entry
 from tests.acceptance.driving import Driver
 from tests.acceptance.in_place import statements_in_place
 from tests.acceptance.project import EVENTS, FILES, PERMISSIONS, total_at_most_ten
 from tests.acceptance.starting import SharedClock, lay_out, plain_logs, start_bot
+from tests.support.app_key import KEY
 from tests.support.published_schemas import compare_answers, compare_webhooks
 
 LABEL = "merge-queue"
@@ -34,8 +35,6 @@ LAG = timedelta(seconds=2)
 
 
 SECRET = "s3cret-0123456789abcdef"
-KEY = KeyPair()
-"""The App's key, made once: it takes as long as half a test."""
 
 
 @dataclass

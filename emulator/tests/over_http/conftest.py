@@ -13,11 +13,13 @@ from aiohttp.test_utils import TestServer
 from multidict import CIMultiDict
 from yarl import URL
 
-from github_emulator import EmulatorServer, GitHub, ManualClock
+from github_emulator import EmulatorServer, GitHub, KeyPair, ManualClock
 from github_emulator.rest.apps.graphql import TEMPLATE as GRAPHQL
 from github_schemas import octokit
 from github_schemas.schemas import check_answer
 
+KEY = KeyPair()
+"""The app's key, made once."""
 PERMISSIONS = {
     "metadata": "read",
     "actions": "write",
@@ -172,6 +174,7 @@ async def client() -> AsyncIterator[Client]:
     app = github.create_app(
         "imq", permissions=PERMISSIONS, events=EVENTS, webhook_url=str(hook_server.make_url("/webhook"))
     )
+    app.key = KEY
     repo = github.create_repository(
         "acme/widgets",
         files={"README.md": "Widgets\n", "docs/a.txt": "a\n"},

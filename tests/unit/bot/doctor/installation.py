@@ -22,6 +22,7 @@ from github_emulator import SystemClock as EmulatorClock
 from queue_engine.config.model import Policy
 from queue_engine.core.timing.clock import Clock, SystemClock
 from queue_engine.domain.webhooks import WebhookEvent
+from tests.support.app_key import KEY
 from tests.support.gates import NOW
 
 NAME = "acme/rocket"
@@ -98,6 +99,7 @@ async def a_place(directory: Path) -> AsyncIterator[Place]:
     manifest = read_manifest()
     github.create_user("mona")
     app = github.create_app("imq", permissions=manifest.permissions, events=manifest.events, webhook_secret="s" * 20)
+    app.key = KEY
     repository = github.create_repository(NAME, files={"README.md": "Rocket\n"}, collaborators={"mona": "admin"})
     repository.create_label("merge-queue")
     ci = repository.add_ci("ci/test", settings=CISettings(duration=timedelta(0)))

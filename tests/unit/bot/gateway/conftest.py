@@ -16,6 +16,7 @@ from bot.webhooks.receiver import Receiver
 from github_emulator import CISettings, EmulatorServer, GitHub
 from queue_engine.domain.model import Repository
 from queue_engine.store import Store
+from tests.support.app_key import KEY
 from tests.support.policies import unasked
 from tests.unit.bot.conftest import ManualClock
 from tests.unit.bot.gateway.emulator_place import EVENTS, PERMISSIONS, Place, SharedClock
@@ -46,6 +47,7 @@ async def place(session: aiohttp.ClientSession) -> AsyncIterator[Place]:
     for login in ("mona", "tria"):
         github.create_user(login)
     app = github.create_app("imq", permissions=PERMISSIONS, events=EVENTS, webhook_secret="s3cret")
+    app.key = KEY
     handle = github.create_repository(
         "acme/widgets", files={"app.py": "one\n"}, collaborators={"mona": "write", "tria": "triage"}
     )

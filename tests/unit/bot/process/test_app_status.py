@@ -18,6 +18,7 @@ from bot.process import app_status
 from bot.process.app_status import AppStatus
 from github_emulator import App, EmulatorServer, Fault, GitHub
 from tests.acceptance.starting import SharedClock
+from tests.support.app_key import KEY
 
 PERMISSIONS = {"metadata": "read", "issues": "read", "pull_requests": "read"}
 
@@ -55,6 +56,7 @@ async def _a_place(directory: Path) -> AsyncIterator[Place]:
     server = EmulatorServer(github, jwt_clock=clock)
     await server.start()
     app = github.create_app("imq", permissions=PERMISSIONS, webhook_url="https://imq.acme.dev/webhook")
+    app.key = KEY
     try:
         async with AsyncExitStack() as stack:
             yield Place(github, server, app, clock, stack)

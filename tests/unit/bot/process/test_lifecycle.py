@@ -24,6 +24,7 @@ from queue_engine.core.concurrency.wakeup import Wakeup
 from queue_engine.core.database.outage import ReadOnly
 from queue_engine.core.timing.clock import ClockChange, SystemClock
 from queue_engine.migrations import migrate
+from tests.support.app_key import KEY
 from tests.support.databases import MakeUrl
 from tests.support.real_time import LIMIT
 from tests.support.unfinished_jobs import unfinished_jobs
@@ -42,6 +43,7 @@ async def settings(tmp_path: Path) -> AsyncIterator[dict[str, str]]:
     server = EmulatorServer(github)
     await server.start()
     app = github.create_app("imq", permissions={"metadata": "read"}, events=())
+    app.key = KEY
     yield {
         "IMQ_GITHUB_APP_ID": str(app.id),
         "IMQ_GITHUB_PRIVATE_KEY": app.private_key,

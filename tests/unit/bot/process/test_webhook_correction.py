@@ -15,6 +15,7 @@ from bot.gateway.http.connection import Connection
 from bot.process.app_status import WebhookCorrection
 from github_emulator import App, EmulatorServer, Fault, GitHub
 from tests.acceptance.starting import SharedClock
+from tests.support.app_key import KEY
 
 ADDRESS = "https://imq.example.com/webhook"
 SECRET = "s3cret-0123456789abcdef"  # pragma: allowlist secret
@@ -50,6 +51,7 @@ async def place(tmp_path: Path) -> AsyncIterator[Place]:
     await server.start()
     permissions = {"metadata": "read", "contents": "read"}
     app = github.create_app("imq", permissions=permissions, events=["push"], webhook_url=ADDRESS, webhook_secret=SECRET)
+    app.key = KEY
     async with aiohttp.ClientSession() as session:
         key = SecretStr(app.private_key)
         gateway = Gateway(Connection(session, api_url=server.url, app_id=str(app.id), private_key=key, clock=clock))
