@@ -5,8 +5,8 @@ from http import HTTPStatus
 from typing import Any
 
 from bot import __version__
-from bot.api.payload import adapter
 from bot.api.routes import Answer, Caller, Problem, Route, Variable, parts
+from queue_engine.core.read_model import adapter
 
 _COMPONENTS = "#/components/schemas"
 _PREFIX = "/api/v1"

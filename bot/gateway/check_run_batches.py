@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from cachetools import LRUCache
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from bot.gateway.http import graphql
 from bot.gateway.http.client import parse_answer
@@ -17,15 +17,16 @@ from bot.gateway.http.connection import Connection
 from bot.gateway.http.graphql import ErrorAnswer, QueryAnswer, Unsupported
 from queue_engine.core.concurrency.micro_batch import MicroBatch
 from queue_engine.core.concurrency.request_context import RequestPriority, working
+from queue_engine.core.read_model import ReadModel
 from queue_engine.domain.errors import Forbidden, GitHubError, Invalid, NotFound, RateLimitError, Unavailable
 from queue_engine.domain.model import Repository
 
 
-class _CheckRun(BaseModel):
+class _CheckRun(ReadModel):
     number: int | None = Field(default=None, alias="databaseId")
 
 
-class _Created(BaseModel):
+class _Created(ReadModel):
     check_run: _CheckRun | None = Field(default=None, alias="checkRun")
 
 

@@ -5,17 +5,16 @@ After a rename anyone can take the old login (bors-ng #769, dwf-request #25), wh
 
 from collections.abc import Mapping
 
-from pydantic import BaseModel
-
 from bot.gateway import facts
 from bot.gateway.http.connection import Connection
 from bot.gateway.schemas import PermissionAnswer
+from queue_engine.core.read_model import ReadModel
 from queue_engine.domain.errors import NotFound
 from queue_engine.domain.facts import Actor, Permission
 from queue_engine.domain.model import Repository
 
 
-class _AccountAnswer(BaseModel):
+class _AccountAnswer(ReadModel):
     id: int
     login: str
 

@@ -10,12 +10,11 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from pydantic import BaseModel
-
 from bot.gateway.http.client import Call, parse_list
 from bot.gateway.http.connection import Connection
 from bot.gateway.http.scopes import Purpose, Scope
 from queue_engine.config.model import Policy
+from queue_engine.core.read_model import ReadModel
 from queue_engine.core.timing.clock import Clock
 from queue_engine.domain.errors import Forbidden, NotFound
 from queue_engine.domain.model import Repository
@@ -40,11 +39,11 @@ class Team:
 ReadTeam = Callable[[Repository, str], Awaitable[Team]]
 
 
-class _MemberAnswer(BaseModel):
+class _MemberAnswer(ReadModel):
     login: str
 
 
-class _OwnerAnswer(BaseModel):
+class _OwnerAnswer(ReadModel):
     type: str = ""
 
 

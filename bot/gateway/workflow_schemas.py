@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 
-from pydantic import BaseModel, Field
+from pydantic import Field
+
+from queue_engine.core.read_model import ReadModel
 
 _SUFFIXES = (".yml", ".yaml")
 
 
-class FilePart(BaseModel):
+class FilePart(ReadModel):
     """`Blob`; other objects, such as directories, have none of its fields."""
 
     text: str | None = None
@@ -15,26 +17,26 @@ class FilePart(BaseModel):
     is_truncated: bool | None = Field(default=None, alias="isTruncated")
 
 
-class EntryPart(BaseModel):
+class EntryPart(ReadModel):
     """`TreeEntry`."""
 
     name: str
     object: FilePart | None = None
 
 
-class FilesPart(BaseModel):
+class FilesPart(ReadModel):
     """`Tree`; a file in the place of the directory has no entries."""
 
     entries: list[EntryPart] = Field(default_factory=list)
 
 
-class CommitPart(BaseModel):
+class CommitPart(ReadModel):
     """A git object."""
 
     oid: str
 
 
-class WorkflowsPart(BaseModel):
+class WorkflowsPart(ReadModel):
     """`Repository`; `commit` and `directory` are null if they do not exist."""
 
     id: str
@@ -42,13 +44,13 @@ class WorkflowsPart(BaseModel):
     directory: FilesPart | None = None
 
 
-class WorkflowsAnswer(BaseModel):
+class WorkflowsAnswer(ReadModel):
     """The answer to the query for workflow files."""
 
     repository: WorkflowsPart
 
 
-class TextsAnswer(BaseModel):
+class TextsAnswer(ReadModel):
     """The answer to a query for files; null where there is none, by the alias of each."""
 
     repository: dict[str, FilePart | None]

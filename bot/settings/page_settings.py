@@ -3,8 +3,7 @@
 import ipaddress
 import re
 
-from pydantic import Field, SecretStr, field_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
 
 from bot.settings.safe_values import strong_secret
 
@@ -54,10 +53,10 @@ _FOR_ROTATION = (
 )
 
 
-class PageSettings(BaseSettings):
+class PageSettings(BaseModel):
     """The settings of pages."""
 
-    model_config = SettingsConfigDict(case_sensitive=True, extra="ignore", frozen=True)
+    model_config = ConfigDict(frozen=True, validate_default=True, defer_build=True)
 
     client_id: str | None = Field(None, validation_alias="IMQ_GITHUB_CLIENT_ID")
     """The App's client id; IMQ asks GitHub for it if it is not set."""

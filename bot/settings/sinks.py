@@ -15,7 +15,6 @@ from pydantic import (
     ValidationError,
     model_validator,
 )
-from pydantic_settings import NoDecode
 
 from bot.settings.safe_values import is_private
 from notifications.sinks.signature import key_of
@@ -81,7 +80,7 @@ _Event = Annotated[EventKind, BeforeValidator(_event)]
 class _Entry(BaseModel):
     """One entry of the list."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, defer_build=True)
 
     name: str = Field(pattern=f"^{_NAME.pattern}$")
     slack: _Url | None = None
@@ -191,5 +190,5 @@ def _sentence(loc: tuple[int | str, ...], kind: str, message: str) -> str:
     return f"{key}: {message}" if key else "must be a list of keys and values"
 
 
-Sinks = Annotated[tuple[Sink, ...], NoDecode, BeforeValidator(read_sinks)]
+Sinks = Annotated[tuple[Sink, ...], BeforeValidator(read_sinks)]
 """The setting: YAML, which becomes sinks."""

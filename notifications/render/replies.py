@@ -4,8 +4,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from pydantic import TypeAdapter
-
 from notifications.render.body import names_of, not_followed
 from notifications.render.escape import MESSAGE_LIMIT, code, inert
 from notifications.render.failing import failing_sentence
@@ -15,6 +13,7 @@ from notifications.texts import REASONS
 from notifications.texts import replies as texts
 from notifications.texts.not_ready import NOT_READY
 from queue_engine.commands.table import CATALOGUE
+from queue_engine.core.read_model import adapter
 from queue_engine.domain.blocker import Blocker
 from queue_engine.domain.failing_check import FailingCheck
 from queue_engine.domain.notice import CommandReply, Notice, Reply
@@ -26,8 +25,6 @@ from queue_engine.queries.queue_status import QueueStatus
 _MOST_LISTED = 20
 _MOST_SHOWN = 10
 """Entries in the reply to `/status`."""
-
-_BLOCKERS = TypeAdapter(tuple[Blocker, ...])
 
 
 def render_replies(replies: CommandReply, notice: Notice, facts: ReplyFacts | None = None) -> str | None:
@@ -62,7 +59,10 @@ def _sentences(reply: Reply, answer: CommandReply, notice: Notice) -> list[str]:
         case ReplyKind.HELP:
             return [texts.REPLIES[reply.code], *_commands()]
         case ReplyKind.RESUMED | ReplyKind.NOT_PAUSED:
-            return [_fill(reply, answer), *_blockers(_BLOCKERS.validate_python(facts.get("blockers") or ()), notice)]
+            return [
+                _fill(reply, answer),
+                *_blockers(adapter(tuple[Blocker, ...]).validate_python(facts.get("blockers") or ()), notice),
+            ]
         case ReplyKind.HELD if "priority" in facts:
             return [f"{_fill(reply, answer)} {texts.JOINS_WITH.format(priority=int(facts['priority']))}"]
         case ReplyKind.PRIORITY:

@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import ConfigDict
 
 from notifications.sinks.sink import EventKind
 from queue_engine.core.jobs.dead_letters import DeadLetter
+from queue_engine.core.read_model import ReadModel
 from queue_engine.domain.model import Entry, Queue
 from queue_engine.domain.reasons import REASONS, Outcome, Reason
 from queue_engine.domain.timeline_event import WHOLE_QUEUE, TimelineEvent
@@ -33,7 +34,7 @@ _LONGEST = 1000
 _MOST_CHECKS = 20
 
 
-class FailingCheck(BaseModel):
+class FailingCheck(ReadModel):
     """A check that failed: its page, and the names of its failed jobs."""
 
     model_config = ConfigDict(frozen=True)
@@ -43,7 +44,7 @@ class FailingCheck(BaseModel):
     jobs: tuple[str, ...] = ()
 
 
-class Message(BaseModel):
+class Message(ReadModel):
     """The content of a message, before rendering. Texts of others are as GitHub has them."""
 
     model_config = ConfigDict(frozen=True)

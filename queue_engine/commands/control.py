@@ -3,14 +3,13 @@
 from datetime import timedelta
 from typing import Any
 
-from pydantic import TypeAdapter
-
 from queue_engine.admission import enqueue
 from queue_engine.commands.context import CommandContext, parse_failure
 from queue_engine.commands.enqueue import not_ready_reply
 from queue_engine.commands.instants import until
 from queue_engine.commands.parse import CommandRequest, parse_priority
 from queue_engine.control import pauses
+from queue_engine.core.read_model import adapter
 from queue_engine.domain.blocker import Blocker
 from queue_engine.domain.notice import Reply
 from queue_engine.domain.reasons import Reason
@@ -18,8 +17,6 @@ from queue_engine.domain.replies import ReplyKind
 from queue_engine.effects.context import Change
 from queue_engine.queries.queue_status import queue_blockers
 from queue_engine.rules.depth import depth_within, held_behind, waits_for_room
-
-_BLOCKERS = TypeAdapter(tuple[Blocker, ...])
 
 
 async def pause(change: Change, context: CommandContext, request: CommandRequest) -> Reply:
@@ -53,7 +50,7 @@ async def resume(change: Change, context: CommandContext, request: CommandReques
     done = await pauses.resume(change, context.repository, context.pull.base_branch, by=context.by)
     facts: dict[str, Any] = {"depth": len(done.concerned)}
     if blockers := queue_blockers(done.queue, context.policy, change.now):
-        facts["blockers"] = _BLOCKERS.dump_python(blockers, mode="json")
+        facts["blockers"] = adapter(tuple[Blocker, ...]).dump_python(blockers, mode="json")
     if not done.changed:
         return context.reply(request, ReplyKind.NOT_PAUSED, accepted=False, **facts)
     facts["reason"] = done.lifted[0][0].value

@@ -3,7 +3,9 @@
 from datetime import timedelta
 from enum import StrEnum
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import ConfigDict
+
+from queue_engine.core.read_model import ReadModel
 
 
 class TrainProgress(StrEnum):
@@ -29,7 +31,7 @@ class TrainProgress(StrEnum):
     """The run that failed had no other member that has not landed."""
 
 
-class TrainNotice(BaseModel):
+class TrainNotice(ReadModel):
     """The state of one member, for people."""
 
     model_config = ConfigDict(frozen=True)
@@ -57,7 +59,7 @@ class TrainNotice(BaseModel):
     """The chance that this pull request makes its run fail, from 0 to 1."""
 
 
-class TrainLanding(BaseModel):
+class TrainLanding(ReadModel):
     """What a landing with others saved."""
 
     model_config = ConfigDict(frozen=True)

@@ -7,18 +7,17 @@ from dataclasses import asdict
 from datetime import UTC, datetime, time
 from typing import Any
 
-from pydantic import TypeAdapter
 from sqlalchemy import Integer, Row, bindparam, delete, exists, func, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.core.database.database import Upsert
+from queue_engine.core.read_model import adapter
 from queue_engine.domain.departure import Departure, RerunCheck
 from queue_engine.domain.model import EntryStatus
 from queue_engine.domain.reasons import Reason
 from queue_engine.store.departure_tables import departure_days, departures, flaky_days, request_days
 from queue_engine.store.rerun_checks import ADD_FLAKY, flaky_sums
 
-_FLAKY = TypeAdapter(tuple[RerunCheck, ...])
 _REPOSITORY = departures.c.repository_id == bindparam("its_repository")
 _BRANCH = departures.c.base_branch == bindparam("its_branch")
 _SAME = (_REPOSITORY, departures.c.number == bindparam("its_number"), _BRANCH)
@@ -146,5 +145,5 @@ def departure_in(row: Row[Any]) -> Departure:
     """Read a departure from its row."""
     values = {name: row._mapping[name] for name in Departure.__dataclass_fields__}
     reason = None if row.reason is None else Reason(row.reason)
-    flaky = _FLAKY.validate_python(row.flaky or ())
+    flaky = adapter(tuple[RerunCheck, ...]).validate_python(row.flaky or ())
     return Departure(**values | {"outcome": EntryStatus(row.outcome), "reason": reason, "flaky": flaky})

@@ -7,15 +7,14 @@ from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import Any
 
-from pydantic import TypeAdapter
 from sqlalchemy import ColumnElement, Row, bindparam, or_, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from queue_engine.core.read_model import adapter
 from queue_engine.domain.model import PASSING_PAUSES, PAUSES, Pause
 from queue_engine.domain.reasons import Reason
 from queue_engine.store.tables import queues
 
-_PAUSE = TypeAdapter(Pause)
 _CHANGE = update(queues).where(queues.c.id == bindparam("its_id"))
 
 PAUSED: ColumnElement[bool] = or_(*(queues.c[reason].is_not(None) for reason in PAUSES))
@@ -40,14 +39,14 @@ class Pauses:
 
         The queue is due at once, also during a backoff: its pass announces the pause, and sets the next due time.
         """
-        values = {pause.reason.value: _PAUSE.dump_python(pause, mode="json"), "due_at": pause.since}
+        values = {pause.reason.value: adapter(Pause).dump_python(pause, mode="json"), "due_at": pause.since}
         await self._connection.execute(_CHANGE, {"its_id": queue_id, **values})
         await self._wake(queue_id, pause.since)
 
     async def note(self, queue_id: int, pause: Pause) -> None:
         """Pause the queue for this reason without making it due: its next pass comes by itself, and announces it."""
         await self._connection.execute(
-            _CHANGE, {"its_id": queue_id, pause.reason.value: _PAUSE.dump_python(pause, mode="json")}
+            _CHANGE, {"its_id": queue_id, pause.reason.value: adapter(Pause).dump_python(pause, mode="json")}
         )
 
     async def lift(self, queue_id: int, *reasons: Reason, now: datetime) -> None:
@@ -65,4 +64,4 @@ class Pauses:
 def pauses_of(row: Row[Any]) -> tuple[Pause, ...]:
     """Read the pauses from a row of `queues`, the most important first."""
     stored = (row._mapping[reason.value] for reason in PAUSES)
-    return tuple(_PAUSE.validate_python(pause) for pause in stored if pause is not None)
+    return tuple(adapter(Pause).validate_python(pause) for pause in stored if pause is not None)

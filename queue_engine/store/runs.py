@@ -7,15 +7,14 @@ a run is compare-and-set on its own version, too, because it may have several me
 from dataclasses import replace
 from typing import Any
 
-from pydantic import TypeAdapter
 from sqlalchemy import Integer, Row, and_, bindparam, delete, insert, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from queue_engine.core.read_model import adapter
 from queue_engine.domain.errors import StaleRecord
 from queue_engine.domain.run import NOT_BEGUN, CheckTiming, Run
 from queue_engine.store.tables import candidate_runs, entries, runs
 
-_TIMINGS = TypeAdapter(tuple[CheckTiming, ...])
 _STORED = tuple(name for name in Run.__dataclass_fields__ if name not in ("id", "version"))
 _COLUMNS = {name: f"run_{name}" for name in ("version", *_STORED)}
 RUN_FIELDS = tuple(runs.c[name].label(label) for name, label in _COLUMNS.items())
@@ -66,12 +65,12 @@ def run_of(row: Row[Any]) -> Run:
     if row.run_id is None:
         return NOT_BEGUN
     values = {name: row._mapping[label] for name, label in _COLUMNS.items()}
-    values["timings"] = _TIMINGS.validate_python(values["timings"])
+    values["timings"] = adapter(tuple[CheckTiming, ...]).validate_python(values["timings"])
     lists = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
     return Run(row.run_id, **{**values, **lists})
 
 
 def _values(run: Run) -> dict[str, Any]:
     values = {name: getattr(run, name) for name in _STORED}
-    values["timings"] = _TIMINGS.dump_python(run.timings, mode="json", exclude_none=True)
+    values["timings"] = adapter(tuple[CheckTiming, ...]).dump_python(run.timings, mode="json", exclude_none=True)
     return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}

@@ -12,17 +12,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
-from functools import cache
 from typing import Any, TypeVar
 
 import aiohttp
 from gidgethub import GitHubException, sansio
-from pydantic import BaseModel, SecretStr, TypeAdapter, ValidationError
+from pydantic import BaseModel, SecretStr, ValidationError
 from yarl import URL
 
 from bot import __version__
 from bot.gateway.http.errors import refusal
 from queue_engine.core.concurrency.request_context import NOTHING_WAITS, WaitCount
+from queue_engine.core.read_model import adapter
 from queue_engine.core.timing.clock import Clock
 from queue_engine.domain.errors import GitHubError, GitHubOutage, Unavailable
 from queue_engine.domain.model import Repository
@@ -256,15 +256,10 @@ def parse_list(model: type[M], data: Any, key: str | None = None) -> list[M]:
     """Parse `data`, or the list under `key` in it, as a list of `model`. Raises Unavailable like `parse_answer`."""
     items = data.get(key) if key is not None and isinstance(data, dict) else data
     try:
-        return _list_of(model).validate_python(items)
+        parsed: list[M] = adapter(list[model]).validate_python(items)  # type: ignore[valid-type]
+        return parsed
     except ValidationError as error:
         raise Unavailable(_mismatch_message(model, error)) from error
-
-
-@cache
-def _list_of(model: type[M]) -> TypeAdapter[list[M]]:
-    """Build the parser of a list of `model` once, which takes longer than most answers."""
-    return TypeAdapter(list[model])  # type: ignore[valid-type]
 
 
 def _mismatch_message(model: type[BaseModel], error: ValidationError) -> str:

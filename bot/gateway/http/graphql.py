@@ -3,11 +3,12 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 from yarl import URL
 
 from bot.gateway.http.client import GRAPHQL, Call
 from bot.gateway.http.errors import disorder_of
+from queue_engine.core.read_model import ReadModel
 from queue_engine.domain.errors import Forbidden, GitHubError, NotFound, Refused, Unavailable
 
 _LIMITS = frozenset({"RATE_LIMIT", "RATE_LIMITED"})
@@ -20,7 +21,7 @@ class Unsupported(Exception):
     """This GitHub has no GraphQL API, or its schema lacks a requested field."""
 
 
-class ErrorAnswer(BaseModel):
+class ErrorAnswer(ReadModel):
     """An error in an answer. `path` names the field that is null because of it."""
 
     type: str = ""
@@ -29,7 +30,7 @@ class ErrorAnswer(BaseModel):
     extensions: dict[str, Any] | None = None
 
 
-class QueryAnswer(BaseModel):
+class QueryAnswer(ReadModel):
     """The body of an answer."""
 
     data: dict[str, Any] | None = None

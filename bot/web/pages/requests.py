@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from urllib.parse import urlencode
 
 from aiohttp import web
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from bot.api.cursors import cursor_after, parse_cursor
 from bot.api.errors import ApiError, answering_as_json
@@ -17,6 +17,7 @@ from bot.web.login.viewer import viewer
 from bot.web.pages.programs import token_of
 from bot.web.pages.site import Site
 from queue_engine.control.requests import discard_request, retry_request
+from queue_engine.core.read_model import ReadModel
 from queue_engine.domain.model import Repository
 from queue_engine.queries.requests import RequestState, RequestStatus, load_requests
 from queue_engine.store.requests import RequestStatusKind
@@ -35,7 +36,7 @@ class RequestListing(Payload):
     cursor: str | None = Field(None, max_length=200)
 
 
-class RequestPage(BaseModel):
+class RequestPage(ReadModel):
     """Some requests, those of the outbox first and then the latest; `next` is the cursor of the next page."""
 
     requests: tuple[RequestStatus, ...]

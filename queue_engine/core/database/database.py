@@ -145,7 +145,9 @@ class Database:
         self.url = database_url(url)
         self.dialect = self.url.get_backend_name()
         """`sqlite` or `postgresql`."""
-        pool: dict[str, Any] = {"pool_size": pool_size, "max_overflow": 0, "pool_timeout": _POOL_SECONDS}
+        # The connection that was used last is used next: each has a cache of pages and of prepared statements.
+        pool: dict[str, Any] = {"pool_size": pool_size, "max_overflow": 0, "pool_use_lifo": True}
+        pool["pool_timeout"] = _POOL_SECONDS
         if self.dialect == "sqlite":
             self._gate: asyncio.Lock | None = asyncio.Lock()
             self._writer = _sqlite_engine(

@@ -6,8 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from pydantic import TypeAdapter
-
+from queue_engine.core.read_model import adapter
 from queue_engine.domain.candidate_run import CandidateTrigger
 from queue_engine.domain.model import Entry
 from queue_engine.planner.trains.built import BuiltHistory
@@ -167,12 +166,9 @@ class Memory:
         return min(reversed(with_it), key=lambda each: (not each.checks, len(each.members)), default=None)
 
 
-_MEMORY = TypeAdapter(Memory)
-
-
 def to_json(memory: Memory) -> dict[str, Any]:
     """Write the memory as JSON."""
-    stored: dict[str, Any] = _MEMORY.dump_python(memory, mode="json")
+    stored: dict[str, Any] = adapter(Memory).dump_python(memory, mode="json")
     # For people alone: `queue_engine.queries.train_status` reads it, and each plan computes it.
     stored["suspicions"] = {str(member): round(chance, 4) for member, chance in weigh(memory.trains).chances.items()}
     return stored
@@ -180,4 +176,5 @@ def to_json(memory: Memory) -> dict[str, Any]:
 
 def from_json(stored: Mapping[str, Any]) -> Memory:
     """Read the memory; an empty one where nothing is stored."""
-    return _MEMORY.validate_python(stored)
+    memory: Memory = adapter(Memory).validate_python(stored)
+    return memory
