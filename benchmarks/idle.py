@@ -23,7 +23,7 @@ from queue_engine.domain.model import Entry, EntryStatus, Repository
 from queue_engine.domain.run import Run
 from queue_engine.migrations import migrate
 from queue_engine.store import Store
-from queue_engine.store.config_files import ConfigFile
+from queue_engine.store.repositories import ConfigFile
 from queue_engine.store.tables import queues
 from tests.acceptance.starting import SharedClock
 

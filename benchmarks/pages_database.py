@@ -17,11 +17,9 @@ from queue_engine.domain.model import EntryStatus, Repository
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.timeline_event import TimelineEvent
 from queue_engine.store import Store
-from queue_engine.store.departure_tables import departures
-from queue_engine.store.departures import ADD_DAYS, day_of, day_sums, departure_row
+from queue_engine.store.departures import ADD_DAYS, ADD_FLAKY, day_of, day_sums, departure_row, flaky_sums
 from queue_engine.store.requests import KEPT, RequestKind
-from queue_engine.store.rerun_checks import ADD_FLAKY, flaky_sums
-from queue_engine.store.tables import repositories, requests, timeline
+from queue_engine.store.tables import departures, repositories, requests, timeline
 from queue_engine.store.timeline import event_row
 
 EVENTS = ("queued", "updating", "checking", "pending", "updating", "checking", "rerun", "ready", "flaky")

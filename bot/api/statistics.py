@@ -11,7 +11,7 @@ from bot.api.payload import Payload, json_data, query
 from bot.api.routes import Caller, Route
 from queue_engine.effects.context import Engine
 from queue_engine.queries.statistics import MOST_DAYS, USUAL_DAYS, QueueStatistics, load_statistics, period
-from queue_engine.store.statistics import DepartureQuery
+from queue_engine.store.departures import DepartureQuery
 
 STATISTICS = f"{request_scope.BRANCH}/statistics"
 

@@ -25,7 +25,8 @@ from queue_engine.domain.model import Entry, EntryStatus, Repository, Repository
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.train_notice import TrainNotice
 from queue_engine.queries.pull_request_status import HELD, NOT_READY, PullRequestStatus, QueueHistory
-from queue_engine.queries.queue_status import EntryView, GitHubOutage
+from queue_engine.queries.queue_status import EntryView, GitHubOutage, RunProgress
+from queue_engine.queries.train_status import TrainBlocker
 from queue_engine.rules.check_progress import tally
 from queue_engine.rules.depth import waits_for_room
 from queue_engine.rules.fair_share import FairShare
@@ -127,10 +128,15 @@ class QueuesAnswer(AnswerModel):
 
 
 class QueueAnswer(QueueSummary):
-    """A queue with its entries, the front first."""
+    """A queue with its entries, the front first, and its active runs.
+
+    `fallback` says why IMQ tests one pull request after the other, if the configuration asks for trains.
+    """
 
     repository: RepositoryName
     entries: tuple[EntryAnswer, ...]
+    runs: tuple[RunProgress, ...]
+    fallback: TrainBlocker | None
 
 
 class UnmetAnswer(AnswerModel):

@@ -10,7 +10,7 @@ import click
 from bot.cli.console import CommandRefused, echo
 from bot.cli.setup import host_settings
 from queue_engine.core.database.database import database_url
-from queue_engine.store.restored import MARK_COPY
+from queue_engine.store.queue_file import MARK_COPY
 
 
 @click.command()

@@ -15,7 +15,7 @@ from bot.process.errors import FileRefused
 from bot.process.sqlite_file import exclusive
 from queue_engine.core.timing.clock import SystemClock
 from queue_engine.store import EntryConflict, Store
-from queue_engine.store.processes import ALIVE
+from queue_engine.store.figures import ALIVE
 from queue_engine.store.queue_file import FORMAT, VERSION, QueueFile, read_queues
 
 

@@ -16,7 +16,7 @@ from queue_engine.config.problems import ConfigError
 from queue_engine.config.shared import levels, not_reviewed
 from queue_engine.domain.model import Repository
 from queue_engine.domain.policy import Mode, SharedConfig
-from queue_engine.store.config_files import ConfigFile
+from queue_engine.store.repositories import ConfigFile
 
 FILE = ".github/imq.yml"
 SHARED = ".github"

@@ -19,8 +19,8 @@ from queue_engine.core.timing.clock import Clock
 from queue_engine.domain.errors import Forbidden, NotFound
 from queue_engine.domain.model import Repository
 from queue_engine.store import Store
-from queue_engine.store.config_files import ConfigFile
-from queue_engine.store.reconciler_state import changed_teams
+from queue_engine.store.known import changed_teams
+from queue_engine.store.repositories import ConfigFile
 
 _MOST_PAGES = 10
 """Pages of a hundred members each: more people than should have the right to queue."""

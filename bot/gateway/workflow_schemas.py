@@ -36,6 +36,24 @@ class CommitPart(ReadModel):
     oid: str
 
 
+class ConfigPart(ReadModel):
+    """`Repository` with its configuration; `file` is null if there is none."""
+
+    number: int = Field(alias="databaseId")
+    commit: CommitPart | None
+    file: FilePart | None
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether there is no file, or its text is shown: that of a link is its target, in one line without an end."""
+        return self.commit is not None and (self.file is None or "\n" in self.text)
+
+    @property
+    def text(self) -> str:
+        """The file's text; empty where GitHub shows no complete one."""
+        return "" if self.file is None else _text(self.file)
+
+
 class WorkflowsPart(ReadModel):
     """`Repository`; `commit` and `directory` are null if they do not exist."""
 

@@ -23,7 +23,7 @@ from queue_engine.core.concurrency.slots import SlotsStatus
 from queue_engine.core.timing.clock import Clock
 from queue_engine.store import Store
 from queue_engine.store.departures import day_of
-from queue_engine.store.processes import ProcessReport
+from queue_engine.store.figures import ProcessReport
 
 INTERVAL = timedelta(seconds=30)
 """Between two reports of a process."""

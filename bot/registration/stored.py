@@ -12,7 +12,7 @@ from bot.registration.credentials import Credentials, deserialize, serialize
 from bot.registration.one_time_secrets import digest, format_code, same_code
 from bot.settings.derived_keys import derive_key
 from queue_engine.store import Store
-from queue_engine.store.github_secrets import GitHubSecret
+from queue_engine.store.github_tokens import GitHubSecret
 
 _CREDENTIALS, _CODE = "imq app credentials", "imq setup code"
 

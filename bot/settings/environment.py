@@ -4,7 +4,6 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import timedelta
-from difflib import get_close_matches
 from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import (
@@ -393,6 +392,8 @@ def unknown_names(environ: Mapping[str, str], known: Collection[str]) -> dict[st
 
 def nearest(name: str, known: Collection[str]) -> str | None:
     """Return the most similar setting: by the same words, by similarity, or as the only one with its words."""
+    from difflib import get_close_matches
+
     upper = name.upper()
     for meant in (upper, upper.removeprefix(PREFIX)):
         if meant in known:

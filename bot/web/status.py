@@ -19,7 +19,7 @@ from bot.api.errors import errors_as_json
 from queue_engine.core.concurrency.slots import SlotsStatus
 from queue_engine.effects.context import Engine
 from queue_engine.queries.queue_status import QueueView, load_summaries
-from queue_engine.store.processes import ProcessReport
+from queue_engine.store.figures import ProcessReport
 
 _ID = 16
 

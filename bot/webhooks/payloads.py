@@ -69,6 +69,11 @@ class Payload(ReadModel):
         }
 
 
+class InstallationEvent(Payload):
+    repositories_added: list[Repository] = Field(default_factory=list)
+    repositories_removed: list[Repository] = Field(default_factory=list)
+
+
 class OfRepository(Payload):
     repository: Repository
 

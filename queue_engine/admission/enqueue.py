@@ -16,7 +16,7 @@ from queue_engine.domain.facts import Permission, Snapshot
 from queue_engine.domain.model import Entry, EntryOrder
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects.context import Change, Engine
-from queue_engine.queries.position import load_delay
+from queue_engine.queries.queue_status import load_delay
 from queue_engine.rules.eligibility import Reject
 from queue_engine.rules.priority import PriorityEffect
 

@@ -11,7 +11,7 @@ from queue_engine.domain.unmet_requirement import UnmetRequirement
 from queue_engine.effects.context import Change
 from queue_engine.effects.github_merges import disable_later
 from queue_engine.effects.queue_depth import announce_joined, announce_not_ready
-from queue_engine.queries.position import load_durations
+from queue_engine.queries.queue_status import load_durations
 from queue_engine.rules.checks import requires_own_check
 from queue_engine.rules.consent_changes import last_change
 from queue_engine.rules.eligibility import disables_auto_merge

@@ -15,7 +15,7 @@ from queue_engine.core.timing.backoff import Backoff, no_jitter, wait
 from queue_engine.domain.facts import Permission
 from queue_engine.domain.model import Repository
 from queue_engine.effects.context import Change, Engine
-from queue_engine.store.throttles import Throttle
+from queue_engine.store.rejections import Throttle
 
 _WAITS = Backoff(base=timedelta(seconds=30), maximum=timedelta(hours=1), jitter=0)
 """How long IMQ ignores a person after each request without permission beyond the free ones."""

@@ -21,7 +21,7 @@ from queue_engine.domain.replies import ReplyKind
 from queue_engine.domain.webhooks import CommandEvent, ReviewCommand
 from queue_engine.effects import notices
 from queue_engine.effects.context import Change, Engine
-from queue_engine.store.outbox.command_replies import KEPT
+from queue_engine.store.outbox.outbox import KEPT
 
 _log = structlog.get_logger("imq.commands")
 

@@ -2,7 +2,6 @@
 
 import re
 from dataclasses import dataclass
-from difflib import get_close_matches
 
 from queue_engine.commands.table import CATALOGUE, MAX_POINTS, PRIORITIES, Command, CommandName
 
@@ -59,6 +58,8 @@ def _meant(word: str) -> str | None:
         return word
     if len(word) > _LONGEST_WORD or not word.isalpha():
         return None
+    from difflib import get_close_matches
+
     return _SYNONYMS.get(word) or next(iter(get_close_matches(word, _FIRST_WORDS[1:], n=1, cutoff=_SIMILAR)), None)
 
 

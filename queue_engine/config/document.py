@@ -3,13 +3,11 @@
 from dataclasses import dataclass
 from typing import Any
 
-from queue_engine.config.problems import Problem
+from queue_engine.config.problems import Place, Problem
 
 MAX_CHARACTERS = 64 * 1024
 _MOST_VALUES = 10_000
 """Counts the values behind aliases: a few lines of aliases can mean billions of values."""
-
-Place = tuple[str | int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,4 +31,4 @@ def parse(text: str, *, longest: int = MAX_CHARACTERS, most_values: int = _MOST_
     # Imported when used: few repositories have a file, and ruamel.yaml takes 2 MB.
     from queue_engine.config.yaml_values import read
 
-    return read(text, longest, most_values)
+    return Document(*read(text, longest, most_values))

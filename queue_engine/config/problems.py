@@ -2,8 +2,10 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from difflib import get_close_matches
 from unicodedata import category
+
+Place = tuple[str | int, ...]
+"""The keys and indexes that lead to a value."""
 
 _INVISIBLE = ("Cc", "Cf", "Cs", "Zl", "Zp")
 """Unicode's categories of control and format characters, surrogates, and line separators."""
@@ -32,6 +34,8 @@ class ConfigError(Exception):
 def nearest(word: str, known: Iterable[str]) -> str:
     """Suggest the most similar known word, or all known words if none is similar and they are few; may be empty."""
     known = sorted(known)
+    from difflib import get_close_matches
+
     if close := get_close_matches(word, known, n=1, cutoff=0.6):
         return f"; did you mean {close[0]}?"
     return f"; there are {', '.join(known)}" if 0 < len(known) <= 12 else ""

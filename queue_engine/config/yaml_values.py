@@ -22,8 +22,7 @@ from ruamel.yaml.events import (
 )
 from ruamel.yaml.reader import ReaderError
 
-from queue_engine.config.document import Document, Place
-from queue_engine.config.problems import ConfigError, Problem, quoted
+from queue_engine.config.problems import ConfigError, Place, Problem, quoted
 
 _DEEPEST = 20
 _NULL = re.compile(r"|~|null|Null|NULL")
@@ -39,8 +38,8 @@ class _Reader(YAML):
         return []
 
 
-def read(text: str, longest: int, most_values: int) -> Document:
-    """Parse a text, as `document.parse` says."""
+def read(text: str, longest: int, most_values: int) -> tuple[Any, dict[Place, int], tuple[Problem, ...]]:
+    """Parse a text, as `document.parse` says; returns the value, the line of each place, and faults."""
     if len(text) > longest:
         raise _fault(1, f"is longer than {longest // 1024} KiB.")
     builder = _Builder(most_values)
@@ -55,7 +54,7 @@ def read(text: str, longest: int, most_values: int) -> Document:
         raise _fault(line, f"holds a character that YAML does not allow ({error.character:#04x}).") from None
     except (YAMLError, ValueError) as error:
         raise _fault(1, f"is not YAML: {quoted(error)}.") from None
-    return Document(builder.root, builder.lines, tuple(builder.problems))
+    return builder.root, builder.lines, tuple(builder.problems)
 
 
 def _fault(line: int, sentence: str) -> ConfigError:

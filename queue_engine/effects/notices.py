@@ -29,9 +29,8 @@ from queue_engine.effects.check_runs import (
     with_custom_text,
 )
 from queue_engine.effects.labels import queued_by
-from queue_engine.queries.position import load_position
-from queue_engine.queries.train_outcomes import load_failure, load_landing
-from queue_engine.queries.train_status import load_trains
+from queue_engine.queries.queue_status import load_position
+from queue_engine.queries.train_status import load_failure, load_landing, load_trains
 from queue_engine.rules.check_progress import pending_checks
 from queue_engine.rules.depth import depth_within, held_behind, waits_for_room
 from queue_engine.store import Transaction

@@ -20,7 +20,7 @@ from queue_engine.effects.context import Change
 from queue_engine.effects.labels import remove_testing_label
 from queue_engine.effects.notices import announce_dequeued
 from queue_engine.effects.stale_runs import cancel_later
-from queue_engine.queries.position import load_delay
+from queue_engine.queries.queue_status import load_delay
 from queue_engine.rules.check_timing import check_data
 from queue_engine.rules.pending_merges import may_merge_yet
 from queue_engine.store import Transaction

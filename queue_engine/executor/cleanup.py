@@ -33,7 +33,7 @@ from queue_engine.domain.errors import (
     Invalid,
     MergeError,
     NotFound,
-    ShadowModeError,
+    WriteRefused,
     naming,
 )
 from queue_engine.domain.facts import MergeMethod, PullRequest
@@ -167,7 +167,7 @@ class CandidateCleanup:
         """
         try:
             return await self._clean(job)
-        except ShadowModeError:
+        except WriteRefused:
             return Hold(_TRY_AGAIN)
 
     async def _clean(self, job: Job) -> Hold | None:
@@ -207,7 +207,7 @@ class CandidateCleanup:
                     forbidden = await self._delete_lost(repository, branch, tip, drafts) or forbidden
         except NotFound:
             return None  # The App was uninstalled meanwhile.
-        except ShadowModeError:
+        except WriteRefused:
             return Hold(_TRY_AGAIN)
         return Hold(_TRY_AGAIN, _FORBIDDEN) if forbidden and job.holds.get(_FORBIDDEN, 0) < _MOST_TRIES else None
 

@@ -17,8 +17,8 @@ from queue_engine.domain.reasons import Reason
 from queue_engine.effects.context import Change, Engine
 from queue_engine.handlers.repositories import enqueue_examination, resume_refused
 from queue_engine.handlers.repository_labels import refused_labels
+from queue_engine.store.known import changed_teams
 from queue_engine.store.outbox.items import OUTBOX_JOB
-from queue_engine.store.reconciler_state import changed_teams
 
 _log = structlog.get_logger("imq.permissions")
 

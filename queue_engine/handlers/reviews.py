@@ -4,6 +4,7 @@ A pull request whose approval was withdrawn is dequeued.
 """
 
 from queue_engine.admission.case import Case
+from queue_engine.admission.required_facts import withdrawn_approval
 from queue_engine.admission.revalidate import left_to_pass, revalidate
 from queue_engine.admission.throttle import is_outsider, is_throttled
 from queue_engine.config.model import Policy
@@ -18,7 +19,6 @@ from queue_engine.effects.queue_depth import set_aside
 from queue_engine.rules.eligibility import waits
 from queue_engine.rules.new_heads import HeadConsent, NewHead, may_bind
 from queue_engine.rules.readiness import may_be_renewed
-from queue_engine.rules.reviews import missing_approval, reviews_of
 
 
 async def reviewed(engine: Engine, webhook: ReviewWebhook | ConversationWebhook) -> None:
@@ -48,10 +48,7 @@ async def reviewed(engine: Engine, webhook: ReviewWebhook | ConversationWebhook)
     if not entry.is_ready:
         await revalidate(engine, Case(repository, entry.number, entry, webhook.delivery))
         return
-    snapshot = await engine.github.snapshot(repository, entry.number, login=None)
-    pull, reviews = snapshot.pull, await reviews_of(engine.github, repository, snapshot, rules)
-    owners = snapshot.code_owners
-    missing = None if reviews is None else missing_approval(reviews, rules, snapshot.decision, owners)
+    pull, missing = await withdrawn_approval(engine, entry, rules)
     if missing is None:
         return
     if await left_to_pass(engine, repository, entry.number):

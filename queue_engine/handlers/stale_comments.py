@@ -29,8 +29,8 @@ from queue_engine.effects.context import Change, Engine
 from queue_engine.effects.notices import announce, progress_notice
 from queue_engine.executor.cleanup import request_lost
 from queue_engine.store import Transaction
+from queue_engine.store.known import stale_comments
 from queue_engine.store.outbox.outbox import OutboxKind
-from queue_engine.store.reconciler_state import stale_comments
 
 _log = structlog.get_logger("imq.stale_comments")
 

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from queue_engine.config.model import Policy
 from queue_engine.domain.model import PROCESSING, Entry
 from queue_engine.queries.check_view import CheckStatus, check_views
-from queue_engine.queries.position import load_durations
+from queue_engine.queries.queue_status import load_durations
 from queue_engine.rules.priority import delay
 from queue_engine.store import Transaction
 

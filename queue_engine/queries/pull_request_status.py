@@ -19,8 +19,15 @@ from queue_engine.domain.reasons import (
 )
 from queue_engine.domain.timeline_event import TimelineEvent
 from queue_engine.domain.unmet_requirement import UnmetRequirement, failing_in
-from queue_engine.queries.position import load_durations
-from queue_engine.queries.queue_status import EntryView, QueueStatus, entry_view, load_queue, queue_blockers, trains_of
+from queue_engine.queries.queue_status import (
+    EntryView,
+    QueueStatus,
+    entry_view,
+    load_durations,
+    load_queue,
+    queue_blockers,
+    trains_of,
+)
 from queue_engine.rules.depth import with_room
 from queue_engine.rules.fair_share import FairShare, share_behind
 from queue_engine.store import Transaction

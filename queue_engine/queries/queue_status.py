@@ -6,16 +6,71 @@ from datetime import datetime, timedelta
 
 from queue_engine.config.model import Policy
 from queue_engine.domain.blocker import Blocker, BlockerNotices
-from queue_engine.domain.model import Entry, Queue
+from queue_engine.domain.model import Entry, EntryStatus, Queue
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.train_notice import TrainNotice
-from queue_engine.queries.position import Position, load_durations, position_of
-from queue_engine.queries.train_status import TrainStatus, load_trains
+from queue_engine.queries.train_status import TrainBlocker, TrainStatus, load_trains
 from queue_engine.rules.blockers import blockers_of, is_blocked
-from queue_engine.rules.check_progress import pending_checks
+from queue_engine.rules.check_progress import count_checks, pending_checks
 from queue_engine.rules.depth import with_room
+from queue_engine.rules.eta import landing
 from queue_engine.rules.fair_share import FairShare, share_behind
+from queue_engine.rules.priority import PriorityEffect, delay
 from queue_engine.store import Transaction
+
+AHEAD_NAMED = 10
+"""How many of the pull requests ahead people read by number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """The position of an entry, counted from 0, among `depth` entries."""
+
+    position: int
+    depth: int
+    ahead: tuple[int, ...]
+    """The pull requests ahead, the front first, at most `AHEAD_NAMED`."""
+    eta: tuple[datetime, datetime] | None
+    """When the entry is likely to land, unless the queue is blocked; None while the history is too short."""
+
+
+def position_of(
+    entry: Entry, first: Sequence[Entry], durations: Sequence[timedelta], now: datetime, *, depth: int
+) -> Position:
+    """Compute the position of an entry.
+
+    `first` are the first `AHEAD_NAMED` entries of its queue; empty is enough for the front itself. `durations` is how
+    long the last entries that landed were at the front.
+    """
+    front = first[0] if first else entry
+    spent = timedelta(0) if front.run.started_at is None else now - front.run.started_at
+    expected = landing(durations, ahead=entry.position, spent=spent)
+    return Position(
+        entry.position,
+        depth,
+        tuple(each.number for each in first[:AHEAD_NAMED] if each.position < entry.position),
+        None if expected is None else (now + expected[0], now + expected[1]),
+    )
+
+
+async def load_position(tx: Transaction, entry: Entry, now: datetime, *, depth: int) -> Position:
+    """Load the position of an entry, without reading the whole queue."""
+    most = min(entry.position, AHEAD_NAMED)
+    first = await tx.entries.of_queue(entry.queue_id, most=most) if most else ()
+    return position_of(entry, first, await load_durations(tx, entry.repository.id, entry.base_branch), now, depth=depth)
+
+
+async def load_durations(tx: Transaction, repository_id: int, base_branch: str) -> tuple[timedelta, ...]:
+    """Load how long the last entries that landed on this branch were at the front."""
+    return await tx.timeline.durations(repository_id, base_branch, EntryStatus.LANDED.value, "front")
+
+
+async def load_delay(tx: Transaction, entry: Entry, now: datetime) -> tuple[int, PriorityEffect]:
+    """Load the number of entries in its queue, and the entries that this one delays."""
+    entries = await tx.entries.of_queue(entry.queue_id)
+    durations = await load_durations(tx, entry.repository.id, entry.base_branch)
+    return len(entries), delay(entries, entry, durations, now)
+
 
 _STORED_ONLY = Policy()
 """A policy that adds no blocker to the stored ones."""
@@ -62,6 +117,21 @@ class EntryView:
 
 
 @dataclass(frozen=True, slots=True)
+class RunProgress:
+    """How far the checks of an active run are: of one entry by its own head, or of several members of a train."""
+
+    process_id: str | None
+    """Names the run in reports of its progress: the entry or the candidate; None while the candidate is built."""
+    batch_job_id: str | None
+    """The candidate, whose CI run tests all members; None: the entry is tested by its own head."""
+    members: tuple[int, ...]
+    started_at: datetime | None
+    done: int
+    total: int
+    """How many checks IMQ knows, of which `done` have reported."""
+
+
+@dataclass(frozen=True, slots=True)
 class QueueStatus:
     """A queue with the entries that have room in it, the front first."""
 
@@ -74,6 +144,28 @@ class QueueStatus:
     """The trains of a queue that has some."""
     outside: tuple[Entry, ...] = ()
     """Entries that wait outside the queue until they are ready."""
+
+    @property
+    def runs(self) -> tuple[RunProgress, ...]:
+        """The active runs of trains, oldest first, and then those of one entry each."""
+        trains = () if self.trains is None else self.trains.runs
+        alone = [view.entry for view in self.entries if view.entry.run.candidate_run is None]
+        begun = [each for each in alone if each.run.started_at is not None]
+        return (
+            *(
+                RunProgress(each.candidate, each.candidate, each.numbers, each.started_at, *count_checks(each.test))
+                for each in trains
+            ),
+            *(
+                RunProgress(each.id, None, (each.number,), each.run.started_at, *count_checks(each.run))
+                for each in begun
+            ),
+        )
+
+    @property
+    def fallback(self) -> TrainBlocker | None:
+        """Why IMQ tests one entry after the other, if the configuration asks for trains."""
+        return None if self.trains is None else self.trains.off
 
     @property
     def not_ready(self) -> int:

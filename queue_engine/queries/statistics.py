@@ -10,12 +10,10 @@ from sqlalchemy import Row
 from queue_engine.domain.departure import WaitKind
 from queue_engine.domain.model import EntryStatus, Repository, RepositoryName
 from queue_engine.domain.reasons import Reason
-from queue_engine.queries.health import MEDIAN, P95, Health, health_of
-from queue_engine.queries.train_statistics import TrainStatistics, load_train_statistics
+from queue_engine.queries.queue_states import MEDIAN, P95, Health, health_of
+from queue_engine.queries.train_status import TrainStatistics, load_train_statistics
 from queue_engine.store import Transaction
-from queue_engine.store.departures import day_of
-from queue_engine.store.rerun_checks import FlakyKind
-from queue_engine.store.statistics import DepartureQuery
+from queue_engine.store.departures import DepartureQuery, FlakyKind, day_of
 
 MOST_DAYS = 365
 USUAL_DAYS = 30

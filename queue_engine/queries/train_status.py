@@ -1,14 +1,18 @@
-"""Load the trains of a queue at one instant: its runs, what failed, and what that means for each member."""
+"""Load the trains of a queue: at one instant, what they mean for each member, and what they saved in a period."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
-from queue_engine.domain.candidate_run import CandidateRun, CandidateState
+from queue_engine.core.read_model import serialized
+from queue_engine.domain.candidate_run import RUN_EVENTS, RUN_PASSED, RUN_STARTED, CandidateRun, CandidateState
+from queue_engine.domain.model import Entry
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.train_notice import TrainNotice, TrainProgress
+from queue_engine.domain.timeline_event import TimelineEvent
+from queue_engine.domain.train_notice import TrainLanding, TrainNotice, TrainProgress
 from queue_engine.store import Transaction
+from queue_engine.store.departures import DepartureQuery, day_of
 
 _PREFERRED = (CandidateState.LANDING, CandidateState.PASSED, CandidateState.TESTING, CandidateState.BUILDING)
 _PASSED = frozenset({CandidateState.LANDING, CandidateState.PASSED})
@@ -151,3 +155,99 @@ def _conflicts(stored: Mapping[str, Any], queue: Collection[int]) -> dict[int, t
         for number, others in stored.items()
         if others and all(each in queue for each in others)
     }
+
+
+_RUNS_READ = 200
+
+
+async def load_landing(tx: Transaction, entry: Entry) -> TrainLanding | None:
+    """Load with whom an entry landed; None if it landed by itself, outside a train."""
+    if entry.run.candidate_run is None:
+        return None
+    run = await tx.candidate_runs.get(entry.run.candidate_run)
+    if run is None:
+        return None
+    started = await tx.timeline_reads.of_branch(entry.repository.id, entry.base_branch, [RUN_STARTED], limit=_RUNS_READ)
+    return landing_of(run, started)
+
+
+def landing_of(run: CandidateRun, started: Sequence[TimelineEvent]) -> TrainLanding:
+    """Return what the landing of a run saved: one CI run for each member, less those that tested any of them."""
+    spent = sum(_tested(event, run.numbers) for event in started) or 1
+    saved = len(run.numbers) - spent
+    seconds = sum(
+        (each.ended - each.started).total_seconds()
+        for each in run.timings
+        if each.started is not None and each.ended is not None
+    )
+    ci_saved = timedelta(seconds=seconds * saved) if seconds and saved > 0 else None
+    return TrainLanding(members=run.numbers, runs_saved=saved, ci_saved=ci_saved)
+
+
+def _tested(event: TimelineEvent, members: Collection[int]) -> bool:
+    tested = event.data.get("tested")
+    return isinstance(tested, list) and not set(members).isdisjoint(tested)
+
+
+async def load_failure(tx: Transaction, entry: Entry) -> TrainNotice | None:
+    """Load the run that failed with this entry alone; None if no train tested the entry's head."""
+    memory = (await tx.trains.get(entry.queue_id)).memory
+    if list(memory.get("heads", {}).get(str(entry.number), ())) != [entry.id, entry.head]:
+        return None
+    failed = [each for each in memory.get("failed", ()) if entry.number in each["members"]]
+    if not failed:
+        return None
+    smallest = min(reversed(failed), key=lambda each: len(each["members"]))
+    return TrainNotice(progress=TrainProgress.FAILED_ALONE, members=(entry.number,), run=smallest["run"])
+
+
+_MOST_EVENTS = 5_000
+"""Events of one queue that are read, the newest."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrainStatistics:
+    """The CI runs of trains in a period, and how many pull requests landed by them."""
+
+    runs: int
+    landed: int
+    run_seconds: float | None
+    """How long a run that passed took on average, from its start to its last check."""
+
+    @serialized
+    def runs_saved(self) -> int:
+        """How many runs fewer than one for each landing; none if it took more."""
+        return max(0, self.landed - self.runs)
+
+    @serialized
+    def seconds_saved(self) -> float | None:
+        """How long the saved runs would have taken."""
+        return None if self.run_seconds is None else self.runs_saved * self.run_seconds
+
+
+async def load_train_statistics(tx: Transaction, query: DepartureQuery) -> TrainStatistics | None:
+    """Load the sums of the queues that have trains; None where none has."""
+    found: list[TimelineEvent] = []
+    queues = [each for each in await tx.queues.all() if each.in_trains]
+    for queue in queues:
+        repository, branch = queue.repository.id, queue.base_branch
+        if query.repository_ids is not None and repository not in query.repository_ids:
+            continue
+        if query.base_branch not in (None, branch):
+            continue
+        found += await tx.timeline_reads.of_branch(repository, branch, RUN_EVENTS, limit=_MOST_EVENTS)
+    within = [each for each in found if query.first_day <= day_of(each.at) <= query.last_day]
+    return train_sums(within) if within else None
+
+
+def train_sums(events: Iterable[TimelineEvent]) -> TrainStatistics:
+    """Add up the events of runs."""
+    runs, landed, seconds = 0, 0, list[float]()
+    for event in events:
+        if event.event == RUN_STARTED:
+            runs += 1
+        elif event.event == RUN_PASSED:
+            seconds.append(float(event.data.get("seconds") or 0))
+        elif event.data.get("outcome") == "landed":
+            landed += len(event.data.get("members") or ())
+    return TrainStatistics(runs, landed, sum(seconds) / len(seconds) if seconds else None)

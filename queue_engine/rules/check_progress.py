@@ -15,17 +15,18 @@ def tally(entry: Entry) -> tuple[int, int] | None:
     """Return how many checks have completed, of how many; None while IMQ does not know which checks it waits for."""
     if entry.status is not EntryStatus.CHECKING or not entry.run.pending_checks:
         return None
-    return _count(entry.run)
+    return count_checks(entry.run)
 
 
-def _count(run: Run) -> tuple[int, int]:
+def count_checks(run: Run) -> tuple[int, int]:
+    """Return how many checks of a run have completed, of how many that IMQ knows."""
     ended = set(run.completed_checks)
     return len(ended), len(ended | set(run.pending_checks))
 
 
 def run_progress(run: CandidateRun, status: ProgressStatus = ProgressStatus.IN_PROGRESS) -> ProgressEvent | None:
     """Return how far the checks of a run are, under the id of its candidate; None while IMQ knows of no check."""
-    done, total = _count(run.test)
+    done, total = count_checks(run.test)
     if run.candidate is None or total == 0:
         return None
     return _event(run.candidate, status, total if status is ProgressStatus.COMPLETED else done, total)

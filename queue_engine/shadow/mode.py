@@ -14,7 +14,7 @@ from queue_engine.domain.policy import Mode
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects import record
 from queue_engine.effects.context import Change, Engine
-from queue_engine.store.reconciler_state import stale_comments
+from queue_engine.store.known import stale_comments
 
 _log = structlog.get_logger("imq.shadow")
 

@@ -13,10 +13,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from queue_engine.core.database.database import DatabaseInstant
 from queue_engine.domain.known_facts import SHARED_RULES
 from queue_engine.domain.model import Queue, QueueFront
-from queue_engine.store.entry_query import front_of, fronts
+from queue_engine.store.entries import front_of, fronts
 from queue_engine.store.order import NOT_READY
-from queue_engine.store.queue_order import DUE
-from queue_engine.store.queues import Queues
+from queue_engine.store.queues import DUE, Queues
 from queue_engine.store.tables import entries, queues, repositories
 
 _WITHOUT: BindParameter[int] = bindparam("without", expanding=True)

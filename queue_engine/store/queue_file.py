@@ -1,9 +1,12 @@
-"""Queues in flight as one file: what IMQ needs to continue them on another database.
+"""Queues in flight as one file, stored in another database; and what a restored database has to verify.
 
 A file has rows of the queues' tables, with all columns but leases. Each row is validated before anything is stored.
 Revisions after a release only add columns that may be absent, so a file of an older version can be imported, and one
 of a newer version, if nothing is in the columns that this version lacks. Ids of queues, entries' order numbers and runs
 are those of the exported database: they refer within the file only.
+
+Entries and comments are doubted like those of a restored backup: IMQ reads the pull request, and searches the comment,
+before it acts on either.
 """
 
 from collections.abc import Iterable
@@ -28,20 +31,43 @@ from sqlalchemy import (
     ColumnElement,
     DateTime,
     Integer,
+    Select,
     String,
     Table,
     and_,
+    delete,
+    false,
     func,
+    insert,
+    literal,
     or_,
     select,
+    true,
+    update,
 )
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from queue_engine.core.database.database import DatabaseInstant
+from queue_engine.core.database.database import DatabaseInstant, insert_into
+from queue_engine.core.database.outage import fault_of
+from queue_engine.core.jobs.job_table import jobs
+from queue_engine.domain.errors import EntryConflict
 from queue_engine.domain.model import PAUSES
-from queue_engine.store.operation_tables import known_facts
-from queue_engine.store.outbox.table import IS_QUEUED
-from queue_engine.store.tables import answers, entries, outbox, queues, rejections, repositories, runs, timeline
+from queue_engine.store.outbox.items import NAME, OutboxKind
+from queue_engine.store.outbox.outbox import IS_QUEUED
+from queue_engine.store.tables import (
+    answers,
+    entries,
+    known_facts,
+    outbox,
+    processes,
+    queues,
+    rejections,
+    repositories,
+    runs,
+    sweeps,
+    timeline,
+)
 from queue_engine.store.timeline import NEEDED
 
 FORMAT: Literal["imq-queues"] = "imq-queues"
@@ -64,7 +90,7 @@ _FORMER = {
 }
 """The columns that files of an earlier IMQ name otherwise, by their former names."""
 
-_STRICT = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+_STRICT = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, defer_build=True)
 
 
 def _type(column: Column[Any]) -> Any:
@@ -210,3 +236,163 @@ async def _rows(
     columns = [column for column in table.columns if column.name not in _LEFT_OUT.get(table, ())]
     statement = select(*columns).where(only).order_by(*order)
     return [dict(row._mapping) for row in await connection.execute(statement)]
+
+
+_StoredRow = dict[str, Any]
+
+
+async def restore_queues(connection: AsyncConnection, file: QueueFile) -> tuple[int, ...]:
+    """Store the queues of a file with all that belongs to them, and return their ids here.
+
+    Raises EntryConflict for a queue that has entries here, and for a file that contradicts itself.
+    """
+    try:
+        for row in _plain(file.repositories):
+            # A known repository keeps its names: those of the file may be older.
+            await connection.execute(insert_into(connection, repositories).values(row).on_conflict_do_nothing())
+        ids = {row["id"]: await _queue(connection, row) for row in _plain(file.queues)}
+        await _entries(connection, file, ids)
+        await _outbox(connection, file)
+        await _others(connection, file)
+    except (DBAPIError, KeyError) as error:
+        if fault_of(error) is not None:
+            raise
+        raise EntryConflict("the file contradicts itself") from error
+    return tuple(ids.values())
+
+
+async def _queue(connection: AsyncConnection, row: _StoredRow) -> int:
+    """Store a queue; one that is here already, without entries, keeps the pauses that the file does not have."""
+    repository, branch = row["repository_id"], row["base_branch"]
+    row = {name: value for name, value in row.items() if name != "id"}
+    present = await queue_row(connection, repository, branch)
+    if present is None:
+        added = await connection.execute(insert(queues).values(row).returning(queues.c.id))
+        return int(added.scalar_one())
+    if present["depth"]:
+        raise EntryConflict(f"the queue for {branch} in repository {repository} has {present['depth']} entries")
+    kept = {reason.value for reason in PAUSES if row.get(reason.value) is None}
+    changed = {name: value for name, value in row.items() if name not in kept}
+    await connection.execute(update(queues).where(queues.c.id == present["id"]).values(changed))
+    return int(present["id"])
+
+
+async def _entries(connection: AsyncConnection, file: QueueFile, queue_ids: dict[int, int]) -> None:
+    run_ids: dict[int, int] = {}
+    for row in _plain(file.runs):
+        former = row.pop("id")
+        run_ids[former] = (await connection.execute(insert(runs).values(row).returning(runs.c.id))).scalar_one()
+    for row in sorted(_plain(file.entries), key=lambda row: row["seq"]):
+        del row["seq"]  # The database numbers the entries again, in the same order.
+        run = row.get("run_id")
+        own = {
+            "queue_id": queue_ids[row["queue_id"]],
+            "run_id": None if run is None else run_ids[run],
+            "needs_refetch": True,
+        }
+        await connection.execute(insert(entries).values(row | own))
+
+
+async def _outbox(connection: AsyncConnection, file: QueueFile) -> None:
+    """Store what GitHub is to show. A comment is searched for before it is edited or created, so that none doubles."""
+    for row in _plain(file.outbox):
+        if row["kind"] != OutboxKind.LABEL:
+            row["maybe_created"] = True
+        await connection.execute(delete(outbox).where(*(outbox.c[name] == row[name] for name in NAME)))
+        await connection.execute(insert(outbox).values(row))
+
+
+async def _others(connection: AsyncConnection, file: QueueFile) -> None:
+    for table, rows in ((timeline, file.timeline), (known_facts, file.known_facts)):
+        if rows:
+            await connection.execute(insert(table), _plain(rows))
+    await _replace(connection, rejections, _plain(file.rejections))
+    await _replace(connection, answers, _plain(file.answers))
+
+
+async def _replace(connection: AsyncConnection, table: Table, rows: list[_StoredRow]) -> None:
+    for row in rows:
+        await connection.execute(delete(table).where(*(key == row[key.name] for key in table.primary_key.columns)))
+        await connection.execute(insert(table).values(row))
+
+
+def _plain(rows: list[Any]) -> list[_StoredRow]:
+    """Return the rows as the file has them: columns that it does not have keep their defaults."""
+    return [row.model_dump(exclude_unset=True) for row in rows]
+
+
+_NEWEST: tuple[Select[tuple[datetime | None]], ...] = (
+    select(timeline.c.at).order_by(timeline.c.id.desc()).limit(1),
+    *(select(func.max(at)) for at in (jobs.c.updated_at, known_facts.c.at, sweeps.c.at, processes.c.seen_at)),
+)
+NEWEST_WRITE = select(*(newest.scalar_subquery() for newest in _NEWEST))
+"""The newest row of each table to which IMQ writes regularly."""
+
+MARK = "copied"
+"""Name under which a copy of the database keeps that it is one."""
+MARK_COPY = f"INSERT INTO sweeps (part, at) VALUES ('{MARK}', '1970-01-01 00:00:00.000000')"  # noqa: S608 - constants
+"""For SQLite; the statement marks a copy that is no running database yet."""
+_UNMARK = delete(sweeps).where(sweeps.c.part == MARK)
+
+REFETCH_ALL = (
+    update(entries)
+    .values(needs_refetch=True, version=entries.c.version + 1)
+    .where(~entries.c.needs_refetch)
+    .returning(entries.c.queue_id)
+)
+_SEARCHED = ("kind", "repository_id", "number", "maybe_created", "version", "attempts", "dead", "updated_at")
+SEARCH_CHECK_RUNS = (
+    update(outbox)
+    .values(maybe_created=True, announced_at=None)
+    .where(outbox.c.kind == OutboxKind.CHECK_RUN, IS_QUEUED),
+    insert(outbox).from_select(
+        _SEARCHED,
+        select(
+            literal(OutboxKind.CHECK_RUN.value),
+            entries.c.repository_id,
+            entries.c.number,
+            true(),
+            literal(1),
+            literal(0),
+            false(),
+            entries.c.enqueued_at,
+        ).where(
+            ~select(outbox.c.id)
+            .where(
+                outbox.c.kind == OutboxKind.CHECK_RUN,
+                outbox.c.repository_id == entries.c.repository_id,
+                outbox.c.number == entries.c.number,
+            )
+            .exists()
+        ),
+    ),
+)
+"""Check runs of entries that the backup does not know."""
+SEARCH_COMMENTS = (
+    update(outbox)
+    .values(maybe_created=True)
+    .where(outbox.c.kind == OutboxKind.COMMENT, or_(IS_QUEUED, outbox.c.due_at.is_not(None)))
+)
+
+
+async def newest_write(connection: AsyncConnection) -> datetime | None:
+    """Return about when any process last wrote to this database; None if none ever did."""
+    row = (await connection.execute(NEWEST_WRITE)).one()
+    return max((at for at in row if at is not None), default=None)
+
+
+async def unmark_copy(connection: AsyncConnection) -> bool:
+    """Remove the mark of a copy; returns whether this database has been one since its last start."""
+    return (await connection.execute(_UNMARK)).rowcount > 0
+
+
+async def refetch_all(connection: AsyncConnection) -> frozenset[int]:
+    """Mark every entry `needs_refetch`, so that IMQ reads its pull request first. Returns the queues of these entries.
+
+    The dispatcher searches GitHub for the comment and the check run of each entry, and for each due comment, before it
+    edits.
+    """
+    marked = frozenset(await connection.scalars(REFETCH_ALL))
+    for statement in (SEARCH_COMMENTS, *SEARCH_CHECK_RUNS):
+        await connection.execute(statement)
+    return marked

@@ -4,14 +4,21 @@ Nothing runs while a queue waits for its `due_at`. A claim does not change `due_
 worker is due as soon as its lease ends. A worker that releases a queue sets the next `due_at`. Without one, only `wake`
 makes the queue due: a webhook, a command, or the reconciler, which wakes every queue with entries. A blocked queue is
 claimed like any other: its pass informs new entries, and notices that the blocker has ended.
+
+Setting or lifting a pause writes only its column, so that concurrent changes of two pauses do not undo each other.
+
+Counts follow the last announcement: only the configuration of a base branch has its limit, and each pass announces.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
+from json import dumps, loads
 from typing import Any
 
 from sqlalchemy import (
     BindParameter,
+    ColumnElement,
     Integer,
     Row,
     Select,
@@ -27,15 +34,198 @@ from sqlalchemy import (
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.core.database.database import DatabaseInstant, Upsert
-from queue_engine.domain.model import Queue, Repository, Stall
+from queue_engine.core.read_model import adapter
+from queue_engine.domain.failing_check import FailingCheck, as_data
+from queue_engine.domain.model import NOWHERE, PASSING_PAUSES, PAUSES, Pause, Queue, RedBase, Repository, Stall
+from queue_engine.domain.reasons import Reason
 from queue_engine.store import repositories
-from queue_engine.store.order import IN_ORDER
-from queue_engine.store.pauses import pauses_of
-from queue_engine.store.queue_order import DUE, FAIR_ORDER
-from queue_engine.store.red_bases import red_base_of
+from queue_engine.store.order import HELD, IN_ORDER, NOT_READY, WITH_ROOM
 from queue_engine.store.repositories import REPOSITORY_FIELDS, repository_of
 from queue_engine.store.tables import entries, queues, runs
 from queue_engine.store.tables import repositories as repositories_table
+
+_NOW = bindparam("now", type_=DatabaseInstant)
+
+OWN: ColumnElement[bool] = and_(queues.c.lease_owner == bindparam("owner"), queues.c.leased_until > _NOW)
+"""Leased by `owner`."""
+
+DUE: ColumnElement[bool] = and_(
+    queues.c.due_at <= _NOW, or_(queues.c.leased_until.is_(None), queues.c.leased_until <= _NOW)
+)
+"""Due, and not leased."""
+
+
+def _fair_order() -> Select[int]:
+    without: BindParameter[int] = bindparam("without", expanding=True)
+    # Queues under way come first in every count, so that the round continues from them.
+    waits = case((OWN, 0), else_=1)
+    row = func.row_number()
+    of_repository = row.over(partition_by=queues.c.repository_id, order_by=(waits, queues.c.due_at, queues.c.id))
+    one = (
+        select(
+            queues.c.id,
+            queues.c.due_at,
+            repositories_table.c.installation_id,
+            waits.label("waits"),
+            of_repository.label("place"),
+        )
+        .join(repositories_table)
+        .where(or_(OWN, and_(DUE, queues.c.id.not_in(without))))
+        .subquery()
+        .c
+    )
+    of_installation = row.over(partition_by=one.installation_id, order_by=(one.waits, one.place, one.due_at, one.id))
+    each = (
+        select(one.id, one.due_at, one.waits, one.place, of_installation.label("round"))
+        .where(or_(one.waits == 0, one.place <= bindparam("of_repository", type_=Integer)))
+        .subquery()
+        .c
+    )
+    return (
+        select(each.id)
+        .where(each.waits == 1, each.round <= bindparam("of_installation", type_=Integer))
+        .order_by(each.round, each.place, each.due_at, each.id)
+        .limit(bindparam("at_most", type_=Integer))
+    )
+
+
+FAIR_ORDER = _fair_order()
+"""Ids of the next `at_most` queues to claim, in order, `without` those that were tried.
+
+Round robin over installations, within them over repositories, and within these the longest due queue first. The queues
+that `owner` has under way count. `of_repository` and `of_installation` bound how many of one it has at once.
+"""
+
+
+_CHANGE_OF_PAUSE = update(queues).where(queues.c.id == bindparam("its_id"))
+
+PAUSED: ColumnElement[bool] = or_(*(queues.c[reason].is_not(None) for reason in PAUSES))
+"""Whether a queue has any pause."""
+
+PAUSED_UNTIL_RESUMED: ColumnElement[bool] = or_(
+    *(queues.c[reason].is_not(None) for reason in PAUSES if reason not in PASSING_PAUSES)
+)
+"""Whether a queue has a pause that does not end by itself."""
+
+
+class Pauses:
+    """The pauses, on one connection."""
+
+    def __init__(self, connection: AsyncConnection, wake: Callable[[int, datetime], Awaitable[None]]) -> None:
+        """`wake` makes a queue due."""
+        self._connection = connection
+        self._wake = wake
+
+    async def put(self, queue_id: int, pause: Pause) -> None:
+        """Pause the queue for this reason, in place of an earlier pause for the same reason.
+
+        The queue is due at once, also during a backoff: its pass announces the pause, and sets the next due time.
+        """
+        values = {pause.reason.value: adapter(Pause).dump_python(pause, mode="json"), "due_at": pause.since}
+        await self._connection.execute(_CHANGE_OF_PAUSE, {"its_id": queue_id, **values})
+        await self._wake(queue_id, pause.since)
+
+    async def note(self, queue_id: int, pause: Pause) -> None:
+        """Pause the queue for this reason without making it due: its next pass comes by itself, and announces it."""
+        await self._connection.execute(
+            _CHANGE_OF_PAUSE, {"its_id": queue_id, pause.reason.value: adapter(Pause).dump_python(pause, mode="json")}
+        )
+
+    async def lift(self, queue_id: int, *reasons: Reason, now: datetime) -> None:
+        """Lift the pauses for these reasons and no other, and make the queue due now.
+
+        After the end of a refusal it is due even during a backoff, which waited for that end.
+        """
+        if reasons:
+            values: dict[str, Any] = {reason.value: None for reason in reasons}
+            due = {"due_at": now} if Reason.GITHUB_REFUSES in reasons else {}
+            await self._connection.execute(_CHANGE_OF_PAUSE, {"its_id": queue_id, **values, **due})
+        await self._wake(queue_id, now)
+
+
+def pauses_of(row: Row[Any]) -> tuple[Pause, ...]:
+    """Read the pauses from a row of `queues`, the most important first."""
+    stored = (row._mapping[reason.value] for reason in PAUSES)
+    return tuple(adapter(Pause).validate_python(pause) for pause in stored if pause is not None)
+
+
+_TIPS = select(queues.c.repository_id, queues.c.red_tip).where(
+    queues.c.repository_id.in_(bindparam("repositories", expanding=True)), queues.c.red_check.is_not(None)
+)
+_WAITING = (
+    select(queues.c.id)
+    .where(queues.c.repository_id == bindparam("its_repository"), queues.c.red_tip == bindparam("its_tip"))
+    .order_by(queues.c.id)
+)
+_CHANGE_OF_RED_BASE = update(queues).where(queues.c.id == bindparam("its_id"))
+
+
+class RedBases:
+    """The red bases, on one connection; each is stored in the row of its queue."""
+
+    def __init__(self, connection: AsyncConnection, wake: Callable[[int, datetime], Awaitable[None]]) -> None:
+        """`wake` makes a queue due."""
+        self._connection = connection
+        self._wake = wake
+
+    async def note(self, queue_id: int, red: RedBase | None, *, expected: RedBase | None = None) -> bool:
+        """Store that the base fails its checks; None: that it passes again.
+
+        With `expected` the store changes only this value; False, without a change, if another one is stored.
+        """
+        unchanged = () if expected is None else [column == value for column, value in _values(expected).items()]
+        noted = _CHANGE_OF_RED_BASE.where(*unchanged).values(_values(red))
+        return (await self._connection.execute(noted, {"its_id": queue_id})).rowcount == 1
+
+    async def tips(self, repository_ids: Collection[int]) -> set[tuple[int, str]]:
+        """Return the failing tips that queues of these repositories wait for: repository and commit."""
+        found = await self._connection.execute(_TIPS, {"repositories": list(repository_ids)})
+        return {(row.repository_id, row.red_tip) for row in found}
+
+    async def reported(self, repository_id: int, sha: str, now: datetime) -> None:
+        """Wake the queues that wait for this commit to pass: a check reported on it."""
+        waiting = await self._connection.execute(_WAITING, {"its_repository": repository_id, "its_tip": sha})
+        for queue_id in waiting.scalars().all():
+            await self._connection.execute(_CHANGE_OF_RED_BASE, {"its_id": queue_id, "red_next_poll_at": now})
+            await self._wake(queue_id, now)
+
+    async def moved(self, queue: Queue, tip: str, now: datetime) -> None:
+        """Replace a failing tip by the new tip of the base branch, and wake the queue to read its checks."""
+        if queue.red is not None and queue.red.tip != tip:
+            await self.note(queue.id, replace(queue.red, tip=tip, polls=0, next_poll_at=now))
+            await self._wake(queue.id, now)
+
+
+def _values(red: RedBase | None) -> dict[ColumnElement[Any], Any]:
+    return {
+        queues.c.red_check: red and red.check,
+        queues.c.red_app_id: red and red.app_id,
+        queues.c.red_tip: red and red.tip,
+        queues.c.red_since: red and red.since,
+        queues.c.red_polls: red.polls if red else 0,
+        queues.c.red_next_poll_at: red and red.next_poll_at,
+        queues.c.red_untested: bool(red and red.untested),
+        queues.c.red_rerun: red and red.rerun,
+        queues.c.red_failing: dumps(as_data(red.failing)) if red and red.failing else None,
+    }
+
+
+def red_base_of(row: Row[Any]) -> RedBase | None:
+    """Convert the columns of a queue's row; None where its base is not known to be red."""
+    if row.red_check is None:
+        return None
+    return RedBase(
+        row.red_check,
+        row.red_tip,
+        row.red_since,
+        row.red_polls,
+        row.red_next_poll_at,
+        row.red_app_id,
+        untested=row.red_untested,
+        rerun=row.red_rerun,
+        failing=tuple(map(FailingCheck.of_data, loads(row.red_failing or "[]"))),
+    )
+
 
 _MANY = 1_000_000
 """In place of no limit."""
@@ -305,3 +495,95 @@ def _queue(row: Row[Any]) -> Queue:
         generation=row.generation,
         in_trains=row.in_trains,
     )
+
+
+class Depths:
+    """The depths, on one connection. Each call counts for all queues, or for those of one repository, by queue id."""
+
+    def __init__(self, connection: AsyncConnection) -> None:
+        self._connection = connection
+
+    async def entries(self, repository_id: int | None = None) -> Mapping[int, int]:
+        """Count the entries with room in each queue; a queue without any is left out."""
+        return await self._counted(WITH_ROOM, repository_id)
+
+    async def held(self, repository_id: int | None = None) -> Mapping[int, int]:
+        """Count the entries that wait for room in each queue; a queue without any is left out."""
+        return await self._counted(HELD, repository_id)
+
+    async def not_ready(self, repository_id: int | None = None) -> Mapping[int, int]:
+        """Count the entries that wait outside each queue until they are ready; a queue without any is left out."""
+        return await self._counted(NOT_READY, repository_id)
+
+    async def _counted(self, which: ColumnElement[bool], repository_id: int | None) -> Mapping[int, int]:
+        counted = select(entries.c.queue_id, func.count()).where(which).group_by(entries.c.queue_id)
+        if repository_id is not None:
+            its_queues = select(queues.c.id).where(queues.c.repository_id == repository_id)
+            counted = counted.where(entries.c.queue_id.in_(its_queues))
+        return dict(list(await self._connection.execute(counted)))
+
+
+_IN_REPOSITORIES = (
+    select(queues.c.repository_id)
+    .where(queues.c.repository_id.in_(bindparam("repositories", expanding=True)), queues.c.stalled_since.is_not(None))
+    .distinct()
+)
+_STALLED = select(queues.c.id, queues.c.stalled_head, queues.c.stalled_checks, queues.c.ci_active_at).where(
+    queues.c.repository_id == bindparam("its_repository"), queues.c.stalled_since.is_not(None)
+)
+_CHANGE_OF_STALL = update(queues).where(queues.c.id == bindparam("its_id"))
+_POLL_SOON = _CHANGE_OF_STALL.where(queues.c.stalled_head == NOWHERE)
+
+
+class Stalls:
+    """The stalls, on one connection; each is stored in the row of its queue."""
+
+    def __init__(self, connection: AsyncConnection, wake: Callable[[int, datetime], Awaitable[None]]) -> None:
+        """`wake` makes a queue due."""
+        self._connection = connection
+        self._wake = wake
+
+    async def note(self, queue_id: int, stall: Stall | None, *, expected: Stall | None = None) -> None:
+        """Store that no check starts; None: a check started, or the queue has another front.
+
+        With `expected` only if that is still stored: a report or a change of the rules came in between otherwise.
+        """
+        values = {
+            queues.c.stalled_since: stall and stall.since,
+            queues.c.stalled_head: stall and stall.head,
+            queues.c.stalled_checks: stall and stall.checks,
+            queues.c.ci_active_at: stall and stall.ci_active_at,
+        }
+        changed = _CHANGE_OF_STALL.values(values)
+        if expected is not None:
+            changed = changed.where(
+                queues.c.stalled_since == expected.since,
+                queues.c.ci_active_at.is_not_distinct_from(expected.ci_active_at),
+            )
+        await self._connection.execute(changed, {"its_id": queue_id})
+
+    async def poll_soon(self, queue_id: int, now: datetime) -> None:
+        """Have a pass look at once for checks that no commit had: the rules or the configuration changed."""
+        await self._connection.execute(_POLL_SOON.values(ci_active_at=now - timedelta(hours=1)), {"its_id": queue_id})
+
+    async def repositories(self, repository_ids: Collection[int]) -> set[int]:
+        """Return those of these repositories with a queue that waits for a check to start."""
+        found = await self._connection.execute(_IN_REPOSITORIES, {"repositories": list(repository_ids)})
+        return set(found.scalars())
+
+    async def heads(self, repository_id: int) -> set[str]:
+        """Return the heads in this repository for which no check starts."""
+        found = await self._connection.execute(_STALLED, {"its_repository": repository_id})
+        return {row.stalled_head for row in found}
+
+    async def reported(self, repository_id: int, sha: str, now: datetime, name: str | None = None) -> None:
+        """Store that CI runs in this repository, and wake its stalled queues: a check reported on a commit."""
+        stalled = await self._connection.execute(_STALLED, {"its_repository": repository_id})
+        for row in stalled.all():
+            if row.stalled_head == NOWHERE:
+                if name is None or name not in row.stalled_checks:
+                    continue
+                await self.poll_soon(row.id, now)
+            elif row.stalled_head != sha and row.ci_active_at is None:
+                await self._connection.execute(_CHANGE_OF_STALL.values(ci_active_at=now), {"its_id": row.id})
+            await self._wake(row.id, now)

@@ -8,7 +8,7 @@ from sqlalchemy import BindParameter, and_, bindparam, delete, func, insert, or_
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.core.database.database import DatabaseInstant, Upsert
-from queue_engine.store.operation_tables import pace_pauses, pace_reservations
+from queue_engine.store.tables import pace_pauses, pace_reservations
 
 POINTS, GRAPHQL_POINTS = "points", "graphql_points"
 """Kinds of reservations that expire after `VALID`; every other kind is used as soon as it is reserved."""

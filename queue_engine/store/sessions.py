@@ -15,7 +15,7 @@ from sqlalchemy import Row, and_, bindparam, delete, func, insert, or_, select, 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.core.database.database import Upsert
-from queue_engine.store.operation_tables import login_owners, sessions
+from queue_engine.store.tables import login_owners, sessions
 
 GRACE = timedelta(minutes=1)
 """How long a former secret is valid after the first use of the new one."""

@@ -20,35 +20,23 @@ from queue_engine.core.jobs.job_table import NEXT_DUE as NEXT_JOB
 from queue_engine.core.observability.meter import Meter, NullMeter
 from queue_engine.domain.errors import StaleRecord
 from queue_engine.store.candidate_runs import CandidateCommits, CandidateRuns
-from queue_engine.store.config_files import ConfigFiles
-from queue_engine.store.departures import Departures
-from queue_engine.store.depths import Depths
+from queue_engine.store.departures import Departures, PendingMerges, Statistics
 from queue_engine.store.entries import Entries
-from queue_engine.store.figures import Figures
-from queue_engine.store.github_secrets import GitHubSecrets
-from queue_engine.store.github_tokens import GitHubTokens
-from queue_engine.store.known import KnownFacts
-from queue_engine.store.outbox.command_replies import CommandReplies
-from queue_engine.store.outbox.outbox import Outbox
-from queue_engine.store.outbox.table import NEXT_DUE as NEXT_ITEM
-from queue_engine.store.pauses import Pauses
-from queue_engine.store.pending_merges import PendingMerges
-from queue_engine.store.processes import Processes
+from queue_engine.store.figures import Figures, Processes
+from queue_engine.store.github_tokens import GitHubSecrets, GitHubTokens
+from queue_engine.store.known import KnownFacts, ReconcilerState
+from queue_engine.store.outbox.outbox import NEXT_DUE as NEXT_ITEM
+from queue_engine.store.outbox.outbox import CommandReplies, Outbox
 from queue_engine.store.queue_batch import QueueBatch
 from queue_engine.store.queues import NEXT_DUE as NEXT_QUEUE
-from queue_engine.store.queues import Queues
+from queue_engine.store.queues import Depths, Pauses, Queues, RedBases, Stalls
 from queue_engine.store.rate_limits import RateLimits
-from queue_engine.store.reconciler_state import ReconcilerState
-from queue_engine.store.red_bases import RedBases
-from queue_engine.store.rejections import Rejections
+from queue_engine.store.rejections import Rejections, Throttles
+from queue_engine.store.repositories import ConfigFiles
 from queue_engine.store.requests import Requests
 from queue_engine.store.sessions import Sessions
 from queue_engine.store.shadow_pulls import Shadow
-from queue_engine.store.stalls import Stalls
-from queue_engine.store.statistics import Statistics
-from queue_engine.store.throttles import Throttles
-from queue_engine.store.timeline import Timeline
-from queue_engine.store.timeline_reads import TimelineReads
+from queue_engine.store.timeline import Timeline, TimelineReads
 from queue_engine.store.tokens import Tokens
 from queue_engine.store.trains import TrainMemories
 

@@ -1,4 +1,4 @@
-"""Table definitions of the queue. The database refuses by itself what it can."""
+"""The tables of IMQ. The database refuses by itself what it can."""
 
 from sqlalchemy import (
     JSON,
@@ -6,6 +6,7 @@ from sqlalchemy import (
     Boolean,
     CheckConstraint,
     Column,
+    Double,
     ForeignKey,
     Index,
     Integer,
@@ -18,6 +19,7 @@ from sqlalchemy import (
 
 from queue_engine.core.database.database import Counter, DatabaseInstant, metadata
 from queue_engine.core.database.instants import InstantKind, instant
+from queue_engine.domain.departure import WaitKind
 from queue_engine.domain.model import PAUSES
 
 repositories = Table(
@@ -297,3 +299,259 @@ requests = Table(
     Index(None, "repository_id", "asked_at", "id"),
 )
 """What people and programs asked of IMQ; `id` is that of the job, and outlives the job."""
+
+
+departures = Table(
+    "departures",
+    metadata,
+    Column("id", BigInteger, primary_key=True, autoincrement=False),
+    Column("entry_id", String(32), nullable=False),
+    Column("repository_id", BigInteger, nullable=False),
+    Column("base_branch", String(255), nullable=False),
+    Column("number", Integer, nullable=False),
+    Column("title", Text),
+    Column("author", String(255)),
+    Column("enqueued_at", DatabaseInstant, nullable=False, info=instant(InstantKind.PAST)),
+    Column("left_at", DatabaseInstant, nullable=False, index=True, info=instant(InstantKind.PAST)),
+    Column("outcome", String(16), nullable=False),
+    Column("reason", String(64)),
+    *(Column(name, Double, nullable=False) for name in ("waited", *WaitKind)),
+    Column("ci_seconds", Double),
+    Column("reruns", Integer, nullable=False),
+    Column("flaky", JSON(none_as_null=True)),
+    Column("is_last", Boolean, nullable=False),
+    Column("day", Integer, nullable=False),
+    Index(None, "repository_id", "number"),
+    Index(None, "repository_id", "base_branch", "day"),
+    # The last departures of a queue.
+    Index(None, "repository_id", "base_branch", "left_at"),
+    # Statistics of all queues read these in order, without a sort and mostly without the rows.
+    Index("ix_departures_days", "outcome", "day", "repository_id", "base_branch"),
+    Index("ix_departures_waits", "outcome", "waited", "day", "repository_id", "base_branch"),
+    # Both are partial on PostgreSQL as well, by their revision. Naming its dialect here would load it on SQLite: 3 MB.
+    Index(
+        "ix_departures_reasons",
+        *("outcome", "reason", "day", "repository_id", "base_branch", "is_last"),
+        sqlite_where=text("is_last"),
+    ),
+    Index(
+        "ix_departures_flaky",
+        *("day", "repository_id", "base_branch"),
+        sqlite_where=text("flaky IS NOT NULL"),
+    ),
+)
+"""One row for each entry that left its queue, by the number of its event in the timeline. `is_last` is set for the last
+departure of each pull request from each queue; `day` counts the days since 1970 in UTC."""
+
+departure_days = Table(
+    "departure_days",
+    metadata,
+    Column("day", Integer, primary_key=True, autoincrement=False),
+    Column("repository_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("base_branch", String(255), primary_key=True),
+    Column("outcome", String(16), primary_key=True),
+    Column("reason", String(64), primary_key=True, server_default=""),
+    *(Column(name, Integer, nullable=False) for name in ("departures", "pulls")),
+    *(Column(name, Double, nullable=False) for name in ("waited", *WaitKind)),
+    Column("ci_seconds", Double, nullable=False),
+    *(Column(name, Integer, nullable=False) for name in ("ci_known", "reruns")),
+    Index(None, "repository_id", "base_branch", "day"),
+)
+"""The sums of the departures of each queue, day, outcome and reason (empty: none), kept with each departure: a page
+adds up a year of these, and no year of departures. `pulls` counts the last departures of pull requests, and `ci_known`
+the departures with `ci_seconds`."""
+
+flaky_days = Table(
+    "flaky_days",
+    metadata,
+    Column("day", Integer, primary_key=True, autoincrement=False),
+    Column("repository_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("base_branch", String(255), primary_key=True),
+    Column("kind", String(8), primary_key=True),
+    Column("name", Text, primary_key=True),
+    *(Column(name, Integer, nullable=False) for name in ("pulls", "reruns")),
+    Column("ci_seconds", Double, nullable=False),
+    Column("ci_known", Integer, nullable=False),
+    Column("waited", Double, nullable=False),
+    Index(None, "repository_id", "base_branch", "day"),
+)
+"""The sums of the flaky checks and jobs of each queue and day, by `kind` (`check`, `job`) and name, kept with each
+departure: a page parses no JSON of a year. `pulls` counts departures, and `ci_known` the checks with `ci_seconds`."""
+
+request_days = Table(
+    "request_days",
+    metadata,
+    Column("day", Integer, primary_key=True, autoincrement=False),
+    Column("repository_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("requests", BigInteger, nullable=False),
+)
+"""How many requests IMQ sent to GitHub for a repository on a day. They are not counted for each queue: reads of rules,
+labels and people serve several."""
+
+pending_merges = Table(
+    "pending_merges",
+    metadata,
+    Column("repository_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("queue_id", ForeignKey("queues.id"), nullable=False),
+    Column("entry_id", String(32), nullable=False),
+    Column("title", Text, nullable=False),
+    Column("author", String(255), nullable=False),
+    Column("queued_by", String(255), nullable=False),
+    Column("queued_head", String(64), nullable=False),
+    Column("head", String(64), nullable=False),
+    Column("own_check_required", Boolean, nullable=False),
+    Column("base_tip", String(64)),
+    Column("tested_tree", String(64)),
+    Column("merge_uuid", String(64)),
+    Column("started_at", DatabaseInstant, info=instant(InstantKind.PAST)),
+    Column("enqueued_at", DatabaseInstant, nullable=False, info=instant(InstantKind.PAST)),
+    Column("left_at", DatabaseInstant, nullable=False, index=True, info=instant(InstantKind.PAST)),
+)
+"""Merges that IMQ requested, and that GitHub may finish although their entries have left; with what was tested."""
+
+
+throttles = Table(
+    "throttles",
+    metadata,
+    Column("repository_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("login", String(255), primary_key=True),
+    Column("times", Integer, nullable=False),
+    Column("at", DatabaseInstant, nullable=False, info=instant(InstantKind.PAST)),
+)
+"""People who asked for something without permission, by folded login: how often in a row, and when last."""
+
+
+pace_reservations = Table(
+    "pace_reservations",
+    metadata,
+    Column("id", Counter, primary_key=True, autoincrement=True),
+    Column("installation_id", BigInteger, nullable=False),
+    Column("kind", String(16), nullable=False),
+    Column("at", DatabaseInstant, nullable=False, info=instant(InstantKind.PAST)),
+    Column("amount", Integer, nullable=False),
+    Column("owner", String(255), nullable=False),
+    Index("ix_pace_reservations_installation_id_at", "installation_id", "at"),
+)
+
+
+pace_pauses = Table(
+    "pace_pauses",
+    metadata,
+    Column("installation_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("until", DatabaseInstant, nullable=False, info=instant(InstantKind.WAIT)),
+)
+
+
+sweeps = Table(
+    "sweeps",
+    metadata,
+    Column("part", String(64), primary_key=True),
+    Column("at", DatabaseInstant, nullable=False, info=instant(InstantKind.PAST)),
+)
+"""The instant up to which each part of the reconciler has found everything."""
+
+
+api_tokens = Table(
+    "api_tokens",
+    metadata,
+    Column("id", String(32), primary_key=True),
+    Column("name", String(100), nullable=False, unique=True),
+    Column("token_hash", String(64), nullable=False, unique=True),
+    Column("login", String(255)),
+    Column("person_id", BigInteger),
+    Column("operator", Boolean, nullable=False),
+    Column("access", String(16), nullable=False, server_default=text("'maintain'")),
+    Column("installation_id", BigInteger),
+    Column("repositories", JSON(none_as_null=True)),
+    Column("created_at", DatabaseInstant, nullable=False, info=instant(InstantKind.PAST)),
+    Column("last_used_at", DatabaseInstant, info=instant(InstantKind.PAST)),
+    Column("expires_at", DatabaseInstant),
+)
+"""Tokens of the API: person, scope, most permission and expiry; see `queue_engine.store.tokens.TokenPolicy`."""
+
+
+installation_tokens = Table(
+    "installation_tokens",
+    metadata,
+    Column("installation_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("repository_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("purpose", String(16), primary_key=True),
+    Column("sealed", Text, nullable=False),
+    Column("at", DatabaseInstant, nullable=False, info=instant(InstantKind.PAST)),
+)
+"""GitHub's newest token for each scope, encrypted by the gateway; repository 0 stands for all of an installation's."""
+
+
+configuration_files = Table(
+    "configuration_files",
+    metadata,
+    Column("file", String(400), primary_key=True),
+    Column("generation", Integer, nullable=False),
+    Column("text", Text),
+    Column("unreadable", Text),
+    Column("reviewed", Boolean, nullable=False),
+    Column("at", DatabaseInstant, nullable=False, info=instant(InstantKind.PAST)),
+)
+"""Configuration files as some process read them last, under that generation of their repository's settings."""
+
+
+known_facts = Table(
+    "known_facts",
+    metadata,
+    Column("id", Counter, primary_key=True, autoincrement=True),
+    Column("repository_id", BigInteger, nullable=False),
+    Column("subject", String(300), nullable=False),
+    Column("statement", JSON, nullable=False),
+    Column("at", DatabaseInstant, nullable=False, index=True, info=instant(InstantKind.PAST)),
+    Index(None, "repository_id", "subject", "id"),
+)
+"""Recent facts from webhooks and answers to writes, with which reads are compared."""
+
+
+processes = Table(
+    "processes",
+    metadata,
+    Column("owner", String(255), primary_key=True),
+    Column("seen_at", DatabaseInstant, nullable=False, info=instant(InstantKind.PAST)),
+    Column("status", JSON, nullable=False),
+    Column("metrics", Text, nullable=False),
+)
+"""The last report of each running process, so that any process can answer for all."""
+
+
+sessions = Table(
+    "sessions",
+    metadata,
+    Column("id", String(32), primary_key=True),
+    Column("secret_hash", String(64), nullable=False, unique=True),
+    Column("former_hash", String(64), index=True),
+    Column("former_until", DatabaseInstant, info=instant(InstantKind.WAIT)),
+    Column("person_id", BigInteger, nullable=False, index=True),
+    Column("login", String(255), nullable=False),
+    Column("created_at", DatabaseInstant, nullable=False, info=instant(InstantKind.PAST)),
+    Column("used_at", DatabaseInstant, nullable=False, info=instant(InstantKind.PAST)),
+    Column("renewed_at", DatabaseInstant, nullable=False, info=instant(InstantKind.PAST)),
+)
+"""People who are logged in at the pages; see `queue_engine.store.sessions.Session`."""
+
+
+login_owners = Table(
+    "login_owners",
+    metadata,
+    Column("login", String(255), primary_key=True),
+    Column("person_id", BigInteger, nullable=False),
+)
+"""Who was first to log in with a login that IMQ_OPERATORS names: the login may belong to another account later."""
+
+
+app_registration = Table(
+    "app_registration",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("nonce", String(64), nullable=False),
+    Column("state", String(64)),
+    Column("sealed", Text),
+)
+"""The registration of the GitHub App, in one row: what its code is made of, the digest of the state that GitHub sends
+back, and the encrypted credentials."""

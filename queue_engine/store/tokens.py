@@ -22,7 +22,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from queue_engine.core.database.database import Upsert
 from queue_engine.domain.facts import Permission
 from queue_engine.domain.model import Repository
-from queue_engine.store.operation_tables import api_tokens
+from queue_engine.store.tables import api_tokens
 
 PREFIX = "imq_"
 """The beginning of every token."""

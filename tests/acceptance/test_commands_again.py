@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from github_emulator import Fault
-from queue_engine.store.outbox.command_replies import CommandReplies
+from queue_engine.store.outbox.outbox import CommandReplies
 from tests.acceptance.commenting import answered, reacted, ready, say
 from tests.acceptance.world import LABEL, World
 

@@ -9,7 +9,7 @@ import pytest
 
 from github_emulator import Fault, RecordedCall
 from queue_engine.core.jobs.idempotency import Keys
-from queue_engine.store.outbox.command_replies import KEPT
+from queue_engine.store.outbox.outbox import KEPT
 from tests.acceptance.callers import Caller, caller, path_of
 from tests.acceptance.test_given_while_held import answered, say
 from tests.acceptance.test_held import held

@@ -9,7 +9,7 @@ import pytest
 
 from github_emulator import Fault
 from queue_engine.domain.model import Entry
-from queue_engine.store.outbox.command_replies import CommandReplies
+from queue_engine.store.outbox.outbox import CommandReplies
 from tests.acceptance.test_held import held
 from tests.acceptance.world import CI_TIME, LABEL, World, a_world
 

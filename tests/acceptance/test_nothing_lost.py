@@ -10,8 +10,7 @@ import pytest
 from sqlalchemy import delete, update
 
 from github_emulator import Fault, FaultKind
-from queue_engine.store.operation_tables import sweeps
-from queue_engine.store.tables import entries, outbox
+from queue_engine.store.tables import entries, outbox, sweeps
 from tests.acceptance.naming import naming
 from tests.acceptance.world import CI_TIME, LABEL, LAG, World
 

@@ -7,7 +7,7 @@ from queue_engine.core.jobs.idempotency import KEPT
 from queue_engine.domain.notice import CommandReply
 from queue_engine.domain.timeline_event import TimelineEvent
 from queue_engine.handlers.lost_deliveries import DELIVERIES
-from queue_engine.store.outbox import command_replies
+from queue_engine.store.outbox import outbox
 from tests.acceptance.world import World
 
 
@@ -18,7 +18,7 @@ async def test_what_has_expired_is_purged_also_while_github_is_down(world: World
     async with world.bot.engine.store.transaction() as tx:
         await tx.keys.record(DELIVERIES, [("expired", "push")], now - KEPT)
         await tx.keys.record(DELIVERIES, [("remembered", "push")], now)
-        answer = CommandReply(at=now - command_replies.KEPT, by="mona", replies=())
+        answer = CommandReply(at=now - outbox.KEPT, by="mona", replies=())
         await tx.answers.put(1, 1, 1, answer)
         await tx.answers.put(1, 1, 2, answer.model_copy(update={"at": now}))
         for age in (366, 364):

@@ -9,8 +9,8 @@ import pytest
 
 from bot.web.pages import text
 from queue_engine.domain.model import EntryStatus
+from queue_engine.queries.pull_request_history import StatusHistory, load_status_at
 from queue_engine.queries.pull_request_status import PullRequestStatus, load_pull_request
-from queue_engine.queries.status_history import StatusHistory, load_status_at
 from tests.acceptance.callers import Caller, path_of
 from tests.acceptance.page_readers import PageReader, reader
 from tests.acceptance.world import CI_TIME, LABEL, World

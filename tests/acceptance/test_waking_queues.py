@@ -13,9 +13,8 @@ from sqlalchemy.engine import Engine
 from bot.gateway.http.pacing import DOCUMENTED
 from bot.gateway.policies import Policies
 from github_emulator import CheckRunFields, RecordedCall
-from queue_engine.store.operation_tables import configuration_files, installation_tokens
 from queue_engine.store.rate_limits import POINTS
-from queue_engine.store.tables import queues
+from queue_engine.store.tables import configuration_files, installation_tokens, queues
 from tests.acceptance.project import FILES
 from tests.acceptance.world import LABEL, World, a_world
 

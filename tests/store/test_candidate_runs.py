@@ -18,10 +18,9 @@ from queue_engine.domain.facts import MergeMethod
 from queue_engine.domain.model import Queue
 from queue_engine.domain.run import Run
 from queue_engine.domain.timeline_event import TimelineEvent
-from queue_engine.queries.train_statistics import load_train_statistics
+from queue_engine.queries.train_status import load_train_statistics
 from queue_engine.store import Transaction
-from queue_engine.store.departures import day_of
-from queue_engine.store.statistics import DepartureQuery
+from queue_engine.store.departures import DepartureQuery, day_of
 from queue_engine.store.tables import runs
 from queue_engine.store.trains import TrainMemory
 from tests.store.examples import NOW, OTHER, REPOSITORY, SOON, queue

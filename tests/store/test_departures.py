@@ -12,8 +12,8 @@ from queue_engine.domain.departure import Departure, RerunCheck, WaitKind
 from queue_engine.domain.model import EntryStatus
 from queue_engine.domain.reasons import Reason
 from queue_engine.store import Store, Transaction
-from queue_engine.store.departure_tables import departure_days, departures
 from queue_engine.store.departures import day_of
+from queue_engine.store.tables import departure_days, departures
 from tests.store.examples import NOW, OTHER, REPOSITORY, SOON
 
 FLAKY = RerunCheck("ci", ("unit", "lint"), 2, None, 12.5)

@@ -1,7 +1,7 @@
 """The one registration, on both databases."""
 
 from queue_engine.store import Transaction
-from queue_engine.store.github_secrets import GitHubSecret
+from queue_engine.store.github_tokens import GitHubSecret
 
 
 async def test_registration_is_one_row(t: Transaction) -> None:

@@ -5,8 +5,8 @@ from datetime import datetime, timedelta
 from sqlalchemy import select
 
 from queue_engine.store import Store
-from queue_engine.store.operation_tables import sessions
 from queue_engine.store.sessions import GRACE, Session
+from queue_engine.store.tables import sessions
 from tests.store.examples import NOW
 
 HOUR = timedelta(hours=1)

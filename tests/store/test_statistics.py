@@ -15,9 +15,8 @@ from queue_engine.domain.departure import Departure, RerunCheck, WaitKind
 from queue_engine.domain.model import EntryStatus
 from queue_engine.domain.reasons import Reason
 from queue_engine.queries.statistics import RerunCount, date_of, load_statistics, period
-from queue_engine.store import Store, statistics
-from queue_engine.store.departures import day_of
-from queue_engine.store.statistics import DepartureQuery
+from queue_engine.store import Store, departures
+from queue_engine.store.departures import DepartureQuery, day_of
 from tests.store.examples import NOW, OTHER, REPOSITORY
 from tests.store.test_departures import LANDED
 
@@ -261,7 +260,7 @@ async def test_no_list_sorts_the_departures_of_a_year(
     """SQLite sorts those of one day at most: a page of a hundred took a fifth of a second."""
     if store.database.dialect != "sqlite":
         return
-    statement = statistics._page(asked(365, **{"repository_ids": frozenset({7, 8})} | scope), before, 101)
+    statement = departures._page(asked(365, **{"repository_ids": frozenset({7, 8})} | scope), before, 101)
     compiled = statement.compile(dialect=sqlite.dialect(), compile_kwargs={"literal_binds": True})
     async with store.reading() as tx:
         rows = (await tx.connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {compiled}")).mappings()

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import select
 
 from queue_engine.store import Store
-from queue_engine.store.operation_tables import api_tokens
+from queue_engine.store.tables import api_tokens
 from queue_engine.store.tokens import Token, TokenPolicy
 from tests.store.examples import NOW
 

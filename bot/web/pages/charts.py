@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from math import ceil, floor, log10
 from typing import Any
-from xml.etree import ElementTree as Tree
 
 from bot.web.pages.render import visible
 
@@ -104,6 +103,8 @@ def _draw(
             "aria-describedby": f"{key}-description",
         }
     )
+    from xml.etree import ElementTree as Tree
+
     named = [Tree.Element("title", {"id": f"{key}-title"}), Tree.Element("desc", {"id": f"{key}-description"})]
     named[0].text, named[1].text = title, description
     for index, element in enumerate(named):
@@ -113,6 +114,8 @@ def _draw(
 
 def _clean(drawn: Any, bars: Sequence[Bar]) -> None:
     """Keep axes and bars; name each bar, whose link is the only one."""
+    from xml.etree import ElementTree as Tree
+
     for parent in list(drawn.iter()):
         for child in list(parent):
             overlay = "overlay" in child.get("class", "") if isinstance(child.tag, str) else True

@@ -20,8 +20,7 @@ from queue_engine.domain.departure import WaitKind
 from queue_engine.domain.model import EntryStatus, Repository
 from queue_engine.domain.reasons import Reason
 from queue_engine.queries.statistics import LandingCount, ReasonCount, period
-from queue_engine.store.departures import day_of
-from queue_engine.store.statistics import DepartureQuery
+from queue_engine.store.departures import DepartureQuery, day_of
 
 _NAME = 300
 

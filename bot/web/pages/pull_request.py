@@ -15,9 +15,8 @@ from queue_engine.admission.enqueue import CONTROL_ROLES
 from queue_engine.config.model import Policy
 from queue_engine.domain.facts import Permission
 from queue_engine.queries.check_view import check_views, load_usual_times
-from queue_engine.queries.pull_request_history import load_history
+from queue_engine.queries.pull_request_history import load_history, load_status_at
 from queue_engine.queries.pull_request_status import PullRequestStatus, load_pull_request
-from queue_engine.queries.status_history import load_status_at
 from queue_engine.rules.eligibility import may_queue
 from queue_engine.store import Transaction
 

@@ -1,19 +1,22 @@
 """`GET /repositories/{owner}/{repo}/branches/{branch}`: one queue, with its runs, checks, blockers and departures."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from aiohttp import web
 
 from bot.api import request_scope
 from bot.web.pages import text
 from bot.web.pages.site import Site
-from bot.web.pages.train_chart import ChartRow, chart_rows, draw_trains, legend
 from queue_engine.admission.enqueue import CONTROL_ROLES
 from queue_engine.config.model import Policy
 from queue_engine.domain.errors import GitHubError
 from queue_engine.domain.model import Repository
 from queue_engine.effects.context import Engine
-from queue_engine.queries.queue_runs import load_runs
+from queue_engine.queries.queue_states import load_runs
+
+if TYPE_CHECKING:
+    from bot.web.pages.train_chart import ChartRow
 
 
 class QueuePage:
@@ -27,6 +30,9 @@ class QueuePage:
         return [web.get(request_scope.BRANCH, self._show)]
 
     async def _show(self, request: web.Request) -> web.Response:
+        # Imported at the first page: charts need Python's XML, which most processes never do.
+        from bot.web.pages.train_chart import chart_rows, draw_trains, legend
+
         site, engine = self._site, self._site.engine
         repository, branch = await site.access.readable(request), request_scope.branch_of(request)
         async with engine.store.reading() as tx:
@@ -59,7 +65,7 @@ class QueuePage:
         )
 
 
-def _member(request: web.Request, rows: Sequence[ChartRow]) -> int | None:
+def _member(request: web.Request, rows: "Sequence[ChartRow]") -> int | None:
     """Return the member whose path is to be marked: the one that the address names, if it is in a run."""
     asked = request.query.get("member", "")
     return next((number for row in rows for number, _ in row.members if str(number) == asked), None)

@@ -14,7 +14,7 @@ from bot.web.pages.render import duration
 from bot.web.pages.site import Site
 from bot.web.pages.spreadsheet import Cell, csv_response, stream_csv
 from queue_engine.domain.departure import Departure, WaitKind
-from queue_engine.queries.health import FEWEST
+from queue_engine.queries.queue_states import FEWEST
 from queue_engine.queries.statistics import QueueStatistics, ReasonCount, RerunCount, load_statistics
 
 PERIODS = (7, 30, 90, 365)

@@ -7,8 +7,8 @@ Wakeups may be lost between processes: loops check every ten seconds, and every 
 are not known to arrive. The listener tests that by notifications to itself over another connection.
 
 A commit wakes the loops of every worker, and one of them gets the work. So a loop that another process woke for nothing
-waits longer before it acts on the next such wakeup, up to a second; one that found work acts at once. Three idle workers
-that asked ten times a second took as much processor time as the one that worked.
+waits longer before it acts on the next such wakeup, up to a second; one that found work acts at once. Three idle
+workers that asked ten times a second took as much processor time as the one that worked.
 """
 
 import asyncio

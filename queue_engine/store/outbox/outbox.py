@@ -13,20 +13,19 @@ for the few requests of an item.
 
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
+from functools import cache
 from typing import Any
 
 from pydantic import ValidationError
-from sqlalchemy import (
-    Row,
-)
+from sqlalchemy import BindParameter, Row, and_, bindparam, case, delete, func, or_, select, type_coerce, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from queue_engine.core.database.database import DatabaseInstant, Insert, Upsert
 from queue_engine.core.jobs.dead_letters import DeadLetters
 from queue_engine.core.observability import trace
 from queue_engine.domain.errors import Forbidden
 from queue_engine.domain.model import Repository
-from queue_engine.domain.notice import Notice
-from queue_engine.store.outbox import table as sql
+from queue_engine.domain.notice import CommandReply, Notice
 from queue_engine.store.outbox.items import (
     LATE,
     NAME,
@@ -38,7 +37,109 @@ from queue_engine.store.outbox.items import (
     dead_letter,
     item_of,
 )
-from queue_engine.store.repositories import remember
+from queue_engine.store.repositories import REPOSITORY_FIELDS, remember
+from queue_engine.store.tables import answers, entries, outbox, repositories
+
+_ID: BindParameter[int] = bindparam("its_id")
+_DUE: BindParameter[datetime] = bindparam("its_due", type_=DatabaseInstant)
+_NOW: BindParameter[datetime] = bindparam("now", type_=DatabaseInstant)
+_ITS_OWN = and_(*(outbox.c[name] == bindparam(f"its_{name}") for name in NAME))
+_SOONER = case((and_(outbox.c.lease_owner.is_(None), outbox.c.due_at < _DUE), outbox.c.due_at), else_=_DUE)
+"""The due time of a change for `its_due`: sooner if the item is due sooner."""
+
+
+def _want(insert: Insert) -> Any:
+    # Not `updated_at`, the instant at which the item was last settled.
+    state = ("notice", "label_on", "attempts", "error", "dead", "trace")
+    return insert.values(due_at=_DUE).on_conflict_do_update(
+        index_elements=NAME,
+        set_={
+            **{name: insert.excluded[name] for name in state},
+            "due_at": _SOONER,
+            "version": outbox.c.version + 1,
+        },
+    )
+
+
+WANT = Upsert(outbox, _want)
+AGAIN = (
+    update(outbox).where(_ITS_OWN, outbox.c.notice.is_not(None)).values(due_at=_SOONER, version=outbox.c.version + 1)
+)
+LABELS = select(outbox.c.label, outbox.c.label_on).where(
+    outbox.c.kind == OutboxKind.LABEL,
+    outbox.c.repository_id == bindparam("its_repository_id"),
+    outbox.c.number == bindparam("its_number"),
+)
+WANTED = select(outbox.c.notice).where(_ITS_OWN)
+SHOWN = select(outbox.c.notice, outbox.c.due_at, outbox.c.dead, outbox.c.error).where(_ITS_OWN)
+SHOWN_SINCE = select(outbox.c.updated_at).where(_ITS_OWN, outbox.c.due_at.is_(None), outbox.c.dead.is_(False))
+_BEGUN = or_(outbox.c.remote_id.is_not(None), outbox.c.maybe_created, outbox.c.due_at.is_not(None))
+EXISTS = select(func.count()).select_from(outbox).where(_ITS_OWN, _BEGUN)
+SEARCH_FIRST = Upsert(outbox, lambda insert: insert.on_conflict_do_nothing(index_elements=NAME))
+SEARCH_AGAIN = Upsert(
+    outbox,
+    lambda insert: insert.on_conflict_do_update(
+        index_elements=NAME, set_={"maybe_created": True, "announced_at": None}
+    ),
+)
+ADOPT = update(outbox).where(_ITS_OWN).values(remote_id=bindparam("its_remote"), maybe_created=False)
+_OF_REPOSITORY = and_(outbox.c.repository_id == bindparam("its_repository_id"), outbox.c.lease_owner.is_(None))
+HOLD_BACK = (
+    update(outbox).where(_OF_REPOSITORY, outbox.c.due_at < _DUE).values(due_at=_DUE, error=bindparam("its_error"))
+)
+RELEASE = (
+    update(outbox)
+    .where(_OF_REPOSITORY, outbox.c.due_at > _DUE, outbox.c.error.is_not(None), outbox.c.dead.is_(False))
+    .values(due_at=_DUE, attempts=0)
+)
+REVIVE = update(outbox).where(_ITS_OWN, outbox.c.dead)
+
+_FIRST = (
+    select(outbox.c.id)
+    .where(outbox.c.due_at <= _NOW, or_(outbox.c.leased_until.is_(None), outbox.c.leased_until <= _NOW))
+    .order_by(outbox.c.due_at, outbox.c.id)
+    .limit(1)
+    .with_for_update(skip_locked=True)
+)
+CLAIM = update(outbox).where(outbox.c.id == _FIRST.scalar_subquery()).returning(outbox.c.id)
+CHANGE = update(outbox).where(outbox.c.id == _ID)
+GET = select(outbox, *REPOSITORY_FIELDS[1:]).join(repositories).where(outbox.c.id == _ID)
+_HELD = and_(outbox.c.id == _ID, outbox.c.lease_owner == bindparam("its_owner"))
+SENT = delete(outbox).where(_HELD, outbox.c.version == bindparam("its_version"))
+RELEASE_ALL = update(outbox).where(outbox.c.lease_owner.is_not(None)).values(lease_owner=None, leased_until=None)
+_CLAIMABLE = case((outbox.c.leased_until > outbox.c.due_at, outbox.c.leased_until), else_=outbox.c.due_at)
+NEXT_DUE = select(type_coerce(func.min(_CLAIMABLE), DatabaseInstant))
+"""When the next item can be claimed."""
+
+IS_QUEUED = (
+    select(entries.c.seq)
+    .where(entries.c.repository_id == outbox.c.repository_id, entries.c.number == outbox.c.number)
+    .exists()
+)
+LEFT_UNFINISHED = (
+    select(outbox.c.number)
+    .where(
+        outbox.c.repository_id == bindparam("its_repository_id"),
+        outbox.c.kind == OutboxKind.CHECK_RUN,
+        outbox.c.remote_id.is_not(None),
+        outbox.c.due_at.is_(None),
+        outbox.c.dead.is_(False),
+        ~IS_QUEUED,
+    )
+    .order_by(outbox.c.number)
+)
+PURGE = delete(outbox).where(outbox.c.due_at.is_(None), outbox.c.updated_at < bindparam("before"), ~IS_QUEUED)
+
+
+@cache
+def settle(names: tuple[str, ...]) -> Any:
+    """End the lease, and set these columns of the claimed version: a newer version keeps its own."""
+    newer = outbox.c.version != bindparam("its_version")
+    kept = {
+        name: case((newer, outbox.c[name]), else_=bindparam(f"its_{name}", type_=outbox.c[name].type)) for name in names
+    }
+    return update(outbox).where(_HELD).values(lease_owner=None, leased_until=None, **kept).returning(outbox)
+
 
 __all__ = ["LATE", "OUTBOX_JOB", "OutboxItem", "OutboxKind", "Outbox"]
 
@@ -86,7 +187,7 @@ class Outbox:
     async def wanted_labels(self, repository_id: int, number: int) -> dict[str, bool]:
         """Return the wanted state of each label that GitHub has not confirmed."""
         its_own = {"its_repository_id": repository_id, "its_number": number}
-        return {row.label: bool(row.label_on) for row in await self._connection.execute(sql.LABELS, its_own)}
+        return {row.label: bool(row.label_on) for row in await self._connection.execute(LABELS, its_own)}
 
     async def _want(
         self,
@@ -116,7 +217,7 @@ class Outbox:
             "trace": trace.current(),
             "its_due": due,
         }
-        await self._connection.execute(sql.WANT.on(self._connection), state)
+        await self._connection.execute(WANT.on(self._connection), state)
         await self._dead_letters.discard(dead_id(kind, repository.id, number, label))
         self._due()
 
@@ -139,13 +240,13 @@ class Outbox:
             "dead": False,
             "updated_at": now,
         }
-        statement = sql.SEARCH_AGAIN if kind is OutboxKind.CHECK_RUN else sql.SEARCH_FIRST
+        statement = SEARCH_AGAIN if kind is OutboxKind.CHECK_RUN else SEARCH_FIRST
         await self._connection.execute(statement.on(self._connection), row)
 
     async def adopt(self, repository_id: int, number: int, comment_id: int) -> None:
         """Write into this comment without a search, whatever it says."""
         its_own = _its_own(OutboxKind.COMMENT, repository_id, number)
-        await self._connection.execute(sql.ADOPT, {**its_own, "its_remote": comment_id})
+        await self._connection.execute(ADOPT, {**its_own, "its_remote": comment_id})
 
     async def resend(
         self, repository_id: int, number: int, *, due: datetime, kind: OutboxKind = OutboxKind.COMMENT
@@ -155,20 +256,20 @@ class Outbox:
         False if there is none to send.
         """
         its_own = _its_own(kind, repository_id, number)
-        found = await self._connection.execute(sql.AGAIN, {**its_own, "its_due": due})
+        found = await self._connection.execute(AGAIN, {**its_own, "its_due": due})
         self._due()
         return found.rowcount == 1
 
     async def wanted(self, kind: OutboxKind, repository_id: int, number: int) -> Notice | None:
         """Return the desired notice, sent or not; None if there is none."""
         its_own = _its_own(kind, repository_id, number)
-        found = (await self._connection.execute(sql.WANTED, its_own)).scalar_one_or_none()
+        found = (await self._connection.execute(WANTED, its_own)).scalar_one_or_none()
         return None if found is None else Notice.model_validate(found)
 
     async def check_run(self, repository_id: int, number: int) -> "CheckRunState | None":
         """Return the desired notice of the check run, and whether GitHub shows it; None if there is none."""
         its_own = _its_own(OutboxKind.CHECK_RUN, repository_id, number)
-        row = (await self._connection.execute(sql.SHOWN, its_own)).one_or_none()
+        row = (await self._connection.execute(SHOWN, its_own)).one_or_none()
         if row is None or row.notice is None:
             return None
         shown = row.due_at is None and not row.dead
@@ -177,32 +278,32 @@ class Outbox:
 
     async def shown_since(self, kind: OutboxKind, repository_id: int, number: int) -> datetime | None:
         """Return since when GitHub shows the desired notice, by IMQ's records; None if it does not."""
-        since = await self._connection.execute(sql.SHOWN_SINCE, _its_own(kind, repository_id, number))
+        since = await self._connection.execute(SHOWN_SINCE, _its_own(kind, repository_id, number))
         found: datetime | None = since.scalar_one_or_none()
         return found
 
     async def left_unfinished(self, repository_id: int) -> tuple[int, ...]:
         """Return the pull requests in no queue with a check run that has not ended, and that no item is due to end."""
-        found = await self._connection.scalars(sql.LEFT_UNFINISHED, {"its_repository_id": repository_id})
+        found = await self._connection.scalars(LEFT_UNFINISHED, {"its_repository_id": repository_id})
         return tuple(found)
 
     async def exists(self, kind: OutboxKind, repository_id: int, number: int) -> bool:
         """Return whether the comment or check run exists on GitHub, or may, or may soon."""
-        return bool((await self._connection.execute(sql.EXISTS, _its_own(kind, repository_id, number))).scalar_one())
+        return bool((await self._connection.execute(EXISTS, _its_own(kind, repository_id, number))).scalar_one())
 
     async def claim(self, *, owner: str, now: datetime, lease: timedelta) -> OutboxItem | None:
         """Claim the longest due item without a lease, until `now + lease`; None if there is none."""
         lent = {"now": now, "lease_owner": owner, "leased_until": now + lease}
-        item_id = (await self._connection.execute(sql.CLAIM, lent)).scalar_one_or_none()
+        item_id = (await self._connection.execute(CLAIM, lent)).scalar_one_or_none()
         if item_id is None:
             return None
-        row = (await self._connection.execute(sql.GET, {"its_id": item_id})).one()
+        row = (await self._connection.execute(GET, {"its_id": item_id})).one()
         try:
             return item_of(row)
         except ValidationError as error:
             # Written by another version of IMQ: it must not keep all others waiting for ever.
             values = {**_ended(str(error), row.attempts, now), "lease_owner": None, "leased_until": None}
-            await self._connection.execute(sql.CHANGE, {**values, "its_id": item_id})
+            await self._connection.execute(CHANGE, {**values, "its_id": item_id})
             await self._dead_letters.put(dead_letter(row, str(error), now, attempts=row.attempts, retryable=False))
             return await self.claim(owner=owner, now=now, lease=lease)
 
@@ -213,7 +314,7 @@ class Outbox:
 
     async def may_be_created(self, item: OutboxItem) -> bool:
         """Return whether the item has to be searched for before it is created, as the database has it now."""
-        return bool((await self._connection.execute(sql.GET, {"its_id": item.id})).one().maybe_created)
+        return bool((await self._connection.execute(GET, {"its_id": item.id})).one().maybe_created)
 
     async def not_created(self, item: OutboxItem) -> None:
         """Restore the claimed facts: GitHub created nothing."""
@@ -241,7 +342,7 @@ class Outbox:
     async def done(self, item: OutboxItem, now: datetime) -> None:
         """Store that GitHub shows the claimed version: the item is due only if its state changed meanwhile."""
         if item.kind is OutboxKind.LABEL:
-            await self._connection.execute(sql.SENT, _held(item))
+            await self._connection.execute(SENT, _held(item))
         await self._settle(item, due_at=None, attempts=0, error=None, updated_at=now, held_since=None)
 
     async def retry(self, item: OutboxItem, *, at: datetime, error: str) -> None:
@@ -258,11 +359,11 @@ class Outbox:
     async def hold_back(self, repository_id: int, *, until: datetime, error: str) -> None:
         """Make no item of a repository due before `until`: GitHub refuses the repository as a whole."""
         held = {"its_repository_id": repository_id, "its_due": until, "its_error": error}
-        await self._connection.execute(sql.HOLD_BACK, held)
+        await self._connection.execute(HOLD_BACK, held)
 
     async def release(self, repository_id: int, now: datetime) -> int:
         """Make the items of a repository due that wait after a failure, since GitHub may accept them now; how many."""
-        released = await self._connection.execute(sql.RELEASE, {"its_repository_id": repository_id, "its_due": now})
+        released = await self._connection.execute(RELEASE, {"its_repository_id": repository_id, "its_due": now})
         self._due()
         return released.rowcount
 
@@ -277,7 +378,7 @@ class Outbox:
         """Make a dead item due again, by the payload of its dead letter. False if the item is not dead any more."""
         kind, repository_id, number, label = (its_name[part] for part in NAME)
         again = {"due_at": now, "dead": False, "attempts": 0, "error": None, "updated_at": now}
-        revived = await self._connection.execute(sql.REVIVE, {**again, **_its_own(kind, repository_id, number, label)})
+        revived = await self._connection.execute(REVIVE, {**again, **_its_own(kind, repository_id, number, label)})
         # The item may have failed again since the statement above.
         await self._dead_letters.discard(dead_id(kind, repository_id, number, label))
         self._due()
@@ -285,21 +386,21 @@ class Outbox:
 
     async def next_due(self) -> datetime | None:
         """Return when the next item can be claimed: an instant that may be past; None if none waits."""
-        return (await self._connection.execute(sql.NEXT_DUE)).scalar_one()
+        return (await self._connection.execute(NEXT_DUE)).scalar_one()
 
     async def release_all(self) -> None:
         """End every lease: for the start of the only process on this database. Due times do not change."""
-        await self._connection.execute(sql.RELEASE_ALL)
+        await self._connection.execute(RELEASE_ALL)
 
     async def purge(self, before: datetime) -> int:
         """Delete items that were finished before then, of pull requests in no queue. Returns how many.
 
         IMQ forgets the ids of their comments too: choose a time after which people rarely queue a pull request again.
         """
-        return (await self._connection.execute(sql.PURGE, {"before": before})).rowcount
+        return (await self._connection.execute(PURGE, {"before": before})).rowcount
 
     async def _save_delivery(self, item: OutboxItem, **facts: object) -> None:
-        await self._connection.execute(sql.CHANGE, {**facts, "its_id": item.id})
+        await self._connection.execute(CHANGE, {**facts, "its_id": item.id})
 
     async def _settle(self, item: OutboxItem, **values: object) -> Row[Any] | None:
         """End the lease. `values` are for the claimed version; a newer one keeps its due time and count.
@@ -307,7 +408,7 @@ class Outbox:
         Returns the present row, None if the lease was lost.
         """
         kept = {f"its_{name}": value for name, value in values.items()}
-        settled = await self._connection.execute(sql.settle(tuple(values)), {**kept, **_held(item)})
+        settled = await self._connection.execute(settle(tuple(values)), {**kept, **_held(item)})
         row: Row[Any] | None = settled.one_or_none()
         return row
 
@@ -322,3 +423,51 @@ def _held(item: OutboxItem) -> dict[str, Any]:
 
 def _ended(error: str, attempts: int, now: datetime) -> dict[str, Any]:
     return {"due_at": None, "dead": True, "attempts": attempts, "error": error, "updated_at": now}
+
+
+KEPT = timedelta(days=30)
+"""How long a reply is stored: IMQ carries out no older command."""
+
+_NEWEST = (
+    select(answers)
+    .where(answers.c.repository_id == bindparam("its_repository"), answers.c.number == bindparam("its_number"))
+    .order_by(answers.c.at.desc(), answers.c.comment_id.desc())
+    .limit(1)
+)
+_OF_COMMENT = _NEWEST.where(answers.c.comment_id == bindparam("its_comment"))
+_PURGE = delete(answers).where(answers.c.at < bindparam("before"))
+_PUT = Upsert(
+    answers,
+    lambda insert: insert.on_conflict_do_update(
+        index_elements=["repository_id", "number", "comment_id"],
+        set_={name: insert.excluded[name] for name in ("by", "replies", "at")},
+    ),
+)
+
+
+class CommandReplies:
+    """The replies, on one connection."""
+
+    def __init__(self, connection: AsyncConnection) -> None:
+        self._connection = connection
+
+    async def put(self, repository_id: int, number: int, comment_id: int, answer: CommandReply) -> None:
+        """Store the reply to a comment in place of an earlier one."""
+        values = answer.model_dump(exclude={"replies"})
+        values["replies"] = [reply.model_dump(mode="json") for reply in answer.replies]
+        key = {"repository_id": repository_id, "number": number, "comment_id": comment_id}
+        await self._connection.execute(_PUT.on(self._connection), {**key, **values})
+
+    async def find(self, repository_id: int, number: int, *, comment_id: int | None = None) -> CommandReply | None:
+        """Return the newest reply on this pull request; with `comment_id` the reply to that comment."""
+        its_own = {"its_repository": repository_id, "its_number": number}
+        if comment_id is None:
+            found = await self._connection.execute(_NEWEST, its_own)
+        else:
+            found = await self._connection.execute(_OF_COMMENT, {**its_own, "its_comment": comment_id})
+        row = found.one_or_none()
+        return None if row is None else CommandReply.model_validate(dict(row._mapping))
+
+    async def purge(self, before: datetime) -> int:
+        """Delete the replies from before then. Returns how many."""
+        return (await self._connection.execute(_PURGE, {"before": before})).rowcount

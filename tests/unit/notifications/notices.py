@@ -16,9 +16,8 @@ from queue_engine.domain.replies import ReplyKind
 from queue_engine.domain.timeline_event import TimelineEvent
 from queue_engine.domain.train_notice import TrainNotice, TrainProgress
 from queue_engine.domain.unmet_requirement import UnmetRequirement
-from queue_engine.queries.position import Position
 from queue_engine.queries.pull_request_status import PullRequestStatus, QueueHistory, ReplyFacts
-from queue_engine.queries.queue_status import EntryBlock, EntryView, GitHubOutage, QueueStatus
+from queue_engine.queries.queue_status import EntryBlock, EntryView, GitHubOutage, Position, QueueStatus
 from queue_engine.rules.fair_share import FairShare
 from tests.store.examples import entry
 

@@ -10,7 +10,7 @@ from bot.settings.environment import Settings
 from queue_engine.domain.facts import Actor, Permission
 from queue_engine.domain.model import Repository
 from queue_engine.store import Transaction
-from queue_engine.store.operation_tables import api_tokens
+from queue_engine.store.tables import api_tokens
 from queue_engine.store.tokens import Token, TokenPolicy
 from tests.support.gates import NOW
 from tests.unit.bot.cli.imq import Imq

@@ -13,7 +13,7 @@ from bot.gateway.teams import KnownTeams, Team, Teams
 from queue_engine.core.database.database import Database
 from queue_engine.domain.model import Repository
 from queue_engine.store import Store
-from queue_engine.store.reconciler_state import changed_teams
+from queue_engine.store.known import changed_teams
 from tests.acceptance.starting import SharedClock
 from tests.unit.queue_engine.examples import POLICY, REPOSITORY
 

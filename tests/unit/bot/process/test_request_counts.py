@@ -9,7 +9,7 @@ from bot.process.report import COUNTED_EVERY, RequestCounts
 from queue_engine.core.database.database import Database
 from queue_engine.queries.statistics import load_statistics, period
 from queue_engine.store import Store
-from queue_engine.store.statistics import DepartureQuery
+from queue_engine.store.departures import DepartureQuery
 from tests.unit.bot.conftest import ManualClock
 
 

@@ -20,7 +20,7 @@ from queue_engine.handlers.inbox import Inbox
 from queue_engine.handlers.reconciler import Reconciler
 from queue_engine.rules.eligibility import Admit
 from queue_engine.store import Store
-from queue_engine.store.throttles import Throttle
+from queue_engine.store.rejections import Throttle
 from tests.support.policies import StaticPolicies
 from tests.support.webhooks import a_webhook
 from tests.unit.queue_engine.engine_setup import Clock, GitHub

@@ -15,7 +15,7 @@ from queue_engine.domain.model import Entry, EntryStatus
 from queue_engine.domain.reasons import Reason
 from queue_engine.handlers.reviews import reviewed
 from queue_engine.store import Store
-from queue_engine.store.throttles import Throttle
+from queue_engine.store.rejections import Throttle
 from tests.support.webhooks import a_webhook
 from tests.unit.queue_engine.engine_setup import Setup
 from tests.unit.queue_engine.examples import CHECKING, NOW, READY, REPOSITORY, UPDATING, pull, rules

@@ -14,7 +14,7 @@ from queue_engine.admission.throttle import (
     requested_by,
 )
 from queue_engine.store import Store
-from queue_engine.store.throttles import Throttle
+from queue_engine.store.rejections import Throttle
 from tests.support.policies import StaticPolicies
 from tests.unit.queue_engine.engine_setup import Setup
 from tests.unit.queue_engine.examples import NOW, POLICY, REPOSITORY

@@ -8,7 +8,7 @@ import pytest
 from queue_engine.commands.handler import Commands
 from queue_engine.core.database.database import Database
 from queue_engine.store import Store
-from queue_engine.store.outbox.command_replies import KEPT
+from queue_engine.store.outbox.outbox import KEPT
 from tests.support.webhooks import a_webhook
 from tests.unit.queue_engine.engine_setup import Setup
 from tests.unit.queue_engine.examples import NOW, REPOSITORY

@@ -20,11 +20,11 @@ from queue_engine.effects.context import Engine
 from queue_engine.handlers import table_limits
 from queue_engine.handlers.shadow_mode import SHADOW_KEPT
 from queue_engine.handlers.table_limits import TableLimits
-from queue_engine.store import Store, Transaction, operation_tables
-from queue_engine.store.config_files import ConfigFile
+from queue_engine.store import Store, Transaction, tables
 from queue_engine.store.github_tokens import TokenKey
+from queue_engine.store.rejections import Throttle
+from queue_engine.store.repositories import ConfigFile
 from queue_engine.store.tables import outbox, shadow_pulls
-from queue_engine.store.throttles import Throttle
 from tests.store.examples import NOW, OTHER, REPOSITORY, queue, stand
 from tests.store.outbox.outbox_examples import take, want
 from tests.store.test_shadow_pulls import PULL
@@ -127,10 +127,10 @@ HOUR = timedelta(hours=1)
 AGES = {
     outbox: timedelta(days=30),
     shadow_pulls: SHADOW_KEPT,
-    operation_tables.known_facts: known_facts.KEPT,
-    operation_tables.throttles: throttle.KEPT,
-    operation_tables.installation_tokens: HOUR,
-    operation_tables.configuration_files: HOUR,
+    tables.known_facts: known_facts.KEPT,
+    tables.throttles: throttle.KEPT,
+    tables.installation_tokens: HOUR,
+    tables.configuration_files: HOUR,
 }
 """How long each table keeps its rows; `tests/acceptance/test_purge.py` has keys and replies."""
 
@@ -142,10 +142,10 @@ async def store_one_of_each(tx: Transaction, number: int, ago: dict[object, time
     await tx.outbox.done(await take(tx, now=at[outbox]), at[outbox])
     await tx.shadow.put(replace(PULL, number=number), at[shadow_pulls])
     fact = Fact(subject=of_branch("main"), statement=Push(before="old", after="new"))
-    await tx.known.record(REPOSITORY.id, [fact], at[operation_tables.known_facts])
-    await tx.throttles.put(REPOSITORY.id, f"ada-{number}", Throttle(1, at[operation_tables.throttles]))
-    await tx.installation_tokens.put(TokenKey(number, None, "read"), "sealed", at[operation_tables.installation_tokens])
-    await tx.configuration_files.put(f"file-{number}", 0, ConfigFile(None), at[operation_tables.configuration_files])
+    await tx.known.record(REPOSITORY.id, [fact], at[tables.known_facts])
+    await tx.throttles.put(REPOSITORY.id, f"ada-{number}", Throttle(1, at[tables.throttles]))
+    await tx.installation_tokens.put(TokenKey(number, None, "read"), "sealed", at[tables.installation_tokens])
+    await tx.configuration_files.put(f"file-{number}", 0, ConfigFile(None), at[tables.configuration_files])
 
 
 async def test_purge_deletes_what_has_expired_from_each_table_and_nothing_younger(store: Store) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from queue_engine.queries.health import FAILURES_LIMIT, MEDIAN_LIMIT, P95_LIMIT, health_of, health_of_last
+from queue_engine.queries.queue_states import FAILURES_LIMIT, MEDIAN_LIMIT, P95_LIMIT, health_of, health_of_last
 
 
 @pytest.mark.parametrize(

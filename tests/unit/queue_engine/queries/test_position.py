@@ -1,7 +1,7 @@
 """The position of an entry, its ETA, and which entries it delays."""
 
 from queue_engine.core.database.database import Database
-from queue_engine.queries.position import AHEAD_NAMED, load_delay, load_position, position_of
+from queue_engine.queries.queue_status import AHEAD_NAMED, load_delay, load_position, position_of
 from queue_engine.store import Store
 from tests.store.examples import changed, queue, stand
 from tests.unit.queue_engine.examples import MINUTE, NOW

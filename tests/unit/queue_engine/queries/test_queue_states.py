@@ -7,11 +7,10 @@ import pytest
 from queue_engine.domain.blocker import Blocker, BlockerNotices
 from queue_engine.domain.model import EntryStatus, Pause, RedBase, Stall
 from queue_engine.domain.reasons import Reason
-from queue_engine.queries.health import FEWEST, health_of_last
 from queue_engine.queries.pull_request_history import SHOWN, load_history, runs_of
-from queue_engine.queries.queue_states import blocker_states, load_health, load_states
+from queue_engine.queries.queue_states import FEWEST, blocker_states, health_of_last, load_health, load_states
 from queue_engine.queries.queue_status import load_summaries
-from queue_engine.store import Transaction, timeline_reads
+from queue_engine.store import Transaction, timeline
 from tests.store.examples import changed, stand
 from tests.store.examples import queue as stored_queue
 from tests.store.test_departures import departure
@@ -104,9 +103,9 @@ async def test_health_of_any_number_of_queues_takes_few_statements_built_once(t:
         of_it = {"base_branch": f"branch-{number}", "waited": float(number + 1)}
         for index in range(FEWEST):
             await t.departures.put(departure(number * FEWEST + index, number=index, **of_it))
-    built = timeline_reads._waits.cache_info().misses
+    built = timeline._waits.cache_info().misses
     for _ in range(2):
         health = await load_health(t, some, NOW)
     assert [health[queue.id].median_wait.figure for queue in some] == [float(number + 1) for number in range(count)]
-    assert timeline_reads._waits.cache_info().misses - built <= 2
-    assert timeline_reads._waits.cache_info().currsize <= len(timeline_reads._SIZES)
+    assert timeline._waits.cache_info().misses - built <= 2
+    assert timeline._waits.cache_info().currsize <= len(timeline._SIZES)

@@ -18,8 +18,7 @@ from queue_engine.domain.reasons import Reason
 from queue_engine.domain.run import NOT_BEGUN, CheckTiming
 from queue_engine.domain.timeline_event import TimelineEvent
 from queue_engine.domain.train_notice import TrainLanding, TrainNotice, TrainProgress
-from queue_engine.queries.train_outcomes import landing_of
-from queue_engine.queries.train_status import train_status
+from queue_engine.queries.train_status import landing_of, train_status
 from tests.store.examples import NOW, REPOSITORY
 
 MINUTE = timedelta(minutes=1)

@@ -16,7 +16,7 @@ from bot.gateway.http.stored_tokens import StoredTokens
 from bot.gateway.http.tokens import Token, Tokens
 from queue_engine.domain.model import Repository
 from queue_engine.store import Store
-from queue_engine.store.operation_tables import installation_tokens
+from queue_engine.store.tables import installation_tokens
 from tests.unit.bot.answers import pull_request
 from tests.unit.bot.conftest import APP_ID, ManualClock
 from tests.unit.bot.github_double import GitHubDouble, Says

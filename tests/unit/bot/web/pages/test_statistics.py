@@ -20,7 +20,7 @@ from queue_engine.domain.model import EntryStatus
 from queue_engine.domain.policy import Mode
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.shadow_pull import ShadowAction, ShadowOutcome
-from queue_engine.store.statistics import DepartureQuery, Statistics
+from queue_engine.store.departures import DepartureQuery, Statistics
 from tests.store.examples import NOW, OTHER, REPOSITORY
 from tests.store.test_departures import DEPARTURE, LANDED
 from tests.store.test_shadow_pulls import LANDING, PULL
