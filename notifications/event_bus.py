@@ -12,7 +12,7 @@ from typing import Generic, Self, TypeVar
 import structlog
 
 from queue_engine.core.observability.progress import ProgressEvent
-from queue_engine.domain.timeline_event import TimelineEvent
+from queue_engine.domain.model import TimelineEvent
 
 _log = structlog.get_logger(__name__)
 

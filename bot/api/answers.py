@@ -8,7 +8,7 @@ from pydantic import Field
 from bot.api.payload import AnswerModel
 from notifications.render.status import answer_text
 from queue_engine.config.model import Policy
-from queue_engine.domain.failing_check import FailingCheck
+from queue_engine.domain.facts import FailingCheck
 from queue_engine.domain.model import Repository
 from queue_engine.domain.reasons import RETRY_REASONS, Reason
 from queue_engine.queries.pull_request_status import PullRequestStatus, whose_move

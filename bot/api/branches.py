@@ -13,7 +13,7 @@ from bot.api.idempotent import finish_call
 from bot.api.payload import AnswerModel, EmptyBody, Instant, Payload, payload
 from bot.api.routes import Caller, Route
 from bot.api.views import QueueAnswer, QueuesAnswer
-from queue_engine.commands.instants import FARTHEST
+from queue_engine.commands.parse import FARTHEST
 from queue_engine.config.model import Policy
 from queue_engine.control import pauses
 from queue_engine.control.pauses import ControlResult

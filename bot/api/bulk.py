@@ -27,8 +27,8 @@ from bot.api.permissions import budget_key, check_waiting
 from bot.api.pull_requests import PullRequests
 from bot.api.routes import Caller, Route
 from bot.api.waits import ChangeWaits, WaitQuery, of_process, with_version
+from queue_engine.core.jobs.job import Hold, JobResult, Outcome
 from queue_engine.core.jobs.job_store import Job, JobStatus
-from queue_engine.core.jobs.outcomes import Hold, JobResult, Outcome
 from queue_engine.core.jobs.worker import Handler, ResultHandler
 from queue_engine.core.observability.progress import ProgressEvent, ProgressStatus
 from queue_engine.domain.errors import RateLimitError, StaleRecord

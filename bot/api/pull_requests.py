@@ -11,8 +11,7 @@ from bot.api.views import QueuedAnswer
 from notifications import texts
 from queue_engine.admission import enqueue
 from queue_engine.admission.case import load_case
-from queue_engine.admission.dequeue import NotQueued
-from queue_engine.admission.enqueue import MergePending, Queued
+from queue_engine.admission.enqueue import MergePending, NotQueued, Queued
 from queue_engine.admission.rejection import RejectionError
 from queue_engine.commands.table import PRIORITIES
 from queue_engine.config.model import Policy

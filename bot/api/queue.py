@@ -18,8 +18,7 @@ from bot.api.views import DequeuedAnswer, QueuedAnswer, WhyAnswer
 from bot.api.waits import ChangeWaits, WaitQuery, of_repository, with_version
 from queue_engine.admission import enqueue
 from queue_engine.admission.case import load_case
-from queue_engine.admission.dequeue import NotQueued, authorize_dequeue, dequeue_by_user
-from queue_engine.admission.enqueue import Queued
+from queue_engine.admission.enqueue import NotQueued, Queued, authorize_dequeue, dequeue_by_user
 from queue_engine.core.observability import trace
 from queue_engine.effects.context import Engine
 from queue_engine.queries.pull_request_status import load_pull_request

@@ -22,15 +22,14 @@ from notifications.render.trains import train_text
 from queue_engine.config.model import Policy
 from queue_engine.domain.blocker import Blocker
 from queue_engine.domain.model import Entry, EntryStatus, Repository, RepositoryName
+from queue_engine.domain.notice import TrainNotice
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.train_notice import TrainNotice
 from queue_engine.queries.pull_request_status import HELD, NOT_READY, PullRequestStatus, QueueHistory
 from queue_engine.queries.queue_status import EntryView, GitHubOutage, RunProgress
 from queue_engine.queries.train_status import TrainBlocker
 from queue_engine.rules.check_progress import tally
 from queue_engine.rules.depth import waits_for_room
-from queue_engine.rules.fair_share import FairShare
-from queue_engine.rules.priority import PriorityEffect
+from queue_engine.rules.priority import FairShare, PriorityEffect
 
 
 def _or_of(part: str) -> ConfigDict:

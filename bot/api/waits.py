@@ -23,7 +23,7 @@ from bot.api.errors import ApiError
 from bot.api.payload import Payload
 from bot.api.permissions import budget_key
 from bot.http.shared_slots import SharedSlots, SlotRefused
-from queue_engine.domain.timeline_event import TimelineEvent
+from queue_engine.domain.model import TimelineEvent
 from queue_engine.effects.context import Engine
 from queue_engine.store.tokens import Token
 

@@ -18,18 +18,16 @@ from notifications.render.status import Names, blocker_sentence, plain, status_l
 from notifications.texts.not_ready import NOT_READY
 from notifications.texts.why import QUEUE_BLOCKED
 from queue_engine.admission.required_facts import read_requirements
-from queue_engine.config.file import Config
+from queue_engine.config.file import Config, policy_for, rule_for
 from queue_engine.config.freezes import frozen_until
 from queue_engine.config.model import Policy
-from queue_engine.config.policy import policy_for, rule_for
 from queue_engine.config.shared import limited, not_reviewed
 from queue_engine.core.database.database import Database
 from queue_engine.core.database.outage import fault_of
 from queue_engine.core.timing.clock import Clock, SystemClock
 from queue_engine.domain.errors import GitHubError, NotFound
-from queue_engine.domain.facts import BranchRules, CheckReport, CheckState, PullRequest
+from queue_engine.domain.facts import OWN_CHECK, BranchRules, CheckReport, CheckState, PullRequest
 from queue_engine.domain.model import Repository
-from queue_engine.domain.own_check import OWN_CHECK
 from queue_engine.domain.policy import SharedConfig, has_label
 from queue_engine.domain.port import GitHub
 from queue_engine.migrations import MigrationState, migration_state

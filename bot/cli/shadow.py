@@ -8,7 +8,7 @@ import click
 
 from bot.cli.console import RepositoryName, echo
 from bot.cli.setup import columns, instant, run_with_store
-from queue_engine.config.timing import duration, shown
+from queue_engine.config.kinds import duration, shown
 from queue_engine.core.timing.clock import SystemClock
 from queue_engine.domain.shadow_pull import (
     BaseState,

@@ -10,7 +10,7 @@ import click
 
 from bot.cli.console import RepositoryName, echo
 from bot.cli.setup import columns, instant, run_with_store, settings
-from queue_engine.config.timing import duration
+from queue_engine.config.kinds import duration
 from queue_engine.core.timing.clock import SystemClock
 from queue_engine.domain.facts import Actor, Permission
 from queue_engine.store import Store, Transaction

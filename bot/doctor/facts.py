@@ -8,8 +8,8 @@ from typing import Any
 from bot.gateway.doctor_reads import PushRules, RulesetBypass
 from bot.gateway.schemas import AppAnswer, InstallationAnswer, WebhookAnswer
 from notifications.sinks.sink import Sink
+from queue_engine.config.document import ConfigError
 from queue_engine.config.model import Policy
-from queue_engine.config.problems import ConfigError
 from queue_engine.domain.facts import BranchRules, Delivery, MergeMethod
 from queue_engine.domain.model import Repository
 from queue_engine.workflows.trigger_choice import TriggerChoice

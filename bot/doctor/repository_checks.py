@@ -4,8 +4,7 @@ from collections.abc import Iterator
 
 from bot.api.finding import Finding
 from bot.doctor.facts import RepositoryFacts
-from queue_engine.domain.facts import BranchRules, MergeMethod, RequiredCheck
-from queue_engine.domain.own_check import OWN_CHECK, is_own_check, unreported_check
+from queue_engine.domain.facts import OWN_CHECK, BranchRules, MergeMethod, RequiredCheck, is_own_check, unreported_check
 from queue_engine.domain.policy import Mode
 from queue_engine.rules.checks import head_checks, required_checks
 

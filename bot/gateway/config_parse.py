@@ -9,10 +9,10 @@ from hashlib import sha256
 import structlog
 from cachetools import LRUCache
 
+from queue_engine.config.document import ConfigError
 from queue_engine.config.file import Config
 from queue_engine.config.model import Policy
 from queue_engine.config.parse import declared_mode, read
-from queue_engine.config.problems import ConfigError
 from queue_engine.config.shared import levels, not_reviewed
 from queue_engine.domain.model import Repository
 from queue_engine.domain.policy import Mode, SharedConfig

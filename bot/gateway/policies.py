@@ -26,8 +26,8 @@ from cachetools import LRUCache, TLRUCache
 from bot.gateway.config_parse import FILE, MAX_FILES, SHARED, ConfigReader, File, Found, own_file, shared_file
 from bot.gateway.teams import KnownTeams
 from queue_engine.config.document import MAX_CHARACTERS
+from queue_engine.config.file import labels_of, policy_for, queue_only_labels_of
 from queue_engine.config.model import Policy
-from queue_engine.config.policy import labels_of, policy_for, queue_only_labels_of
 from queue_engine.config.shared import levels, limited
 from queue_engine.core.timing.clock import Clock
 from queue_engine.domain.errors import GitHubError, Invalid, RateLimitError

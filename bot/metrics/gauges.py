@@ -12,7 +12,7 @@ from bot.gateway.http.limits import Budget
 from bot.metrics.families import FAMILIES, PREFIX
 from queue_engine.core.concurrency.request_context import RequestPriority
 from queue_engine.core.concurrency.slots import SlotsStatus
-from queue_engine.core.jobs.job_table import JobStatus
+from queue_engine.core.jobs.job import JobStatus
 from queue_engine.core.timing.clock import Clock
 from queue_engine.domain.model import EntryStatus
 from queue_engine.store.figures import JobFigures, OutboxFigures, QueueFigures

@@ -15,7 +15,7 @@ M = TypeVar("M", Counter, Histogram)
 
 
 class Metrics:
-    """Implements `queue_engine.core.observability.meter.Meter`. `unknown` holds what was given and is none of
+    """Implements `queue_engine.core.observability.progress.Meter`. `unknown` holds what was given and is none of
     FAMILIES."""
 
     def __init__(self) -> None:

@@ -30,8 +30,7 @@ from queue_engine.core.concurrency.wakeup import WakeupListener
 from queue_engine.core.database.listener import DatabaseListener
 from queue_engine.core.database.outage import OutageKind, fault_of
 from queue_engine.core.timing.backoff import Backoff, wait
-from queue_engine.core.timing.clock import Clock, SystemClock
-from queue_engine.core.timing.clock_changes import ClockChange
+from queue_engine.core.timing.clock import Clock, ClockChange, SystemClock
 from queue_engine.store import WakeupKind
 
 _log = structlog.get_logger("imq.process")

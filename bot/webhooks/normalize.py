@@ -21,11 +21,11 @@ from bot.webhooks.payloads import (
     StatusEvent,
     WorkflowRunEvent,
 )
-from queue_engine.commands.comments import commands_in
+from queue_engine.commands.parse import commands_in
 from queue_engine.domain import webhooks
 from queue_engine.domain.known_facts import RULES, Fact, KnownName
 from queue_engine.domain.model import Repository
-from queue_engine.rules.check_timing import safe_link
+from queue_engine.rules.check_progress import safe_link
 
 _BRANCH_PREFIX = "refs/heads/"
 

@@ -16,7 +16,7 @@ from notifications.render.status import Names, caused_sentence, with_facts
 from notifications.texts import not_ready, waiting
 from notifications.texts.reasons import ReasonText
 from queue_engine.config.merge_commit import filled
-from queue_engine.domain.dequeue_reason import GREEN_BEFORE
+from queue_engine.domain.departure import GREEN_BEFORE
 from queue_engine.domain.facts import CheckReport, CheckState
 from queue_engine.domain.notice import WAITING, Notice, NoticeKind
 from queue_engine.domain.reasons import REASONS, SENDER_REASONS, Reason, ReasonActor

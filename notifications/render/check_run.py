@@ -7,9 +7,9 @@ from notifications.render.body import is_mismatch, kind_text, opening, paragraph
 from notifications.render.escape import one_line
 from notifications.render.history import Events, history_lines
 from notifications.texts.history import SUMMARY
+from queue_engine.domain.facts import OWN_CHECK
 from queue_engine.domain.model import Repository
 from queue_engine.domain.notice import Notice, NoticeKind
-from queue_engine.domain.own_check import OWN_CHECK
 from queue_engine.domain.reasons import Reason
 
 TITLE_LIMIT = 200

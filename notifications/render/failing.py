@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from notifications.render.escape import link
 from notifications.render.formats import names
 from notifications.texts import not_ready, waiting
-from queue_engine.domain.failing_check import FailingCheck
+from queue_engine.domain.facts import FailingCheck
 
 _SHOWN = 10
 

@@ -15,10 +15,9 @@ from notifications.texts.not_ready import NOT_READY
 from queue_engine.commands.table import CATALOGUE
 from queue_engine.core.read_model import adapter
 from queue_engine.domain.blocker import Blocker
-from queue_engine.domain.failing_check import FailingCheck
-from queue_engine.domain.notice import CommandReply, Notice, Reply
+from queue_engine.domain.facts import FailingCheck
+from queue_engine.domain.notice import QUESTIONS, CommandReply, Notice, Reply, ReplyKind
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.replies import QUESTIONS, ReplyKind
 from queue_engine.queries.pull_request_status import ReplyFacts
 from queue_engine.queries.queue_status import QueueStatus
 

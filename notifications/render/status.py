@@ -19,12 +19,12 @@ from notifications.texts.reasons import ReasonText
 from notifications.texts.waiting import WAITS
 from queue_engine.config.model import Policy
 from queue_engine.domain.blocker import Blocker
-from queue_engine.domain.dequeue_reason import Cause
+from queue_engine.domain.departure import Cause
+from queue_engine.domain.model import UnmetRequirement
 from queue_engine.domain.reasons import Reason, WaitReason
-from queue_engine.domain.unmet_requirement import UnmetRequirement
 from queue_engine.queries.pull_request_status import PullRequestStatus, QueueHistory
 from queue_engine.queries.queue_status import EntryView
-from queue_engine.rules.fair_share import FairShare
+from queue_engine.rules.priority import FairShare
 
 UNKNOWN_BASE = "its base branch"
 UNKNOWN_LABEL = "of the queue"

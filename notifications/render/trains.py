@@ -7,8 +7,7 @@ from notifications.render.escape import code, link
 from notifications.render.formats import commit, duration, pull_request, pull_requests
 from notifications.texts import trains as texts
 from notifications.texts.kinds import KindText
-from queue_engine.domain.notice import Notice
-from queue_engine.domain.train_notice import TrainNotice, TrainProgress
+from queue_engine.domain.notice import Notice, TrainNotice, TrainProgress
 
 _MOST_NUMBERS = 12
 """A train may have a hundred members: a comment names the first few."""

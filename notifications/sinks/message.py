@@ -9,9 +9,8 @@ from pydantic import ConfigDict
 from notifications.sinks.sink import EventKind
 from queue_engine.core.jobs.dead_letters import DeadLetter
 from queue_engine.core.read_model import ReadModel
-from queue_engine.domain.model import Entry, Queue
+from queue_engine.domain.model import WHOLE_QUEUE, Entry, Queue, TimelineEvent
 from queue_engine.domain.reasons import REASONS, Outcome, Reason
-from queue_engine.domain.timeline_event import WHOLE_QUEUE, TimelineEvent
 
 _OF_EVENTS: Mapping[str, EventKind] = {
     "failed": EventKind.EJECTED,

@@ -13,8 +13,7 @@ from notifications.sinks.sink import EVERY_REPOSITORY, SINK_JOBS, EventKind, Sin
 from queue_engine.config.patterns import branch_matches
 from queue_engine.core.jobs.dead_letters import DeadLetter
 from queue_engine.core.jobs.job import JobRequest
-from queue_engine.domain.model import Entry, Queue
-from queue_engine.domain.timeline_event import TimelineEvent
+from queue_engine.domain.model import Entry, Queue, TimelineEvent
 
 _BEHIND_WEBHOOKS = -1
 """The priority of these jobs: a burst of messages delays no webhook."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from queue_engine.domain.replies import ReplyKind
+from queue_engine.domain.notice import ReplyKind
 
 DONE = "{command} by {by} ({time}):"
 NOT_DONE = "{command} by {by} ({time}) was not executed:"

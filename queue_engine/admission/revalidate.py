@@ -12,28 +12,25 @@ from datetime import datetime
 import structlog
 
 from queue_engine.admission.admit import behind_shared_head
-from queue_engine.admission.case import Case, load_case
-from queue_engine.admission.enqueue_request import EnqueueRequest
+from queue_engine.admission.case import Case, EnqueueRequest, load_case
 from queue_engine.admission.entries import record_consent, store_entry
 from queue_engine.admission.new_heads import bind_waiting_push, follow_shared_update, requeue_new_head
 from queue_engine.admission.required_facts import requirements_of
 from queue_engine.admission.stacks import followed
 from queue_engine.config.model import Policy
-from queue_engine.domain.dequeue_reason import DequeueReason
+from queue_engine.domain.departure import DequeueReason
 from queue_engine.domain.errors import StaleRecord
 from queue_engine.domain.facts import BranchRules, PullRequest, Snapshot
-from queue_engine.domain.model import Entry, EntryOrder, EntryStatus, Repository
+from queue_engine.domain.model import Entry, EntryOrder, EntryStatus, Repository, UnmetRequirement
 from queue_engine.domain.port import SnapshotRequest
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.unmet_requirement import UnmetRequirement
 from queue_engine.effects import record
-from queue_engine.effects.actors import followed_login
-from queue_engine.effects.causes import explained
 from queue_engine.effects.context import Change, Engine
-from queue_engine.effects.github_merges import disable_later
 from queue_engine.effects.labels import LabelStates, effective_labels, wanted_labels
 from queue_engine.effects.queue_depth import announce_joined, announce_not_ready
-from queue_engine.known.own_merges import answered_merge, merged_by_imq
+from queue_engine.effects.record import disable_later, explained
+from queue_engine.effects.renames import followed_login
+from queue_engine.known.own_writes import answered_merge, merged_by_imq
 from queue_engine.rules.consent import consent_lost
 from queue_engine.rules.eligibility import Admit, Answer, NotReady, Reject, RequiredFacts, disables_auto_merge
 from queue_engine.rules.new_heads import NewHead, may_push

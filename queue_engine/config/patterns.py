@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
-from queue_engine.config.problems import quoted
+from queue_engine.config.document import quoted
 
 LONGEST = 300
 """Characters of one pattern."""

@@ -4,20 +4,18 @@ from dataclasses import replace
 from typing import Any
 
 from queue_engine.config.model import Policy
-from queue_engine.domain.failing_check import as_data
-from queue_engine.domain.model import Entry, EntryStatus
+from queue_engine.domain.facts import as_data
+from queue_engine.domain.model import Entry, EntryStatus, UnmetRequirement, failing_in
 from queue_engine.domain.notice import NoticeKind
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.unmet_requirement import UnmetRequirement, failing_in
 from queue_engine.effects import notices, record
-from queue_engine.effects.causes import with_dismissal
-from queue_engine.effects.check_runs import has_check_run, want_check_run
 from queue_engine.effects.context import Change
 from queue_engine.effects.labels import queued_by, remove_testing_label
+from queue_engine.effects.notices import has_check_run, want_check_run
+from queue_engine.effects.record import with_dismissal
 from queue_engine.effects.stale_runs import cancel_later
 from queue_engine.rules.depth import waits_for_room
-from queue_engine.rules.invariants import check_transition
-from queue_engine.rules.transitions import preempted
+from queue_engine.rules.transitions import check_transition, preempted
 
 
 async def announce_not_ready(change: Change, entry: Entry, policy: Policy) -> None:

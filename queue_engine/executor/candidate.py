@@ -11,10 +11,9 @@ from pathlib import PurePosixPath
 
 import structlog
 
-from queue_engine.config.model import Policy
 from queue_engine.domain.candidate_run import CandidateMember, CandidateRun, CandidateState, CandidateTrigger
 from queue_engine.domain.errors import Forbidden, HeadConflict, Invalid, MergeError, NotFound, StaleRead
-from queue_engine.domain.facts import BranchRules, Commit, MergeMethod, RequiredCheck
+from queue_engine.domain.facts import Commit, MergeMethod
 from queue_engine.domain.model import Entry
 from queue_engine.domain.port import BranchUpdate
 from queue_engine.domain.reasons import Reason
@@ -31,13 +30,12 @@ from queue_engine.executor.members import (
     verify,
 )
 from queue_engine.executor.run_store import TrainState
-from queue_engine.executor.triggers import lines, read_choice, trigger_failed, trigger_for
+from queue_engine.executor.triggers import key_of, lines, read_choice, trigger_failed, trigger_for
 from queue_engine.planner.actions import Facts
 from queue_engine.planner.trains.built import begun_on, history_of, merge_message
-from queue_engine.planner.trains.members import base_moved
-from queue_engine.planner.trains.memory import Memory
-from queue_engine.planner.trains.model import NewRun
-from queue_engine.planner.trains.outcomes import (
+from queue_engine.planner.trains.memory import (
+    Memory,
+    base_moved,
     cancelled,
     failed_before,
     find_run,
@@ -45,12 +43,10 @@ from queue_engine.planner.trains.outcomes import (
     known_result,
     passed,
     removed_member,
-    result_key,
     started,
     without_member,
 )
-from queue_engine.rules.checks import run_checks
-from queue_engine.workflows.trigger_choice import GITHUB_ACTIONS
+from queue_engine.planner.trains.model import NewRun
 
 _log = structlog.get_logger("imq.trains")
 
@@ -332,13 +328,6 @@ async def _tested_before(state: TrainState, run: CandidateRun) -> bool:
     return True
 
 
-async def key_of(state: TrainState, run: CandidateRun) -> str:
-    """Name the result of this run: its tree, and the checks required of it. Raises GitHubError."""
-    rules = await state.engine.github.branch_rules(state.queue.repository, state.queue.base_branch)
-    required = run_checks(rules, state.policy) - pull_request_checks_of(state, run, rules)
-    return result_key(run.members[-1].tree or "", required)
-
-
 async def learn_of_workflows(state: TrainState, run: CandidateRun) -> CandidateRun | None:
     """Judge the candidate's own workflows: a member may have changed those by which the trigger was chosen.
 
@@ -366,29 +355,6 @@ async def learn_of_workflows(state: TrainState, run: CandidateRun) -> CandidateR
     in_runs = {**state.memory.pull_request_checks_in_runs, str(run.id): names}
     memory = replace(state.memory, pull_request_checks_in_runs=in_runs)
     return await state.save_run(replace(run, trigger=trigger or run.trigger), memory)
-
-
-def pull_request_checks_of(state: TrainState, run: CandidateRun, rules: BranchRules) -> frozenset[RequiredCheck]:
-    """Return the checks that judge the pull request: they count from the heads of the members, not on the candidate."""
-    names = state.memory.pull_request_checks_in_runs.get(str(run.id), ())
-    required = run_checks(rules, state.policy) or {RequiredCheck(each, None) for each in names}
-    return frozenset(each for each in required if each.name in names and each.app_id in (None, GITHUB_ACTIONS))
-
-
-def of_tree(state: TrainState, run: CandidateRun, facts: Facts) -> tuple[Facts, Policy]:
-    """Return facts and policy without those checks, as the candidate is judged."""
-    names = state.memory.pull_request_checks_in_runs.get(str(run.id), ())
-    if not names:
-        return facts, state.policy
-    left_out = pull_request_checks_of(state, run, facts.rules) if facts.rules is not None else frozenset()
-    checks = state.policy.checks
-    policy = replace(state.policy, checks=replace(checks, required=checks.required - left_out))
-    if facts.rules is not None:
-        facts = replace(facts, rules=replace(facts.rules, required_checks=facts.rules.required_checks - left_out))
-    if facts.reports is not None:
-        reports = tuple(each for each in facts.reports if each.name not in names or not each.by_actions)
-        facts = replace(facts, reports=reports)
-    return facts, policy
 
 
 async def publish(state: TrainState, run: CandidateRun) -> None:

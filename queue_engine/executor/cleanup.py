@@ -22,8 +22,8 @@ import structlog
 
 from queue_engine.config.model import Policy
 from queue_engine.core.concurrency.request_context import RequestPriority, working
+from queue_engine.core.jobs.job import Hold
 from queue_engine.core.jobs.job_store import Job
-from queue_engine.core.jobs.outcomes import Hold
 from queue_engine.core.jobs.worker import Handler
 from queue_engine.domain.candidate_run import CandidateMember, CandidateRun
 from queue_engine.domain.errors import (
@@ -41,8 +41,8 @@ from queue_engine.domain.known_facts import KEPT, PullRequestState, of_pull
 from queue_engine.domain.model import Entry, Queue, Repository
 from queue_engine.domain.notice import Notice, NoticeKind
 from queue_engine.domain.port import BranchUpdate
-from queue_engine.effects.base_branches import is_landed_on
 from queue_engine.effects.context import Change, Engine
+from queue_engine.effects.labels import is_landed_on
 from queue_engine.effects.notices import announce
 from queue_engine.effects.stale_runs import MOST_RUNS
 from queue_engine.rules.new_heads import made_by

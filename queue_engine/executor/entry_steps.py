@@ -26,10 +26,9 @@ from queue_engine.domain.errors import (
     attempt_level,
 )
 from queue_engine.domain.facts import MergeMethod
-from queue_engine.domain.model import Entry, EntryStatus, Queue, Stall
+from queue_engine.domain.model import Entry, EntryStatus, Queue, Stall, UnmetRequirement
 from queue_engine.domain.port import PendingMerge
 from queue_engine.domain.reasons import REASONS, Outcome, Reason
-from queue_engine.domain.unmet_requirement import UnmetRequirement
 from queue_engine.effects.context import Engine
 from queue_engine.effects.queue_depth import set_aside
 from queue_engine.executor import requests
@@ -45,7 +44,8 @@ from queue_engine.executor.entry_store import (
 from queue_engine.executor.front import StallFacts, hold_for_base, record_refused_merge, record_stall
 from queue_engine.executor.landing import land_merged
 from queue_engine.executor.reads import read_entry_fact
-from queue_engine.known.own_merges import answered_merge, merged_by_imq
+from queue_engine.executor.run_store import TrainState
+from queue_engine.known.own_writes import answered_merge, merged_by_imq
 from queue_engine.planner import actions
 from queue_engine.planner.actions import OF_PULL, Action, FactKind, Facts, ReadFact, Step, Wait
 from queue_engine.planner.check_outcome import rerun_answered
@@ -60,7 +60,7 @@ from queue_engine.planner.github_outage import (
     shows_retrying,
 )
 from queue_engine.planner.merge_errors import misses_own_check
-from queue_engine.rules.failing_checks import failing_checks
+from queue_engine.rules.checks import failing_checks
 from queue_engine.rules.readiness import may_be_renewed
 from queue_engine.rules.transitions import with_refusal
 
@@ -322,3 +322,10 @@ def _not_requested(entry: Entry, due: datetime) -> Entry:
     If GitHub has updated the branch all the same, the new head's webhook or the next read shows it.
     """
     return replace(entry, status_since=due, run=replace(entry.run, polls=0, next_poll_at=due))
+
+
+def steps_of(state: TrainState) -> EntrySteps:
+    """Return what takes the steps of single members of trains."""
+    steps = EntrySteps(state.engine, state.queue, state.held, state.policy, updates=state.updates, in_trains=True)
+    steps.depth = state.depth or len(state.entries)
+    return steps

@@ -15,35 +15,34 @@ import structlog
 
 from queue_engine.config.model import Policy
 from queue_engine.domain.blocker import Blocker
-from queue_engine.domain.dequeue_reason import DequeueReason
+from queue_engine.domain.departure import DequeueReason
 from queue_engine.domain.errors import GitHubError, Refused
-from queue_engine.domain.facts import CheckReport
-from queue_engine.domain.failing_check import FailingCheck, as_data
-from queue_engine.domain.model import Entry, EntryStatus
+from queue_engine.domain.facts import CheckReport, FailingCheck, as_data
+from queue_engine.domain.model import Entry, EntryStatus, UnmetRequirement
 from queue_engine.domain.notice import NoticeKind
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.unmet_requirement import UnmetRequirement
 from queue_engine.effects import record
-from queue_engine.effects.causes import explained
-from queue_engine.effects.check_runs import pass_own_check, withdraw_own_check
 from queue_engine.effects.context import Change, Engine
 from queue_engine.effects.labels import remove_testing_label, start_queue_only_checks
-from queue_engine.effects.notices import announce_blockers, announce_progress, announce_retrying, announce_run_ended
+from queue_engine.effects.notices import (
+    announce_blockers,
+    announce_progress,
+    announce_retrying,
+    announce_run_ended,
+    pass_own_check,
+    withdraw_own_check,
+)
 from queue_engine.effects.queue_depth import announce_not_ready
+from queue_engine.effects.record import explained
 from queue_engine.effects.stale_runs import cancel_later
-from queue_engine.known.own_merges import record_merge_request
+from queue_engine.known.own_writes import record_merge_request
 from queue_engine.planner.actions import Dequeue, Facts
 from queue_engine.planner.github_outage import shows_retrying
-from queue_engine.rules.check_figures import check_limits_by
-from queue_engine.rules.check_progress import progress
-from queue_engine.rules.check_timing import check_data, rerun_seconds, with_reports
-from queue_engine.rules.checks import rerun_names
+from queue_engine.rules.check_progress import check_data, check_limits_by, progress, rerun_seconds, with_reports
+from queue_engine.rules.checks import failing_checks, rerun_names
 from queue_engine.rules.eligibility import Reject
-from queue_engine.rules.failing_checks import failing_checks
-from queue_engine.rules.invariants import check_transition
-from queue_engine.rules.new_heads import updated_for
-from queue_engine.rules.shared_heads import named
-from queue_engine.rules.transitions import preempted
+from queue_engine.rules.new_heads import named, updated_for
+from queue_engine.rules.transitions import check_transition, preempted
 from queue_engine.store import Transaction
 
 _log = structlog.get_logger("imq.entries")

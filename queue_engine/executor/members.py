@@ -20,17 +20,16 @@ from queue_engine.domain.model import Entry
 from queue_engine.domain.policy import TrainForks
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.run import Run
-from queue_engine.executor.reads import judged, read_entry_fact, read_entry_snapshots, read_fact
+from queue_engine.executor.reads import judged, read_entry_fact, read_entry_snapshots, read_fact, workflow_texts
 from queue_engine.executor.run_store import TrainState
-from queue_engine.executor.triggers import workflow_texts
 from queue_engine.planner.absent_checks import judge_absent
 from queue_engine.planner.actions import Block, Dequeue, FactKind, Facts, Save, Unmet, Wait
 from queue_engine.planner.member_rules import judge_member
 from queue_engine.planner.merge_errors import await_permission, named
 from queue_engine.planner.trains.memory import ForkEntry, ForkReason
 from queue_engine.rules.checks import head_checks, judge, requires_own_check
-from queue_engine.rules.invariants import check_transition
 from queue_engine.rules.reviews import newest
+from queue_engine.rules.transitions import check_transition
 from queue_engine.workflows.step_proof import local_actions
 
 _log = structlog.get_logger("imq.trains")

@@ -6,21 +6,19 @@ from typing import TypeVar
 
 from queue_engine.config.model import Policy
 from queue_engine.domain.errors import Forbidden, NotFound
-from queue_engine.domain.facts import PullRequest, Snapshot
-from queue_engine.domain.model import Entry
+from queue_engine.domain.facts import CommitFacts, PullRequest, Snapshot
+from queue_engine.domain.model import Entry, Repository
 from queue_engine.domain.port import GitHub, MergeState, PendingMerge, SnapshotRequest
-from queue_engine.domain.workflow_runs import CommitFacts
-from queue_engine.effects.actors import followed_login, is_somebody_else
 from queue_engine.effects.context import Engine
 from queue_engine.effects.labels import LabelStates, effective_labels, wanted_labels
-from queue_engine.effects.repository_names import named_by, remember_name
+from queue_engine.effects.renames import followed_login, is_somebody_else, named_by, remember_name
 from queue_engine.planner.absent_checks import broken_runs, is_as_on_base
 from queue_engine.planner.actions import OF_PULL, FactKind, Facts, ReadFact
 from queue_engine.planner.base_change import tips_to_compare
-from queue_engine.rules.base_change import BaseChange
-from queue_engine.rules.checks import absent_checks, cancelled_jobs, former_checks, head_checks, run_checks
+from queue_engine.rules.checks import BaseChange, absent_checks, cancelled_jobs, former_checks, head_checks, run_checks
 from queue_engine.rules.new_heads import needs_signature
 from queue_engine.rules.reviews import reviews_of
+from queue_engine.workflows.step_proof import local_actions
 
 _T = TypeVar("_T")
 
@@ -28,6 +26,11 @@ NOT_MERGED = frozenset({MergeState.FAILED, MergeState.ENQUEUED})
 """GitHub's own queue would merge by its own rules, and was not asked for."""
 
 _WITH_PULL = OF_PULL | {FactKind.FRESH_RULES}
+
+_MOST_ACTIONS = 50
+"""Local actions that are read. A workflow with others is unknown."""
+_DEEPEST_ACTIONS = 10
+"""Composite actions use each other to this depth."""
 
 
 async def read_fact(
@@ -243,3 +246,17 @@ async def _with_labels(
     trusted = entry.trusted_labels
     pull = await effective_labels(engine.store, entry.repository, pull, trusted, policy, before=before)
     return replace(read, pull=pull)
+
+
+async def workflow_texts(github: GitHub, repository: Repository, commit: str) -> dict[str, str]:
+    """Read the workflows at a commit, and the local actions that they use. Raises GitHubError."""
+    texts = dict(await github.workflow_files(repository, commit))
+    asked: set[str] = set()
+    for _ in range(_DEEPEST_ACTIONS):
+        paths = [each for each in local_actions(texts.values()) if each not in asked]
+        paths = paths[: 2 * _MOST_ACTIONS - len(asked)]
+        if not paths:
+            break
+        asked.update(paths)
+        texts |= await github.texts(repository, commit, paths)
+    return texts

@@ -19,26 +19,31 @@ from queue_engine.config.model import Policy
 from queue_engine.core.observability.progress import ProgressEvent, ProgressStatus
 from queue_engine.domain.candidate_run import CandidateMember, CandidateRun, CandidateState, CandidateTrigger
 from queue_engine.domain.facts import CheckReport, CheckState
-from queue_engine.domain.model import Entry, EntryStatus
+from queue_engine.domain.model import Entry, EntryStatus, UnmetRequirement
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.unmet_requirement import UnmetRequirement
 from queue_engine.executor import requests
-from queue_engine.executor.candidate import key_of, of_tree
 from queue_engine.executor.front import StallFacts, hold_for_base, record_stall
 from queue_engine.executor.members import leaves_for_absent
 from queue_engine.executor.reads import judged, read_fact
 from queue_engine.executor.run_store import TrainState
-from queue_engine.executor.triggers import trigger_failed
+from queue_engine.executor.triggers import key_of, of_tree, trigger_failed
 from queue_engine.planner import actions
 from queue_engine.planner.absent_checks import judge_absent
 from queue_engine.planner.actions import Action, FactKind, Facts
 from queue_engine.planner.check_limits import few
 from queue_engine.planner.check_outcome import judge_checks, rerun_answered
-from queue_engine.planner.trains.memory import FailingChecks, Memory
-from queue_engine.planner.trains.outcomes import cancelled, ejected_member, failed, find_run, passed, unblamed
+from queue_engine.planner.trains.memory import (
+    FailingChecks,
+    Memory,
+    cancelled,
+    ejected_member,
+    failed,
+    find_run,
+    passed,
+    unblamed,
+)
 from queue_engine.planner.trains.plan import failure_ejects
-from queue_engine.rules.check_progress import run_progress
-from queue_engine.rules.check_timing import with_reports
+from queue_engine.rules.check_progress import run_progress, with_reports
 from queue_engine.rules.checks import (
     CommitChecks,
     expected_checks,

@@ -28,21 +28,19 @@ from queue_engine.domain.model import Entry, RedBase
 from queue_engine.domain.port import BranchUpdate
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects.context import Change
-from queue_engine.executor.candidate import key_of, pull_request_checks_of
 from queue_engine.executor.cleanup import schedule_close
-from queue_engine.executor.entry_steps import entry_trace
+from queue_engine.executor.entry_steps import entry_trace, steps_of
 from queue_engine.executor.landing import land
 from queue_engine.executor.members import leaves_for_absent, merges_refused, read_members, verify
 from queue_engine.executor.run_checks import MOST_CANCELLED, kept, read_again
 from queue_engine.executor.run_store import TrainState, follow_runs
-from queue_engine.known.own_merges import record_merge_request
+from queue_engine.executor.triggers import key_of, pull_request_checks_of
+from queue_engine.known.own_writes import record_merge_request
 from queue_engine.planner.actions import Facts
 from queue_engine.planner.check_limits import few
 from queue_engine.planner.merge_errors import misses_checks
-from queue_engine.planner.trains.members import base_moved
-from queue_engine.planner.trains.memory import FailingChecks
+from queue_engine.planner.trains.memory import FailingChecks, base_moved, cancelled, failed, find_run, landed
 from queue_engine.planner.trains.model import TrainRun
-from queue_engine.planner.trains.outcomes import cancelled, failed, find_run, landed
 from queue_engine.rules.blockers import blockers_of, is_blocked
 from queue_engine.rules.checks import CommitChecks, absent_checks, judge, run_checks
 from queue_engine.workflows.trigger_choice import GITHUB_ACTIONS
@@ -255,7 +253,7 @@ async def _merge_members(state: TrainState, run: CandidateRun) -> datetime | Non
 
     Raises GitHubError, and StaleRecord if a member changed since it was read.
     """
-    steps = state.steps()
+    steps = steps_of(state)
     for _ in range(_STEPS):
         await state.load()
         run = state.find(run.id or 0)

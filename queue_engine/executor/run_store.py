@@ -13,12 +13,10 @@ from queue_engine.domain.policy import CommentPolicy
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects.context import Change, Engine
 from queue_engine.executor.cleanup import CLEAN_JOB
-from queue_engine.executor.entry_steps import EntrySteps
 from queue_engine.executor.entry_store import CheckResults, EntryChange, EntryUpdates
 from queue_engine.planner.actions import Facts
 from queue_engine.planner.trains.built import former_candidates, with_ended
-from queue_engine.planner.trains.memory import Memory, SequentialMode, from_json, to_json
-from queue_engine.planner.trains.outcomes import cancelled
+from queue_engine.planner.trains.memory import Memory, SequentialMode, cancelled, from_json, to_json
 from queue_engine.rules.transitions import enter, preempted
 from queue_engine.store.trains import TrainMemory
 
@@ -78,21 +76,15 @@ class TrainState:
         checks = replace(self.policy.checks, queue_only=frozenset())
         return EntryUpdates(self.engine, replace(self.policy, comments=comments, checks=checks))
 
-    def steps(self) -> EntrySteps:
-        """Return what takes the steps of single entries."""
-        steps = EntrySteps(self.engine, self.queue, self.held, self.policy, updates=self.updates, in_trains=True)
-        steps.depth = self.depth or len(self.entries)
-        return steps
-
     async def load(self) -> None:
-        """Read everything again."""
+        """Read everything again; runs of several members, and what plans remember, where the queue may have any."""
         async with self.engine.store.reading() as tx:
-            queue = await tx.queues.get(self.queue.id)
+            self.queue = await tx.queues.get(self.queue.id) or self.queue
             self.entries = await tx.entries.of_queue(self.queue.id)
-            self.runs = await tx.candidate_runs.of_queue(self.queue.id)
-            self._stored = await tx.trains.get(self.queue.id)
-        self.queue = queue or self.queue
-        self.memory = from_json(self._stored.memory)
+            if self.policy.trains.enabled or self.queue.in_trains:
+                self.runs = await tx.candidate_runs.of_queue(self.queue.id)
+                self._stored = await tx.trains.get(self.queue.id)
+                self.memory = from_json(self._stored.memory)
 
     async def keep(self, change: Change, memory: Memory) -> None:
         """Store the memory within a transaction, if it changed."""

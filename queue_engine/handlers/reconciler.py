@@ -17,15 +17,14 @@ from functools import partial
 from itertools import chain
 
 from queue_engine.admission.admit import handle_enqueue_request
-from queue_engine.admission.case import load_case
-from queue_engine.admission.enqueue_request import EnqueueRequest
+from queue_engine.admission.case import EnqueueRequest, load_case
+from queue_engine.admission.head_consent import LOST_LABEL_JOB
 from queue_engine.admission.label_order import EARLIER_LABEL, await_earlier
-from queue_engine.admission.label_throttle import numbers_put_off
-from queue_engine.admission.lost_webhooks import LOST_LABEL_JOB
 from queue_engine.admission.revalidate import needs_read, read_unlisted, revalidate
+from queue_engine.admission.throttle import numbers_put_off
 from queue_engine.core.concurrency.request_context import RequestPriority, working
+from queue_engine.core.jobs.job import Hold
 from queue_engine.core.jobs.job_store import Job
-from queue_engine.core.jobs.outcomes import Hold
 from queue_engine.core.jobs.worker import Handler
 from queue_engine.domain.errors import GitHubError, StaleRecord, naming
 from queue_engine.domain.facts import PullRequest
@@ -35,13 +34,15 @@ from queue_engine.domain.policy import CommentPolicy, has_label
 from queue_engine.domain.port import PAGE
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects.context import Change, Engine
-from queue_engine.effects.repository_names import named_by
+from queue_engine.effects.renames import named_by
 from queue_engine.executor.landing import settle_pending_merge
 from queue_engine.handlers.lost_deliveries import DELIVERIES_JOB, LostDeliveries, Matters
-from queue_engine.handlers.repositories import MISSING_JOB, enqueue_examination, examine_repository
-from queue_engine.handlers.repository_labels import (
+from queue_engine.handlers.repositories import (
     LABEL_JOB,
+    MISSING_JOB,
     RepositoryLabels,
+    enqueue_examination,
+    examine_repository,
     labels_requested,
     request_labels,
 )

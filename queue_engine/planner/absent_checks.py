@@ -12,18 +12,22 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from queue_engine.config.model import Policy
-from queue_engine.domain.facts import CheckReport, CheckState, RequiredCheck
-from queue_engine.domain.failing_check import FailingCheck
-from queue_engine.domain.model import Entry
-from queue_engine.domain.own_check import unreported_check
+from queue_engine.domain.facts import (
+    CheckReport,
+    CheckState,
+    CheckSuite,
+    FailingCheck,
+    RequiredCheck,
+    WorkflowRun,
+    unreported_check,
+)
+from queue_engine.domain.model import Entry, UnmetRequirement
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.unmet_requirement import UnmetRequirement
-from queue_engine.domain.workflow_runs import CheckSuite, WorkflowRun
 from queue_engine.planner.actions import Action, Dequeue, FactKind, Facts, HoldBase, ReadFact, Save, Unmet, Wait
 from queue_engine.planner.check_limits import check_deadline, few, keep_checking, with_started
 from queue_engine.planner.new_heads import prove
 from queue_engine.planner.pending_checks import has_jobs, leave_for_runs
-from queue_engine.rules.check_timing import safe_link
+from queue_engine.rules.check_progress import safe_link
 from queue_engine.rules.checks import (
     CommitChecks,
     absent_checks,

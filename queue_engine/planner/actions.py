@@ -7,21 +7,22 @@ from enum import Enum
 from queue_engine.domain.facts import (
     BranchRules,
     CheckReport,
+    CheckSuite,
+    CommitFacts,
     Comparison,
+    FailingCheck,
     HeadPush,
     MergeMethod,
     Permission,
     PullRequest,
     Review,
     Snapshot,
+    WorkflowRun,
 )
-from queue_engine.domain.failing_check import FailingCheck
-from queue_engine.domain.model import Entry
+from queue_engine.domain.model import Entry, UnmetRequirement
 from queue_engine.domain.port import PendingMerge
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.unmet_requirement import UnmetRequirement
-from queue_engine.domain.workflow_runs import CheckSuite, CommitFacts, WorkflowRun
-from queue_engine.rules.base_change import BaseChange
+from queue_engine.rules.checks import BaseChange
 
 
 class FactKind(Enum):

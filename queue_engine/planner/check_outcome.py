@@ -10,10 +10,9 @@ from dataclasses import replace
 from datetime import datetime
 
 from queue_engine.config.model import Policy
-from queue_engine.domain.dequeue_reason import GREEN_BEFORE
-from queue_engine.domain.facts import CheckReport, CheckState
+from queue_engine.domain.departure import GREEN_BEFORE
+from queue_engine.domain.facts import CheckReport, CheckState, unreported_check
 from queue_engine.domain.model import Entry, EntryStatus
-from queue_engine.domain.own_check import unreported_check
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.run import Run
 from queue_engine.planner.actions import Action, Dequeue, FactKind, Facts, HoldBase, ReadFact, Rerun, Save, Wait
@@ -25,19 +24,21 @@ from queue_engine.planner.pending_checks import (
     unapproved_runs,
     with_former,
 )
-from queue_engine.rules.check_timing import without_reruns
+from queue_engine.rules.check_progress import without_reruns
 from queue_engine.rules.checks import (
     CommitChecks,
     cancelled_jobs,
     expected_checks,
+    failing_checks,
+    is_red,
     judge,
     of_now,
+    report_on_base,
     rerun_names,
     run_checks,
     run_key,
     with_runs,
 )
-from queue_engine.rules.failing_checks import failing_checks, is_red, report_on_base
 from queue_engine.rules.transitions import after_poll, enter
 
 _NO_FACTS = Facts()

@@ -39,7 +39,7 @@ from queue_engine.planner.check_outcome import judge_checks
 from queue_engine.planner.member_rules import judge_landing, judge_member
 from queue_engine.planner.merge_errors import judge_refused_member, judge_refused_merge, judge_refused_update
 from queue_engine.planner.new_heads import judge_lost_consent, judge_new_head, prove
-from queue_engine.rules.check_timing import with_reports
+from queue_engine.rules.check_progress import with_reports
 from queue_engine.rules.checks import expected_checks, judge, of_now, requires_own_check, run_checks
 from queue_engine.rules.consent import consent_lost
 from queue_engine.rules.merge_method import commit_message

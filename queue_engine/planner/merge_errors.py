@@ -12,9 +12,8 @@ from datetime import datetime, timedelta
 
 from queue_engine.config.model import Policy
 from queue_engine.core.timing.backoff import no_jitter, wait
-from queue_engine.domain.facts import CheckState, MergeMethod, PullRequest
+from queue_engine.domain.facts import OWN_CHECK, CheckState, MergeMethod, PullRequest
 from queue_engine.domain.model import Entry, EntryStatus
-from queue_engine.domain.own_check import OWN_CHECK
 from queue_engine.domain.reasons import Reason
 from queue_engine.planner.actions import Action, Block, Dequeue, FactKind, Facts, HoldLanding, ReadFact, Save, Wait
 from queue_engine.planner.check_limits import check_limit, timed_out

@@ -6,10 +6,9 @@ from datetime import datetime
 
 from queue_engine.config.model import Policy
 from queue_engine.core.timing.backoff import no_jitter, wait
-from queue_engine.domain.facts import CheckReport, CheckState
+from queue_engine.domain.facts import CheckReport, CheckState, WorkflowRun
 from queue_engine.domain.model import Entry
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.workflow_runs import WorkflowRun
 from queue_engine.planner.actions import Action, Dequeue, FactKind, Facts, ReadFact, Save, Wait
 from queue_engine.planner.check_limits import check_deadline, few, timed_out
 from queue_engine.rules.checks import (

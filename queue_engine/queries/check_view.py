@@ -8,8 +8,7 @@ from enum import StrEnum
 from queue_engine.domain.model import Entry, EntryStatus
 from queue_engine.domain.run import CheckTiming
 from queue_engine.queries.queue_status import EntryView
-from queue_engine.rules.check_progress import pending_checks
-from queue_engine.rules.check_timing import safe_link, usual_seconds
+from queue_engine.rules.check_progress import pending_checks, safe_link, usual_seconds
 from queue_engine.store import Transaction
 
 _COUNTED = 20

@@ -7,10 +7,9 @@ from typing import Any
 
 from queue_engine.core.read_model import serialized
 from queue_engine.domain.candidate_run import RUN_EVENTS, RUN_PASSED, RUN_STARTED, CandidateRun, CandidateState
-from queue_engine.domain.model import Entry
+from queue_engine.domain.model import Entry, TimelineEvent
+from queue_engine.domain.notice import TrainLanding, TrainNotice, TrainProgress
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.timeline_event import TimelineEvent
-from queue_engine.domain.train_notice import TrainLanding, TrainNotice, TrainProgress
 from queue_engine.store import Transaction
 from queue_engine.store.departures import DepartureQuery, day_of
 

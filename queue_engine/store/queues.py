@@ -35,7 +35,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.core.database.database import DatabaseInstant, Upsert
 from queue_engine.core.read_model import adapter
-from queue_engine.domain.failing_check import FailingCheck, as_data
+from queue_engine.domain.facts import FailingCheck, as_data
 from queue_engine.domain.model import NOWHERE, PASSING_PAUSES, PAUSES, Pause, Queue, RedBase, Repository, Stall
 from queue_engine.domain.reasons import Reason
 from queue_engine.store import repositories

@@ -15,9 +15,9 @@ from queue_engine.core.database.listener import DatabaseNotifier
 from queue_engine.core.database.outage import lost_race
 from queue_engine.core.jobs.dead_letters import DeadLetters, FollowUp, no_follow_up
 from queue_engine.core.jobs.idempotency import Keys
+from queue_engine.core.jobs.job import NEXT_DUE as NEXT_JOB
 from queue_engine.core.jobs.job_store import Jobs
-from queue_engine.core.jobs.job_table import NEXT_DUE as NEXT_JOB
-from queue_engine.core.observability.meter import Meter, NullMeter
+from queue_engine.core.observability.progress import Meter, NullMeter
 from queue_engine.domain.errors import StaleRecord
 from queue_engine.store.candidate_runs import CandidateCommits, CandidateRuns
 from queue_engine.store.departures import Departures, PendingMerges, Statistics

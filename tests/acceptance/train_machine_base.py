@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant
 
 from github_emulator import ApiError
 from queue_engine.domain.candidate_run import CandidateState
-from queue_engine.rules.invariants import check_queue
+from queue_engine.rules.transitions import check_queue
 from tests.acceptance.train_stage import CHECK, TrainWorld, a_train_world
 from tests.acceptance.train_witness import TrainWitness
 from tests.acceptance.world import CI_TIME, LABEL

@@ -15,9 +15,8 @@ from queue_engine.domain.candidate_run import (
 )
 from queue_engine.domain.errors import StaleRecord
 from queue_engine.domain.facts import MergeMethod
-from queue_engine.domain.model import Queue
+from queue_engine.domain.model import Queue, TimelineEvent
 from queue_engine.domain.run import Run
-from queue_engine.domain.timeline_event import TimelineEvent
 from queue_engine.queries.train_status import load_train_statistics
 from queue_engine.store import Transaction
 from queue_engine.store.departures import DepartureQuery, day_of

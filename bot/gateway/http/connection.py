@@ -29,7 +29,7 @@ from bot.gateway.schemas import InstallationAnswer, TokenAnswer
 from queue_engine.core.concurrency.request_context import current_work
 from queue_engine.core.concurrency.slots import Slots, SlotsBusy, SlotsStatus
 from queue_engine.core.observability import trace
-from queue_engine.core.observability.meter import Meter, NullMeter
+from queue_engine.core.observability.progress import Meter, NullMeter
 from queue_engine.core.timing.clock import Clock
 from queue_engine.domain.errors import (
     Busy,
@@ -47,7 +47,7 @@ from queue_engine.domain.errors import (
     WriteRefused,
 )
 from queue_engine.domain.model import Repository
-from queue_engine.known.cached import remembered
+from queue_engine.known.own_writes import remembered
 
 MayWrite = Callable[[Repository], Awaitable[bool]]
 """Whether IMQ may write in a repository. Raises GitHubError if it cannot know: then IMQ sends nothing."""

@@ -13,7 +13,7 @@ from datetime import datetime
 from notifications.event_bus import EventBus, EventStream
 from queue_engine.core.concurrency.monitor import Monitor
 from queue_engine.core.timing.clock import Clock
-from queue_engine.domain.timeline_event import TimelineEvent
+from queue_engine.domain.model import TimelineEvent
 from queue_engine.queries.requests import RequestState, RequestStatus, load_request
 from queue_engine.store import Store
 

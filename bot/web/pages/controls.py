@@ -19,10 +19,9 @@ from bot.web.pages.site import Site
 from notifications.render.status import answer_text
 from queue_engine.admission import enqueue
 from queue_engine.admission.case import load_case
-from queue_engine.admission.dequeue import NotQueued, authorize_dequeue, dequeue_by_user
+from queue_engine.admission.enqueue import NotQueued, authorize_dequeue, dequeue_by_user
 from queue_engine.admission.rejection import RejectionError
-from queue_engine.commands.instants import until
-from queue_engine.commands.parse import parse_priority
+from queue_engine.commands.parse import parse_priority, until
 from queue_engine.config.model import Policy
 from queue_engine.control import pauses
 from queue_engine.control.pauses import ControlResult

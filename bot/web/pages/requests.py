@@ -16,7 +16,7 @@ from bot.web.live.request_views import RequestAccess, shown, shown_error
 from bot.web.login.viewer import viewer
 from bot.web.pages.programs import token_of
 from bot.web.pages.site import Site
-from queue_engine.control.requests import discard_request, retry_request
+from queue_engine.control.pauses import discard_request, retry_request
 from queue_engine.core.read_model import ReadModel
 from queue_engine.domain.model import Repository
 from queue_engine.queries.requests import RequestState, RequestStatus, load_requests

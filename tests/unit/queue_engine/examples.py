@@ -18,9 +18,9 @@ from queue_engine.domain.facts import (
     Permission,
     PullRequest,
     RequiredCheck,
+    WorkflowRun,
 )
 from queue_engine.domain.model import Entry, EntryStatus
-from queue_engine.domain.workflow_runs import WorkflowRun
 from queue_engine.planner.actions import Facts
 from tests.store import examples as stored
 from tests.store.examples import changed

@@ -8,8 +8,7 @@ from notifications.sinks.signature import key_of
 from notifications.sinks.sink import EventKind, Sink, SinkKind
 from notifications.sinks.sink_jobs import request_of
 from notifications.sinks.text import Site
-from queue_engine.core.jobs.job import Job
-from queue_engine.core.jobs.job_table import JobStatus
+from queue_engine.core.jobs.job import Job, JobStatus
 from queue_engine.domain.reasons import Reason
 from tests.support.sink_receiver import SECRET
 

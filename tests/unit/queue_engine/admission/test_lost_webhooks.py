@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from queue_engine.admission.lost_webhooks import (
+from queue_engine.admission.head_consent import (
     LOST_LABEL_JOB,
     await_webhook,
     is_labeled_head,

@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from queue_engine.domain.candidate_run import CandidateMember, CandidateRun, CandidateState, CandidateTrigger
+from queue_engine.domain.notice import TrainLanding, TrainNotice, TrainProgress
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.train_notice import TrainLanding, TrainNotice, TrainProgress
 from queue_engine.effects import notices
 from queue_engine.store import Store
 from queue_engine.store.trains import TrainMemory

@@ -9,10 +9,10 @@ from queue_engine.core.database.database import Database
 from queue_engine.domain.candidate_run import CandidateMember, CandidateRun, CandidateState, CandidateTrigger
 from queue_engine.domain.facts import CheckReport, CheckState, Commit
 from queue_engine.domain.run import Run
-from queue_engine.executor.candidate import key_of
 from queue_engine.executor.run_checks import MOST_CANCELLED, absent
 from queue_engine.executor.run_checks import test as follow_checks
 from queue_engine.executor.run_store import TrainState
+from queue_engine.executor.triggers import key_of
 from queue_engine.planner.actions import Facts
 from queue_engine.store import Store
 from tests.unit.queue_engine.examples import HOUR, NOW, POLICY, report, rules

@@ -13,11 +13,11 @@ from queue_engine.domain.facts import Branch, CheckState, MergeMethod
 from queue_engine.domain.port import BranchUpdate
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects import record
-from queue_engine.executor.candidate import key_of
 from queue_engine.executor.cleanup import CLEAN_JOB, CLOSE_JOB
 from queue_engine.executor.run_landing import begin_landing, continue_landing
 from queue_engine.executor.run_store import TrainState, follow_runs
-from queue_engine.planner.trains.outcomes import find_run, passed
+from queue_engine.executor.triggers import key_of
+from queue_engine.planner.trains.memory import find_run, passed
 from queue_engine.store import Store
 from tests.unit.queue_engine.examples import comparison, pull, report
 from tests.unit.queue_engine.executor.train_states import TrainGitHub, a_state

@@ -11,10 +11,9 @@ from queue_engine.domain.policy import Candidates
 from queue_engine.domain.port import GitHub as Port
 from queue_engine.domain.run import Run
 from queue_engine.executor.run_store import TrainState
-from queue_engine.planner.trains.members import follow_queue
-from queue_engine.planner.trains.memory import Memory
+from queue_engine.planner.queue_plan import follow_queue
+from queue_engine.planner.trains.memory import Memory, started
 from queue_engine.planner.trains.model import NewRun
-from queue_engine.planner.trains.outcomes import started
 from queue_engine.store import Store
 from tests.store.examples import stand
 from tests.unit.queue_engine.engine_setup import GitHub, Setup
@@ -97,6 +96,7 @@ async def a_state(
         for number in numbers:
             if number != 1:
                 await stand(tx, queue, number)
+        await tx.queues.note_trains(queue.id, True)
         entries = await tx.entries.of_queue(queue.id)
     known = {each.number: each for each in entries}
     made = CandidateRun(

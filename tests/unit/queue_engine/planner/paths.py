@@ -6,10 +6,9 @@ from datetime import datetime
 from typing import Any
 
 from queue_engine.config.model import Policy
-from queue_engine.domain.facts import CheckReport, CheckState, MergeMethod
+from queue_engine.domain.facts import CheckReport, CheckState, CommitFacts, MergeMethod
 from queue_engine.domain.model import Entry
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.workflow_runs import CommitFacts
 from queue_engine.executor.reads import with_snapshot
 from queue_engine.planner.actions import (
     Action,
@@ -29,7 +28,7 @@ from queue_engine.planner.actions import (
 from queue_engine.planner.check_outcome import rerun_answered
 from queue_engine.planner.decide import decide
 from queue_engine.planner.merge_errors import refused_merge
-from queue_engine.rules.invariants import check_transition
+from queue_engine.rules.transitions import check_transition
 from tests.store.examples import changed
 from tests.unit.queue_engine.examples import CHECKING, NOW, POLICY, UPDATING, entry
 from tests.unit.queue_engine.planner.scripted_github import GitHub, Refusal

@@ -6,12 +6,10 @@ from typing import Any
 
 import pytest
 
-from queue_engine.domain.facts import CheckReport, CheckState, RequiredCheck
-from queue_engine.domain.model import Entry
+from queue_engine.domain.facts import CheckReport, CheckState, CheckSuite, CommitFacts, RequiredCheck
+from queue_engine.domain.model import Entry, UnmetRequirement
 from queue_engine.domain.policy import NotReadyPolicy
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.unmet_requirement import UnmetRequirement
-from queue_engine.domain.workflow_runs import CheckSuite, CommitFacts
 from queue_engine.planner.absent_checks import is_as_on_base, judge_absent, skipped_by
 from queue_engine.planner.actions import Action, Dequeue, FactKind, HoldBase, ReadFact, Unmet, Wait
 from tests.store.examples import changed

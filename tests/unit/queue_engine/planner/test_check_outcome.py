@@ -8,14 +8,13 @@ import pytest
 
 from queue_engine.config.model import CheckRules
 from queue_engine.domain.errors import InvariantError
-from queue_engine.domain.facts import CheckReport, CheckState, RequiredCheck
+from queue_engine.domain.facts import CheckReport, CheckState, CommitFacts, RequiredCheck
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.run import Run
-from queue_engine.domain.workflow_runs import CommitFacts
 from queue_engine.planner.actions import Dequeue, FactKind, Facts, ReadFact, Update, Wait
 from queue_engine.planner.check_outcome import BREAKDOWNS, judge_checks
 from queue_engine.planner.decide import decide
-from queue_engine.rules.invariants import check_queue
+from queue_engine.rules.transitions import check_queue
 from tests.store.examples import changed
 from tests.unit.queue_engine.examples import (
     CHECKING,

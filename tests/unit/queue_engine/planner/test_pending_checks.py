@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from queue_engine.domain.facts import CheckReport, CheckState, RequiredCheck
+from queue_engine.domain.facts import CheckReport, CheckState, CheckSuite, RequiredCheck
 from queue_engine.domain.model import Entry
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.workflow_runs import CheckSuite
 from queue_engine.planner.actions import Action, Dequeue, FactKind, ReadFact, Save, Wait
 from queue_engine.planner.check_outcome import judge_checks
 from queue_engine.planner.pending_checks import not_repeated

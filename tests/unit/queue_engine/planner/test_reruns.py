@@ -5,15 +5,14 @@ from datetime import timedelta
 
 import pytest
 
-from queue_engine.domain.facts import CheckReport, CheckState
+from queue_engine.domain.facts import CheckReport, CheckState, WorkflowRun
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.run import NOT_BEGUN
-from queue_engine.domain.workflow_runs import WorkflowRun
 from queue_engine.planner.actions import Action, Dequeue, FactKind, ReadFact, Rerun, Save, Wait
 from queue_engine.planner.check_limits import check_limit
 from queue_engine.planner.check_outcome import rerun_answered
 from queue_engine.planner.decide import decide
-from queue_engine.rules.check_timing import with_reports
+from queue_engine.rules.check_progress import with_reports
 from queue_engine.rules.checks import rerun_names, run_key
 from tests.store.examples import changed
 from tests.unit.queue_engine.examples import (

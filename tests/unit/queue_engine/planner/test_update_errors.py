@@ -8,7 +8,7 @@ from queue_engine.domain.facts import PullRequest
 from queue_engine.domain.reasons import Reason
 from queue_engine.planner.actions import Block, Dequeue, FactKind, ReadFact, Save, Wait
 from queue_engine.planner.merge_errors import judge_refused_update
-from queue_engine.rules.invariants import check_transition
+from queue_engine.rules.transitions import check_transition
 from tests.unit.queue_engine.examples import (
     CHECKING,
     NOW,

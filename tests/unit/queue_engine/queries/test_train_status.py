@@ -14,10 +14,10 @@ from queue_engine.domain.candidate_run import (
     CandidateTrigger,
 )
 from queue_engine.domain.facts import MergeMethod
+from queue_engine.domain.model import TimelineEvent
+from queue_engine.domain.notice import TrainLanding, TrainNotice, TrainProgress
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.run import NOT_BEGUN, CheckTiming
-from queue_engine.domain.timeline_event import TimelineEvent
-from queue_engine.domain.train_notice import TrainLanding, TrainNotice, TrainProgress
 from queue_engine.queries.train_status import landing_of, train_status
 from tests.store.examples import NOW, REPOSITORY
 

@@ -1,4 +1,4 @@
-"""Follow people who change their logins: the number of an account is its identity.
+"""Follow people who change their logins, and repositories that are renamed: their numbers are their identity.
 
 After a rename anybody can take the former login, so GitHub's answer about that login may be about somebody else.
 """
@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import structlog
 
-from queue_engine.domain.facts import Snapshot
-from queue_engine.domain.model import Entry
+from queue_engine.domain.facts import PullRequest, Snapshot
+from queue_engine.domain.model import Entry, Repository
 from queue_engine.effects.context import Engine
 
 _log = structlog.get_logger("imq.logins")
@@ -34,3 +34,16 @@ async def followed_login(engine: Engine, entry: Entry, taken: Snapshot | None) -
         await change.tx.queues.wake(entry.queue_id, change.now)
     _log.info("login_changed", repository=entry.repository.full_name, number=entry.number, by=login)
     return saved
+
+
+def named_by(pull: PullRequest, repository: Repository) -> Repository:
+    """Return the repository with the name that GitHub used in this pull request."""
+    owner, _, name = pull.base_repository.partition("/")
+    return replace(repository, owner=owner, name=name) if name else repository
+
+
+async def remember_name(engine: Engine, repository: Repository) -> None:
+    """Store the repository's new name, for its queues, entries and outbox items, too."""
+    async with engine.change() as change:
+        await change.tx.queues.refresh_repository(repository)
+    _log.info("repository_renamed", repository=repository.full_name, id=repository.id)
